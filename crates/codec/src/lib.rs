@@ -1,0 +1,12 @@
+//! Numbers to bytes and back: cursors, checksums, columns of timestamps and of values. Pure.
+//!
+//! Decoders take bytes from a disk or a socket and never panic; they give [`Error`].
+//! Layouts are described in `docs/format/part.md`.
+
+pub mod error;
+pub mod bytes;
+pub mod checksum;
+
+pub use bytes::{Reader, put_i64_zigzag, put_u32, put_u64, put_varint, unzigzag, zigzag};
+pub use checksum::crc32;
+pub use error::Error;

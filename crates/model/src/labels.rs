@@ -1,0 +1,368 @@
+//! A series' identity: a set of labels, sorted by name, in one canonical byte string.
+//!
+//! ```text
+//! canonical = { varint(name size) name varint(value size) value }*    names strictly increasing
+//! ```
+//!
+//! Equal label sets have equal bytes, so a hash of the bytes is a fingerprint of the series.
+//! A label with an empty value is the same as no label, so none is ever kept.
+
+use std::fmt;
+
+/// The label that holds a metric's name.
+pub const METRIC_NAME: &str = "__name__";
+
+/// Why a label set was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LabelError {
+    /// The same name twice.
+    #[error("duplicate label name {0:?}")]
+    Duplicate(String),
+    /// An empty label name.
+    #[error("empty label name")]
+    EmptyName,
+    /// No metric name.
+    #[error("missing metric name")]
+    MissingMetricName,
+    /// Name or value is not UTF-8.
+    #[error("invalid UTF-8 in {0}")]
+    InvalidUtf8(&'static str),
+    /// More labels than allowed.
+    #[error("{count} labels, the limit is {max} (max-labels-per-series)")]
+    TooMany {
+        /// How many there were.
+        count: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// A name longer than allowed.
+    #[error("label name of {size} bytes, the limit is {max} (max-label-name-size): {start:?}...")]
+    NameTooLong {
+        /// How many bytes it has.
+        size: usize,
+        /// How many it may have.
+        max: usize,
+        /// Its first characters.
+        start: String,
+    },
+    /// A value longer than allowed.
+    #[error("value of label {name:?} has {size} bytes, the limit is {max} (max-label-value-size)")]
+    ValueTooLong {
+        /// The label's name.
+        name: String,
+        /// How many bytes the value has.
+        size: usize,
+        /// How many it may have.
+        max: usize,
+    },
+}
+
+/// A canonical label set. Cheap to compare and to hash; `Ord` is by canonical bytes.
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Labels {
+    bytes: Box<[u8]>,
+}
+
+impl Labels {
+    /// The set of the given pairs; empty values vanish, the last of equal names wins.
+    pub fn from_pairs<N: AsRef<str>, V: AsRef<str>>(pairs: &[(N, V)]) -> Labels {
+        let mut builder = LabelsBuilder::new();
+        for (name, value) in pairs {
+            builder.set(name.as_ref(), value.as_ref());
+        }
+        builder.finish()
+    }
+
+    /// The labels whose canonical bytes these are, which must come from [`Labels::as_bytes`].
+    ///
+    /// Returns `None` when the bytes are not canonical, so bytes from a disk may be handed in.
+    pub fn from_canonical(bytes: &[u8]) -> Option<Labels> {
+        let mut rest = bytes;
+        let mut previous: &str = "";
+        while !rest.is_empty() {
+            let (name, value, tail) = split_pair(rest)?;
+            if name <= previous || value.is_empty() {
+                return None;
+            }
+            previous = name;
+            rest = tail;
+        }
+        Some(Labels { bytes: bytes.into() })
+    }
+
+    /// The canonical bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// All `(name, value)` pairs, by increasing name.
+    pub fn iter(&self) -> LabelsIter<'_> {
+        LabelsIter { rest: &self.bytes }
+    }
+
+    /// The value of `name`, or `None` when the set has no such label.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
+    }
+
+    /// The metric's name, empty when there is none.
+    pub fn metric_name(&self) -> &str {
+        self.get(METRIC_NAME).unwrap_or("")
+    }
+
+    /// Whether there is no label at all.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// How many labels there are.
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// 128-bit hash of the canonical bytes (XXH3, unseeded): the series' name outside the store.
+    pub fn fingerprint(&self) -> u128 {
+        xxhash_rust::xxh3::xxh3_128(&self.bytes)
+    }
+
+    /// A builder that starts with these labels.
+    pub fn to_builder(&self) -> LabelsBuilder {
+        let mut builder = LabelsBuilder::new();
+        for (name, value) in self.iter() {
+            builder.push(name, value);
+        }
+        builder
+    }
+}
+
+impl fmt::Display for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{{", self.metric_name())?;
+        let mut separator = "";
+        for (name, value) in self.iter().filter(|(name, _)| *name != METRIC_NAME) {
+            write!(f, "{separator}{name}={value:?}")?;
+            separator = ", ";
+        }
+        f.write_str("}")
+    }
+}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Iterates over the pairs of a label set.
+#[derive(Clone)]
+pub struct LabelsIter<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for LabelsIter<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<(&'a str, &'a str)> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (name, value, rest) = split_pair(self.rest).expect("canonical labels");
+        self.rest = rest;
+        Some((name, value))
+    }
+}
+
+/// Collects labels in any order and sorts them once. Reusable: [`LabelsBuilder::clear`].
+#[derive(Clone, Default)]
+pub struct LabelsBuilder {
+    /// Names and values, one after the other.
+    text: String,
+    /// Where in `text` each label's name starts, its value starts, and its value ends.
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    name_start: u32,
+    value_start: u32,
+    value_end: u32,
+}
+
+impl LabelsBuilder {
+    /// An empty builder.
+    pub fn new() -> LabelsBuilder {
+        LabelsBuilder::default()
+    }
+
+    /// Forgets all labels, keeps the memory.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.spans.clear();
+    }
+
+    /// Adds a label without looking for an earlier one of that name; an empty value is skipped.
+    pub fn push(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        let name_start = self.text.len() as u32;
+        self.text.push_str(name);
+        let value_start = self.text.len() as u32;
+        self.text.push_str(value);
+        self.spans.push(Span { name_start, value_start, value_end: self.text.len() as u32 });
+    }
+
+    /// Sets a label, replacing an earlier one of that name; an empty value removes it.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.remove(name);
+        self.push(name, value);
+    }
+
+    /// Removes the label of that name, if there.
+    pub fn remove(&mut self, name: &str) {
+        let text = &self.text;
+        self.spans.retain(|span| span_name(text, span) != name);
+    }
+
+    /// The value last given to `name`.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.spans.iter().rev().find(|s| span_name(&self.text, s) == name).map(|s| self.value(s))
+    }
+
+    /// The pairs as they stand: by name after [`LabelsBuilder::sort`], else in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.spans.iter().map(|span| (span_name(&self.text, span), self.value(span)))
+    }
+
+    /// How many labels there are.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// Sorts by name.
+    ///
+    /// # Errors
+    /// [`LabelError::Duplicate`] when a name occurs twice, [`LabelError::EmptyName`].
+    pub fn sort(&mut self) -> Result<(), LabelError> {
+        let text = &self.text;
+        self.spans.sort_by(|a, b| span_name(text, a).cmp(span_name(text, b)));
+        for pair in self.spans.windows(2) {
+            if span_name(text, &pair[0]) == span_name(text, &pair[1]) {
+                return Err(LabelError::Duplicate(span_name(text, &pair[0]).to_string()));
+            }
+        }
+        match self.spans.first() {
+            Some(first) if first.name_start == first.value_start => Err(LabelError::EmptyName),
+            _ => Ok(()),
+        }
+    }
+
+    /// The canonical set; of equal names the last one wins, empty names are dropped.
+    pub fn finish(&mut self) -> Labels {
+        let text = &self.text;
+        self.spans.sort_by(|a, b| span_name(text, a).cmp(span_name(text, b)));
+        let mut bytes = Vec::with_capacity(self.text.len() + 4 * self.spans.len());
+        for (idx, span) in self.spans.iter().enumerate() {
+            let name = span_name(text, span);
+            let is_last =
+                self.spans.get(idx + 1).is_none_or(|next| span_name(text, next) != name);
+            if is_last && !name.is_empty() {
+                push_pair(&mut bytes, name, self.value(span));
+            }
+        }
+        Labels { bytes: bytes.into_boxed_slice() }
+    }
+
+    fn value(&self, span: &Span) -> &str {
+        &self.text[span.value_start as usize..span.value_end as usize]
+    }
+}
+
+fn span_name<'a>(text: &'a str, span: &Span) -> &'a str {
+    &text[span.name_start as usize..span.value_start as usize]
+}
+
+/// Appends one pair in canonical form.
+pub fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
+    push_size(out, name.len());
+    out.extend_from_slice(name.as_bytes());
+    push_size(out, value.len());
+    out.extend_from_slice(value.as_bytes());
+}
+
+fn push_size(out: &mut Vec<u8>, mut size: usize) {
+    while 0x80 <= size {
+        out.push(size as u8 | 0x80);
+        size >>= 7;
+    }
+    out.push(size as u8);
+}
+
+fn split_pair(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
+    let (name, rest) = split_string(bytes)?;
+    let (value, rest) = split_string(rest)?;
+    Some((name, value, rest))
+}
+
+fn split_string(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let mut size = 0usize;
+    let mut shift = 0;
+    let mut used = 0;
+    loop {
+        let byte = *bytes.get(used)?;
+        used += 1;
+        size |= usize::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+        shift += 7;
+        if 28 < shift {
+            return None;
+        }
+    }
+    let string = bytes.get(used..used.checked_add(size)?)?;
+    Some((std::str::from_utf8(string).ok()?, &bytes[used + size..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_bytes_do_not_depend_on_order() {
+        let a = Labels::from_pairs(&[("b", "2"), ("__name__", "up"), ("a", "1"), ("c", "")]);
+        let b = Labels::from_pairs(&[("a", "1"), ("b", "2"), ("__name__", "up")]);
+        assert_eq!(a, b);
+        assert_eq!(a.fingerprint(), b.fingerprint());
+        assert_eq!(a.to_string(), r#"up{a="1", b="2"}"#);
+        assert_eq!(a.len(), 3);
+        assert_eq!(Labels::from_canonical(a.as_bytes()), Some(a));
+    }
+
+    #[test]
+    fn bytes_that_are_not_canonical_are_refused() {
+        let good = Labels::from_pairs(&[("a", "1"), ("b", "2")]);
+        for cut in 1..good.as_bytes().len() {
+            let head = Labels::from_canonical(&good.as_bytes()[..cut]);
+            assert!(head.is_none() || head == Some(Labels::from_pairs(&[("a", "1")])));
+        }
+        assert_eq!(Labels::from_canonical(b"\x01b\x011\x01a\x012"), None, "order");
+        assert_eq!(Labels::from_canonical(b"\x01a\x00"), None, "empty value");
+        assert_eq!(Labels::from_canonical(b"\xff\xff\xff\xff\xff\xff"), None, "size");
+        assert_eq!(Labels::from_canonical(b"\x01\xff\x011"), None, "UTF-8");
+    }
+
+    #[test]
+    fn sort_reports_duplicates() {
+        let mut builder = LabelsBuilder::new();
+        builder.push("a", "1");
+        builder.push("a", "2");
+        assert_eq!(builder.sort(), Err(LabelError::Duplicate("a".into())));
+        assert_eq!(builder.finish(), Labels::from_pairs(&[("a", "2")]), "the last wins");
+    }
+}
