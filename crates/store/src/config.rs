@@ -1,0 +1,49 @@
+//! What the owner of a store decides; every field is a flag of the binary.
+
+use model::limits::Limits;
+
+/// How sure a writer wants to be before it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Answer once the log is synced.
+    Synced,
+    /// Answer once the samples are in memory and on their way to the log.
+    Relaxed,
+}
+
+/// Settings of one store.
+#[derive(Clone, Debug)]
+pub struct StoreConfig {
+    /// Bytes of memory the head may hold, samples being flushed included.
+    pub head_size_max: usize,
+    /// Bytes the log may hold before the head is flushed.
+    pub wal_size_max: u64,
+    /// Samples older than this many nanoseconds are dropped; `None` keeps everything.
+    pub retention_ns: Option<i64>,
+    /// Samples further in the future than this many nanoseconds are refused.
+    pub future_ns_max: i64,
+    /// Below this many free bytes on disk writes are refused.
+    pub free_disk_min: u64,
+    /// A head with unflushed samples older than this many nanoseconds is flushed.
+    pub flush_age_ns_max: i64,
+    /// Limits on label sets.
+    pub limits: Limits,
+    /// Whether background threads flush, merge and expire. Off, the caller does it by hand: tests.
+    pub background: bool,
+}
+
+impl StoreConfig {
+    /// What the binary uses when no flag says otherwise.
+    pub fn standard() -> StoreConfig {
+        StoreConfig {
+            head_size_max: 256 << 20,
+            wal_size_max: 512 << 20,
+            retention_ns: None,
+            future_ns_max: 2 * model::sample::NANOS_PER_DAY,
+            free_disk_min: 100 << 20,
+            flush_age_ns_max: 3600 * model::sample::NANOS_PER_SECOND,
+            limits: Limits::DEFAULT,
+            background: true,
+        }
+    }
+}

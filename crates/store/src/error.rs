@@ -1,0 +1,59 @@
+//! What can go wrong, named for what the reader must do.
+
+use std::path::PathBuf;
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Writes are off until the reason is gone (a restart, or free disk space); reads go on.
+    #[error("the store is read-only: {reason}")]
+    ReadOnly {
+        /// Why.
+        reason: String,
+    },
+    /// The head is full because flushing cannot keep up. Nothing of the batch was taken: try again.
+    #[error("the head holds {size} bytes, the limit is {max} (head-size); try again shortly")]
+    HeadFull {
+        /// Bytes in use.
+        size: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+    /// A limit was reached.
+    #[error("{value} {what}, the limit is {max} ({limit})")]
+    LimitExceeded {
+        /// The limit's name, a flag where there is one.
+        limit: &'static str,
+        /// What is counted.
+        what: &'static str,
+        /// How many there would be.
+        value: u64,
+        /// How many there may be.
+        max: u64,
+    },
+    /// The caller asked for something that cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// A query ran past its deadline.
+    #[error("the query ran into its time limit")]
+    DeadlineExceeded,
+    /// Bytes on disk are not what was written.
+    #[error("{file} is corrupt at byte {offset}: {what}", file = file.display())]
+    Corrupt {
+        /// The file.
+        file: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What was expected.
+        what: String,
+    },
+    /// The index refused or could not be read.
+    #[error("index: {0}")]
+    Index(String),
+    /// The log failed.
+    #[error("log: {0}")]
+    Wal(String),
+    /// The file system failed.
+    #[error(transparent)]
+    Io(#[from] vfs::Error),
+}
