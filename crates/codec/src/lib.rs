@@ -1,12 +1,14 @@
 //! Numbers to bytes and back: cursors, checksums, columns of timestamps and of values. Pure.
 //!
 //! Decoders take bytes from a disk or a socket and never panic; they give [`Error`].
-//! Layouts are described in `docs/format/part.md`.
+//! Layouts are described in `docs/format/`.
 
-pub mod error;
 pub mod bytes;
 pub mod checksum;
+pub mod column;
+pub mod error;
 
 pub use bytes::{Reader, put_i64_zigzag, put_u32, put_u64, put_varint, unzigzag, zigzag};
 pub use checksum::crc32;
+pub use column::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
 pub use error::Error;

@@ -1,0 +1,31 @@
+//! A column slice to bytes and back: the samples of `n` series (slots), one after the other.
+//!
+//! `lens[i]` samples belong to slot `i` (none is allowed); the data are concatenated in slot order.
+//! Values and timestamps have columns of different kinds, but share the notion of a *page*:
+//! a group of whole slots of about [`PAGE_LEN`] samples that decodes without its neighbours.
+//!
+//! The layout of both kinds is in `docs/format/column.md`.
+
+mod timestamps;
+mod values;
+
+pub use timestamps::{TimestampsReader, encode_timestamps};
+pub use values::{ValuesReader, encode_values};
+
+/// Samples a page aims at: enough to pay for its header, few enough to decode for one series.
+pub const PAGE_LEN: usize = 2048;
+
+/// Slots a column may have; an entity block has at most 1,024.
+pub const SLOTS_MAX: usize = 1 << 16;
+
+/// Samples a column may have in all; the most that one model of the dense form can describe.
+pub const SAMPLES_MAX: usize = 1 << 24;
+
+/// What an encoder optimises for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// A few nanoseconds a sample: parts in memory that will be rewritten.
+    Fast,
+    /// Few bytes: parts on disk.
+    Dense,
+}
