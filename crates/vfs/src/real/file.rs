@@ -1,0 +1,58 @@
+//! A real file opened for appending.
+
+use crate::AppendFile;
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that this process created and appends to.
+pub(super) struct RealFile {
+    file: File,
+    /// For errors.
+    path: PathBuf,
+    size: u64,
+    /// Set by the first error and never cleared.
+    has_failed: bool,
+}
+
+impl RealFile {
+    pub(super) fn create(path: &Path) -> Result<RealFile> {
+        let file = File::options().append(true).create_new(true).open(path);
+        let file = file.map_err(|error| Error::new("create", path, error))?;
+        Ok(RealFile { file, path: path.to_path_buf(), size: 0, has_failed: false })
+    }
+
+    /// Runs `act` unless an earlier one failed, and remembers whether it did.
+    fn guard(
+        &mut self,
+        operation: &'static str,
+        act: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<()> {
+        let result = match self.has_failed {
+            true => Err(io::Error::other("an earlier write or sync of this file failed")),
+            false => act(&mut self.file),
+        };
+        result.map_err(|error| {
+            self.has_failed = true;
+            Error::new(operation, &self.path, error)
+        })
+    }
+}
+
+impl AppendFile for RealFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.guard("append", |file| file.write_all(bytes))?;
+        self.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        // fdatasync: the data and the size, not the times.
+        self.guard("sync", |file| file.sync_data())
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+}

@@ -1,0 +1,154 @@
+//! The operating system's files, clock and randomness.
+//!
+//! Every method is one system call or a few; all policy is above. The only `unsafe` of the
+//! workspace is here: in `map.rs` and in `space.rs`.
+
+mod file;
+mod lock;
+mod map;
+mod space;
+
+use crate::error::{Error, Result};
+use crate::{AppendFile, Bytes, READ_SIZE_MAX, Vfs};
+use file::RealFile;
+use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The operating system.
+#[derive(Debug, Default)]
+pub struct RealVfs {
+    /// Keyed by the system with 128 secret random bits; makes a stream out of the counter.
+    keys: RandomState,
+    /// How many random numbers were given out.
+    count: AtomicU64,
+}
+
+impl RealVfs {
+    /// A handle on the operating system.
+    pub fn new() -> RealVfs {
+        RealVfs::default()
+    }
+}
+
+impl Vfs for RealVfs {
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(Box::new(RealFile::create(path)?))
+    }
+
+    fn map(&self, path: &Path) -> Result<Bytes> {
+        map::map(path).map_err(|error| Error::new("map", path, error))
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        read_limited(path).map_err(|error| Error::new("read", path, error))
+    }
+
+    fn truncate(&self, path: &Path, size: u64) -> Result<()> {
+        truncate(path, size).map_err(|error| Error::new("truncate", path, error))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        let parent = crate::atomic::directory_of(path);
+        if parent != path {
+            self.create_dir_all(parent)?;
+        }
+        match fs::create_dir(path) {
+            // Somebody else was faster; whether it is durable is not known, so sync as well.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            other => other.map_err(|error| Error::new("create directory", path, error))?,
+        }
+        self.sync_dir(parent)
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<String>> {
+        list(path).map_err(|error| Error::new("list", path, error))
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn size(&self, path: &Path) -> Result<u64> {
+        let metadata = fs::metadata(path).map_err(|error| Error::new("size", path, error))?;
+        Ok(metadata.len())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|error| Error::new("rename", from, error))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|error| Error::new("remove", path, error))
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> Result<()> {
+        fs::remove_dir_all(path).map_err(|error| Error::new("remove directory", path, error))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::hard_link(from, to).map_err(|error| Error::new("link", to, error))
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let synced = File::open(path).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| Error::new("sync directory", path, error))
+    }
+
+    fn free_space(&self, path: &Path) -> Result<u64> {
+        space::free_space(path).map_err(|error| Error::new("free space", path, error))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>> {
+        lock::lock(path).map_err(|error| Error::new("lock", path, error))
+    }
+
+    fn now(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    fn random(&self) -> u64 {
+        self.keys.hash_one(self.count.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+fn read_limited(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    if READ_SIZE_MAX < size {
+        let text = format!("{size} bytes, at most {READ_SIZE_MAX} are read whole");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    let mut bytes = Vec::with_capacity(size as usize);
+    file.take(READ_SIZE_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn truncate(path: &Path, size: u64) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    let before = file.metadata()?.len();
+    if before < size {
+        let text = format!("to {size} bytes, the file has {before}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    file.set_len(size)?;
+    file.sync_all()
+}
+
+fn list(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        if let Ok(name) = entry?.file_name().into_string() {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
