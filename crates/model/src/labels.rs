@@ -27,6 +27,9 @@ pub enum LabelError {
     /// Name or value is not UTF-8.
     #[error("invalid UTF-8 in {0}")]
     InvalidUtf8(&'static str),
+    /// The protocol's own rule is broken; the text is in the words its clients know.
+    #[error("{0}")]
+    Refused(String),
     /// More labels than allowed.
     #[error("{count} labels, the limit is {max} (max-labels-per-series)")]
     TooMany {

@@ -1,1 +1,28 @@
-//! Room `wire`.
+//! Every protocol's bytes to requests and back, without sockets.
+//!
+//! Rules for every decoder here: bytes from outside never panic, memory is bounded by the request
+//! and by a named limit, the good part of a request is kept as its protocol promises, and each
+//! refusal carries its position and its reason.
+//!
+//! ```text
+//! influx  remote_write  exposition  json_lines   samples in: body ──► decoded::Decoded
+//! exposition  json_lines  prom_json              answers out: series ──► Vec<u8>
+//! params                                         times and durations in URLs
+//! compression  protobuf  number                  what they stand on
+//! ```
+
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod decoded;
+pub mod error;
+pub mod extra_labels;
+pub mod influx;
+mod number;
+pub mod protobuf;
+#[cfg(test)]
+mod random;
+pub mod remote_write;
+
+pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};
+pub use error::Error;
+pub use extra_labels::ExtraLabels;

@@ -1,0 +1,171 @@
+//! What every decoder of samples returns: the rows, what was refused, and what was counted.
+//!
+//! ```text
+//! body ──decode──► Decoded { batch, metadata }   the good part, ready for the store
+//!                          { errors }            the bad lines: number and reason, the first hundred in words
+//!                          { rest }              where to go on when one batch would grow too large
+//! ```
+
+use model::{Metadata, Row, Shape, WriteBatch};
+
+/// How many refused lines keep their words; all are counted.
+pub const ERRORS_KEPT_MAX: usize = 100;
+/// Rows after which a batch ends and [`Decoded::rest`] says where the next begins.
+pub const ROWS_PER_BATCH: usize = 256 << 10;
+/// Field names in all shapes of a batch, after which the batch ends.
+pub const SHAPE_FIELDS_PER_BATCH: usize = 64 << 10;
+
+const _: () = assert!(ROWS_PER_BATCH <= model::limits::BATCH_ROWS_MAX);
+const _: () = assert!(model::limits::FIELDS_PER_LINE_MAX <= SHAPE_FIELDS_PER_BATCH);
+
+/// One request, or one batch of a long one.
+pub struct Decoded<'a> {
+    /// What the store takes.
+    pub batch: WriteBatch<'a>,
+    /// The lines or series that were refused.
+    pub errors: LineErrors,
+    /// What the request says about metrics.
+    pub metadata: Vec<Metadata>,
+    /// What else happened.
+    pub counts: Counts,
+    /// Where the next batch starts; `None` when the body is done.
+    pub rest: Option<Start>,
+}
+
+/// Where decoding starts in a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Byte of the body.
+    pub offset: usize,
+    /// Number of the line that starts there.
+    pub line: u32,
+}
+
+impl Default for Start {
+    fn default() -> Start {
+        Start { offset: 0, line: 1 }
+    }
+}
+
+/// One refused line, series or field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineError {
+    /// The line (from 1) or the series (from 0).
+    pub position: u32,
+    /// Why, in the protocol's words.
+    pub reason: String,
+}
+
+/// The refused lines: all counted, the first [`ERRORS_KEPT_MAX`] in words.
+#[derive(Clone, Debug, Default)]
+pub struct LineErrors {
+    kept: Vec<LineError>,
+    count: u64,
+}
+
+impl LineErrors {
+    /// Counts one; `reason` is only asked for while words are kept.
+    pub(crate) fn push(&mut self, position: u32, reason: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.kept.len() < ERRORS_KEPT_MAX {
+            self.kept.push(LineError { position, reason: reason() });
+        }
+    }
+
+    /// The first ones.
+    pub fn kept(&self) -> &[LineError] {
+        &self.kept
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether nothing was refused.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Takes over the errors of a later batch of the same request.
+    pub fn append(&mut self, other: LineErrors) {
+        self.count += other.count;
+        let room = ERRORS_KEPT_MAX.saturating_sub(self.kept.len());
+        self.kept.extend(other.kept.into_iter().take(room));
+    }
+}
+
+/// Numbers for answers and for `/metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Values in the batch.
+    pub samples: u64,
+    /// Lines, or series, that were looked at and were not blank or comments.
+    pub lines: u64,
+    /// Integers beyond 2^53 that became the nearest float64.
+    pub inexact_integers: u64,
+    /// Booleans that became 1 or 0.
+    pub booleans: u64,
+    /// String fields that were refused.
+    pub strings: u64,
+    /// Exemplars that were refused.
+    pub exemplars: u64,
+    /// Native histograms that were refused.
+    pub histograms: u64,
+    /// Created (start) timestamps that were left aside.
+    pub created_timestamps: u64,
+}
+
+impl Counts {
+    /// Adds the counts of a later batch of the same request.
+    pub fn add(&mut self, other: &Counts) {
+        self.samples += other.samples;
+        self.lines += other.lines;
+        self.inexact_integers += other.inexact_integers;
+        self.booleans += other.booleans;
+        self.strings += other.strings;
+        self.exemplars += other.exemplars;
+        self.histograms += other.histograms;
+        self.created_timestamps += other.created_timestamps;
+    }
+}
+
+/// The vectors of a batch while it grows.
+#[derive(Default)]
+pub(crate) struct Growing {
+    pub shapes: Vec<Shape>,
+    pub rows: Vec<Row>,
+    pub values: Vec<f64>,
+    pub errors: LineErrors,
+    pub metadata: Vec<Metadata>,
+    pub counts: Counts,
+}
+
+impl Growing {
+    /// Turns the vectors into the answer.
+    pub fn finish<'a>(
+        self,
+        bytes: std::borrow::Cow<'a, [u8]>,
+        decoder: &'a dyn model::KeyDecoder,
+        rest: Option<Start>,
+    ) -> Decoded<'a> {
+        let mut counts = self.counts;
+        counts.samples = self.values.len() as u64;
+        let Growing { shapes, rows, values, errors, metadata, .. } = self;
+        let batch = WriteBatch { bytes, shapes, rows, values, decoder };
+        Decoded { batch, errors, metadata, counts, rest }
+    }
+}
+
+/// Offsets into a body are `u32`.
+pub(crate) fn check_body_size(body: &[u8]) -> Result<(), crate::Error> {
+    let max = model::limits::BODY_SIZE_MAX;
+    if body.len() <= max {
+        return Ok(());
+    }
+    Err(crate::Error::LimitExceeded {
+        limit: "body size",
+        value: body.len() as u64,
+        max: max as u64,
+    })
+}

@@ -1,0 +1,75 @@
+//! Labels that a request adds to each of its series: `?extra_label=k=v`, `?db=`, Pushgateway paths.
+//!
+//! An extra label replaces a label of that name that the series brings itself.
+
+use crate::Error;
+use model::{LabelsBuilder, METRIC_NAME};
+
+/// Most extra labels a request may have.
+pub const EXTRA_LABELS_MAX: usize = 32;
+
+/// The extra labels of one request, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraLabels {
+    pairs: Vec<(String, String)>,
+}
+
+impl ExtraLabels {
+    /// None.
+    pub fn none() -> ExtraLabels {
+        ExtraLabels::default()
+    }
+
+    /// The given pairs; of equal names the last one wins.
+    ///
+    /// # Errors
+    /// Empty names, `__name__`, more than [`EXTRA_LABELS_MAX`].
+    pub fn new<N: AsRef<str>, V: AsRef<str>>(pairs: &[(N, V)]) -> Result<ExtraLabels, Error> {
+        let mut extra = ExtraLabels::default();
+        for (name, value) in pairs {
+            let (name, value) = (name.as_ref(), value.as_ref());
+            if name.is_empty() || name == METRIC_NAME {
+                return Err(Error::Invalid(format!("extra label cannot be named {name:?}")));
+            }
+            extra.pairs.retain(|(known, _)| known != name);
+            extra.pairs.push((name.to_string(), value.to_string()));
+        }
+        if EXTRA_LABELS_MAX < extra.pairs.len() {
+            return Err(Error::LimitExceeded {
+                limit: "extra labels",
+                value: extra.pairs.len() as u64,
+                max: EXTRA_LABELS_MAX as u64,
+            });
+        }
+        extra.pairs.sort();
+        Ok(extra)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The pairs, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Replaces or adds the extra labels in what a series brought.
+    pub(crate) fn apply(&self, tags: &mut LabelsBuilder) {
+        for (name, value) in self.iter() {
+            tags.set(name, value);
+        }
+    }
+
+    /// Bytes that differ whenever the protocol or the extra labels differ: the context of
+    /// [`model::KeyHasher::shape`].
+    pub(crate) fn context(&self, protocol: &str) -> Vec<u8> {
+        let mut context = Vec::with_capacity(32);
+        for text in std::iter::once(protocol).chain(self.iter().flat_map(|(n, v)| [n, v])) {
+            context.extend_from_slice(&(text.len() as u64).to_le_bytes());
+            context.extend_from_slice(text.as_bytes());
+        }
+        context
+    }
+}

@@ -1,0 +1,592 @@
+//! Lines to rows: one pass, no allocation per line.
+
+use super::fault::Fault;
+use super::keys::InfluxKeys;
+use super::precision::Precision;
+use super::report::{self, line_end};
+use super::shapes::{NONE, Shapes};
+use super::{KEY_SIZE_MAX, STRING_SIZE_MAX};
+use crate::decoded::{
+    Decoded, Growing, ROWS_PER_BATCH, SHAPE_FIELDS_PER_BATCH, Start, check_body_size,
+};
+use crate::{Error, number};
+use model::limits::{FIELDS_PER_LINE_MAX, LINE_SIZE_MAX};
+use model::{KeyDecoder, KeyHasher, LabelsBuilder, Row, Timestamp};
+use std::borrow::Cow;
+
+/// What a request says besides its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The unit of timestamps.
+    pub precision: Precision,
+    /// The time of lines that have none.
+    pub now: Timestamp,
+}
+
+/// Decodes lines from `start` on, until the body or the batch is full ([`Decoded::rest`]).
+///
+/// # Errors
+/// Only when the body is larger than [`model::limits::BODY_SIZE_MAX`]; bad lines are in
+/// [`Decoded::errors`].
+pub fn decode<'a>(
+    body: &'a [u8],
+    start: Start,
+    options: &Options,
+    hasher: &KeyHasher,
+    keys: &'a InfluxKeys,
+) -> Result<Decoded<'a>, Error> {
+    check_body_size(body)?;
+    let mut lines = Lines {
+        body,
+        hasher,
+        keys,
+        precision: options.precision,
+        now: options.precision.truncate(options.now),
+        shapes: Shapes::new(hasher, keys.context()),
+        grown: Growing::default(),
+        raw: Vec::new(),
+        ends: Vec::new(),
+        previous: NONE,
+        inner_newlines: 0,
+    };
+    let rest = lines.decode(start);
+    Ok(lines.grown.finish(Cow::Borrowed(body), keys, rest))
+}
+
+/// The state between lines.
+struct Lines<'a, 'h> {
+    body: &'a [u8],
+    hasher: &'h KeyHasher,
+    keys: &'a InfluxKeys,
+    precision: Precision,
+    now: Timestamp,
+    shapes: Shapes<'h>,
+    grown: Growing,
+    /// Names of the line's numeric fields, filled only when the prediction failed.
+    raw: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<u32>,
+    /// The field list of the line before.
+    previous: u32,
+    /// Newlines inside strings of the line.
+    inner_newlines: u32,
+}
+
+/// Where a line's fields are in the predicted list.
+struct Fields {
+    /// The list that the line is expected to have.
+    predicted: u32,
+    /// Numeric fields so far.
+    count: usize,
+    /// Whether all of them were as predicted, so that `raw` and `ends` are not filled.
+    is_as_predicted: bool,
+}
+
+impl<'a> Lines<'a, '_> {
+    fn decode(&mut self, start: Start) -> Option<Start> {
+        let (mut at, mut line) = (start.offset, start.line);
+        while let Some(&first) = self.body.get(at) {
+            if self.is_full() {
+                return Some(Start { offset: at, line });
+            }
+            let end = match first {
+                b'\n' => Ok(at),
+                b' ' | b'\t' | 0 | b'#' | b'\r' => self.odd_start(at, line),
+                _ => self.line(at, line),
+            };
+            at = match end {
+                Ok(end) => end,
+                Err(fault) => self.refuse(at, line, &fault),
+            };
+            line = line.saturating_add(1 + std::mem::take(&mut self.inner_newlines));
+            if at < self.body.len() {
+                at += 1;
+            }
+        }
+        None
+    }
+
+    fn is_full(&self) -> bool {
+        ROWS_PER_BATCH <= self.grown.rows.len()
+            || SHAPE_FIELDS_PER_BATCH <= self.shapes.field_count()
+    }
+
+    /// A line that starts with white space, or is a comment.
+    fn odd_start(&mut self, start: usize, line: u32) -> Result<usize, Fault> {
+        let at = skip(self.body, start, b" \t\0");
+        match self.body.get(at) {
+            None | Some(b'\n') => Ok(at),
+            Some(b'\r') if matches!(self.body.get(at + 1), None | Some(b'\n')) => Ok(at + 1),
+            Some(b'#') => Ok(newline(self.body, at)),
+            Some(_) => self.line(at, line),
+        }
+    }
+
+    /// Decodes the line at `start`; returns where its newline is, or the body's end.
+    #[inline]
+    fn line(&mut self, start: usize, line: u32) -> Result<usize, Fault> {
+        self.grown.counts.lines += 1;
+        let key_end = key_end(self.body, start).map_err(|fault| self.key_fault(start, fault))?;
+        let values_start = self.grown.values.len();
+        let predicted = match self.shapes.get(self.previous) {
+            Some(previous) => previous.follower,
+            None => NONE,
+        };
+        let mut fields = Fields { predicted, count: 0, is_as_predicted: true };
+        let after_fields = match self.fields(key_end, line, &mut fields) {
+            Ok(at) => at,
+            Err(fault) => {
+                self.grown.values.truncate(values_start);
+                return Err(fault);
+            }
+        };
+        let (timestamp, end) = match self.timestamp(after_fields) {
+            Ok(found) => found,
+            Err(fault) => {
+                self.grown.values.truncate(values_start);
+                return Err(fault);
+            }
+        };
+        if LINE_SIZE_MAX < end - start {
+            self.grown.values.truncate(values_start);
+            return Err(Fault::LineTooLong(end - start));
+        }
+        if let Err(fault) = self.row(start, key_end, line, values_start, timestamp, &fields) {
+            self.grown.values.truncate(values_start);
+            return Err(fault);
+        }
+        Ok(end)
+    }
+
+    /// Appends the row of a line whose values are already there.
+    #[inline]
+    fn row(
+        &mut self,
+        start: usize,
+        key_end: usize,
+        line: u32,
+        values_start: usize,
+        timestamp: Timestamp,
+        fields: &Fields,
+    ) -> Result<(), Fault> {
+        if fields.count == 0 {
+            return Ok(());
+        }
+        let idx = self.shape_of(fields)?;
+        let Some(shape) = self.shapes.get(idx) else { return Ok(()) };
+        if let Some(kept) = &shape.kept {
+            compact(&mut self.grown.values, values_start, kept);
+            if shape.has_time {
+                self.grown.errors.push(line, || {
+                    "invalid field name: input field \"time\" is invalid".to_string()
+                });
+            }
+            if kept.is_empty() {
+                return Ok(());
+            }
+        }
+        let key = self.body.get(start..key_end).unwrap_or_default();
+        self.grown.rows.push(Row {
+            hash: self.hasher.hash(key, shape.hash),
+            timestamp,
+            key_offset: start as u32,
+            key_size: key.len() as u32,
+            shape: shape.shape,
+            values_start: values_start as u32,
+            position: line,
+        });
+        if self.grown.rows.len() == 1 {
+            self.reserve(start);
+        }
+        Ok(())
+    }
+
+    /// Sizes the vectors by the first line, up to a batch.
+    fn reserve(&mut self, start: usize) {
+        let line_size = newline(self.body, start) - start + 1;
+        let row_count = (self.body.len() - start).div_ceil(line_size).min(ROWS_PER_BATCH);
+        self.grown.rows.reserve(row_count);
+        self.grown.values.reserve(self.grown.values.len().saturating_mul(row_count).min(8 << 20));
+    }
+
+    /// The field list of the line just read.
+    #[inline]
+    fn shape_of(&mut self, fields: &Fields) -> Result<u32, Fault> {
+        let mut idx = fields.predicted;
+        if fields.is_as_predicted {
+            let Some(shape) = self.shapes.get(idx) else { return Ok(NONE) };
+            if shape.ends.len() == fields.count {
+                self.previous = idx;
+                return Ok(idx);
+            }
+            self.copy_names(fields);
+        }
+        idx = self.shapes.find(&self.raw, &self.ends, &mut self.grown.shapes)?;
+        let previous = if self.previous == NONE { idx } else { self.previous };
+        self.shapes.follow(previous, idx);
+        self.previous = idx;
+        Ok(idx)
+    }
+
+    /// Reads all fields from `at`, a space, on; returns where they end.
+    #[inline]
+    fn fields(&mut self, at: usize, line: u32, fields: &mut Fields) -> Result<usize, Fault> {
+        let body = self.body;
+        let mut at = at + 1;
+        if body.get(at) == Some(&b' ') {
+            at = skip(body, at, b" ");
+        }
+        if is_line_end(body, at) {
+            return Err(Fault::MissingFields);
+        }
+        loop {
+            let start = at;
+            let (value_start, new_name) = match self.predicted_name(fields, at) {
+                Some(end) => (end, None),
+                None => {
+                    let end = name_end(body, at)?;
+                    (end, body.get(start..end))
+                }
+            };
+            at = match body.get(value_start) {
+                Some(b'0'..=b'9' | b'-' | b'.') => {
+                    let (value, end) = self.number(value_start)?;
+                    self.value(value, fields, new_name)?;
+                    end
+                }
+                Some(b'"') => {
+                    let end = string_end(body, value_start)?;
+                    self.refuse_string(start..value_start, line);
+                    self.inner_newlines += newline_count(body.get(value_start..end));
+                    end
+                }
+                _ if is_value_end(body, value_start) => return Err(Fault::MissingFieldValue),
+                _ => {
+                    let (value, end) = boolean(body, value_start)?;
+                    self.grown.counts.booleans += 1;
+                    self.value(value, fields, new_name)?;
+                    end
+                }
+            };
+            match body.get(at) {
+                Some(b',') => at += 1,
+                _ => return Ok(at),
+            }
+        }
+    }
+
+    /// Where the value starts if the field at `at` has the predicted name.
+    #[inline(always)]
+    fn predicted_name(&self, fields: &Fields, at: usize) -> Option<usize> {
+        if !fields.is_as_predicted {
+            return None;
+        }
+        let shape = self.shapes.get(fields.predicted)?;
+        let end = *shape.ends.get(fields.count)? as usize;
+        let start = match fields.count.checked_sub(1) {
+            Some(before) => *shape.ends.get(before)? as usize,
+            None => 0,
+        };
+        let name = shape.raw.get(start..end)?;
+        self.body.get(at..)?.starts_with(name).then_some(at + name.len())
+    }
+
+    /// Takes a value; `new_name` is its name where the prediction does not have it.
+    #[inline(always)]
+    fn value(
+        &mut self,
+        value: f64,
+        fields: &mut Fields,
+        new_name: Option<&[u8]>,
+    ) -> Result<(), Fault> {
+        self.grown.values.push(value);
+        if let Some(name) = new_name {
+            self.unpredicted(name, fields)?;
+        }
+        fields.count += 1;
+        Ok(())
+    }
+
+    /// Remembers a name that is not where the prediction has it.
+    fn unpredicted(&mut self, name: &[u8], fields: &mut Fields) -> Result<(), Fault> {
+        if fields.is_as_predicted {
+            fields.is_as_predicted = false;
+            self.copy_names(fields);
+        }
+        if FIELDS_PER_LINE_MAX <= fields.count {
+            return Err(Fault::TooManyFields);
+        }
+        self.raw.extend_from_slice(name);
+        self.ends.push(self.raw.len() as u32);
+        Ok(())
+    }
+
+    /// Fills `raw` and `ends` with the names that were as predicted.
+    fn copy_names(&mut self, fields: &Fields) {
+        self.raw.clear();
+        self.ends.clear();
+        let Some(shape) = self.shapes.get(fields.predicted) else { return };
+        let ends = shape.ends.get(..fields.count).unwrap_or_default();
+        let size = ends.last().map_or(0, |end| *end as usize);
+        self.raw.extend_from_slice(shape.raw.get(..size).unwrap_or_default());
+        self.ends.extend_from_slice(ends);
+    }
+
+    /// Reads a number with its type's letter.
+    #[inline(always)]
+    fn number(&mut self, at: usize) -> Result<(f64, usize), Fault> {
+        let body = self.body;
+        let number = number::decimal(body, at).ok_or(Fault::InvalidNumber)?;
+        let suffix = body.get(number.end).copied();
+        if !matches!(suffix, Some(b'i' | b'u')) {
+            let is_whole = is_value_end(body, number.end);
+            return if is_whole {
+                Ok((number.value, number.end))
+            } else {
+                Err(Fault::InvalidNumber)
+            };
+        }
+        if !is_value_end(body, number.end + 1) {
+            return Err(Fault::InvalidNumber);
+        }
+        let magnitude = match number.integer {
+            Some(magnitude) => magnitude,
+            None => long_integer(body, at, number.end)?,
+        };
+        let is_inside = match (suffix, number.is_negative) {
+            (Some(b'i'), is_negative) => number::signed_of(magnitude, is_negative).is_some(),
+            (_, is_negative) => !is_negative,
+        };
+        if !is_inside {
+            return Err(Fault::IntegerOutOfRange);
+        }
+        if !number::is_exact_integer(magnitude) {
+            self.grown.counts.inexact_integers += 1;
+        }
+        let value = magnitude as f64;
+        Ok((if number.is_negative && 0 < magnitude { -value } else { value }, number.end + 1))
+    }
+
+    /// Counts and reports a string field, whose name and `=` are at `name`.
+    fn refuse_string(&mut self, name: std::ops::Range<usize>, line: u32) {
+        let body = self.body;
+        self.grown.counts.strings += 1;
+        self.grown.errors.push(line, || {
+            let name = body.get(name.start..name.end.saturating_sub(1)).unwrap_or_default();
+            let name = report::shorten(name);
+            format!("field {name:?} is a string; strings are not stored, the line's numbers are")
+        });
+    }
+
+    /// Reads what is behind the fields; returns the time and where the line ends.
+    #[inline]
+    fn timestamp(&self, at: usize) -> Result<(Timestamp, usize), Fault> {
+        let body = self.body;
+        let start = skip(body, at, b" \t\0");
+        if is_line_end(body, start) {
+            return Ok((self.now, newline_at(body, start)));
+        }
+        let is_negative = body.get(start) == Some(&b'-');
+        let first_digit = start + usize::from(is_negative);
+        let digits = number::long_digits(body, first_digit);
+        let digits_end = first_digit + digits.count;
+        let end = skip(body, digits_end, b" \t\0");
+        if digits.count == 0 || !is_line_end(body, end) {
+            return Err(Fault::BadTimestamp);
+        }
+        let value = if digits.count <= 19 {
+            number::signed_of(digits.value, is_negative)
+        } else {
+            body.get(start..digits_end).and_then(number::signed)
+        };
+        let timestamp = self.precision.timestamp(value.ok_or(Fault::TimeOutOfRange)?)?;
+        Ok((timestamp, newline_at(body, end)))
+    }
+
+    /// Records the fault and finds the line's end, for lines that cannot be read to it.
+    #[cold]
+    fn refuse(&mut self, start: usize, line: u32, fault: &Fault) -> usize {
+        let end = line_end(self.body, start);
+        let text = self.body.get(start..end).unwrap_or_default();
+        self.inner_newlines = newline_count(Some(text));
+        self.grown.errors.push(line, || report::unable_to_parse(text, fault));
+        end
+    }
+
+    /// The fault of a line whose key does not end: of the key itself, if it has one.
+    #[cold]
+    fn key_fault(&self, start: usize, fault: Fault) -> Fault {
+        if fault != Fault::MissingFields {
+            return fault;
+        }
+        let end = line_end(self.body, start);
+        let key = self.body.get(start..end).unwrap_or_default();
+        let key = key.strip_suffix(b"\r").unwrap_or(key);
+        match self.keys.tags(key, &mut LabelsBuilder::new()) {
+            Ok(()) => fault,
+            Err(error) => Fault::Key(error),
+        }
+    }
+}
+
+/// Where the key at `start` ends: at the first space that has no backslash before it.
+#[inline(always)]
+fn key_end(body: &[u8], start: usize) -> Result<usize, Fault> {
+    if body.get(start) == Some(&b',') {
+        return Err(Fault::MissingMeasurement);
+    }
+    let mut at = start;
+    loop {
+        let rest = body.get(at..).unwrap_or_default();
+        let Some(found) = memchr::memchr2(b' ', b'\n', rest) else {
+            return Err(Fault::MissingFields);
+        };
+        let end = at + found;
+        if start < end && body.get(end - 1) == Some(&b'\\') {
+            at = end + 1;
+            continue;
+        }
+        if body.get(end) == Some(&b'\n') {
+            return Err(Fault::MissingFields);
+        }
+        if KEY_SIZE_MAX < end - start {
+            return Err(Fault::KeyTooLong(end - start));
+        }
+        return Ok(end);
+    }
+}
+
+/// Where the field name at `start` ends: behind its `=`.
+fn name_end(body: &[u8], start: usize) -> Result<usize, Fault> {
+    let rest = body.get(start..).unwrap_or_default();
+    let mut previous = 0;
+    for (idx, &byte) in rest.iter().enumerate().take(KEY_SIZE_MAX + 1) {
+        let is_plain = previous == b'\\';
+        previous = byte;
+        match byte {
+            b'\n' => return Err(Fault::InvalidFieldFormat),
+            _ if is_plain => {}
+            b'=' if idx == 0 => return Err(Fault::MissingFieldKey),
+            b'=' => return Ok(start + idx + 1),
+            b',' | b' ' => return Err(Fault::InvalidFieldFormat),
+            _ => {}
+        }
+    }
+    if KEY_SIZE_MAX < rest.len() {
+        return Err(Fault::KeyTooLong(KEY_SIZE_MAX + 1));
+    }
+    Err(Fault::InvalidFieldFormat)
+}
+
+/// Where the string that opens at `start` ends: behind its closing quote.
+fn string_end(body: &[u8], start: usize) -> Result<usize, Fault> {
+    let rest = body.get(start + 1..).unwrap_or_default();
+    let rest = rest.get(..rest.len().min(2 * STRING_SIZE_MAX)).unwrap_or_default();
+    let mut at = 0;
+    while let Some(found) = rest.get(at..).and_then(|tail| memchr::memchr2(b'"', b'\\', tail)) {
+        at += found;
+        if rest.get(at) == Some(&b'"') {
+            let end = start + 1 + at + 1;
+            if STRING_SIZE_MAX < at {
+                return Err(Fault::StringTooLong);
+            }
+            return if is_value_end(body, end) { Ok(end) } else { Err(Fault::InvalidFieldFormat) };
+        }
+        at += 2;
+    }
+    let is_cut = 2 * STRING_SIZE_MAX <= rest.len();
+    Err(if is_cut { Fault::StringTooLong } else { Fault::UnbalancedQuotes })
+}
+
+/// The boolean at `start` and where it ends.
+fn boolean(body: &[u8], start: usize) -> Result<(f64, usize), Fault> {
+    const WORDS: [(&[u8], f64); 10] = [
+        (b"true", 1.0),
+        (b"True", 1.0),
+        (b"TRUE", 1.0),
+        (b"false", 0.0),
+        (b"False", 0.0),
+        (b"FALSE", 0.0),
+        (b"t", 1.0),
+        (b"T", 1.0),
+        (b"f", 0.0),
+        (b"F", 0.0),
+    ];
+    let rest = body.get(start..).unwrap_or_default();
+    for (word, value) in WORDS {
+        if rest.starts_with(word) && is_value_end(body, start + word.len()) {
+            return Ok((value, start + word.len()));
+        }
+    }
+    Err(Fault::InvalidBoolean)
+}
+
+/// The magnitude of an integer of more than 19 digits, which leading zeros may make.
+#[cold]
+fn long_integer(body: &[u8], start: usize, end: usize) -> Result<u64, Fault> {
+    let text = body.get(start..end).unwrap_or_default();
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Fault::InvalidNumber);
+    }
+    let text = std::str::from_utf8(digits).map_err(|_| Fault::InvalidNumber)?;
+    text.parse().map_err(|_| Fault::IntegerOutOfRange)
+}
+
+/// Whether a value may end before `at`.
+#[inline(always)]
+fn is_value_end(body: &[u8], at: usize) -> bool {
+    match body.get(at) {
+        None | Some(b',' | b' ' | b'\n') => true,
+        Some(b'\r') => matches!(body.get(at + 1), None | Some(b'\n')),
+        Some(_) => false,
+    }
+}
+
+/// Whether nothing but a line's end is at `at`.
+#[inline(always)]
+fn is_line_end(body: &[u8], at: usize) -> bool {
+    match body.get(at) {
+        None | Some(b'\n') => true,
+        Some(b'\r') => matches!(body.get(at + 1), None | Some(b'\n')),
+        Some(_) => false,
+    }
+}
+
+/// Where the newline of a line end at `at` is.
+#[inline(always)]
+fn newline_at(body: &[u8], at: usize) -> usize {
+    at + usize::from(body.get(at) == Some(&b'\r'))
+}
+
+/// How many newlines the text has.
+fn newline_count(text: Option<&[u8]>) -> u32 {
+    memchr::memchr_iter(b'\n', text.unwrap_or_default()).count() as u32
+}
+
+/// Where the next newline is, or the body's end.
+fn newline(body: &[u8], at: usize) -> usize {
+    let rest = body.get(at..).unwrap_or_default();
+    memchr::memchr(b'\n', rest).map_or(body.len(), |found| at + found)
+}
+
+/// The first byte from `at` on that is not one of `bytes`.
+#[inline(always)]
+fn skip(body: &[u8], mut at: usize, bytes: &[u8]) -> usize {
+    while body.get(at).is_some_and(|byte| bytes.contains(byte)) {
+        at += 1;
+    }
+    at
+}
+
+/// Keeps only the values at `kept`, which increases, of those from `start` on.
+fn compact(values: &mut Vec<f64>, start: usize, kept: &[u32]) {
+    for (to, from) in kept.iter().enumerate() {
+        if let Some(value) = values.get(start + *from as usize).copied()
+            && let Some(slot) = values.get_mut(start + to)
+        {
+            *slot = value;
+        }
+    }
+    values.truncate(start + kept.len());
+}

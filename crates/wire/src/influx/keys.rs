@@ -1,0 +1,121 @@
+//! Measurement and tags to labels, when the store meets them for the first time.
+
+use crate::extra_labels::ExtraLabels;
+use model::{KeyDecoder, LabelError, LabelsBuilder, METRIC_NAME};
+
+/// Decodes the keys of one request.
+///
+/// The metric of a field is named `<measurement>_<field>`; labels are the tags, the database when
+/// one is given, and the extra labels.
+#[derive(Clone, Debug)]
+pub struct InfluxKeys {
+    extra: ExtraLabels,
+    context: Vec<u8>,
+}
+
+impl InfluxKeys {
+    /// Keys that get the extra labels; the caller puts `db` among them where its users want it.
+    pub fn new(extra: ExtraLabels) -> InfluxKeys {
+        let context = extra.context("influx");
+        InfluxKeys { extra, context }
+    }
+
+    pub(super) fn context(&self) -> &[u8] {
+        &self.context
+    }
+}
+
+impl KeyDecoder for InfluxKeys {
+    fn tags(&self, key: &[u8], tags: &mut LabelsBuilder) -> Result<(), LabelError> {
+        let mut rest = tags_of(key);
+        let (mut name_text, mut value_text) = (String::new(), String::new());
+        while let Some(tag) = rest {
+            let end = unescaped(tag, b',');
+            rest = end.and_then(|end| tag.get(end + 1..));
+            let pair = &tag[..end.unwrap_or(tag.len())];
+            let (name, value) = split_tag(pair)?;
+            let name = unescape(name, TAG_ESCAPES, &mut name_text)?;
+            let value = unescape(value, TAG_ESCAPES, &mut value_text)?;
+            if name == "time" || name == METRIC_NAME {
+                let tag = format!("invalid tag key: input tag {name:?} is invalid");
+                return Err(LabelError::Refused(tag));
+            }
+            if tags.get(name).is_some() {
+                return Err(refused("duplicate tags"));
+            }
+            tags.push(name, value);
+        }
+        self.extra.apply(tags);
+        Ok(())
+    }
+
+    fn metric_name(&self, key: &[u8], field: &str, name: &mut String) -> Result<(), LabelError> {
+        let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
+        let mut text = String::new();
+        name.push_str(unescape(measurement, MEASUREMENT_ESCAPES, &mut text)?);
+        name.push('_');
+        name.push_str(field);
+        Ok(())
+    }
+}
+
+/// What may be escaped in a measurement.
+const MEASUREMENT_ESCAPES: &[u8] = b", ";
+/// What may be escaped in tag names, tag values and field names.
+pub(super) const TAG_ESCAPES: &[u8] = b", =";
+
+/// The tags behind the measurement.
+fn tags_of(key: &[u8]) -> Option<&[u8]> {
+    unescaped(key, b',').and_then(|comma| key.get(comma + 1..))
+}
+
+fn refused(reason: &str) -> LabelError {
+    LabelError::Refused(reason.to_string())
+}
+
+/// The two sides of a tag's `=`.
+fn split_tag(pair: &[u8]) -> Result<(&[u8], &[u8]), LabelError> {
+    let Some(equals) = unescaped(pair, b'=') else {
+        return Err(refused(if pair.is_empty() { "missing tag key" } else { "missing tag value" }));
+    };
+    let (name, value) = (&pair[..equals], &pair[equals + 1..]);
+    if name.is_empty() {
+        return Err(refused("missing tag key"));
+    }
+    if value.is_empty() {
+        return Err(refused("missing tag value"));
+    }
+    match unescaped(value, b'=') {
+        Some(_) => Err(refused("invalid tag format")),
+        None => Ok((name, value)),
+    }
+}
+
+/// Where `separator` first stands without a backslash before it.
+pub(super) fn unescaped(text: &[u8], separator: u8) -> Option<usize> {
+    memchr::memchr_iter(separator, text).find(|&at| at == 0 || text[at - 1] != b'\\')
+}
+
+/// Takes the backslashes away before those of `escapes`; other backslashes stand for themselves.
+pub(super) fn unescape<'a>(
+    text: &'a [u8],
+    escapes: &[u8],
+    buffer: &'a mut String,
+) -> Result<&'a str, LabelError> {
+    let text = std::str::from_utf8(text).map_err(|_| LabelError::InvalidUtf8("tags"))?;
+    if !text.contains('\\') {
+        return Ok(text);
+    }
+    buffer.clear();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let is_escape = character == '\\'
+            && characters
+                .peek()
+                .is_some_and(|next| escapes.iter().any(|e| char::from(*e) == *next));
+        if !is_escape {
+            buffer.push(character);
+        }
+    }
+    Ok(buffer)
+}

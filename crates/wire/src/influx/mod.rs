@@ -1,0 +1,36 @@
+//! InfluxDB line protocol to rows.
+//!
+//! ```text
+//! line  = measurement *( "," tagkey "=" tagvalue ) 1*SP field *( "," field ) [ 1*SP timestamp ] *SP
+//! field = fieldkey "=" ( float | int "i" | uint "u" | bool | string )
+//! ```
+//!
+//! A row's key is measurement and tags as they stand; nothing in them is looked at until the store
+//! meets a key for the first time and asks [`InfluxKeys`].
+//! Field names of a line are compared with those of the line before, so a stream of equal lines
+//! costs one scan for the key's end, one hash, one comparison and one number per field.
+//!
+//! Rules are those of InfluxDB 1.x' own parser: a separator counts as escaped when the byte before
+//! it is a backslash; a newline inside a quoted string does not end the line; each bad line is
+//! refused in InfluxDB's words and the others are kept.
+//! What differs is in `docs/doors/influx.md`: numbers become float64, booleans 1 or 0, strings are
+//! refused field by field.
+
+pub mod decode;
+mod fault;
+pub mod keys;
+pub mod precision;
+pub mod report;
+mod shapes;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{Options, decode};
+pub use keys::InfluxKeys;
+pub use precision::Precision;
+pub use report::{ERROR_LINE_SIZE_MAX, error_text};
+
+/// Bytes of measurement, tags and one field name together; InfluxDB's own limit.
+pub const KEY_SIZE_MAX: usize = 65_535;
+/// Bytes of one string field; InfluxDB's own limit.
+pub const STRING_SIZE_MAX: usize = 64 << 10;

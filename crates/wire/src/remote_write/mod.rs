@@ -1,0 +1,139 @@
+//! Prometheus remote write, versions 1.0 and 2.0: uncompressed protobuf to rows.
+//!
+//! ```text
+//! 1.0  prometheus.WriteRequest        { timeseries = 1 { labels = 1, samples = 2, exemplars = 3,
+//!                                       histograms = 4 }, metadata = 3 }
+//! 2.0  io.prometheus.write.v2.Request { symbols = 4, timeseries = 5 { labels_refs = 1, samples = 2,
+//!                                       histograms = 3, exemplars = 4, metadata = 5 } }
+//! ```
+//!
+//! A row's key is the run of label messages of 1.0 as it stands; for 2.0 the same bytes are put
+//! together from the symbols, so both versions name the same series alike.
+//! Labels are looked at only when the store meets a key for the first time.
+//!
+//! Native histograms and exemplars are counted and refused, never silently dropped.
+//! Lies about lengths refuse the whole request; a timestamp out of range refuses its sample.
+
+pub mod encode;
+pub mod keys;
+#[cfg(test)]
+mod tests;
+pub mod v1;
+pub mod v2;
+
+pub use keys::RemoteWriteKeys;
+
+use crate::Error;
+use crate::decoded::Growing;
+use crate::protobuf::Message;
+use model::limits::BATCH_ROWS_MAX;
+use model::{MetricKind, Row};
+
+/// Bytes of one series' labels.
+pub const KEY_SIZE_MAX: usize = 512 << 10;
+/// Metadata entries taken from one request; more are left aside, as they come again.
+pub const METADATA_MAX: usize = 16 << 10;
+
+/// What rows of one series have in common.
+#[derive(Clone, Copy)]
+struct Series {
+    hash: u128,
+    key_offset: u32,
+    key_size: u32,
+    /// Its number in the request, from 0.
+    position: u32,
+}
+
+/// Reads a sample message `{ value = 1, timestamp = 2 }` into a row.
+#[inline(always)]
+fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<(), Error> {
+    let (value, millis) = match usual_sample(bytes) {
+        Some(sample) => sample,
+        None => any_sample(bytes)?,
+    };
+    let Some(timestamp) = millis.checked_mul(model::sample::NANOS_PER_MILLI) else {
+        grown.errors.push(series.position, || {
+            format!("timestamp {millis} ms is outside the years 1677 to 2262")
+        });
+        return Ok(());
+    };
+    if BATCH_ROWS_MAX <= grown.rows.len() {
+        return Err(Error::LimitExceeded {
+            limit: "samples per request",
+            value: grown.rows.len() as u64 + 1,
+            max: BATCH_ROWS_MAX as u64,
+        });
+    }
+    let values_start = grown.values.len() as u32;
+    grown.values.push(value);
+    grown.rows.push(Row {
+        hash: series.hash,
+        timestamp,
+        key_offset: series.key_offset,
+        key_size: series.key_size,
+        shape: 0,
+        values_start,
+        position: series.position,
+    });
+    Ok(())
+}
+
+/// The form nearly every sender writes: value, then timestamp, nothing else.
+#[inline(always)]
+fn usual_sample(bytes: &[u8]) -> Option<(f64, i64)> {
+    let (&[first, ref rest @ ..], after) = bytes.split_first_chunk::<9>()?;
+    let (&second, digits) = after.split_first()?;
+    if first != 0x09 || second != 0x10 {
+        return None;
+    }
+    let mut millis = 0u64;
+    for (idx, &byte) in digits.iter().enumerate() {
+        if 9 <= idx {
+            return None;
+        }
+        millis |= u64::from(byte & 0x7f) << (7 * idx);
+        if byte < 0x80 {
+            let is_last = idx + 1 == digits.len();
+            return is_last.then_some((f64::from_le_bytes(*rest), millis as i64));
+        }
+    }
+    None
+}
+
+fn any_sample(bytes: &[u8]) -> Result<(f64, i64), Error> {
+    let (mut value, mut millis) = (0.0, 0);
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        match number {
+            1 => value = field.double(),
+            2 => millis = field.signed(),
+            _ => {}
+        }
+    }
+    Ok((value, millis))
+}
+
+/// The kind that both versions' enumerations number alike.
+fn kind(number: i64) -> MetricKind {
+    match number {
+        1 => MetricKind::Counter,
+        2 => MetricKind::Gauge,
+        3 => MetricKind::Histogram,
+        4 => MetricKind::GaugeHistogram,
+        5 => MetricKind::Summary,
+        6 => MetricKind::Info,
+        7 => MetricKind::StateSet,
+        _ => MetricKind::Unknown,
+    }
+}
+
+fn check_key_size(size: usize) -> Result<(), Error> {
+    if size <= KEY_SIZE_MAX {
+        return Ok(());
+    }
+    Err(Error::LimitExceeded {
+        limit: "bytes of one series' labels",
+        value: size as u64,
+        max: KEY_SIZE_MAX as u64,
+    })
+}

@@ -1,0 +1,228 @@
+//! `io.prometheus.write.v2.Request` to rows.
+
+use super::{METADATA_MAX, RemoteWriteKeys, Series, check_key_size, kind, push_sample};
+use crate::Error;
+use crate::decoded::{Decoded, Growing, check_body_size};
+use crate::protobuf::{Message, Value, put_bytes, put_varint};
+use model::limits::BODY_SIZE_MAX;
+use model::{KeyHasher, METRIC_NAME, Metadata, MetricKind, Shape};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// The content type's `proto` parameter.
+pub const PROTO: &str = "io.prometheus.write.v2.Request";
+
+/// Decodes an uncompressed request.
+///
+/// # Errors
+/// The bytes are no such message, a symbol does not exist, or a limit is exceeded; nothing is
+/// taken then.
+pub fn decode<'a>(
+    request: &'a [u8],
+    hasher: &KeyHasher,
+    keys: &'a RemoteWriteKeys,
+) -> Result<Decoded<'a>, Error> {
+    check_body_size(request)?;
+    let fields: Vec<Box<str>> = vec!["".into()];
+    let shape_hash = hasher.shape(keys.context(), &fields);
+    let mut grown = Growing::default();
+    grown.shapes.push(Shape { fields, hash: shape_hash });
+    let mut reader = Request {
+        symbols: symbols(request)?,
+        hasher,
+        shape_hash,
+        grown,
+        keys: Vec::new(),
+        refs: Vec::new(),
+        described: HashSet::new(),
+        families: HashSet::new(),
+    };
+    reader.read(request)?;
+    Ok(reader.grown.finish(Cow::Owned(reader.keys), keys, None))
+}
+
+/// All symbols; they may stand before or behind the series.
+fn symbols(request: &[u8]) -> Result<Vec<&[u8]>, Error> {
+    let mut symbols = Vec::new();
+    let mut message = Message::new(request);
+    while let Some((number, field)) = message.next_field()? {
+        if number == 4 {
+            symbols.push(field.bytes());
+        }
+    }
+    Ok(symbols)
+}
+
+/// What a series says of its metric: symbols and the kind.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Description {
+    name: u32,
+    help: u32,
+    unit: u32,
+    kind: i64,
+}
+
+/// One request while it is read.
+struct Request<'a, 'h> {
+    symbols: Vec<&'a [u8]>,
+    hasher: &'h KeyHasher,
+    shape_hash: u64,
+    grown: Growing,
+    /// The keys, put together in the form of version 1.0.
+    keys: Vec<u8>,
+    /// The symbols of the series being read.
+    refs: Vec<u32>,
+    /// What was already taken into the metadata.
+    described: HashSet<Description>,
+    /// The families in the metadata; of several descriptions of one the first is kept.
+    families: HashSet<String>,
+}
+
+impl<'a> Request<'a, '_> {
+    fn read(&mut self, request: &'a [u8]) -> Result<(), Error> {
+        let mut message = Message::new(request);
+        let mut position = 0;
+        while let Some((number, field)) = message.next_field()? {
+            if number == 5 {
+                self.series(field.bytes(), position)?;
+                position += 1;
+            }
+        }
+        self.grown.counts.lines = u64::from(position);
+        Ok(())
+    }
+
+    fn series(&mut self, bytes: &'a [u8], position: u32) -> Result<(), Error> {
+        let description = self.scan(bytes)?;
+        let start = self.keys.len();
+        self.assemble()?;
+        let key = self.keys.get(start..).unwrap_or_default();
+        check_key_size(key.len())?;
+        let series = Series {
+            hash: self.hasher.hash(key, self.shape_hash),
+            key_offset: start as u32,
+            key_size: key.len() as u32,
+            position,
+        };
+        let mut message = Message::new(bytes);
+        while let Some((number, field)) = message.next_field()? {
+            if number == 2 {
+                push_sample(&mut self.grown, &series, field.bytes())?;
+            }
+        }
+        match description {
+            Some(description) => self.describe(description),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads all but the samples: symbols of labels into `refs`, the rest into counts.
+    fn scan(&mut self, bytes: &[u8]) -> Result<Option<Description>, Error> {
+        self.refs.clear();
+        let mut description = None;
+        let mut message = Message::new(bytes);
+        while let Some((number, field)) = message.next_field()? {
+            match (number, field) {
+                (1, Value::Bytes(packed)) => {
+                    let mut refs = Message::new(packed);
+                    while !refs.is_done() {
+                        self.refs.push(refs.varint()?.try_into().unwrap_or(u32::MAX));
+                    }
+                }
+                (1, Value::Varint(one)) => self.refs.push(one.try_into().unwrap_or(u32::MAX)),
+                (3, _) => self.grown.counts.histograms += 1,
+                (4, _) => self.grown.counts.exemplars += 1,
+                (5, _) => description = Some(read_description(field.bytes())?),
+                (6, _) => self.grown.counts.created_timestamps += 1,
+                _ => {}
+            }
+        }
+        Ok(description)
+    }
+
+    /// Appends the label messages that `refs` stand for to `keys`.
+    fn assemble(&mut self) -> Result<(), Error> {
+        let (pairs, odd) = self.refs.as_chunks::<2>();
+        if !odd.is_empty() {
+            return Err(Error::malformed("remote write 2.0", 0, "an even number of labels_refs"));
+        }
+        for &[name, value] in pairs {
+            let (name, value) = (symbol(&self.symbols, name)?, symbol(&self.symbols, value)?);
+            let size =
+                2 + name.len() + value.len() + varint_size(name.len()) + varint_size(value.len());
+            if BODY_SIZE_MAX < self.keys.len() + size {
+                return Err(Error::LimitExceeded {
+                    limit: "bytes of all series' labels",
+                    value: (self.keys.len() + size) as u64,
+                    max: BODY_SIZE_MAX as u64,
+                });
+            }
+            self.keys.push(1 << 3 | 2);
+            put_varint(&mut self.keys, size as u64);
+            put_bytes(&mut self.keys, 1, name);
+            put_bytes(&mut self.keys, 2, value);
+        }
+        Ok(())
+    }
+
+    /// Takes the metadata of a series unless it is known or says nothing.
+    fn describe(&mut self, mut description: Description) -> Result<(), Error> {
+        if description == Description::default() || METADATA_MAX <= self.grown.metadata.len() {
+            return Ok(());
+        }
+        for &[label, value] in self.refs.as_chunks::<2>().0 {
+            if symbol(&self.symbols, label)? == METRIC_NAME.as_bytes() {
+                description.name = value;
+            }
+        }
+        if !self.described.insert(description) {
+            return Ok(());
+        }
+        let kind = kind(description.kind);
+        let text = |id| symbol(&self.symbols, id).map(|s| String::from_utf8_lossy(s).into_owned());
+        let metric = family(text(description.name)?, kind);
+        let (help, unit) = (text(description.help)?, text(description.unit)?);
+        if self.families.insert(metric.clone()) {
+            self.grown.metadata.push(Metadata { metric, kind, help, unit });
+        }
+        Ok(())
+    }
+}
+
+/// The family that a series of a histogram or summary belongs to.
+fn family(mut metric: String, kind: MetricKind) -> String {
+    let suffixes: &[&str] = match kind {
+        MetricKind::Histogram | MetricKind::GaugeHistogram => &["_bucket", "_count", "_sum"],
+        MetricKind::Summary => &["_count", "_sum"],
+        _ => &[],
+    };
+    if let Some(suffix) = suffixes.iter().find(|suffix| metric.ends_with(**suffix)) {
+        metric.truncate(metric.len() - suffix.len());
+    }
+    metric
+}
+
+fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Error> {
+    let found = symbols.get(id as usize).copied();
+    found.ok_or(Error::malformed("remote write 2.0", 0, "a reference to an existing symbol"))
+}
+
+fn varint_size(value: usize) -> usize {
+    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+}
+
+/// Reads `{ type = 1, help_ref = 3, unit_ref = 4 }`.
+fn read_description(bytes: &[u8]) -> Result<Description, Error> {
+    let mut description = Description::default();
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        let id = u32::try_from(field.signed()).unwrap_or(u32::MAX);
+        match number {
+            1 => description.kind = field.signed(),
+            3 => description.help = id,
+            4 => description.unit = id,
+            _ => {}
+        }
+    }
+    Ok(description)
+}
