@@ -1,0 +1,33 @@
+//! A part: an immutable sorted file of samples, and the unit that flush and merge write.
+//!
+//! ```text
+//! header | slice | slice | ... | liveness of each day | directory | trailer
+//!
+//! slice of a block with k columns:   shared times | column 0 | column 1 | ... | column k-1
+//! column:  nothing (no sample)  |  values (times are the shared ones)  |  own times, values
+//! ```
+//!
+//! A *slice* is one entity block's samples for one span of time.
+//! Slices are sorted by (series, time), slices of one block never overlap in time, and a part holds
+//! a series' timestamp at most once.
+//! The same bytes serve in memory (from the head, [`codec::Effort::Fast`]) and on disk
+//! ([`codec::Effort::Dense`]); every byte is described in `docs/format/part.md`.
+//!
+//! Read in this order: [`format`], [`writer`], [`directory`], [`liveness`], [`reader`], [`verify`].
+
+pub mod directory;
+pub mod format;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod liveness;
+pub mod reader;
+pub mod verify;
+pub mod writer;
+
+pub use directory::Slice;
+pub use reader::{ColumnTimes, Part, PartSummary};
+pub use verify::VerifiedPart;
+pub use writer::{FinishedPart, PartInfo, PartSink, PartWriter, SliceKey};
+
+#[cfg(test)]
+mod tests;
