@@ -1,1 +1,98 @@
-//! Room `promql`.
+//! Text to tree: the query language. No I/O, no state.
+//!
+//! ```text
+//! text > lexer > parser > check > Expr          Expr > print > text
+//! ```
+//!
+//! The grammar in one page, loosest first; `{x}` is repetition, `[x]` an option:
+//!
+//! ```text
+//! expr      = expr binary [bool] [(on|ignoring) labels [(group_left|group_right) [labels]]] expr
+//!           | (+|-) expr | primary {postfix}
+//! binary    = or < and unless < == != < <= > >= < + - < * / % atan2 < ^ (right-associative)
+//! postfix   = "[" duration "]" | "[" duration ":" [duration] "]"
+//!           | offset [-]duration | @ (number | start() | end())
+//! primary   = number | duration | string | "(" expr ")" | selector
+//!           | function "(" [expr {"," expr}] ")"
+//!           | aggregate [(by|without) labels] "(" expr ["," expr] ")" [(by|without) labels]
+//! selector  = name ["{" matchers "}"] | "{" matchers "}"
+//! matchers  = [matcher {"," matcher} [","]]
+//! matcher   = label (=|!=|=~|!~) string | string            a lone string is the metric's name
+//! labels    = "(" [label {"," label} [","]] ")"             labels may be strings: any UTF-8
+//! ```
+//!
+//! Names, types, precedences and error texts are those of Prometheus 3. Bounds: a text has at
+//! most [`TEXT_SIZE_MAX`] bytes, a tree at most [`NESTING_MAX`] levels.
+
+mod ast;
+mod check;
+mod error;
+mod functions;
+#[doc(hidden)]
+pub mod fuzzing;
+mod lexer;
+mod number;
+mod parser;
+mod print;
+mod quote;
+#[cfg(test)]
+mod tests;
+mod token;
+
+pub use ast::*;
+pub use error::{ParseError, Span};
+pub use functions::{Arity, FUNCTIONS, Function, FunctionKind, find as find_function};
+pub use number::{format_duration_ms, format_number, parse_duration_ms};
+pub use quote::quote;
+
+/// Levels of a tree. Each costs parser and engine some stack; people need about ten.
+pub const NESTING_MAX: usize = 200;
+/// Bytes of an expression's text. The longest sane dashboards have some kilobytes.
+pub const TEXT_SIZE_MAX: usize = 1 << 20;
+/// Bytes that one compiled regular expression may take.
+pub const REGEX_SIZE_MAX: usize = 16 << 20;
+
+/// Whose language a text is in. Never guessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Prometheus' language and numbers.
+    #[default]
+    PromQl,
+    /// VictoriaMetrics' language and numbers.
+    MetricsQl,
+}
+
+/// What the parser accepts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Whose language.
+    pub dialect: Dialect,
+    /// Whether functions and aggregations that Prometheus calls experimental are known.
+    pub experimental_functions: bool,
+}
+
+/// Parses and checks `text`, experimental functions excluded.
+///
+/// # Errors
+/// What is wrong and where, as Prometheus says it.
+pub fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
+    parse_with(text, &Options { dialect, experimental_functions: false })
+}
+
+/// Parses and checks `text`.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(text: &str, options: &Options) -> Result<Expr, ParseError> {
+    if options.dialect == Dialect::MetricsQl {
+        let message = "the metricsql dialect is not available yet";
+        return Err(ParseError::new(text, Span::default(), message));
+    }
+    if TEXT_SIZE_MAX < text.len() {
+        let message = format!("expression of {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
+        return Err(ParseError::new(text, Span::default(), message));
+    }
+    let mut expr = parser::parse(text, options)?;
+    check::check(text, &mut expr)?;
+    Ok(expr)
+}
