@@ -1,1 +1,31 @@
-//! Room `index`.
+//! For one partition: matchers to series, series to labels, label sets to ids.
+//!
+//! ```text
+//!              register, replay                    freeze              merge
+//! label sets ───────────────────► MemoryIndex ───────────► Segment ───────────► Segment
+//!                                      │                      │
+//! matchers ── CompiledMatchers ────────┴──── search ──────────┴──► [BlockMatch] ── labels ──► Labels
+//! ```
+//!
+//! An [`Index`] is any number of immutable segments on disk plus one index in memory.
+//! They cover disjoint, increasing ranges of entities, so their answers are concatenated.
+//! Ids are dense `u32`, given out in blocks ([`BlockRef`]); they are never reused and never
+//! leave the store.
+//!
+//! Read in this order: [`entity`], [`subset`], [`matcher`], [`memory`], [`segment`], [`index`].
+
+pub mod error;
+pub mod entity;
+pub mod subset;
+pub mod matcher;
+pub mod memory;
+pub mod index;
+#[cfg(test)]
+mod testing;
+
+pub use entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId, NewEntity};
+pub use error::{Error, Result};
+pub use index::Index;
+pub use matcher::CompiledMatchers;
+pub use memory::MemoryIndex;
+pub use subset::{BlockMatch, Subset};

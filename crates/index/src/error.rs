@@ -1,0 +1,68 @@
+//! What can go wrong in the index, named for what the caller must do about it.
+
+/// `Result` of this room.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why the index refused or failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A matcher whose regular expression does not compile: tell the client.
+    #[error("invalid matcher {matcher}: {reason}")]
+    InvalidMatcher {
+        /// The matcher as text.
+        matcher: String,
+        /// What the regular expression's parser said.
+        reason: String,
+    },
+    /// Names or tags that break the rules of [`crate::NewEntity`]: a bug of the caller or a bad row.
+    #[error("invalid entity: {0}")]
+    InvalidEntity(&'static str),
+    /// The partition has no ids left, or the memory index no room.
+    #[error("{what} are used up, the limit is {max}")]
+    Full {
+        /// Of what there is none left.
+        what: &'static str,
+        /// How many there may be.
+        max: u64,
+    },
+    /// Bytes that no writer of ours left behind: set the file aside.
+    #[error("{file} is corrupt at byte {offset}: {what}")]
+    Corrupt {
+        /// The file's name, or `registrations`.
+        file: String,
+        /// Where in the file.
+        offset: u64,
+        /// What was expected.
+        what: &'static str,
+    },
+    /// The index changed between [`crate::Index::freeze`] or [`crate::Index::merge`] and
+    /// `install`: do it again.
+    #[error("the index changed since the segment was written")]
+    Changed,
+    /// The disk failed.
+    #[error(transparent)]
+    Io(#[from] vfs::Error),
+}
+
+/// A place in a segment's sections, before the file's name is known.
+pub(crate) fn corrupt(what: &'static str) -> Error {
+    Error::Corrupt { file: String::new(), offset: 0, what }
+}
+
+impl From<codec::Error> for Error {
+    fn from(error: codec::Error) -> Error {
+        Error::Corrupt { file: String::new(), offset: error.offset as u64, what: error.what }
+    }
+}
+
+impl Error {
+    /// The same error with the file's name filled in.
+    pub(crate) fn in_file(self, name: &str) -> Error {
+        match self {
+            Error::Corrupt { file, offset, what } if file.is_empty() => {
+                Error::Corrupt { file: name.to_string(), offset, what }
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Matchers, compiled once per query: what each demands of a label's value.
+//!
+//! Prometheus' semantics: a missing label is the empty string, regular expressions are anchored
+//! at both ends and their dot matches a newline. Most expressions that people write need no
+//! automaton: [`pattern`] finds exact sets, prefixes, suffixes and infixes.
+
+pub mod dialect;
+pub mod pattern;
+
+use crate::error::{Error, Result};
+use model::{Labels, MatchOp, Matcher};
+use pattern::Pattern;
+
+/// The matchers of one selector; all must hold.
+#[derive(Debug)]
+pub struct CompiledMatchers {
+    list: Vec<CompiledMatcher>,
+}
+
+/// One matcher.
+#[derive(Debug)]
+pub(crate) struct CompiledMatcher {
+    /// The label's name.
+    pub name: String,
+    /// What `=` or `=~` asks for.
+    pub pattern: Pattern,
+    /// Whether it is asked that the pattern does not match.
+    pub is_negated: bool,
+}
+
+impl CompiledMatchers {
+    /// Compiles matchers; no matcher at all matches everything.
+    ///
+    /// # Errors
+    /// [`Error::InvalidMatcher`] for a regular expression that does not parse or is too large.
+    pub fn compile(matchers: &[Matcher]) -> Result<CompiledMatchers> {
+        let list = matchers.iter().map(compile_one).collect::<Result<Vec<_>>>()?;
+        Ok(CompiledMatchers { list })
+    }
+
+    /// Whether a label set satisfies every matcher.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.list.iter().all(|matcher| matcher.matches(labels.get(&matcher.name).unwrap_or("")))
+    }
+
+    /// The matchers that restrict anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &CompiledMatcher> {
+        self.list.iter().filter(|m| m.is_negated || !matches!(m.pattern, Pattern::Anything))
+    }
+}
+
+impl CompiledMatcher {
+    /// Whether the matcher holds for a label of this value, empty when the label is missing.
+    pub(crate) fn matches(&self, value: &str) -> bool {
+        self.pattern.matches(value) != self.is_negated
+    }
+
+    /// Whether the matcher holds for series without the label.
+    pub(crate) fn matches_absent(&self) -> bool {
+        self.matches("")
+    }
+}
+
+fn compile_one(matcher: &Matcher) -> Result<CompiledMatcher> {
+    let (pattern, is_negated) = match matcher.op {
+        MatchOp::Equal => (Pattern::exactly(&matcher.value), false),
+        MatchOp::NotEqual => (Pattern::exactly(&matcher.value), true),
+        MatchOp::Regex | MatchOp::NotRegex => {
+            let pattern = Pattern::from_regex(&matcher.value).map_err(|reason| {
+                Error::InvalidMatcher { matcher: matcher.to_string(), reason }
+            })?;
+            (pattern, matcher.op == MatchOp::NotRegex)
+        }
+    };
+    Ok(CompiledMatcher { name: matcher.name.clone(), pattern, is_negated })
+}

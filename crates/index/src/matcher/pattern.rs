@@ -1,0 +1,381 @@
+//! What a matcher asks of one value, in the cheapest form that means the same.
+//!
+//! ```text
+//! foo            Exact {foo}             foo.*      Prefix foo, Any
+//! foo|bar[12]    Exact {bar1 bar2 foo}   foo.+      Prefix foo, NonEmpty
+//! .*             Anything                .*foo      Suffix foo
+//! .+             NonEmpty                .*foo.*    Infix foo
+//! (a|b).*c       Regex, only to be run on values that start with a or b
+//! ```
+
+use super::dialect::translate;
+use memchr::memmem;
+use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+
+/// Strings that an expression may be expanded to; beyond, it stays an automaton.
+const EXPANSION_LEN_MAX: usize = 4096;
+/// Bytes of a compiled automaton, as in the `regex` crate's default.
+const REGEX_SIZE_MAX: usize = 10 << 20;
+
+/// A set of strings.
+#[derive(Debug)]
+pub(crate) enum Pattern {
+    /// Every string.
+    Anything,
+    /// Every string but the empty one.
+    NonEmpty,
+    /// These strings, sorted, without repeats.
+    Exact(Vec<String>),
+    /// Strings that start so and continue as the rest says.
+    Prefix(String, Rest),
+    /// Strings that end so.
+    Suffix(String),
+    /// Strings that have this inside.
+    Infix(Box<memmem::Finder<'static>>),
+    /// Strings that start with one of `prefixes` (any, when there is none) and match.
+    Regex {
+        /// Sorted, none a prefix of another.
+        prefixes: Vec<String>,
+        /// Anchored at both ends.
+        regex: regex::Regex,
+    },
+}
+
+/// What may follow a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// `.*`
+    Any,
+    /// `.+`
+    NonEmpty,
+}
+
+impl Pattern {
+    /// One string.
+    pub(crate) fn exactly(value: &str) -> Pattern {
+        Pattern::Exact(vec![value.to_string()])
+    }
+
+    /// From the text of a regular expression as Prometheus reads it; the error is the parser's.
+    pub(crate) fn from_regex(text: &str) -> Result<Pattern, String> {
+        let inner = translate(text);
+        let hir = regex_syntax::ParserBuilder::new()
+            .dot_matches_new_line(true)
+            .build()
+            .parse(&inner)
+            .map_err(|error| one_line(&error))?;
+        if let Some(pattern) = without_automaton(&hir) {
+            return Ok(pattern);
+        }
+        let regex = regex::RegexBuilder::new(&format!("^(?s:{inner})$"))
+            .size_limit(REGEX_SIZE_MAX)
+            .build()
+            .map_err(|error| one_line(&error))?;
+        Ok(Pattern::Regex { prefixes: prefixes_of(&hir), regex })
+    }
+
+    /// Whether the string is in the set.
+    pub(crate) fn matches(&self, value: &str) -> bool {
+        match self {
+            Pattern::Anything => true,
+            Pattern::NonEmpty => !value.is_empty(),
+            Pattern::Exact(set) => set.binary_search_by(|one| one.as_str().cmp(value)).is_ok(),
+            Pattern::Prefix(prefix, rest) => {
+                value.starts_with(prefix.as_str())
+                    && (*rest == Rest::Any || prefix.len() < value.len())
+            }
+            Pattern::Suffix(suffix) => value.ends_with(suffix.as_str()),
+            Pattern::Infix(finder) => finder.find(value.as_bytes()).is_some(),
+            Pattern::Regex { prefixes, regex } => {
+                (prefixes.is_empty() || prefixes.iter().any(|p| value.starts_with(p.as_str())))
+                    && regex.is_match(value)
+            }
+        }
+    }
+}
+
+/// The parser's drawing of where it stopped does not fit one line of an answer: keep the last.
+fn one_line(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string()
+}
+
+/// The pattern of an expression that is one of the simple shapes.
+fn without_automaton(hir: &Hir) -> Option<Pattern> {
+    if !hir.properties().look_set().is_empty() {
+        return None;
+    }
+    if let Some(mut strings) = expand(hir) {
+        strings.sort_unstable();
+        strings.dedup();
+        return Some(Pattern::Exact(strings));
+    }
+    match pieces(hir)?.as_slice() {
+        [Piece::Any(Rest::Any)] => Some(Pattern::Anything),
+        [Piece::Any(Rest::NonEmpty)] => Some(Pattern::NonEmpty),
+        [Piece::Text(text), Piece::Any(rest)] => Some(Pattern::Prefix(text.clone(), *rest)),
+        [Piece::Any(Rest::Any), Piece::Text(text)] => Some(Pattern::Suffix(text.clone())),
+        [Piece::Any(Rest::Any), Piece::Text(text), Piece::Any(Rest::Any)] => {
+            Some(Pattern::Infix(Box::new(memmem::Finder::new(text.as_bytes()).into_owned())))
+        }
+        _ => None,
+    }
+}
+
+/// A part of a concatenation.
+enum Piece {
+    Text(String),
+    Any(Rest),
+}
+
+/// The expression as a concatenation of literals, `.*` and `.+`.
+fn pieces(hir: &Hir) -> Option<Vec<Piece>> {
+    match hir.kind() {
+        HirKind::Literal(literal) => Some(vec![Piece::Text(text_of(&literal.0)?)]),
+        HirKind::Capture(capture) => pieces(&capture.sub),
+        HirKind::Repetition(repetition) => Some(vec![Piece::Any(any_of(repetition)?)]),
+        HirKind::Concat(list) => {
+            let mut out = Vec::new();
+            for sub in list {
+                match pieces(sub)?.as_mut_slice() {
+                    [] => {}
+                    [one] => push_piece(&mut out, std::mem::replace(one, Piece::Any(Rest::Any))),
+                    _ => return None,
+                }
+            }
+            Some(out)
+        }
+        HirKind::Empty => Some(Vec::new()),
+        _ => None,
+    }
+}
+
+/// Neighbouring literals, as in `a(b)`, are one.
+fn push_piece(out: &mut Vec<Piece>, piece: Piece) {
+    if let (Some(Piece::Text(last)), Piece::Text(text)) = (out.last_mut(), &piece) {
+        last.push_str(text);
+    } else {
+        out.push(piece);
+    }
+}
+
+fn any_of(repetition: &Repetition) -> Option<Rest> {
+    if repetition.max.is_some() || !is_any_char(&repetition.sub) {
+        return None;
+    }
+    match repetition.min {
+        0 => Some(Rest::Any),
+        1 => Some(Rest::NonEmpty),
+        _ => None,
+    }
+}
+
+fn is_any_char(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => {
+            matches!(class.ranges(), [one] if one.start() == '\0' && one.end() == char::MAX)
+        }
+        HirKind::Capture(capture) => is_any_char(&capture.sub),
+        _ => false,
+    }
+}
+
+/// All strings of a finite and small expression without look-around.
+fn expand(hir: &Hir) -> Option<Vec<String>> {
+    match hir.kind() {
+        HirKind::Empty => Some(vec![String::new()]),
+        HirKind::Literal(literal) => Some(vec![text_of(&literal.0)?]),
+        HirKind::Class(class) => expand_class(class),
+        HirKind::Capture(capture) => expand(&capture.sub),
+        HirKind::Alternation(list) => {
+            let mut out = Vec::new();
+            for sub in list {
+                out.extend(expand(sub)?);
+                if EXPANSION_LEN_MAX < out.len() {
+                    return None;
+                }
+            }
+            Some(out)
+        }
+        HirKind::Concat(list) => {
+            list.iter().try_fold(vec![String::new()], |heads, sub| product(&heads, &expand(sub)?))
+        }
+        HirKind::Repetition(repetition) => expand_repetition(repetition),
+        HirKind::Look(_) => None,
+    }
+}
+
+fn expand_repetition(repetition: &Repetition) -> Option<Vec<String>> {
+    let max = repetition.max?;
+    if 64 < max {
+        return None;
+    }
+    let sub = expand(&repetition.sub)?;
+    let mut out = Vec::new();
+    let mut level = vec![String::new()];
+    for count in 0..=max {
+        if repetition.min <= count {
+            out.extend_from_slice(&level);
+        }
+        if EXPANSION_LEN_MAX < out.len() {
+            return None;
+        }
+        if count < max {
+            level = product(&level, &sub)?;
+        }
+    }
+    Some(out)
+}
+
+fn expand_class(class: &Class) -> Option<Vec<String>> {
+    let Class::Unicode(class) = class else {
+        return None;
+    };
+    let count: u64 =
+        class.ranges().iter().map(|r| u64::from(r.end() as u32 - r.start() as u32) + 1).sum();
+    if EXPANSION_LEN_MAX as u64 / 16 < count {
+        return None;
+    }
+    Some(class.ranges().iter().flat_map(|r| r.start()..=r.end()).map(String::from).collect())
+}
+
+fn product(heads: &[String], tails: &[String]) -> Option<Vec<String>> {
+    if EXPANSION_LEN_MAX < heads.len() * tails.len() {
+        return None;
+    }
+    Some(heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect())
+}
+
+/// Prefixes one of which every match has; empty when nothing can be promised.
+fn prefixes_of(hir: &Hir) -> Vec<String> {
+    let mut prefixes = leading_texts(hir).unwrap_or_default();
+    prefixes.sort_unstable();
+    // A shorter prefix covers the longer ones behind it.
+    prefixes.dedup_by(|later, earlier| later.starts_with(earlier.as_str()));
+    if prefixes.first().is_some_and(String::is_empty) {
+        prefixes.clear();
+    }
+    prefixes
+}
+
+/// Texts one of which every match starts with.
+fn leading_texts(hir: &Hir) -> Option<Vec<String>> {
+    match hir.kind() {
+        HirKind::Literal(literal) => Some(vec![text_of(&literal.0)?]),
+        HirKind::Capture(capture) => leading_texts(&capture.sub),
+        HirKind::Alternation(list) => {
+            let mut out = Vec::new();
+            for sub in list {
+                out.extend(leading_texts(sub)?);
+            }
+            (out.len() <= EXPANSION_LEN_MAX).then_some(out)
+        }
+        HirKind::Concat(list) => leading_texts_of_concat(list),
+        HirKind::Repetition(repetition) if 1 <= repetition.min => leading_texts(&repetition.sub),
+        HirKind::Class(class) => expand_class(class),
+        _ => None,
+    }
+}
+
+/// Parts that expand to few strings are multiplied up to the first that does not.
+fn leading_texts_of_concat(list: &[Hir]) -> Option<Vec<String>> {
+    let mut heads = vec![String::new()];
+    for sub in list {
+        let is_plain = sub.properties().look_set().is_empty();
+        match expand(sub).filter(|_| is_plain).and_then(|tails| product(&heads, &tails)) {
+            Some(longer) => heads = longer,
+            None => {
+                if let Some(longer) = leading_texts(sub).and_then(|tails| product(&heads, &tails)) {
+                    heads = longer;
+                }
+                break;
+            }
+        }
+    }
+    Some(heads)
+}
+
+fn text_of(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, form: &str) {
+        let pattern = Pattern::from_regex(text).unwrap();
+        let got = match &pattern {
+            Pattern::Anything => "anything".to_string(),
+            Pattern::NonEmpty => "non-empty".to_string(),
+            Pattern::Exact(set) => format!("exact {}", set.join(" ")),
+            Pattern::Prefix(prefix, rest) => format!("prefix {prefix} {rest:?}"),
+            Pattern::Suffix(suffix) => format!("suffix {suffix}"),
+            Pattern::Infix(finder) => {
+                format!("infix {}", std::str::from_utf8(finder.needle()).unwrap())
+            }
+            Pattern::Regex { prefixes, .. } => format!("regex {}", prefixes.join(" ")),
+        };
+        assert_eq!(got, form, "{text}");
+    }
+
+    #[test]
+    fn common_shapes_need_no_automaton() {
+        check("", "exact ");
+        check("foo", "exact foo");
+        check("foo|bar", "exact bar foo");
+        check("(foo|bar)[12]", "exact bar1 bar2 foo1 foo2");
+        check("a|ab", "exact a ab");
+        check("ab?", "exact a ab");
+        check("foo|", "exact  foo");
+        check("(?i)ab", "exact AB Ab aB ab");
+        check("a{1,3}", "exact a aa aaa");
+        check(".*", "anything");
+        check("(.*)", "anything");
+        check(".+", "non-empty");
+        check("foo.*", "prefix foo Any");
+        check("fo(o).+", "prefix foo NonEmpty");
+        check(".*foo", "suffix foo");
+        check(".*foo.*", "infix foo");
+        check("1.+", "prefix 1 NonEmpty");
+        check(r"10\.0\..*", "prefix 10.0. Any");
+    }
+
+    #[test]
+    fn automata_know_their_prefixes() {
+        check("foo.*bar", "regex foo");
+        check("(foo|bar).*x", "regex bar foo");
+        check("foo|bar.*", "regex bar foo");
+        check("fo+.*", "regex fo");
+        check("[ab]c+", "regex ac bc");
+        check(".*foo|bar", "regex ");
+        check("(foo)?.*bar", "regex ");
+        check("^foo.*x", "regex ");
+        check("a.*|ab.*x", "regex a");
+    }
+
+    #[test]
+    fn errors_fit_a_line() {
+        let error = Pattern::from_regex("a(").unwrap_err();
+        assert_eq!(error, "unclosed group");
+        assert!(!Pattern::from_regex("(a{1000}){1000}").unwrap_err().contains('\n'));
+    }
+
+    #[test]
+    fn forms_match_as_the_regex_would() {
+        let values = ["", "a", "ab", "foo", "foobar", "barfoo", "xfoox", "fo", "FOO", "é", "a\nb"];
+        let texts = [
+            "", "a", "a|ab", ".*", ".+", "foo.*", "foo.+", ".*foo", ".*foo.*", "(?i)foo",
+            "(foo|bar).*", "f(o)+", "[^a]*", "a.b", "é?", "fo{2}(bar)?", "^foo$", "foo.*r",
+            "a.*b|f.*r", "x?foo.*", ".+foo", ".?", "(a|b|f).*",
+        ];
+        for text in texts {
+            let pattern = Pattern::from_regex(text).unwrap();
+            let regex = regex::Regex::new(&format!("^(?s:{text})$")).unwrap();
+            for value in values {
+                assert_eq!(pattern.matches(value), regex.is_match(value), "{text} on {value:?}");
+            }
+        }
+    }
+}

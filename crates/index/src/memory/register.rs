@@ -1,0 +1,222 @@
+//! Registration: a new entity gets the next slot of its group's open block.
+//!
+//! What can be refused is refused before anything changes, and the log record is appended in the
+//! same call, so the log and the memory never disagree.
+
+use super::cells::Column;
+use super::dictionary::{METRIC_NAMES, TAG_NAMES, values_of, widen};
+use super::log::{Placement, put_block, put_block_like, put_entity};
+use super::{Block, Group, HashedEntity, MemoryIndex, NONE};
+use crate::entity::{EntityHash, EntityId, NewEntity, next_capacity};
+use crate::error::{Error, Result};
+
+impl MemoryIndex {
+    /// Gives an entity that the index does not know its id, and appends to `log` what
+    /// [`MemoryIndex::replay`] needs to do the same again.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEntity`], and [`Error::Full`] when ids or memory are used up; then neither
+    /// the index nor the log has changed.
+    pub fn register(&mut self, entity: &NewEntity<'_>, log: &mut Vec<u8>) -> Result<EntityId> {
+        entity.check()?;
+        debug_assert!(self.find_entity(entity).is_none(), "registered twice: {entity:?}");
+        self.check_room(entity)?;
+        let tag_names: Vec<&str> = entity.tags.iter().map(|(name, _)| *name).collect();
+        let group = match self.find_group(entity.names, &tag_names) {
+            Some(group) => group,
+            None => {
+                check_names_unique(entity.names)?;
+                self.add_group(entity.names, &tag_names)
+            }
+        };
+        let block_idx = match self.open_block_of(group) {
+            Some(block_idx) => block_idx,
+            None => self.register_block(group, entity.names, &tag_names, log)?,
+        };
+        let hash = EntityHash::of(entity.names, entity.tags);
+        let id = self.add_entity(block_idx, &hash, entity.tags.iter().map(|(_, value)| *value));
+        put_entity(log, id, entity.tags);
+        Ok(id)
+    }
+
+    /// Whether strings and cells of one more entity fit, whatever it is.
+    fn check_room(&self, entity: &NewEntity<'_>) -> Result<()> {
+        let names: usize = entity.names.iter().map(|name| name.len()).sum();
+        let tags: usize = entity.tags.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.check_room_for(names + tags, entity.tags.len())
+    }
+
+    pub(super) fn check_room_for(&self, text_size: usize, tag_count: usize) -> Result<()> {
+        if !self.dictionary.has_room(text_size) {
+            let max = super::dictionary::TEXT_SIZE_MAX as u64;
+            return Err(Error::Full { what: "bytes of the label dictionary", max });
+        }
+        if !self.cells.has_room(tag_count * 4 * crate::BLOCK_SLOTS_MAX) {
+            return Err(Error::Full { what: "cells of the memory index", max: 1 << 32 });
+        }
+        Ok(())
+    }
+
+    pub(super) fn find_group(&self, names: &[&str], tag_names: &[&str]) -> Option<u32> {
+        let hash = MemoryIndex::group_hash(names, tag_names);
+        let found = self.group_table.find(widen(hash), |idx| {
+            let group = &self.groups[*idx as usize];
+            group.hash == hash
+                && self.names_are(group, names)
+                && self.tag_names_are(*idx, tag_names)
+        })?;
+        Some(*found)
+    }
+
+    fn tag_names_are(&self, group: u32, tag_names: &[&str]) -> bool {
+        let ids = self.tags(group);
+        ids.len() == tag_names.len()
+            && ids.iter().zip(tag_names).all(|(id, name)| {
+                self.dictionary.get_bytes(TAG_NAMES, *id) == name.as_bytes()
+            })
+    }
+
+    pub(super) fn add_group(&mut self, names: &[&str], tag_names: &[&str]) -> u32 {
+        let hash = MemoryIndex::group_hash(names, tag_names);
+        let list_start = self.lists.len() as u32;
+        for name in names {
+            let id = self.dictionary.intern(METRIC_NAMES, name);
+            self.lists.push(id);
+        }
+        for name in tag_names {
+            let id = self.dictionary.intern(TAG_NAMES, name);
+            self.lists.push(id);
+        }
+        let idx = self.groups.len() as u32;
+        self.groups.push(Group {
+            list_start,
+            name_count: names.len() as u32,
+            tag_count: tag_names.len() as u32,
+            hash,
+            first_block: NONE,
+            last_block: NONE,
+            block_count: 0,
+        });
+        let groups = &self.groups;
+        self.group_table.insert_unique(widen(hash), idx, |idx| widen(groups[*idx as usize].hash));
+        idx
+    }
+
+    fn open_block_of(&self, group: u32) -> Option<usize> {
+        let last = self.groups[group as usize].last_block as usize;
+        let block = self.blocks.get(last)?;
+        (block.len < block.capacity).then_some(last)
+    }
+
+    fn register_block(
+        &mut self,
+        group: u32,
+        names: &[&str],
+        tag_names: &[&str],
+        log: &mut Vec<u8>,
+    ) -> Result<usize> {
+        let Group { block_count, first_block, .. } = self.groups[group as usize];
+        let capacity = next_capacity(block_count, names.len());
+        let placement = Placement {
+            entity_start: self.next_entity,
+            series_start: self.next_series,
+            capacity,
+        };
+        check_ids_left(&placement, names.len())?;
+        match self.blocks.get(first_block as usize) {
+            Some(first) => put_block_like(log, placement, first.entity_start),
+            None => put_block(log, placement, names, tag_names.iter().copied()),
+        }
+        Ok(self.add_block(group, &placement))
+    }
+
+    pub(super) fn add_block(&mut self, group_idx: u32, placement: &Placement) -> usize {
+        assert!(self.next_entity <= placement.entity_start, "ids only grow");
+        assert!(self.next_series <= placement.series_start, "ids only grow");
+        let block_idx = self.blocks.len();
+        let group = &mut self.groups[group_idx as usize];
+        match self.blocks.get_mut(group.last_block as usize) {
+            Some(last) => last.next = block_idx as u32,
+            None => group.first_block = block_idx as u32,
+        }
+        group.last_block = block_idx as u32;
+        group.block_count += 1;
+        self.next_entity = placement.entity_start + placement.capacity;
+        self.next_series = placement.series_start + placement.capacity * group.name_count;
+        self.blocks.push(Block {
+            entity_start: placement.entity_start,
+            series_start: placement.series_start,
+            capacity: placement.capacity as u16,
+            len: 0,
+            group: group_idx,
+            next: NONE,
+            columns_start: self.columns.len() as u32,
+        });
+        let columns_end = self.columns.len() + group.tag_count as usize;
+        self.columns.resize(columns_end, Column::constant(0));
+        block_idx
+    }
+
+    /// Fills the next slot of a block. `values` has one value per tag of the block's group.
+    pub(super) fn add_entity<'a>(
+        &mut self,
+        block_idx: usize,
+        hash: &EntityHash,
+        values: impl Iterator<Item = &'a str>,
+    ) -> EntityId {
+        let Block { entity_start, capacity, len, group, columns_start, .. } =
+            self.blocks[block_idx];
+        let group = &self.groups[group as usize];
+        let (name_count, tags_start) = (group.name_count, group.list_start + group.name_count);
+        let slot = usize::from(len);
+        assert!(len < capacity, "the block is full");
+        for (idx, value) in values.enumerate() {
+            let tag = self.lists[tags_start as usize + idx];
+            let id = self.dictionary.intern(values_of(tag), value);
+            let column = &mut self.columns[columns_start as usize + idx];
+            if slot == 0 {
+                *column = Column::constant(id);
+            } else {
+                self.cells.push(column, slot, usize::from(capacity), id);
+            }
+        }
+        let entity = entity_start + slot as u32;
+        self.insert_hashed(hash.entity(), entity);
+        if 1 < name_count {
+            self.insert_hashed(hash.tags_only(), entity);
+        }
+        self.blocks[block_idx].len += 1;
+        self.entity_count += 1;
+        self.series_count += u64::from(name_count);
+        entity
+    }
+
+    fn insert_hashed(&mut self, hash: u32, entity: EntityId) {
+        let one = HashedEntity { hash, entity };
+        self.entities.insert_unique(widen(hash), one, |one| widen(one.hash));
+    }
+}
+
+pub(super) fn check_names_unique(names: &[&str]) -> Result<()> {
+    if names.len() == 1 {
+        return Ok(());
+    }
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    match sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        true => Err(Error::InvalidEntity("repeated metric name")),
+        false => Ok(()),
+    }
+}
+
+/// The last id of either kind is never given out, so ends of ranges fit as well.
+pub(super) fn check_ids_left(placement: &Placement, columns: usize) -> Result<()> {
+    let series = u64::from(placement.capacity) * columns as u64;
+    if u64::from(u32::MAX) <= u64::from(placement.entity_start) + u64::from(placement.capacity) {
+        return Err(Error::Full { what: "entity ids of the partition", max: u64::from(u32::MAX) });
+    }
+    if u64::from(u32::MAX) <= u64::from(placement.series_start) + series {
+        return Err(Error::Full { what: "ordinals of the partition", max: u64::from(u32::MAX) });
+    }
+    Ok(())
+}

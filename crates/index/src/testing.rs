@@ -1,0 +1,267 @@
+//! Seeded random label sets and matchers, and the naive index that all answers are compared with.
+
+use crate::entity::{BlockRef, EntityId, NewEntity};
+use crate::index::Index;
+use crate::matcher::CompiledMatchers;
+use crate::subset::BlockMatch;
+use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// splitmix64.
+pub(crate) struct Prng(u64);
+
+impl Prng {
+    /// `SEED` in the environment replays a failed run.
+    pub(crate) fn new(default_seed: u64) -> Prng {
+        let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
+        let seed = seed.unwrap_or(default_seed);
+        println!("SEED={seed}");
+        Prng(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
+        &list[self.below(list.len())]
+    }
+
+    pub(crate) fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// An entity that owns its strings.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OwnedEntity {
+    pub names: Vec<String>,
+    pub tags: BTreeMap<String, String>,
+}
+
+impl OwnedEntity {
+    pub(crate) fn with<T>(&self, use_it: impl FnOnce(&NewEntity<'_>) -> T) -> T {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let tags: Vec<(&str, &str)> =
+            self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        use_it(&NewEntity { names: &names, tags: &tags })
+    }
+
+    pub(crate) fn labels(&self, column: usize) -> Labels {
+        let mut builder = LabelsBuilder::new();
+        builder.push(METRIC_NAME, &self.names[column]);
+        self.tags.iter().for_each(|(name, value)| builder.push(name, value));
+        builder.finish()
+    }
+}
+
+const TAG_NAMES: [&str; 8] = ["a", "b", "env", "host", "i", "n", "ünï", "_z"];
+const METRICS: [&str; 7] = ["", "cpu", "cpu_user", "cpu_system", "mem", "up", "ключ"];
+
+/// A label set from few enough strings that matchers hit and miss.
+pub(crate) fn random_entity(prng: &mut Prng) -> OwnedEntity {
+    let names = match prng.below(4) {
+        0 => ["cpu_user", "cpu_system", "cpu_idle"].map(String::from).to_vec(),
+        1 if prng.one_in(4) => {
+            let first = prng.below(METRICS.len());
+            let count = 1 + prng.below(METRICS.len() - 1);
+            (0..count).map(|i| METRICS[(first + i) % METRICS.len()].to_string()).collect()
+        }
+        _ => vec![prng.pick(&METRICS).to_string()],
+    };
+    let mut tags = BTreeMap::new();
+    let is_common = prng.one_in(2);
+    for name in if is_common { &TAG_NAMES[3..6] } else { &TAG_NAMES[..] } {
+        if is_common || prng.one_in(3) {
+            tags.insert(name.to_string(), random_value(prng, name));
+        }
+    }
+    OwnedEntity { names, tags }
+}
+
+fn random_value(prng: &mut Prng, name: &str) -> String {
+    match name {
+        "host" => format!("host_{}", prng.below(3000)),
+        "i" => prng.below(400).to_string(),
+        "n" => format!("{}{}", prng.pick(&["", "0_", "1_", "2_"]), prng.below(10)),
+        "env" => prng.pick(&["prod", "staging", "dev", "prod\nuction"]).to_string(),
+        "ünï" => prng.pick(&["é", "ée", "日本", "日本語", "\u{10ffff}", "a"]).to_string(),
+        _ => prng.pick(&["1", "11", "12", "2", "foo", "bar", "foobar", "Foo"]).to_string(),
+    }
+}
+
+/// A matcher on a label that exists, or sometimes on one that does not.
+pub(crate) fn random_matcher(prng: &mut Prng) -> Matcher {
+    let name = match prng.below(12) {
+        0 | 1 => METRIC_NAME,
+        2 => "missing",
+        _ => prng.pick(&TAG_NAMES),
+    };
+    let op = *prng.pick(&[MatchOp::Equal, MatchOp::NotEqual, MatchOp::Regex, MatchOp::NotRegex]);
+    let value = match op {
+        MatchOp::Equal | MatchOp::NotEqual => random_string(prng, name),
+        _ => random_regex(prng, name),
+    };
+    Matcher::new(name, op, value)
+}
+
+fn random_string(prng: &mut Prng, name: &str) -> String {
+    match name {
+        _ if prng.one_in(6) => String::new(),
+        _ if prng.one_in(10) => "nowhere".to_string(),
+        METRIC_NAME => prng.pick(&METRICS).to_string(),
+        _ => random_value(prng, name),
+    }
+}
+
+fn random_regex(prng: &mut Prng, name: &str) -> String {
+    const FIXED: [&str; 30] = [
+        "", ".*", ".+", "1.+", "2.*", "1.*|2.+", "foo|bar", "foo|", "(foo|bar).*", ".*bar",
+        ".*o.*", "[12]", "[0-9]+", r"\d+", r"host_\d", "host_1.*", "host_(1|2|3)[0-9]+",
+        "cpu_(user|idle)", "cpu.*", "c?pu.*m", "(?i)foo", "[^f]*", "é?", "日本.?", ".", "..",
+        "prod.uction", "[a-z]+", r"\w+", "host_2.*5|host_7",
+    ];
+    match prng.below(4) {
+        0 => {
+            let count = 1 + prng.below(5);
+            let parts: Vec<String> = (0..count).map(|_| random_string(prng, name)).collect();
+            parts.join("|")
+        }
+        _ => prng.pick(&FIXED).to_string(),
+    }
+}
+
+/// What the index should answer.
+#[derive(Default)]
+pub(crate) struct NaiveIndex {
+    pub entities: BTreeMap<EntityId, OwnedEntity>,
+    pub ids: BTreeMap<OwnedEntity, EntityId>,
+}
+
+impl NaiveIndex {
+    pub(crate) fn insert(&mut self, id: EntityId, entity: OwnedEntity) {
+        assert!(self.ids.insert(entity.clone(), id).is_none(), "new");
+        assert!(self.entities.insert(id, entity).is_none(), "an id of its own");
+    }
+
+    pub(crate) fn remove(&mut self, id: EntityId) {
+        let entity = self.entities.remove(&id).expect("an entity");
+        self.ids.remove(&entity);
+    }
+
+    /// Checks everything that the index says about the series that matchers select.
+    #[track_caller]
+    pub(crate) fn check_search(&self, index: &Index, matchers: &[Matcher]) {
+        let compiled = CompiledMatchers::compile(matchers).unwrap();
+        let found = index.search(&compiled).unwrap();
+        check_form(&found);
+        let mut wanted = BTreeSet::new();
+        for entity in self.entities.values() {
+            for column in 0..entity.names.len() {
+                let labels = entity.labels(column);
+                if naive_match(matchers, &labels) {
+                    assert!(compiled.matches(&labels), "{matchers:?} on {labels:?}");
+                    assert!(wanted.insert((self.ids[entity], column as u16, labels)));
+                }
+            }
+        }
+        let got = listed(index, &found);
+        assert!(got == wanted, "{matchers:?}\n{:?}", first_difference(&got, &wanted));
+        let names: BTreeSet<String> = wanted
+            .iter()
+            .flat_map(|(_, _, labels)| labels.iter().map(|(name, _)| name.to_string()))
+            .collect();
+        assert_eq!(index.label_names(&found).unwrap(), names, "{matchers:?}");
+        for name in [METRIC_NAME, "host", "i", "ünï", "missing"] {
+            let values: BTreeSet<String> =
+                wanted.iter().filter_map(|(_, _, l)| l.get(name).map(str::to_string)).collect();
+            assert_eq!(index.label_values(name, &found).unwrap(), values, "{matchers:?} {name}");
+        }
+    }
+
+    /// Checks that every entity is found, and its series, and that others are not.
+    #[track_caller]
+    pub(crate) fn check_find(&self, index: &Index) {
+        for (entity, id) in &self.ids {
+            assert_eq!(entity.with(|e| index.find_entity(e).unwrap()), Some(*id));
+            let block = index.block_of(*id).unwrap().expect("a block");
+            assert!(*id - block.entity_start < block.len);
+            assert_eq!(block.columns as usize, entity.names.len());
+            let tags: Vec<(&str, &str)> =
+                entity.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+            for (column, name) in entity.names.iter().enumerate() {
+                let ordinal = block.ordinal(column as u16, block.slot(*id));
+                assert_eq!(index.block_of_ordinal(ordinal).unwrap(), Some(block));
+                let (found, at) = index.find_series(name, &tags).unwrap().expect("a series");
+                assert_eq!(self.entities[&found].labels(usize::from(at)), entity.labels(column));
+            }
+            let mut other = entity.clone();
+            other.names.push("one more".to_string());
+            assert_eq!(other.with(|e| index.find_entity(e).unwrap()), None);
+            assert_eq!(index.find_series("one more", &tags).unwrap(), None);
+            let mut other = entity.clone();
+            other.tags.insert("a".to_string(), "no such value".to_string());
+            assert_eq!(other.with(|e| index.find_entity(e).unwrap()), None);
+        }
+    }
+}
+
+/// The regular expressions of these tests mean the same to the `regex` crate, but for `\d`, `\w`.
+fn naive_match(matchers: &[Matcher], labels: &Labels) -> bool {
+    matchers.iter().all(|matcher| {
+        let value = labels.get(&matcher.name).unwrap_or("");
+        let ascii = matcher.value.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]");
+        let is_match = || regex::Regex::new(&format!("^(?s:{ascii})$")).unwrap().is_match(value);
+        match matcher.op {
+            MatchOp::Equal => value == matcher.value,
+            MatchOp::NotEqual => value != matcher.value,
+            MatchOp::Regex => is_match(),
+            MatchOp::NotRegex => !is_match(),
+        }
+    })
+}
+
+/// Blocks increase, and nothing is empty.
+#[track_caller]
+fn check_form(found: &[BlockMatch]) {
+    assert!(found.is_sorted_by(|a, b| a.block.entity_start < b.block.entity_start));
+    for one in found {
+        assert!(!one.columns.is_empty() && !one.slots.is_empty());
+        assert!(one.slots.iter().all(|slot| u32::from(slot) < one.block.len));
+        assert!(one.columns.iter().all(|column| u32::from(column) < one.block.columns));
+        assert_eq!(one.ordinals().count() as u64, one.series_count());
+    }
+}
+
+fn listed(index: &Index, found: &[BlockMatch]) -> BTreeSet<(EntityId, u16, Labels)> {
+    let mut out = BTreeSet::new();
+    for one in found {
+        for column in &one.columns {
+            for slot in &one.slots {
+                let labels = labels_of(index, &one.block, column, slot);
+                assert!(out.insert((one.block.entity(slot), column, labels)), "once");
+            }
+        }
+    }
+    out
+}
+
+pub(crate) fn labels_of(index: &Index, block: &BlockRef, column: u16, slot: u16) -> Labels {
+    let mut builder = LabelsBuilder::new();
+    index.labels(block, column, slot, &mut builder).unwrap();
+    builder.finish()
+}
+
+fn first_difference<T: Ord + Clone>(got: &BTreeSet<T>, wanted: &BTreeSet<T>) -> (Vec<T>, Vec<T>) {
+    let extra = got.difference(wanted).take(3).cloned().collect();
+    let missing = wanted.difference(got).take(3).cloned().collect();
+    (extra, missing)
+}
