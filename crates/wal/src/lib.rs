@@ -1,1 +1,44 @@
-//! Room `wal`.
+//! An append-only log of records that survives a crash; group commit.
+//!
+//! ```text
+//!  append ─► pending group (memory) ─► commit: write, fdatasync ─► wait_durable returns
+//!    under the store's lock, no I/O      one thread, one group at a time
+//!
+//!  0000000007.wal  0000000008.wal  0000000009.wal        segments, by increasing number
+//!  └─ removed once the store has ─┘        └─ appended to
+//!     flushed what they hold
+//! ```
+//!
+//! While one group is being synced the next one gathers, so groups are as large as the disk is
+//! slow, and an idle log syncs at once.
+//!
+//! What holds:
+//! - When [`Wal::wait_durable`] has returned `Ok`, the record and all before it are replayed by
+//!   every later [`Wal::open`], until [`Wal::remove_before`] drops their segment.
+//! - What is replayed is a prefix of what was appended, in order, each record whole.
+//! - A segment is written by one process once and never continued; a restart begins a new one.
+//! - A failed write or sync latches: no later append or wait succeeds, and nothing is retried.
+//! - Damage to bytes that are known to have been synced is [`Error::Corrupt`], never a short log.
+//!
+//! The layout is described in `docs/format/wal.md`.
+
+mod commit;
+pub mod config;
+pub mod error;
+mod format;
+mod pending;
+mod reader;
+mod recover;
+mod writer;
+
+#[doc(hidden)]
+pub mod fuzzing;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
+pub use error::{Error, Result};
+pub use pending::Lsn;
+pub use recover::{OnRecord, RecordRef, Recovery, ReplayError};
+pub use writer::{Wal, WalStats};

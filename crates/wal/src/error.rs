@@ -1,0 +1,81 @@
+//! What can go wrong with the log, named for what the caller must do.
+
+use crate::recover::ReplayError;
+use std::path::PathBuf;
+
+/// What can go wrong with the log.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A write or a sync failed: the log takes nothing more until it is opened again.
+    #[error("the log is read-only since {reason}")]
+    Latched {
+        /// The first failure.
+        reason: String,
+    },
+    /// The disk is slower than the appends: try again later.
+    #[error(
+        "{pending_size} bytes of log wait for the disk and {record_size} more would exceed the \
+         limit of {max}"
+    )]
+    Busy {
+        /// Bytes that wait.
+        pending_size: usize,
+        /// Bytes of the refused record.
+        record_size: usize,
+        /// [`crate::WalConfig::pending_size_max`].
+        max: usize,
+    },
+    /// A record over the limit.
+    #[error("a log record of {size} bytes, the limit is {max}")]
+    RecordTooLarge {
+        /// Its payload's size.
+        size: usize,
+        /// [`crate::RECORD_SIZE_MAX`].
+        max: usize,
+    },
+    /// The log was closed.
+    #[error("the log is closed")]
+    Closed,
+    /// Bytes that were synced are not what was written.
+    #[error("{file} is corrupt at byte {offset}: {what}", file = file.display())]
+    Corrupt {
+        /// Which segment.
+        file: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What was expected.
+        what: &'static str,
+    },
+    /// A segment that must be there is not.
+    #[error("{file} is missing, though a later segment is there", file = file.display())]
+    MissingSegment {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// A segment written by a later version of this program.
+    #[error("{file} has format version {version}, this program reads up to {max}", file = file.display())]
+    UnknownVersion {
+        /// Which segment.
+        file: PathBuf,
+        /// Its version.
+        version: u32,
+        /// The last one known.
+        max: u32,
+    },
+    /// Whoever replays the log could not take a record.
+    #[error("{file} at byte {offset}: {source}", file = file.display())]
+    Replay {
+        /// Which segment.
+        file: PathBuf,
+        /// Where the record starts.
+        offset: u64,
+        /// What was said about it.
+        source: ReplayError,
+    },
+    /// A file operation failed, while opening or removing.
+    #[error(transparent)]
+    Io(#[from] vfs::Error),
+}
+
+/// `Result` of this room.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,292 @@
+//! What was appended and is not on the disk yet, and where it will go. No I/O.
+//!
+//! ```text
+//! State.group    bytes   |mark|record|record|record|record|mark ...    gathering
+//!                chunks  ^segment 7         ^segment 8
+//! ```
+//!
+//! An append decides the record's segment and offset, so its check is final. The group is written
+//! chunk by chunk: a segment is synced before the next one is created. A group that continues a
+//! segment begins with a mark, for groups are written only after the one before was synced.
+
+use crate::config::WalConfig;
+use crate::error::{Error, Result};
+use crate::format::{HEADER_SIZE, Header, KIND_MARK, RECORD_HEADER_SIZE, SEGMENT_MAX, put_record};
+use crate::recover::FoundSegment;
+use std::collections::VecDeque;
+
+/// A place in the log since it was opened: greater is later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(u64);
+
+/// The part of a group that goes to one segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chunk {
+    pub(crate) header: Header,
+    /// Where it starts in [`Group::bytes`].
+    pub(crate) start: usize,
+}
+
+/// Records that are written and synced together.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) bytes: Vec<u8>,
+    /// By increasing segment and start; none is empty.
+    pub(crate) chunks: Vec<Chunk>,
+    /// What is durable once it is written.
+    end: Lsn,
+}
+
+impl Group {
+    /// Each segment's header and bytes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Header, &[u8])> {
+        self.chunks.iter().enumerate().map(|(i, chunk)| {
+            let end = self.chunks.get(i + 1).map_or(self.bytes.len(), |next| next.start);
+            (chunk.header, &self.bytes[chunk.start..end])
+        })
+    }
+}
+
+/// The segment that appends go to; its file is created with its first chunk.
+#[derive(Debug)]
+struct CurrentSegment {
+    header: Header,
+    salt: u32,
+    /// Size of the file once all appended so far is written.
+    size: u64,
+}
+
+impl CurrentSegment {
+    fn new(header: Header) -> CurrentSegment {
+        CurrentSegment { header, salt: header.salt(), size: HEADER_SIZE }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.size == HEADER_SIZE
+    }
+}
+
+/// A segment that is complete and not removed yet.
+#[derive(Debug)]
+struct KeptSegment {
+    segment: u64,
+    size: u64,
+    /// Its last record's place.
+    end: Lsn,
+}
+
+/// Whether the log takes records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Yes.
+    Open,
+    /// No more; what is pending is being written.
+    Closing,
+    /// No more; the commit thread ends when nothing is pending.
+    Stopped,
+}
+
+/// Everything that appends, waits and the committer share.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) phase: Phase,
+    /// The first failure, if there was one.
+    latched: Option<String>,
+    /// Gathers records.
+    group: Group,
+    /// The buffers of an earlier group, for the next one.
+    spare: Group,
+    /// Whether a group is on its way to the disk.
+    is_committing: bool,
+    segment: CurrentSegment,
+    /// By increasing number; without the current one.
+    kept: VecDeque<KeptSegment>,
+    appended: Lsn,
+    durable: Lsn,
+    record_count: u64,
+}
+
+/// Buffers larger than this are not kept for the next group.
+const SPARE_SIZE_MAX: usize = 8 << 20;
+
+impl State {
+    /// The state of a log that has just been replayed.
+    pub(crate) fn new(found: &[FoundSegment], header: Header) -> State {
+        let keep = |&(segment, size): &FoundSegment| KeptSegment { segment, size, end: Lsn(0) };
+        assert!(header.segment <= SEGMENT_MAX);
+        assert!(found.iter().all(|&(segment, _)| segment < header.segment));
+        State {
+            phase: Phase::Open,
+            latched: None,
+            group: Group::default(),
+            spare: Group::default(),
+            is_committing: false,
+            segment: CurrentSegment::new(header),
+            kept: found.iter().map(keep).collect(),
+            appended: Lsn(0),
+            durable: Lsn(0),
+            record_count: 0,
+        }
+    }
+
+    /// Adds a record to the group. `nonce` gives a random number, for a new segment.
+    pub(crate) fn append(
+        &mut self,
+        config: &WalConfig,
+        kind: u8,
+        parts: &[&[u8]],
+        nonce: impl FnOnce() -> u64,
+    ) -> Result<Lsn> {
+        let payload_size: usize = parts.iter().map(|part| part.len()).sum();
+        let record_size = RECORD_HEADER_SIZE + payload_size;
+        self.check_open()?;
+        self.check_room(config, record_size)?;
+        // Room for a mark too.
+        let end = self.segment.size + (RECORD_HEADER_SIZE + record_size) as u64;
+        if config.segment_size_max < end && !self.segment.is_empty() {
+            self.begin_segment(nonce());
+        }
+        if self.group.bytes.is_empty() && !self.segment.is_empty() {
+            self.put(KIND_MARK, &[]);
+        }
+        self.put(kind, parts);
+        self.record_count += 1;
+        self.appended.0 += record_size as u64;
+        Ok(self.appended)
+    }
+
+    /// Ends the current segment, unless it is empty. Returns where the next record goes.
+    pub(crate) fn rotate(&mut self, nonce: impl FnOnce() -> u64) -> u64 {
+        if !self.segment.is_empty() {
+            self.begin_segment(nonce());
+        }
+        self.segment.header.segment
+    }
+
+    /// Says that all that was appended is durable, by a mark; nothing may be pending.
+    pub(crate) fn put_last_mark(&mut self) {
+        assert!(self.is_drained());
+        if self.latched.is_none() && !self.segment.is_empty() {
+            self.put(KIND_MARK, &[]);
+        }
+    }
+
+    fn put(&mut self, kind: u8, parts: &[&[u8]]) {
+        let header = self.segment.header;
+        if self.group.chunks.last().is_none_or(|chunk| chunk.header != header) {
+            self.group.chunks.push(Chunk { header, start: self.group.bytes.len() });
+        }
+        let before = self.group.bytes.len();
+        put_record(&mut self.group.bytes, self.segment.salt, self.segment.size, kind, parts);
+        self.segment.size += (self.group.bytes.len() - before) as u64;
+    }
+
+    fn begin_segment(&mut self, nonce: u64) {
+        assert!(!self.segment.is_empty());
+        let Header { segment, .. } = self.segment.header;
+        self.kept.push_back(KeptSegment { segment, size: self.segment.size, end: self.appended });
+        self.segment = CurrentSegment::new(Header { segment: segment + 1, nonce });
+    }
+
+    fn check_open(&self) -> Result<()> {
+        self.check_latched()?;
+        if self.phase == Phase::Open { Ok(()) } else { Err(Error::Closed) }
+    }
+
+    fn check_room(&self, config: &WalConfig, record_size: usize) -> Result<()> {
+        let pending_size = self.group.bytes.len();
+        // A lone record may be larger than the limit.
+        if 0 < pending_size && config.pending_size_max < pending_size + record_size {
+            return Err(Error::Busy { pending_size, record_size, max: config.pending_size_max });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn check_latched(&self) -> Result<()> {
+        match &self.latched {
+            Some(reason) => Err(Error::Latched { reason: reason.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses all from now on; the first reason stays.
+    pub(crate) fn latch(&mut self, reason: String) {
+        self.latched.get_or_insert(reason);
+    }
+
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.group.bytes.is_empty()
+    }
+
+    /// Whether nothing waits for the disk.
+    pub(crate) fn is_drained(&self) -> bool {
+        !self.has_pending() && !self.is_committing
+    }
+
+    /// Takes the group to write it; `None` when there is none, or no hope.
+    pub(crate) fn begin_commit(&mut self) -> Option<Group> {
+        assert!(!self.is_committing, "one group at a time");
+        if self.latched.is_some() {
+            self.group = Group::default();
+        }
+        if !self.has_pending() {
+            return None;
+        }
+        self.is_committing = true;
+        let mut group = std::mem::replace(&mut self.group, std::mem::take(&mut self.spare));
+        assert!(self.group.bytes.is_empty() && self.group.chunks.is_empty());
+        group.end = self.appended;
+        Some(group)
+    }
+
+    /// Notes that a group is durable, or that it will never be.
+    pub(crate) fn finish_commit(&mut self, mut group: Group, result: vfs::Result<()>) {
+        assert!(self.is_committing && self.durable <= group.end);
+        self.is_committing = false;
+        match result {
+            Ok(()) => self.durable = group.end,
+            Err(error) => self.latch(error.to_string()),
+        }
+        if group.bytes.capacity() <= SPARE_SIZE_MAX {
+            group.bytes.clear();
+            group.chunks.clear();
+            self.spare = group;
+        }
+    }
+
+    pub(crate) fn is_durable(&self, lsn: Lsn) -> bool {
+        debug_assert!(lsn <= self.appended, "a place in another log");
+        lsn <= self.durable
+    }
+
+    /// The kept segments below `segment` and the place that must be durable before they go.
+    pub(crate) fn segments_before(&self, segment: u64) -> (Vec<u64>, Lsn) {
+        assert!(segment <= self.segment.header.segment, "the current segment stays");
+        let doomed = self.kept.iter().take_while(|kept| kept.segment < segment);
+        let end = doomed.clone().map(|kept| kept.end).max().unwrap_or_default();
+        (doomed.map(|kept| kept.segment).collect(), end)
+    }
+
+    /// Forgets the segments below `segment`, whose files are gone.
+    pub(crate) fn forget_before(&mut self, segment: u64) {
+        self.kept.retain(|kept| segment <= kept.segment);
+    }
+
+    /// Bytes of all segments, those that are still to be written included.
+    pub(crate) fn size(&self) -> u64 {
+        let current = if self.segment.is_empty() { 0 } else { self.segment.size };
+        self.kept.iter().map(|kept| kept.size).sum::<u64>() + current
+    }
+
+    pub(crate) fn segment(&self) -> u64 {
+        self.segment.header.segment
+    }
+
+    pub(crate) fn pending_size(&self) -> usize {
+        self.group.bytes.len()
+    }
+
+    pub(crate) fn record_count(&self) -> u64 {
+        self.record_count
+    }
+}

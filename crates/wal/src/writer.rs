@@ -1,0 +1,253 @@
+//! The log as its user sees it: append, wait, rotate, remove.
+
+use crate::commit::{SegmentWriter, Shared};
+use crate::config::{Committer, RECORD_SIZE_MAX, WalConfig};
+use crate::error::{Error, Result};
+use crate::format::{Header, KIND_MARK, KIND_NONE, segment_name};
+use crate::pending::{Lsn, Phase, State};
+use crate::recover::{OnRecord, Recovery, recover};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use vfs::Vfs;
+
+/// An open log. All methods may be called from any thread.
+///
+/// Dropping it writes what is pending, as far as the disk lets it; [`Wal::close`] also tells
+/// whether that went well.
+pub struct Wal {
+    shared: Arc<Shared>,
+    directory: PathBuf,
+    config: WalConfig,
+    recovery: Recovery,
+    /// The commit thread until it is joined; none with [`Committer::Waiter`].
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Counters for metrics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WalStats {
+    /// Records appended since opening.
+    pub record_count: u64,
+    /// Groups written and synced.
+    pub commit_count: u64,
+    /// Bytes in them.
+    pub written_size: u64,
+    /// Wall time of all commits.
+    pub commit_ns_total: u64,
+    /// The longest one.
+    pub commit_ns_max: u64,
+    /// Bytes that gather for the next group.
+    pub pending_size: usize,
+    /// As [`Wal::size`].
+    pub size: u64,
+    /// The segment that records go to.
+    pub segment: u64,
+}
+
+impl Wal {
+    /// Opens the log in `directory`, which is created if need be: hands every record of the
+    /// segments from `from_segment` on to `on_record`, in order, and is ready to append to a new
+    /// segment. Earlier segments are left alone and counted in [`Wal::size`].
+    ///
+    /// The caller holds the lock of the data directory.
+    ///
+    /// # Errors
+    /// When a segment is missing or corrupt, when `on_record` refuses a record, or on I/O errors.
+    /// An unfinished write at the very end is no error: see [`Wal::recovery`].
+    pub fn open(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        config: WalConfig,
+        from_segment: u64,
+        on_record: &mut OnRecord<'_>,
+    ) -> Result<Wal> {
+        config.check();
+        vfs.create_dir_all(directory)?;
+        let recovered = recover(vfs.as_ref(), directory, from_segment, on_record)?;
+        let after_last = recovered.segments.last().map_or(0, |&(segment, _)| segment + 1);
+        let header = Header { segment: after_last.max(from_segment), nonce: vfs.random() };
+        let state = State::new(&recovered.segments, header);
+        let writer = SegmentWriter::new(vfs, directory.to_path_buf());
+        let shared = Arc::new(Shared::new(state, writer));
+        let thread = match config.committer {
+            Committer::Thread => Some(spawn(&shared, directory)?),
+            Committer::Waiter => None,
+        };
+        Ok(Wal {
+            shared,
+            directory: directory.to_path_buf(),
+            config,
+            recovery: recovered.recovery,
+            thread: Mutex::new(thread),
+        })
+    }
+
+    /// What opening found.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Appends a record of `kind` (1 to 254) to the pending group and returns its place for
+    /// [`Wal::wait_durable`]. Never waits for the disk.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when too much is pending, [`Error::RecordTooLarge`], [`Error::Latched`] and
+    /// [`Error::Closed`]; the record is then not in the log and never will be.
+    pub fn append(&self, kind: u8, payload: &[u8]) -> Result<Lsn> {
+        self.append_parts(kind, &[payload])
+    }
+
+    /// As [`Wal::append`], of a payload in pieces.
+    ///
+    /// # Errors
+    /// As [`Wal::append`].
+    pub fn append_parts(&self, kind: u8, parts: &[&[u8]]) -> Result<Lsn> {
+        assert!(kind != KIND_NONE && kind != KIND_MARK, "kind {kind} is reserved");
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        if RECORD_SIZE_MAX < size {
+            return Err(Error::RecordTooLarge { size, max: RECORD_SIZE_MAX });
+        }
+        let mut state = self.shared.state();
+        let had_pending = state.has_pending();
+        let lsn = state.append(&self.config, kind, parts, || self.shared.vfs.random())?;
+        drop(state);
+        if !had_pending {
+            self.shared.notify_work();
+        }
+        Ok(lsn)
+    }
+
+    /// Returns when the record at `lsn` and all before it are durable.
+    ///
+    /// # Errors
+    /// [`Error::Latched`] when they will not be: after a crash they may be there or not.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        if self.config.committer == Committer::Waiter {
+            self.shared.commit();
+        }
+        let mut state = self.shared.state();
+        loop {
+            if state.is_durable(lsn) {
+                return Ok(());
+            }
+            state.check_latched()?;
+            state = self.shared.wait_done(state);
+        }
+    }
+
+    /// Ends the current segment: records appended from now on go to the returned segment or a
+    /// later one, all earlier ones are in segments before it. No I/O.
+    pub fn rotate(&self) -> u64 {
+        self.shared.state().rotate(|| self.shared.vfs.random())
+    }
+
+    /// Removes all segments below `segment`, which [`Wal::rotate`] gave out. Waits until what they
+    /// hold has been written.
+    ///
+    /// # Errors
+    /// When a file cannot be removed; calling again is fine.
+    pub fn remove_before(&self, segment: u64) -> Result<()> {
+        let (doomed, end) = self.shared.state().segments_before(segment);
+        if doomed.is_empty() {
+            return Ok(());
+        }
+        self.wait_durable(end)?;
+        for &segment in &doomed {
+            match self.shared.vfs.remove(&self.directory.join(segment_name(segment))) {
+                Err(error) if !error.is_not_found() => return Err(error.into()),
+                _ => {}
+            }
+        }
+        self.shared.vfs.sync_dir(&self.directory)?;
+        self.shared.state().forget_before(segment);
+        Ok(())
+    }
+
+    /// Bytes since the oldest segment that is kept, what is still to be written included.
+    pub fn size(&self) -> u64 {
+        self.shared.state().size()
+    }
+
+    /// Counters for metrics.
+    pub fn stats(&self) -> WalStats {
+        let totals = self.shared.totals();
+        let state = self.shared.state();
+        WalStats {
+            record_count: state.record_count(),
+            commit_count: totals.commit_count,
+            written_size: totals.written_size,
+            commit_ns_total: totals.commit_ns_total,
+            commit_ns_max: totals.commit_ns_max,
+            pending_size: state.pending_size(),
+            size: state.size(),
+            segment: state.segment(),
+        }
+    }
+
+    /// Takes no more records, writes and syncs what is pending, and ends the commit thread.
+    /// Calling again is fine.
+    ///
+    /// # Errors
+    /// [`Error::Latched`] when not all that was appended is durable.
+    pub fn close(&self) -> Result<()> {
+        {
+            let mut state = self.shared.state();
+            if state.phase == Phase::Open {
+                state.phase = Phase::Closing;
+            }
+        }
+        self.drain();
+        {
+            let mut state = self.shared.state();
+            if state.phase == Phase::Closing && state.is_drained() {
+                state.put_last_mark();
+            }
+        }
+        self.shared.notify_work();
+        self.drain();
+        self.stop();
+        self.shared.state().check_latched()
+    }
+
+    /// Returns when nothing is pending.
+    fn drain(&self) {
+        if self.config.committer == Committer::Waiter {
+            self.shared.commit();
+        }
+        let mut state = self.shared.state();
+        while !state.is_drained() && state.check_latched().is_ok() {
+            state = self.shared.wait_done(state);
+        }
+    }
+
+    /// Ends the commit thread after it has written what is pending.
+    fn stop(&self) {
+        self.shared.state().phase = Phase::Stopped;
+        self.shared.notify_work();
+        let thread = self.thread.lock().expect("only taken here").take();
+        if let Some(thread) = thread {
+            // A panic of the thread has latched the log; there is nobody else to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Wal {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl std::fmt::Debug for Wal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Wal({}, {:?})", self.directory.display(), self.stats())
+    }
+}
+
+fn spawn(shared: &Arc<Shared>, directory: &Path) -> Result<JoinHandle<()>> {
+    let shared = shared.clone();
+    let builder = std::thread::Builder::new().name("wal-commit".to_owned());
+    let spawned = builder.spawn(move || shared.run());
+    spawned.map_err(|error| vfs::Error::new("spawn commit thread", directory, error).into())
+}
