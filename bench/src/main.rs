@@ -1,13 +1,27 @@
 //! `quipu-bench`: load generators, a crash test and side-by-side comparisons, from outside.
 //!
 //! ```text
-//! flags ─► tsbs | shapes (workload) ─► payload ─► load (workers, HTTP) ─► server under test
-//!                                                    └─ observe (/proc, disk) ─► report
+//! commands ─► tsbs | shapes (workload) ─► payload ─► load (workers, http) ─► server under test
+//!                                                      └─ observe (/proc, disk) ─► report
 //! ```
+//!
+//! It links nothing of Quipu: what it measures is what a client of any of the servers would see.
+
+mod commands;
+mod flags;
+mod http;
 mod instant;
+mod load;
+mod observe;
 mod payload;
+mod queries;
 mod random;
 mod shapes;
 mod tsbs;
 mod workload;
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> anyhow::Result<ExitCode> {
+    commands::run(&commands::command().get_matches())
+}

@@ -59,10 +59,7 @@ mod tests {
         assert_eq!(series.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [1, 1, 2]);
         let Field::Bytes(label) = series[1].1 else { panic!("{series:?}") };
         let value = "x".repeat(200);
-        assert_eq!(
-            fields(label),
-            [(1, Field::Bytes(b"a")), (2, Field::Bytes(value.as_bytes()))]
-        );
+        assert_eq!(fields(label), [(1, Field::Bytes(b"a")), (2, Field::Bytes(value.as_bytes()))]);
         let Field::Bytes(sample) = series[2].1 else { panic!("{series:?}") };
         let expected = [(1, Field::Fixed(2.5f64.to_bits())), (2, Field::Varint(1_451_606_400_000))];
         assert_eq!(fields(sample), expected);

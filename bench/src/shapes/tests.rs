@@ -5,8 +5,13 @@ use crate::instant::{HOUR_NS, SECOND_NS};
 use crate::payload::{Protocol, remote_write_v2};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SCALE: ShapeScale =
-    ShapeScale { series: 57, samples_each: 300, interval_ns: 60 * SECOND_NS, start_ns: 1 << 60, seed: 5 };
+const SCALE: ShapeScale = ShapeScale {
+    series: 57,
+    samples_each: 300,
+    interval_ns: 60 * SECOND_NS,
+    start_ns: 1 << 60,
+    seed: 5,
+};
 
 fn text(shape: &dyn Shape, series: u64) -> String {
     let mut labels = LabelSet::default();
@@ -27,7 +32,9 @@ fn check(name: &str) -> Vec<Point> {
     for point in &points {
         let labels = label_sets.entry(point.series).or_insert_with(|| text(shape, point.series));
         assert!(seen.insert((labels.clone(), point.timestamp_ns)), "{name}: {point:?} twice");
-        assert!(point.value.is_finite() && point.timestamp_ns % 1_000_000 == SCALE.start_ns % 1_000_000);
+        assert!(
+            point.value.is_finite() && point.timestamp_ns % 1_000_000 == SCALE.start_ns % 1_000_000
+        );
     }
     let distinct = label_sets.values().collect::<BTreeSet<_>>();
     assert_eq!(distinct.len() as u64, workload.series(), "{name}");

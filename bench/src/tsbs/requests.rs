@@ -289,13 +289,7 @@ impl<'a> ReferringSeries<'a> {
         }
     }
 
-    fn put(
-        &mut self,
-        hosts: std::ops::Range<u32>,
-        row: u64,
-        timestamp_ns: i64,
-        walks: &mut Walks,
-    ) {
+    fn put(&mut self, hosts: std::ops::Range<u32>, row: u64, timestamp_ns: i64, walks: &mut Walks) {
         let mut tags = Vec::with_capacity(64);
         for host in hosts {
             let symbol = host_name(host);
@@ -304,11 +298,8 @@ impl<'a> ReferringSeries<'a> {
             let words = self.fleet.words(host);
             for tag in SORTED_TAGS {
                 put_varint(FIRST_TAG_NAME + tag as u64, &mut tags);
-                let word = if tag == 0 {
-                    self.next_free
-                } else {
-                    FIRST_WORD + u64::from(words[tag - 1])
-                };
+                let word =
+                    if tag == 0 { self.next_free } else { FIRST_WORD + u64::from(words[tag - 1]) };
                 put_varint(word, &mut tags);
             }
             self.next_free += 1;

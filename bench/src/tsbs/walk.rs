@@ -22,7 +22,8 @@ impl Walks {
     /// All walks at their uniformly drawn starts.
     pub fn new(hosts: std::ops::Range<u32>, seed: u64) -> Walks {
         let start = |host: u32, field: usize| {
-            (unit(mix_pair(seed ^ 0x57a7 << 48, u64::from(host) << 8 | field as u64)) * 100.0) as f32
+            (unit(mix_pair(seed ^ 0x57a7 << 48, u64::from(host) << 8 | field as u64)) * 100.0)
+                as f32
         };
         let seed = mix(seed);
         let host_start = hosts.start;

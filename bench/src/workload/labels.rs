@@ -29,7 +29,10 @@ impl LabelSet {
 
     /// Adds a tag whose value `write` appends.
     pub fn push_with(&mut self, name: &str, write: impl FnOnce(&mut String)) {
-        debug_assert!(self.tags().last().is_none_or(|(last, _)| last < name), "{name} out of order");
+        debug_assert!(
+            self.tags().last().is_none_or(|(last, _)| last < name),
+            "{name} out of order"
+        );
         self.text.push_str(name);
         let name_end = self.text.len();
         write(&mut self.text);

@@ -1,0 +1,72 @@
+//! `tsbs load`: generates on the fly, loads a running server, reports. Also what `shapes load`
+//! does once it has its workload.
+
+use crate::flags;
+use crate::load::report::LoadReport;
+use crate::load::settle::Settle;
+use crate::load::{self};
+use crate::tsbs::CpuOnly;
+use crate::workload::Workload;
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command};
+use std::process::ExitCode;
+
+/// The command's flags.
+pub fn command() -> Command {
+    Command::new("load")
+        .about("Load a running server with generated data and report")
+        .args(flags::scale_flags())
+        .args(load_flags())
+}
+
+/// Loads a TSBS data set.
+///
+/// # Errors
+/// When flags are malformed, the server cannot be watched, or a report cannot be written.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    run_workload(&CpuOnly::new(flags::scale(matches)?)?, matches)
+}
+
+/// The flags of every load.
+pub fn load_flags() -> Vec<Arg> {
+    let own = vec![
+        flags::value("idle", Some("10s"), "Rest before memory and disk are measured"),
+        flags::value(
+            "settle",
+            Some("/internal/force_flush"),
+            "Paths to call after the rest, by commas; empty for none",
+        ),
+        flags::value("json", None, "Write the report to this file"),
+        flags::value("rate-out", None, "Write the rate over time to this CSV file"),
+    ];
+    [flags::request_flags(), flags::server_flags(), flags::limit_flags(), own].concat()
+}
+
+/// Loads, prints, and writes the files asked for; a load that was stopped fails.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_workload(workload: &dyn Workload, matches: &ArgMatches) -> Result<ExitCode> {
+    let mut options = flags::load_options(matches, &flags::authority(matches)?)?;
+    let paths = flags::text(matches, "settle")?.split(',').filter(|path| !path.is_empty());
+    options.settle = Settle {
+        idle: flags::duration(matches, "idle")?,
+        paths: paths.map(str::to_string).collect(),
+    };
+    let report = load::run(workload, &options, &flags::observed(matches)?)?;
+    print!("{report}");
+    write_files(&report, matches)?;
+    Ok(if report.stopped.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn write_files(report: &LoadReport, matches: &ArgMatches) -> Result<()> {
+    if let Some(path) = flags::path(matches, "json") {
+        let json = serde_json::to_string_pretty(report)?;
+        std::fs::write(&path, json).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    if let Some(path) = flags::path(matches, "rate-out") {
+        std::fs::write(&path, report.timeline_csv())
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Loads a workload into a server, watches the server meanwhile, and reports.
+//!
+//! ```text
+//! worker 0: Requests ─► Packer ─► HttpClient ─┐
+//! worker 1: Requests ─► Packer ─► HttpClient ─┼─► server    Tally: what was acknowledged
+//! watch:    every 100 ms Tally, /proc, disk ──┘            Stop: a limit was reached
+//! then settle: idle, flush, wait for quiet, and measure memory and disk
+//! ```
+
+pub mod limits;
+pub mod report;
+pub mod settle;
+mod watch;
+mod worker;
+
+use crate::observe::Observed;
+use crate::observe::process::{self, ProcessUse};
+use crate::workload::{RequestFormat, Share, Workload};
+use anyhow::Result;
+use limits::{Limits, Stop};
+use report::{LoadReport, Loader, ServerUse, TimelineRow};
+use settle::Settle;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How to load.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// The server: `127.0.0.1:8428`.
+    pub authority: String,
+    /// Where to post.
+    pub path: String,
+    /// What requests look like.
+    pub format: RequestFormat,
+    /// Threads, each with a connection.
+    pub workers: u64,
+    /// A request that fails for so long ends the load.
+    pub give_up_after: Duration,
+    /// Distance of the rows of the timeline.
+    pub row_interval: Duration,
+    /// What to do with the server after the last request, before disk and memory are measured.
+    pub settle: Settle,
+    /// When to stop before the end.
+    pub limits: Limits,
+}
+
+/// What all workers have done so far.
+#[derive(Default)]
+struct Tally {
+    /// Samples that the server acknowledged.
+    samples: AtomicU64,
+    /// Bytes of acknowledged bodies.
+    sent_bytes: AtomicU64,
+    /// Requests that had to be sent again.
+    retries: AtomicU64,
+    /// Workers that are done.
+    finished: AtomicU64,
+}
+
+/// Loads all of `workload`, or until a limit; a server that dies is a result, not an error.
+///
+/// # Errors
+/// When the server cannot be watched at the start.
+pub fn run(
+    workload: &dyn Workload,
+    options: &LoadOptions,
+    observed: &Observed,
+) -> Result<LoadReport> {
+    let (tally, stop) = (Tally::default(), Stop::default());
+    let server_before = observed.process()?;
+    let loader_before = process::read(std::process::id())?;
+    let start = Instant::now();
+    let timeline = std::thread::scope(|scope| {
+        for idx in 0..options.workers {
+            let share = Share { idx, count: options.workers };
+            let (tally, stop) = (&tally, &stop);
+            scope.spawn(move || worker::run(workload, share, options, tally, stop));
+        }
+        watch::run(workload, options, observed, &tally, &stop)
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let loaded = observed.process().unwrap_or_default();
+    let loader_after = process::read(std::process::id())?;
+    let loader = Loader {
+        seconds,
+        samples: tally.samples.load(Ordering::Relaxed),
+        sent_bytes: tally.sent_bytes.load(Ordering::Relaxed),
+        retries: tally.retries.load(Ordering::Relaxed),
+        cpu_seconds: loader_after.cpu_seconds - loader_before.cpu_seconds,
+    };
+    if stop.reason().is_none() {
+        settle::run(&options.settle, &options.authority, observed, &stop);
+    }
+    let settled = observed.process().unwrap_or_default();
+    let server = combine(server_before, loaded, settled, loader.samples);
+    Ok(finish(workload, options, observed, loader, server, timeline, stop.reason()))
+}
+
+fn combine(
+    before: Option<ProcessUse>,
+    loaded: Option<ProcessUse>,
+    settled: Option<ProcessUse>,
+    samples: u64,
+) -> Option<ServerUse> {
+    let (before, loaded) = (before?, loaded?);
+    let settled = settled.unwrap_or(loaded);
+    let samples = samples.max(1) as f64;
+    let cpu_seconds = loaded.cpu_seconds - before.cpu_seconds;
+    let cpu_seconds_settled = settled.cpu_seconds - before.cpu_seconds;
+    Some(ServerUse {
+        cpu_seconds,
+        cpu_us_per_sample: cpu_seconds / samples * 1e6,
+        cpu_seconds_settled,
+        cpu_us_per_sample_settled: cpu_seconds_settled / samples * 1e6,
+        rss_peak_bytes: settled.rss_peak_bytes,
+        rss_loaded_bytes: loaded.rss_bytes,
+        rss_settled_bytes: settled.rss_bytes,
+        rss_settled_file_bytes: settled.rss_file_bytes,
+        read_bytes: settled.read_bytes - before.read_bytes,
+        write_bytes: settled.write_bytes - before.write_bytes,
+    })
+}
+
+fn finish(
+    workload: &dyn Workload,
+    options: &LoadOptions,
+    observed: &Observed,
+    loader: Loader,
+    server: Option<ServerUse>,
+    timeline: Vec<TimelineRow>,
+    stopped: Option<String>,
+) -> LoadReport {
+    LoadReport {
+        workload: workload.name(),
+        protocol: options.format.protocol.name().to_string(),
+        workers: options.workers,
+        series: workload.series(),
+        samples_planned: workload.samples(),
+        samples_per_second: loader.samples as f64 / loader.seconds.max(1e-9),
+        loader,
+        server,
+        disk: observed.disk(),
+        timeline,
+        stopped,
+    }
+}
