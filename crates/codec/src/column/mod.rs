@@ -6,6 +6,20 @@
 //!
 //! The layout of both kinds is in `docs/format/column.md`.
 
+mod bitpack;
+mod choose;
+mod decimal;
+mod directory;
+mod exceptions;
+mod floats;
+mod format;
+mod integers;
+mod layout;
+mod lists;
+mod model;
+mod order;
+mod runs;
+mod scale;
 mod timestamps;
 mod values;
 

@@ -1,0 +1,134 @@
+//! Pure decisions from a look at a column's data: the order of differences, the decimal exponent.
+//!
+//! Decisions change how many bytes a column takes, never what comes back.
+
+use super::Effort;
+use super::bitpack;
+use super::decimal;
+use super::format::values::EXPONENT_MAX;
+use super::layout::Layout;
+use super::model::{ModelWriter, Modes};
+use super::order::{Order, Parts};
+use std::ops::Range;
+
+/// Samples that one window of the look at a column has at least, if the column has as many.
+const WINDOW_LEN: usize = 512;
+/// Windows of a look, spread evenly.
+const WINDOWS: usize = 4;
+/// Of one slot, a window takes at most so many samples.
+const SLOT_LEN_MAX: usize = 512;
+/// Values looked at to find the decimal exponent.
+const EXPONENT_SAMPLES: usize = 64;
+
+/// The order of differences that makes `ints` smallest.
+pub fn order(ints: &[i64], layout: &Layout, effort: Effort) -> Order {
+    let windows = windows(layout);
+    let mut looks = Vec::with_capacity(Order::ALL.len());
+    for order in Order::ALL {
+        looks.push(Look::of(ints, layout, &windows, order));
+    }
+    let packed_min = looks.iter().map(|look| look.packed_bits).min().unwrap_or(0);
+    let mut best = (Order::Zero, usize::MAX);
+    for look in &looks {
+        // Residues that pack to much more than others do not win once modelled either.
+        let is_hopeless = packed_min * 8 / 5 + look.parts.residues.len() < look.packed_bits;
+        let bits = match effort {
+            Effort::Fast => look.packed_bits,
+            Effort::Dense if is_hopeless => usize::MAX,
+            Effort::Dense => look.modelled_bits(),
+        };
+        if bits < best.1 {
+            best = (look.order, bits);
+        }
+    }
+    best.0
+}
+
+/// What some windows of a column take in one order.
+struct Look {
+    order: Order,
+    parts: Parts,
+    /// Bit-packed, in blocks that do not span windows.
+    packed_bits: usize,
+    /// First values and first differences alone.
+    firsts_bits: usize,
+}
+
+impl Look {
+    fn of(ints: &[i64], layout: &Layout, windows: &[Range<usize>], order: Order) -> Look {
+        let mut look = Look { order, parts: Parts::default(), packed_bits: 0, firsts_bits: 0 };
+        for window in windows {
+            let start = look.parts.residues.len();
+            look.parts.firsts.clear();
+            look.parts.seconds.clear();
+            for slot in window.clone() {
+                let len = layout.len(slot).min(SLOT_LEN_MAX);
+                let samples = layout.samples_of(&(slot..slot + 1));
+                let slot = &ints[samples.start..samples.start + len];
+                look.parts.split(slot, std::iter::once(len), order);
+            }
+            look.firsts_bits += packed_bits(&look.parts.firsts) + packed_bits(&look.parts.seconds);
+            look.packed_bits += packed_bits(&look.parts.residues[start..]);
+        }
+        look.packed_bits += look.firsts_bits;
+        look
+    }
+
+    /// What the windows take with a model of their own, the model apart: it serves more than them.
+    fn modelled_bits(&self) -> usize {
+        let residues = &self.parts.residues;
+        if residues.is_empty() {
+            return self.firsts_bits;
+        }
+        let mut bytes = Vec::new();
+        ModelWriter::fit(residues, vec![residues.len()], Modes::Plain).put_page(&mut bytes);
+        self.firsts_bits + bytes.len() * 8
+    }
+}
+
+/// Without headers: at this scale they are the same in every order.
+fn packed_bits(values: &[i64]) -> usize {
+    let mut bits = 0;
+    for block in values.chunks(bitpack::BLOCK_LEN) {
+        let (lowest, highest) = bitpack::range(block);
+        bits += block.len() * bitpack::width(lowest, highest) as usize;
+    }
+    bits
+}
+
+/// Ranges of slots whose samples are looked at.
+fn windows(layout: &Layout) -> Vec<Range<usize>> {
+    let slots = layout.slots();
+    let mut windows: Vec<Range<usize>> = Vec::with_capacity(WINDOWS);
+    for window in 0..WINDOWS {
+        let start = (slots * window / WINDOWS).max(windows.last().map_or(0, |last| last.end));
+        let mut end = start;
+        let mut samples = 0;
+        while end < slots && samples < WINDOW_LEN {
+            samples += layout.len(end).min(SLOT_LEN_MAX);
+            end += 1;
+        }
+        if start < end {
+            windows.push(start..end);
+        }
+    }
+    windows
+}
+
+/// The smallest exponent at which most of `values` are decimals; none when few are.
+pub fn exponent(values: &[f64]) -> Option<u8> {
+    let step = values.len().div_ceil(EXPONENT_SAMPLES).max(1);
+    let (mut exponent, mut looked_at, mut misses) = (0, 0, 0);
+    for &value in values.iter().step_by(step) {
+        looked_at += 1;
+        // Not finite: an exception at any exponent, and no sign that the others are no decimals.
+        if !value.is_finite() {
+            continue;
+        }
+        match (exponent..=EXPONENT_MAX).find(|&try_| decimal::mantissa(value, try_).is_some()) {
+            Some(found) => exponent = found,
+            None => misses += 1,
+        }
+    }
+    (misses * 8 <= looked_at).then_some(exponent)
+}

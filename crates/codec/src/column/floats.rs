@@ -1,0 +1,75 @@
+//! Floats that are no decimals, modelled by pco, which looks for what they have in common.
+//!
+//! ```text
+//! floats   model   directory   pages
+//! ```
+
+use super::directory::{Pages, put_directory};
+use super::layout::Layout;
+use super::model::{Model, ModelWriter, Modes, read_model};
+use crate::bytes::Reader;
+use crate::error::Error;
+use pco::DecompressorScratch;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Appends the stream of `values`, of which there is at least one.
+pub fn put_floats(values: &[f64], layout: &Layout, out: &mut Vec<u8>) {
+    let pages = 0..layout.pages();
+    let len = |page| layout.samples_of(&layout.page_slots(page)).len();
+    let lens = pages.clone().map(len).filter(|&len| 0 < len).collect();
+    let mut writer = ModelWriter::fit(values, lens, Modes::Float);
+    let mut bytes = Vec::with_capacity(values.len() * 8);
+    let mut ends = Vec::with_capacity(layout.pages());
+    for page in pages {
+        if 0 < len(page) {
+            writer.put_page(&mut bytes);
+        }
+        ends.push(bytes.len());
+    }
+    writer.put_model(out);
+    put_directory(&ends, out);
+    out.extend_from_slice(&bytes);
+}
+
+/// Reads the pages of modelled floats.
+#[derive(Debug)]
+pub struct FloatsReader<'a> {
+    bytes: &'a [u8],
+    /// Built when the first page is read.
+    model: OnceLock<Result<Box<Model<f64>>, Error>>,
+    pages: Pages<'a>,
+}
+
+impl<'a> FloatsReader<'a> {
+    /// Parses the headers of the stream, which reaches to the reader's end.
+    pub fn open(reader: &mut Reader<'a>, layout: &Layout) -> Result<FloatsReader<'a>, Error> {
+        let bytes = read_model(reader)?;
+        let pages = Pages::read(reader, layout.pages())?;
+        Ok(FloatsReader { bytes, model: OnceLock::new(), pages })
+    }
+
+    /// Appends the floats of `slots`, which are all of `page`, to `out`.
+    pub fn read(
+        &self,
+        layout: &Layout,
+        page: usize,
+        slots: &Range<usize>,
+        scratch: &mut DecompressorScratch,
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        let model = self.model.get_or_init(|| Model::read(self.bytes, Modes::Float).map(Box::new));
+        let model = model.as_ref().map_err(Clone::clone)?;
+        let page_samples = layout.samples_of(&layout.page_slots(page));
+        let samples = layout.samples_of(slots);
+        let mut place = page_samples.start;
+        model.read_page(self.pages.around(page, 0), page_samples.len(), scratch, &mut |window| {
+            // The part of the window that was asked for.
+            let window_end = place + window.len();
+            let start = samples.start.clamp(place, window_end) - place;
+            let end = samples.end.clamp(place, window_end) - place;
+            out.extend_from_slice(&window[start..end]);
+            place = window_end;
+        })
+    }
+}

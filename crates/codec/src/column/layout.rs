@@ -1,0 +1,136 @@
+//! Which samples belong to which slot and which slots to which page.
+//!
+//! A page is a group of whole slots of about [`PAGE_LEN`] samples. The split is a pure function of
+//! the lens, so it is never stored; changing it changes the format.
+
+use super::{PAGE_LEN, SAMPLES_MAX, SLOTS_MAX};
+use crate::error::Error;
+use std::ops::Range;
+
+/// The lens of a column, prepared for look-ups.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Where each slot's samples start, and after them the total: one more than there are slots.
+    starts: Vec<u32>,
+    /// The first slot of each page, and after them the count of slots.
+    pages: Vec<u32>,
+}
+
+impl Layout {
+    /// The layout of a column with these lens; fails when they exceed the limits of a column.
+    pub fn new(lens: &[u32]) -> Result<Layout, Error> {
+        if SLOTS_MAX < lens.len() {
+            return Err(Error { offset: 0, what: "more slots than a column may have" });
+        }
+        let mut starts = Vec::with_capacity(lens.len() + 1);
+        let mut pages = Vec::new();
+        starts.push(0);
+        let (mut total, mut page_start) = (0u64, 0u64);
+        for (slot, &len) in lens.iter().enumerate() {
+            // The page ends before the slot that would carry it further over the aim than the
+            // page without it is under it.
+            let is_full = PAGE_LEN as u64 <= total - page_start + u64::from(len / 2);
+            if slot == 0 || (is_full && page_start < total) {
+                pages.push(slot as u32);
+                page_start = total;
+            }
+            total += u64::from(len);
+            starts.push(total as u32);
+        }
+        pages.push(lens.len() as u32);
+        // The sum of lens cannot overflow: 2^16 slots of less than 2^32.
+        if (SAMPLES_MAX as u64) < total {
+            return Err(Error { offset: 0, what: "more samples than a column may have" });
+        }
+        Ok(Layout { starts, pages })
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// How many samples there are in all.
+    pub fn samples(&self) -> usize {
+        self.starts[self.slots()] as usize
+    }
+
+    /// How many pages there are.
+    pub fn pages(&self) -> usize {
+        self.pages.len() - 1
+    }
+
+    /// The slots of a page.
+    pub fn page_slots(&self, page: usize) -> Range<usize> {
+        self.pages[page] as usize..self.pages[page + 1] as usize
+    }
+
+    /// The pages that hold `slots`, of which there is at least one.
+    pub fn pages_of(&self, slots: &Range<usize>) -> Range<usize> {
+        debug_assert!(slots.start < slots.end && slots.end <= self.slots());
+        let page_of = |slot: usize| self.pages.partition_point(|&first| first as usize <= slot) - 1;
+        page_of(slots.start)..page_of(slots.end - 1) + 1
+    }
+
+    /// Where the samples of `slots` lie among all samples.
+    pub fn samples_of(&self, slots: &Range<usize>) -> Range<usize> {
+        self.starts[slots.start] as usize..self.starts[slots.end] as usize
+    }
+
+    /// How many samples a slot has.
+    pub fn len(&self, slot: usize) -> usize {
+        (self.starts[slot + 1] - self.starts[slot]) as usize
+    }
+
+    /// The lens of `slots`, one after the other.
+    pub fn lens(&self, slots: &Range<usize>) -> impl Iterator<Item = usize> {
+        self.starts[slots.start..=slots.end].windows(2).map(|pair| (pair[1] - pair[0]) as usize)
+    }
+
+    /// Fails unless `slots` is a range of slots of this column.
+    pub fn check(&self, slots: &Range<usize>) -> Result<(), Error> {
+        if slots.start <= slots.end && slots.end <= self.slots() {
+            Ok(())
+        } else {
+            Err(Error { offset: 0, what: "no such slot" })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(lens: &[u32], page_ends: &[usize]) {
+        let layout = Layout::new(lens).unwrap();
+        assert_eq!(layout.pages(), page_ends.len());
+        let mut start = 0;
+        for (page, &end) in page_ends.iter().enumerate() {
+            assert_eq!(layout.page_slots(page), start..end);
+            for slot in start..end {
+                assert_eq!(layout.pages_of(&(slot..slot + 1)), page..page + 1);
+            }
+            start = end;
+        }
+    }
+
+    #[test]
+    fn pages_are_whole_slots_of_about_the_aim() {
+        check(&[], &[]);
+        check(&[0], &[1]);
+        check(&[0, 0, 5], &[3]);
+        check(&[1080; 5], &[2, 4, 5]);
+        check(&[5000, 5000, 1], &[1, 2, 3]);
+        check(&[0, 5000, 0, 0, 3], &[2, 5]);
+        check(&[1024; 3], &[2, 3]);
+    }
+
+    #[test]
+    fn limits_hold() {
+        assert!(Layout::new(&[SAMPLES_MAX as u32]).is_ok());
+        assert!(Layout::new(&[SAMPLES_MAX as u32, 1]).is_err());
+        assert!(Layout::new(&vec![u32::MAX; SLOTS_MAX]).is_err());
+        assert!(Layout::new(&vec![0; SLOTS_MAX + 1]).is_err());
+    }
+}

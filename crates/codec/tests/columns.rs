@@ -1,0 +1,193 @@
+//! Columns of every shape come back as they were, whole and slot by slot.
+//! `SEED=n cargo test -p codec --test columns` replays one seed.
+
+mod shapes;
+
+use codec::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use shapes::{Random, TIMESTAMPS, VALUES};
+use std::ops::Range;
+
+const EFFORTS: [Effort; 2] = [Effort::Fast, Effort::Dense];
+
+fn seeds(count: u64) -> Range<u64> {
+    match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
+        Some(seed) => seed..seed + 1,
+        None => 0..count,
+    }
+}
+
+/// Lens of columns: tiny, empty, uneven, long.
+fn lens(random: &mut Random) -> Vec<u32> {
+    match random.below(8) {
+        0 => vec![],
+        1 => vec![0; random.below(5) as usize],
+        2 => vec![1 + random.below(4) as u32],
+        3 => vec![1; random.below(40) as usize],
+        4 => vec![3; 1 + random.below(1200) as usize],
+        5 => (0..random.below(60)).map(|_| random.below(3) as u32 * 40).collect(),
+        6 => (0..1 + random.below(6)).map(|_| random.below(5000) as u32).collect(),
+        _ => vec![72; 1 + random.below(100) as usize],
+    }
+}
+
+/// Some ranges of slots: each alone if there are few, all of them, some.
+fn ranges(random: &mut Random, slots: usize) -> Vec<Range<usize>> {
+    let mut ranges: Vec<_> = (0..slots.min(20)).map(|slot| slot..slot + 1).collect();
+    ranges.extend([0..slots, 0..0, slots..slots]);
+    for _ in 0..10 {
+        let start = random.below(slots as u64 + 1) as usize;
+        ranges.push(start..start + random.below((slots - start) as u64 + 1) as usize);
+    }
+    ranges
+}
+
+fn starts(lens: &[u32]) -> Vec<usize> {
+    let mut starts = vec![0];
+    for &len in lens {
+        starts.push(starts[starts.len() - 1] + len as usize);
+    }
+    starts
+}
+
+#[track_caller]
+fn check_values(random: &mut Random, values: &[f64], lens: &[u32], effort: Effort) -> usize {
+    let mut bytes = vec![0xaa; 3];
+    encode_values(values, lens, effort, &mut bytes);
+    let bytes = &bytes[3..];
+    let reader = ValuesReader::open(bytes, lens).unwrap();
+    let starts = starts(lens);
+    for slots in ranges(random, lens.len()) {
+        let mut back = vec![7.0];
+        reader.read(slots.clone(), &mut back).unwrap();
+        let expected = &values[starts[slots.start]..starts[slots.end]];
+        assert_eq!(back.len() - 1, expected.len());
+        for (at, (back, expected)) in back[1..].iter().zip(expected).enumerate() {
+            assert_eq!(back.to_bits(), expected.to_bits(), "slots {slots:?}, sample {at}");
+        }
+    }
+    assert!(reader.read(0..lens.len() + 1, &mut Vec::new()).is_err());
+    bytes.len()
+}
+
+#[track_caller]
+fn check_timestamps(random: &mut Random, times: &[i64], lens: &[u32], effort: Effort) -> usize {
+    let mut bytes = vec![0xaa; 3];
+    encode_timestamps(times, lens, effort, &mut bytes);
+    let bytes = &bytes[3..];
+    let reader = TimestampsReader::open(bytes).unwrap();
+    assert_eq!(reader.lens(), lens);
+    let starts = starts(lens);
+    for slots in ranges(random, lens.len()) {
+        let mut back = vec![7];
+        reader.read(slots.clone(), &mut back).unwrap();
+        assert_eq!(back[1..], times[starts[slots.start]..starts[slots.end]]);
+    }
+    assert!(reader.read(0..lens.len() + 1, &mut Vec::new()).is_err());
+    let mut slots = starts.windows(2).map(|pair| &times[pair[0]..pair[1]]);
+    let mut used = slots.by_ref().filter(|slot| !slot.is_empty());
+    match used.next() {
+        Some(first) if used.all(|slot| slot == first) => assert_eq!(reader.grid(), Some(first)),
+        _ => assert_eq!(reader.grid(), None),
+    }
+    bytes.len()
+}
+
+#[test]
+fn values_of_every_shape_come_back() {
+    for seed in seeds(12) {
+        let mut random = Random(seed);
+        for (name, slot) in VALUES {
+            let lens = lens(&mut random);
+            let values: Vec<f64> =
+                lens.iter().flat_map(|&len| slot(&mut random, len as usize)).collect();
+            for effort in EFFORTS {
+                println!("seed {seed}, {name}, {effort:?}, {} slots", lens.len());
+                let size = check_values(&mut random, &values, &lens, effort);
+                let size_max = 24 + values.len() * 81 / 10;
+                assert!(size <= size_max, "{size} bytes for {} samples", values.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_mixed_shapes_come_back() {
+    for seed in seeds(12) {
+        let mut random = Random(1000 + seed);
+        let lens = lens(&mut random);
+        let mut values = Vec::new();
+        for &len in &lens {
+            let (_, slot) = VALUES[random.below(VALUES.len() as u64) as usize];
+            values.extend(slot(&mut random, len as usize));
+        }
+        for effort in EFFORTS {
+            println!("seed {seed}, {effort:?}, {} slots", lens.len());
+            check_values(&mut random, &values, &lens, effort);
+        }
+    }
+}
+
+#[test]
+fn timestamps_of_every_shape_come_back() {
+    for seed in seeds(12) {
+        let mut random = Random(seed);
+        for (name, times) in TIMESTAMPS {
+            let lens = lens(&mut random);
+            let times = times(&mut random, &lens);
+            for effort in EFFORTS {
+                println!("seed {seed}, {name}, {effort:?}, {} slots", lens.len());
+                check_timestamps(&mut random, &times, &lens, effort);
+            }
+        }
+    }
+}
+
+/// What the store's budget counts on.
+#[test]
+fn columns_are_small() {
+    let mut random = Random(1);
+    let size = |random: &mut Random, name: &str, slots: usize, len: usize, effort| {
+        let (_, slot) = VALUES.iter().find(|shape| shape.0 == name).unwrap();
+        let lens = vec![len as u32; slots];
+        let values: Vec<f64> = lens.iter().flat_map(|_| slot(random, len)).collect();
+        check_values(random, &values, &lens, effort) as f64 / values.len() as f64
+    };
+    let cases = [
+        ("tsbs", 256, 1080, Effort::Dense, 0.29),
+        ("tsbs", 1024, 72, Effort::Dense, 0.33),
+        ("tsbs", 1024, 3, Effort::Fast, 0.9),
+        ("tsbs", 1024, 30, Effort::Fast, 0.6),
+        ("constant", 1024, 72, Effort::Fast, 0.001),
+        ("constant per slot", 1024, 72, Effort::Dense, 0.06),
+        ("steady counter", 1024, 72, Effort::Dense, 0.06),
+        ("up, then stale", 1024, 72, Effort::Dense, 0.1),
+        ("full mantissa", 64, 300, Effort::Dense, 8.1),
+        ("any bits", 64, 300, Effort::Fast, 8.1),
+        ("any bits", 64, 300, Effort::Dense, 8.1),
+    ];
+    for (name, slots, len, effort, size_max) in cases {
+        let size = size(&mut random, name, slots, len, effort);
+        assert!(size <= size_max, "{name}, {len} samples, {effort:?}: {size} bytes a sample");
+    }
+}
+
+#[test]
+fn timestamps_are_small() {
+    let mut random = Random(2);
+    let cases = [
+        ("grid", 1024, 72, Effort::Fast, 64.0),
+        ("grid", 1024, 1080, Effort::Dense, 64.0),
+        ("three grids", 1024, 72, Effort::Dense, 1024.0),
+        ("own phase", 1024, 72, Effort::Dense, 1024.0 * 8.0),
+        ("jitter", 256, 240, Effort::Dense, 256.0 * 240.0 * 0.7),
+        ("jitter", 256, 240, Effort::Fast, 256.0 * 240.0),
+        ("grid", 1, 1, Effort::Fast, 20.0),
+    ];
+    for (name, slots, len, effort, size_max) in cases {
+        let (_, times) = TIMESTAMPS.iter().find(|shape| shape.0 == name).unwrap();
+        let lens = vec![len; slots];
+        let times = times(&mut random, &lens);
+        let size = check_timestamps(&mut random, &times, &lens, effort) as f64;
+        assert!(size <= size_max, "{name}, {len} samples, {effort:?}: {size} bytes");
+    }
+}
