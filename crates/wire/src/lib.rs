@@ -13,11 +13,14 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod compression;
 pub mod decoded;
 pub mod error;
 pub mod extra_labels;
 pub mod influx;
 mod number;
+pub mod params;
+pub mod prom_json;
 pub mod protobuf;
 #[cfg(test)]
 mod random;

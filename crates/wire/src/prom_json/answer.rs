@@ -1,0 +1,252 @@
+//! Envelopes of answers: success with vectors, matrices, scalars, strings and lists; errors.
+
+use super::{push_labels, push_millis, push_string, push_value};
+use model::Labels;
+
+/// What a query returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultKind {
+    /// One sample a series.
+    Vector,
+    /// Many samples a series.
+    Matrix,
+}
+
+/// What a query has to say besides its result.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// The result may be wrong.
+    pub warnings: Vec<String>,
+    /// The query may be meant otherwise.
+    pub infos: Vec<String>,
+}
+
+/// Why a request failed: the word in `errorType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request is wrong: 400.
+    BadData,
+    /// The query cannot be evaluated, or a limit is reached: 422.
+    Execution,
+    /// 503.
+    Timeout,
+    /// The client has gone: 499.
+    Canceled,
+    /// Ours: 500.
+    Internal,
+    /// Not now: 503.
+    Unavailable,
+    /// 404.
+    NotFound,
+    /// 406.
+    NotAcceptable,
+}
+
+impl ErrorKind {
+    /// Prometheus' word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorKind::BadData => "bad_data",
+            ErrorKind::Execution => "execution",
+            ErrorKind::Timeout => "timeout",
+            ErrorKind::Canceled => "canceled",
+            ErrorKind::Internal => "internal",
+            ErrorKind::Unavailable => "unavailable",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::NotAcceptable => "not_acceptable",
+        }
+    }
+
+    /// The status that Prometheus answers with.
+    pub fn http_status(self) -> u16 {
+        match self {
+            ErrorKind::BadData => 400,
+            ErrorKind::Execution => 422,
+            ErrorKind::Timeout | ErrorKind::Unavailable => 503,
+            ErrorKind::Canceled => 499,
+            ErrorKind::Internal => 500,
+            ErrorKind::NotFound => 404,
+            ErrorKind::NotAcceptable => 406,
+        }
+    }
+}
+
+/// Where a matrix' series stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// No series yet.
+    Empty,
+    /// Behind a complete series.
+    Between,
+    /// In a series without points.
+    SeriesStart,
+    /// In a series behind a point.
+    InSeries,
+}
+
+/// A success with a vector or a matrix, written series by series.
+pub struct Answer {
+    state: State,
+}
+
+impl Answer {
+    /// Opens the answer.
+    pub fn begin(out: &mut Vec<u8>, kind: ResultKind) -> Answer {
+        let kind = match kind {
+            ResultKind::Vector => "vector",
+            ResultKind::Matrix => "matrix",
+        };
+        out.extend_from_slice(b"{\"status\":\"success\",\"data\":{\"resultType\":\"");
+        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(b"\",\"result\":[");
+        Answer { state: State::Empty }
+    }
+
+    /// One sample of a vector.
+    pub fn vector_sample(&mut self, out: &mut Vec<u8>, labels: &Labels, millis: i64, value: f64) {
+        self.open_metric(out, labels);
+        out.extend_from_slice(b",\"value\":");
+        push_point(out, millis, value);
+        out.push(b'}');
+        self.state = State::Between;
+    }
+
+    /// Opens a series of a matrix, closing the one before.
+    pub fn series(&mut self, out: &mut Vec<u8>, labels: &Labels) {
+        self.open_metric(out, labels);
+        out.extend_from_slice(b",\"values\":[");
+        self.state = State::SeriesStart;
+    }
+
+    /// The next point of the series that is open.
+    #[inline]
+    pub fn point(&mut self, out: &mut Vec<u8>, millis: i64, value: f64) {
+        if self.state == State::InSeries {
+            out.push(b',');
+        }
+        self.state = State::InSeries;
+        push_point(out, millis, value);
+    }
+
+    /// Closes the answer.
+    pub fn end(mut self, out: &mut Vec<u8>, notes: &Notes) {
+        self.close_series(out);
+        out.extend_from_slice(b"]}");
+        push_notes(out, notes);
+        out.push(b'}');
+    }
+
+    fn open_metric(&mut self, out: &mut Vec<u8>, labels: &Labels) {
+        self.close_series(out);
+        if self.state != State::Empty {
+            out.push(b',');
+        }
+        out.extend_from_slice(b"{\"metric\":");
+        push_labels(out, labels);
+    }
+
+    fn close_series(&mut self, out: &mut Vec<u8>) {
+        if matches!(self.state, State::SeriesStart | State::InSeries) {
+            out.extend_from_slice(b"]}");
+            self.state = State::Between;
+        }
+    }
+}
+
+/// A success whose data are a list: label names, label values, or series.
+pub struct List {
+    is_empty: bool,
+}
+
+impl List {
+    /// Opens the answer.
+    pub fn begin(out: &mut Vec<u8>) -> List {
+        out.extend_from_slice(b"{\"status\":\"success\",\"data\":[");
+        List { is_empty: true }
+    }
+
+    /// The next string.
+    pub fn string(&mut self, out: &mut Vec<u8>, text: &str) {
+        self.separate(out);
+        push_string(out, text);
+    }
+
+    /// The next series.
+    pub fn labels(&mut self, out: &mut Vec<u8>, labels: &Labels) {
+        self.separate(out);
+        push_labels(out, labels);
+    }
+
+    /// Closes the answer.
+    pub fn end(self, out: &mut Vec<u8>, notes: &Notes) {
+        out.push(b']');
+        push_notes(out, notes);
+        out.push(b'}');
+    }
+
+    fn separate(&mut self, out: &mut Vec<u8>) {
+        if !self.is_empty {
+            out.push(b',');
+        }
+        self.is_empty = false;
+    }
+}
+
+/// Appends a whole answer with a scalar.
+pub fn push_scalar(out: &mut Vec<u8>, millis: i64, value: f64, notes: &Notes) {
+    out.extend_from_slice(
+        b"{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":",
+    );
+    push_point(out, millis, value);
+    out.push(b'}');
+    push_notes(out, notes);
+    out.push(b'}');
+}
+
+/// Appends a whole answer with a string.
+pub fn push_string_result(out: &mut Vec<u8>, millis: i64, text: &str, notes: &Notes) {
+    out.extend_from_slice(
+        b"{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[",
+    );
+    push_millis(out, millis);
+    out.push(b',');
+    push_string(out, text);
+    out.extend_from_slice(b"]}");
+    push_notes(out, notes);
+    out.push(b'}');
+}
+
+/// Appends a whole error.
+pub fn push_error(out: &mut Vec<u8>, kind: ErrorKind, message: &str) {
+    out.extend_from_slice(b"{\"status\":\"error\",\"errorType\":\"");
+    out.extend_from_slice(kind.as_str().as_bytes());
+    out.extend_from_slice(b"\",\"error\":");
+    push_string(out, message);
+    out.push(b'}');
+}
+
+fn push_point(out: &mut Vec<u8>, millis: i64, value: f64) {
+    out.push(b'[');
+    push_millis(out, millis);
+    out.extend_from_slice(b",\"");
+    push_value(out, value);
+    out.extend_from_slice(b"\"]");
+}
+
+fn push_notes(out: &mut Vec<u8>, notes: &Notes) {
+    for (name, texts) in [("warnings", &notes.warnings), ("infos", &notes.infos)] {
+        if texts.is_empty() {
+            continue;
+        }
+        out.extend_from_slice(b",\"");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":[");
+        for (idx, text) in texts.iter().enumerate() {
+            if 0 < idx {
+                out.push(b',');
+            }
+            push_string(out, text);
+        }
+        out.push(b']');
+    }
+}

@@ -1,0 +1,51 @@
+//! JSON strings and label maps.
+
+use model::{Labels, METRIC_NAME};
+
+/// Appends a quoted JSON string; only what JSON demands is escaped.
+pub fn push_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    push_escaped(out, text);
+    out.push(b'"');
+}
+
+/// Appends what stands between the quotes, so that a long text can be put together.
+pub fn push_escaped(out: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    for (idx, &byte) in bytes.iter().enumerate() {
+        if 0x20 <= byte && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(bytes.get(copied..idx).unwrap_or_default());
+        copied = idx + 1;
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => {
+                let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[digit(byte >> 4), digit(byte)]);
+            }
+        }
+    }
+    out.extend_from_slice(bytes.get(copied..).unwrap_or_default());
+}
+
+/// Appends `{"__name__":"up","job":"x"}`: the metric's name first, as people expect it.
+pub fn push_labels(out: &mut Vec<u8>, labels: &Labels) {
+    out.push(b'{');
+    let name = labels.get(METRIC_NAME).map(|name| (METRIC_NAME, name));
+    let others = labels.iter().filter(|(name, _)| *name != METRIC_NAME);
+    for (idx, (name, value)) in name.into_iter().chain(others).enumerate() {
+        if 0 < idx {
+            out.push(b',');
+        }
+        push_string(out, name);
+        out.push(b':');
+        push_string(out, value);
+    }
+    out.push(b'}');
+}
