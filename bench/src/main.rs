@@ -8,6 +8,7 @@
 //! It links nothing of Quipu: what it measures is what a client of any of the servers would see.
 
 mod commands;
+mod crash;
 mod flags;
 mod http;
 mod instant;
@@ -16,6 +17,7 @@ mod observe;
 mod payload;
 mod queries;
 mod random;
+mod server;
 mod shapes;
 mod tsbs;
 mod workload;

@@ -1,5 +1,6 @@
 //! One file a command: its flags, and what it does with them.
 
+mod crash;
 mod load;
 mod shapes;
 mod tsbs_generate;
@@ -29,6 +30,7 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(tsbs)
         .subcommand(shapes)
+        .subcommand(crash::command())
 }
 
 /// Runs what the command line asks for.
@@ -47,6 +49,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
             Some(("load", matches)) => shapes::run(matches),
             _ => unreachable!("clap demands a subcommand"),
         },
+        Some(("crash", matches)) => crash::run(matches),
         _ => unreachable!("clap demands a subcommand"),
     }
 }

@@ -74,9 +74,13 @@ impl RequestBuilder {
     }
 }
 
-/// Decodes a request into label pairs, value and time, for tests.
+/// Label pairs, value and time in milliseconds, for tests.
 #[cfg(test)]
-pub fn decode(request: &[u8]) -> Vec<(Vec<(String, String)>, f64, i64)> {
+pub type DecodedSample = (Vec<(String, String)>, f64, i64);
+
+/// Decodes a request, for tests.
+#[cfg(test)]
+pub fn decode(request: &[u8]) -> Vec<DecodedSample> {
     use super::protobuf::{Field, fields, take_varint};
     let mut symbols = Vec::new();
     let mut decoded = Vec::new();

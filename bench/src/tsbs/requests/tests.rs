@@ -6,7 +6,7 @@ use crate::payload::protobuf::{Field, fields};
 use crate::tsbs::CpuOnly;
 use crate::workload::Workload;
 
-type Sample = (Vec<(String, String)>, f64, i64);
+type Sample = remote_write_v2::DecodedSample;
 
 fn scale(hosts: u32, rows: i64) -> Scale {
     let start_ns = parse_rfc3339("2016-01-01T00:00:00Z").unwrap();
