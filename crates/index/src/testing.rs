@@ -163,11 +163,12 @@ impl NaiveIndex {
         let compiled = CompiledMatchers::compile(matchers).unwrap();
         let found = index.search(&compiled).unwrap();
         check_form(&found);
+        let naive_matchers: Vec<NaiveMatcher<'_>> = matchers.iter().map(naive_matcher).collect();
         let mut wanted = BTreeSet::new();
         for entity in self.entities.values() {
             for column in 0..entity.names.len() {
                 let labels = entity.labels(column);
-                if naive_match(matchers, &labels) {
+                if naive_match(&naive_matchers, &labels) {
                     assert!(compiled.matches(&labels), "{matchers:?} on {labels:?}");
                     assert!(wanted.insert((self.ids[entity], column as u16, labels)));
                 }
@@ -214,18 +215,24 @@ impl NaiveIndex {
     }
 }
 
+/// A matcher with its regular expression as plainly as can be.
+type NaiveMatcher<'a> = (&'a Matcher, Option<regex::Regex>);
+
 /// The regular expressions of these tests mean the same to the `regex` crate, but for `\d`, `\w`.
-fn naive_match(matchers: &[Matcher], labels: &Labels) -> bool {
-    matchers.iter().all(|matcher| {
+fn naive_matcher(matcher: &Matcher) -> NaiveMatcher<'_> {
+    let is_regex = matches!(matcher.op, MatchOp::Regex | MatchOp::NotRegex);
+    let ascii = matcher.value.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]");
+    (matcher, is_regex.then(|| regex::Regex::new(&format!("^(?s:{ascii})$")).unwrap()))
+}
+
+fn naive_match(matchers: &[NaiveMatcher<'_>], labels: &Labels) -> bool {
+    matchers.iter().all(|(matcher, regex)| {
         let value = labels.get(&matcher.name).unwrap_or("");
-        let ascii = matcher.value.replace(r"\d", "[0-9]").replace(r"\w", "[0-9A-Za-z_]");
-        let is_match = || regex::Regex::new(&format!("^(?s:{ascii})$")).unwrap().is_match(value);
-        match matcher.op {
-            MatchOp::Equal => value == matcher.value,
-            MatchOp::NotEqual => value != matcher.value,
-            MatchOp::Regex => is_match(),
-            MatchOp::NotRegex => !is_match(),
-        }
+        let is_match = match regex {
+            Some(regex) => regex.is_match(value),
+            None => value == matcher.value,
+        };
+        is_match == matches!(matcher.op, MatchOp::Equal | MatchOp::Regex)
     })
 }
 

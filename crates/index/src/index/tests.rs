@@ -45,3 +45,7 @@ fn memory_answers_as_the_naive_index() {
         check(&replayed, &naive, &mut prng, 10);
     }
 }
+
+fn disk() -> Arc<dyn vfs::Vfs> {
+    Arc::new(vfs::SimVfs::new(1))
+}

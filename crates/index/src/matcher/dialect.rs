@@ -92,6 +92,7 @@ fn translate_class<'a>(rest: &'a str, out: &mut String) -> &'a str {
         out.push_str("\\]");
         rest = tail;
     }
+    let members_start = out.len();
     while let Some(first) = rest.chars().next() {
         rest = match first {
             ']' => {
@@ -114,9 +115,14 @@ fn translate_class<'a>(rest: &'a str, out: &mut String) -> &'a str {
                 out.push(first);
                 &rest[1..]
             }
-            '-' if rest.starts_with("--") => {
+            // The first dash of a class is a member, a later one makes a range up to the second.
+            '-' if rest.starts_with("--") && out.len() == members_start => {
                 out.push_str("\\-");
                 &rest[1..]
+            }
+            '-' if rest.starts_with("--") => {
+                out.push_str("-\\-");
+                &rest[2..]
             }
             other => {
                 out.push(other);
@@ -174,6 +180,7 @@ mod tests {
         check("[a&&b]+", &["a&b"], &["c"]);
         check("[a~~b]+", &["a~b"], &["c"]);
         check("[+--]+", &["+,-"], &["."]);
+        check("[--0]+", &["-./0"], &["1", ","]);
         check("[[:alpha:]-]+", &["a-b"], &["1"]);
         check(r"[\]\\]+", &["]\\"], &["["]);
         check(".", &["\n", "é", "x"], &["", "xx"]);
