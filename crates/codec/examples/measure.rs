@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Slots and samples a slot.
 const SIZES: [(usize, usize); 5] = [(1024, 3), (1024, 30), (1024, 72), (64, 72), (1024, 1080)];
 /// The best of so many: the machine may be shared.
-const REPEATS: usize = 5;
+const REPEATS: usize = 9;
 
 fn main() {
     let wanted = std::env::args().nth(1).unwrap_or_default();

@@ -11,21 +11,22 @@ use super::model::{ModelWriter, Modes};
 use super::order::{Order, Parts};
 use std::ops::Range;
 
-/// Samples that one window of the look at a column has at least, if the column has as many.
-const WINDOW_LEN: usize = 512;
 /// Windows of a look, spread evenly.
 const WINDOWS: usize = 4;
-/// Of one slot, a window takes at most so many samples.
-const SLOT_LEN_MAX: usize = 512;
 /// Values looked at to find the decimal exponent.
 const EXPONENT_SAMPLES: usize = 64;
 
 /// The order of differences that makes `ints` smallest.
 pub fn order(ints: &[i64], layout: &Layout, effort: Effort) -> Order {
-    let windows = windows(layout);
+    // A look must cost little next to the encoding, and a model needs more data to show itself.
+    let window_len = match effort {
+        Effort::Fast => 96,
+        Effort::Dense => 512,
+    };
+    let windows = windows(layout, window_len);
     let mut looks = Vec::with_capacity(Order::ALL.len());
     for order in Order::ALL {
-        looks.push(Look::of(ints, layout, &windows, order));
+        looks.push(Look::of(ints, layout, (&windows, window_len), order));
     }
     let packed_min = looks.iter().map(|look| look.packed_bits).min().unwrap_or(0);
     let mut best = (Order::Zero, usize::MAX);
@@ -55,14 +56,19 @@ struct Look {
 }
 
 impl Look {
-    fn of(ints: &[i64], layout: &Layout, windows: &[Range<usize>], order: Order) -> Look {
+    fn of(
+        ints: &[i64],
+        layout: &Layout,
+        (windows, slot_len_max): (&[Range<usize>], usize),
+        order: Order,
+    ) -> Look {
         let mut look = Look { order, parts: Parts::default(), packed_bits: 0, firsts_bits: 0 };
         for window in windows {
             let start = look.parts.residues.len();
             look.parts.firsts.clear();
             look.parts.seconds.clear();
             for slot in window.clone() {
-                let len = layout.len(slot).min(SLOT_LEN_MAX);
+                let len = layout.len(slot).min(slot_len_max);
                 let samples = layout.samples_of(&(slot..slot + 1));
                 let slot = &ints[samples.start..samples.start + len];
                 look.parts.split(slot, std::iter::once(len), order);
@@ -96,16 +102,17 @@ fn packed_bits(values: &[i64]) -> usize {
     bits
 }
 
-/// Ranges of slots whose samples are looked at.
-fn windows(layout: &Layout) -> Vec<Range<usize>> {
+/// Ranges of slots whose samples are looked at; of each slot at most the first `window_len`.
+/// A window has two slots at least, for what they have in common is stored once.
+fn windows(layout: &Layout, window_len: usize) -> Vec<Range<usize>> {
     let slots = layout.slots();
     let mut windows: Vec<Range<usize>> = Vec::with_capacity(WINDOWS);
     for window in 0..WINDOWS {
         let start = (slots * window / WINDOWS).max(windows.last().map_or(0, |last| last.end));
         let mut end = start;
         let mut samples = 0;
-        while end < slots && samples < WINDOW_LEN {
-            samples += layout.len(end).min(SLOT_LEN_MAX);
+        while end < slots && (samples < window_len || end < start + 2) {
+            samples += layout.len(end).min(window_len);
             end += 1;
         }
         if start < end {

@@ -8,7 +8,7 @@ pub mod values {
     pub const CONSTANT_BITS: u8 = 1;
     /// Decimals: a stream of mantissas.
     pub const DECIMALS: u8 = 2;
-    /// Bit patterns in numerical order: a stream of integers.
+    /// Bit patterns: a stream of integers. Floats of one sign are ordered as their bits are.
     pub const BITS: u8 = 3;
     /// Floats in pages of pco's own float modes.
     pub const MODELLED_FLOATS: u8 = 4;

@@ -90,8 +90,8 @@ fn put_decimals(values: &[f64], layout: &Layout, effort: Effort, out: &mut Vec<u
 
 fn put_bits(values: &[f64], layout: &Layout, effort: Effort, out: &mut Vec<u8>) {
     out.push(format::BITS);
-    let ordered = values.iter().map(|&value| decimal::ordered_bits(value)).collect();
-    put_integers(ordered, layout, effort, out);
+    let bits = values.iter().map(|&value| value.to_bits() as i64).collect();
+    put_integers(bits, layout, effort, out);
 }
 
 /// Reads the slots of a column of values; decodes only the pages that are asked for.
@@ -175,9 +175,9 @@ impl<'a> ValuesReader<'a> {
                     exceptions.apply(layout, page, slots, &mut out[start..])?;
                 }
             }
-            Body::Bits(ordered) => {
-                ordered.read(layout, page, slots, &mut scratch.page, integers)?;
-                out.extend(integers.iter().map(|&bits| decimal::from_ordered_bits(bits)));
+            Body::Bits(bits) => {
+                bits.read(layout, page, slots, &mut scratch.page, integers)?;
+                out.extend(integers.iter().map(|&bits| f64::from_bits(bits as u64)));
             }
             Body::Floats(floats) => {
                 floats.read(layout, page, slots, &mut scratch.page.pco, out)?;
