@@ -60,6 +60,8 @@ pub fn decompress<'a>(
     buffer: &'a mut Vec<u8>,
 ) -> Result<&'a [u8], Error> {
     match encoding {
+        // Some clients declare an encoding and send nothing.
+        _ if body.is_empty() => return Ok(body),
         Encoding::Identity if size_max < body.len() => return Err(too_large(body.len(), size_max)),
         Encoding::Identity => return Ok(body),
         Encoding::Gzip => {
