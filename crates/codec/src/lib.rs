@@ -7,6 +7,8 @@ pub mod bytes;
 pub mod checksum;
 pub mod column;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 
 pub use bytes::{Reader, put_i64_zigzag, put_u32, put_u64, put_varint, unzigzag, zigzag};
 pub use checksum::crc32;
