@@ -24,6 +24,12 @@ mod workload;
 
 use std::process::ExitCode;
 
-fn main() -> anyhow::Result<ExitCode> {
-    commands::run(&commands::command().get_matches())
+fn main() -> ExitCode {
+    match commands::run(&commands::command().get_matches()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
 }

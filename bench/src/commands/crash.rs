@@ -1,6 +1,6 @@
 //! `crash`: kill -9 in a loop under load.
 
-use crate::crash::{self, CrashOptions};
+use crate::crash::{self, CrashOptions, End};
 use crate::flags;
 use crate::server::{Installed, QUIPU, VICTORIA_METRICS};
 use anyhow::Result;
@@ -17,6 +17,10 @@ pub fn command() -> Command {
         .arg(
             flags::value("kind", Some("quipu"), "Which server it is")
                 .value_parser(["quipu", "victoria-metrics"]),
+        )
+        .arg(
+            flags::value("end", Some("kill"), "How a round ends: SIGKILL or, to test the test, SIGTERM")
+                .value_parser(["kill", "stop"]),
         )
         .arg(flags::value("rounds", Some("100"), "How many kills under load"))
         .arg(flags::value("rounds-per-directory", Some("20"), "Rounds between empty directories"))
@@ -41,6 +45,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         writers: flags::number(matches, "writers")?,
         lines_per_round: flags::number(matches, "lines-per-round")?,
         load_max: flags::duration(matches, "load-max")?,
+        end: if flags::text(matches, "end")? == "kill" { End::Kill } else { End::Stop },
         seed: flags::number(matches, "seed")?,
     };
     let summary = crash::run(&options)?;

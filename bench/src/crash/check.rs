@@ -38,8 +38,8 @@ struct ExportedSeries {
 ///
 /// # Errors
 /// When the export fails or is no JSON lines.
-pub fn run(authority: &str, ledgers: &[Ledger]) -> Result<Found> {
-    let mut checker = Checker::new(ledgers);
+pub fn run(authority: &str, ledgers: &[Ledger], value_error_max: f64) -> Result<Found> {
+    let mut checker = Checker::new(ledgers, value_error_max);
     let path = format!("/api/v1/export?match[]={}", percent_encode("{__name__=~\".+\"}"));
     let mut client = HttpClient::new(authority, EXPORT_TIMEOUT);
     let mut rest = Vec::new();
@@ -80,15 +80,16 @@ fn split_lines(
 
 struct Checker<'a> {
     ledgers: &'a [Ledger],
+    value_error_max: f64,
     /// Per writer and line one bit for each field found.
     seen: Vec<Vec<u8>>,
     found: Found,
 }
 
 impl<'a> Checker<'a> {
-    fn new(ledgers: &'a [Ledger]) -> Checker<'a> {
+    fn new(ledgers: &'a [Ledger], value_error_max: f64) -> Checker<'a> {
         let seen = ledgers.iter().map(|ledger| vec![0; ledger.len() as usize]).collect();
-        Checker { ledgers, seen, found: Found::default() }
+        Checker { ledgers, value_error_max, seen, found: Found::default() }
     }
 
     fn violation(&mut self, text: String) {
@@ -133,7 +134,11 @@ impl<'a> Checker<'a> {
             return self.violation(format!("{place:?} has labels {labels:?}"));
         }
         let expected = sample::value(place);
-        if value.map(f64::to_bits) != Some(expected.to_bits()) {
+        let is_right = value.is_some_and(|value| {
+            let error_max = self.value_error_max * expected.abs();
+            value.to_bits() == expected.to_bits() || (value - expected).abs() < error_max
+        });
+        if !is_right {
             return self.violation(format!("{place:?} has value {value:?}, not {expected}"));
         }
         let bit = 1 << place.field;
@@ -207,7 +212,7 @@ mod tests {
     #[track_caller]
     fn check(exported: &[ExportedSeries], violation: Option<&str>) -> Found {
         let ledgers = [ledger()];
-        let mut checker = Checker::new(&ledgers);
+        let mut checker = Checker::new(&ledgers, 0.0);
         exported.iter().for_each(|series| checker.series(series));
         let found = checker.finish();
         match violation {

@@ -27,6 +27,15 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// How a round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By SIGKILL.
+    Kill,
+    /// By SIGTERM: shows that the test itself finds no fault where there is none.
+    Stop,
+}
+
 /// How to run the test.
 #[derive(Clone, Debug)]
 pub struct CrashOptions {
@@ -44,6 +53,8 @@ pub struct CrashOptions {
     pub lines_per_round: u64,
     /// Longest time under load before the kill.
     pub load_max: Duration,
+    /// How a round ends.
+    pub end: End,
     /// Chooses batches and moments.
     pub seed: u64,
 }
@@ -129,7 +140,7 @@ fn round(
     let load_ms = random.below(options.load_max.as_millis() as u64) + 1;
     load_and_kill(options, life, random, server, Duration::from_millis(load_ms), summary)?;
     verify(options, life, summary)?;
-    if random.below(4) == 0 {
+    if options.end == End::Kill && random.below(4) == 0 {
         server = RunningServer::spawn(&options.installed, &life.data_dir, &life.log)?;
         std::thread::sleep(Duration::from_millis(random.below(100)));
         server.kill()?;
@@ -139,7 +150,8 @@ fn round(
     server = RunningServer::start(&options.installed, &life.data_dir, &life.log)?;
     let ready = spawned.elapsed();
     summary.ready_max = summary.ready_max.max(ready);
-    let found = check::run(server.authority(), &life.ledgers)?;
+    let found =
+        check::run(server.authority(), &life.ledgers, options.installed.peer.value_error_max)?;
     summary.violations.extend(found.violations);
     // Half of the checks end politely, half by another kill.
     if random.below(2) == 0 {
@@ -197,7 +209,7 @@ fn load_and_kill(
         let peer = options.installed.peer;
         scope.spawn(|| disturber::run(&authority, peer, disturber, &is_over));
         std::thread::sleep(load);
-        let killed = server.kill();
+        let killed = end(server, options.end);
         is_over.store(true, Ordering::Release);
         let refused = writers.into_iter().filter_map(|writer| writer.join().ok().flatten());
         (killed, refused.collect::<Vec<_>>())
@@ -205,6 +217,13 @@ fn load_and_kill(
     killed?;
     summary.violations.extend(refused);
     Ok(())
+}
+
+fn end(server: RunningServer, end: End) -> Result<()> {
+    match end {
+        End::Kill => server.kill(),
+        End::Stop => server.stop().map(|_| ()),
+    }
 }
 
 /// Checks the stopped server's directory with its own tool.

@@ -12,7 +12,7 @@ pub use running::{RunningServer, free_port};
 pub use victoria_metrics::VICTORIA_METRICS;
 
 use crate::payload::Protocol;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -35,6 +35,8 @@ pub struct Peer {
     pub flush_path: &'static str,
     /// Makes parts into fewer parts.
     pub merge_path: &'static str,
+    /// Largest relative error of a value that comes back; 0 where values are kept bit by bit.
+    pub value_error_max: f64,
     /// What it can be sent.
     pub protocols: &'static [Protocol],
 }
@@ -61,8 +63,11 @@ impl Installed {
             .output()
             .with_context(|| format!("cannot run {}", binary.display()))?;
         let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-        let version = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_string();
-        ensure!(!version.is_empty(), "{} says no version", binary.display());
+        let printed = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_string();
+        let version = Some(printed)
+            .filter(|version| !version.is_empty())
+            .or_else(|| package_version(binary))
+            .unwrap_or_else(|| "unknown version".to_string());
         Ok(Installed { peer, binary: binary.to_path_buf(), version })
     }
 
@@ -74,6 +79,16 @@ impl Installed {
             self.peer.environment.iter().map(|(name, value)| format!("{name}={value} "));
         format!("{}{name} {arguments}", variables.collect::<String>())
     }
+}
+
+/// What Debian's package manager says of the binary's package: some builds print no version.
+fn package_version(binary: &Path) -> Option<String> {
+    let output = Command::new("dpkg-query")
+        .args(["--show", "--showformat=Debian ${Package} ${Version}"])
+        .arg(binary.file_name()?)
+        .output()
+        .ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The first of the usual places that has the binary.

@@ -21,5 +21,6 @@ pub static QUIPU: Peer = Peer {
     ready_path: "/-/ready",
     flush_path: "/internal/force_flush",
     merge_path: "/internal/force_merge",
+    value_error_max: 0.0,
     protocols: &[Protocol::Influx, Protocol::RemoteWrite, Protocol::RemoteWriteV2],
 };

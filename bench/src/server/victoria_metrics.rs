@@ -22,5 +22,6 @@ pub static VICTORIA_METRICS: Peer = Peer {
     ready_path: "/health",
     flush_path: "/internal/force_flush",
     merge_path: "/internal/force_merge",
+    value_error_max: 1e-11,
     protocols: &[Protocol::Influx, Protocol::RemoteWrite],
 };
