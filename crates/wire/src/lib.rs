@@ -16,6 +16,7 @@
 pub mod compression;
 pub mod decoded;
 pub mod error;
+pub mod exposition;
 pub mod extra_labels;
 pub mod influx;
 mod number;

@@ -1,0 +1,348 @@
+//! Lines of both formats to rows.
+
+use super::keys::{ExpositionKeys, closing_quote, unescape};
+use super::{HELP_SIZE_MAX, KEY_SIZE_MAX, METADATA_MAX};
+use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
+use crate::{Error, number};
+use model::limits::LINE_SIZE_MAX;
+use model::sample::NANOS_PER_MILLI;
+use model::{KeyHasher, Metadata, MetricKind, Row, Shape, Timestamp};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// Which of the two formats a body is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// `text/plain; version=0.0.4`: milliseconds.
+    #[default]
+    Text,
+    /// `application/openmetrics-text`: seconds, `# UNIT`, `# EOF`, exemplars.
+    OpenMetrics,
+}
+
+impl Format {
+    /// The format that a `Content-Type` names.
+    pub fn of_content_type(content_type: &str) -> Format {
+        match content_type.trim_start().starts_with("application/openmetrics-text") {
+            true => Format::OpenMetrics,
+            false => Format::Text,
+        }
+    }
+}
+
+/// What a request says besides its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The format.
+    pub format: Format,
+    /// The time of samples that have none.
+    pub now: Timestamp,
+}
+
+/// Decodes lines from `start` on, until the body or the batch is full ([`Decoded::rest`]).
+///
+/// # Errors
+/// Only when the body is larger than [`model::limits::BODY_SIZE_MAX`]; bad lines are in
+/// [`Decoded::errors`].
+pub fn decode<'a>(
+    body: &'a [u8],
+    start: Start,
+    options: &Options,
+    hasher: &KeyHasher,
+    keys: &'a ExpositionKeys,
+) -> Result<Decoded<'a>, Error> {
+    check_body_size(body)?;
+    let fields: Vec<Box<str>> = vec!["".into()];
+    let shape_hash = hasher.shape(keys.context(), &fields);
+    let mut grown = Growing::default();
+    grown.shapes.push(Shape { fields, hash: shape_hash });
+    let families = HashMap::new();
+    let mut lines = Lines { body, options, hasher, shape_hash, grown, families };
+    let rest = lines.decode(start);
+    Ok(lines.grown.finish(Cow::Borrowed(body), keys, rest))
+}
+
+/// Why a line is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum Fault {
+    #[error("missing metric name")]
+    MissingName,
+    #[error("labels without a closing brace")]
+    OpenBraces,
+    #[error("missing value")]
+    MissingValue,
+    #[error("invalid value")]
+    InvalidValue,
+    #[error("invalid timestamp")]
+    InvalidTimestamp,
+    #[error("timestamp outside the years 1677 to 2262")]
+    TimeOutOfRange,
+    #[error("unexpected text behind the sample")]
+    Trailing,
+    #[error("text behind # EOF")]
+    BehindEof,
+    #[error("name and labels of {0} bytes, the limit is {KEY_SIZE_MAX}")]
+    KeyTooLong(usize),
+    #[error("line of {0} bytes, the limit is {LINE_SIZE_MAX} (max-line-size)")]
+    LineTooLong(usize),
+}
+
+/// The state between lines.
+struct Lines<'a, 'h> {
+    body: &'a [u8],
+    options: &'h Options,
+    hasher: &'h KeyHasher,
+    shape_hash: u64,
+    grown: Growing,
+    /// Where each family's metadata are.
+    families: HashMap<String, usize>,
+}
+
+/// A sample's line, taken apart.
+struct Parts<'a> {
+    key: &'a [u8],
+    value: f64,
+    timestamp: Timestamp,
+    has_exemplar: bool,
+}
+
+impl Lines<'_, '_> {
+    fn decode(&mut self, start: Start) -> Option<Start> {
+        let body = self.body;
+        let (mut at, mut line) = (start.offset, start.line);
+        while at < body.len() {
+            if ROWS_PER_BATCH <= self.grown.rows.len() {
+                return Some(Start { offset: at, line });
+            }
+            let rest = body.get(at..).unwrap_or_default();
+            let end = at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let is_last = self.line(at, end, line);
+            at = end + 1;
+            line = line.saturating_add(1);
+            if is_last {
+                self.refuse_rest(at, line);
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Decodes the line between two bytes of the body; true when it is `# EOF`.
+    fn line(&mut self, start: usize, end: usize, line: u32) -> bool {
+        let text = self.body.get(start..end).unwrap_or_default();
+        let trimmed = text.trim_ascii_start();
+        let start = end - trimmed.len();
+        let text = trimmed.trim_ascii_end();
+        match text.first() {
+            None => return false,
+            Some(b'#') => {
+                let is_eof = text == b"# EOF" && self.options.format == Format::OpenMetrics;
+                self.comment(text);
+                return is_eof;
+            }
+            Some(_) => {}
+        }
+        self.grown.counts.lines += 1;
+        match sample(text, self.options) {
+            Ok(parts) => self.row(start, line, &parts),
+            Err(fault) => self.grown.errors.push(line, || {
+                let start = text.get(..text.len().min(100)).unwrap_or_default();
+                format!("cannot parse {:?}: {fault}", String::from_utf8_lossy(start))
+            }),
+        }
+        false
+    }
+
+    fn row(&mut self, start: usize, line: u32, parts: &Parts<'_>) {
+        if parts.has_exemplar {
+            self.grown.counts.exemplars += 1;
+        }
+        let values_start = self.grown.values.len() as u32;
+        self.grown.values.push(parts.value);
+        self.grown.rows.push(Row {
+            hash: self.hasher.hash(parts.key, self.shape_hash),
+            timestamp: parts.timestamp,
+            key_offset: start as u32,
+            key_size: parts.key.len() as u32,
+            shape: 0,
+            values_start,
+            position: line,
+        });
+    }
+
+    /// `# EOF` is the end; what follows but white space is one error.
+    fn refuse_rest(&mut self, at: usize, line: u32) {
+        if !self.body.get(at..).unwrap_or_default().trim_ascii().is_empty() {
+            self.grown.errors.push(line, || Fault::BehindEof.to_string());
+        }
+    }
+
+    /// Takes `# HELP`, `# TYPE` and `# UNIT`; other comments are nothing.
+    fn comment(&mut self, text: &[u8]) {
+        let Ok(text) = std::str::from_utf8(text) else { return };
+        let text = text.strip_prefix('#').unwrap_or_default().trim_ascii_start();
+        let Some((keyword, rest)) = text.split_once([' ', '\t']) else { return };
+        if !matches!(keyword, "HELP" | "TYPE" | "UNIT") {
+            return;
+        }
+        let Some((metric, rest)) = family_name(rest.trim_ascii_start()) else { return };
+        let Some(metadata) = self.family(&metric) else { return };
+        match keyword {
+            "TYPE" => metadata.kind = MetricKind::parse(rest),
+            "UNIT" => metadata.unit = shorten(rest),
+            _ => metadata.help = shorten(&unescape(rest)),
+        }
+    }
+
+    /// The metadata of a family, new or known; `None` when there are too many.
+    fn family(&mut self, metric: &str) -> Option<&mut Metadata> {
+        let idx = match self.families.get(metric) {
+            Some(&idx) => idx,
+            None if METADATA_MAX <= self.grown.metadata.len() => return None,
+            None => {
+                let idx = self.grown.metadata.len();
+                self.families.insert(metric.to_string(), idx);
+                let metric = metric.to_string();
+                self.grown.metadata.push(Metadata { metric, ..Metadata::default() });
+                idx
+            }
+        };
+        self.grown.metadata.get_mut(idx)
+    }
+}
+
+/// Splits `name rest` or `"name" rest`.
+fn family_name(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    if let Some(quoted) = text.strip_prefix('"') {
+        let end = closing_quote(quoted.as_bytes())?;
+        let name = unescape(quoted.get(..end)?);
+        return Some((name, quoted.get(end + 1..)?.trim_ascii_start()));
+    }
+    let (name, rest) = text.split_once([' ', '\t']).unwrap_or((text, ""));
+    (!name.is_empty()).then_some((Cow::Borrowed(name), rest.trim_ascii_start()))
+}
+
+fn shorten(text: &str) -> String {
+    let end = (0..=HELP_SIZE_MAX.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or_default().to_string()
+}
+
+/// Takes a sample's line apart, without white space at its ends.
+fn sample<'a>(text: &'a [u8], options: &Options) -> Result<Parts<'a>, Fault> {
+    if LINE_SIZE_MAX < text.len() {
+        return Err(Fault::LineTooLong(text.len()));
+    }
+    let key_end = key_end(text)?;
+    let key = text.get(..key_end).unwrap_or_default();
+    if KEY_SIZE_MAX < key.len() {
+        return Err(Fault::KeyTooLong(key.len()));
+    }
+    let rest = text.get(key_end..).unwrap_or_default().trim_ascii_start();
+    let (value_text, rest) = split_word(rest);
+    if value_text.is_empty() {
+        return Err(Fault::MissingValue);
+    }
+    let value = value(value_text).ok_or(Fault::InvalidValue)?;
+    let (time_text, rest) = match rest.first() {
+        None | Some(b'#') => (&b""[..], rest),
+        Some(_) => split_word(rest),
+    };
+    let timestamp = match (time_text, options.format) {
+        (b"", _) => options.now,
+        (text, Format::Text) => millis(text)?,
+        (text, Format::OpenMetrics) => seconds(text)?,
+    };
+    let has_exemplar = rest.first() == Some(&b'#');
+    if !rest.is_empty() && !has_exemplar {
+        return Err(Fault::Trailing);
+    }
+    Ok(Parts { key, value, timestamp, has_exemplar })
+}
+
+/// Where name and labels end.
+fn key_end(text: &[u8]) -> Result<usize, Fault> {
+    let name_end = text.iter().position(|byte| matches!(byte, b'{' | b' ' | b'\t'));
+    let Some(name_end) = name_end else { return Err(Fault::MissingValue) };
+    // White space may stand between the name and its braces.
+    let gap = text.get(name_end..).unwrap_or_default();
+    let mut at = text.len() - gap.trim_ascii_start().len();
+    if text.get(at) != Some(&b'{') {
+        return if name_end == 0 { Err(Fault::MissingName) } else { Ok(name_end) };
+    }
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let Some(found) = memchr::memchr2(b'}', b'"', rest) else {
+            return Err(Fault::OpenBraces);
+        };
+        at += found + 1;
+        if text.get(at - 1) == Some(&b'}') {
+            return Ok(at);
+        }
+        let Some(close) = closing_quote(text.get(at..).unwrap_or_default()) else {
+            return Err(Fault::OpenBraces);
+        };
+        at += close + 1;
+    }
+}
+
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
+    let (word, rest) = text.split_at(end);
+    (word, rest.trim_ascii_start())
+}
+
+/// The NaN that Go's parser returns and Prometheus stores for a scraped NaN.
+const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
+
+/// A value as Go's `ParseFloat` takes it, without hexadecimal numbers.
+fn value(text: &[u8]) -> Option<f64> {
+    let unsigned = text.strip_prefix(b"+").unwrap_or(text);
+    if let Some(number) = number::decimal(unsigned, 0)
+        && number.end == unsigned.len()
+        && (unsigned.len() == text.len() || !number.is_negative)
+    {
+        return Some(number.value);
+    }
+    let (is_negative, word) = match text.strip_prefix(b"-") {
+        Some(word) => (true, word),
+        None => (false, unsigned),
+    };
+    if word.eq_ignore_ascii_case(b"nan") {
+        return Some(f64::from_bits(NORMAL_NAN_BITS));
+    }
+    let is_infinite = word.eq_ignore_ascii_case(b"inf") || word.eq_ignore_ascii_case(b"infinity");
+    let infinity = if is_negative { f64::NEG_INFINITY } else { f64::INFINITY };
+    is_infinite.then_some(infinity)
+}
+
+fn millis(text: &[u8]) -> Result<Timestamp, Fault> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Fault::InvalidTimestamp);
+    }
+    let millis = number::signed(text).ok_or(Fault::TimeOutOfRange)?;
+    millis.checked_mul(NANOS_PER_MILLI).ok_or(Fault::TimeOutOfRange)
+}
+
+/// Seconds with decimals, exact to the nanosecond; exponents go through float64.
+fn seconds(text: &[u8]) -> Result<Timestamp, Fault> {
+    let number = number::decimal(text, 0).filter(|number| number.end == text.len());
+    let number = number.ok_or(Fault::InvalidTimestamp)?;
+    let point = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());
+    let whole = text.get(..point).unwrap_or_default();
+    let fraction = text.get(point + 1..).unwrap_or_default();
+    let has_exponent = text.iter().any(|byte| matches!(byte, b'e' | b'E'));
+    if has_exponent || 9 < fraction.len() {
+        let nanos = (number.value * 1e9).round();
+        let is_inside = -9.2e18 < nanos && nanos < 9.2e18;
+        return if is_inside { Ok(nanos as i64) } else { Err(Fault::TimeOutOfRange) };
+    }
+    let seconds = match whole {
+        b"" | b"-" => 0,
+        whole => number::signed(whole).ok_or(Fault::TimeOutOfRange)?,
+    };
+    let nanos = number::digits(fraction, 0).value as i64 * 10i64.pow(9 - fraction.len() as u32);
+    let nanos = if number.is_negative { -nanos } else { nanos };
+    let whole = seconds.checked_mul(1_000_000_000).ok_or(Fault::TimeOutOfRange)?;
+    whole.checked_add(nanos).ok_or(Fault::TimeOutOfRange)
+}
