@@ -9,10 +9,15 @@ use super::format::values::EXPONENT_MAX;
 use super::layout::Layout;
 use super::model::{ModelWriter, Modes};
 use super::order::{Order, Parts};
+use crate::bytes::zigzag;
 use std::ops::Range;
 
 /// Windows of a look, spread evenly.
 const WINDOWS: usize = 4;
+/// Columns of floats from this len on are encoded once, after a try on a sample.
+const SAMPLE_COLUMN_MIN: usize = 1 << 14;
+/// Values of one window of such a sample.
+const SAMPLE_WINDOW_LEN: usize = 1024;
 /// Values looked at to find the decimal exponent.
 const EXPONENT_SAMPLES: usize = 64;
 
@@ -20,29 +25,30 @@ const EXPONENT_SAMPLES: usize = 64;
 pub fn order(ints: &[i64], layout: &Layout, effort: Effort) -> Order {
     // A look must cost little next to the encoding, and a model needs more data to show itself.
     let window_len = match effort {
-        Effort::Fast => 96,
+        Effort::Fast => 64,
         Effort::Dense => 512,
     };
     let windows = windows(layout, window_len);
-    let mut looks = Vec::with_capacity(Order::ALL.len());
-    for order in Order::ALL {
-        looks.push(Look::of(ints, layout, (&windows, window_len), order));
+    let [zero, one, two] = Order::ALL.map(|order| Look::of(ints, layout, &windows, order));
+    if effort == Effort::Fast {
+        let best = if two.packed_bits < one.packed_bits { two } else { one };
+        return if zero.packed_bits <= best.packed_bits { Order::Zero } else { best.order };
     }
-    let packed_min = looks.iter().map(|look| look.packed_bits).min().unwrap_or(0);
-    let mut best = (Order::Zero, usize::MAX);
-    for look in &looks {
-        // Residues that pack to much more than others do not win once modelled either.
-        let is_hopeless = packed_min * 8 / 5 + look.parts.residues.len() < look.packed_bits;
-        let bits = match effort {
-            Effort::Fast => look.packed_bits,
-            Effort::Dense if is_hopeless => usize::MAX,
-            Effort::Dense => look.modelled_bits(),
-        };
-        if bits < best.1 {
-            best = (look.order, bits);
-        }
+    let best = if two.magnitude_bits() < one.magnitude_bits() { two } else { one };
+    // Levels that pack to much more than differences do not win once modelled either; those that
+    // do not may be few different numbers, of which only a model sees the advantage.
+    if best.packed_bits * 3 / 2 + best.parts.residues.len() / 2 < zero.packed_bits
+        || best.modelled_bits() <= zero.modelled_bits()
+    {
+        return best.order;
     }
-    best.0
+    Order::Zero
+}
+
+/// Slots to look at: ranges of slots, of each of which at most the first samples count.
+struct Windows {
+    slots: Vec<Range<usize>>,
+    slot_len_max: usize,
 }
 
 /// What some windows of a column take in one order.
@@ -56,19 +62,14 @@ struct Look {
 }
 
 impl Look {
-    fn of(
-        ints: &[i64],
-        layout: &Layout,
-        (windows, slot_len_max): (&[Range<usize>], usize),
-        order: Order,
-    ) -> Look {
+    fn of(ints: &[i64], layout: &Layout, windows: &Windows, order: Order) -> Look {
         let mut look = Look { order, parts: Parts::default(), packed_bits: 0, firsts_bits: 0 };
-        for window in windows {
+        for window in &windows.slots {
             let start = look.parts.residues.len();
             look.parts.firsts.clear();
             look.parts.seconds.clear();
             for slot in window.clone() {
-                let len = layout.len(slot).min(slot_len_max);
+                let len = layout.len(slot).min(windows.slot_len_max);
                 let samples = layout.samples_of(&(slot..slot + 1));
                 let slot = &ints[samples.start..samples.start + len];
                 look.parts.split(slot, std::iter::once(len), order);
@@ -78,6 +79,13 @@ impl Look {
         }
         look.packed_bits += look.firsts_bits;
         look
+    }
+
+    /// The bits that residues of these magnitudes need at least: less than what they take, but in
+    /// step with it, and not moved by outliers.
+    fn magnitude_bits(&self) -> usize {
+        let bits = |&residue: &i64| 64 - zigzag(residue).leading_zeros() as usize;
+        self.firsts_bits + self.parts.residues.iter().map(bits).sum::<usize>()
     }
 
     /// What the windows take with a model of their own, the model apart: it serves more than them.
@@ -104,7 +112,7 @@ fn packed_bits(values: &[i64]) -> usize {
 
 /// Ranges of slots whose samples are looked at; of each slot at most the first `window_len`.
 /// A window has two slots at least, for what they have in common is stored once.
-fn windows(layout: &Layout, window_len: usize) -> Vec<Range<usize>> {
+fn windows(layout: &Layout, window_len: usize) -> Windows {
     let slots = layout.slots();
     let mut windows: Vec<Range<usize>> = Vec::with_capacity(WINDOWS);
     for window in 0..WINDOWS {
@@ -119,7 +127,24 @@ fn windows(layout: &Layout, window_len: usize) -> Vec<Range<usize>> {
             windows.push(start..end);
         }
     }
-    windows
+    Windows { slots: windows, slot_len_max: window_len }
+}
+
+/// Some values of a column, and the lens of their slots, to try encodings on. None when the
+/// column is so short that it can be tried as a whole.
+pub fn sample(values: &[f64], layout: &Layout) -> Option<(Vec<f64>, Vec<u32>)> {
+    if values.len() < SAMPLE_COLUMN_MIN {
+        return None;
+    }
+    let windows = windows(layout, SAMPLE_WINDOW_LEN);
+    let (mut sample, mut lens) = (Vec::new(), Vec::new());
+    for slot in windows.slots.into_iter().flatten() {
+        let len = layout.len(slot).min(windows.slot_len_max);
+        let start = layout.samples_of(&(slot..slot + 1)).start;
+        sample.extend_from_slice(&values[start..start + len]);
+        lens.push(len as u32);
+    }
+    Some((sample, lens))
 }
 
 /// The smallest exponent at which most of `values` are decimals; none when few are.

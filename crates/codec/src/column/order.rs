@@ -90,40 +90,44 @@ impl Parts {
 
     /// Appends the parts of `ints`, which are slots of `lens`, to what is there.
     pub fn split(&mut self, ints: &[i64], lens: impl Iterator<Item = usize>, order: Order) {
-        let mut start = 0;
         match order {
             Order::Zero => self.residues.extend_from_slice(ints),
-            Order::One => {
-                for len in lens {
-                    self.split_once(&ints[start..start + len]);
-                    start += len;
-                }
-            }
-            Order::Two => {
-                for len in lens {
-                    self.split_twice(&ints[start..start + len]);
-                    start += len;
-                }
-            }
+            Order::One => self.split_once(ints, lens),
+            Order::Two => self.split_twice(ints, lens),
         }
     }
 
-    fn split_once(&mut self, slot: &[i64]) {
-        self.firsts.extend(slot.first());
-        self.residues.extend(slot.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])));
+    fn split_once(&mut self, mut ints: &[i64], lens: impl Iterator<Item = usize>) {
+        let start = self.residues.len();
+        self.residues.resize(start + ints.len(), 0);
+        let mut residues = &mut self.residues[start..];
+        for len in lens.filter(|&len| 0 < len) {
+            let (slot, rest) = ints.split_at(len);
+            let (deltas, spare) = residues.split_at_mut(len - 1);
+            (ints, residues) = (rest, spare);
+            self.firsts.push(slot[0]);
+            for (delta, pair) in deltas.iter_mut().zip(slot.windows(2)) {
+                *delta = pair[1].wrapping_sub(pair[0]);
+            }
+        }
+        let spare = residues.len();
+        self.residues.truncate(self.residues.len() - spare);
     }
 
-    fn split_twice(&mut self, slot: &[i64]) {
-        self.firsts.extend(slot.first());
-        if let [first, second, ..] = slot {
-            self.seconds.push(second.wrapping_sub(*first));
+    fn split_twice(&mut self, mut ints: &[i64], lens: impl Iterator<Item = usize>) {
+        for len in lens.filter(|&len| 0 < len) {
+            let (slot, rest) = ints.split_at(len);
+            ints = rest;
+            self.firsts.push(slot[0]);
+            if let [first, second, ..] = slot {
+                self.seconds.push(second.wrapping_sub(*first));
+            }
+            let bend = |three: &[i64]| {
+                let before = three[1].wrapping_sub(three[0]);
+                three[2].wrapping_sub(three[1]).wrapping_sub(before)
+            };
+            self.residues.extend(slot.windows(3).map(bend));
         }
-        let bend = |three: &[i64]| {
-            let (before, after) =
-                (three[1].wrapping_sub(three[0]), three[2].wrapping_sub(three[1]));
-            after.wrapping_sub(before)
-        };
-        self.residues.extend(slot.windows(3).map(bend));
     }
 }
 
@@ -148,17 +152,24 @@ fn join_once(
     lens: impl Iterator<Item = usize>,
     out: &mut Vec<i64>,
 ) {
+    // Every first and every residue makes one integer; those beyond the slots are cut off again.
+    let start = out.len();
+    out.resize(start + firsts.len() + residues.len(), 0);
+    let mut ints = &mut out[start..];
     let mut firsts = firsts.iter();
     for len in lens.filter(|&len| 0 < len) {
         let (deltas, rest) = residues.split_at(len - 1);
-        residues = rest;
+        let (slot, spare) = ints.split_at_mut(len);
+        (residues, ints) = (rest, spare);
         let mut value = firsts.next().copied().unwrap_or(0);
-        out.push(value);
-        out.extend(deltas.iter().map(|&delta| {
+        slot[0] = value;
+        for (int, &delta) in slot[1..].iter_mut().zip(deltas) {
             value = value.wrapping_add(delta);
-            value
-        }));
+            *int = value;
+        }
     }
+    let spare = ints.len();
+    out.truncate(out.len() - spare);
 }
 
 fn join_twice(

@@ -10,7 +10,7 @@ use super::Effort;
 use super::choose;
 use super::decimal;
 use super::exceptions::{ExceptionsReader, ExceptionsWriter};
-use super::floats::{FloatsReader, put_floats};
+use super::floats::{self, FloatsReader};
 use super::format::values as format;
 use super::integers::{IntegersReader, PageScratch, put_integers};
 use super::layout::Layout;
@@ -40,20 +40,32 @@ pub fn encode_values(values: &[f64], lens: &[u32], effort: Effort, out: &mut Vec
         return;
     }
     let mut other = Vec::new();
-    put_bits(values, &layout, effort, &mut other);
-    keep_smaller(start, is_decimal, &other, out);
-    if effort == Effort::Dense {
-        let mut other = vec![format::MODELLED_FLOATS];
-        put_floats(values, &layout, &mut other);
-        keep_smaller(start, true, &other, out);
+    match effort {
+        Effort::Fast => put_bits(values, &layout, effort, &mut other),
+        Effort::Dense => put_dense_floats(values, &layout, &mut other),
+    }
+    if !is_decimal || other.len() < out.len() - start {
+        out.truncate(start);
+        out.extend_from_slice(&other);
     }
 }
 
-/// Puts `other` in the place of what `out` has from `start` on, if there is nothing or more.
-fn keep_smaller(start: usize, is_some: bool, other: &[u8], out: &mut Vec<u8>) {
-    if !is_some || other.len() < out.len() - start {
-        out.truncate(start);
-        out.extend_from_slice(other);
+/// The smaller of bits and modelled floats; of a long column, the one that is smaller for a sample.
+fn put_dense_floats(values: &[f64], layout: &Layout, out: &mut Vec<u8>) {
+    let (mut bits, mut floats) = (Vec::new(), Vec::new());
+    let mut try_both = |values: &[f64], layout: &Layout| {
+        put_bits(values, layout, Effort::Dense, &mut bits);
+        put_floats(values, layout, &mut floats);
+    };
+    let Some((sample, lens)) = choose::sample(values, layout) else {
+        try_both(values, layout);
+        return out.extend_from_slice(if bits.len() <= floats.len() { &bits } else { &floats });
+    };
+    try_both(&sample, &Layout::new(&lens).expect("not more than the column has"));
+    if bits.len() <= floats.len() {
+        put_bits(values, layout, Effort::Dense, out);
+    } else {
+        put_floats(values, layout, out);
     }
 }
 
@@ -92,6 +104,11 @@ fn put_bits(values: &[f64], layout: &Layout, effort: Effort, out: &mut Vec<u8>) 
     out.push(format::BITS);
     let bits = values.iter().map(|&value| value.to_bits() as i64).collect();
     put_integers(bits, layout, effort, out);
+}
+
+fn put_floats(values: &[f64], layout: &Layout, out: &mut Vec<u8>) {
+    out.push(format::MODELLED_FLOATS);
+    floats::put_floats(values, layout, out);
 }
 
 /// Reads the slots of a column of values; decodes only the pages that are asked for.
