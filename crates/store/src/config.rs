@@ -28,6 +28,8 @@ pub struct StoreConfig {
     pub flush_age_ns_max: i64,
     /// Limits on label sets.
     pub limits: Limits,
+    /// Who syncs the log: a thread, or (in tests that must be repeatable) whoever waits.
+    pub committer: wal::Committer,
     /// Whether background threads flush, merge and expire. Off, the caller does it by hand: tests.
     pub background: bool,
 }
@@ -43,6 +45,7 @@ impl StoreConfig {
             free_disk_min: 100 << 20,
             flush_age_ns_max: 3600 * model::sample::NANOS_PER_SECOND,
             limits: Limits::DEFAULT,
+            committer: wal::Committer::Thread,
             background: true,
         }
     }

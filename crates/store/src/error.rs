@@ -47,12 +47,15 @@ pub enum Error {
         /// What was expected.
         what: String,
     },
+    /// Retention removed the partition while it was about to be used; the store tries again.
+    #[error("the partition was just dropped by retention")]
+    PartitionDropped,
     /// The index refused or could not be read.
-    #[error("index: {0}")]
-    Index(String),
+    #[error(transparent)]
+    Index(#[from] index::Error),
     /// The log failed.
-    #[error("log: {0}")]
-    Wal(String),
+    #[error(transparent)]
+    Wal(#[from] wal::Error),
     /// The file system failed.
     #[error(transparent)]
     Io(#[from] vfs::Error),

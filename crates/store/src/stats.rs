@@ -1,5 +1,11 @@
 //! What the store tells about itself: sizes, counts, cardinality, the outcome of a check.
 
+use crate::partition::State;
+#[allow(unused_imports)]
+use crate::shim::IndexSegments;
+use crate::store::Store;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// A snapshot of the store's counters and sizes.
 #[derive(Clone, Debug, Default)]
 pub struct StoreStats {
@@ -21,8 +27,6 @@ pub struct StoreStats {
     pub head_samples: u64,
     /// Series of the newest partition.
     pub series_current: u64,
-    /// Series registered since start.
-    pub series_registered_total: u64,
     /// Samples taken since start.
     pub samples_appended_total: u64,
     /// Rows rejected since start.
@@ -31,6 +35,18 @@ pub struct StoreStats {
     pub flushes_total: u64,
     /// Merges since start.
     pub merges_total: u64,
+    /// Samples replayed from the log at start.
+    pub samples_replayed: u64,
+    /// Background work that failed since start.
+    pub job_failures_total: u64,
+    /// The last such failure.
+    pub last_job_failure: Option<String>,
+    /// Groups the log has written and synced since start.
+    pub wal_commits_total: u64,
+    /// Time spent in that, nanoseconds.
+    pub wal_commit_ns_total: u64,
+    /// Bytes of key maps and unflushed index in memory.
+    pub index_memory_bytes: u64,
     /// Parts set aside as corrupt since start.
     pub corrupt_parts_total: u64,
     /// Oldest and newest timestamp stored, nanoseconds; `None` when empty.
@@ -39,6 +55,66 @@ pub struct StoreStats {
     pub read_only_reason: Option<String>,
     /// Free bytes on the disk.
     pub free_disk_bytes: u64,
+}
+
+impl Store {
+    /// Counters and sizes.
+    pub fn stats(&self) -> StoreStats {
+        let wal = self.wal.stats();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut stats = StoreStats {
+            wal_bytes: wal.size,
+            wal_commits_total: wal.commit_count,
+            wal_commit_ns_total: wal.commit_ns_total,
+            samples_appended_total: read(&self.counters.samples_appended),
+            rows_rejected_total: read(&self.counters.rows_rejected),
+            flushes_total: read(&self.counters.flushes),
+            merges_total: read(&self.counters.merges),
+            corrupt_parts_total: read(&self.counters.corrupt_parts),
+            samples_replayed: read(&self.counters.samples_replayed),
+            job_failures_total: read(&self.counters.job_failures),
+            last_job_failure: crate::store::lock(&self.last_failure).clone(),
+            read_only_reason: self.read_only_reason(),
+            free_disk_bytes: self.vfs.free_space(&self.dir).unwrap_or(0),
+            ..StoreStats::default()
+        };
+        for partition in self.all_partitions() {
+            stats.add_partition(&partition.read());
+        }
+        stats
+    }
+}
+
+impl StoreStats {
+    /// Adds a partition; the newest comes last.
+    fn add_partition(&mut self, state: &State) {
+        self.partitions += 1;
+        self.parts += state.parts.len() as u64;
+        for part in state.parts.iter().chain(state.memory_parts.iter().map(|m| &m.part)) {
+            let summary = part.part.summary();
+            self.widen(summary.min_ts, summary.max_ts);
+        }
+        for part in &state.parts {
+            self.part_samples += part.part.summary().samples;
+            self.part_bytes += part.part.summary().size;
+        }
+        for view in state.taken.iter().map(|taken| &taken.view) {
+            view.rows().for_each(|row| self.widen(row.timestamp, row.timestamp));
+        }
+        if let Some((min, max)) = state.arena.time_min_max() {
+            self.widen(min, max);
+        }
+        self.index_bytes += state.index.segments_size();
+        self.index_memory_bytes += (state.index.memory_size() + state.map.size()) as u64;
+        self.head_bytes += state.head_size() as u64;
+        self.head_samples += state.head_samples();
+        self.series_current = state.index.series_count();
+    }
+
+    fn widen(&mut self, min: i64, max: i64) {
+        let (known_min, known_max) = self.time_min_max.unwrap_or((min, max));
+        self.time_min_max = Some((known_min.min(min), known_max.max(max)));
+    }
 }
 
 /// A name and how many series (or bytes) it accounts for.

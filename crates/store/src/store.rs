@@ -1,13 +1,41 @@
 //! The store: open, append, select, close.
+//!
+//! ```text
+//! DIR/quipu.lock            who has the store open
+//! DIR/wal/NNNNNNNNNN.wal    the log of all partitions
+//! DIR/metadata              what metrics are
+//! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one month
+//! DIR/snapshots/NAME/       hard links to a store of its own
+//! ```
 
-use crate::{
-    Cardinality, CardinalityRequest, Durability, Result, SelectLimits, Selection, StoreConfig,
-    StoreStats, VerifyReport,
-};
-use model::{KeyHasher, Labels, Matcher, Metadata, Rejection, TimeRange, WriteBatch};
-use std::path::Path;
-use std::sync::Arc;
+use crate::append::{AppendContext, AppendScratch};
+use crate::counters::Counters;
+use crate::jobs::Jobs;
+use crate::metadata::MetadataBook;
+use crate::partition::Partition;
+use crate::span::Month;
+use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig, recover};
+use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use vfs::Vfs;
+use wal::{Lsn, Wal};
+
+/// Folder of the log.
+pub const WAL_DIR: &str = "wal";
+/// Folder of the partitions.
+pub const PARTITIONS_DIR: &str = "partitions";
+/// Folder of the snapshots.
+pub const SNAPSHOTS_DIR: &str = "snapshots";
+
+/// Rows that go into one record of the log: bounds its size and the time the lock is held.
+const RECORD_ROWS_MAX: usize = 32 * 1024;
+/// Values that go into one record of the log.
+const RECORD_VALUES_MAX: usize = 512 * 1024;
+/// Bytes waiting for the disk from which on writers wait too.
+const WAL_PENDING_SOFT_MAX: usize = 16 << 20;
 
 /// What became of a batch.
 #[derive(Clone, Debug, Default)]
@@ -21,105 +49,371 @@ pub struct Appended {
 }
 
 /// A store on one directory.
-pub struct Store {}
+pub struct Store {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) config: StoreConfig,
+    pub(crate) wal: Wal,
+    pub(crate) metadata: MetadataBook,
+    pub(crate) counters: Counters,
+    /// All partitions by month. Locked briefly, to find or add one.
+    pub(crate) partitions: RwLock<BTreeMap<Month, Arc<Partition>>>,
+    /// Held by the one flush that may run.
+    pub(crate) flushing: Mutex<()>,
+    /// Why writes are refused until a restart.
+    latch: Mutex<Option<String>>,
+    /// Why writes are refused at the moment.
+    pub(crate) low_disk: Mutex<Option<String>>,
+    /// The last failure of background work, for people.
+    pub(crate) last_failure: Mutex<Option<String>>,
+    hasher: KeyHasher,
+    jobs: Jobs,
+    /// Buffers of appending threads that are not appending.
+    scratches: Mutex<Vec<AppendScratch>>,
+    /// Keeps other processes out.
+    _lock: Box<dyn Send + Sync>,
+}
 
 impl Store {
     /// Opens (creating it if need be) the store in `dir` and replays its log.
-    pub fn open(_vfs: Arc<dyn Vfs>, _dir: &Path, _config: StoreConfig) -> Result<Arc<Store>> {
-        todo!()
+    ///
+    /// # Errors
+    /// When another process has it open, when manifest, index or log are corrupt, or on I/O errors.
+    /// A corrupt part is set aside and counted instead.
+    pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
+        vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
+        let lock = vfs.lock(dir)?;
+        let counters = Counters::default();
+        let metadata = MetadataBook::read(vfs.as_ref(), dir)?;
+        let recovered = recover::recover(&vfs, dir, &config, &metadata, &counters)?;
+        let hasher = KeyHasher::new(vfs.random());
+        let background = config.background;
+        let store = Arc::new(Store {
+            vfs,
+            dir: dir.to_path_buf(),
+            config,
+            wal: recovered.wal,
+            metadata,
+            counters,
+            partitions: RwLock::new(recovered.partitions),
+            flushing: Mutex::new(()),
+            latch: Mutex::new(None),
+            low_disk: Mutex::new(None),
+            last_failure: Mutex::new(None),
+            hasher,
+            jobs: Jobs::default(),
+            scratches: Mutex::new(Vec::new()),
+            _lock: lock,
+        });
+        store.check_free_disk();
+        if background {
+            store.jobs.start(&store);
+        }
+        Ok(store)
     }
+
     /// The hasher that batches for [`Store::append`] must be built with.
     pub fn hasher(&self) -> KeyHasher {
-        todo!()
+        self.hasher
     }
+
+    /// The clock, nanoseconds since the epoch.
+    pub fn now(&self) -> i64 {
+        self.vfs.now()
+    }
+
     /// Appends a batch; blocks until it is as durable as asked.
-    pub fn append(&self, _batch: &WriteBatch<'_>, _durability: Durability) -> Result<Appended> {
-        todo!()
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`] and [`Error::HeadFull`] before anything of the batch is taken;
+    /// [`Error::Wal`] when the log fails: what was taken may then be lost.
+    pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
+        self.check_writable()?;
+        let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
+        let result = self.append_rows(batch, durability, &mut scratch);
+        lock(&self.scratches).push(scratch);
+        result
     }
+
+    fn append_rows(
+        &self,
+        batch: &WriteBatch<'_>,
+        durability: Durability,
+        scratch: &mut AppendScratch,
+    ) -> Result<Appended> {
+        let mut appended = Appended::default();
+        let mut last = None;
+        let accepted = self.accepted_span();
+        let mut start = 0;
+        while start < batch.rows.len() {
+            let end = record_end(batch, start);
+            let rows = &batch.rows[start..end];
+            start = end;
+            if let Some(month) = common_month(rows, &accepted) {
+                last = self.append_to(month, batch, rows, scratch, &mut appended)?.or(last);
+                continue;
+            }
+            for (month, rows) in rows_by_month(rows, &accepted, &mut appended) {
+                last = self.append_to(month, batch, &rows, scratch, &mut appended)?.or(last);
+            }
+        }
+        self.count_appended(&appended);
+        if let (Some(lsn), Durability::Synced) = (last, durability) {
+            self.wait_durable(lsn)?;
+        }
+        Ok(appended)
+    }
+
+    fn append_to(
+        &self,
+        month: Month,
+        batch: &WriteBatch<'_>,
+        rows: &[Row],
+        scratch: &mut AppendScratch,
+        appended: &mut Appended,
+    ) -> Result<Option<Lsn>> {
+        self.wait_for_log()?;
+        let context =
+            AppendContext { wal: &self.wal, limits: &self.config.limits, now_ns: self.vfs.now() };
+        loop {
+            let partition = self.partition(month)?;
+            match partition.append(batch, rows, &context, scratch, appended) {
+                Err(Error::PartitionDropped) => continue,
+                Err(error) => return Err(self.latch_if_log_failed(error)),
+                Ok(lsn) => return Ok(lsn),
+            }
+        }
+    }
+
+    /// The partition of a month, made if it is not there.
+    pub(crate) fn partition(&self, month: Month) -> Result<Arc<Partition>> {
+        if let Some(partition) = self.partitions_read().get(&month) {
+            return Ok(Arc::clone(partition));
+        }
+        let mut partitions = self.partitions.write().unwrap_or_else(|p| p.into_inner());
+        if let Some(partition) = partitions.get(&month) {
+            return Ok(Arc::clone(partition));
+        }
+        let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
+        let partition = Partition::open(&self.vfs, dir, month, &mut Vec::new())?;
+        let partition = Arc::new(partition);
+        partitions.insert(month, Arc::clone(&partition));
+        Ok(partition)
+    }
+
+    pub(crate) fn partitions_read(
+        &self,
+    ) -> std::sync::RwLockReadGuard<'_, BTreeMap<Month, Arc<Partition>>> {
+        self.partitions.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// All partitions, oldest first.
+    pub(crate) fn all_partitions(&self) -> Vec<Arc<Partition>> {
+        self.partitions_read().values().cloned().collect()
+    }
+
+    /// Partitions that overlap the range, oldest first.
+    pub(crate) fn partitions_in(&self, range: &TimeRange) -> Vec<Arc<Partition>> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let months = Month::of(range.start)..=Month::of(range.end);
+        self.partitions_read().range(months).map(|(_, p)| Arc::clone(p)).collect()
+    }
+
     /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for a regular expression that does not compile, [`Error::LimitExceeded`],
+    /// [`Error::DeadlineExceeded`].
     pub fn select(
         &self,
-        _sets: &[Vec<Matcher>],
-        _range: TimeRange,
-        _limits: &SelectLimits,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
     ) -> Result<Selection> {
-        todo!()
+        let range = range.intersect(&self.kept_span());
+        self.handle_suspects();
+        Selection::new(&self.partitions_in(&range), sets, range, limits)
     }
-    /// Label sets live in `range`, exact to the UTC day. No sets: all.
-    pub fn series(
-        &self,
-        _sets: &[Vec<Matcher>],
-        _range: TimeRange,
-        _limits: &SelectLimits,
-    ) -> Result<Vec<Labels>> {
-        todo!()
-    }
-    /// Sorted label names, as [`Store::series`].
-    pub fn label_names(
-        &self,
-        _sets: &[Vec<Matcher>],
-        _range: TimeRange,
-        _limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        todo!()
-    }
-    /// Sorted values of one label, as [`Store::series`].
-    pub fn label_values(
-        &self,
-        _name: &str,
-        _sets: &[Vec<Matcher>],
-        _range: TimeRange,
-        _limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        todo!()
-    }
-    /// Deletes the samples in `range` of the series that match; returns how many series matched.
-    pub fn delete(&self, _sets: &[Vec<Matcher>], _range: TimeRange) -> Result<u64> {
-        todo!()
-    }
+
     /// Remembers what metrics are; durable on return.
-    pub fn put_metadata(&self, _metadata: &[Metadata]) -> Result<()> {
-        todo!()
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
+        self.check_writable()?;
+        let news = self.metadata.put(metadata);
+        if news.is_empty() {
+            return Ok(());
+        }
+        let payload = crate::log_record::encode_metadata(&news);
+        let appended = self.wal.append(crate::log_record::KIND_METADATA, &payload);
+        let lsn = appended.map_err(|error| self.latch_if_log_failed(Error::Wal(error)))?;
+        self.wait_durable(lsn)
     }
+
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
-    pub fn metadata(&self, _metric: Option<&str>, _limit: usize) -> Vec<Metadata> {
-        todo!()
+    pub fn metadata(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
+        self.metadata.get(metric, limit)
     }
-    /// Writes the head to disk.
-    pub fn flush(&self) -> Result<()> {
-        todo!()
-    }
-    /// Merges each partition (whose name, `YYYY-MM`, starts with the prefix) down to as few parts as can be.
-    pub fn force_merge(&self, _partition_prefix: &str) -> Result<()> {
-        todo!()
-    }
-    /// Freezes the store's files under `snapshots/<name>` by hard links; returns the name.
-    pub fn create_snapshot(&self) -> Result<String> {
-        todo!()
-    }
-    /// Names of the snapshots.
-    pub fn snapshots(&self) -> Result<Vec<String>> {
-        todo!()
-    }
-    /// Removes a snapshot.
-    pub fn delete_snapshot(&self, _name: &str) -> Result<()> {
-        todo!()
-    }
-    /// Counters and sizes.
-    pub fn stats(&self) -> StoreStats {
-        todo!()
-    }
-    /// Who makes the series.
-    pub fn cardinality(&self, _request: &CardinalityRequest) -> Result<Cardinality> {
-        todo!()
-    }
-    /// Flushes, syncs, stops the background threads.
+
+    /// Flushes, syncs, stops the background threads. Calling again is fine.
+    ///
+    /// # Errors
+    /// When flushing or the log fails; what was acknowledged is in the log all the same.
     pub fn close(&self) -> Result<()> {
-        todo!()
+        self.jobs.stop();
+        let flushed = if self.is_latched() { Ok(()) } else { self.flush() };
+        self.wal.close()?;
+        flushed
+    }
+
+    /// The instants that samples may have: from the retention's edge to a bit into the future.
+    fn accepted_span(&self) -> TimeRange {
+        let end = self.vfs.now().saturating_add(self.config.future_ns_max);
+        TimeRange::new(self.kept_span().start, end)
+    }
+
+    /// The instants that queries may see.
+    pub(crate) fn kept_span(&self) -> TimeRange {
+        let start = self.config.retention_ns.map(|kept| self.vfs.now().saturating_sub(kept));
+        TimeRange::new(start.unwrap_or(i64::MIN), i64::MAX)
+    }
+
+    fn count_appended(&self, appended: &Appended) {
+        self.counters.samples_appended.fetch_add(appended.samples, Ordering::Relaxed);
+        self.counters.rows_rejected.fetch_add(appended.rejected, Ordering::Relaxed);
+        if self.flush_size() <= self.head_size() {
+            self.jobs.wake();
+        }
+    }
+
+    /// Bytes of heads of all partitions.
+    pub(crate) fn head_size(&self) -> usize {
+        self.partitions_read().values().map(|partition| partition.head_size()).sum()
+    }
+
+    /// Head size that starts a flush: while it runs, as much again may come in.
+    pub(crate) fn flush_size(&self) -> usize {
+        self.config.head_size_max / 2
+    }
+
+    /// Keeps writers from running ahead of the disk: what waits for it stays bounded.
+    fn wait_for_log(&self) -> Result<()> {
+        let stats = self.wal.stats();
+        if WAL_PENDING_SOFT_MAX <= stats.pending_size {
+            let end = self.wal.append(crate::log_record::KIND_NOTHING, &[]);
+            let end = end.map_err(|error| self.latch_if_log_failed(Error::Wal(error)))?;
+            self.wait_durable(end)?;
+        }
+        Ok(())
+    }
+
+    fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        self.wal.wait_durable(lsn).map_err(|error| self.latch_if_log_failed(Error::Wal(error)))
+    }
+
+    fn check_writable(&self) -> Result<()> {
+        for reason in [&self.latch, &self.low_disk] {
+            if let Some(reason) = lock(reason).as_ref() {
+                return Err(Error::ReadOnly { reason: reason.clone() });
+            }
+        }
+        let (size, max) = (self.head_size(), self.config.head_size_max);
+        if max <= size {
+            self.jobs.wake();
+            return Err(Error::HeadFull { size, max });
+        }
+        Ok(())
+    }
+
+    /// Turns the store read-only, until it is opened again, when the log can no longer be trusted.
+    pub(crate) fn latch_if_log_failed(&self, error: Error) -> Error {
+        if matches!(error, Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed)) {
+            self.latch(&error.to_string());
+        }
+        error
+    }
+
+    /// Turns the store read-only until it is opened again.
+    pub(crate) fn latch(&self, reason: &str) {
+        lock(&self.latch).get_or_insert_with(|| reason.to_string());
+    }
+
+    /// Whether the store is closing: long work gives up.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.jobs.is_stopping()
+    }
+
+    pub(crate) fn is_latched(&self) -> bool {
+        lock(&self.latch).is_some()
+    }
+
+    /// Why writes are refused, if they are.
+    pub fn read_only_reason(&self) -> Option<String> {
+        lock(&self.latch).clone().or_else(|| lock(&self.low_disk).clone())
+    }
+
+    /// Refuses writes while the disk is nearly full, and takes them again once it is not.
+    pub(crate) fn check_free_disk(&self) {
+        let free = self.vfs.free_space(&self.dir).unwrap_or(u64::MAX);
+        let min = self.config.free_disk_min;
+        *lock(&self.low_disk) = (free < min).then(|| {
+            format!("{free} bytes are free on the disk, {min} must be (free-disk-min); free some")
+        });
     }
 }
 
-/// Walks every checksum and invariant of the store in `dir`, which must not be open.
-pub fn verify(_vfs: Arc<dyn Vfs>, _dir: &Path) -> Result<VerifyReport> {
-    todo!()
+/// Locks a mutex whose content is valid whatever a panicking thread left.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Where the rows from `start` on stop fitting one record.
+fn record_end(batch: &WriteBatch<'_>, start: usize) -> usize {
+    let most = batch.rows.len().min(start + RECORD_ROWS_MAX);
+    let first_value = batch.rows[start].values_start as usize;
+    let fits =
+        |row: &Row| (row.values_start as usize).wrapping_sub(first_value) < RECORD_VALUES_MAX;
+    if fits(&batch.rows[most - 1]) {
+        return most;
+    }
+    start + batch.rows[start..most].iter().take_while(|row| fits(row)).count().max(1)
+}
+
+/// The month of all rows, when it is one and all may be taken: no row need be copied then.
+fn common_month(rows: &[Row], accepted: &TimeRange) -> Option<Month> {
+    let month = Month::of(rows.first()?.timestamp);
+    let range = month.range().intersect(accepted);
+    rows.iter().all(|row| range.contains(row.timestamp)).then_some(month)
+}
+
+/// Rows by month, each in order of arrival; rows whose time is not accepted are rejected.
+fn rows_by_month(
+    rows: &[Row],
+    accepted: &TimeRange,
+    appended: &mut Appended,
+) -> BTreeMap<Month, Vec<Row>> {
+    let mut by_month: BTreeMap<Month, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        if accepted.contains(row.timestamp) {
+            by_month.entry(Month::of(row.timestamp)).or_default().push(*row);
+        } else {
+            reject_time(row, accepted, appended);
+        }
+    }
+    by_month
+}
+
+fn reject_time(row: &Row, accepted: &TimeRange, appended: &mut Appended) {
+    appended.rejected += 1;
+    if appended.rejections.len() < crate::append::REJECTIONS_TOLD_MAX {
+        let reason = if row.timestamp < accepted.start {
+            format!("timestamp {} ns is older than the retention keeps", row.timestamp)
+        } else {
+            format!("timestamp {} ns is too far in the future (future-retention)", row.timestamp)
+        };
+        appended.rejections.push(Rejection { position: row.position, reason });
+    }
 }

@@ -276,6 +276,11 @@ impl Part {
         corrupt(&self.name, offset, what)
     }
 
+    /// Bytes of a column in the file; 0 if it is empty.
+    pub(crate) fn column_size(&self, idx: usize, column: usize) -> usize {
+        self.column_words(idx)[column].size()
+    }
+
     pub(super) fn column_words(&self, idx: usize) -> &[ColumnWord] {
         let slice = &self.slices()[idx];
         let first = slice.first_column as usize;

@@ -1,0 +1,334 @@
+//! From a batch to the log and the arena.
+//!
+//! The hot path of a known row, per group of 32 rows so that cache misses overlap: look the hash up,
+//! touch the entity's chain, append the row to the arena and to the log record. No string is read.
+//! An unknown key takes the slow path once: decode its labels, find or register its entity, remember
+//! the hash.
+
+use crate::arena::COLUMNS_MAX;
+use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
+use crate::partition::{Partition, SEAL_SIZE, State};
+use crate::series_map::{GROUP_ROWS, Target};
+#[allow(unused_imports)]
+use crate::shim::IndexSegments;
+use crate::store::Appended;
+use crate::{Error, Result};
+use index::{EntityId, NewEntity};
+use model::limits::Limits;
+use model::{LabelError, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch};
+use wal::{Lsn, Wal};
+
+/// Rejections that are told with their reasons; the rest is only counted.
+pub const REJECTIONS_TOLD_MAX: usize = 100;
+
+/// A result whose error is a sentence for the client.
+type Told<T> = std::result::Result<T, String>;
+
+/// Where some values of a row go, when the row is not exactly one entity.
+pub enum Piece {
+    /// Values of the row, in the order of the entity's columns.
+    Entity {
+        /// The entity.
+        entity: EntityId,
+        /// Indexes into the row's values.
+        value_idx: Box<[u16]>,
+    },
+    /// One value, to one column of an entity.
+    Single {
+        /// The entity.
+        entity: EntityId,
+        /// The column.
+        column: u16,
+        /// Index into the row's values.
+        value_idx: u16,
+    },
+}
+
+/// What a partition needs from the store to append.
+pub struct AppendContext<'a> {
+    /// The log.
+    pub wal: &'a Wal,
+    /// Limits on label sets.
+    pub limits: &'a Limits,
+    /// Wall clock, nanoseconds.
+    pub now_ns: i64,
+}
+
+/// Buffers of one appending thread.
+#[derive(Default)]
+pub struct AppendScratch {
+    encoder: RowsEncoder,
+    head: Vec<u8>,
+    tags: LabelsBuilder,
+    names: Vec<String>,
+    values: Vec<f64>,
+}
+
+impl Partition {
+    /// Appends rows of this partition's month. Returns the log position to wait for, or `None` when
+    /// every row was rejected.
+    pub fn append(
+        &self,
+        batch: &WriteBatch<'_>,
+        rows: &[Row],
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+        appended: &mut Appended,
+    ) -> Result<Option<Lsn>> {
+        scratch.encoder.start(unit_of(rows.iter().map(|row| row.timestamp)));
+        let mut state = self.write();
+        if self.is_dropped() {
+            return Err(Error::PartitionDropped);
+        }
+        let samples_before = appended.samples;
+        let mut found = [None; GROUP_ROWS];
+        let mut hashes = [0u128; GROUP_ROWS];
+        for group in rows.chunks(GROUP_ROWS) {
+            for (hash, row) in hashes.iter_mut().zip(group) {
+                *hash = row.hash;
+            }
+            state.map.find_group(&hashes[..group.len()], &mut found);
+            state.resolve_unknown(batch, group, &mut found, context, scratch, appended);
+            state.push_group(batch, group, &found, scratch, appended);
+        }
+        if appended.samples == samples_before {
+            return Ok(None);
+        }
+        let pieces = scratch.encoder.finish(self.month, &mut scratch.head);
+        let record = [scratch.head.as_slice(), pieces[0], pieces[1]];
+        if state.dirty_from.is_none() {
+            state.dirty_from = Some(context.wal.stats().segment);
+            state.dirty_since_ns = context.now_ns;
+        }
+        // Under the lock, so that the log has the records of a partition in the order applied.
+        let lsn = context.wal.append_parts(KIND_ROWS, &record)?;
+        if SEAL_SIZE <= state.arena.rows_size() {
+            state.take_arena();
+        }
+        self.note_head_size(&state);
+        let must_seal = !state.taken.is_empty();
+        drop(state);
+        if must_seal {
+            self.seal_taken()?;
+        }
+        Ok(Some(lsn))
+    }
+}
+
+impl State {
+    /// Finds or registers the series of the rows whose hash is unknown.
+    fn resolve_unknown(
+        &mut self,
+        batch: &WriteBatch<'_>,
+        group: &[Row],
+        found: &mut [Option<Target>; GROUP_ROWS],
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+        appended: &mut Appended,
+    ) {
+        for (found, row) in found.iter_mut().zip(group) {
+            if found.is_some() {
+                continue;
+            }
+            // An earlier row of this group may have brought the same key.
+            let mut again = [None; GROUP_ROWS];
+            self.map.find_group(&[row.hash], &mut again);
+            *found = again[0];
+            if found.is_some() {
+                continue;
+            }
+            match self.resolve(batch, row, context.limits, scratch) {
+                Ok(target) => {
+                    self.map.insert(row.hash, target);
+                    *found = Some(target);
+                }
+                Err(reason) => {
+                    appended.rejected += 1;
+                    if appended.rejections.len() < REJECTIONS_TOLD_MAX {
+                        let position = row.position;
+                        appended.rejections.push(Rejection { position, reason });
+                    }
+                }
+            }
+        }
+        self.arena.reserve_entities(self.index.next_entity() as usize);
+    }
+
+    /// Appends a group of resolved rows to arena and log record.
+    fn push_group(
+        &mut self,
+        batch: &WriteBatch<'_>,
+        group: &[Row],
+        found: &[Option<Target>; GROUP_ROWS],
+        scratch: &mut AppendScratch,
+        appended: &mut Appended,
+    ) {
+        // Loads that do not depend on each other: the misses of the group overlap.
+        let warmed = found[..group.len()].iter().fold(0u32, |sum, target| match target {
+            Some(Target::Entity(entity)) => sum.wrapping_add(self.arena.last_row(*entity)),
+            _ => sum,
+        });
+        std::hint::black_box(warmed);
+        for (target, row) in found.iter().zip(group) {
+            let values = batch.row_values(row);
+            match target {
+                Some(Target::Entity(entity)) => {
+                    self.arena.push(*entity, row.timestamp, values);
+                    scratch.encoder.row(*entity, row.timestamp, values);
+                }
+                Some(Target::Pieces(idx)) => self.push_pieces(*idx, row, values, scratch),
+                None => continue,
+            }
+            appended.samples += values.len() as u64;
+        }
+    }
+
+    fn push_pieces(&mut self, idx: u32, row: &Row, values: &[f64], scratch: &mut AppendScratch) {
+        for piece in &self.pieces[idx as usize] {
+            match piece {
+                Piece::Entity { entity, value_idx } => {
+                    scratch.values.clear();
+                    scratch.values.extend(value_idx.iter().map(|idx| values[usize::from(*idx)]));
+                    self.arena.push(*entity, row.timestamp, &scratch.values);
+                    scratch.encoder.row(*entity, row.timestamp, &scratch.values);
+                }
+                Piece::Single { entity, column, value_idx } => {
+                    let value = values[usize::from(*value_idx)];
+                    self.arena.push_single(*entity, *column, row.timestamp, value);
+                    scratch.encoder.single(*entity, *column, row.timestamp, value);
+                }
+            }
+        }
+    }
+
+    /// The slow path: from raw key to labels to entity, which is registered if it is new.
+    fn resolve(
+        &mut self,
+        batch: &WriteBatch<'_>,
+        row: &Row,
+        limits: &Limits,
+        scratch: &mut AppendScratch,
+    ) -> Told<Target> {
+        decode_labels(batch, row, limits, scratch).map_err(|error| error.to_string())?;
+        let names: Vec<&str> = scratch.names.iter().map(String::as_str).collect();
+        let tags: Vec<(&str, &str)> = scratch.tags.iter().collect();
+        let wanted = NewEntity { names: &names, tags: &tags };
+        if let Some(entity) = self.index.find_entity(&wanted).map_err(text)? {
+            return Ok(Target::Entity(entity));
+        }
+        let find = |name: &&str| self.index.find_series(name, &tags).map_err(text);
+        let known: Vec<Option<(EntityId, u16)>> = names.iter().map(find).collect::<Told<_>>()?;
+        let log = &mut scratch.encoder.registrations;
+        if known.iter().all(Option::is_none) {
+            return self.index.register(&wanted, log).map(Target::Entity).map_err(text);
+        }
+        let mut pieces = self.pieces_of_known(&known).map_err(text)?;
+        let new: Vec<u16> =
+            (0..names.len() as u16).filter(|idx| known[usize::from(*idx)].is_none()).collect();
+        if !new.is_empty() {
+            let names: Vec<&str> = new.iter().map(|idx| names[usize::from(*idx)]).collect();
+            let rest = NewEntity { names: &names, tags: &tags };
+            let entity = self.index.register(&rest, log).map_err(text)?;
+            pieces.push(Piece::Entity { entity, value_idx: new.into() });
+        }
+        self.pieces.push(pieces.into());
+        Ok(Target::Pieces(self.pieces.len() as u32 - 1))
+    }
+
+    /// Series that exist already: whole entities where all columns are among them, else singles.
+    fn pieces_of_known(&self, known: &[Option<(EntityId, u16)>]) -> index::Result<Vec<Piece>> {
+        let mut by_place: Vec<(EntityId, u16, u16)> = known
+            .iter()
+            .zip(0u16..)
+            .filter_map(|(place, idx)| place.map(|(entity, column)| (entity, column, idx)))
+            .collect();
+        by_place.sort_unstable();
+        let mut pieces = Vec::new();
+        for same in by_place.chunk_by(|a, b| a.0 == b.0) {
+            let entity = same[0].0;
+            let columns = self.index.block_of(entity)?.map_or(0, |block| block.columns);
+            if same.len() == columns as usize {
+                let value_idx = same.iter().map(|(_, _, idx)| *idx).collect();
+                pieces.push(Piece::Entity { entity, value_idx });
+                continue;
+            }
+            pieces.extend(same.iter().map(|&(entity, column, value_idx)| Piece::Single {
+                entity,
+                column,
+                value_idx,
+            }));
+        }
+        Ok(pieces)
+    }
+}
+
+/// The error of one row, in words: it goes back to the client.
+fn text(error: index::Error) -> String {
+    error.to_string()
+}
+
+/// Decodes and checks the row's labels into `scratch.tags` (sorted) and `scratch.names`.
+fn decode_labels(
+    batch: &WriteBatch<'_>,
+    row: &Row,
+    limits: &Limits,
+    scratch: &mut AppendScratch,
+) -> std::result::Result<(), LabelError> {
+    let key = batch.key(row);
+    let fields = &batch.shapes[row.shape as usize].fields;
+    assert!(!fields.is_empty() && fields.len() <= COLUMNS_MAX, "doors limit the fields of a line");
+    scratch.tags.clear();
+    batch.decoder.tags(key, &mut scratch.tags)?;
+    scratch.tags.sort()?;
+    check_tags(&scratch.tags, limits)?;
+    scratch.names.resize_with(fields.len(), String::new);
+    for (name, field) in scratch.names.iter_mut().zip(fields) {
+        name.clear();
+        batch.decoder.metric_name(key, field, name)?;
+        check_value(METRIC_NAME, name, limits)?;
+        if name.is_empty() {
+            return Err(LabelError::MissingMetricName);
+        }
+    }
+    check_distinct(&scratch.names)
+}
+
+fn check_tags(tags: &LabelsBuilder, limits: &Limits) -> std::result::Result<(), LabelError> {
+    let (count, max) = (tags.len() + 1, limits.labels_per_series_max);
+    if max < count {
+        return Err(LabelError::TooMany { count, max });
+    }
+    for (name, value) in tags.iter() {
+        let max = limits.label_name_size_max;
+        if max < name.len() {
+            let start = name.chars().take(32).collect();
+            return Err(LabelError::NameTooLong { size: name.len(), max, start });
+        }
+        if name == METRIC_NAME {
+            return Err(LabelError::Duplicate(METRIC_NAME.into()));
+        }
+        check_value(name, value, limits)?;
+    }
+    Ok(())
+}
+
+fn check_value(name: &str, value: &str, limits: &Limits) -> std::result::Result<(), LabelError> {
+    let (size, max) = (value.len(), limits.label_value_size_max);
+    if max < size {
+        return Err(LabelError::ValueTooLong { name: name.into(), size, max });
+    }
+    Ok(())
+}
+
+/// Two fields of a line that give one metric would be two values of one series at one instant.
+fn check_distinct(names: &[String]) -> std::result::Result<(), LabelError> {
+    if names.len() < 2 {
+        return Ok(());
+    }
+    let mut sorted: Vec<&str> = names.iter().map(String::as_str).collect();
+    sorted.sort_unstable();
+    match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(LabelError::Duplicate(format!("{METRIC_NAME}={}", pair[0]))),
+        None => Ok(()),
+    }
+}

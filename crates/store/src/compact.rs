@@ -1,0 +1,239 @@
+//! Parts on disk to fewer parts: runs what [`crate::merge::choose`] decides.
+//!
+//! The merge itself holds no lock; the partition's parts are swapped at the end, under `change`. Index
+//! segments are merged the same way.
+
+use crate::manifest::{PartEntry, Tombstone};
+use crate::merge::{self, ChooseLimits, MergeInput, MergeOutcome, PartFacts};
+use crate::part::{PartInfo, PartSink, PartWriter};
+use crate::partition::{LivePart, PARTS_DIR, Partition, State, open_part};
+#[allow(unused_imports)]
+use crate::shim::IndexSegments;
+use crate::store::{Store, lock};
+use crate::{Error, Result};
+use codec::Effort;
+use model::TimeRange;
+use roaring::RoaringBitmap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// How much to merge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeEffort {
+    /// Only what pays.
+    AsNeeded,
+    /// Down to as few parts as can be; applies tombstones.
+    Everything,
+}
+
+/// What a merge was decided to do.
+struct Plan {
+    inputs: Vec<Arc<LivePart>>,
+    /// By input.
+    tombstones: Vec<Vec<Tombstone>>,
+    output: PartEntry,
+}
+
+/// How the output came out.
+enum Written {
+    /// The store is closing; the file is gone again.
+    Aborted,
+    /// Finished; whether it holds any sample.
+    Samples(bool),
+}
+
+impl Store {
+    /// Merges each partition whose name (`YYYY-MM`) starts with `partition_prefix` down to as few
+    /// parts as can be.
+    ///
+    /// # Errors
+    /// On I/O errors; the parts are then as they were.
+    pub fn force_merge(&self, partition_prefix: &str) -> Result<()> {
+        for partition in self.all_partitions() {
+            if partition.month.name().starts_with(partition_prefix) {
+                while self.merge_partition(&partition, MergeEffort::Everything)? {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Does one merge if there is one to do.
+    pub(crate) fn merge_partition(
+        &self,
+        partition: &Arc<Partition>,
+        effort: MergeEffort,
+    ) -> Result<bool> {
+        let _one = lock(&partition.merging);
+        self.merge_segments(partition)?;
+        let Some(plan) = self.plan_merge(partition, effort)? else { return Ok(false) };
+        match self.write_merged(partition, &plan) {
+            Ok(Written::Aborted) => Ok(false),
+            Ok(Written::Samples(has_samples)) => {
+                self.swap_parts(partition, &plan, has_samples)?;
+                self.counters.merges.fetch_add(1, Ordering::Relaxed);
+                Ok(true)
+            }
+            Err(Error::Corrupt { file, offset, what }) => {
+                let path = partition.part_path(plan.output.file);
+                if self.vfs.exists(&path) {
+                    self.vfs.remove(&path)?;
+                }
+                if let Some(part) = plan.inputs.iter().find(|input| input.part.name() == file) {
+                    partition.set_aside(self.vfs.as_ref(), part.entry.file)?;
+                    self.counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(Error::Corrupt { file, offset, what })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn plan_merge(&self, partition: &Partition, effort: MergeEffort) -> Result<Option<Plan>> {
+        let _change = partition.lock_change();
+        if partition.is_dropped() {
+            return Ok(None);
+        }
+        let state = partition.read();
+        let facts: Vec<PartFacts> = state.parts.iter().map(|part| facts_of(part)).collect();
+        let limits = ChooseLimits::DEFAULT;
+        let chosen = match effort {
+            MergeEffort::AsNeeded => merge::choose(&facts, &limits),
+            MergeEffort::Everything => {
+                merge::choose_all(&facts, &limits).into_iter().find(|run| 1 < run.len())
+            }
+        };
+        let chosen = match chosen {
+            Some(chosen) => chosen,
+            // A part alone is rewritten when deletions wait for it.
+            None => match state.parts.iter().position(|part| state.must_rewrite(part, effort)) {
+                Some(idx) => vec![idx],
+                None => return Ok(None),
+            },
+        };
+        let inputs: Vec<Arc<LivePart>> =
+            chosen.iter().map(|idx| Arc::clone(&state.parts[*idx])).collect();
+        let tombstones = inputs.iter().map(|input| state.tombstones_for(&input.entry)).collect();
+        let mut manifest = state.manifest.clone();
+        let order = inputs.iter().map(|input| input.entry.order).max().expect("some input");
+        let number = manifest.sequence_next;
+        manifest.sequence_next += 1;
+        drop(state);
+        // The number must never be given out again, but need not be durable before it is used:
+        // files that no manifest names are removed at start.
+        partition.write().manifest = manifest;
+        let output = PartEntry { file: number, order, applied: number };
+        Ok(Some(Plan { inputs, tombstones, output }))
+    }
+
+    fn write_merged(&self, partition: &Partition, plan: &Plan) -> Result<Written> {
+        let tombstones: Vec<Vec<(RoaringBitmap, TimeRange)>> = plan
+            .tombstones
+            .iter()
+            .map(|list| list.iter().map(|t| (t.series.clone(), t.range)).collect())
+            .collect();
+        let inputs: Vec<MergeInput<'_>> = plan
+            .inputs
+            .iter()
+            .zip(&tombstones)
+            .map(|(input, tombstones)| MergeInput { part: &input.part, tombstones })
+            .collect();
+        let path = partition.part_path(plan.output.file);
+        let file = self.vfs.create(&path)?;
+        let mut writer = PartWriter::new(PartSink::File(file), Effort::Dense);
+        let keep_from = self.config.retention_ns.map(|_| self.kept_span().start);
+        let pace = |_: u64| match self.is_stopping() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let outcome = merge::run(&inputs, keep_from, &mut writer, &pace)?;
+        if outcome == MergeOutcome::Aborted {
+            drop(writer);
+            self.vfs.remove(&path)?;
+            return Ok(Written::Aborted);
+        }
+        writer.finish(PartInfo { sequence: plan.output.order })?;
+        self.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
+        Ok(Written::Samples(outcome != MergeOutcome::Empty))
+    }
+
+    /// Makes the output, instead of the inputs, the partition's content.
+    fn swap_parts(&self, partition: &Partition, plan: &Plan, has_samples: bool) -> Result<()> {
+        let _change = partition.lock_change();
+        let is_input = |file: u64| plan.inputs.iter().any(|input| input.entry.file == file);
+        let mut manifest = partition.read().manifest.clone();
+        let output_path = partition.part_path(plan.output.file);
+        let still_there = manifest.parts.iter().filter(|part| is_input(part.file)).count();
+        if partition.is_dropped() || still_there < plan.inputs.len() {
+            // A part was set aside or expired meanwhile: what was merged from it must not stay.
+            return Ok(self.vfs.remove(&output_path)?);
+        }
+        manifest.parts.retain(|part| !is_input(part.file));
+        if has_samples {
+            manifest.parts.push(plan.output);
+            manifest.parts.sort_by_key(|part| part.order);
+        }
+        manifest.forget_applied_tombstones();
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        let part = match has_samples {
+            true => Some(open_part(self.vfs.as_ref(), &output_path)?),
+            false => None,
+        };
+        {
+            let mut state = partition.write();
+            state.parts.retain(|part| !is_input(part.entry.file));
+            let entry = plan.output;
+            state.parts.extend(part.map(|part| Arc::new(LivePart { part, entry })));
+            state.parts.sort_by_key(|part| part.entry.order);
+            state.manifest = manifest;
+        }
+        for input in &plan.inputs {
+            self.vfs.remove(&partition.part_path(input.entry.file))?;
+        }
+        if !has_samples {
+            self.vfs.remove(&output_path)?;
+        }
+        Ok(())
+    }
+
+    /// Joins index segments when the index finds that it pays.
+    fn merge_segments(&self, partition: &Partition) -> Result<()> {
+        let _change = partition.lock_change();
+        if partition.is_dropped() {
+            return Ok(());
+        }
+        let merged = partition.read().index.merge()?;
+        let Some(merged) = merged else { return Ok(()) };
+        let mut state = partition.write();
+        let obsolete = state.index.install(merged)?;
+        let mut manifest = state.manifest.clone();
+        manifest.segments = state.index.segment_names();
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        state.manifest = manifest;
+        drop(state);
+        for name in obsolete {
+            self.vfs.remove(&partition.dir.join(crate::partition::INDEX_DIR).join(name))?;
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Whether a part is rewritten though it is merged with no other.
+    fn must_rewrite(&self, part: &LivePart, effort: MergeEffort) -> bool {
+        effort == MergeEffort::Everything
+            && self.manifest.tombstones.iter().any(|t| part.entry.applied < t.sequence)
+    }
+}
+
+fn facts_of(part: &LivePart) -> PartFacts {
+    let summary = part.part.summary();
+    PartFacts {
+        id: part.entry.file,
+        size: summary.size,
+        samples: summary.samples,
+        min_ts: summary.min_ts,
+        max_ts: summary.max_ts,
+        sequence: part.entry.order,
+    }
+}

@@ -1,0 +1,77 @@
+//! Deletion by matchers and time range.
+//!
+//! The head is flushed first, so that all that exists is in parts; then a tombstone, which reads apply at
+//! once and merges apply for good. Samples written later are newer than the tombstone and stay.
+
+use crate::manifest::Tombstone;
+use crate::partition::Partition;
+use crate::select::compile;
+use crate::store::{Store, lock};
+use crate::{Error, Result};
+use hashbrown::HashSet;
+use index::CompiledMatchers;
+use model::{LabelsBuilder, Matcher, TimeRange};
+use roaring::RoaringBitmap;
+
+impl Store {
+    /// Deletes the samples in `range` of the series that match; returns how many series matched.
+    /// Durable on return.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] without any matcher, [`Error::Index`] for a bad regular expression,
+    /// otherwise I/O errors.
+    pub fn delete(&self, sets: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
+        if sets.is_empty() || sets.iter().any(Vec::is_empty) {
+            return Err(Error::Invalid("a deletion needs at least one matcher".into()));
+        }
+        let sets = compile(sets)?;
+        let _one = lock(&self.flushing);
+        let mut deleted = HashSet::new();
+        for partition in self.partitions_in(&range) {
+            let _change = partition.lock_change();
+            if !partition.is_dropped() {
+                self.delete_in(&partition, &sets, &range, &mut deleted)?;
+            }
+        }
+        self.shorten_log()?;
+        Ok(deleted.len() as u64)
+    }
+
+    fn delete_in(
+        &self,
+        partition: &Partition,
+        sets: &[CompiledMatchers],
+        range: &TimeRange,
+        deleted: &mut HashSet<u128>,
+    ) -> Result<()> {
+        self.flush_partition(partition)?;
+        let mut series = RoaringBitmap::new();
+        let mut manifest = {
+            let state = partition.read();
+            let mut labels = LabelsBuilder::new();
+            for set in sets {
+                for group in state.index.search(set)? {
+                    series.extend(group.ordinals());
+                    for column in group.columns.iter() {
+                        for slot in group.slots.iter() {
+                            labels.clear();
+                            state.index.labels(&group.block, column, slot, &mut labels)?;
+                            deleted.insert(labels.finish().fingerprint());
+                        }
+                    }
+                }
+            }
+            state.manifest.clone()
+        };
+        if series.is_empty() {
+            return Ok(());
+        }
+        let sequence = manifest.sequence_next;
+        manifest.sequence_next += 1;
+        manifest.tombstones.push(Tombstone { sequence, series, range: *range });
+        manifest.forget_applied_tombstones();
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        partition.write().manifest = manifest;
+        Ok(())
+    }
+}

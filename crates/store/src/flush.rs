@@ -1,0 +1,159 @@
+//! Head to disk.
+//!
+//! Per partition: take the arena, start a new log segment, seal, freeze the index in memory to a
+//! segment file, merge the parts in memory into one part file, and make all of it the partition's
+//! content by one manifest write. Only then may the log segments before go.
+
+use crate::manifest::PartEntry;
+use crate::merge::{self, MergeInput, MergeOutcome};
+use crate::part::{PartInfo, PartSink, PartWriter};
+use crate::partition::{INDEX_DIR, LivePart, MemoryPart, PARTS_DIR, Partition, State, open_part};
+use crate::series_map::SeriesMap;
+#[allow(unused_imports)]
+use crate::shim::IndexSegments;
+use crate::store::{Store, lock};
+use crate::{Error, Result};
+use codec::Effort;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Store {
+    /// Writes all heads to disk and shortens the log.
+    ///
+    /// # Errors
+    /// On I/O errors; nothing is lost then, the log still has what was not written.
+    pub fn flush(&self) -> Result<()> {
+        let _one = lock(&self.flushing);
+        self.flush_all()
+    }
+
+    /// As [`Store::flush`], for a caller that holds `flushing`.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.metadata.write(self.vfs.as_ref(), &self.dir)?;
+        for partition in self.all_partitions() {
+            let _change = partition.lock_change();
+            if !partition.is_dropped() {
+                self.flush_partition(&partition)?;
+            }
+        }
+        self.shorten_log()
+    }
+
+    /// Flushes one partition; the caller holds its `change` lock.
+    pub(crate) fn flush_partition(&self, partition: &Partition) -> Result<()> {
+        {
+            let mut state = partition.write();
+            if state.dirty_from.is_none() && state.flushing_from.is_none() {
+                state.forget_idle_keys();
+                return Ok(());
+            }
+            state.take_arena();
+            state.flushing_from = state.flushing_from.or(state.dirty_from);
+            state.dirty_from = None;
+            state.wal_next = self.wal.rotate();
+        }
+        partition.seal_taken()?;
+        self.create_folders(partition)?;
+        let segments = self.freeze_index(partition)?;
+        let inputs = partition.read().memory_parts.clone();
+        let sequence = partition.read().manifest.sequence_next;
+        let entry = PartEntry { file: sequence, order: sequence, applied: sequence };
+        let has_samples = self.write_part(partition, &inputs, &entry)?;
+
+        let mut manifest = partition.read().manifest.clone();
+        manifest.sequence_next += 1;
+        manifest.wal_from = partition.read().wal_next;
+        manifest.segments = segments;
+        if has_samples {
+            manifest.parts.push(entry);
+        }
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+
+        let part = match has_samples {
+            true => Some(open_part(self.vfs.as_ref(), &partition.part_path(entry.file))?),
+            false => None,
+        };
+        let mut state = partition.write();
+        state.manifest = manifest;
+        state.parts.extend(part.map(|part| Arc::new(LivePart { part, entry })));
+        state.memory_parts.retain(|m| inputs.iter().all(|input| input.number != m.number));
+        state.flushing_from = None;
+        partition.note_head_size(&state);
+        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn create_folders(&self, partition: &Partition) -> Result<()> {
+        for folder in [PARTS_DIR, INDEX_DIR] {
+            self.vfs.create_dir_all(&partition.dir.join(folder))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is registered in memory to a segment and returns all segments' names.
+    ///
+    /// Under the write lock, so that no registration comes between; it is the size of the new series.
+    fn freeze_index(&self, partition: &Partition) -> Result<Vec<String>> {
+        let mut state = partition.write();
+        if let Some(frozen) = state.index.freeze()? {
+            state.index.install(frozen)?;
+        }
+        Ok(state.index.segment_names())
+    }
+
+    /// Merges parts in memory into a part file; `false` when they hold no sample.
+    fn write_part(
+        &self,
+        partition: &Partition,
+        inputs: &[MemoryPart],
+        entry: &PartEntry,
+    ) -> Result<bool> {
+        if inputs.is_empty() {
+            return Ok(false);
+        }
+        let path = partition.part_path(entry.file);
+        // Left by a flush that failed: no manifest names it.
+        if self.vfs.exists(&path) {
+            self.vfs.remove(&path)?;
+        }
+        let file = self.vfs.create(&path)?;
+        let mut writer = PartWriter::new(PartSink::File(file), Effort::Dense);
+        let inputs: Vec<MergeInput<'_>> = inputs
+            .iter()
+            .map(|input| MergeInput { part: &input.part.part, tombstones: &[] })
+            .collect();
+        let keep_from = self.config.retention_ns.map(|_| self.kept_span().start);
+        let outcome = merge::run(&inputs, keep_from, &mut writer, &|_| ControlFlow::Continue(()))?;
+        writer.finish(PartInfo { sequence: entry.order })?;
+        if outcome == MergeOutcome::Empty {
+            self.vfs.remove(&path)?;
+            return Ok(false);
+        }
+        self.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
+        Ok(true)
+    }
+
+    /// Removes the log segments that no partition needs.
+    pub(crate) fn shorten_log(&self) -> Result<()> {
+        let next = self.wal.rotate();
+        let needed = self.all_partitions().iter().filter_map(|p| p.read().log_needed_from()).min();
+        let removed = self.wal.remove_before(needed.unwrap_or(next));
+        removed.map_err(|error| self.latch_if_log_failed(Error::Wal(error)))
+    }
+}
+
+impl State {
+    /// The oldest log segment with a record that is not in a part.
+    pub(crate) fn log_needed_from(&self) -> Option<u64> {
+        self.flushing_from.into_iter().chain(self.dirty_from).min()
+    }
+
+    /// Frees the key map of a partition that nobody has written to since the last flush.
+    fn forget_idle_keys(&mut self) {
+        if self.map.len() != 0 {
+            self.map = SeriesMap::new();
+            self.pieces = Vec::new();
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! All background work there is: one thread that flushes, merges, expires and watches the disk.
+//!
+//! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
+
+use crate::store::{Store, lock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the thread looks when nobody wakes it.
+const ROUND: Duration = Duration::from_secs(1);
+/// Rounds between looks at retention.
+const RETENTION_ROUNDS: u64 = 60;
+
+/// What the thread may be asked to do in a round, most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Write the heads to disk.
+    Flush,
+    /// Join parts of one partition, if the policy finds some.
+    Merge,
+    /// Drop what is older than the retention.
+    Expire,
+}
+
+/// What the choice of jobs looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes of all heads.
+    pub head_size: usize,
+    /// Head size that starts a flush.
+    pub flush_size: usize,
+    /// Bytes of the log.
+    pub wal_size: u64,
+    /// Log size that starts a flush.
+    pub wal_flush_size: u64,
+    /// Age of the oldest unflushed sample's arrival, nanoseconds.
+    pub dirty_age_ns: i64,
+    /// Age that starts a flush.
+    pub dirty_age_ns_max: i64,
+    /// Rounds since start.
+    pub round: u64,
+}
+
+/// Decides what to do in this round. Pure.
+pub fn choose(load: &Load) -> Vec<Job> {
+    let mut jobs = Vec::new();
+    if load.flush_size <= load.head_size
+        || load.wal_flush_size <= load.wal_size
+        || load.dirty_age_ns_max <= load.dirty_age_ns
+    {
+        jobs.push(Job::Flush);
+    }
+    jobs.push(Job::Merge);
+    if load.round.is_multiple_of(RETENTION_ROUNDS) {
+        jobs.push(Job::Expire);
+    }
+    jobs
+}
+
+/// The thread's handle.
+#[derive(Default)]
+pub struct Jobs {
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    bell: Arc<Bell>,
+}
+
+#[derive(Default)]
+struct Bell {
+    /// Whether somebody rang, and whether the store closes.
+    state: Mutex<(bool, bool)>,
+    rung: Condvar,
+}
+
+impl Jobs {
+    /// Starts the threads: one that flushes and expires, one that merges.
+    pub fn start(&self, store: &Arc<Store>) {
+        for (name, wanted) in
+            [("quipu-flush", &[Job::Flush, Job::Expire][..]), ("quipu-merge", &[Job::Merge][..])]
+        {
+            let (store, bell) = (Arc::downgrade(store), Arc::clone(&self.bell));
+            let builder = std::thread::Builder::new().name(name.into());
+            let thread = builder.spawn(move || run(&store, &bell, wanted));
+            lock(&self.threads).push(thread.expect("the system has room for a thread"));
+        }
+    }
+
+    /// Asks for a round now.
+    pub fn wake(&self) {
+        lock(&self.bell.state).0 = true;
+        self.bell.rung.notify_all();
+    }
+
+    /// Whether [`Jobs::stop`] was called; long work looks now and then.
+    pub fn is_stopping(&self) -> bool {
+        lock(&self.bell.state).1
+    }
+
+    /// Ends the threads and waits for what they are doing.
+    pub fn stop(&self) {
+        lock(&self.bell.state).1 = true;
+        self.bell.rung.notify_all();
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            // A panic has been counted by the thread itself; the others are still to be joined.
+            drop(thread.join());
+        }
+    }
+}
+
+fn run(store: &Weak<Store>, bell: &Bell, wanted: &[Job]) {
+    for round in 1.. {
+        {
+            let state = lock(&bell.state);
+            let wait = bell.rung.wait_timeout_while(state, ROUND, |(rung, stop)| !*rung && !*stop);
+            let (mut state, _) = wait.unwrap_or_else(|poisoned| poisoned.into_inner());
+            state.0 = false;
+            if state.1 {
+                return;
+            }
+        }
+        let Some(store) = store.upgrade() else { return };
+        for job in choose(&store.load(round)).into_iter().filter(|job| wanted.contains(job)) {
+            if store.is_latched() {
+                continue;
+            }
+            if let Err(error) = store.run_job(job) {
+                store.counters.job_failures.fetch_add(1, Ordering::Relaxed);
+                store.note_job_failure(job, &error);
+            }
+        }
+        store.check_free_disk();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bound_starts_a_flush() {
+        let calm = Load {
+            head_size: 9,
+            flush_size: 10,
+            wal_size: 9,
+            wal_flush_size: 10,
+            dirty_age_ns: 9,
+            dirty_age_ns_max: 10,
+            round: 1,
+        };
+        assert_eq!(choose(&calm), [Job::Merge]);
+        for load in [
+            Load { head_size: 10, ..calm },
+            Load { wal_size: 10, ..calm },
+            Load { dirty_age_ns: 10, ..calm },
+        ] {
+            assert_eq!(choose(&load), [Job::Flush, Job::Merge]);
+        }
+        assert_eq!(choose(&Load { round: 60, ..calm }), [Job::Merge, Job::Expire]);
+    }
+}

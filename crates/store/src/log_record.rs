@@ -1,0 +1,331 @@
+//! What the store writes to the log, described byte for byte in `docs/format/wal.md`.
+//!
+//! ```text
+//! rows      = varint month (zigzag)  varint size  registrations  unit u8  row*
+//! row       = varint (zigzag(entity - entity before) << 1 | single)  [column varint]
+//!             varint zigzag((timestamp - timestamp before) / unit)  value*
+//! value     = varint zigzag(integer) << 1  |  0x01 bits u64
+//! metadata  = { kind u8, varint size metric, varint size help, varint size unit }*
+//! ```
+//!
+//! A row has as many values as its entity's block has columns, a single has one.
+
+use codec::{Reader, put_i64_zigzag, put_u64, put_varint, unzigzag, zigzag};
+use model::{Metadata, MetricKind, Timestamp};
+
+use crate::span::Month;
+
+/// Record kind: rows of one partition, with the registrations they need.
+pub const KIND_ROWS: u8 = 1;
+/// Record kind: descriptions of metrics.
+pub const KIND_METADATA: u8 = 2;
+/// Record kind: nothing; something to wait for.
+pub const KIND_NOTHING: u8 = 3;
+
+/// Units timestamps are scaled by: nanosecond, microsecond, millisecond, second.
+const UNITS_NS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
+/// Integers up to here are exact in a float64 and short as a varint.
+const INTEGER_MAX: f64 = 4_503_599_627_370_496.0;
+/// Lengths of strings in metadata; longer ones do not reach the log.
+const TEXT_SIZE_MAX: usize = 1 << 20;
+
+/// Encodes the rows of one record, in two buffers so that registrations can come first.
+#[derive(Default)]
+pub struct RowsEncoder {
+    /// Registrations, written by the index.
+    pub registrations: Vec<u8>,
+    rows: Vec<u8>,
+    unit_idx: u8,
+    entity: i64,
+    timestamp: Timestamp,
+}
+
+impl RowsEncoder {
+    /// Starts a record whose timestamps are multiples of the unit of [`unit_of`].
+    pub fn start(&mut self, unit_idx: u8) {
+        self.registrations.clear();
+        self.rows.clear();
+        self.unit_idx = unit_idx;
+        self.entity = 0;
+        self.timestamp = 0;
+    }
+
+    /// Adds a row of all columns of an entity.
+    #[inline]
+    pub fn row(&mut self, entity: u32, timestamp: Timestamp, values: &[f64]) {
+        let delta = zigzag(i64::from(entity) - self.entity) << 1;
+        self.row_head(delta, entity);
+        self.row_time(timestamp);
+        for value in values {
+            put_value(&mut self.rows, *value);
+        }
+    }
+
+    /// Adds a value of one column of an entity.
+    pub fn single(&mut self, entity: u32, column: u16, timestamp: Timestamp, value: f64) {
+        let delta = zigzag(i64::from(entity) - self.entity) << 1 | 1;
+        self.row_head(delta, entity);
+        put_varint(&mut self.rows, u64::from(column));
+        self.row_time(timestamp);
+        put_value(&mut self.rows, value);
+    }
+
+    /// Head, registrations and rows of the record, to be logged as one.
+    pub fn finish(&mut self, month: Month, head: &mut Vec<u8>) -> [&[u8]; 2] {
+        head.clear();
+        put_i64_zigzag(head, i64::from(month.0));
+        put_varint(head, self.registrations.len() as u64);
+        head.extend_from_slice(&self.registrations);
+        head.push(self.unit_idx);
+        [&[], &self.rows]
+    }
+
+    #[inline]
+    fn row_head(&mut self, code: u64, entity: u32) {
+        self.entity = i64::from(entity);
+        put_varint(&mut self.rows, code);
+    }
+
+    #[inline]
+    fn row_time(&mut self, timestamp: Timestamp) {
+        let unit = UNITS_NS[usize::from(self.unit_idx)];
+        let delta = timestamp.wrapping_sub(self.timestamp);
+        // A difference that wrapped is no multiple of the unit; only nanoseconds can wrap back.
+        let scaled = if delta == 0 { 0 } else { delta / unit };
+        debug_assert!(scaled.wrapping_mul(unit) == delta);
+        put_varint(&mut self.rows, zigzag(scaled));
+        self.timestamp = timestamp;
+    }
+}
+
+/// The index of the largest unit that divides every timestamp, and whose deltas cannot wrap.
+pub fn unit_of(timestamps: impl Iterator<Item = Timestamp>) -> u8 {
+    let mut idx = UNITS_NS.len() - 1;
+    for timestamp in timestamps {
+        if i64::MAX / 4 < timestamp.unsigned_abs() as i64 || timestamp == i64::MIN {
+            return 0;
+        }
+        while timestamp % UNITS_NS[idx] != 0 {
+            idx -= 1;
+        }
+        if idx == 0 {
+            break;
+        }
+    }
+    idx as u8
+}
+
+#[inline]
+fn put_value(out: &mut Vec<u8>, value: f64) {
+    let integer = value as i64;
+    if (integer as f64).to_bits() == value.to_bits() && value.abs() <= INTEGER_MAX {
+        put_varint(out, zigzag(integer) << 1);
+    } else {
+        out.push(1);
+        put_u64(out, value.to_bits());
+    }
+}
+
+/// A rows record split into its pieces; the rows are decoded by [`RowsDecoder`].
+pub struct RowsRecord<'a> {
+    /// The partition.
+    pub month: Month,
+    /// For the index.
+    pub registrations: &'a [u8],
+    /// Index into the units.
+    unit_idx: u8,
+    rows: &'a [u8],
+}
+
+impl<'a> RowsRecord<'a> {
+    /// Splits a payload of kind [`KIND_ROWS`].
+    pub fn parse(payload: &'a [u8]) -> Result<RowsRecord<'a>, codec::Error> {
+        let mut reader = Reader::new(payload);
+        let month = reader.i64_zigzag()?;
+        let month = i32::try_from(month).map_err(|_| reader.corrupt("month out of range"))?;
+        if !(-4000..=4000).contains(&month) {
+            return Err(reader.corrupt("month out of range"));
+        }
+        let size = reader.varint_size(payload.len())?;
+        let registrations = reader.slice(size)?;
+        let unit_idx = reader.u8()?;
+        if UNITS_NS.len() <= usize::from(unit_idx) {
+            return Err(reader.corrupt("unknown time unit"));
+        }
+        let rows = &payload[reader.offset()..];
+        Ok(RowsRecord { month: Month(month), registrations, unit_idx, rows })
+    }
+
+    /// A decoder of the rows; the registrations must be replayed first.
+    pub fn rows(&self) -> RowsDecoder<'a> {
+        RowsDecoder {
+            reader: Reader::new(self.rows),
+            unit: UNITS_NS[usize::from(self.unit_idx)],
+            entity: 0,
+            timestamp: 0,
+        }
+    }
+}
+
+/// Decodes rows one by one.
+pub struct RowsDecoder<'a> {
+    reader: Reader<'a>,
+    unit: i64,
+    entity: i64,
+    timestamp: Timestamp,
+}
+
+/// The start of a row: whose it is, and which column if it is a single.
+pub struct RowHead {
+    /// The entity.
+    pub entity: u32,
+    /// The column, when the row is a single.
+    pub column: Option<u32>,
+}
+
+impl RowsDecoder<'_> {
+    /// The next row's head, `None` at the end. [`RowsDecoder::values`] must follow.
+    pub fn head(&mut self) -> Result<Option<RowHead>, codec::Error> {
+        if self.reader.is_empty() {
+            return Ok(None);
+        }
+        let code = self.reader.varint()?;
+        let entity = self.entity.checked_add(unzigzag(code >> 1));
+        let entity = entity.and_then(|entity| u32::try_from(entity).ok());
+        let entity = entity.ok_or_else(|| self.reader.corrupt("entity out of range"))?;
+        self.entity = i64::from(entity);
+        let column = if code & 1 == 1 { Some(self.reader.varint_u32()?) } else { None };
+        Ok(Some(RowHead { entity, column }))
+    }
+
+    /// The row's time, and its `count` values, which replace what `values` holds.
+    pub fn values(
+        &mut self,
+        count: usize,
+        values: &mut Vec<f64>,
+    ) -> Result<Timestamp, codec::Error> {
+        let delta = self.reader.i64_zigzag()?.wrapping_mul(self.unit);
+        self.timestamp = self.timestamp.wrapping_add(delta);
+        values.clear();
+        for _ in 0..count {
+            let code = self.reader.varint()?;
+            values.push(match code & 1 {
+                0 => unzigzag(code >> 1) as f64,
+                _ => f64::from_bits(self.reader.u64()?),
+            });
+        }
+        Ok(self.timestamp)
+    }
+}
+
+/// Encodes descriptions of metrics as one record.
+pub fn encode_metadata(metadata: &[Metadata]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for entry in metadata {
+        out.push(kind_code(entry.kind));
+        for text in [&entry.metric, &entry.help, &entry.unit] {
+            let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_SIZE_MAX)];
+            put_varint(&mut out, text.len() as u64);
+            out.extend_from_slice(text);
+        }
+    }
+    out
+}
+
+/// Decodes what [`encode_metadata`] wrote.
+pub fn decode_metadata(payload: &[u8]) -> Result<Vec<Metadata>, codec::Error> {
+    let mut reader = Reader::new(payload);
+    let mut metadata = Vec::new();
+    while !reader.is_empty() {
+        let kind = KINDS.get(usize::from(reader.u8()?)).copied();
+        let kind = kind.ok_or_else(|| reader.corrupt("unknown metric kind"))?;
+        let mut text = || -> Result<String, codec::Error> {
+            let size = reader.varint_size(TEXT_SIZE_MAX)?;
+            let bytes = reader.slice(size)?;
+            String::from_utf8(bytes.to_vec()).map_err(|_| reader.corrupt("invalid UTF-8"))
+        };
+        metadata.push(Metadata { kind, metric: text()?, help: text()?, unit: text()? });
+    }
+    Ok(metadata)
+}
+
+/// The kinds by their code on disk.
+const KINDS: [MetricKind; 8] = [
+    MetricKind::Unknown,
+    MetricKind::Counter,
+    MetricKind::Gauge,
+    MetricKind::Histogram,
+    MetricKind::GaugeHistogram,
+    MetricKind::Summary,
+    MetricKind::Info,
+    MetricKind::StateSet,
+];
+
+fn kind_code(kind: MetricKind) -> u8 {
+    KINDS.iter().position(|k| *k == kind).expect("every kind has a code") as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let values = [0.0, -0.0, 58.0, -1.5, f64::NAN, 9e15, 1e300, f64::INFINITY];
+        let values = [&values[..], &[model::stale_marker(), 4e15, -4e15]].concat();
+        for times in [[0i64, 5, -5], [i64::MIN, i64::MAX, 7], [1_000_000_000, 0, 3_000_000_000]] {
+            let mut encoder = RowsEncoder::default();
+            encoder.start(unit_of(times.iter().copied()));
+            encoder.registrations.extend_from_slice(b"new");
+            encoder.row(7, times[0], &values);
+            encoder.single(1 << 31, 3, times[1], 4.25);
+            encoder.row(0, times[2], &values);
+            let mut head = Vec::new();
+            let pieces = encoder.finish(Month(-20), &mut head);
+            let payload = [&head, pieces[0], pieces[1]].concat();
+
+            let record = RowsRecord::parse(&payload).unwrap();
+            assert_eq!((record.month, record.registrations), (Month(-20), &b"new"[..]));
+            let mut rows = record.rows();
+            let mut out = Vec::new();
+            for (entity, column, timestamp) in
+                [(7, None, times[0]), (1 << 31, Some(3), times[1]), (0, None, times[2])]
+            {
+                let head = rows.head().unwrap().unwrap();
+                assert_eq!((head.entity, head.column), (entity, column));
+                let count = if column.is_some() { 1 } else { values.len() };
+                assert_eq!(rows.values(count, &mut out).unwrap(), timestamp);
+                let expected = if column.is_some() { &[4.25][..] } else { &values };
+                assert!(out.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits()));
+            }
+            assert!(rows.head().unwrap().is_none());
+            for cut in 0..payload.len() {
+                decode_all(&payload[..cut]);
+            }
+        }
+    }
+
+    fn decode_all(payload: &[u8]) {
+        let Ok(record) = RowsRecord::parse(payload) else { return };
+        let (mut rows, mut values) = (record.rows(), Vec::new());
+        while let Ok(Some(_)) = rows.head() {
+            if rows.values(1, &mut values).is_err() {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn metadata_comes_back() {
+        let metadata = KINDS.map(|kind| Metadata {
+            metric: format!("m_{}", kind.as_str()),
+            kind,
+            help: "what it is".into(),
+            unit: String::new(),
+        });
+        let bytes = encode_metadata(&metadata);
+        assert_eq!(decode_metadata(&bytes).unwrap(), metadata);
+        assert!(decode_metadata(&bytes[..bytes.len() - 1]).is_err());
+        assert!(decode_metadata(&[9]).is_err());
+    }
+}

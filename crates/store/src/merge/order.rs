@@ -1,0 +1,219 @@
+//! The merge order of one list of timestamps: which row of which input comes when.
+//!
+//! The values of a column are decoded input after input into one buffer; a [`Segment`] is a run of
+//! that buffer. Gathering the segments in order gives the merged column:
+//!
+//! ```text
+//! decoded   | input 0: slot 0, slot 1, ... | input 1: slot 0, slot 1, ... |
+//! segments    (0, 5) (5120, 6)  (5, 5) (5126, 6) ...
+//! ```
+//!
+//! Segments that touch in the buffer are one, even across slots, so a lone input is one copy.
+
+use super::track::{Track, clip};
+use model::TimeRange;
+use roaring::RoaringBitmap;
+
+/// A run of the decoded values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    start: u32,
+    len: u32,
+}
+
+/// The timestamps of one input, for one column.
+pub struct View<'a> {
+    /// The timestamps.
+    pub track: &'a Track,
+    /// Where the input's values start in the decoded buffer.
+    pub base: u32,
+    /// What is deleted of the input, as far as it may concern the column.
+    pub tombstones: Vec<&'a (RoaringBitmap, TimeRange)>,
+}
+
+/// Rows of one slot from one input.
+#[derive(Clone, Copy)]
+struct List<'a> {
+    times: &'a [i64],
+    /// Where the first row's value is in the decoded buffer.
+    start: u32,
+    /// The higher one wins.
+    precedence: u32,
+}
+
+impl List<'_> {
+    fn first(&self) -> i64 {
+        self.times[0]
+    }
+
+    fn skip(&mut self, rows: usize) {
+        self.times = &self.times[rows..];
+        self.start += rows as u32;
+    }
+}
+
+/// The merge order, and the merged timestamps.
+#[derive(Debug, Default)]
+pub struct Order {
+    segments: Vec<Segment>,
+    /// Samples of each slot.
+    pub lens: Vec<u32>,
+    /// Timestamps of all slots.
+    pub times: Vec<i64>,
+}
+
+impl Order {
+    /// Replaces the order by that of `views`, of which later ones win, for samples in `window`.
+    /// `first` is the ordinal of slot 0.
+    pub fn compute(&mut self, views: &[View<'_>], first: u32, slots: usize, window: TimeRange) {
+        self.segments.clear();
+        self.lens.clear();
+        self.times.clear();
+        let mut lists = Vec::with_capacity(views.len());
+        let mut active = Vec::new();
+        for slot in 0..slots {
+            lists.clear();
+            for (precedence, view) in views.iter().enumerate() {
+                let (times, start) = view.track.slot(slot);
+                let (times, before) = clip(times, window.start, window.end);
+                if times.is_empty() {
+                    continue;
+                }
+                let start = view.base + start + before as u32;
+                lists.push(List { times, start, precedence: precedence as u32 });
+                if !view.tombstones.is_empty() {
+                    remove_deleted(&mut lists, view, first + slot as u32);
+                }
+            }
+            let before = self.times.len();
+            self.merge_slot(&mut lists, &mut active);
+            self.lens.push((self.times.len() - before) as u32);
+        }
+    }
+
+    /// Appends the merged column to `out`.
+    pub fn gather(&self, decoded: &[f64], out: &mut Vec<f64>) {
+        out.reserve(self.times.len());
+        for segment in &self.segments {
+            let start = segment.start as usize;
+            if segment.len == 1 {
+                out.push(decoded[start]);
+            } else {
+                out.extend_from_slice(&decoded[start..start + segment.len as usize]);
+            }
+        }
+    }
+
+    /// Whether the merged column is the decoded buffer as it stands.
+    pub fn is_identity(&self, decoded_len: usize) -> bool {
+        match self.segments.as_slice() {
+            [] => decoded_len == 0,
+            [only] => only.start == 0 && only.len as usize == decoded_len,
+            _ => false,
+        }
+    }
+
+    /// A number that equal lists of timestamps share, and different ones hardly ever.
+    pub fn hash(&self) -> u64 {
+        const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+        let hash = self.lens.iter().fold(self.times.len() as u64, |h, &len| mix(h, u64::from(len)));
+        self.times.iter().fold(hash, |hash, &timestamp| mix(hash, timestamp as u64))
+    }
+
+    fn merge_slot<'a>(&mut self, lists: &mut [List<'a>], active: &mut Vec<List<'a>>) {
+        if !lists.is_sorted_by_key(List::first) {
+            lists.sort_unstable_by_key(List::first);
+        }
+        let is_chain = lists.windows(2).all(|pair| pair[0].times.last() < pair[1].times.first());
+        if !is_chain {
+            return self.merge_overlapping(lists, active);
+        }
+        for list in lists {
+            self.push(list, list.times.len());
+        }
+    }
+
+    /// Lists sorted by their first timestamps, any of which may overlap.
+    fn merge_overlapping<'a>(&mut self, lists: &[List<'a>], active: &mut Vec<List<'a>>) {
+        active.clear();
+        let mut waiting = lists.iter().copied().peekable();
+        loop {
+            if active.is_empty() {
+                let Some(list) = waiting.next() else { return };
+                active.push(list);
+            }
+            let head = active.iter().map(List::first).min().unwrap_or(i64::MAX);
+            while let Some(list) = waiting.next_if(|list| list.first() <= head) {
+                active.push(list);
+            }
+            // Up to the bound, which is not included, the winner is alone.
+            let mut bound = waiting.peek().map(List::first);
+            let mut winner: Option<List<'a>> = None;
+            let mut ties = 0;
+            for list in active.iter() {
+                if list.first() != head {
+                    bound = Some(bound.map_or(list.first(), |bound| bound.min(list.first())));
+                    continue;
+                }
+                ties += 1;
+                if winner.is_none_or(|winner| winner.precedence < list.precedence) {
+                    winner = Some(*list);
+                }
+            }
+            let Some(winner) = winner else { return };
+            let rows = match bound {
+                _ if 1 < ties => 1,
+                None => winner.times.len(),
+                Some(bound) => winner.times.partition_point(|&timestamp| timestamp < bound),
+            };
+            self.push(&winner, rows);
+            active.retain_mut(|list| {
+                if list.first() == head {
+                    list.skip(rows);
+                }
+                !list.times.is_empty()
+            });
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, list: &List<'_>, rows: usize) {
+        self.times.extend_from_slice(&list.times[..rows]);
+        let len = rows as u32;
+        if let Some(last) = self.segments.last_mut()
+            && last.start + last.len == list.start
+        {
+            last.len += len;
+            return;
+        }
+        self.segments.push(Segment { start: list.start, len });
+    }
+}
+
+/// Replaces the last list by its pieces that no tombstone covers.
+fn remove_deleted(lists: &mut Vec<List<'_>>, view: &View<'_>, ordinal: u32) {
+    let from = lists.len() - 1;
+    for (series, range) in view.tombstones.iter().copied() {
+        if range.is_empty() || !series.contains(ordinal) {
+            continue;
+        }
+        for at in from..lists.len() {
+            let list = lists[at];
+            let before = list.times.partition_point(|&timestamp| timestamp < range.start);
+            let upto = list.times.partition_point(|&timestamp| timestamp <= range.end);
+            lists[at].times = &list.times[..before];
+            let mut rest = list;
+            rest.skip(upto);
+            lists.push(rest);
+        }
+        let mut at = from;
+        while at < lists.len() {
+            if lists[at].times.is_empty() {
+                lists.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}

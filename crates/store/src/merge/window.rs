@@ -1,0 +1,407 @@
+//! Merges one window of one block: all columns, between two instants.
+//!
+//! Columns fall into *classes* with the same timestamps. The regular class takes the shared
+//! timestamps of the same inputs; a column with its own timestamps anywhere, or with deleted
+//! samples, is a class of its own. If there is more than one class, their merged timestamps are
+//! compared, and the list that most columns have becomes the shared one.
+
+use super::order::{Order, View};
+use super::sweep::Source;
+use super::track::Track;
+use super::{MergeInput, Pace, SliceLimits, Stop};
+use crate::Result;
+use crate::part::reader::Check;
+use crate::part::{ColumnTimes, PartWriter, SliceKey};
+use model::TimeRange;
+use roaring::RoaringBitmap;
+use std::ops::Range;
+
+/// The block that is being merged.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Ordinal of its first series.
+    pub series_start: u32,
+    /// Slots it has room for.
+    pub capacity: u32,
+    /// Its columns.
+    pub columns: u32,
+}
+
+impl Block {
+    /// The ordinal of slot 0 in the column.
+    fn ordinal(&self, column: usize) -> u32 {
+        self.series_start + column as u32 * self.capacity
+    }
+
+    /// The ordinals of all series.
+    fn series(&self) -> Range<u64> {
+        let start = u64::from(self.series_start);
+        start..start + u64::from(self.capacity) * u64::from(self.columns)
+    }
+
+    /// The ordinals of one column.
+    fn column_series(&self, column: usize) -> Range<u64> {
+        let start = u64::from(self.ordinal(column));
+        start..start + u64::from(self.capacity)
+    }
+}
+
+/// Columns that have the same timestamps.
+#[derive(Clone, Copy, Debug)]
+struct Class {
+    /// One of them.
+    column: usize,
+    /// Which inputs have samples, mixed into a number; `None` for a column that is alone.
+    key: Option<u64>,
+    /// How many there are.
+    count: usize,
+    /// Merged samples of one column, once known.
+    samples: usize,
+    /// Hash of the merged timestamps, once known.
+    hash: u64,
+}
+
+/// Merges windows, one after the other; holds the buffers.
+pub struct WindowMerger<'a> {
+    inputs: &'a [MergeInput<'a>],
+    limits: SliceLimits,
+    classes: Vec<Class>,
+    /// The class of each column; `None` without samples.
+    class_of: Vec<Option<usize>>,
+    /// The merge order of the shared timestamps.
+    shared: Order,
+    /// The merge order of the class that was needed last.
+    other: Order,
+    /// Own timestamps of the column at hand, for each input.
+    own: Vec<Track>,
+    decoded: Vec<f64>,
+    gathered: Vec<f64>,
+}
+
+/// A window and what reaches into it.
+struct Window<'a> {
+    block: Block,
+    range: TimeRange,
+    /// By input.
+    sources: Vec<&'a Source>,
+    /// Slots that any of them knows.
+    slots: usize,
+}
+
+impl<'a> Window<'a> {
+    /// The window with those of `sources` that reach into it.
+    fn new(
+        block: Block,
+        range: TimeRange,
+        sources: impl Iterator<Item = &'a Source>,
+    ) -> Window<'a> {
+        let reach_in = |s: &&Source| s.min_ts <= range.end && range.start <= s.max_ts;
+        let sources: Vec<&Source> = sources.filter(reach_in).collect();
+        let slots = sources.iter().map(|s| s.track.lens().len()).max().unwrap_or(0);
+        Window { block, range, sources, slots }
+    }
+}
+
+impl<'a> WindowMerger<'a> {
+    /// A merger without buffers.
+    pub fn new(inputs: &'a [MergeInput<'a>], limits: SliceLimits) -> WindowMerger<'a> {
+        WindowMerger {
+            inputs,
+            limits,
+            classes: Vec::new(),
+            class_of: Vec::new(),
+            shared: Order::default(),
+            other: Order::default(),
+            own: Vec::new(),
+            decoded: Vec::new(),
+            gathered: Vec::new(),
+        }
+    }
+
+    /// Writes the samples of `sources`, which are sorted by input, that lie within `range`.
+    pub fn merge(
+        &mut self,
+        block: &Block,
+        sources: &[Source],
+        range: TimeRange,
+        writer: &mut PartWriter,
+        pace: &mut Pace<'_>,
+    ) -> std::result::Result<(), Stop> {
+        self.merge_window(&Window::new(*block, range, sources.iter()), writer, pace)
+    }
+
+    fn merge_window(
+        &mut self,
+        window: &Window<'_>,
+        writer: &mut PartWriter,
+        pace: &mut Pace<'_>,
+    ) -> std::result::Result<(), Stop> {
+        if let Some(only) = self.whole_slice(window, writer) {
+            let part = self.inputs[only.input].part;
+            writer.copy_slice(part, only.idx)?;
+            return pace.add(part.slices()[only.idx].samples);
+        }
+        self.classify(window);
+        let Some(shared) = self.agree(window)? else {
+            return self.merge_halves(window, writer, pace);
+        };
+        if self.classes[shared].samples == 0 {
+            // All deleted.
+            return pace.add(window.sources.iter().map(|s| s.track.samples() as u64).sum());
+        }
+        self.write(window, shared, writer, pace)
+    }
+
+    /// The slice that can be taken over byte for byte, if the window is exactly one.
+    fn whole_slice<'s>(&self, window: &Window<'s>, writer: &PartWriter) -> Option<&'s Source> {
+        let [only] = window.sources.as_slice() else { return None };
+        let input = &self.inputs[only.input];
+        let is_whole = window.range.covers(&TimeRange::new(only.min_ts, only.max_ts))
+            && input.part.summary().effort == writer.effort();
+        let is_touched = || !tombstones_of(input, only, window.block.series()).is_empty();
+        (is_whole && !is_touched()).then_some(only)
+    }
+
+    /// Puts the columns into classes.
+    fn classify(&mut self, window: &Window<'_>) {
+        self.classes.clear();
+        self.class_of.clear();
+        let block = window.block;
+        let block_is_touched = self.is_touched(window, block.series());
+        let mut last_class = 0;
+        for column in 0..block.columns as usize {
+            let Some(mut key) = self.key_of(window, column) else {
+                self.class_of.push(None);
+                continue;
+            };
+            if block_is_touched && self.is_touched(window, block.column_series(column)) {
+                key = None;
+            }
+            // The last class is the likely one.
+            let candidates = (last_class..self.classes.len()).chain(0..last_class);
+            let mut same = candidates.filter(|&class| {
+                let class = self.classes[class];
+                key.is_some() && class.key == key && self.same_inputs(window, class.column, column)
+            });
+            last_class = match same.next() {
+                Some(class) => class,
+                None => self.classes.len(),
+            };
+            if last_class == self.classes.len() {
+                self.classes.push(Class { column, key, count: 0, samples: 0, hash: 0 });
+            }
+            self.classes[last_class].count += 1;
+            self.class_of.push(Some(last_class));
+        }
+    }
+
+    /// Whether something may be deleted of some of the series.
+    fn is_touched(&self, window: &Window<'_>, series: Range<u64>) -> bool {
+        let tombstones = |s: &Source| tombstones_of(&self.inputs[s.input], s, series.clone());
+        window.sources.iter().any(|source| !tombstones(source).is_empty())
+    }
+
+    /// The key of a column's class; `None` without samples, `Some(None)` when it has timestamps of
+    /// its own.
+    fn key_of(&self, window: &Window<'_>, column: usize) -> Option<Option<u64>> {
+        let mut key = 0u64;
+        let mut has_samples = false;
+        let mut has_own = false;
+        for (at, source) in window.sources.iter().enumerate() {
+            match self.inputs[source.input].part.column_times(source.idx, column) {
+                ColumnTimes::Empty => continue,
+                ColumnTimes::Shared => key = (key ^ at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                ColumnTimes::Own => has_own = true,
+            }
+            has_samples = true;
+        }
+        has_samples.then_some((!has_own).then_some(key))
+    }
+
+    fn same_inputs(&self, window: &Window<'_>, a: usize, b: usize) -> bool {
+        window.sources.iter().all(|source| {
+            let part = self.inputs[source.input].part;
+            part.column_times(source.idx, a) == part.column_times(source.idx, b)
+        })
+    }
+
+    /// Finds the class whose timestamps are to be shared and puts its order into `self.shared`.
+    /// `None` when a column has too many samples for one slice.
+    fn agree(&mut self, window: &Window<'_>) -> Result<Option<usize>> {
+        assert!(!self.classes.is_empty(), "a window has samples");
+        let mut order = std::mem::take(&mut self.shared);
+        for at in 0..self.classes.len() {
+            self.order_of(window, self.classes[at].column, &mut order)?;
+            self.classes[at].samples = order.times.len();
+            if self.limits.column_samples_max < order.times.len()
+                && window.range.start < window.range.end
+                && order.times.iter().any(|&timestamp| timestamp != order.times[0])
+            {
+                self.shared = order;
+                return Ok(None);
+            }
+            if 1 < self.classes.len() {
+                self.classes[at].hash = order.hash();
+            }
+        }
+        let votes = |class: &Class| -> usize {
+            let same = self.classes.iter().filter(|other| other.hash == class.hash);
+            same.map(|other| other.count).sum()
+        };
+        let with_samples = |&at: &usize| 0 < self.classes[at].samples;
+        // Of equals the first: a part does not depend on chance.
+        let winner = (0..self.classes.len())
+            .filter(with_samples)
+            .max_by_key(|&at| (votes(&self.classes[at]), std::cmp::Reverse(at)))
+            .unwrap_or(0);
+        if winner + 1 != self.classes.len() {
+            self.order_of(window, self.classes[winner].column, &mut order)?;
+        }
+        self.shared = order;
+        Ok(Some(winner))
+    }
+
+    /// Computes the merge order of a column; leaves its own timestamps in `self.own`.
+    fn order_of(&mut self, window: &Window<'_>, column: usize, order: &mut Order) -> Result<()> {
+        self.load_own(window, column)?;
+        let first = window.block.ordinal(column);
+        let mut views = Vec::with_capacity(window.sources.len());
+        let mut base = 0u32;
+        for (at, source) in window.sources.iter().enumerate() {
+            let input = &self.inputs[source.input];
+            let track = match input.part.column_times(source.idx, column) {
+                ColumnTimes::Empty => continue,
+                ColumnTimes::Shared => &source.track,
+                ColumnTimes::Own => &self.own[at],
+            };
+            let tombstones = tombstones_of(input, source, window.block.column_series(column));
+            views.push(View { track, base, tombstones });
+            let end = u32::try_from(track.samples()).ok().and_then(|len| base.checked_add(len));
+            base = end.ok_or_else(|| {
+                input.part.corrupt_slice(source.idx, "fewer than 2^32 samples in a window")
+            })?;
+        }
+        order.compute(&views, first, window.slots, window.range);
+        Ok(())
+    }
+
+    fn load_own(&mut self, window: &Window<'_>, column: usize) -> Result<()> {
+        self.own.resize_with(self.own.len().max(window.sources.len()), Track::default);
+        for (at, source) in window.sources.iter().enumerate() {
+            let part = self.inputs[source.input].part;
+            if part.column_times(source.idx, column) == ColumnTimes::Own {
+                let reader = part.own_times_with(source.idx, column, Check::Always)?;
+                self.own[at].load(part, source.idx, &reader)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges each half of a window that is too large.
+    fn merge_halves(
+        &mut self,
+        window: &Window<'_>,
+        writer: &mut PartWriter,
+        pace: &mut Pace<'_>,
+    ) -> std::result::Result<(), Stop> {
+        // The order that was found too large is still there; half of its samples come before this.
+        let middle = self.shared.times.len() / 2;
+        let (_, &mut median, _) = self.shared.times.select_nth_unstable(middle);
+        let max = self.shared.times[middle..].iter().copied().max().unwrap_or(median);
+        let last = if median < max { median } else { median - 1 };
+        let (start, end) = (window.range.start, window.range.end);
+        assert!(start <= last && last < end, "each half is smaller than the whole");
+        for range in [TimeRange::new(start, last), TimeRange::new(last + 1, end)] {
+            let sources = window.sources.iter().copied();
+            self.merge_window(&Window::new(window.block, range, sources), writer, pace)?;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        window: &Window<'_>,
+        shared: usize,
+        writer: &mut PartWriter,
+        pace: &mut Pace<'_>,
+    ) -> std::result::Result<(), Stop> {
+        let Block { series_start, capacity, columns } = window.block;
+        let slots = window.slots as u32;
+        writer.begin_slice(SliceKey { series_start, capacity, columns, slots });
+        writer.shared_times(&self.shared.lens, &self.shared.times)?;
+        let mut other_class = None;
+        for column in 0..columns as usize {
+            let Some(at) = self.class_of[column].filter(|&at| 0 < self.classes[at].samples) else {
+                writer.column_empty();
+                continue;
+            };
+            if at == shared {
+                self.load_own(window, column)?;
+            } else if other_class != Some(at) {
+                let mut other = std::mem::take(&mut self.other);
+                let computed = self.order_of(window, column, &mut other);
+                self.other = other;
+                computed?;
+                other_class = Some(at);
+            }
+            self.decode(window, column)?;
+            self.write_column(at == shared, writer)?;
+            pace.add(self.decoded.len() as u64)?;
+        }
+        writer.end_slice();
+        Ok(())
+    }
+
+    /// Decodes a column of all inputs into one buffer.
+    fn decode(&mut self, window: &Window<'_>, column: usize) -> Result<()> {
+        self.decoded.clear();
+        for (at, source) in window.sources.iter().enumerate() {
+            let part = self.inputs[source.input].part;
+            let track = match part.column_times(source.idx, column) {
+                ColumnTimes::Empty => continue,
+                ColumnTimes::Shared => &source.track,
+                ColumnTimes::Own => &self.own[at],
+            };
+            let before = self.decoded.len();
+            part.values_with(source.idx, column, track.lens(), Check::Always)?
+                .read(0..track.lens().len(), &mut self.decoded)
+                .map_err(|_| part.corrupt_slice(source.idx, "values that decode"))?;
+            if self.decoded.len() - before != track.samples() {
+                return Err(part.corrupt_slice(source.idx, "a value for each timestamp"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the decoded column in the merge order of its class.
+    fn write_column(&mut self, is_shared: bool, writer: &mut PartWriter) -> Result<()> {
+        let order = if is_shared { &self.shared } else { &self.other };
+        let values = if order.is_identity(self.decoded.len()) {
+            &self.decoded
+        } else {
+            self.gathered.clear();
+            order.gather(&self.decoded, &mut self.gathered);
+            &self.gathered
+        };
+        if is_shared || (order.lens == self.shared.lens && order.times == self.shared.times) {
+            writer.column_shared(values)
+        } else {
+            writer.column_own(&order.lens, &order.times, values)
+        }
+    }
+}
+
+/// The tombstones of an input that may concern the series of a slice.
+fn tombstones_of<'a>(
+    input: &MergeInput<'a>,
+    source: &Source,
+    series: Range<u64>,
+) -> Vec<&'a (RoaringBitmap, TimeRange)> {
+    let span = TimeRange::new(source.min_ts, source.max_ts);
+    // Ordinals are below 2^32, so the last one fits.
+    let ordinals = series.start as u32..=(series.end - 1) as u32;
+    let may_concern = |tombstone: &&(RoaringBitmap, TimeRange)| {
+        tombstone.1.overlaps(&span) && 0 < tombstone.0.range_cardinality(ordinals.clone())
+    };
+    input.tombstones.iter().filter(may_concern).collect()
+}

@@ -1,0 +1,340 @@
+//! One calendar month: its index, its head, its parts, its manifest.
+//!
+//! ```text
+//!   rows ──► arena ──take──► taken ──seal──► parts in memory ──flush──► parts on disk ──merge──► fewer
+//!            newest ◄────────────── who wins on equal timestamps ───────────────────── oldest
+//! ```
+//!
+//! Locks, in the order in which they may be taken: `change`, `sealing`, `state`.
+
+use crate::append::Piece;
+use crate::arena::{Arena, ArenaView};
+use crate::manifest::{Manifest, PartEntry, Tombstone};
+use crate::part::Part;
+use crate::seal::sort_rows;
+use crate::series_map::SeriesMap;
+#[allow(unused_imports)]
+use crate::shim::IndexSegments;
+use crate::span::Month;
+use crate::store::lock;
+use crate::{Error, Result};
+use index::Index;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use vfs::Vfs;
+
+/// Bytes of rows that make a part in memory. Larger parts compress better, but the rows are kept
+/// twice while they are sealed.
+pub const SEAL_SIZE: usize = 24 << 20;
+/// Folder of the parts in a partition's directory.
+pub const PARTS_DIR: &str = "parts";
+/// Folder of the index segments in a partition's directory.
+pub const INDEX_DIR: &str = "index";
+/// What is appended to the name of a file that is set aside.
+pub const CORRUPT_SUFFIX: &str = ".corrupt";
+
+/// A part that readers may see.
+pub struct LivePart {
+    /// The part.
+    pub part: Part,
+    /// Its place in the manifest; meaningless for a part in memory.
+    pub entry: PartEntry,
+}
+
+/// Rows taken out of the arena, on their way to a part in memory.
+pub struct Taken {
+    /// Order among taken rows and parts in memory of this partition.
+    pub number: u64,
+    /// The rows.
+    pub view: Arc<ArenaView>,
+}
+
+/// A sealed part of the head.
+#[derive(Clone)]
+pub struct MemoryPart {
+    /// As [`Taken::number`].
+    pub number: u64,
+    /// The part; its bytes are in memory.
+    pub part: Arc<LivePart>,
+}
+
+/// What a partition holds; guarded by [`Partition::read`] and [`Partition::write`].
+pub struct State {
+    /// Label sets to ordinals and back.
+    pub index: Index,
+    /// Raw keys to entities; forgotten when the partition is flushed and idle.
+    pub map: SeriesMap,
+    /// What [`crate::series_map::Target::Pieces`] points to.
+    pub pieces: Vec<Box<[Piece]>>,
+    /// The newest rows.
+    pub arena: Arena,
+    /// Rows being sealed, oldest first.
+    pub taken: Vec<Taken>,
+    /// Sealed rows, oldest first.
+    pub memory_parts: Vec<MemoryPart>,
+    /// Parts on disk, by order.
+    pub parts: Vec<Arc<LivePart>>,
+    /// What the disk says.
+    pub manifest: Manifest,
+    /// Log segment of the oldest record that no part holds yet.
+    pub dirty_from: Option<u64>,
+    /// Log segment from which a flush in progress protects the log.
+    pub flushing_from: Option<u64>,
+    /// Log segment that the manifest of the flush in progress will start from.
+    pub wal_next: u64,
+    /// Wall clock of that record's arrival.
+    pub dirty_since_ns: i64,
+    /// The next [`Taken::number`].
+    taken_next: u64,
+}
+
+/// A partition.
+pub struct Partition {
+    /// The month.
+    pub month: Month,
+    /// Its directory, which may not be there until the first flush.
+    pub dir: PathBuf,
+    state: RwLock<State>,
+    /// Held while the manifest changes: flush, end of a merge, deletion, snapshot.
+    change: Mutex<()>,
+    /// Held while taken rows are sealed, so that parts in memory appear in order.
+    sealing: Mutex<()>,
+    /// Held by the one merge that may run.
+    pub merging: Mutex<()>,
+    /// Files of parts in which a reader found corrupt bytes, to be set aside.
+    suspects: Mutex<Vec<u64>>,
+    /// Whether the partition has been dropped by retention; nothing may be written any more.
+    dropped: AtomicBool,
+    /// Bytes of the head, as of the last change; kept apart to be read without the lock.
+    head_size: AtomicUsize,
+}
+
+impl Partition {
+    /// Opens a partition's directory, or makes an empty partition that has none yet.
+    ///
+    /// Files the manifest does not name are removed; parts that do not open are set aside and
+    /// their names pushed to `set_aside`.
+    pub fn open(
+        vfs: &Arc<dyn Vfs>,
+        dir: PathBuf,
+        month: Month,
+        set_aside: &mut Vec<PathBuf>,
+    ) -> Result<Partition> {
+        let mut manifest = Manifest::read(vfs.as_ref(), &dir)?.unwrap_or_default();
+        manifest.sequence_next = manifest.sequence_next.max(1);
+        remove_unnamed_files(vfs.as_ref(), &dir, &manifest)?;
+        let parts = open_parts(vfs.as_ref(), &dir, &mut manifest, set_aside)?;
+        let index = Index::open(Arc::clone(vfs), &dir.join(INDEX_DIR), &manifest.segments)?;
+        let mut arena = Arena::new();
+        arena.reserve_entities(index.next_entity() as usize);
+        let state = State {
+            index,
+            map: SeriesMap::new(),
+            pieces: Vec::new(),
+            arena,
+            taken: Vec::new(),
+            memory_parts: Vec::new(),
+            parts,
+            manifest,
+            dirty_from: None,
+            flushing_from: None,
+            wal_next: 0,
+            dirty_since_ns: 0,
+            taken_next: 0,
+        };
+        Ok(Partition {
+            month,
+            dir,
+            state: RwLock::new(state),
+            change: Mutex::new(()),
+            sealing: Mutex::new(()),
+            merging: Mutex::new(()),
+            suspects: Mutex::new(Vec::new()),
+            dropped: AtomicBool::new(false),
+            head_size: AtomicUsize::new(0),
+        })
+    }
+
+    /// Shared access. A panic of another thread while it wrote leaves nothing half-done that a
+    /// reader could not bear, so poisoning is ignored.
+    pub fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Exclusive access.
+    pub fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The right to change the manifest.
+    pub fn lock_change(&self) -> MutexGuard<'_, ()> {
+        lock(&self.change)
+    }
+
+    /// Notes that a reader found corrupt bytes in a part.
+    pub fn suspect(&self, file: u64) {
+        let mut suspects = lock(&self.suspects);
+        if !suspects.contains(&file) {
+            suspects.push(file);
+        }
+    }
+
+    /// The parts noted by [`Partition::suspect`] since the last call.
+    pub fn take_suspects(&self) -> Vec<u64> {
+        std::mem::take(&mut lock(&self.suspects))
+    }
+
+    /// Whether retention has dropped the partition.
+    pub fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// Marks the partition as dropped.
+    pub fn set_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Bytes of memory that wait to be flushed.
+    pub fn head_size(&self) -> usize {
+        self.head_size.load(Ordering::Relaxed)
+    }
+
+    /// Recomputes [`Partition::head_size`].
+    pub fn note_head_size(&self, state: &State) {
+        self.head_size.store(state.head_size(), Ordering::Relaxed);
+    }
+
+    /// Seals all taken rows, oldest first. Called by whoever took rows, and by a flush.
+    pub fn seal_taken(&self) -> Result<()> {
+        let _order = lock(&self.sealing);
+        loop {
+            let oldest = self.read().taken.first().map(|t| (t.number, Arc::clone(&t.view)));
+            let Some((number, view)) = oldest else { return Ok(()) };
+            let mut plan = sort_rows(&view);
+            plan.cut_by_block(&self.read().index)?;
+            let part = plan.encode(&view)?;
+            let entry = PartEntry { file: 0, order: 0, applied: 0 };
+            let part = Arc::new(LivePart { part, entry });
+            let mut state = self.write();
+            let removed = state.taken.remove(0);
+            assert!(removed.number == number, "only the holder of `sealing` removes");
+            state.memory_parts.push(MemoryPart { number, part });
+            self.note_head_size(&state);
+        }
+    }
+
+    /// Where a part's file is.
+    pub fn part_path(&self, file: u64) -> PathBuf {
+        self.dir.join(PARTS_DIR).join(Manifest::part_name(file))
+    }
+
+    /// Removes a corrupt part from the partition and renames its file.
+    pub fn set_aside(&self, vfs: &dyn Vfs, file: u64) -> Result<()> {
+        let _change = self.lock_change();
+        let mut manifest = self.read().manifest.clone();
+        let count = manifest.parts.len();
+        manifest.parts.retain(|entry| entry.file != file);
+        if manifest.parts.len() == count {
+            return Ok(());
+        }
+        manifest.write(vfs, &self.dir)?;
+        rename_aside(vfs, &self.part_path(file))?;
+        let mut state = self.write();
+        state.parts.retain(|part| part.entry.file != file);
+        state.manifest = manifest;
+        Ok(())
+    }
+}
+
+impl State {
+    /// Takes the arena's rows out, if there are any, to be sealed.
+    pub fn take_arena(&mut self) {
+        if self.arena.samples() == 0 {
+            return;
+        }
+        let view = Arc::new(self.arena.take());
+        self.taken.push(Taken { number: self.taken_next, view });
+        self.taken_next += 1;
+    }
+
+    /// Bytes of memory that wait to be flushed.
+    pub fn head_size(&self) -> usize {
+        self.arena.rows_size()
+            + self.taken.iter().map(|taken| taken.view.size()).sum::<usize>()
+            + self.memory_parts.iter().map(|m| m.part.part.summary().size as usize).sum::<usize>()
+    }
+
+    /// Samples that wait to be flushed.
+    pub fn head_samples(&self) -> u64 {
+        self.arena.samples()
+            + self.taken.iter().map(|taken| taken.view.samples()).sum::<u64>()
+            + self.memory_parts.iter().map(|m| m.part.part.summary().samples).sum::<u64>()
+    }
+
+    /// The tombstones that a part has not applied.
+    pub fn tombstones_for(&self, entry: &PartEntry) -> Vec<Tombstone> {
+        let applies = |t: &&Tombstone| entry.applied < t.sequence;
+        self.manifest.tombstones.iter().filter(applies).cloned().collect()
+    }
+}
+
+fn open_parts(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    manifest: &mut Manifest,
+    set_aside: &mut Vec<PathBuf>,
+) -> Result<Vec<Arc<LivePart>>> {
+    let mut parts = Vec::new();
+    let mut good = Vec::new();
+    for entry in &manifest.parts {
+        let path = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
+        match open_part(vfs, &path) {
+            Ok(part) => {
+                parts.push(Arc::new(LivePart { part, entry: *entry }));
+                good.push(*entry);
+            }
+            Err(Error::Corrupt { .. }) => {
+                rename_aside(vfs, &path)?;
+                set_aside.push(path);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if good.len() < manifest.parts.len() {
+        manifest.parts = good;
+        manifest.write(vfs, dir)?;
+    }
+    Ok(parts)
+}
+
+/// Maps a part's file and reads its directory.
+pub fn open_part(vfs: &dyn Vfs, path: &Path) -> Result<Part> {
+    Part::open(vfs.map(path)?, path.to_path_buf())
+}
+
+fn rename_aside(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(CORRUPT_SUFFIX);
+    vfs.rename(path, Path::new(&aside))?;
+    Ok(vfs.sync_dir(path.parent().expect("a part is in a directory"))?)
+}
+
+/// Removes what a crash left: parts and segments that no manifest came to name.
+fn remove_unnamed_files(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<()> {
+    for (folder, named) in [
+        (PARTS_DIR, manifest.parts.iter().map(|p| Manifest::part_name(p.file)).collect()),
+        (INDEX_DIR, manifest.segments.clone()),
+    ] {
+        let folder = dir.join(folder);
+        if !vfs.exists(&folder) {
+            continue;
+        }
+        for name in vfs.list(&folder)? {
+            if !named.contains(&name) && !name.ends_with(CORRUPT_SUFFIX) {
+                vfs.remove(&folder.join(name))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! Samples of some slots of one column of one block, gathered from parts and unsealed rows.
+//!
+//! Each source adds *runs*: the sorted samples it has of one slot. Runs of a slot come oldest source
+//! first. Most often they follow each other in time and are copied one after the other; where they
+//! overlap they are merged and of equal timestamps the newest source wins.
+
+use crate::arena::NO_ROW;
+use crate::part::Part;
+use crate::seal::merge_two;
+use crate::view::{PartitionView, Source};
+use crate::{Error, Result};
+use index::BlockMatch;
+use model::{TimeRange, Timestamp};
+use std::ops::Range;
+
+/// From this share of a span of slots on, the span is decoded whole.
+const DENSE_SHARE: usize = 4;
+
+/// Which series to read: one column, some slots, of one matched block.
+pub struct ColumnRequest<'a> {
+    /// The frozen partition.
+    pub view: &'a PartitionView,
+    /// Index into [`PartitionView::groups`].
+    pub group: usize,
+    /// The column.
+    pub column: u16,
+    /// The slots, increasing.
+    pub slots: &'a [u16],
+    /// Only samples inside are wanted.
+    pub range: TimeRange,
+}
+
+/// Samples of several series, one after the other.
+#[derive(Default)]
+pub struct Samples {
+    /// Timestamps, increasing within a series.
+    pub times: Vec<Timestamp>,
+    /// As many values.
+    pub values: Vec<f64>,
+    /// Where each series' samples are.
+    pub spans: Vec<Range<usize>>,
+}
+
+/// Buffers of one reading thread.
+#[derive(Default)]
+pub struct ReadScratch {
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+    /// Samples of one slot in one source, as (index of the slot in the request, place in buffers).
+    runs: Vec<(u32, Range<usize>)>,
+    merged: Vec<(Timestamp, u32, f64)>,
+    rows: Vec<(Timestamp, u64, u64)>,
+    singles: Vec<(Timestamp, u64, u64)>,
+}
+
+/// Appends the samples of each requested slot to `out`, one span per slot.
+pub fn read_column(
+    request: &ColumnRequest<'_>,
+    scratch: &mut ReadScratch,
+    out: &mut Samples,
+) -> Result<()> {
+    scratch.times.clear();
+    scratch.values.clear();
+    scratch.runs.clear();
+    for source in &request.view.sources {
+        read_source(request, source, scratch).map_err(|error| {
+            if source.is_on_disk {
+                // Best effort: whether or not it can be renamed, the query gets its error.
+                note_corrupt(request.view, source, &error);
+            }
+            error
+        })?;
+    }
+    read_rows(request, scratch);
+    // Stable: runs of a slot stay oldest source first.
+    scratch.runs.sort_by_key(|(slot, _)| *slot);
+    let mut next = 0;
+    for slot_idx in 0..request.slots.len() as u32 {
+        let count = scratch.runs[next..].partition_point(|(slot, _)| *slot == slot_idx);
+        let runs = next..next + count;
+        next = runs.end;
+        let start = out.times.len();
+        join_runs(scratch, runs, out);
+        out.spans.push(start..out.times.len());
+    }
+    Ok(())
+}
+
+fn note_corrupt(view: &PartitionView, source: &Source, error: &Error) {
+    if matches!(error, Error::Corrupt { .. }) {
+        view.partition.suspect(source.part.entry.file);
+    }
+}
+
+fn block_of<'a>(request: &ColumnRequest<'a>) -> &'a BlockMatch {
+    &request.view.groups[request.group]
+}
+
+fn read_source(
+    request: &ColumnRequest<'_>,
+    source: &Source,
+    scratch: &mut ReadScratch,
+) -> Result<()> {
+    let part = &source.part.part;
+    for idx in part.find(block_of(request).block.series_start) {
+        let slice = &part.slices()[idx];
+        if !request.range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
+            continue;
+        }
+        let known = request.slots.partition_point(|slot| u32::from(*slot) < slice.slots);
+        let runs_start = scratch.runs.len();
+        read_slice(part, idx, request.column, &request.slots[..known], scratch)?;
+        for (slot_idx, run) in &mut scratch.runs[runs_start..] {
+            let times = &scratch.times[run.clone()];
+            let start = run.start + times.partition_point(|time| *time < request.range.start);
+            let end = run.start + times.partition_point(|time| *time <= request.range.end);
+            *run = start..end.max(start);
+            debug_assert!((*slot_idx as usize) < request.slots.len());
+        }
+        apply_tombstones(request, source, runs_start, scratch);
+    }
+    Ok(())
+}
+
+/// Decodes the slots of one slice and adds a run for each that has samples.
+fn read_slice(
+    part: &Part,
+    idx: usize,
+    column: u16,
+    slots: &[u16],
+    scratch: &mut ReadScratch,
+) -> Result<()> {
+    let column = usize::from(column);
+    let Some(times) = part.times(idx, column)? else { return Ok(()) };
+    let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return Ok(()) };
+    let lens = times.lens();
+    let values = part.values(idx, column, lens)?;
+    let span = usize::from(*first)..usize::from(*last) + 1;
+    let corrupt = |error: codec::Error| corrupt_page(part, idx, &error);
+    if span.len() <= slots.len() * DENSE_SHARE {
+        let mut start = scratch.times.len();
+        times.read(span.clone(), &mut scratch.times).map_err(corrupt)?;
+        values.read(span.clone(), &mut scratch.values).map_err(corrupt)?;
+        let mut wanted = slots.iter().zip(0u32..).peekable();
+        for slot in span {
+            let end = start + lens[slot] as usize;
+            if let Some((_, slot_idx)) = wanted.next_if(|(w, _)| usize::from(**w) == slot) {
+                if start < end {
+                    scratch.runs.push((slot_idx, start..end));
+                }
+            }
+            start = end;
+        }
+    } else {
+        for (slot, slot_idx) in slots.iter().zip(0u32..) {
+            let slot = usize::from(*slot);
+            if lens[slot] != 0 {
+                let start = scratch.times.len();
+                times.read(slot..slot + 1, &mut scratch.times).map_err(corrupt)?;
+                values.read(slot..slot + 1, &mut scratch.values).map_err(corrupt)?;
+                scratch.runs.push((slot_idx, start..scratch.times.len()));
+            }
+        }
+    }
+    assert!(scratch.times.len() == scratch.values.len());
+    Ok(())
+}
+
+fn corrupt_page(part: &Part, idx: usize, error: &codec::Error) -> Error {
+    Error::Corrupt {
+        file: part.name().to_path_buf(),
+        offset: error.offset as u64,
+        what: format!("in a page of slice {idx}: {}", error.what),
+    }
+}
+
+/// Cuts deleted samples out of the runs from `runs_start` on.
+fn apply_tombstones(
+    request: &ColumnRequest<'_>,
+    source: &Source,
+    runs_start: usize,
+    scratch: &mut ReadScratch,
+) {
+    let block = &block_of(request).block;
+    for tombstone in &source.tombstones {
+        for idx in runs_start..scratch.runs.len() {
+            let (slot_idx, run) = scratch.runs[idx].clone();
+            let slot = request.slots[slot_idx as usize];
+            if !tombstone.series.contains(block.ordinal(request.column, slot)) {
+                continue;
+            }
+            let times = &scratch.times[run.clone()];
+            let cut_start = run.start + times.partition_point(|t| *t < tombstone.range.start);
+            let cut_end = run.start + times.partition_point(|t| *t <= tombstone.range.end);
+            if cut_end <= cut_start {
+                continue;
+            }
+            scratch.runs[idx].1 = run.start..cut_start;
+            if cut_end < run.end {
+                scratch.runs.push((slot_idx, cut_end..run.end));
+            }
+        }
+    }
+}
+
+/// Adds a run for each slot with unsealed rows.
+fn read_rows(request: &ColumnRequest<'_>, scratch: &mut ReadScratch) {
+    let Some(heads) = &request.view.heads[request.group] else { return };
+    for (slot, slot_idx) in request.slots.iter().zip(0u32..) {
+        scratch.rows.clear();
+        let mut id = heads.last_rows.get(usize::from(*slot)).copied().unwrap_or(NO_ROW);
+        for view in &request.view.rows {
+            while let Some(row) = view.row(id) {
+                id = row.before;
+                if request.range.contains(row.timestamp) {
+                    let bits = row.bits[usize::from(request.column)];
+                    scratch.rows.push((row.timestamp, row.arrival(), bits));
+                }
+            }
+        }
+        scratch.singles.clear();
+        if let Some(last) = heads.last_singles.get(&(*slot, request.column)) {
+            let newest = &request.view.rows[0];
+            let wanted = newest.singles_from(*last).filter(|s| request.range.contains(s.timestamp));
+            scratch.singles.extend(wanted.map(|s| (s.timestamp, s.arrival(), s.bits)));
+        }
+        if scratch.rows.is_empty() && scratch.singles.is_empty() {
+            continue;
+        }
+        scratch.rows.sort_unstable_by_key(|row| (row.0, row.1));
+        scratch.singles.reverse();
+        scratch.singles.sort_by_key(|single| (single.0, single.1));
+        let start = scratch.times.len();
+        let (rows, singles) = (scratch.rows.iter().copied(), scratch.singles.iter().copied());
+        merge_two(rows, singles, &mut scratch.times, &mut scratch.values);
+        scratch.runs.push((slot_idx, start..scratch.times.len()));
+    }
+}
+
+/// Joins the runs of one slot into one sorted list.
+fn join_runs(scratch: &mut ReadScratch, runs: Range<usize>, out: &mut Samples) {
+    let runs = &scratch.runs[runs];
+    let mut ordered = true;
+    let mut last = None;
+    for (_, run) in runs.iter().filter(|(_, run)| !run.is_empty()) {
+        ordered &= last < Some(scratch.times[run.start]);
+        last = Some(scratch.times[run.end - 1]);
+    }
+    if ordered {
+        for (_, run) in runs {
+            out.times.extend_from_slice(&scratch.times[run.clone()]);
+            out.values.extend_from_slice(&scratch.values[run.clone()]);
+        }
+        return;
+    }
+    scratch.merged.clear();
+    for ((_, run), age) in runs.iter().zip(0u32..) {
+        let samples = scratch.times[run.clone()].iter().zip(&scratch.values[run.clone()]);
+        scratch.merged.extend(samples.map(|(time, value)| (*time, age, *value)));
+    }
+    scratch.merged.sort_by_key(|(time, age, _)| (*time, *age));
+    let start = out.times.len();
+    for (time, _, value) in &scratch.merged {
+        if start < out.times.len() && out.times.last() == Some(time) {
+            out.values.pop();
+        } else {
+            out.times.push(*time);
+        }
+        out.values.push(*value);
+    }
+}

@@ -1,0 +1,179 @@
+//! From the hash of a row's raw key to the series its values belong to: the one look-up a known
+//! row costs.
+//!
+//! Open addressing, 16 bytes a slot, at most three quarters full. The full 128-bit hash is cut to 96 bits:
+//! the low 64 choose the slot and are compared, 32 more are compared too. The hash is keyed with a
+//! secret of the process, so 40 million keys collide with probability 1e-14 and nobody can help it.
+//!
+//! Look-ups come in groups: [`SeriesMap::find_group`] first loads the home slot of every row of
+//! the group, which lets the processor wait for all the cache misses at once, and then compares.
+
+/// Rows that are looked up together; enough to overlap the misses of one group.
+pub const GROUP_ROWS: usize = 32;
+
+/// Where a known row goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// All values to this entity, in order.
+    Entity(u32),
+    /// To several series; an index into the partition's list of piece lists.
+    Pieces(u32),
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    low: u64,
+    high: u32,
+    target: u32,
+}
+
+const EMPTY: u32 = u32::MAX;
+/// Set in a slot's target when it is [`Target::Pieces`].
+const PIECES: u32 = 1 << 31;
+const FREE_SLOT: Slot = Slot { low: 0, high: 0, target: EMPTY };
+const SLOTS_MIN: usize = 1024;
+
+/// The map of one partition.
+pub struct SeriesMap {
+    slots: Vec<Slot>,
+    len: usize,
+}
+
+impl SeriesMap {
+    /// An empty map.
+    pub fn new() -> SeriesMap {
+        SeriesMap { slots: Vec::new(), len: 0 }
+    }
+
+    /// How many keys are known.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory in use.
+    pub fn size(&self) -> usize {
+        self.slots.len() * size_of::<Slot>()
+    }
+
+    /// Looks up at most [`GROUP_ROWS`] hashes; unknown ones give `None`.
+    #[inline]
+    pub fn find_group(&self, hashes: &[u128], found: &mut [Option<Target>; GROUP_ROWS]) {
+        assert!(hashes.len() <= GROUP_ROWS);
+        if self.slots.is_empty() {
+            found[..hashes.len()].fill(None);
+            return;
+        }
+        let mask = self.slots.len() - 1;
+        let mut home = [FREE_SLOT; GROUP_ROWS];
+        for (slot, hash) in home.iter_mut().zip(hashes) {
+            *slot = self.slots[*hash as usize & mask];
+        }
+        for ((found, slot), hash) in found.iter_mut().zip(&home).zip(hashes) {
+            *found = match slot.matches(*hash) {
+                true => Some(slot.target()),
+                false if slot.target == EMPTY => None,
+                false => self.find_after_home(*hash),
+            };
+        }
+    }
+
+    /// Adds a key that is not there.
+    pub fn insert(&mut self, hash: u128, target: Target) {
+        if self.slots.len() * 3 < (self.len + 1) * 4 {
+            self.grow();
+        }
+        let target = match target {
+            Target::Entity(entity) => {
+                assert!(entity < PIECES, "entity ids fit 31 bits");
+                entity
+            }
+            Target::Pieces(idx) => {
+                assert!(idx < PIECES - 1, "piece lists fit 31 bits");
+                idx | PIECES
+            }
+        };
+        let slot = Slot { low: hash as u64, high: (hash >> 64) as u32, target };
+        insert_slot(&mut self.slots, slot);
+        self.len += 1;
+    }
+
+    fn find_after_home(&self, hash: u128) -> Option<Target> {
+        let mask = self.slots.len() - 1;
+        let mut idx = (hash as usize + 1) & mask;
+        loop {
+            let slot = &self.slots[idx];
+            if slot.target == EMPTY {
+                return None;
+            }
+            if slot.matches(hash) {
+                return Some(slot.target());
+            }
+            idx = (idx + 1) & mask;
+        }
+    }
+
+    fn grow(&mut self) {
+        let mut larger = vec![FREE_SLOT; (self.slots.len() * 2).max(SLOTS_MIN)];
+        for slot in self.slots.iter().filter(|slot| slot.target != EMPTY) {
+            insert_slot(&mut larger, *slot);
+        }
+        self.slots = larger;
+    }
+}
+
+impl Slot {
+    #[inline]
+    fn matches(&self, hash: u128) -> bool {
+        self.low == hash as u64 && self.high == (hash >> 64) as u32 && self.target != EMPTY
+    }
+
+    #[inline]
+    fn target(&self) -> Target {
+        if self.target & PIECES == 0 {
+            Target::Entity(self.target)
+        } else {
+            Target::Pieces(self.target & !PIECES)
+        }
+    }
+}
+
+fn insert_slot(slots: &mut [Slot], slot: Slot) {
+    let mask = slots.len() - 1;
+    let mut idx = slot.low as usize & mask;
+    while slots[idx].target != EMPTY {
+        idx = (idx + 1) & mask;
+    }
+    slots[idx] = slot;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(map: &SeriesMap, hash: u128) -> Option<Target> {
+        let mut found = [None; GROUP_ROWS];
+        map.find_group(&[hash], &mut found);
+        found[0]
+    }
+
+    #[test]
+    fn keys_are_found_after_growth_and_collisions() {
+        let mut map = SeriesMap::new();
+        assert_eq!(find(&map, 7), None);
+        // Keys that share the low bits, so that every one probes past its home.
+        let key = |i: u128| (i << 64) | ((i & 3) << 40) | 5;
+        for i in 0..600u128 {
+            map.insert(key(i), Target::Entity(i as u32));
+        }
+        for i in 0..5000u128 {
+            let hash = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            map.insert(hash, Target::Pieces(i as u32));
+            assert_eq!(find(&map, hash), Some(Target::Pieces(i as u32)));
+        }
+        for i in 0..600u128 {
+            assert_eq!(find(&map, key(i)), Some(Target::Entity(i as u32)));
+        }
+        assert_eq!(find(&map, key(600)), None);
+        assert_eq!(map.len(), 5600);
+    }
+}

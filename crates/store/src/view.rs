@@ -1,0 +1,122 @@
+//! A partition frozen for one query: the matched blocks and everything that holds their samples.
+//!
+//! Taken under the partition's read lock and used without it. Parts are kept by reference; of the
+//! arena the full chunks are kept by reference and the last one is copied; chain heads of the matched
+//! entities are copied, because later rows would move them.
+
+use crate::arena::{Arena, ArenaView, NO_ROW};
+use crate::manifest::Tombstone;
+use crate::partition::{LivePart, Partition, State};
+use hashbrown::HashMap;
+use index::BlockMatch;
+use model::TimeRange;
+use std::sync::Arc;
+
+/// A part and the deletions it has not applied.
+pub struct Source {
+    /// The part.
+    pub part: Arc<LivePart>,
+    /// Tombstones to apply while reading.
+    pub tombstones: Vec<Tombstone>,
+    /// Whether the part is a file.
+    pub is_on_disk: bool,
+}
+
+/// The newest rows of one matched block.
+pub struct Heads {
+    /// By slot, the id of the newest row.
+    pub last_rows: Vec<u32>,
+    /// By (slot, column), the newest single; only where there is one.
+    pub last_singles: HashMap<(u16, u16), u32>,
+}
+
+/// One partition's share of a selection.
+pub struct PartitionView {
+    /// For labels, which are read from the live index: ids never change their meaning.
+    pub partition: Arc<Partition>,
+    /// The matched blocks that may have samples in the range.
+    pub groups: Vec<BlockMatch>,
+    /// Parts that overlap the range, oldest first.
+    pub sources: Vec<Source>,
+    /// Rows not sealed yet, newest first.
+    pub rows: Vec<Arc<ArenaView>>,
+    /// By group; `None` when the group has no unsealed row.
+    pub heads: Vec<Option<Heads>>,
+}
+
+impl PartitionView {
+    /// Freezes what `state` holds of the matched blocks in `range`.
+    pub fn new(
+        partition: &Arc<Partition>,
+        state: &State,
+        matches: Vec<BlockMatch>,
+        range: &TimeRange,
+    ) -> PartitionView {
+        let sources = sources_in(state, range);
+        let has_rows = state.arena.samples() != 0 || !state.taken.is_empty();
+        let (mut groups, mut heads) = (Vec::new(), Vec::new());
+        for group in matches {
+            let head = if has_rows { heads_of(&state.arena, &group) } else { None };
+            if head.is_some() || sources.iter().any(|s| has_slice(s, &group, range)) {
+                groups.push(group);
+                heads.push(head);
+            }
+        }
+        let mut rows = Vec::new();
+        if heads.iter().any(Option::is_some) {
+            rows.push(Arc::new(state.arena.view()));
+            rows.extend(state.taken.iter().rev().map(|taken| Arc::clone(&taken.view)));
+        }
+        PartitionView { partition: Arc::clone(partition), groups, sources, rows, heads }
+    }
+}
+
+/// All parts with samples in the range, oldest first.
+pub fn sources_in(state: &State, range: &TimeRange) -> Vec<Source> {
+    let on_disk = state.parts.iter().map(|part| (part, state.tombstones_for(&part.entry), true));
+    let in_memory = state.memory_parts.iter().map(|memory| (&memory.part, Vec::new(), false));
+    on_disk
+        .chain(in_memory)
+        .filter(|(part, _, _)| {
+            let summary = part.part.summary();
+            range.overlaps(&TimeRange::new(summary.min_ts, summary.max_ts))
+        })
+        .map(|(part, tombstones, is_on_disk)| Source {
+            part: Arc::clone(part),
+            tombstones,
+            is_on_disk,
+        })
+        .collect()
+}
+
+fn has_slice(source: &Source, group: &BlockMatch, range: &TimeRange) -> bool {
+    let part = &source.part.part;
+    let slices = &part.slices()[part.find(group.block.series_start)];
+    slices.iter().any(|slice| range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)))
+}
+
+fn heads_of(arena: &Arena, group: &BlockMatch) -> Option<Heads> {
+    let mut last_rows = Vec::new();
+    for slot in group.slots.iter() {
+        let last = arena.last_row(group.block.entity(slot));
+        if last != NO_ROW {
+            last_rows.resize(group.block.capacity as usize, NO_ROW);
+            last_rows[usize::from(slot)] = last;
+        }
+    }
+    let mut last_singles = HashMap::new();
+    if arena.has_singles() {
+        for slot in group.slots.iter() {
+            for column in group.columns.iter() {
+                let last = arena.last_single(group.block.entity(slot), column);
+                if last != 0 {
+                    last_singles.insert((slot, column), last);
+                }
+            }
+        }
+    }
+    if last_rows.is_empty() && last_singles.is_empty() {
+        return None;
+    }
+    Some(Heads { last_rows, last_singles })
+}

@@ -1,0 +1,248 @@
+//! The store against a naive map, over seeded random histories: appends in and out of order, duplicates,
+//! changing field lists, flushes, merges, deletions, retention, clean restarts and crashes.
+//!
+//! `SEED=n cargo test -p store --test model` replays one history.
+
+mod rows;
+
+use model::{Labels, MatchOp, Matcher, TimeRange};
+use rows::Rows;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use store::{Durability, SelectLimits, Store, StoreConfig};
+use vfs::SimVfs;
+
+const SECOND: i64 = 1_000_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// 2020-01-30: histories cross into February and, by way of backfill, go back to December.
+const START: i64 = 18_291 * DAY;
+const LIMITS: SelectLimits = SelectLimits { series_max: usize::MAX, deadline: None };
+
+type Naive = BTreeMap<Labels, BTreeMap<i64, u64>>;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+fn config() -> StoreConfig {
+    StoreConfig {
+        background: false,
+        committer: wal::Committer::Waiter,
+        free_disk_min: 0,
+        ..StoreConfig::standard()
+    }
+}
+
+struct History {
+    random: Random,
+    disk: SimVfs,
+    store: Arc<Store>,
+    naive: Naive,
+    now: i64,
+}
+
+impl History {
+    fn new(seed: u64) -> History {
+        let disk = SimVfs::new(seed);
+        disk.set_now(START);
+        let store = open(&disk);
+        History { random: Random(seed), disk, store, naive: Naive::new(), now: START }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..=59 => self.append(),
+            60..=69 => self.store.flush().unwrap(),
+            70..=75 => self.store.force_merge("").unwrap(),
+            76..=80 => self.delete(),
+            81..=84 => self.restart(),
+            85..=89 => self.crash(),
+            90 => self.verify(),
+            _ => self.check_some(),
+        }
+    }
+
+    fn append(&mut self) {
+        self.now += self.random.below(3600) as i64 * SECOND;
+        self.disk.set_now(self.now);
+        let mut rows = Rows::default();
+        for _ in 0..1 + self.random.below(60) {
+            let host = format!("h{}", self.random.below(40));
+            let zone = format!("z{}", self.random.below(3));
+            let tags = [("host", host.as_str()), ("zone", zone.as_str())];
+            let tags = &tags[..1 + self.random.below(2) as usize];
+            let back = match self.random.below(20) {
+                0 => self.random.below(50 * 86_400) as i64 * SECOND,
+                1..=4 => self.random.below(7200) as i64 * SECOND,
+                _ => 0,
+            };
+            let timestamp = self.now - back + self.random.below(3) as i64;
+            let all = ["a", "b", "c", "d"];
+            let fields: Vec<(&str, f64)> = all
+                .iter()
+                .filter(|_| self.random.below(4) != 0)
+                .copied()
+                .collect::<Vec<_>>()
+                .into_iter()
+                .map(|name| (name, self.value()))
+                .collect();
+            if fields.is_empty() {
+                continue;
+            }
+            rows.push(&self.store.hasher(), tags, timestamp, &fields);
+            for (name, value) in fields {
+                let series = self.naive.entry(rows::labels(tags, name)).or_default();
+                series.insert(timestamp, value.to_bits());
+            }
+        }
+        let batch = rows.batch();
+        let appended = self.store.append(&batch, Durability::Synced).unwrap();
+        assert_eq!((appended.samples as usize, appended.rejected), (batch.values.len(), 0));
+    }
+
+    fn value(&mut self) -> f64 {
+        match self.random.below(10) {
+            0 => model::stale_marker(),
+            1 => f64::from_bits(self.random.next()),
+            2 => -0.0,
+            3 => self.random.below(1000) as f64 / 100.0,
+            _ => self.random.below(100) as f64,
+        }
+    }
+
+    fn delete(&mut self) {
+        let host = format!("h{}", self.random.below(40));
+        let start = self.now - self.random.below(20 * 86_400) as i64 * SECOND;
+        let range = TimeRange::new(start, start + self.random.below(10 * 86_400) as i64 * SECOND);
+        let set = vec![Matcher::equal("host", &host)];
+        self.store.delete(&[set], range).unwrap();
+        for (labels, samples) in &mut self.naive {
+            if labels.get("host") == Some(&host) {
+                samples.retain(|time, _| !range.contains(*time));
+            }
+        }
+    }
+
+    fn restart(&mut self) {
+        self.store.close().unwrap();
+        self.reopen(self.disk.clone());
+    }
+
+    fn crash(&mut self) {
+        let disk = self.disk.crash();
+        self.reopen(disk);
+    }
+
+    fn reopen(&mut self, disk: SimVfs) {
+        // Release the lock of the old store before the new one takes it.
+        self.store = Store::open(Arc::new(SimVfs::new(0)), Path::new("/none"), config()).unwrap();
+        self.disk = disk;
+        self.disk.set_now(self.now);
+        self.store = open(&self.disk);
+    }
+
+    fn verify(&mut self) {
+        self.store.close().unwrap();
+        self.store = Store::open(Arc::new(SimVfs::new(0)), Path::new("/none"), config()).unwrap();
+        let disk = Arc::new(self.disk.clone());
+        let report = store::verify(disk, Path::new("/data"), &mut |_| ()).unwrap();
+        assert_eq!(report.problems, Vec::<String>::new());
+        self.store = open(&self.disk);
+    }
+
+    fn check_some(&mut self) {
+        let start = self.now - self.random.below(60 * 86_400) as i64 * SECOND;
+        let range = match self.random.below(3) {
+            0 => TimeRange::ALL,
+            1 => TimeRange::new(start, i64::MAX),
+            _ => TimeRange::new(start, start + self.random.below(86_400) as i64 * SECOND),
+        };
+        let (name, op, value) = match self.random.below(4) {
+            0 => ("__name__", MatchOp::Equal, "b".to_string()),
+            1 => ("host", MatchOp::Equal, format!("h{}", self.random.below(40))),
+            2 => ("zone", MatchOp::Equal, String::new()),
+            _ => ("host", MatchOp::Regex, "h.*".to_string()),
+        };
+        let matcher = Matcher::new(name, op, &value);
+        let matches = |labels: &Labels| match op {
+            MatchOp::Equal => labels.get(name).unwrap_or("") == value,
+            _ => true,
+        };
+        check(&self.store, &self.naive, &matcher, range, &matches);
+    }
+}
+
+fn open(disk: &SimVfs) -> Arc<Store> {
+    Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap()
+}
+
+fn check(
+    store: &Store,
+    naive: &Naive,
+    matcher: &Matcher,
+    range: TimeRange,
+    matches: &dyn Fn(&Labels) -> bool,
+) {
+    let sets = [vec![matcher.clone()]];
+    let selection = store.select(&sets, range, &LIMITS).unwrap();
+    let mut found = Naive::new();
+    selection
+        .read(0..selection.len(), &mut |idx, times, values| {
+            let labels = selection.labels(idx).unwrap();
+            assert!(matches(&labels), "{labels} by {matcher}");
+            assert!(times.is_sorted_by(|a, b| a < b), "{labels}");
+            let samples = times.iter().zip(values).map(|(t, v)| (*t, v.to_bits())).collect();
+            assert!(found.insert(labels, samples).is_none(), "a series twice");
+        })
+        .unwrap();
+    found.retain(|_, samples: &mut BTreeMap<i64, u64>| !samples.is_empty());
+    let expected: Naive = naive
+        .iter()
+        .filter(|(labels, _)| matches(labels))
+        .map(|(labels, samples)| {
+            let inside = samples.iter().filter(|(time, _)| range.contains(**time));
+            (labels.clone(), inside.map(|(t, v)| (*t, *v)).collect::<BTreeMap<_, _>>())
+        })
+        .filter(|(_, samples)| !samples.is_empty())
+        .collect();
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{matcher}");
+    for (labels, samples) in &expected {
+        assert_eq!(&found[labels], samples, "{labels} in {range:?}");
+    }
+    let live: Vec<Labels> = store.series(&sets, range, &LIMITS).unwrap();
+    for labels in expected.keys() {
+        assert!(live.contains(labels), "{labels} has samples in {range:?} but is not listed");
+    }
+}
+
+fn run(seed: u64, steps: usize) {
+    println!("SEED={seed}");
+    let mut history = History::new(seed);
+    for _ in 0..steps {
+        history.step();
+    }
+    let all = |_: &Labels| true;
+    let matcher = Matcher::new("host", MatchOp::Regex, ".+");
+    check(&history.store, &history.naive, &matcher, TimeRange::ALL, &all);
+}
+
+#[test]
+fn random_histories_agree_with_a_map() {
+    match std::env::var("SEED") {
+        Ok(seed) => run(seed.parse().expect("SEED is a number"), 400),
+        Err(_) => (1..=12).for_each(|seed| run(seed, 150)),
+    }
+}
