@@ -2,9 +2,10 @@
 //! does once it has its workload.
 
 use crate::flags;
+use crate::load;
 use crate::load::report::LoadReport;
 use crate::load::settle::Settle;
-use crate::load::{self};
+use crate::server::QUIPU;
 use crate::tsbs::CpuOnly;
 use crate::workload::Workload;
 use anyhow::{Context, Result};
@@ -31,11 +32,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
 pub fn load_flags() -> Vec<Arg> {
     let own = vec![
         flags::value("idle", Some("10s"), "Rest before memory and disk are measured"),
-        flags::value(
-            "settle",
-            Some("/internal/force_flush"),
-            "Paths to call after the rest, by commas; empty for none",
-        ),
+        flags::value("settle", Some("flush"), "Ask the server for a flush, and for a merge")
+            .value_parser(["idle", "flush", "merge"]),
         flags::value("json", None, "Write the report to this file"),
         flags::value("rate-out", None, "Write the rate over time to this CSV file"),
     ];
@@ -48,10 +46,11 @@ pub fn load_flags() -> Vec<Arg> {
 /// As [`run`].
 pub fn run_workload(workload: &dyn Workload, matches: &ArgMatches) -> Result<ExitCode> {
     let mut options = flags::load_options(matches, &flags::authority(matches)?)?;
-    let paths = flags::text(matches, "settle")?.split(',').filter(|path| !path.is_empty());
+    let asks = flags::text(matches, "settle")?;
     options.settle = Settle {
         idle: flags::duration(matches, "idle")?,
-        paths: paths.map(str::to_string).collect(),
+        flush_path: (asks != "idle").then(|| QUIPU.flush_path.to_string()),
+        merge_path: (asks == "merge").then(|| QUIPU.merge_path.to_string()),
     };
     let report = load::run(workload, &options, &flags::observed(matches)?)?;
     print!("{report}");

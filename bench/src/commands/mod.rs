@@ -1,5 +1,6 @@
 //! One file a command: its flags, and what it does with them.
 
+mod compare;
 mod crash;
 mod load;
 mod shapes;
@@ -31,6 +32,7 @@ pub fn command() -> Command {
         .subcommand(tsbs)
         .subcommand(shapes)
         .subcommand(crash::command())
+        .subcommand(compare::command())
 }
 
 /// Runs what the command line asks for.
@@ -50,6 +52,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
             _ => unreachable!("clap demands a subcommand"),
         },
         Some(("crash", matches)) => crash::run(matches),
+        Some(("compare", matches)) => compare::run(matches),
         _ => unreachable!("clap demands a subcommand"),
     }
 }

@@ -84,13 +84,13 @@ pub fn line_of(writer: u64, timestamp_ms: i64) -> Option<u64> {
 
 /// Multiplies the low byte by an odd number, which has an inverse modulo 256.
 fn scramble(line: u64) -> u64 {
-    line & !255 | (line & 255) * 77 & 255
+    (line & !255) | (((line & 255) * 77) & 255)
 }
 
 fn unscramble(offset: u64) -> u64 {
     const INVERSE: u64 = 133;
     const _: () = assert!(77 * INVERSE % 256 == 1);
-    offset & !255 | (offset & 255) * INVERSE & 255
+    (offset & !255) | (((offset & 255) * INVERSE) & 255)
 }
 
 #[cfg(test)]

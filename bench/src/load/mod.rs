@@ -18,8 +18,8 @@ use crate::observe::process::{self, ProcessUse};
 use crate::workload::{RequestFormat, Share, Workload};
 use anyhow::Result;
 use limits::{Limits, Stop};
-use report::{LoadReport, Loader, ServerUse, TimelineRow};
-use settle::Settle;
+use report::{LoadReport, Loader, ServerUse};
+use settle::{Settle, Settled};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -88,49 +88,15 @@ pub fn run(
         retries: tally.retries.load(Ordering::Relaxed),
         cpu_seconds: loader_after.cpu_seconds - loader_before.cpu_seconds,
     };
-    if stop.reason().is_none() {
-        settle::run(&options.settle, &options.authority, observed, &stop);
+    let mut settled = Settled::default();
+    if !stop.is_set() {
+        match settle::run(&options.settle, &options.authority, observed) {
+            Ok(after) => settled = after,
+            Err(error) => stop.set(format!("while settling: {error:#}")),
+        }
     }
-    let settled = observed.process().unwrap_or_default();
-    let server = combine(server_before, loaded, settled, loader.samples);
-    Ok(finish(workload, options, observed, loader, server, timeline, stop.reason()))
-}
-
-fn combine(
-    before: Option<ProcessUse>,
-    loaded: Option<ProcessUse>,
-    settled: Option<ProcessUse>,
-    samples: u64,
-) -> Option<ServerUse> {
-    let (before, loaded) = (before?, loaded?);
-    let settled = settled.unwrap_or(loaded);
-    let samples = samples.max(1) as f64;
-    let cpu_seconds = loaded.cpu_seconds - before.cpu_seconds;
-    let cpu_seconds_settled = settled.cpu_seconds - before.cpu_seconds;
-    Some(ServerUse {
-        cpu_seconds,
-        cpu_us_per_sample: cpu_seconds / samples * 1e6,
-        cpu_seconds_settled,
-        cpu_us_per_sample_settled: cpu_seconds_settled / samples * 1e6,
-        rss_peak_bytes: settled.rss_peak_bytes,
-        rss_loaded_bytes: loaded.rss_bytes,
-        rss_settled_bytes: settled.rss_bytes,
-        rss_settled_file_bytes: settled.rss_file_bytes,
-        read_bytes: settled.read_bytes - before.read_bytes,
-        write_bytes: settled.write_bytes - before.write_bytes,
-    })
-}
-
-fn finish(
-    workload: &dyn Workload,
-    options: &LoadOptions,
-    observed: &Observed,
-    loader: Loader,
-    server: Option<ServerUse>,
-    timeline: Vec<TimelineRow>,
-    stopped: Option<String>,
-) -> LoadReport {
-    LoadReport {
+    let server = combine(server_before, loaded, &settled, loader.samples);
+    Ok(LoadReport {
         workload: workload.name(),
         protocol: options.format.protocol.name().to_string(),
         workers: options.workers,
@@ -139,8 +105,36 @@ fn finish(
         samples_per_second: loader.samples as f64 / loader.seconds.max(1e-9),
         loader,
         server,
-        disk: observed.disk(),
+        disk_flushed: settled.disk_flushed.or_else(|| observed.disk()),
+        disk_merged: settled.disk_merged,
         timeline,
-        stopped,
-    }
+        stopped: stop.reason(),
+    })
+}
+
+/// What the server used: differences to its state before the load.
+fn combine(
+    before: Option<ProcessUse>,
+    loaded: Option<ProcessUse>,
+    settled: &Settled,
+    samples: u64,
+) -> Option<ServerUse> {
+    let (before, loaded) = (before?, loaded?);
+    let idle = settled.idle.unwrap_or(loaded);
+    let end = settled.end.unwrap_or(idle);
+    let samples = samples.max(1) as f64;
+    let cpu_seconds = loaded.cpu_seconds - before.cpu_seconds;
+    let cpu_seconds_settled = end.cpu_seconds - before.cpu_seconds;
+    Some(ServerUse {
+        cpu_seconds,
+        cpu_us_per_sample: cpu_seconds / samples * 1e6,
+        cpu_seconds_settled,
+        cpu_us_per_sample_settled: cpu_seconds_settled / samples * 1e6,
+        rss_peak_bytes: end.rss_peak_bytes,
+        rss_loaded_bytes: loaded.rss_bytes,
+        rss_idle_bytes: idle.rss_bytes,
+        rss_idle_file_bytes: idle.rss_file_bytes,
+        read_bytes: end.read_bytes - before.read_bytes,
+        write_bytes: end.write_bytes - before.write_bytes,
+    })
 }

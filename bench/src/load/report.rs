@@ -1,11 +1,11 @@
 //! What a load gives: one structure, printed for people, as JSON, and its timeline as CSV.
 
 use crate::observe::disk::DiskUse;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
 /// The result of a load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LoadReport {
     /// What was sent.
     pub workload: String,
@@ -23,8 +23,10 @@ pub struct LoadReport {
     pub loader: Loader,
     /// The server's side, when its process was known.
     pub server: Option<ServerUse>,
-    /// Its directory after settling, when known.
-    pub disk: Option<DiskUse>,
+    /// Its directory after the flush, when known.
+    pub disk_flushed: Option<DiskUse>,
+    /// Its directory after the merge, when one was asked for.
+    pub disk_merged: Option<DiskUse>,
     /// Rows over time.
     pub timeline: Vec<TimelineRow>,
     /// Why the load ended early, if it did.
@@ -32,7 +34,7 @@ pub struct LoadReport {
 }
 
 /// What the loader did.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Loader {
     /// From the first request to the last acknowledgement.
     pub seconds: f64,
@@ -47,7 +49,7 @@ pub struct Loader {
 }
 
 /// What the server used.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ServerUse {
     /// CPU time during the load.
     pub cpu_seconds: f64,
@@ -61,10 +63,10 @@ pub struct ServerUse {
     pub rss_peak_bytes: u64,
     /// Resident memory when the last sample was acknowledged.
     pub rss_loaded_bytes: u64,
-    /// Resident memory after settling.
-    pub rss_settled_bytes: u64,
+    /// Resident memory after a rest.
+    pub rss_idle_bytes: u64,
     /// Of this, what is mapped from files.
-    pub rss_settled_file_bytes: u64,
+    pub rss_idle_file_bytes: u64,
     /// Bytes read from the disk.
     pub read_bytes: u64,
     /// Bytes written to the disk.
@@ -72,7 +74,7 @@ pub struct ServerUse {
 }
 
 /// The state of a load at one moment.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct TimelineRow {
     /// Since the first request.
     pub seconds: f64,
@@ -89,16 +91,6 @@ pub struct TimelineRow {
 }
 
 impl LoadReport {
-    /// Bytes on disk per acknowledged sample.
-    pub fn disk_bytes_per_sample(&self) -> Option<f64> {
-        Some(self.disk?.apparent_bytes as f64 / self.loader.samples.max(1) as f64)
-    }
-
-    /// Bytes on disk per series.
-    pub fn disk_bytes_per_series(&self) -> Option<f64> {
-        Some(self.disk?.apparent_bytes as f64 / self.series as f64)
-    }
-
     /// The timeline as CSV with a header.
     pub fn timeline_csv(&self) -> String {
         let mut csv =
@@ -147,18 +139,19 @@ impl Display for LoadReport {
 
 impl LoadReport {
     fn write_disk(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Some(disk) = &self.disk else { return Ok(()) };
-        let (per_sample, per_series) = (
-            self.disk_bytes_per_sample().unwrap_or_default(),
-            self.disk_bytes_per_series().unwrap_or_default(),
-        );
-        writeln!(
-            f,
-            "  disk         {} KiB in {} files ({} KiB allocated), {per_sample:.3} B/sample, {per_series:.0} B/series",
-            disk.apparent_bytes >> 10,
-            disk.files,
-            disk.allocated_bytes >> 10,
-        )
+        for (title, disk) in [("flushed", self.disk_flushed), ("merged", self.disk_merged)] {
+            let Some(disk) = disk else { continue };
+            writeln!(
+                f,
+                "  disk {title:7} {} KiB in {} files ({} KiB allocated), {:.3} B/sample, {:.0} B/series",
+                disk.apparent_bytes >> 10,
+                disk.files,
+                disk.allocated_bytes >> 10,
+                disk.apparent_bytes as f64 / self.loader.samples.max(1) as f64,
+                disk.apparent_bytes as f64 / self.series as f64
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -173,11 +166,11 @@ fn write_server(f: &mut Formatter<'_>, server: &ServerUse) -> fmt::Result {
     )?;
     writeln!(
         f,
-        "  server RSS   peak {} MiB, after the load {} MiB, settled {} MiB ({} MiB of files)",
+        "  server RSS   peak {} MiB, after the load {} MiB, after a rest {} MiB ({} MiB of files)",
         mib(server.rss_peak_bytes),
         mib(server.rss_loaded_bytes),
-        mib(server.rss_settled_bytes),
-        mib(server.rss_settled_file_bytes)
+        mib(server.rss_idle_bytes),
+        mib(server.rss_idle_file_bytes)
     )?;
     let (read, written) = (mib(server.read_bytes), mib(server.write_bytes));
     writeln!(f, "  server I/O   {read} MiB read, {written} MiB written")

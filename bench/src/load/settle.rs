@@ -1,17 +1,34 @@
 //! After the load: let the server rest, make it flush or merge, wait until it is quiet.
 
-use super::limits::Stop;
 use crate::http::HttpClient;
 use crate::observe::Observed;
+use crate::observe::disk::DiskUse;
+use crate::observe::process::ProcessUse;
+use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-/// What to do between the last request and the measurement of memory and disk.
+/// What to do between the last request and the last measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Settle {
     /// How long the server rests before anything else.
     pub idle: Duration,
-    /// Paths to call then, in order: flush, merge.
-    pub paths: Vec<String>,
+    /// Called then: makes everything durable.
+    pub flush_path: Option<String>,
+    /// Called last: makes few parts of many.
+    pub merge_path: Option<String>,
+}
+
+/// What was measured while the server settled.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settled {
+    /// After the rest.
+    pub idle: Option<ProcessUse>,
+    /// After the flush.
+    pub disk_flushed: Option<DiskUse>,
+    /// After the merge; `None` without a merge.
+    pub disk_merged: Option<DiskUse>,
+    /// At the end.
+    pub end: Option<ProcessUse>,
 }
 
 /// A flush or merge may take so long before its answer.
@@ -23,36 +40,45 @@ const QUIET_SHARE: f64 = 0.05;
 /// ... over so long.
 const QUIET_WINDOW: Duration = Duration::from_secs(2);
 
-/// Settles the server; a failing call is reported as the run's reason to stop.
-pub fn run(settle: &Settle, authority: &str, observed: &Observed, stop: &Stop) {
+/// Settles the server.
+///
+/// # Errors
+/// When a call fails or the process is gone.
+pub fn run(settle: &Settle, authority: &str, observed: &Observed) -> Result<Settled> {
     std::thread::sleep(settle.idle);
-    for path in &settle.paths {
-        if let Err(reason) = call(authority, path) {
-            stop.set(format!("{path}: {reason}"));
-            return;
-        }
+    let idle = observed.process()?;
+    if let Some(path) = &settle.flush_path {
+        call(authority, path)?;
         wait_until_quiet(observed);
     }
+    let disk_flushed = observed.disk();
+    let mut disk_merged = None;
+    if let Some(path) = &settle.merge_path {
+        call(authority, path)?;
+        wait_until_quiet(observed);
+        disk_merged = observed.disk();
+    }
+    Ok(Settled { idle, disk_flushed, disk_merged, end: observed.process()? })
 }
 
 /// Calls an administrative path: by GET, or by POST where GET is not allowed.
 ///
 /// # Errors
 /// What the server said instead of success.
-pub fn call(authority: &str, path: &str) -> Result<(), String> {
+pub fn call(authority: &str, path: &str) -> Result<()> {
     let mut client = HttpClient::new(authority, CALL_TIMEOUT);
-    let mut answer = client.get(path).map_err(|error| error.to_string())?;
+    let mut answer = client.get(path)?;
     if answer.status == 405 {
-        answer = client.post(path, "", b"").map_err(|error| error.to_string())?;
+        answer = client.post(path, "", b"")?;
     }
     match answer.status {
         200..300 => Ok(()),
-        status => Err(format!("status {status}: {}", answer.excerpt())),
+        status => bail!("{path}: status {status}: {}", answer.excerpt()),
     }
 }
 
 /// Waits until the server does next to nothing: merges go on in the background.
-pub fn wait_until_quiet(observed: &Observed) {
+fn wait_until_quiet(observed: &Observed) {
     let start = Instant::now();
     let cpu_seconds = || observed.process().ok().flatten().map(|used| used.cpu_seconds);
     while start.elapsed() < QUIET_TIMEOUT {

@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The machine, for reports.
-#[derive(Clone, Debug, serde::Serialize)]
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Machine {
     /// The processor's name.
     pub processor: String,

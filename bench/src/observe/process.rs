@@ -7,7 +7,7 @@ use std::fs;
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What a process has used since it started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ProcessUse {
     /// CPU time in user mode and in the kernel, all threads.
     pub cpu_seconds: f64,

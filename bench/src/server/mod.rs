@@ -8,7 +8,7 @@ mod running;
 mod victoria_metrics;
 
 pub use quipu::QUIPU;
-pub use running::{RunningServer, free_port};
+pub use running::RunningServer;
 pub use victoria_metrics::VICTORIA_METRICS;
 
 use crate::payload::Protocol;

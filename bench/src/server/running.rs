@@ -153,6 +153,6 @@ fn check_stopped(status: ExitStatus, log_end: &str) -> Result<()> {
 ///
 /// # Errors
 /// When there is none.
-pub fn free_port() -> Result<u16> {
+fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -27,6 +27,10 @@ impl Shape for Backfill {
         self.scale.series * self.scale.samples_each
     }
 
+    fn span_ns(&self) -> (i64, i64) {
+        (self.point(0).timestamp_ns, self.point(self.samples() - 1).timestamp_ns)
+    }
+
     fn point(&self, n: u64) -> Point {
         let (series, row) = (n / self.scale.samples_each, n % self.scale.samples_each);
         // Whole milliseconds, which is what remote write can carry.

@@ -45,6 +45,10 @@ impl Shape for Churn {
         self.scale.series * self.scale.samples_each
     }
 
+    fn span_ns(&self) -> (i64, i64) {
+        self.scale.rows_span_ns()
+    }
+
     fn point(&self, n: u64) -> Point {
         let (row, slot) = (n / self.scale.series, n % self.scale.series);
         let series = Churn::generation(slot, self.hour(row)) * self.scale.series + slot;

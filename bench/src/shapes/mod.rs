@@ -31,6 +31,13 @@ pub struct ShapeScale {
     pub seed: u64,
 }
 
+impl ShapeScale {
+    /// The times of the first and the last row of shapes that send row after row.
+    fn rows_span_ns(&self) -> (i64, i64) {
+        (self.start_ns, self.start_ns + (self.samples_each as i64 - 1) * self.interval_ns)
+    }
+}
+
 /// A sample in order of sending.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
@@ -48,6 +55,8 @@ pub trait Shape: Sync {
     fn series(&self) -> u64;
     /// How many samples there are.
     fn samples(&self) -> u64;
+    /// The times of the first and the last sample.
+    fn span_ns(&self) -> (i64, i64);
     /// The `n`-th sample in order of sending.
     fn point(&self, n: u64) -> Point;
     /// Fills in a series' labels; `labels` is empty.
@@ -99,6 +108,10 @@ impl Workload for ShapeWorkload {
 
     fn samples(&self) -> u64 {
         self.shape.samples()
+    }
+
+    fn span_ns(&self) -> (i64, i64) {
+        self.shape.span_ns()
     }
 
     fn requests(&self, share: Share, format: RequestFormat) -> Box<dyn Requests + '_> {

@@ -22,6 +22,10 @@ impl Shape for OneSample {
         self.scale.series
     }
 
+    fn span_ns(&self) -> (i64, i64) {
+        (self.point(0).timestamp_ns, self.point(self.samples() - 1).timestamp_ns)
+    }
+
     /// Time moves on by an interval every thousand series, as jobs that come and go do.
     fn point(&self, n: u64) -> Point {
         Point {

@@ -49,6 +49,10 @@ impl Shape for OutOfOrder {
         self.scale.series * self.scale.samples_each
     }
 
+    fn span_ns(&self) -> (i64, i64) {
+        self.scale.rows_span_ns()
+    }
+
     fn point(&self, n: u64) -> Point {
         let (turn, series) = (n / self.scale.series, n % self.scale.series);
         let row = self.row(turn, series);

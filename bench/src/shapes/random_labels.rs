@@ -28,6 +28,10 @@ impl Shape for RandomLabels {
         self.scale.series * self.scale.samples_each
     }
 
+    fn span_ns(&self) -> (i64, i64) {
+        self.scale.rows_span_ns()
+    }
+
     fn point(&self, n: u64) -> Point {
         let (row, series) = (n / self.scale.series, n % self.scale.series);
         Point {

@@ -36,6 +36,8 @@ fn check(name: &str) -> Vec<Point> {
             point.value.is_finite() && point.timestamp_ns % 1_000_000 == SCALE.start_ns % 1_000_000
         );
     }
+    let times = points.iter().map(|point| point.timestamp_ns);
+    assert_eq!((times.clone().min().unwrap(), times.max().unwrap()), shape.span_ns(), "{name}");
     let distinct = label_sets.values().collect::<BTreeSet<_>>();
     assert_eq!(distinct.len() as u64, workload.series(), "{name}");
     assert_eq!(label_sets.len(), distinct.len(), "{name}: two series with equal labels");

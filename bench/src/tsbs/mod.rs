@@ -57,6 +57,12 @@ impl Scale {
         span.div_ceil(self.interval_ns as u64)
     }
 
+    /// The same hosts for as long again, right after the end.
+    pub fn following(&self) -> Scale {
+        let end_ns = self.timestamp_ns(self.rows());
+        Scale { start_ns: end_ns, end_ns: end_ns + (self.end_ns - self.start_ns), ..*self }
+    }
+
     /// The time of a row.
     pub fn timestamp_ns(&self, row: u64) -> i64 {
         self.start_ns + row as i64 * self.interval_ns
@@ -93,6 +99,10 @@ impl Workload for CpuOnly {
 
     fn samples(&self) -> u64 {
         self.series() * self.scale.rows()
+    }
+
+    fn span_ns(&self) -> (i64, i64) {
+        (self.scale.start_ns, self.scale.timestamp_ns(self.scale.rows() - 1))
     }
 
     fn requests(&self, share: Share, format: RequestFormat) -> Box<dyn Requests + '_> {

@@ -39,6 +39,8 @@ pub trait Workload: Sync {
     fn series(&self) -> u64;
     /// How many samples it has.
     fn samples(&self) -> u64;
+    /// The times of its first and its last sample.
+    fn span_ns(&self) -> (i64, i64);
     /// The requests of one worker.
     fn requests(&self, share: Share, format: RequestFormat) -> Box<dyn Requests + '_>;
 }

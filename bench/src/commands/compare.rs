@@ -1,0 +1,188 @@
+//! `compare ingest|shapes|queries`: the same work for Quipu and its peers, and a table.
+
+use super::{shapes, tsbs_queries};
+use crate::compare::{self, Case, CompareOptions, Resume, ingest::Ingest, queries::Queries};
+use crate::flags;
+use crate::server::{Installed, Peer, QUIPU, VICTORIA_METRICS, find_binary};
+use crate::shapes::ShapeWorkload;
+use crate::tsbs::CpuOnly;
+use crate::workload::Workload;
+use anyhow::{Result, bail, ensure};
+use clap::{Arg, ArgMatches, Command};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The command's flags.
+pub fn command() -> Command {
+    Command::new("compare")
+        .about("Run the same work on several servers in turn and write a table of ratios")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("ingest")
+                .about("Load a TSBS data set into an empty server")
+                .arg(flags::switch(
+                    "restart-next-day",
+                    "Then stop, start, and load as much again from right after",
+                ))
+                .args(common_flags())
+                .args(flags::scale_flags())
+                .args(flags::request_flags()),
+        )
+        .subcommand(
+            Command::new("shapes")
+                .about("Load an ugly shape into an empty server")
+                .arg(shapes::shape_flag().help("Which shape; all without"))
+                .args(common_flags())
+                .args(flags::shape_flags())
+                .args(flags::request_flags()),
+        )
+        .subcommand(
+            Command::new("queries")
+                .about("Load a TSBS data set, then run its query types")
+                .args(common_flags())
+                .args(flags::scale_flags())
+                .args(flags::request_flags().into_iter().filter(|arg| arg.get_id() != "workers"))
+                .args(tsbs_queries::query_flags()),
+        )
+}
+
+fn common_flags() -> Vec<Arg> {
+    let own = vec![
+        flags::value("quipu", None, "Quipu's binary; without it only peers run"),
+        flags::value(
+            "victoria-metrics",
+            None,
+            "VictoriaMetrics' binary; without it the one on the path; \"none\" leaves it out",
+        ),
+        flags::value("repeat", Some("1"), "Runs of each server"),
+        flags::value("idle", Some("10s"), "Rest after a load before memory is measured"),
+        flags::value("out-dir", Some("docs/benchmarks"), "Where tables and raw results go"),
+        flags::value("work-dir", Some("./quipu-bench-data"), "Where servers keep their data"),
+        flags::switch("resume", "Keep the results of an earlier comparison that was interrupted"),
+    ];
+    [own, flags::limit_flags()].concat()
+}
+
+/// Compares.
+///
+/// # Errors
+/// When flags are malformed or results cannot be written.
+pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    match matches.subcommand() {
+        Some(("ingest", matches)) => run_ingest(matches),
+        Some(("shapes", matches)) => run_shapes(matches),
+        Some(("queries", matches)) => run_queries(matches),
+        _ => bail!("clap demands a subcommand"),
+    }
+}
+
+fn run_ingest(matches: &ArgMatches) -> Result<ExitCode> {
+    let scale = flags::scale(matches)?;
+    let (first, second) = (CpuOnly::new(scale)?, CpuOnly::new(scale.following())?);
+    let is_restarted = matches.get_flag("restart-next-day");
+    let case = Ingest {
+        file_name: file_name("ingest", &first, matches)?,
+        first: &first,
+        second: is_restarted.then_some(&second as &dyn Workload),
+        options: flags::load_options(matches, "")?,
+        idle: flags::duration(matches, "idle")?,
+    };
+    run_case(&case, matches)
+}
+
+fn run_shapes(matches: &ArgMatches) -> Result<ExitCode> {
+    let names = match flags::optional_text(matches, "shape") {
+        Some(name) => vec![name],
+        None => crate::shapes::names(),
+    };
+    for name in names {
+        let workload = ShapeWorkload::new(name, flags::shape_scale(matches)?)?;
+        let case = Ingest {
+            file_name: file_name(&format!("shape-{name}"), &workload, matches)?,
+            first: &workload,
+            second: None,
+            options: flags::load_options(matches, "")?,
+            idle: flags::duration(matches, "idle")?,
+        };
+        run_case(&case, matches)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_queries(matches: &ArgMatches) -> Result<ExitCode> {
+    let scale = flags::scale(matches)?;
+    let case = Queries {
+        file_name: file_name("queries", &CpuOnly::new(scale)?, matches)?,
+        scale,
+        load: flags::load_options(matches, "")?,
+        query_types: tsbs_queries::query_types(matches)?,
+        count: flags::number(matches, "count")?,
+        workers: flags::number(matches, "workers")?,
+    };
+    run_case(&case, matches)
+}
+
+/// The table's file: what, how many series and samples of each, protocol.
+fn file_name(what: &str, workload: &dyn Workload, matches: &ArgMatches) -> Result<String> {
+    let (series, samples) = (workload.series(), workload.samples());
+    let protocol = flags::text(matches, "protocol")?;
+    Ok(format!("{what}-{series}x{}-{protocol}", samples / series))
+}
+
+fn run_case(case: &dyn Case, matches: &ArgMatches) -> Result<ExitCode> {
+    let options = CompareOptions {
+        contenders: contenders(matches)?,
+        repeats: flags::number(matches, "repeat")?,
+        out_dir: PathBuf::from(flags::text(matches, "out-dir")?),
+        work_dir: PathBuf::from(flags::text(matches, "work-dir")?),
+        resume: if matches.get_flag("resume") { Resume::Yes } else { Resume::No },
+        command_line: command_line(),
+    };
+    println!("{}", compare::run(case, &options)?);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn contenders(matches: &ArgMatches) -> Result<Vec<Installed>> {
+    let mut contenders = Vec::new();
+    let mut add = |peer: &'static Peer, binary: Option<PathBuf>| -> Result<()> {
+        if let Some(binary) = binary {
+            contenders.push(Installed::new(peer, &binary)?);
+        }
+        Ok(())
+    };
+    add(&QUIPU, flags::path(matches, "quipu"))?;
+    match flags::optional_text(matches, "victoria-metrics") {
+        Some("none") => {}
+        Some(path) => add(&VICTORIA_METRICS, Some(PathBuf::from(path)))?,
+        None => add(&VICTORIA_METRICS, find_binary("victoria-metrics"))?,
+    }
+    ensure!(!contenders.is_empty(), "no server to run: give --quipu or --victoria-metrics");
+    Ok(contenders)
+}
+
+/// This command line, without the directories of this machine.
+fn command_line() -> String {
+    std::env::args().map(|argument| without_directories(&argument)).collect::<Vec<_>>().join(" ")
+}
+
+fn without_directories(argument: &str) -> String {
+    let (flag, path) = match argument.split_once('=') {
+        Some((flag, path)) => (format!("{flag}="), path),
+        None => (String::new(), argument),
+    };
+    format!("{flag}{}", path.rsplit('/').next().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_not_shown() {
+        assert_eq!(without_directories("a/b/quipu-bench"), "quipu-bench");
+        assert_eq!(without_directories("--quipu=/a/b/quipu"), "--quipu=quipu");
+        assert_eq!(without_directories("--scale"), "--scale");
+        assert_eq!(without_directories("10m"), "10m");
+    }
+}

@@ -1,0 +1,132 @@
+//! Ingestion: load an empty server; then perhaps stop it, start it, and load what follows.
+
+use super::figures::{Better, Figure, of_load};
+use super::{Case, Outcome};
+use crate::http::HttpClient;
+use crate::instant::SECOND_NS;
+use crate::load::report::LoadReport;
+use crate::load::settle::Settle;
+use crate::load::{self, LoadOptions};
+use crate::server::{Installed, RunningServer};
+use crate::tsbs::queries::percent_encode;
+use crate::workload::Workload;
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Counting all samples may take so long.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// The case for one workload.
+pub struct Ingest<'a> {
+    /// File name of the table.
+    pub file_name: String,
+    /// What is loaded into the empty server.
+    pub first: &'a dyn Workload,
+    /// What is loaded after a restart, if anything.
+    pub second: Option<&'a dyn Workload>,
+    /// How; the server's address and the settling are filled in.
+    pub options: LoadOptions,
+    /// The rest after a load.
+    pub idle: Duration,
+}
+
+impl Case for Ingest<'_> {
+    fn file_name(&self) -> String {
+        self.file_name.clone()
+    }
+
+    fn title(&self) -> String {
+        let (series, samples) = (self.first.series(), self.first.samples());
+        format!(
+            "Ingestion: {}, {series} series, {samples} samples, {}",
+            self.first.name(),
+            self.options.format.protocol.name()
+        )
+    }
+
+    fn unsupported(&self, contender: &Installed) -> Option<String> {
+        let protocol = self.options.format.protocol;
+        let is_spoken = contender.peer.protocols.contains(&protocol);
+        (!is_spoken).then(|| format!("does not speak {}", protocol.name()))
+    }
+
+    fn run(&self, contender: &Installed, dir: &Path) -> Result<Outcome> {
+        let (data_dir, log) = (dir.join("data"), dir.join("server.log"));
+        std::fs::create_dir(&data_dir)?;
+        let mut server = RunningServer::start(contender, &data_dir, &log)?;
+        let first = self.load(self.first, contender, &server)?;
+        let mut outcome = Outcome {
+            figures: of_load("", &first),
+            stopped: first.stopped.clone(),
+            raw: serde_json::json!({ "first": first }),
+            timeline: first.timeline.clone(),
+        };
+        if outcome.stopped.is_some() {
+            return Ok(outcome);
+        }
+        outcome.figures.extend(found_share(self.first, server.authority()));
+        let Some(second) = self.second else {
+            let stop = server.stop()?;
+            outcome.figures.push(Figure::new("stop, s", stop.as_secs_f64(), Better::Lower));
+            return Ok(outcome);
+        };
+        let stop = server.stop()?;
+        outcome.figures.push(Figure::new("stop, s", stop.as_secs_f64(), Better::Lower));
+        let start = Instant::now();
+        server = RunningServer::start(contender, &data_dir, &log)?;
+        let ready = start.elapsed().as_secs_f64();
+        outcome.figures.push(Figure::new("start on that until ready, s", ready, Better::Lower));
+        let next = self.load(second, contender, &server)?;
+        outcome.figures.extend(of_load("after the restart: ", &next));
+        outcome.figures.push(Figure::new(
+            "rate after the restart, share of the first",
+            next.samples_per_second / first.samples_per_second,
+            Better::Higher,
+        ));
+        outcome.stopped = next.stopped.clone();
+        outcome.raw["second"] = serde_json::to_value(&next)?;
+        server.stop()?;
+        Ok(outcome)
+    }
+}
+
+impl Ingest<'_> {
+    fn load(
+        &self,
+        workload: &dyn Workload,
+        contender: &Installed,
+        server: &RunningServer,
+    ) -> Result<LoadReport> {
+        let mut options = self.options.clone();
+        options.authority = server.authority().to_string();
+        options.settle = Settle {
+            idle: self.idle,
+            flush_path: Some(contender.peer.flush_path.to_string()),
+            merge_path: Some(contender.peer.merge_path.to_string()),
+        };
+        load::run(workload, &options, &server.observed())
+    }
+}
+
+/// The share of the samples that the server finds, which should be 1; `None` when it cannot say.
+fn found_share(workload: &dyn Workload, authority: &str) -> Option<Figure> {
+    let counted = count_samples(workload, authority);
+    let count = counted.inspect_err(|error| eprintln!("cannot count samples: {error:#}")).ok()?;
+    let share = count / workload.samples() as f64;
+    Some(Figure::new("samples found, share of those sent", share, Better::Neither))
+}
+
+fn count_samples(workload: &dyn Workload, authority: &str) -> Result<f64> {
+    let (first_ns, last_ns) = workload.span_ns();
+    // A range is open at its start, so it begins a second early.
+    let range_s = (last_ns - first_ns) / SECOND_NS + 2;
+    let end_s = last_ns / SECOND_NS + 1;
+    let expression = format!("sum(count_over_time({{__name__=~\".+\"}}[{range_s}s]))");
+    let path = format!("/api/v1/query?query={}&time={end_s}", percent_encode(&expression));
+    let answer = HttpClient::new(authority, COUNT_TIMEOUT).get(&path)?;
+    ensure!(answer.status == 200, "status {}: {}", answer.status, answer.excerpt());
+    let json: serde_json::Value = serde_json::from_slice(&answer.body)?;
+    let text = json["data"]["result"][0]["value"][1].as_str().context("no result")?;
+    Ok(text.parse()?)
+}
