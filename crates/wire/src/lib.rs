@@ -19,6 +19,7 @@ pub mod error;
 pub mod exposition;
 pub mod extra_labels;
 pub mod influx;
+pub mod json_lines;
 mod number;
 pub mod params;
 pub mod prom_json;

@@ -1,0 +1,224 @@
+//! Lines to rows.
+
+use super::keys::JsonKeys;
+use super::scan::{Fault, Scan};
+use super::{KEY_SIZE_MAX, NORMAL_NAN_BITS, SAMPLES_PER_LINE_MAX};
+use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
+use crate::{Error, number};
+use model::limits::LINE_SIZE_MAX;
+use model::sample::NANOS_PER_MILLI;
+use model::{KeyHasher, Row, Shape, Timestamp};
+use std::borrow::Cow;
+
+/// Decodes lines from `start` on, until the body or the batch is full ([`Decoded::rest`]).
+///
+/// # Errors
+/// Only when the body is larger than [`model::limits::BODY_SIZE_MAX`]; bad lines are in
+/// [`Decoded::errors`].
+pub fn decode<'a>(
+    body: &'a [u8],
+    start: Start,
+    hasher: &KeyHasher,
+    keys: &'a JsonKeys,
+) -> Result<Decoded<'a>, Error> {
+    check_body_size(body)?;
+    let fields: Vec<Box<str>> = vec!["".into()];
+    let shape_hash = hasher.shape(keys.context(), &fields);
+    let mut grown = Growing::default();
+    grown.shapes.push(Shape { fields, hash: shape_hash });
+    let mut lines = Lines { body, hasher, shape_hash, grown, timestamps: Vec::new() };
+    let rest = lines.decode(start);
+    Ok(lines.grown.finish(Cow::Borrowed(body), keys, rest))
+}
+
+/// The state between lines.
+struct Lines<'a, 'h> {
+    body: &'a [u8],
+    hasher: &'h KeyHasher,
+    shape_hash: u64,
+    grown: Growing,
+    /// The line's timestamps.
+    timestamps: Vec<Timestamp>,
+}
+
+impl Lines<'_, '_> {
+    fn decode(&mut self, start: Start) -> Option<Start> {
+        let body = self.body;
+        let (mut at, mut line) = (start.offset, start.line);
+        while at < body.len() {
+            if ROWS_PER_BATCH <= self.grown.rows.len() {
+                return Some(Start { offset: at, line });
+            }
+            let rest = body.get(at..).unwrap_or_default();
+            let size = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            let text = rest.get(..size).unwrap_or_default();
+            if !text.trim_ascii().is_empty() {
+                self.grown.counts.lines += 1;
+                let values_start = self.grown.values.len();
+                if let Err(reason) = self.line(text, at, line) {
+                    self.grown.values.truncate(values_start);
+                    self.grown.errors.push(line, || format!("cannot parse JSON line: {reason}"));
+                }
+            }
+            at += size + 1;
+            line = line.saturating_add(1);
+        }
+        None
+    }
+
+    /// Decodes the line `text`, which starts at `offset` of the body.
+    fn line(&mut self, text: &[u8], offset: usize, line: u32) -> Result<(), Cow<'static, str>> {
+        if LINE_SIZE_MAX < text.len() {
+            let size = text.len();
+            return Err(format!(
+                "line of {size} bytes, the limit is {LINE_SIZE_MAX} (max-line-size)"
+            )
+            .into());
+        }
+        let values_start = self.grown.values.len();
+        self.timestamps.clear();
+        let key = self.members(text).map_err(|fault| fault.to_string())?;
+        let Some((key_start, key_end)) = key else { return Err("missing \"metric\"".into()) };
+        if KEY_SIZE_MAX < key_end - key_start {
+            let size = key_end - key_start;
+            return Err(format!("metric of {size} bytes, the limit is {KEY_SIZE_MAX}").into());
+        }
+        let value_count = self.grown.values.len() - values_start;
+        if value_count != self.timestamps.len() {
+            let count = self.timestamps.len();
+            return Err(format!("{value_count} values but {count} timestamps").into());
+        }
+        if value_count == 0 {
+            return Err("no values".into());
+        }
+        let hash =
+            self.hasher.hash(text.get(key_start..key_end).unwrap_or_default(), self.shape_hash);
+        let rows = self.timestamps.iter().enumerate().map(|(idx, &timestamp)| Row {
+            hash,
+            timestamp,
+            key_offset: (offset + key_start) as u32,
+            key_size: (key_end - key_start) as u32,
+            shape: 0,
+            values_start: (values_start + idx) as u32,
+            position: line,
+        });
+        self.grown.rows.extend(rows);
+        Ok(())
+    }
+
+    /// Reads the object's members; returns where in `text` the metric is.
+    fn members(&mut self, text: &[u8]) -> Result<Option<(usize, usize)>, Fault> {
+        let (values, timestamps) = (&mut self.grown.values, &mut self.timestamps);
+        let mut key = None;
+        let (mut has_values, mut has_timestamps) = (false, false);
+        let mut scan = Scan::new(text);
+        scan.members(|scan, name| match name {
+            "metric" if key.is_none() => {
+                if scan.peek() != Some(b'{') {
+                    return scan.fault("an object with labels");
+                }
+                let start = scan.at;
+                scan.skip(0)?;
+                key = Some((start, scan.at));
+                Ok(())
+            }
+            "values" if !has_values => {
+                has_values = true;
+                let start = values.len();
+                scan.elements(|scan| {
+                    if start + SAMPLES_PER_LINE_MAX <= values.len() {
+                        return scan.fault("at most 2097152 values in a line");
+                    }
+                    values.push(value(scan)?);
+                    Ok(())
+                })
+            }
+            "timestamps" if !has_timestamps => {
+                has_timestamps = true;
+                scan.elements(|scan| {
+                    if SAMPLES_PER_LINE_MAX <= timestamps.len() {
+                        return scan.fault("at most 2097152 timestamps in a line");
+                    }
+                    timestamps.push(timestamp(scan)?);
+                    Ok(())
+                })
+            }
+            "metric" | "values" | "timestamps" => scan.fault("each member once"),
+            _ => scan.skip(0),
+        })?;
+        if scan.peek().is_some() { scan.fault("the line's end") } else { Ok(key) }
+    }
+}
+
+const _: () = assert!(SAMPLES_PER_LINE_MAX == 2_097_152);
+
+/// A number, `null`, or a string that names a number.
+#[inline]
+fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
+    match scan.peek() {
+        Some(b'"') => {
+            let start = scan.at;
+            let text = scan.raw_string()?;
+            let fault = Fault { offset: start, expected: "a number" };
+            named_value(text).ok_or(fault)
+        }
+        Some(b'n') if scan.text.get(scan.at..).is_some_and(|rest| rest.starts_with(b"null")) => {
+            scan.at += 4;
+            Ok(f64::from_bits(NORMAL_NAN_BITS))
+        }
+        _ => match number::decimal(scan.text, scan.at) {
+            Some(number) => {
+                scan.at = number.end;
+                Ok(number.value)
+            }
+            None => scan.fault("a number"),
+        },
+    }
+}
+
+/// The value of a string.
+fn named_value(text: &[u8]) -> Option<f64> {
+    match text {
+        b"NaN" | b"null" | b"nan" => return Some(f64::from_bits(NORMAL_NAN_BITS)),
+        b"Infinity" | b"+Infinity" | b"Inf" | b"+Inf" => return Some(f64::INFINITY),
+        b"-Infinity" | b"-Inf" => return Some(f64::NEG_INFINITY),
+        b"StaleNaN" => return Some(model::stale_marker()),
+        _ => {}
+    }
+    if let Some(bits) = text.strip_prefix(b"NaN:") {
+        let is_hexadecimal = bits.len() == 16 && bits.iter().all(u8::is_ascii_hexdigit);
+        let bits = std::str::from_utf8(bits).ok().filter(|_| is_hexadecimal)?;
+        let value = f64::from_bits(u64::from_str_radix(bits, 16).ok()?);
+        return value.is_nan().then_some(value);
+    }
+    number::decimal(text, 0).filter(|number| number.end == text.len()).map(|number| number.value)
+}
+
+/// Milliseconds, with up to six decimals.
+#[inline]
+fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
+    let is_negative = scan.eat(b'-');
+    let whole = number::long_digits(scan.text, scan.at);
+    if whole.count == 0 || 19 < whole.count {
+        return scan.fault("a timestamp in milliseconds");
+    }
+    let mut end = scan.at + whole.count;
+    let mut nanos = 0;
+    if scan.text.get(end) == Some(&b'.') {
+        let fraction = number::digits(scan.text, end + 1);
+        if fraction.count == 0 || 6 < fraction.count {
+            return scan.fault("a timestamp with at most six decimals");
+        }
+        nanos = fraction.value as i128 * 10i128.pow(6 - fraction.count as u32);
+        end += 1 + fraction.count;
+    }
+    if matches!(scan.text.get(end), Some(b'e' | b'E')) {
+        return scan.fault("a timestamp without an exponent");
+    }
+    let total = i128::from(whole.value) * i128::from(NANOS_PER_MILLI) + nanos;
+    let Ok(timestamp) = Timestamp::try_from(if is_negative { -total } else { total }) else {
+        return scan.fault("a timestamp in the years 1677 to 2262");
+    };
+    scan.at = end;
+    Ok(timestamp)
+}

@@ -1,0 +1,37 @@
+//! VictoriaMetrics' JSON lines, `/api/v1/import` and `/api/v1/export`: one series a line.
+//!
+//! ```text
+//! {"metric":{"__name__":"up","job":"x"},"values":[1,0.5],"timestamps":[1549891472010,1549891487010]}
+//! ```
+//!
+//! Timestamps are milliseconds; digits behind a point are nanoseconds: `1549891472010.000001`.
+//! Values are exact in both directions:
+//!
+//! ```text
+//! finite             shortest digits that read back to the same bits
+//! infinite           "Infinity", "-Infinity"
+//! NaN as scraped     null                        (bits 7ff8000000000001)
+//! stale marker       "NaN:7ff0000000000002"
+//! any other NaN      "NaN:" and its bits in hexadecimal
+//! ```
+//!
+//! `null`, `"null"` and `"NaN"` are read as a scraped NaN.
+//! A row's key is the `metric` object as it stands.
+
+pub mod decode;
+pub mod encode;
+pub mod keys;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use decode::decode;
+pub use encode::LineWriter;
+pub use keys::JsonKeys;
+
+/// Bytes of one `metric` object.
+pub const KEY_SIZE_MAX: usize = 512 << 10;
+/// Samples of one line; exporters cut longer series into several lines.
+pub const SAMPLES_PER_LINE_MAX: usize = 2 << 20;
+/// The NaN that stands for one without a payload: what Prometheus stores for a scraped NaN.
+pub(crate) const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
