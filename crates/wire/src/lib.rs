@@ -18,6 +18,8 @@ pub mod decoded;
 pub mod error;
 pub mod exposition;
 pub mod extra_labels;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod influx;
 pub mod json_lines;
 mod number;

@@ -145,3 +145,281 @@ fn faults_of_keys_are_found_when_the_store_asks() {
     check("cpu,time=1 b=1 1", &["refused: invalid tag key: input tag \"time\" is invalid"]);
     check("cpu,__name__=1 b=1 1", &["refused: invalid tag key: input tag \"__name__\" is invalid"]);
 }
+
+#[test]
+fn strings_are_refused_field_by_field() {
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let body = b"m a=1,s=\"x, y=\\\"z \n w\",b=2 5\nm s=\"only\" 6\nm a=3,b=4 7\nm a=5,s=\"\"\nbad";
+    let decoded = decode_all(body, Precision::Nanosecond, &keys);
+    let want = ["m_a{} 1 5", "m_b{} 2 5", "m_a{} 3 7", "m_b{} 4 7", "m_a{} 5 1700000000123456789"];
+    assert_eq!(render(&decoded.batch), want);
+    assert_eq!(decoded.counts.strings, 3);
+    let positions: Vec<u32> = decoded.errors.kept().iter().map(|error| error.position).collect();
+    assert_eq!(positions, [1, 3, 5, 6], "the newline in the string counts");
+    let reason = "field \"s\" is a string; strings are not stored, the line's numbers are";
+    assert_eq!(decoded.errors.kept()[0].reason, reason);
+}
+
+#[test]
+fn quotes_that_never_close_cost_one_line() {
+    check_error("m s=\"half", "unbalanced quotes");
+    check_error("m a=1,s=\"x\"y 5", "invalid field format");
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let body = format!("m a=1\nm s=\"{}\" 5\nm a=2", "x".repeat(STRING_SIZE_MAX + 1));
+    let decoded = decode_all(body.as_bytes(), Precision::Nanosecond, &keys);
+    assert_eq!((decoded.batch.rows.len(), decoded.errors.count()), (2, 1));
+    assert!(decoded.errors.kept()[0].reason.ends_with("string field of more than 65536 bytes"));
+}
+
+#[test]
+fn fields_named_time_are_refused() {
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let decoded = decode_all(b"m time=1 1\nm a=1,time=2,b=3 2\n", Precision::Nanosecond, &keys);
+    assert_eq!(render(&decoded.batch), ["m_a{} 1 2", "m_b{} 3 2"]);
+    assert_eq!(decoded.errors.count(), 2);
+    let reason = "invalid field name: input field \"time\" is invalid";
+    assert_eq!(decoded.errors.kept()[1].reason, reason);
+}
+
+#[test]
+fn precisions() {
+    for (name, unit) in [
+        ("", 1),
+        ("ns", 1),
+        ("n", 1),
+        ("us", 1_000),
+        ("u", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("m", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ] {
+        let precision = Precision::parse(name).unwrap();
+        let keys = InfluxKeys::new(ExtraLabels::none());
+        let decoded = decode_all(b"a b=1 -7\na b=1\n", precision, &keys);
+        let timestamps: Vec<i64> = decoded.batch.rows.iter().map(|row| row.timestamp).collect();
+        assert_eq!(timestamps, [-7 * unit, NOW - NOW % unit], "{name}");
+    }
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let decoded = decode_all(
+        b"a b=1 1700000000\na b=1 1700000000000\na b=1 1700000000000000\na b=1 1700000000000000000",
+        Precision::Auto,
+        &keys,
+    );
+    assert!(decoded.batch.rows.iter().all(|row| row.timestamp == 1_700_000_000_000_000_000));
+    assert_eq!(Precision::parse("d"), None);
+}
+
+#[test]
+fn limits_are_named() {
+    let long_key = format!("m,a={} b=1", "x".repeat(70_000));
+    let many_fields: Vec<String> = (0..5000).map(|idx| format!("f{idx}=1")).collect();
+    let many_fields = format!("m {}", many_fields.join(","));
+    let long_name = format!("m {}=1", "x".repeat(70_000));
+    let long_line = format!("m a={}1", "0".repeat(100));
+    let long_line = format!("{long_line}{} 1", " ".repeat(model::limits::LINE_SIZE_MAX));
+    for (line, want) in [
+        (&long_key, "max key length exceeded: 70004 > 65535"),
+        (&long_name, "max key length exceeded: 65536 > 65535"),
+        (&many_fields, "more than 4096 fields (max-fields-per-line)"),
+        (&long_line, "line of 16777323 bytes, the limit is 16777216 (max-line-size)"),
+    ] {
+        let keys = InfluxKeys::new(ExtraLabels::none());
+        let body = format!("m a=1 1\n{line}\nm a=2 2\n");
+        let decoded = decode_all(body.as_bytes(), Precision::Nanosecond, &keys);
+        assert_eq!((decoded.batch.rows.len(), decoded.batch.values.len()), (2, 2));
+        let reason = &decoded.errors.kept()[0].reason;
+        assert!(reason.ends_with(want), "{reason}");
+        assert!(reason.len() < 500);
+    }
+}
+
+#[test]
+fn long_bodies_come_in_batches() {
+    let count = 2 * crate::decoded::ROWS_PER_BATCH + 10;
+    let body: String = (0..count).map(|idx| format!("m a={idx} {idx}\n")).collect();
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let options = Options { precision: Precision::Nanosecond, now: NOW };
+    let (mut start, mut batches, mut next) = (Start::default(), 0, 0);
+    loop {
+        let decoded = decode(body.as_bytes(), start, &options, &hasher(), &keys).unwrap();
+        for row in &decoded.batch.rows {
+            assert_eq!((row.timestamp, row.position), (next, next as u32 + 1));
+            next += 1;
+        }
+        batches += 1;
+        let Some(rest) = decoded.rest else { break };
+        start = rest;
+    }
+    assert_eq!((batches, next as usize), (3, count));
+}
+
+#[test]
+fn inexact_integers_and_booleans_are_counted() {
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let body = b"m a=9007199254740993i,b=9007199254740992i,c=9223372036854775807i,d=t,e=F 1";
+    let decoded = decode_all(body, Precision::Nanosecond, &keys);
+    assert_eq!((decoded.counts.inexact_integers, decoded.counts.booleans), (2, 2));
+    assert_eq!(decoded.counts.samples, 5);
+}
+
+#[test]
+fn extra_labels_replace_tags() {
+    let extra = ExtraLabels::new(&[("db", "telegraf"), ("host", "b")]).unwrap();
+    let keys = InfluxKeys::new(extra);
+    let decoded = decode_all(b"m,host=a,x=y v=1 1", Precision::Nanosecond, &keys);
+    assert_eq!(render(&decoded.batch), ["m_v{db=\"telegraf\", host=\"b\", x=\"y\"} 1 1"]);
+    let plain = InfluxKeys::new(ExtraLabels::none());
+    let other = decode_all(b"m,host=a,x=y v=1 1", Precision::Nanosecond, &plain);
+    assert_ne!(decoded.batch.rows[0].hash, other.batch.rows[0].hash);
+}
+
+#[test]
+fn error_texts_are_those_clients_know() {
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let body = b"m a=1 1\nbad\nm s=\"x\ny\"\nm,a=1,a=2 a=1\n";
+    let decoded = decode_all(body, Precision::Nanosecond, &keys);
+    let rejection = model::Rejection {
+        position: decoded.batch.rows[1].position,
+        reason: "duplicate tags".to_string(),
+    };
+    let text = error_text(body, &decoded.errors, &[rejection], 1, 1);
+    assert_eq!(
+        text,
+        "partial write: unable to parse 'bad': missing fields\n\
+        field \"s\" is a string; strings are not stored, the line's numbers are\n\
+        unable to parse 'm,a=1,a=2 a=1': duplicate tags dropped=3"
+    );
+    let text =
+        error_text(b"bad", &decode_all(b"bad", Precision::Nanosecond, &keys).errors, &[], 0, 0);
+    assert_eq!(text, "unable to parse 'bad': missing fields");
+}
+
+/// One line as a slow, plain reading takes it.
+#[derive(Debug, PartialEq)]
+struct Plain {
+    key: Vec<u8>,
+    fields: Vec<(Vec<u8>, u64)>,
+    timestamp: Option<i64>,
+}
+
+/// Splits at separators that no backslash precedes.
+fn split_plain(text: &[u8], separator: u8) -> Vec<Vec<u8>> {
+    let mut pieces = vec![Vec::new()];
+    for (idx, &byte) in text.iter().enumerate() {
+        if byte == separator && (idx == 0 || text[idx - 1] != b'\\') {
+            pieces.push(Vec::new());
+        } else {
+            pieces.last_mut().unwrap().push(byte);
+        }
+    }
+    pieces
+}
+
+/// Reads a line without strings or newlines; `None` when it is bad.
+fn read_plain(line: &str) -> Option<Plain> {
+    let mut words = split_plain(line.trim_start_matches([' ', '\t']).as_bytes(), b' ').into_iter();
+    let key = words.next().filter(|key| !key.is_empty() && key[0] != b',')?;
+    let mut words = words.skip_while(Vec::is_empty);
+    let mut fields: Vec<(Vec<u8>, u64)> = Vec::new();
+    for field in split_plain(&words.next()?, b',') {
+        let sides = split_plain(&field, b'=');
+        let name = sides.first().filter(|name| !name.is_empty())?.clone();
+        let text = String::from_utf8(sides.get(1..)?.join(&b'=')).ok()?;
+        let value = match text.as_str() {
+            "t" | "T" | "true" | "True" | "TRUE" => 1.0,
+            "f" | "F" | "false" | "False" | "FALSE" => 0.0,
+            text if text.ends_with('i') => {
+                text[..text.len() - 1].parse::<i64>().ok().filter(|_| !text.contains('+'))? as f64
+            }
+            text if text.ends_with('u') => {
+                text[..text.len() - 1].parse::<u64>().ok().filter(|_| !text.contains('+'))? as f64
+            }
+            text => {
+                let is_number = text.bytes().all(|b| b"0123456789.eE+-".contains(&b));
+                let value: f64 =
+                    text.parse().ok().filter(|_| is_number && !text.starts_with('+'))?;
+                Some(value).filter(|value| value.is_finite())?
+            }
+        };
+        fields.retain(|(known, _)| *known != name);
+        fields.push((name, value.to_bits()));
+    }
+    let mut rest = words.skip_while(Vec::is_empty);
+    let timestamp = match rest.next() {
+        None => None,
+        Some(text) => {
+            let text = String::from_utf8(text).ok().filter(|text| !text.starts_with('+'))?;
+            let value = text.parse::<i64>().ok()?;
+            Some(Some(value).filter(|value| i64::MIN + 2 <= *value && *value < i64::MAX)?)
+        }
+    };
+    rest.all(|word| word.is_empty()).then_some(Plain { key, fields, timestamp })
+}
+
+#[test]
+fn random_lines_agree_with_a_plain_reading() {
+    let pieces = [
+        "cpu",
+        "m",
+        ",",
+        ",",
+        "=",
+        "=",
+        " ",
+        " ",
+        "a",
+        "b",
+        "\\",
+        "\\ ",
+        "\\,",
+        "1",
+        "-1.5",
+        "2i",
+        "7u",
+        "t",
+        "false",
+        "1e3",
+        ".",
+        "1451606400000000000",
+        "9223372036854775807",
+        "i",
+        "-",
+        "\u{e9}",
+        "host=a",
+        "x=1",
+        "y=2i,z=3",
+    ];
+    let mut random = crate::random::Random::new();
+    for _ in 0..30_000 {
+        let count = 1 + random.below(14);
+        let mut line: String = (0..count).map(|_| *random.pick(&pieces)).collect();
+        if random.below(2) == 0 {
+            line = format!("cpu,a=b {line}=5 77");
+        }
+        let keys = InfluxKeys::new(ExtraLabels::none());
+        let body = format!("k f=1,g=2 1\n{line}");
+        let decoded = decode_all(body.as_bytes(), Precision::Nanosecond, &keys);
+        let batch = &decoded.batch;
+        let got = batch.rows.get(1).map(|row| Plain {
+            key: batch.key(row).to_vec(),
+            fields: batch.shapes[row.shape as usize]
+                .fields
+                .iter()
+                .zip(batch.row_values(row))
+                .map(|(name, value)| (name.as_bytes().to_vec(), value.to_bits()))
+                .collect(),
+            timestamp: Some(row.timestamp),
+        });
+        let want = read_plain(&line).map(|mut plain| {
+            plain.timestamp = plain.timestamp.or(Some(NOW));
+            for (name, _) in &mut plain.fields {
+                let text = String::from_utf8(name.clone()).unwrap();
+                let text = text.replace("\\,", ",").replace("\\ ", " ").replace("\\=", "=");
+                *name = text.into_bytes();
+            }
+            plain
+        });
+        assert_eq!(got, want, "{line:?} {:?}", decoded.errors);
+    }
+}

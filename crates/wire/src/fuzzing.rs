@@ -1,0 +1,228 @@
+//! What must hold for any bytes: one function per decoder, called by fuzz targets and by a test.
+//!
+//! None may panic or use memory out of proportion; what was taken must be consistent; what we
+//! write must read back.
+
+use crate::compression::{Encoding, decompress};
+use crate::decoded::{Decoded, Start};
+use crate::{Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_write};
+use model::{KeyHasher, LabelsBuilder};
+
+/// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
+const ROWS_PER_BYTE: usize = 1;
+
+/// Checks one batch against its body.
+fn check(decoded: &Decoded<'_>, body_size: usize) {
+    let batch = &decoded.batch;
+    assert!(batch.rows.len() <= body_size * ROWS_PER_BYTE);
+    assert!(batch.values.len() <= body_size);
+    assert!(batch.rows.capacity() <= 2 * body_size + 64);
+    assert!(batch.values.capacity() <= 2 * body_size + 64);
+    assert_eq!(decoded.counts.samples as usize, batch.values.len());
+    assert!(decoded.errors.kept().len() as u64 <= decoded.errors.count());
+    let mut value_count = 0;
+    for row in &batch.rows {
+        assert_eq!(row.values_start as usize, value_count);
+        value_count += batch.row_values(row).len();
+        let key = batch.key(row);
+        let (mut tags, mut name) = (LabelsBuilder::new(), String::new());
+        if batch.decoder.tags(key, &mut tags).is_err() {
+            continue;
+        }
+        let Some(shape) = batch.shapes.get(row.shape as usize) else { continue };
+        for field in &shape.fields {
+            name.clear();
+            if batch.decoder.metric_name(key, field, &mut name).is_ok() {
+                assert!(!name.is_empty());
+            }
+        }
+        assert!(tags.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()));
+    }
+    assert_eq!(value_count, batch.values.len());
+}
+
+/// Decodes batch by batch until the body is done; every batch must advance.
+fn drain<'a>(body: &[u8], mut decode: impl FnMut(Start) -> Result<Decoded<'a>, Error>) {
+    let mut start = Start::default();
+    while let Ok(decoded) = decode(start) {
+        check(&decoded, body.len());
+        let Some(rest) = decoded.rest else { return };
+        assert!(start.offset < rest.offset && start.line < rest.line);
+        start = rest;
+    }
+}
+
+fn extra() -> ExtraLabels {
+    ExtraLabels::new(&[("db", "x")]).unwrap_or_default()
+}
+
+/// Line protocol.
+pub fn fuzz_influx(data: &[u8]) {
+    let keys = influx::InfluxKeys::new(extra());
+    let hasher = KeyHasher::new(1);
+    for precision in [influx::Precision::Nanosecond, influx::Precision::Auto] {
+        let options = influx::Options { precision, now: 1 };
+        drain(data, |start| influx::decode(data, start, &options, &hasher, &keys));
+    }
+    let options = influx::Options { precision: influx::Precision::Hour, now: i64::MAX };
+    if let Ok(decoded) = influx::decode(data, Start::default(), &options, &hasher, &keys) {
+        let text = influx::error_text(data, &decoded.errors, &[], 0, 1);
+        assert!(text.len() <= 1000 + decoded.errors.kept().len() * 2000);
+    }
+}
+
+/// Remote write 1.0, uncompressed.
+pub fn fuzz_remote_write_v1(data: &[u8]) {
+    let keys = remote_write::RemoteWriteKeys::new(extra());
+    if let Ok(decoded) = remote_write::v1::decode(data, &KeyHasher::new(1), &keys) {
+        check(&decoded, data.len());
+        assert!(decoded.batch.bytes.len() <= 2 * data.len());
+    }
+}
+
+/// Remote write 2.0, uncompressed.
+pub fn fuzz_remote_write_v2(data: &[u8]) {
+    let keys = remote_write::RemoteWriteKeys::new(extra());
+    if let Ok(decoded) = remote_write::v2::decode(data, &KeyHasher::new(1), &keys) {
+        check(&decoded, data.len());
+    }
+}
+
+/// Both exposition formats.
+pub fn fuzz_exposition(data: &[u8]) {
+    let keys = exposition::ExpositionKeys::new(extra());
+    let hasher = KeyHasher::new(1);
+    for format in [exposition::Format::Text, exposition::Format::OpenMetrics] {
+        let options = exposition::Options { format, now: 1 };
+        drain(data, |start| exposition::decode(data, start, &options, &hasher, &keys));
+    }
+}
+
+/// JSON lines; what was taken is written and read again.
+pub fn fuzz_json_lines(data: &[u8]) {
+    let keys = json_lines::JsonKeys::new(ExtraLabels::none());
+    let hasher = KeyHasher::new(1);
+    drain(data, |start| json_lines::decode(data, start, &hasher, &keys));
+    let Ok(decoded) = json_lines::decode(data, Start::default(), &hasher, &keys) else { return };
+    let timestamps: Vec<i64> = decoded.batch.rows.iter().map(|row| row.timestamp).collect();
+    let mut out = Vec::new();
+    let labels = model::Labels::from_pairs(&[("__name__", "a")]);
+    let values = &decoded.batch.values;
+    json_lines::LineWriter::new(3).push_series(&mut out, &labels, &timestamps, values);
+    let Ok(again) = json_lines::decode(&out, Start::default(), &hasher, &keys) else { return };
+    assert!(again.errors.is_empty());
+    assert!(again.batch.rows.iter().map(|row| row.timestamp).eq(timestamps));
+    let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&again.batch.values), bits(values));
+}
+
+/// Every compression, with a small limit.
+pub fn fuzz_compression(data: &[u8]) {
+    const SIZE_MAX: usize = 1 << 16;
+    let mut buffer = Vec::new();
+    for encoding in [Encoding::Gzip, Encoding::Deflate, Encoding::Zstd, Encoding::Snappy] {
+        if let Ok(bytes) = decompress(encoding, data, SIZE_MAX, &mut buffer) {
+            assert!(bytes.len() <= SIZE_MAX);
+        }
+        assert!(buffer.capacity() <= 4 * SIZE_MAX);
+    }
+}
+
+/// Times and durations of URLs.
+pub fn fuzz_params(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let _ = params::parse_time(&text, 1_700_000_000_000_000_000);
+    let _ = params::parse_duration(&text);
+}
+
+/// Strings and numbers of answers.
+pub fn fuzz_prom_json(data: &[u8]) {
+    let mut out = Vec::new();
+    prom_json::push_string(&mut out, &String::from_utf8_lossy(data));
+    assert!(2 <= out.len() && out.iter().all(|byte| 0x20 <= *byte));
+    for bytes in data.as_chunks::<8>().0 {
+        let value = f64::from_bits(u64::from_le_bytes(*bytes));
+        for push in [prom_json::push_value, prom_json::number::push_exposition_value] {
+            out.clear();
+            push(&mut out, value);
+            let read: Option<f64> = std::str::from_utf8(&out).ok().and_then(|t| t.parse().ok());
+            let is_same = read.is_some_and(|read| read.to_bits() == value.to_bits());
+            assert!(is_same || value.is_nan());
+        }
+    }
+}
+
+/// A decoder's function and what its inputs look like.
+pub type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
+
+/// All of the above, with examples to start from.
+pub const TARGETS: &[Target] = &[
+    ("influx", fuzz_influx, &[
+        b"cpu,host=a,re\\ gion=b\\,c a=1i,b=2.5,c=t,d=\"x\\\"\n\" 1451606400000000000\n#c\n",
+        b"m a=1u,time=3,a=2 5\r\nm b=.5e-3,c=F\n,x y\nm  a=\"\n",
+    ]),
+    ("remote_write_v1", fuzz_remote_write_v1, &[
+        b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x12\x10\x09\0\0\0\0\0\0\xf0?\x10\x80\x80\x80\x80\x80\x04",
+        b"\x1a\x0a\x08\x01\x12\x01a\x22\x01b*\x00",
+    ]),
+    ("remote_write_v2", fuzz_remote_write_v2, &[
+        b"\x22\0\x22\x08__name__\x22\x01a\x2a\x16\x0a\x02\x01\x02\x12\x0b\x09\0\0\0\0\0\0\xf0?\x10\x01*\x03\x08\x01\x18",
+    ]),
+    ("exposition", fuzz_exposition, &[
+        b"# HELP a b\\n\n# TYPE a counter\na{b=\"c\\\"}\",d=\"e\"} 1.5e3 1000 # {t=\"x\"} 1\n# EOF\n",
+        b"{\"a.b\",\"c\"=\"d\"} NaN\nx +Inf -5\n",
+    ]),
+    ("json_lines", fuzz_json_lines, &[
+        b"{\"metric\":{\"__name__\":\"a\",\"b\":\"\\u00e9\"},\"values\":[1,null,\"NaN:7ff0000000000002\"],\"timestamps\":[1,2.5,-3]}\n",
+    ]),
+    ("compression", fuzz_compression, &[
+        b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0\0",
+        b"\x28\xb5\x2f\xfd\x20\x01\x09\0\0a",
+        b"\x02\x04ab",
+        b"\xff\x06\0\0sNaPpY",
+    ]),
+    ("params", fuzz_params, &[b"2015-07-01T20:10:30.781+02:00", b"now-1h30m", b"1435781430.781"]),
+    ("prom_json", fuzz_prom_json, &[b"a\"\\\n\x01\xc3\xa9", b"\0\0\0\0\0\0\xf0?"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Changes, copies, cuts and doubles pieces of the bytes.
+    fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
+        for _ in 0..1 + random.below(8) {
+            let at = random.below(bytes.len() as u64 + 1) as usize;
+            let to = (at + random.below(20) as usize).min(bytes.len());
+            match random.below(6) {
+                0 if at < bytes.len() => bytes[at] = random.next() as u8,
+                1 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+                2 => bytes.insert(at, *random.pick(b"\\\"=, \n\r#{}0-.ei\xff\0\x80")),
+                3 => drop(bytes.drain(at..to)),
+                4 => {
+                    let piece = bytes[at..to].to_vec();
+                    bytes.splice(at..at, piece);
+                }
+                _ => bytes.truncate(bytes.len() - (to - at)),
+            }
+        }
+    }
+
+    #[test]
+    fn random_and_mutated_bytes() {
+        let mut random = Random::new();
+        for (name, target, examples) in TARGETS {
+            for round in 0..4_000 {
+                let mut bytes = if round % 8 == 0 {
+                    (0..random.below(200)).map(|_| random.next() as u8).collect()
+                } else {
+                    random.pick(examples).repeat(1 + random.below(3) as usize)
+                };
+                mutate(&mut bytes, &mut random);
+                let result = std::panic::catch_unwind(|| target(&bytes));
+                assert!(result.is_ok(), "{name} {:?}", bytes.escape_ascii().to_string());
+            }
+        }
+    }
+}
