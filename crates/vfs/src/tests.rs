@@ -288,3 +288,57 @@ fn whatever_was_synced_survives_any_history() {
         }
     }
 }
+
+/// Random operations on both disks: each succeeds on both or fails on both, and they look alike.
+#[test]
+fn the_simulated_disk_does_what_the_real_one_does() {
+    const NAMES: [&str; 8] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f"];
+    for seed in seeds(8) {
+        let directory = tempfile::tempdir().unwrap();
+        let real = RealVfs::new();
+        let sim = SimVfs::new(seed);
+        let dice = SimVfs::new(!seed);
+        for step in 0..150 {
+            let operation = dice.random();
+            let [from, to] = [dice.random(), dice.random()].map(|n| NAMES[(n % 8) as usize]);
+            let on_real = operate(&real, directory.path(), operation, from, to);
+            let on_sim = operate(&sim, Path::new("/"), operation, from, to);
+            let context = format!("SEED={seed} step {step}: {} {from} {to}", operation % 8);
+            assert_eq!(on_real.is_ok(), on_sim.is_ok(), "{context}: {on_real:?} {on_sim:?}");
+            assert_eq!(tree(&real, directory.path()), tree(&sim, Path::new("/")), "{context}");
+        }
+    }
+}
+
+fn operate(vfs: &dyn Vfs, dir: &Path, operation: u64, from: &str, to: &str) -> Result<()> {
+    let (from, to) = (dir.join(from), dir.join(to));
+    let size = operation >> 8 & 63;
+    match operation % 8 {
+        0 | 1 => write(vfs, &from, &vec![operation as u8; size as usize]),
+        2 => vfs.create_dir_all(&from),
+        3 => vfs.rename(&from, &to),
+        4 => vfs.hard_link(&from, &to),
+        5 => vfs.remove(&from),
+        6 if size < 20 => vfs.remove_dir_all(&from),
+        6 => vfs.sync_dir(&from),
+        _ => vfs.truncate(&from, size),
+    }
+}
+
+/// All paths below a directory; files with their content.
+fn tree(vfs: &dyn Vfs, dir: &Path) -> Vec<(String, Option<Vec<u8>>)> {
+    let mut entries = Vec::new();
+    for name in vfs.list(dir).unwrap() {
+        let path = dir.join(&name);
+        let content = vfs.read(&path).ok();
+        let below = if content.is_none() { tree(vfs, &path) } else { Vec::new() };
+        if let Some(content) = &content {
+            assert_eq!(vfs.size(&path).unwrap(), content.len() as u64);
+            assert_eq!(*vfs.map(&path).unwrap(), **content);
+        }
+        entries.push((name.clone(), content));
+        entries
+            .extend(below.into_iter().map(|(path, content)| (format!("{name}/{path}"), content)));
+    }
+    entries
+}

@@ -259,6 +259,10 @@ impl State {
         lsn <= self.durable
     }
 
+    pub(crate) fn end(&self) -> Lsn {
+        self.appended
+    }
+
     /// The kept segments below `segment` and the place that must be durable before they go.
     pub(crate) fn segments_before(&self, segment: u64) -> (Vec<u64>, Lsn) {
         assert!(segment <= self.segment.header.segment, "the current segment stays");

@@ -84,7 +84,9 @@ fn records_come_back_after_a_restart() {
         wal.append(1, b"one").unwrap();
         let lsn = wal.append_parts(254, &[b"t", b"", b"wo"]).unwrap();
         wal.wait_durable(lsn).unwrap();
+        assert_eq!(wal.end(), lsn);
         wal.append(7, b"").unwrap();
+        assert!(lsn < wal.end());
         wal.close().unwrap();
         wal.close().unwrap();
         assert!(matches!(wal.append(1, b"late"), Err(Error::Closed)));

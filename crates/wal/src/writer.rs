@@ -136,6 +136,11 @@ impl Wal {
         }
     }
 
+    /// The place of the last record appended: waiting for it waits for all there is.
+    pub fn end(&self) -> Lsn {
+        self.shared.state().end()
+    }
+
     /// Ends the current segment: records appended from now on go to the returned segment or a
     /// later one, all earlier ones are in segments before it. No I/O.
     pub fn rotate(&self) -> u64 {

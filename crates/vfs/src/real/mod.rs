@@ -81,7 +81,7 @@ impl Vfs for RealVfs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::rename(from, to).map_err(|error| Error::new("rename", from, error))
+        rename(from, to).map_err(|error| Error::new("rename", from, error))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -97,8 +97,7 @@ impl Vfs for RealVfs {
     }
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
-        let synced = File::open(path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| Error::new("sync directory", path, error))
+        sync_dir(path).map_err(|error| Error::new("sync directory", path, error))
     }
 
     fn free_space(&self, path: &Path) -> Result<u64> {
@@ -117,6 +116,22 @@ impl Vfs for RealVfs {
     fn random(&self) -> u64 {
         self.keys.hash_one(self.count.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    // The system would let a directory replace an empty one.
+    if from != to && from.is_dir() && to.exists() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(from, to)
+}
+
+fn sync_dir(path: &Path) -> io::Result<()> {
+    let directory = File::open(path)?;
+    if !directory.metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    directory.sync_all()
 }
 
 fn read_limited(path: &Path) -> io::Result<Vec<u8>> {

@@ -119,7 +119,7 @@ impl Disk {
         let (from_directory, from_name) = self.names.find_parent(from)?;
         let (to_directory, to_name) = self.names.find_parent(to)?;
         let is_directory = self.names.directory(node).is_ok();
-        if is_directory && to.starts_with(from) {
+        if is_directory && from != to && to.starts_with(from) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         match self.names.find(to) {
