@@ -7,7 +7,9 @@ use model::KeyHasher;
 use std::fmt::Write;
 use std::hint::black_box;
 use std::time::Instant;
+use wire::exposition::{self, ExpositionKeys, Format};
 use wire::influx::{self, InfluxKeys, Options, Precision};
+use wire::json_lines::{self, JsonKeys};
 use wire::remote_write::encode::{MillisSample, RequestV1, RequestV2};
 use wire::remote_write::{RemoteWriteKeys, v1, v2};
 use wire::{ExtraLabels, Start};
@@ -73,8 +75,21 @@ fn best(name: &str, unit_count: usize, size: usize, mut work: impl FnMut()) {
 
 fn main() {
     let hasher = KeyHasher::new(42);
+    measure_hash(&hasher);
     measure_influx(&hasher);
+    measure_text(&hasher);
     measure_remote_write(&hasher);
+}
+
+fn measure_hash(hasher: &KeyHasher) {
+    let bytes = vec![7u8; 4096];
+    for size in [100, 240, 241, 300, 500] {
+        best(&format!("hash of {size} bytes"), 1000, 1000 * size, || {
+            for idx in 0..1000 {
+                black_box(hasher.hash(black_box(&bytes[idx..idx + size]), 5));
+            }
+        });
+    }
 }
 
 fn measure_influx(hasher: &KeyHasher) {
@@ -89,12 +104,51 @@ fn measure_influx(hasher: &KeyHasher) {
     });
 }
 
+fn measure_text(hasher: &KeyHasher) {
+    let (mut text, mut json) = (String::new(), String::new());
+    for host in 0..HOSTS {
+        let labels: Vec<String> =
+            tags(host).iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+        writeln!(text, "cpu_usage_user{{{}}} {}.5", labels.join(","), host % 100).expect("text");
+        let members: Vec<String> =
+            tags(host).iter().map(|(name, value)| format!("\"{name}\":\"{value}\"")).collect();
+        let values: Vec<String> = (0..100).map(|idx| format!("{}.25", idx * 7 % 100)).collect();
+        let times: Vec<String> =
+            (0..100).map(|idx| (1_451_606_400_000u64 + idx).to_string()).collect();
+        if host < HOSTS / 100 {
+            let (values, times) = (values.join(","), times.join(","));
+            let metric = format!("\"__name__\":\"cpu\",{}", members.join(","));
+            let line = format!("\"values\":[{values}],\"timestamps\":[{times}]");
+            writeln!(json, "{{\"metric\":{{{metric}}},{line}}}").expect("json");
+        }
+    }
+    let keys = ExpositionKeys::new(ExtraLabels::none());
+    let options = exposition::Options { format: Format::Text, now: 0 };
+    best("exposition, line of 10 labels", HOSTS as usize, text.len(), || {
+        let decoded =
+            exposition::decode(text.as_bytes(), Start::default(), &options, hasher, &keys);
+        assert_eq!(decoded.expect("text").batch.rows.len(), HOSTS as usize);
+    });
+    let keys = JsonKeys::new(ExtraLabels::none());
+    best("JSON lines, sample", HOSTS as usize, json.len(), || {
+        let decoded = json_lines::decode(json.as_bytes(), Start::default(), hasher, &keys);
+        assert_eq!(decoded.expect("json").batch.rows.len(), HOSTS as usize);
+    });
+    let mut out = Vec::new();
+    best("value of an answer", 10_000, 50_000, || {
+        out.clear();
+        for idx in 0..10_000 {
+            wire::prom_json::push_value(&mut out, f64::from(idx) / 7.0);
+        }
+    });
+}
+
 fn measure_remote_write(hasher: &KeyHasher) {
     let (mut first, mut second) = (RequestV1::new(), RequestV2::new());
     let mut count = 0;
-    for host in 0..HOSTS / 10 {
-        let tags = tags(host);
-        for field in FIELDS {
+    for field in FIELDS {
+        for host in 0..HOSTS / 10 {
+            let tags = tags(host * 7919 % HOSTS);
             let metric = format!("cpu_{field}");
             let mut labels = vec![("__name__", metric.as_str())];
             labels.extend(tags.iter().map(|(name, value)| (*name, value.as_str())));

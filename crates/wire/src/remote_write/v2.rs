@@ -3,7 +3,7 @@
 use super::{METADATA_MAX, RemoteWriteKeys, Series, check_key_size, kind, push_sample};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
-use crate::protobuf::{Message, Value, put_bytes, put_varint};
+use crate::protobuf::{Message, Value, put_varint};
 use model::limits::BODY_SIZE_MAX;
 use model::{KeyHasher, METRIC_NAME, Metadata, MetricKind, Shape};
 use std::borrow::Cow;
@@ -41,17 +41,27 @@ pub fn decode<'a>(
     Ok(reader.grown.finish(Cow::Owned(reader.keys), keys, None))
 }
 
-/// All symbols; they may stand before or behind the series.
+/// All symbols, each with its length before it as in the request; they may stand before or behind
+/// the series.
 fn symbols(request: &[u8]) -> Result<Vec<&[u8]>, Error> {
     let mut symbols = Vec::new();
     let mut message = Message::new(request);
-    while let Some((number, field)) = message.next_field()? {
-        if number == 4 {
-            symbols.push(field.bytes());
+    loop {
+        let start = message.offset();
+        let Some((number, field)) = message.next_field()? else { return Ok(symbols) };
+        if number == 4 && matches!(field, Value::Bytes(_)) {
+            let symbol = request.get(start..message.offset()).unwrap_or_default();
+            // A length of its own must follow the tag, which has one byte here in practice.
+            match symbol.split_first() {
+                Some((&TAG_SYMBOLS, sized)) => symbols.push(sized),
+                _ => return Err(Error::malformed("protobuf", start, "a short field tag")),
+            }
         }
     }
-    Ok(symbols)
 }
+
+/// Tag of `symbols`.
+const TAG_SYMBOLS: u8 = 4 << 3 | 2;
 
 /// What a series says of its metric: symbols and the kind.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -148,8 +158,7 @@ impl<'a> Request<'a, '_> {
         }
         for &[name, value] in pairs {
             let (name, value) = (symbol(&self.symbols, name)?, symbol(&self.symbols, value)?);
-            let size =
-                2 + name.len() + value.len() + varint_size(name.len()) + varint_size(value.len());
+            let size = 2 + name.len() + value.len();
             if BODY_SIZE_MAX < self.keys.len() + size {
                 return Err(Error::LimitExceeded {
                     limit: "bytes of all series' labels",
@@ -159,8 +168,10 @@ impl<'a> Request<'a, '_> {
             }
             self.keys.push(1 << 3 | 2);
             put_varint(&mut self.keys, size as u64);
-            put_bytes(&mut self.keys, 1, name);
-            put_bytes(&mut self.keys, 2, value);
+            self.keys.push(1 << 3 | 2);
+            self.keys.extend_from_slice(name);
+            self.keys.push(2 << 3 | 2);
+            self.keys.extend_from_slice(value);
         }
         Ok(())
     }
@@ -171,7 +182,7 @@ impl<'a> Request<'a, '_> {
             return Ok(());
         }
         for &[label, value] in self.refs.as_chunks::<2>().0 {
-            if symbol(&self.symbols, label)? == METRIC_NAME.as_bytes() {
+            if text_of(symbol(&self.symbols, label)?) == METRIC_NAME.as_bytes() {
                 description.name = value;
             }
         }
@@ -179,7 +190,10 @@ impl<'a> Request<'a, '_> {
             return Ok(());
         }
         let kind = kind(description.kind);
-        let text = |id| symbol(&self.symbols, id).map(|s| String::from_utf8_lossy(s).into_owned());
+        let text = |id| {
+            let text = text_of(symbol(&self.symbols, id)?);
+            Ok::<_, Error>(String::from_utf8_lossy(text).into_owned())
+        };
         let metric = family(text(description.name)?, kind);
         let (help, unit) = (text(description.help)?, text(description.unit)?);
         if self.families.insert(metric.clone()) {
@@ -207,8 +221,11 @@ fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Error> {
     found.ok_or(Error::malformed("remote write 2.0", 0, "a reference to an existing symbol"))
 }
 
-fn varint_size(value: usize) -> usize {
-    (usize::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
+/// A symbol without the length before it.
+fn text_of(sized: &[u8]) -> &[u8] {
+    let mut message = Message::new(sized);
+    let size = message.varint().unwrap_or(0) as usize;
+    sized.get(sized.len().saturating_sub(size)..).unwrap_or_default()
 }
 
 /// Reads `{ type = 1, help_ref = 3, unit_ref = 4 }`.
