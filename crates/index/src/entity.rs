@@ -154,9 +154,7 @@ fn hash_tags(tags: &[(&str, &str)]) -> u64 {
 
 /// A chained hash of strings.
 pub(crate) fn hash_strings<'a>(seed: u64, strings: impl Iterator<Item = &'a str>) -> u64 {
-    strings.fold(seed, |hash, string| {
-        xxhash_rust::xxh3::xxh3_64_with_seed(string.as_bytes(), hash)
-    })
+    strings.fold(seed, |hash, string| xxhash_rust::xxh3::xxh3_64_with_seed(string.as_bytes(), hash))
 }
 
 #[cfg(test)]

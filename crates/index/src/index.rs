@@ -1,25 +1,48 @@
-//! The index of one partition: segments on disk and one index in memory, answering as one.
+//! The index of one partition: segments on disk and memory indexes, answering as one.
+//!
+//! ```text
+//! segments, oldest first │ sealed memory indexes │ the memory index that registers
+//! └── entities 0.. ──────┴───────────────────────┴──────────────────────────────►
+//! ```
+//!
+//! A flush goes: [`Index::seal`] (instant, under the caller's write lock), [`Index::freeze_job`]
+//! and [`FreezeJob::run`] (seconds, without any lock), the caller names the file in its manifest,
+//! [`Index::install`] (instant, write lock). Registration goes on all the while.
+//! A merge goes the same way from [`Index::merge_job`].
 
 #[cfg(test)]
 mod tests;
 
-use crate::entity::{BlockRef, EntityId, NewEntity};
-use crate::error::Result;
+use crate::entity::{BlockRef, EntityHash, EntityId, NewEntity};
+use crate::error::{Error, Result};
+use crate::jobs::{FreezeJob, MergeJob, NewSegment};
 use crate::matcher::CompiledMatchers;
 use crate::memory::MemoryIndex;
+use crate::segment::Segment;
 use crate::subset::BlockMatch;
 use model::LabelsBuilder;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// All label sets of one partition.
 pub struct Index {
-    #[expect(dead_code, reason = "segments follow")]
     vfs: Arc<dyn vfs::Vfs>,
-    #[expect(dead_code, reason = "segments follow")]
     dir: PathBuf,
+    /// By increasing entities.
+    segments: Vec<Arc<Segment>>,
+    /// Behind the segments; nothing is registered in them any more.
+    sealed: Vec<Arc<MemoryIndex>>,
+    /// Behind the sealed ones.
     memory: MemoryIndex,
+}
+
+/// One of the indexes that an [`Index`] is made of.
+#[derive(Clone, Copy)]
+pub(crate) enum Part<'a> {
+    Segment(&'a Segment),
+    Memory(&'a MemoryIndex),
 }
 
 impl Index {
@@ -27,10 +50,25 @@ impl Index {
     /// registered after them comes through [`Index::replay`].
     ///
     /// # Errors
-    /// When a segment is missing or corrupt.
+    /// When a segment is missing or corrupt, or when two overlap.
     pub fn open(vfs: Arc<dyn vfs::Vfs>, dir: &Path, segment_names: &[String]) -> Result<Index> {
-        assert!(segment_names.is_empty(), "segments follow");
-        Ok(Index { vfs, dir: dir.to_path_buf(), memory: MemoryIndex::new(0, 0) })
+        let mut segments = Vec::with_capacity(segment_names.len());
+        for name in segment_names {
+            segments.push(Arc::new(Segment::open(name, vfs.map(&dir.join(name))?)?));
+        }
+        segments.sort_by_key(|segment| segment.entities().start);
+        for pair in segments.windows(2) {
+            if pair[1].entities().start < pair[0].entities().end
+                || pair[1].series().start < pair[0].series().end
+            {
+                let what = "segments overlap";
+                return Err(Error::Corrupt { file: pair[1].name().to_string(), offset: 0, what });
+            }
+        }
+        let (next_entity, next_series) =
+            segments.last().map_or((0, 0), |last| (last.entities().end, last.series().end));
+        let memory = MemoryIndex::new(next_entity, next_series);
+        Ok(Index { vfs, dir: dir.to_path_buf(), segments, sealed: Vec::new(), memory })
     }
 
     /// The entity with exactly these metric names (in this order) and tags.
@@ -38,11 +76,17 @@ impl Index {
     /// # Errors
     /// When a segment turns out to be corrupt, as in all methods that read.
     pub fn find_entity(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
-        Ok(self.memory.find_entity(entity))
+        let hash = EntityHash::of(entity.names, entity.tags);
+        for part in self.parts().rev() {
+            if let Some(found) = part.find_hashed(&hash, entity)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// The series of this metric name and these tags, whether it came alone or as one metric of
-    /// an entity: its entity and column.
+    /// an entity: its entity and column. When it came both ways, one of them.
     ///
     /// # Errors
     /// As [`Index::find_entity`].
@@ -51,7 +95,12 @@ impl Index {
         name: &str,
         tags: &[(&str, &str)],
     ) -> Result<Option<(EntityId, u16)>> {
-        Ok(self.memory.find_series(name, tags))
+        for part in self.parts().rev() {
+            if let Some(found) = part.find_series(name, tags)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Registers an entity that [`Index::find_entity`] did not find, and appends to `log` a
@@ -63,7 +112,8 @@ impl Index {
         self.memory.register(entity, log)
     }
 
-    /// Applies registrations from the log; what the index already holds is skipped.
+    /// Applies registrations from the log; what the index already holds is skipped. Between the
+    /// calls for one log nothing may be sealed.
     ///
     /// # Errors
     /// As [`MemoryIndex::replay`].
@@ -71,12 +121,16 @@ impl Index {
         self.memory.replay(registrations)
     }
 
-    /// The block that an entity lives in.
+    /// The block that an entity lives in; `None` when it is unknown or was dropped.
     ///
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn block_of(&self, entity: EntityId) -> Result<Option<BlockRef>> {
-        Ok(self.memory.block_of(entity))
+        match self.part_of(entity) {
+            Some(Part::Segment(segment)) => segment.block_of(entity),
+            Some(Part::Memory(memory)) => Ok(memory.block_of(entity)),
+            None => Ok(None),
+        }
     }
 
     /// The block that an ordinal lives in.
@@ -84,7 +138,11 @@ impl Index {
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn block_of_ordinal(&self, ordinal: u32) -> Result<Option<BlockRef>> {
-        Ok(self.memory.block_of_ordinal(ordinal))
+        match self.parts().find(|part| part.series().contains(&ordinal)) {
+            Some(Part::Segment(segment)) => segment.block_of_ordinal(ordinal),
+            Some(Part::Memory(memory)) => Ok(memory.block_of_ordinal(ordinal)),
+            None => Ok(None),
+        }
     }
 
     /// The series that satisfy all matchers, by increasing block; each series once.
@@ -92,7 +150,20 @@ impl Index {
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn search(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
-        Ok(self.memory.search(matchers))
+        let mut out = Vec::new();
+        for part in self.parts() {
+            let mut found = match part {
+                Part::Segment(segment) => {
+                    segment.search(matchers).map_err(|error| error.in_file(segment.name()))?
+                }
+                Part::Memory(memory) => memory.search(matchers),
+            };
+            match out.is_empty() {
+                true => out = found,
+                false => out.append(&mut found),
+            }
+        }
+        Ok(out)
     }
 
     /// Appends the labels of a series to `out`, the metric's name included, in no order.
@@ -106,7 +177,13 @@ impl Index {
         slot: u16,
         out: &mut LabelsBuilder,
     ) -> Result<()> {
-        self.memory.labels(block, column, slot, out)
+        match self.part_of(block.entity_start) {
+            Some(Part::Segment(segment)) => segment
+                .labels(block, column, slot, out)
+                .map_err(|error| error.in_file(segment.name())),
+            Some(Part::Memory(memory)) => memory.labels(block, column, slot, out),
+            None => Err(Error::InvalidEntity("block of another index")),
+        }
     }
 
     /// The names of the labels of these series, sorted.
@@ -115,7 +192,12 @@ impl Index {
     /// As [`Index::find_entity`].
     pub fn label_names(&self, matches: &[BlockMatch]) -> Result<BTreeSet<String>> {
         let mut out = BTreeSet::new();
-        self.memory.label_names(matches, &mut out);
+        for (part, matches) in self.split(matches) {
+            match part {
+                Part::Segment(segment) => segment.label_names(matches, &mut out)?,
+                Part::Memory(memory) => memory.label_names(matches, &mut out),
+            }
+        }
         Ok(out)
     }
 
@@ -125,12 +207,210 @@ impl Index {
     /// As [`Index::find_entity`].
     pub fn label_values(&self, name: &str, matches: &[BlockMatch]) -> Result<BTreeSet<String>> {
         let mut out = BTreeSet::new();
-        self.memory.label_values(name, matches, &mut out);
+        for (part, matches) in self.split(matches) {
+            match part {
+                Part::Segment(segment) => segment.label_values(name, matches, &mut out)?,
+                Part::Memory(memory) => memory.label_values(name, matches, &mut out),
+            }
+        }
         Ok(out)
     }
 
-    /// What is registered but in no segment yet.
+    /// All blocks, by increasing ids.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn blocks(&self) -> Result<Vec<BlockRef>> {
+        let mut out = Vec::new();
+        for part in self.parts() {
+            match part {
+                Part::Segment(segment) => {
+                    for block in segment.blocks() {
+                        out.push(block?);
+                    }
+                }
+                Part::Memory(memory) => out.extend(memory.blocks()),
+            }
+        }
+        Ok(out)
+    }
+
+    /// Closes the memory index and opens an empty one behind it, so that what is registered so
+    /// far can be frozen. Does nothing when nothing is registered.
+    pub fn seal(&mut self) {
+        if self.memory.is_empty() {
+            return;
+        }
+        let next = MemoryIndex::new(self.memory.next_entity(), self.memory.next_series());
+        self.sealed.push(Arc::new(std::mem::replace(&mut self.memory, next)));
+    }
+
+    /// The work of writing everything sealed to one segment; `None` when nothing is sealed.
+    pub fn freeze_job(&self) -> Option<FreezeJob> {
+        if self.sealed.is_empty() {
+            return None;
+        }
+        Some(FreezeJob {
+            vfs: Arc::clone(&self.vfs),
+            dir: self.dir.clone(),
+            memories: self.sealed.clone(),
+            sequence: self.next_sequence(),
+        })
+    }
+
+    /// The work of joining neighbouring segments, by their place in [`Index::segments`], into one
+    /// (or of rewriting a single one, to drop entities).
+    pub fn merge_job(&self, segments: Range<usize>) -> MergeJob {
+        assert!(!segments.is_empty() && segments.end <= self.segments.len(), "segments to merge");
+        MergeJob {
+            vfs: Arc::clone(&self.vfs),
+            dir: self.dir.clone(),
+            segments: self.segments[segments].to_vec(),
+            sequence: self.next_sequence(),
+        }
+    }
+
+    /// Puts a new segment in the place of what it was written from.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] when that is not here any more; then nothing has changed.
+    pub fn install(&mut self, new: &NewSegment) -> Result<()> {
+        let entities = new.segment.entities();
+        let is_replaced = |segment: &Arc<Segment>| new.replaces.iter().any(|n| n == segment.name());
+        let replaced = self.segments.iter().filter(|segment| is_replaced(segment)).count();
+        let is_frozen = |memory: &Arc<MemoryIndex>| {
+            entities.start <= memory.entities_start() && memory.next_entity() <= entities.end
+        };
+        let frozen = self.sealed.iter().filter(|memory| is_frozen(memory)).count();
+        let is_expected = match new.replaces.len() {
+            0 => frozen == new.frozen_count,
+            count => replaced == count && frozen == 0,
+        };
+        if !is_expected {
+            return Err(Error::Changed);
+        }
+        self.segments.retain(|segment| !is_replaced(segment));
+        self.sealed.retain(|memory| !is_frozen(memory));
+        let at = self.segments.partition_point(|one| one.entities().start < entities.start);
+        self.segments.insert(at, Arc::clone(&new.segment));
+        debug_assert!(
+            self.segments.is_sorted_by(|a, b| a.entities().end <= b.entities().start),
+            "disjoint segments"
+        );
+        Ok(())
+    }
+
+    fn next_sequence(&self) -> u32 {
+        let sequences = self.segments.iter().filter_map(|s| crate::format::sequence_of(s.name()));
+        sequences.max().unwrap_or(0) + 1
+    }
+
+    /// All parts, by increasing ids.
+    pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = Part<'_>> {
+        let segments = self.segments.iter().map(|segment| Part::Segment(segment));
+        let sealed = self.sealed.iter().map(|memory| Part::Memory(memory));
+        segments.chain(sealed).chain([Part::Memory(&self.memory)])
+    }
+
+    fn part_of(&self, entity: EntityId) -> Option<Part<'_>> {
+        if self.memory.entities_start() <= entity {
+            return Some(Part::Memory(&self.memory));
+        }
+        self.parts().find(|part| part.entities().contains(&entity))
+    }
+
+    /// The matches of each part.
+    fn split<'a>(
+        &'a self,
+        matches: &'a [BlockMatch],
+    ) -> impl Iterator<Item = (Part<'a>, &'a [BlockMatch])> {
+        debug_assert!(matches.is_sorted_by_key(|found| found.block.entity_start));
+        let mut rest = matches;
+        self.parts().map(move |part| {
+            let end = part.entities().end;
+            let (own, tail) = rest.split_at(rest.partition_point(|m| m.block.entity_start < end));
+            rest = tail;
+            (part, own)
+        })
+    }
+
+    /// The segments, oldest first: what the manifest should name.
+    pub fn segments(&self) -> &[Arc<Segment>] {
+        &self.segments
+    }
+
+    /// What is registered but not sealed.
     pub fn memory(&self) -> &MemoryIndex {
         &self.memory
+    }
+
+    /// How many entities there are.
+    pub fn entity_count(&self) -> u64 {
+        self.parts().map(|part| part.entity_count()).sum()
+    }
+
+    /// How many series they have.
+    pub fn series_count(&self) -> u64 {
+        self.parts().map(|part| part.series_count()).sum()
+    }
+
+    /// Entities that are in no segment yet: what a log must still hold.
+    pub fn unfrozen_entity_count(&self) -> u64 {
+        self.sealed.iter().map(|memory| memory.entity_count()).sum::<u64>()
+            + self.memory.entity_count()
+    }
+
+    /// Bytes of memory held, segments' mapped pages apart.
+    pub fn memory_size(&self) -> usize {
+        self.sealed.iter().map(|memory| memory.memory_size()).sum::<usize>()
+            + self.memory.memory_size()
+    }
+}
+
+impl Part<'_> {
+    fn find_hashed(&self, hash: &EntityHash, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
+        match self {
+            Part::Segment(segment) => {
+                segment.find_hashed(hash, entity).map_err(|error| error.in_file(segment.name()))
+            }
+            Part::Memory(memory) => Ok(memory.find_hashed(hash, entity)),
+        }
+    }
+
+    fn find_series(&self, name: &str, tags: &[(&str, &str)]) -> Result<Option<(EntityId, u16)>> {
+        match self {
+            Part::Segment(segment) => {
+                segment.find_series(name, tags).map_err(|error| error.in_file(segment.name()))
+            }
+            Part::Memory(memory) => Ok(memory.find_series(name, tags)),
+        }
+    }
+
+    fn entities(&self) -> Range<EntityId> {
+        match self {
+            Part::Segment(segment) => segment.entities(),
+            Part::Memory(memory) => memory.entities_start()..memory.next_entity(),
+        }
+    }
+
+    fn series(&self) -> Range<u32> {
+        match self {
+            Part::Segment(segment) => segment.series(),
+            Part::Memory(memory) => memory.series_start()..memory.next_series(),
+        }
+    }
+
+    fn entity_count(&self) -> u64 {
+        match self {
+            Part::Segment(segment) => segment.entity_count(),
+            Part::Memory(memory) => memory.entity_count(),
+        }
+    }
+
+    fn series_count(&self) -> u64 {
+        match self {
+            Part::Segment(segment) => segment.series_count(),
+            Part::Memory(memory) => memory.series_count(),
+        }
     }
 }

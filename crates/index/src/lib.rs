@@ -14,18 +14,23 @@
 //!
 //! Read in this order: [`entity`], [`subset`], [`matcher`], [`memory`], [`segment`], [`index`].
 
-pub mod error;
 pub mod entity;
-pub mod subset;
+pub mod error;
+mod format;
+pub mod index;
+pub mod jobs;
 pub mod matcher;
 pub mod memory;
-pub mod index;
+pub mod segment;
+pub mod subset;
 #[cfg(test)]
 mod testing;
 
 pub use entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId, NewEntity};
 pub use error::{Error, Result};
 pub use index::Index;
+pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;
 pub use memory::MemoryIndex;
+pub use segment::Segment;
 pub use subset::{BlockMatch, Subset};

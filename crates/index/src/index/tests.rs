@@ -6,7 +6,13 @@ use model::Matcher;
 use std::sync::Arc;
 
 /// Registers `count` random entities, some of them known ones.
-fn register(index: &mut Index, naive: &mut NaiveIndex, prng: &mut Prng, count: usize, log: &mut Vec<u8>) {
+fn register(
+    index: &mut Index,
+    naive: &mut NaiveIndex,
+    prng: &mut Prng,
+    count: usize,
+    log: &mut Vec<u8>,
+) {
     for _ in 0..count {
         let entity = random_entity(prng);
         let found = entity.with(|e| index.find_entity(e).unwrap());
@@ -43,6 +49,105 @@ fn memory_answers_as_the_naive_index() {
     for _ in 0..2 {
         replayed.replay(&log).unwrap();
         check(&replayed, &naive, &mut prng, 10);
+    }
+}
+
+/// Seals, freezes, installs.
+fn freeze(index: &mut Index) {
+    index.seal();
+    if let Some(job) = index.freeze_job() {
+        let new = job.run().unwrap();
+        new.segment().verify().unwrap();
+        assert!(new.replaces().is_empty());
+        index.install(&new).unwrap();
+        assert!(matches!(index.install(&new), Err(crate::Error::Changed)));
+    }
+}
+
+fn names(index: &Index) -> Vec<String> {
+    index.segments().iter().map(|segment| segment.name().to_string()).collect()
+}
+
+#[test]
+fn segments_and_memory_answer_as_one() {
+    let mut prng = Prng::new(2);
+    for rounds in [[3000, 0, 0, 0], [1, 1, 1, 1], [2000, 1000, 500, 0], [5, 2000, 100, 100]] {
+        let vfs = disk();
+        let mut index = Index::open(Arc::clone(&vfs), "i".as_ref(), &[]).unwrap();
+        let mut naive = NaiveIndex::default();
+        let mut log = Vec::new();
+        for count in rounds {
+            register(&mut index, &mut naive, &mut prng, count, &mut log);
+            index.seal();
+            check(&index, &naive, &mut prng, 5);
+            freeze(&mut index);
+            assert_eq!(index.unfrozen_entity_count(), 0);
+            check(&index, &naive, &mut prng, 40);
+            register(&mut index, &mut naive, &mut prng, 30, &mut log);
+            check(&index, &naive, &mut prng, 40);
+        }
+        assert_eq!(index.entity_count(), naive.entities.len() as u64);
+        let mut reopened = Index::open(vfs, "i".as_ref(), &names(&index)).unwrap();
+        reopened.replay(&log).unwrap();
+        reopened.replay(&log).unwrap();
+        check(&reopened, &naive, &mut prng, 10);
+        assert_eq!(reopened.memory().next_entity(), index.memory().next_entity());
+        assert_eq!(reopened.memory().next_series(), index.memory().next_series());
+    }
+}
+
+#[test]
+fn merged_segments_answer_the_same() {
+    let mut prng = Prng::new(3);
+    for sizes in [vec![2000, 1000, 20], vec![1, 2, 3, 4], vec![700; 5]] {
+        let mut index = Index::open(disk(), "i".as_ref(), &[]).unwrap();
+        let mut naive = NaiveIndex::default();
+        for size in sizes {
+            register(&mut index, &mut naive, &mut prng, size, &mut Vec::new());
+            freeze(&mut index);
+        }
+        register(&mut index, &mut naive, &mut prng, 100, &mut Vec::new());
+        let count = index.segments().len();
+        for range in [0..count, 0..1] {
+            let new = index.merge_job(range).run(None).unwrap();
+            new.segment().verify().unwrap();
+            index.install(&new).unwrap();
+            assert!(matches!(index.install(&new), Err(crate::Error::Changed)));
+            check(&index, &naive, &mut prng, 60);
+        }
+        assert_eq!(index.segments().len(), 1);
+        assert_eq!(index.entity_count(), naive.entities.len() as u64);
+    }
+}
+
+#[test]
+fn dropped_entities_are_gone_and_the_others_stay() {
+    let mut prng = Prng::new(4);
+    let mut index = Index::open(disk(), "i".as_ref(), &[]).unwrap();
+    let mut naive = NaiveIndex::default();
+    for size in [3000, 500] {
+        register(&mut index, &mut naive, &mut prng, size, &mut Vec::new());
+        freeze(&mut index);
+    }
+    for keep_one_in in [2, 5, 100, usize::MAX] {
+        let is_kept = |_: &u32| prng.one_in(keep_one_in);
+        let kept: Vec<u32> = naive.entities.keys().copied().filter(is_kept).collect();
+        let dead: Vec<u32> =
+            naive.entities.keys().copied().filter(|id| kept.binary_search(id).is_err()).collect();
+        dead.iter().for_each(|id| naive.remove(*id));
+        let is_dead = |id: u32| dead.binary_search(&id).is_ok();
+        let count = index.segments().len();
+        let new = index.merge_job(0..count).run(Some(&is_dead)).unwrap();
+        new.segment().verify().unwrap();
+        index.install(&new).unwrap();
+        check(&index, &naive, &mut prng, 40);
+        for id in &dead {
+            assert_eq!(index.block_of(*id).unwrap(), None);
+        }
+        register(&mut index, &mut naive, &mut prng, 50, &mut Vec::new());
+        check(&index, &naive, &mut prng, 10);
+        freeze(&mut index);
+        check(&index, &naive, &mut prng, 10);
     }
 }
 

@@ -66,9 +66,8 @@ fn compile_one(matcher: &Matcher) -> Result<CompiledMatcher> {
         MatchOp::Equal => (Pattern::exactly(&matcher.value), false),
         MatchOp::NotEqual => (Pattern::exactly(&matcher.value), true),
         MatchOp::Regex | MatchOp::NotRegex => {
-            let pattern = Pattern::from_regex(&matcher.value).map_err(|reason| {
-                Error::InvalidMatcher { matcher: matcher.to_string(), reason }
-            })?;
+            let pattern = Pattern::from_regex(&matcher.value)
+                .map_err(|reason| Error::InvalidMatcher { matcher: matcher.to_string(), reason })?;
             (pattern, matcher.op == MatchOp::NotRegex)
         }
     };

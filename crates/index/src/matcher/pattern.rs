@@ -243,7 +243,12 @@ fn product(heads: &[String], tails: &[String]) -> Option<Vec<String>> {
     if EXPANSION_LEN_MAX < heads.len() * tails.len() {
         return None;
     }
-    Some(heads.iter().flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}"))).collect())
+    Some(
+        heads
+            .iter()
+            .flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}")))
+            .collect(),
+    )
 }
 
 /// Prefixes one of which every match has; empty when nothing can be promised.
@@ -366,9 +371,29 @@ mod tests {
     fn forms_match_as_the_regex_would() {
         let values = ["", "a", "ab", "foo", "foobar", "barfoo", "xfoox", "fo", "FOO", "é", "a\nb"];
         let texts = [
-            "", "a", "a|ab", ".*", ".+", "foo.*", "foo.+", ".*foo", ".*foo.*", "(?i)foo",
-            "(foo|bar).*", "f(o)+", "[^a]*", "a.b", "é?", "fo{2}(bar)?", "^foo$", "foo.*r",
-            "a.*b|f.*r", "x?foo.*", ".+foo", ".?", "(a|b|f).*",
+            "",
+            "a",
+            "a|ab",
+            ".*",
+            ".+",
+            "foo.*",
+            "foo.+",
+            ".*foo",
+            ".*foo.*",
+            "(?i)foo",
+            "(foo|bar).*",
+            "f(o)+",
+            "[^a]*",
+            "a.b",
+            "é?",
+            "fo{2}(bar)?",
+            "^foo$",
+            "foo.*r",
+            "a.*b|f.*r",
+            "x?foo.*",
+            ".+foo",
+            ".?",
+            "(a|b|f).*",
         ];
         for text in texts {
             let pattern = Pattern::from_regex(text).unwrap();

@@ -80,8 +80,7 @@ impl Dictionary {
         self.entries.push(Entry { start: self.text.len() as u32, space, id, hash });
         self.text.extend_from_slice(text.as_bytes());
         let entries = &self.entries;
-        self.table
-            .insert_unique(widen(hash), entry_idx, |idx| widen(entries[*idx as usize].hash));
+        self.table.insert_unique(widen(hash), entry_idx, |idx| widen(entries[*idx as usize].hash));
         id
     }
 

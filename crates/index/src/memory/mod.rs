@@ -18,6 +18,7 @@ pub(crate) mod log;
 mod register;
 mod replay;
 mod search;
+mod source;
 
 use crate::entity::{BlockRef, EntityHash, EntityId, hash_strings};
 use crate::error::Result;
@@ -34,6 +35,8 @@ const NONE: u32 = u32::MAX;
 pub struct MemoryIndex {
     /// The first entity that this index may hold.
     entities_start: EntityId,
+    /// The first ordinal that this index may hold.
+    series_start: u32,
     /// The first entity of the next block.
     next_entity: EntityId,
     /// The first ordinal of the next block.
@@ -90,7 +93,13 @@ struct Block {
 impl MemoryIndex {
     /// An empty index whose ids continue where segments end.
     pub fn new(next_entity: EntityId, next_series: u32) -> MemoryIndex {
-        MemoryIndex { entities_start: next_entity, next_entity, next_series, ..Default::default() }
+        MemoryIndex {
+            entities_start: next_entity,
+            series_start: next_series,
+            next_entity,
+            next_series,
+            ..Default::default()
+        }
     }
 
     /// The entity with exactly these metric names and tags.
@@ -136,9 +145,10 @@ impl MemoryIndex {
     fn names_are(&self, group: &Group, names: &[&str]) -> bool {
         let ids = &self.lists[group.list_start as usize..][..group.name_count as usize];
         ids.len() == names.len()
-            && ids.iter().zip(names).all(|(id, name)| {
-                self.dictionary.get_bytes(METRIC_NAMES, *id) == name.as_bytes()
-            })
+            && ids
+                .iter()
+                .zip(names)
+                .all(|(id, name)| self.dictionary.get_bytes(METRIC_NAMES, *id) == name.as_bytes())
     }
 
     fn tags_are(&self, block: &Block, slot: usize, tags: &[(&str, &str)]) -> bool {
@@ -153,13 +163,13 @@ impl MemoryIndex {
     }
 
     /// Name ids of a group, in the order of its columns.
-    fn names(&self, group: u32) -> &[u32] {
+    pub(crate) fn names(&self, group: u32) -> &[u32] {
         let group = &self.groups[group as usize];
         &self.lists[group.list_start as usize..][..group.name_count as usize]
     }
 
     /// Tag ids of a group, in the order of the tags' names.
-    fn tags(&self, group: u32) -> &[u32] {
+    pub(crate) fn tags(&self, group: u32) -> &[u32] {
         let group = &self.groups[group as usize];
         &self.lists[(group.list_start + group.name_count) as usize..][..group.tag_count as usize]
     }

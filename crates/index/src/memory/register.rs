@@ -71,9 +71,10 @@ impl MemoryIndex {
     fn tag_names_are(&self, group: u32, tag_names: &[&str]) -> bool {
         let ids = self.tags(group);
         ids.len() == tag_names.len()
-            && ids.iter().zip(tag_names).all(|(id, name)| {
-                self.dictionary.get_bytes(TAG_NAMES, *id) == name.as_bytes()
-            })
+            && ids
+                .iter()
+                .zip(tag_names)
+                .all(|(id, name)| self.dictionary.get_bytes(TAG_NAMES, *id) == name.as_bytes())
     }
 
     pub(super) fn add_group(&mut self, names: &[&str], tag_names: &[&str]) -> u32 {
@@ -117,11 +118,8 @@ impl MemoryIndex {
     ) -> Result<usize> {
         let Group { block_count, first_block, .. } = self.groups[group as usize];
         let capacity = next_capacity(block_count, names.len());
-        let placement = Placement {
-            entity_start: self.next_entity,
-            series_start: self.next_series,
-            capacity,
-        };
+        let placement =
+            Placement { entity_start: self.next_entity, series_start: self.next_series, capacity };
         check_ids_left(&placement, names.len())?;
         match self.blocks.get(first_block as usize) {
             Some(first) => put_block_like(log, placement, first.entity_start),

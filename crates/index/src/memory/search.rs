@@ -165,7 +165,11 @@ impl MemoryIndex {
         while let Some(block) = self.blocks.get(block_idx as usize) {
             block_idx = block.next;
             if let Some(slots) = self.search_block(block, tests) {
-                out.push(BlockMatch { block: self.block_ref(block), columns: columns.clone(), slots });
+                out.push(BlockMatch {
+                    block: self.block_ref(block),
+                    columns: columns.clone(),
+                    slots,
+                });
             }
         }
     }

@@ -1,0 +1,234 @@
+//! A matcher over a segment: which ids of a sorted dictionary it selects, as ranges.
+//!
+//! Neighbouring strings have neighbouring ids, so `=`, prefixes and their negations are one or
+//! two ranges; only suffixes, infixes and automata walk over strings, and those over the part of
+//! the dictionary that their prefixes leave.
+
+use super::Segment;
+use super::strings::Strings;
+use crate::error::{Result, corrupt};
+use crate::matcher::pattern::{Pattern, Rest};
+use crate::matcher::{CompiledMatcher, CompiledMatchers};
+use model::METRIC_NAME;
+
+/// With more ranges than this, columns are decoded and each id is looked up in a bitmap.
+pub(super) const PLANE_RANGES_MAX: usize = 8;
+
+/// A set of ids as disjoint, increasing ranges with both ends included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct IdSet {
+    ranges: Vec<(u32, u32)>,
+    /// One bit per id, when there are too many ranges.
+    bitmap: Vec<u64>,
+}
+
+impl IdSet {
+    fn from_range(start: u32, end: u32) -> IdSet {
+        let ranges = if start < end { vec![(start, end - 1)] } else { Vec::new() };
+        IdSet { ranges, bitmap: Vec::new() }
+    }
+
+    /// Adds an id above all that are in the set.
+    fn push(&mut self, id: u32) {
+        match self.ranges.last_mut() {
+            Some(last) if last.1 + 1 == id => last.1 = id,
+            last => {
+                debug_assert!(last.is_none_or(|last| last.1 < id), "increasing");
+                self.ranges.push((id, id));
+            }
+        }
+    }
+
+    fn complement(&self, count: u32) -> IdSet {
+        let mut ranges = Vec::with_capacity(self.ranges.len() + 1);
+        let mut next = 0;
+        for (low, high) in &self.ranges {
+            if next < *low {
+                ranges.push((next, low - 1));
+            }
+            next = high + 1;
+        }
+        if next < count {
+            ranges.push((next, count - 1));
+        }
+        IdSet { ranges, bitmap: Vec::new() }
+    }
+
+    fn with_bitmap(mut self, count: u32) -> IdSet {
+        if PLANE_RANGES_MAX < self.ranges.len() {
+            self.bitmap = vec![0; (count as usize).div_ceil(64)];
+            for id in self.ranges.iter().flat_map(|(low, high)| *low..=*high) {
+                self.bitmap[id as usize / 64] |= 1 << (id % 64);
+            }
+        }
+        self
+    }
+
+    /// Whether an id is in the set.
+    #[inline]
+    pub(super) fn contains(&self, id: u32) -> bool {
+        if let Some(word) = self.bitmap.get(id as usize / 64) {
+            return word >> (id % 64) & 1 == 1;
+        }
+        let after = self.ranges.partition_point(|(low, _)| *low <= id);
+        after.checked_sub(1).is_some_and(|idx| id <= self.ranges[idx].1)
+    }
+
+    /// The ranges that have ids between `low` and `high`.
+    pub(super) fn overlapping(&self, low: u32, high: u32) -> &[(u32, u32)] {
+        let start = self.ranges.partition_point(|range| range.1 < low);
+        let end = self.ranges.partition_point(|range| range.0 <= high);
+        &self.ranges[start..end.max(start)]
+    }
+
+    /// The ids, when there are at most `max`.
+    pub(super) fn few(&self, max: u64) -> Option<impl Iterator<Item = u32> + '_> {
+        (self.len() <= max).then(|| self.ranges.iter().flat_map(|(low, high)| *low..=*high))
+    }
+
+    fn len(&self) -> u64 {
+        self.ranges.iter().map(|(low, high)| u64::from(high - low) + 1).sum()
+    }
+}
+
+/// Which ids of a label match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Selected {
+    All,
+    None,
+    Ids(IdSet),
+}
+
+/// A matcher on a tag.
+pub(super) struct TagCondition {
+    /// The tag, when the segment has it.
+    pub tag: Option<u32>,
+    /// Whether entities without the tag match.
+    pub matches_absent: bool,
+    pub values: Selected,
+}
+
+/// The matchers of a search over one segment.
+pub(super) struct Conditions {
+    /// On the metric's name.
+    pub names: Vec<Selected>,
+    pub tags: Vec<TagCondition>,
+}
+
+impl Segment {
+    pub(super) fn conditions(&self, matchers: &CompiledMatchers) -> Result<Conditions> {
+        let mut conditions = Conditions { names: Vec::new(), tags: Vec::new() };
+        for matcher in matchers.iter() {
+            if matcher.name == METRIC_NAME {
+                conditions.names.push(select(matcher, &self.metric_names()?)?);
+                continue;
+            }
+            let tag = self.tag_names()?.find(matcher.name.as_bytes())?;
+            let values = match tag {
+                Some(tag) => select(matcher, &self.values(tag)?)?,
+                None => Selected::None,
+            };
+            let matches_absent = matcher.matches_absent();
+            conditions.tags.push(TagCondition { tag, matches_absent, values });
+        }
+        Ok(conditions)
+    }
+}
+
+/// The ids of the strings that satisfy a matcher.
+fn select(matcher: &CompiledMatcher, strings: &Strings<'_>) -> Result<Selected> {
+    let count = strings.count();
+    let mut ids = select_pattern(&matcher.pattern, strings)?;
+    if matcher.is_negated {
+        ids = ids.complement(count);
+    }
+    Ok(match ids.ranges.as_slice() {
+        [] => Selected::None,
+        [(0, last)] if last + 1 == count => Selected::All,
+        _ => Selected::Ids(ids.with_bitmap(count)),
+    })
+}
+
+fn select_pattern(pattern: &Pattern, strings: &Strings<'_>) -> Result<IdSet> {
+    let count = strings.count();
+    match pattern {
+        Pattern::Anything => Ok(IdSet::from_range(0, count)),
+        Pattern::NonEmpty => {
+            let start = u32::from(strings.find(b"")?.is_some());
+            Ok(IdSet::from_range(start, count))
+        }
+        Pattern::Exact(set) => {
+            let mut ids = IdSet::default();
+            for one in set {
+                if let Some(id) = strings.find(one.as_bytes())? {
+                    ids.push(id);
+                }
+            }
+            Ok(ids)
+        }
+        Pattern::Prefix(prefix, rest) => {
+            let mut range = strings.prefix_range(prefix.as_bytes())?;
+            // The prefix itself comes first of all that start with it.
+            if *rest == Rest::NonEmpty && strings.find(prefix.as_bytes())?.is_some() {
+                range.start += 1;
+            }
+            Ok(IdSet::from_range(range.start, range.end))
+        }
+        Pattern::Regex { prefixes, .. } if !prefixes.is_empty() => {
+            let mut ids = IdSet::default();
+            for prefix in prefixes {
+                walk(pattern, strings, strings.prefix_range(prefix.as_bytes())?, &mut ids)?;
+            }
+            Ok(ids)
+        }
+        _ => {
+            let mut ids = IdSet::default();
+            walk(pattern, strings, 0..count, &mut ids)?;
+            Ok(ids)
+        }
+    }
+}
+
+/// Tries the strings of a range of ids one by one.
+fn walk(
+    pattern: &Pattern,
+    strings: &Strings<'_>,
+    range: std::ops::Range<u32>,
+    ids: &mut IdSet,
+) -> Result<()> {
+    let mut cursor = strings.cursor(range.start)?;
+    while let Some((string, id)) = cursor.current().filter(|(_, id)| *id < range.end) {
+        let string = std::str::from_utf8(string).map_err(|_| corrupt("UTF-8 of a label"))?;
+        if pattern.matches(string) {
+            ids.push(id);
+        }
+        cursor.advance()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_ids_are_ranges() {
+        let mut set = IdSet::default();
+        [1, 2, 3, 7, 9, 10].into_iter().for_each(|id| set.push(id));
+        assert_eq!(set.ranges, [(1, 3), (7, 7), (9, 10)]);
+        let rest = set.complement(11);
+        assert_eq!(rest.ranges, [(0, 0), (4, 6), (8, 8)]);
+        for set in [set.clone(), set.clone().with_bitmap(11)] {
+            for id in 0..20 {
+                assert_eq!(set.contains(id), [1, 2, 3, 7, 9, 10].contains(&id), "{id}");
+                assert!(id > 10 || set.contains(id) != rest.contains(id));
+            }
+        }
+        assert_eq!(set.overlapping(3, 8), [(1, 3), (7, 7)]);
+        assert_eq!(set.overlapping(4, 6), []);
+        assert_eq!(set.overlapping(11, 20), []);
+        assert_eq!(set.few(6).unwrap().collect::<Vec<u32>>(), [1, 2, 3, 7, 9, 10]);
+        assert!(set.few(5).is_none());
+        assert_eq!(IdSet::default().complement(0), IdSet::default());
+    }
+}

@@ -1,0 +1,132 @@
+//! From an entity's labels to its id: hash table, then a comparison of the real strings.
+//!
+//! ```text
+//! hashes = first entry u32 of each bucket, and the end │ { hash u32, entity u32 } sorted
+//! bucket = upper bits of the hash
+//! ```
+
+use super::{Lists, Segment};
+use crate::entity::{EntityHash, EntityId, NewEntity};
+use crate::error::{Result, corrupt};
+use crate::format::{HASH_SIZE, Section};
+
+impl Segment {
+    /// The entity with exactly these metric names and tags.
+    ///
+    /// # Errors
+    /// As [`Segment::block_of`].
+    pub fn find_entity(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
+        self.find_hashed(&EntityHash::of(entity.names, entity.tags), entity)
+    }
+
+    pub(crate) fn find_hashed(
+        &self,
+        hash: &EntityHash,
+        entity: &NewEntity<'_>,
+    ) -> Result<Option<EntityId>> {
+        let mut lists = Lists::default();
+        for candidate in self.candidates(hash.entity())? {
+            let names_are = |segment: &Segment, lists: &Lists, text: &mut Vec<u8>| {
+                segment.names_are(lists, entity.names, text)
+            };
+            if self.entity_is(candidate, entity.tags, &mut lists, names_are)? {
+                return Ok(Some(candidate));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The series of this metric name and these tags, alone or as one column of an entity.
+    ///
+    /// # Errors
+    /// As [`Segment::block_of`].
+    pub fn find_series(
+        &self,
+        name: &str,
+        tags: &[(&str, &str)],
+    ) -> Result<Option<(EntityId, u16)>> {
+        let hash = EntityHash::of(&[name], tags);
+        if let Some(entity) = self.find_hashed(&hash, &NewEntity { names: &[name], tags })? {
+            return Ok(Some((entity, 0)));
+        }
+        let Some(name_id) = self.metric_names()?.find(name.as_bytes())? else {
+            return Ok(None);
+        };
+        let mut lists = Lists::default();
+        for candidate in self.candidates(hash.tags_only())? {
+            let has_name =
+                |_: &Segment, lists: &Lists, _: &mut Vec<u8>| Ok(lists.names.contains(&name_id));
+            if self.entity_is(candidate, tags, &mut lists, has_name)? {
+                let column = lists.names.iter().position(|id| *id == name_id);
+                return Ok(column.map(|column| (candidate, column as u16)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn bucket_count(&self) -> usize {
+        1 << self.counts().bucket_bits
+    }
+
+    /// Entities with this hash.
+    fn candidates(&self, hash: u32) -> Result<impl Iterator<Item = EntityId> + '_> {
+        let (directory, entries) =
+            self.section(Section::Hashes).split_at(self.bucket_count() * 4 + 4);
+        let directory = directory.as_chunks::<4>().0;
+        let entries = entries.as_chunks::<HASH_SIZE>().0;
+        let bucket = (u64::from(hash) >> (32 - self.counts().bucket_bits)) as usize;
+        let start = u32::from_le_bytes(directory[bucket]) as usize;
+        let end = u32::from_le_bytes(directory[bucket + 1]) as usize;
+        let bucket = entries.get(start..end).ok_or_else(|| corrupt("bucket of a hash"))?;
+        Ok(bucket
+            .iter()
+            .map(|entry| u64::from_le_bytes(*entry))
+            .filter_map(move |entry| (entry as u32 == hash).then_some((entry >> 32) as EntityId)))
+    }
+
+    /// Whether an entity has these tags, and names that pass.
+    fn entity_is(
+        &self,
+        entity: EntityId,
+        tags: &[(&str, &str)],
+        lists: &mut Lists,
+        names_pass: impl Fn(&Segment, &Lists, &mut Vec<u8>) -> Result<bool>,
+    ) -> Result<bool> {
+        let number = self.block_number(entity)?;
+        let number = number.ok_or_else(|| corrupt("entity of a hash"))?;
+        let block = self.block_record(number)?;
+        let group = self.group_record(block.group)?;
+        if usize::from(group.tag_count) != tags.len() {
+            return Ok(false);
+        }
+        self.lists(&group, lists)?;
+        let mut text = Vec::with_capacity(64);
+        let slot = (entity - block.entity_start) as usize;
+        for (position, (tag, (name, value))) in lists.tags.iter().zip(tags).enumerate() {
+            let id = self.column(&group, number, &block, position)?.get(slot);
+            self.values(*tag)?.get(id, &mut text)?;
+            if text != value.as_bytes() {
+                return Ok(false);
+            }
+            self.tag_names()?.get(*tag, &mut text)?;
+            if text != name.as_bytes() {
+                return Ok(false);
+            }
+        }
+        names_pass(self, lists, &mut text)
+    }
+
+    fn names_are(&self, lists: &Lists, names: &[&str], text: &mut Vec<u8>) -> Result<bool> {
+        if lists.names.len() != names.len() {
+            return Ok(false);
+        }
+        let strings = self.metric_names()?;
+        for (id, name) in lists.names.iter().zip(names) {
+            strings.get(*id, text)?;
+            if text != name.as_bytes() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,404 @@
+//! Search in a segment: the cheapest condition names candidate blocks, the others are tested on
+//! their columns.
+//!
+//! ```text
+//! matchers ─► ids per label ─► candidates: blocks of few values │ groups of names │ all groups
+//!                                  └─► per group: columns by name, tags that need a test
+//!                                         └─► per block: AND of bit-sliced comparisons
+//! ```
+
+use super::conditions::{Conditions, IdSet, PLANE_RANGES_MAX, Selected};
+use super::planes::Planes;
+use super::{BlockRecord, GroupRecord, Lists, Segment};
+use crate::BLOCK_SLOTS_MAX;
+use crate::error::{Result, corrupt};
+use crate::matcher::CompiledMatchers;
+use crate::subset::{BlockMatch, SLOT_WORDS, SlotBits, Subset, is_zero};
+use model::METRIC_NAME;
+use std::collections::BTreeSet;
+
+/// Postings are only asked about sets of this many ids; larger ones hardly ever select.
+const POSTING_IDS_MAX: u64 = 4096;
+/// A candidate block costs about as much as testing this many groups: reads are less ordered.
+const BLOCK_COST: u64 = 2;
+
+/// Where the search looks.
+enum Candidates {
+    /// These blocks, increasing.
+    Blocks(Vec<u32>),
+    /// All blocks of these groups, increasing.
+    Groups(Vec<u32>),
+    /// All groups.
+    Everything,
+}
+
+impl Segment {
+    /// The series that satisfy all matchers, by increasing ids.
+    ///
+    /// # Errors
+    /// As [`Segment::block_of`].
+    pub fn search(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
+        let conditions = self.conditions(matchers)?;
+        let is_impossible = conditions.names.contains(&Selected::None)
+            || conditions
+                .tags
+                .iter()
+                .any(|one| !one.matches_absent && one.values == Selected::None);
+        if is_impossible {
+            return Ok(Vec::new());
+        }
+        let mut search = Search {
+            segment: self,
+            conditions: &conditions,
+            lists: Lists::default(),
+            tests: Vec::new(),
+            out: Vec::new(),
+        };
+        match self.candidates_of(&conditions)? {
+            Candidates::Blocks(blocks) => search.in_blocks(&blocks)?,
+            Candidates::Groups(groups) => {
+                groups.into_iter().try_for_each(|group| search.in_group(group))?;
+            }
+            Candidates::Everything => {
+                (0..self.counts().group_count).try_for_each(|group| search.in_group(group))?;
+            }
+        }
+        let mut out = search.out;
+        out.sort_unstable_by_key(|found| found.block.entity_start);
+        Ok(out)
+    }
+
+    /// The candidates that cost least.
+    fn candidates_of(&self, conditions: &Conditions) -> Result<Candidates> {
+        let mut best = Candidates::Everything;
+        let mut best_cost =
+            u64::from(self.counts().group_count) + u64::from(self.counts().block_count);
+        for names in &conditions.names {
+            if let Some((cost, groups)) = self.groups_of_names(names, best_cost)? {
+                (best, best_cost) = (Candidates::Groups(groups), cost);
+            }
+        }
+        for condition in conditions.tags.iter().filter(|one| !one.matches_absent) {
+            let Some(tag) = condition.tag else { continue };
+            if let Some((cost, groups)) = self.groups_of_tag(tag, best_cost)? {
+                (best, best_cost) = (Candidates::Groups(groups), cost);
+            }
+            if let Selected::Ids(ids) = &condition.values
+                && let Some((cost, blocks)) = self.blocks_of_values(tag, ids, best_cost)?
+            {
+                (best, best_cost) = (Candidates::Blocks(blocks), cost);
+            }
+        }
+        Ok(best)
+    }
+
+    /// The groups with one of the names, if they cost less than `limit`.
+    fn groups_of_names(&self, names: &Selected, limit: u64) -> Result<Option<(u64, Vec<u32>)>> {
+        let Selected::Ids(ids) = names else { return Ok(None) };
+        let Some(ids) = ids.few(POSTING_IDS_MAX) else { return Ok(None) };
+        let postings = self.postings_of(&self.label_record(0)?)?;
+        let mut groups = Vec::new();
+        for id in ids {
+            match postings.count(id)? {
+                Some(count) if u64::from(count) + (groups.len() as u64) < limit => {
+                    postings.append(id, self.counts().group_count, &mut groups)?;
+                }
+                _ => return Ok(None),
+            }
+        }
+        self.cost_of_groups(groups, limit)
+    }
+
+    /// The groups with a tag, if they cost less than `limit`.
+    fn groups_of_tag(&self, tag: u32, limit: u64) -> Result<Option<(u64, Vec<u32>)>> {
+        let postings = self.tag_postings()?;
+        match postings.count(tag)? {
+            Some(count) if u64::from(count) < limit => {
+                let mut groups = Vec::new();
+                postings.append(tag, self.counts().group_count, &mut groups)?;
+                self.cost_of_groups(groups, limit)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn cost_of_groups(&self, mut groups: Vec<u32>, limit: u64) -> Result<Option<(u64, Vec<u32>)>> {
+        groups.sort_unstable();
+        groups.dedup();
+        let mut cost = 0;
+        for group in &groups {
+            cost += 1 + u64::from(self.group_record(*group)?.block_count);
+            if limit <= cost {
+                return Ok(None);
+            }
+        }
+        Ok(Some((cost, groups)))
+    }
+
+    /// The blocks with one of the values of a tag, if they cost less than `limit`.
+    fn blocks_of_values(
+        &self,
+        tag: u32,
+        ids: &IdSet,
+        limit: u64,
+    ) -> Result<Option<(u64, Vec<u32>)>> {
+        let Some(ids) = ids.few(POSTING_IDS_MAX) else { return Ok(None) };
+        let postings = self.postings_of(&self.label_record(tag + 1)?)?;
+        let mut blocks = Vec::new();
+        for id in ids {
+            match postings.count(id)? {
+                Some(count) if (u64::from(count) + blocks.len() as u64) * BLOCK_COST < limit => {
+                    postings.append(id, self.counts().block_count, &mut blocks)?;
+                }
+                _ => return Ok(None),
+            }
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        Ok(Some((blocks.len() as u64 * BLOCK_COST, blocks)))
+    }
+}
+
+/// A search on its way through a segment.
+struct Search<'a> {
+    segment: &'a Segment,
+    conditions: &'a Conditions,
+    lists: Lists,
+    /// Of the present group: positions of tags, and what their values must be.
+    tests: Vec<(usize, &'a IdSet)>,
+    out: Vec<BlockMatch>,
+}
+
+impl Search<'_> {
+    fn in_group(&mut self, group: u32) -> Result<()> {
+        let record = self.segment.group_record(group)?;
+        if let Some(columns) = self.enter_group(&record)? {
+            for number in record.block_start..record.block_start + record.block_count {
+                self.in_block(&record, number, &columns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Blocks of one group are neighbours, so each group is looked at once.
+    fn in_blocks(&mut self, blocks: &[u32]) -> Result<()> {
+        let mut present: Option<(u32, GroupRecord, Option<Subset>)> = None;
+        for number in blocks {
+            let group = self.segment.block_record(*number)?.group;
+            if present.as_ref().is_none_or(|(present, _, _)| *present != group) {
+                let record = self.segment.group_record(group)?;
+                let columns = self.enter_group(&record)?;
+                present = Some((group, record, columns));
+            }
+            if let Some((_, record, Some(columns))) = &present {
+                let (record, columns) = (*record, columns.clone());
+                self.in_block(&record, *number, &columns)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The columns of a group that match, and in `tests` what its slots must pass; `None` when
+    /// nothing can match.
+    fn enter_group(&mut self, group: &GroupRecord) -> Result<Option<Subset>> {
+        let conditions = self.conditions;
+        self.tests.clear();
+        self.segment.lists(group, &mut self.lists)?;
+        for condition in &conditions.tags {
+            let position = condition.tag.and_then(|tag| self.lists.tags.binary_search(&tag).ok());
+            match (position, &condition.values) {
+                (None, _) if condition.matches_absent => {}
+                (None, _) | (Some(_), Selected::None) => return Ok(None),
+                (Some(_), Selected::All) => {}
+                (Some(position), Selected::Ids(ids)) => self.tests.push((position, ids)),
+            }
+        }
+        Ok(columns_of(&self.lists.names, &conditions.names))
+    }
+
+    fn in_block(&mut self, group: &GroupRecord, number: u32, columns: &Subset) -> Result<()> {
+        let record = self.segment.block_record(number)?;
+        let block = self.segment.block_ref(&record, group)?;
+        let slots = if self.tests.is_empty() && record.live == super::ALL_LIVE {
+            Subset::all(record.len)
+        } else {
+            let bits = self.slots_of_block(group, number, &record)?;
+            if is_zero(&bits) {
+                return Ok(());
+            }
+            Subset::from_bits(&bits, block.len)
+        };
+        self.out.push(BlockMatch { block, columns: columns.clone(), slots });
+        Ok(())
+    }
+
+    fn slots_of_block(
+        &self,
+        group: &GroupRecord,
+        number: u32,
+        block: &BlockRecord,
+    ) -> Result<SlotBits> {
+        let mut bits = self.segment.live_bits(block)?;
+        for (position, ids) in &self.tests {
+            let column = self.segment.column(group, number, block, *position)?;
+            retain(&column, ids, usize::from(block.len), &mut bits);
+            if is_zero(&bits) {
+                break;
+            }
+        }
+        Ok(bits)
+    }
+}
+
+/// The columns whose metric names satisfy all conditions.
+fn columns_of(names: &[u32], conditions: &[Selected]) -> Option<Subset> {
+    let matches = |id: &u32| {
+        conditions.iter().all(|condition| match condition {
+            Selected::All => true,
+            Selected::None => false,
+            Selected::Ids(ids) => ids.contains(*id),
+        })
+    };
+    if names.iter().all(matches) {
+        return Some(Subset::all(names.len() as u16));
+    }
+    let found = names.iter().enumerate().filter(|(_, id)| matches(id));
+    let columns: Vec<u16> = found.map(|(column, _)| column as u16).collect();
+    (!columns.is_empty()).then(|| Subset::from_sorted(&columns))
+}
+
+/// Clears the bits of slots whose id is not in the set.
+fn retain(column: &Planes<'_>, ids: &IdSet, len: usize, bits: &mut SlotBits) {
+    let (min, max) = (column.min, column.max());
+    let ranges = ids.overlapping(min, max);
+    match ranges {
+        [] => bits.fill(0),
+        [(low, high)] if *low <= min && max <= *high => {}
+        _ if ranges.len() <= PLANE_RANGES_MAX => {
+            let mut any = [0; SLOT_WORDS];
+            for (low, high) in ranges {
+                let found = column.between(*low.max(&min), *high.min(&max));
+                (0..SLOT_WORDS).for_each(|word| any[word] |= found[word]);
+            }
+            (0..SLOT_WORDS).for_each(|word| bits[word] &= any[word]);
+        }
+        _ => {
+            let mut values = [0; BLOCK_SLOTS_MAX];
+            let values = &mut values[..len];
+            column.decode(values);
+            for (chunk, word) in values.chunks(64).zip(bits.iter_mut()).filter(|(_, w)| **w != 0) {
+                let mut mask = 0u64;
+                for (bit, id) in chunk.iter().enumerate() {
+                    mask |= u64::from(ids.contains(*id)) << bit;
+                }
+                *word &= mask;
+            }
+        }
+    }
+}
+
+/// What matching series have, collected block by block.
+impl Segment {
+    /// Adds the names of the labels that matching series have.
+    pub(crate) fn label_names(
+        &self,
+        matches: &[BlockMatch],
+        out: &mut BTreeSet<String>,
+    ) -> Result<()> {
+        let mut is_seen = vec![false; self.counts().label_count as usize - 1];
+        let (mut is_named, mut last_group) = (false, u32::MAX);
+        let unnamed = self.metric_names()?.find(b"")?;
+        let mut lists = Lists::default();
+        for found in matches {
+            let (_, block) = self.matched_block(found)?;
+            if block.group != last_group {
+                last_group = block.group;
+                self.lists(&self.group_record(block.group)?, &mut lists)?;
+                for tag in &lists.tags {
+                    let seen = is_seen.get_mut(*tag as usize);
+                    *seen.ok_or_else(|| corrupt("tag of a group"))? = true;
+                }
+            }
+            let name_of = |column: u16| lists.names.get(usize::from(column)).copied();
+            is_named = is_named || found.columns.iter().any(|column| name_of(column) != unnamed);
+        }
+        if is_named {
+            out.insert(METRIC_NAME.to_string());
+        }
+        add_strings(&self.tag_names()?, &is_seen, out)
+    }
+
+    /// Adds the distinct non-empty values that matching series have for a label.
+    pub(crate) fn label_values(
+        &self,
+        label: &str,
+        matches: &[BlockMatch],
+        out: &mut BTreeSet<String>,
+    ) -> Result<()> {
+        let strings = match label {
+            METRIC_NAME => self.metric_names()?,
+            _ => match self.tag_names()?.find(label.as_bytes())? {
+                Some(tag) => {
+                    let is_seen = self.values_seen(tag, matches)?;
+                    return add_strings(&self.values(tag)?, &is_seen, out);
+                }
+                None => return Ok(()),
+            },
+        };
+        let mut is_seen = vec![false; strings.count() as usize];
+        let mut lists = Lists::default();
+        for found in matches {
+            let (_, block) = self.matched_block(found)?;
+            self.lists(&self.group_record(block.group)?, &mut lists)?;
+            for column in &found.columns {
+                let name = lists.names.get(usize::from(column));
+                let seen = name.and_then(|name| is_seen.get_mut(*name as usize));
+                *seen.ok_or_else(|| corrupt("name of a group"))? = true;
+            }
+        }
+        add_strings(&strings, &is_seen, out)
+    }
+
+    /// By id: whether matching series have that value of a tag.
+    fn values_seen(&self, tag: u32, matches: &[BlockMatch]) -> Result<Vec<bool>> {
+        let mut is_seen = vec![false; self.values(tag)?.count() as usize];
+        let mut lists = Lists::default();
+        let mut values = [0; BLOCK_SLOTS_MAX];
+        for found in matches {
+            let (number, block) = self.matched_block(found)?;
+            let group = self.group_record(block.group)?;
+            self.lists(&group, &mut lists)?;
+            let Ok(position) = lists.tags.binary_search(&tag) else { continue };
+            let column = self.column(&group, number, &block, position)?;
+            let values = &mut values[..usize::from(block.len)];
+            column.decode(values);
+            for slot in &found.slots {
+                let id = values.get(usize::from(slot));
+                let seen = id.and_then(|id| is_seen.get_mut(*id as usize));
+                *seen.ok_or_else(|| corrupt("value id in a column"))? = true;
+            }
+        }
+        Ok(is_seen)
+    }
+
+    fn matched_block(&self, found: &BlockMatch) -> Result<(u32, BlockRecord)> {
+        let number = self.block_number(found.block.entity_start)?;
+        let number = number.ok_or_else(|| corrupt("block of a match"))?;
+        Ok((number, self.block_record(number)?))
+    }
+}
+
+fn add_strings(
+    strings: &super::strings::Strings<'_>,
+    is_seen: &[bool],
+    out: &mut BTreeSet<String>,
+) -> Result<()> {
+    let mut text = Vec::new();
+    for (id, _) in is_seen.iter().enumerate().filter(|(_, seen)| **seen) {
+        strings.get(id as u32, &mut text)?;
+        if !text.is_empty() {
+            out.insert(super::utf8(&text)?.to_string());
+        }
+    }
+    Ok(())
+}
