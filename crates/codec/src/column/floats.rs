@@ -6,10 +6,9 @@
 
 use super::directory::{Pages, put_directory};
 use super::layout::Layout;
-use super::model::{Model, ModelWriter, Modes, read_model};
+use super::model::{Model, ModelWriter, Modes, PcoScratch, read_model};
 use crate::bytes::Reader;
 use crate::error::Error;
-use pco::DecompressorScratch;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -55,7 +54,7 @@ impl<'a> FloatsReader<'a> {
         layout: &Layout,
         page: usize,
         slots: &Range<usize>,
-        scratch: &mut DecompressorScratch,
+        scratch: &mut PcoScratch,
         out: &mut Vec<f64>,
     ) -> Result<(), Error> {
         let model = self.model.get_or_init(|| Model::read(self.bytes, Modes::Float).map(Box::new));

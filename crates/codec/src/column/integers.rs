@@ -12,13 +12,12 @@ use super::bitpack::{ints_size, put_ints, read_ints};
 use super::choose;
 use super::directory::{PageBytes, Pages, put_directory};
 use super::format::integers as format;
-use super::layout::Layout;
-use super::model::{Model, ModelWriter, Modes, read_model};
-use super::order::{Counts, Order, Parts, join};
+use super::layout::{Layout, cut_to};
+use super::model::{Model, ModelWriter, Modes, PcoScratch, read_model};
+use super::order::{Order, Parts, join};
 use super::scale::Scale;
 use crate::bytes::Reader;
 use crate::error::Error;
-use pco::DecompressorScratch;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -62,7 +61,9 @@ fn put_packed(ints: &[i64], layout: &Layout, order: Order, out: &mut Vec<u8>) {
             // Residues are the values themselves: no need to copy them.
             put_ints(samples, &mut pages);
         } else {
-            parts.clear();
+            parts.firsts.clear();
+            parts.seconds.clear();
+            parts.residues.clear();
             parts.split(samples, layout.lens(&slots), order);
             put_ints(&parts.firsts, &mut pages);
             put_ints(&parts.seconds, &mut pages);
@@ -198,7 +199,7 @@ pub struct PageScratch {
     /// A page taken apart.
     parts: Parts,
     /// What pco decodes a batch in.
-    pub pco: DecompressorScratch,
+    pub pco: PcoScratch,
 }
 
 impl<'a> IntegersReader<'a> {
@@ -233,36 +234,45 @@ impl<'a> IntegersReader<'a> {
         let page_slots = layout.page_slots(page);
         debug_assert!(page_slots.start <= slots.start && slots.end <= page_slots.end);
         let counts = self.order.counts(layout.lens(&page_slots));
-        self.read_parts(page, counts, scratch)?;
-        let before = self.order.counts(layout.lens(&(page_slots.start..slots.start)));
-        let parts = &scratch.parts;
-        let parts = (
-            &parts.firsts[before.firsts..],
-            &parts.seconds[before.seconds..],
-            &parts.residues[before.residues..],
-        );
+        let mut reader = Reader::new(self.pages.page(page));
         let start = out.len();
-        join(parts, layout.lens(slots), self.order, out);
+        if self.order == Order::Zero {
+            // Residues are the integers: no detour through the parts.
+            self.read_residues(page, &mut reader, counts.residues, &mut scratch.pco, out)?;
+            cut_to(layout.samples_of(slots), layout.samples_of(&page_slots), start, out);
+        } else {
+            let Parts { firsts, seconds, residues } = &mut scratch.parts;
+            firsts.clear();
+            seconds.clear();
+            residues.clear();
+            read_ints(&mut reader, counts.firsts, firsts)?;
+            read_ints(&mut reader, counts.seconds, seconds)?;
+            self.read_residues(page, &mut reader, counts.residues, &mut scratch.pco, residues)?;
+            let before = self.order.counts(layout.lens(&(page_slots.start..slots.start)));
+            let parts = (
+                &firsts[before.firsts..],
+                &seconds[before.seconds..],
+                &residues[before.residues..],
+            );
+            join(parts, layout.lens(slots), self.order, out);
+        }
         if let Some(scale) = &self.scale {
             scale.multiply(&mut out[start..]);
         }
         Ok(())
     }
 
-    fn read_parts(
+    fn read_residues(
         &self,
         page: usize,
-        counts: Counts,
-        scratch: &mut PageScratch,
+        reader: &mut Reader,
+        count: usize,
+        scratch: &mut PcoScratch,
+        out: &mut Vec<i64>,
     ) -> Result<(), Error> {
-        let parts = &mut scratch.parts;
-        parts.clear();
-        let mut reader = Reader::new(self.pages.page(page));
-        read_ints(&mut reader, counts.firsts, &mut parts.firsts)?;
-        read_ints(&mut reader, counts.seconds, &mut parts.seconds)?;
         match &self.packing {
             Packing::Blocks => {
-                read_ints(&mut reader, counts.residues, &mut parts.residues)?;
+                read_ints(reader, count, out)?;
                 if !reader.is_empty() {
                     return Err(reader.corrupt("bytes after a page's last block"));
                 }
@@ -271,8 +281,7 @@ impl<'a> IntegersReader<'a> {
             Packing::Model { bytes, number, model } => {
                 let model = model.get_or_init(|| AnyModel::read(bytes, *number).map(Box::new));
                 let bytes = self.pages.around(page, reader.offset());
-                let model = model.as_ref().map_err(Clone::clone)?;
-                model.read_page(bytes, counts.residues, &mut scratch.pco, &mut parts.residues)
+                model.as_ref().map_err(Clone::clone)?.read_page(bytes, count, scratch, out)
             }
         }
     }
@@ -292,7 +301,7 @@ impl AnyModel {
         &self,
         bytes: PageBytes,
         len: usize,
-        scratch: &mut DecompressorScratch,
+        scratch: &mut PcoScratch,
         out: &mut Vec<i64>,
     ) -> Result<(), Error> {
         match self {

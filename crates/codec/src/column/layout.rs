@@ -97,6 +97,13 @@ impl Layout {
     }
 }
 
+/// Keeps of `out`, which from `start` on has the samples `page`, only the samples `wanted`.
+pub fn cut_to(wanted: Range<usize>, page: Range<usize>, start: usize, out: &mut Vec<i64>) {
+    debug_assert!(page.start <= wanted.start && wanted.end <= page.end);
+    out.truncate(start + wanted.end - page.start);
+    out.drain(start..start + wanted.start - page.start);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -75,6 +75,10 @@ fn config(modes: Modes, lens: Vec<usize>) -> ChunkConfig {
     }
 }
 
+/// What pco decodes a batch in; made when the first page is read, for it is some kilobytes.
+#[derive(Default)]
+pub struct PcoScratch(Option<DecompressorScratch>);
+
 /// A model that was read, ready to decode pages.
 #[derive(Debug)]
 pub struct Model<T: Number> {
@@ -106,7 +110,7 @@ impl<T: Number + Default> Model<T> {
         &self,
         bytes: PageBytes,
         len: usize,
-        scratch: &mut DecompressorScratch,
+        scratch: &mut PcoScratch,
         sink: &mut dyn FnMut(&[T]),
     ) -> Result<(), Error> {
         if len == 0 {
@@ -115,6 +119,7 @@ impl<T: Number + Default> Model<T> {
                 _ => Err(Error { offset: 0, what: "page of another size" }),
             };
         }
+        let scratch = scratch.0.get_or_insert_default();
         let mut page = self
             .chunk
             .page_decompressor_with_scratch(bytes.and_beyond, len, scratch)

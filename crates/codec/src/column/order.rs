@@ -81,13 +81,6 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Empties the buffers.
-    pub fn clear(&mut self) {
-        self.firsts.clear();
-        self.seconds.clear();
-        self.residues.clear();
-    }
-
     /// Appends the parts of `ints`, which are slots of `lens`, to what is there.
     pub fn split(&mut self, ints: &[i64], lens: impl Iterator<Item = usize>, order: Order) {
         match order {

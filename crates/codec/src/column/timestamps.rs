@@ -13,7 +13,7 @@ use super::Effort;
 use super::bitpack::{put_ints, read_ints};
 use super::format::timestamps as format;
 use super::integers::{IntegersReader, PageScratch, put_integers};
-use super::layout::Layout;
+use super::layout::{Layout, cut_to};
 use super::lists::Lists;
 use super::runs::{RunsReader, encode_runs};
 use super::{SAMPLES_MAX, SLOTS_MAX};
@@ -212,9 +212,7 @@ impl<'a> TimestampsReader<'a> {
                 Body::Runs(runs) => {
                     runs.read_page(layout, page, out)?;
                     let samples = layout.samples_of(&wanted);
-                    let page_start = layout.samples_of(&page_lists).start;
-                    out.truncate(start + samples.end - page_start);
-                    out.drain(start..start + samples.start - page_start);
+                    cut_to(samples, layout.samples_of(&page_lists), start, out);
                 }
             }
             check_increasing(&out[start..], layout.lens(&wanted))?;
