@@ -107,6 +107,34 @@ pub(crate) fn decimal(text: &[u8], at: usize) -> Option<Decimal> {
     fraction(text, at, start, whole)
 }
 
+/// Digits that float64 always holds exactly.
+const SHORT_DIGITS_MAX: usize = 15;
+
+/// As [`decimal`] at the front of a text, but `None` for more than 15 digits and for exponents.
+#[inline(always)]
+pub(crate) fn short(text: &[u8]) -> Option<Decimal> {
+    let is_negative = text.first() == Some(&b'-');
+    let start = usize::from(is_negative);
+    let whole = digits(text, start);
+    let mut end = start + whole.count;
+    let is_integer = text.get(end) != Some(&b'.');
+    if is_integer {
+        let is_short = 0 < whole.count && whole.count <= SHORT_DIGITS_MAX;
+        let value = sign(whole.value as i64 as f64, is_negative);
+        let integer = Some(whole.value);
+        return is_short.then_some(Decimal { value, end, integer, is_negative });
+    }
+    let part = digits(text, end + 1);
+    end += 1 + part.count;
+    let digit_count = whole.count + part.count;
+    if digit_count == 0 || SHORT_DIGITS_MAX < digit_count {
+        return None;
+    }
+    let mantissa = whole.value * 10u64.pow(part.count as u32) + part.value;
+    let value = sign(mantissa as i64 as f64 / POWERS_OF_TEN.get(part.count)?, is_negative);
+    Some(Decimal { value, end, integer: None, is_negative })
+}
+
 /// The rest of [`decimal`]: a point, an exponent or very many digits.
 fn fraction(text: &[u8], at: usize, start: usize, whole: Digits) -> Option<Decimal> {
     let is_negative = at < start;

@@ -72,7 +72,7 @@ fn whole_number(text: &str) -> Option<f64> {
 }
 
 fn nanos_of(nanos: f64) -> Option<i64> {
-    let is_inside = -(SECONDS_MAX * 1e9) <= nanos && nanos <= SECONDS_MAX * 1e9;
+    let is_inside = nanos.abs() <= SECONDS_MAX * 1e9;
     is_inside.then_some(nanos.round() as i64)
 }
 

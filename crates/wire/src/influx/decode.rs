@@ -4,8 +4,11 @@ use super::fault::Fault;
 use super::keys::InfluxKeys;
 use super::precision::Precision;
 use super::report::{self, line_end};
+use super::scan::{
+    boolean, is_line_end, is_value_end, key_end, long_integer, name_end, newline, newline_at,
+    newline_count, skip, string_end, usual_fields,
+};
 use super::shapes::{NONE, Shapes};
-use super::{KEY_SIZE_MAX, STRING_SIZE_MAX};
 use crate::decoded::{
     Decoded, Growing, ROWS_PER_BATCH, SHAPE_FIELDS_PER_BATCH, Start, check_body_size,
 };
@@ -128,33 +131,38 @@ impl<'a> Lines<'a, '_> {
         self.grown.counts.lines += 1;
         let key_end = key_end(self.body, start).map_err(|fault| self.key_fault(start, fault))?;
         let values_start = self.grown.values.len();
-        let predicted = match self.shapes.get(self.previous) {
-            Some(previous) => previous.follower,
-            None => NONE,
-        };
-        let mut fields = Fields { predicted, count: 0, is_as_predicted: true };
-        let after_fields = match self.fields(key_end, line, &mut fields) {
-            Ok(at) => at,
-            Err(fault) => {
-                self.grown.values.truncate(values_start);
-                return Err(fault);
-            }
-        };
-        let (timestamp, end) = match self.timestamp(after_fields) {
-            Ok(found) => found,
-            Err(fault) => {
-                self.grown.values.truncate(values_start);
-                return Err(fault);
-            }
-        };
-        if LINE_SIZE_MAX < end - start {
+        let end = self.values_and_time(start, key_end, line);
+        if end.is_err() {
             self.grown.values.truncate(values_start);
+        }
+        end
+    }
+
+    /// Decodes what is behind the key.
+    #[inline]
+    fn values_and_time(&mut self, start: usize, key_end: usize, line: u32) -> Result<usize, Fault> {
+        let values_start = self.grown.values.len();
+        let predicted = self.shapes.get(self.previous).map_or(NONE, |previous| previous.follower);
+        let mut fields = Fields { predicted, count: 0, is_as_predicted: true };
+        let usual = match self.shapes.get(predicted) {
+            Some(shape) => usual_fields(self.body, key_end, shape, &mut self.grown.values),
+            None => None,
+        };
+        let fields_end = match usual {
+            Some(end) => {
+                fields.count = self.grown.values.len() - values_start;
+                end
+            }
+            None => {
+                self.grown.values.truncate(values_start);
+                self.fields(key_end, line, &mut fields)?
+            }
+        };
+        let (timestamp, end) = self.timestamp(fields_end)?;
+        if LINE_SIZE_MAX < end - start {
             return Err(Fault::LineTooLong(end - start));
         }
-        if let Err(fault) = self.row(start, key_end, line, values_start, timestamp, &fields) {
-            self.grown.values.truncate(values_start);
-            return Err(fault);
-        }
+        self.row(start, key_end, line, values_start, timestamp, &fields)?;
         Ok(end)
     }
 
@@ -427,156 +435,6 @@ impl<'a> Lines<'a, '_> {
             Err(error) => Fault::Key(error),
         }
     }
-}
-
-/// Where the key at `start` ends: at the first space that has no backslash before it.
-#[inline(always)]
-fn key_end(body: &[u8], start: usize) -> Result<usize, Fault> {
-    if body.get(start) == Some(&b',') {
-        return Err(Fault::MissingMeasurement);
-    }
-    let mut at = start;
-    loop {
-        let rest = body.get(at..).unwrap_or_default();
-        let Some(found) = memchr::memchr2(b' ', b'\n', rest) else {
-            return Err(Fault::MissingFields);
-        };
-        let end = at + found;
-        if start < end && body.get(end - 1) == Some(&b'\\') {
-            at = end + 1;
-            continue;
-        }
-        if body.get(end) == Some(&b'\n') {
-            return Err(Fault::MissingFields);
-        }
-        if KEY_SIZE_MAX < end - start {
-            return Err(Fault::KeyTooLong(end - start));
-        }
-        return Ok(end);
-    }
-}
-
-/// Where the field name at `start` ends: behind its `=`.
-fn name_end(body: &[u8], start: usize) -> Result<usize, Fault> {
-    let rest = body.get(start..).unwrap_or_default();
-    let mut previous = 0;
-    for (idx, &byte) in rest.iter().enumerate().take(KEY_SIZE_MAX + 1) {
-        let is_plain = previous == b'\\';
-        previous = byte;
-        match byte {
-            b'\n' => return Err(Fault::InvalidFieldFormat),
-            _ if is_plain => {}
-            b'=' if idx == 0 => return Err(Fault::MissingFieldKey),
-            b'=' => return Ok(start + idx + 1),
-            b',' | b' ' => return Err(Fault::InvalidFieldFormat),
-            _ => {}
-        }
-    }
-    if KEY_SIZE_MAX < rest.len() {
-        return Err(Fault::KeyTooLong(KEY_SIZE_MAX + 1));
-    }
-    Err(Fault::InvalidFieldFormat)
-}
-
-/// Where the string that opens at `start` ends: behind its closing quote.
-fn string_end(body: &[u8], start: usize) -> Result<usize, Fault> {
-    let rest = body.get(start + 1..).unwrap_or_default();
-    let rest = rest.get(..rest.len().min(2 * STRING_SIZE_MAX)).unwrap_or_default();
-    let mut at = 0;
-    while let Some(found) = rest.get(at..).and_then(|tail| memchr::memchr2(b'"', b'\\', tail)) {
-        at += found;
-        if rest.get(at) == Some(&b'"') {
-            let end = start + 1 + at + 1;
-            if STRING_SIZE_MAX < at {
-                return Err(Fault::StringTooLong);
-            }
-            return if is_value_end(body, end) { Ok(end) } else { Err(Fault::InvalidFieldFormat) };
-        }
-        at += 2;
-    }
-    let is_cut = 2 * STRING_SIZE_MAX <= rest.len();
-    Err(if is_cut { Fault::StringTooLong } else { Fault::UnbalancedQuotes })
-}
-
-/// The boolean at `start` and where it ends.
-fn boolean(body: &[u8], start: usize) -> Result<(f64, usize), Fault> {
-    const WORDS: [(&[u8], f64); 10] = [
-        (b"true", 1.0),
-        (b"True", 1.0),
-        (b"TRUE", 1.0),
-        (b"false", 0.0),
-        (b"False", 0.0),
-        (b"FALSE", 0.0),
-        (b"t", 1.0),
-        (b"T", 1.0),
-        (b"f", 0.0),
-        (b"F", 0.0),
-    ];
-    let rest = body.get(start..).unwrap_or_default();
-    for (word, value) in WORDS {
-        if rest.starts_with(word) && is_value_end(body, start + word.len()) {
-            return Ok((value, start + word.len()));
-        }
-    }
-    Err(Fault::InvalidBoolean)
-}
-
-/// The magnitude of an integer of more than 19 digits, which leading zeros may make.
-#[cold]
-fn long_integer(body: &[u8], start: usize, end: usize) -> Result<u64, Fault> {
-    let text = body.get(start..end).unwrap_or_default();
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Fault::InvalidNumber);
-    }
-    let text = std::str::from_utf8(digits).map_err(|_| Fault::InvalidNumber)?;
-    text.parse().map_err(|_| Fault::IntegerOutOfRange)
-}
-
-/// Whether a value may end before `at`.
-#[inline(always)]
-fn is_value_end(body: &[u8], at: usize) -> bool {
-    match body.get(at) {
-        None | Some(b',' | b' ' | b'\n') => true,
-        Some(b'\r') => matches!(body.get(at + 1), None | Some(b'\n')),
-        Some(_) => false,
-    }
-}
-
-/// Whether nothing but a line's end is at `at`.
-#[inline(always)]
-fn is_line_end(body: &[u8], at: usize) -> bool {
-    match body.get(at) {
-        None | Some(b'\n') => true,
-        Some(b'\r') => matches!(body.get(at + 1), None | Some(b'\n')),
-        Some(_) => false,
-    }
-}
-
-/// Where the newline of a line end at `at` is.
-#[inline(always)]
-fn newline_at(body: &[u8], at: usize) -> usize {
-    at + usize::from(body.get(at) == Some(&b'\r'))
-}
-
-/// How many newlines the text has.
-fn newline_count(text: Option<&[u8]>) -> u32 {
-    memchr::memchr_iter(b'\n', text.unwrap_or_default()).count() as u32
-}
-
-/// Where the next newline is, or the body's end.
-fn newline(body: &[u8], at: usize) -> usize {
-    let rest = body.get(at..).unwrap_or_default();
-    memchr::memchr(b'\n', rest).map_or(body.len(), |found| at + found)
-}
-
-/// The first byte from `at` on that is not one of `bytes`.
-#[inline(always)]
-fn skip(body: &[u8], mut at: usize, bytes: &[u8]) -> usize {
-    while body.get(at).is_some_and(|byte| bytes.contains(byte)) {
-        at += 1;
-    }
-    at
 }
 
 /// Keeps only the values at `kept`, which increases, of those from `start` on.

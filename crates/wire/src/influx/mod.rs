@@ -21,6 +21,7 @@ mod fault;
 pub mod keys;
 pub mod precision;
 pub mod report;
+mod scan;
 mod shapes;
 #[cfg(test)]
 mod tests;

@@ -56,7 +56,7 @@ impl Precision {
     #[inline(always)]
     pub(super) fn timestamp(self, value: i64) -> Result<Timestamp, Fault> {
         let nanos = value.checked_mul(self.nanos(value)).ok_or(Fault::TimeOutOfRange)?;
-        let is_inside = TIME_MIN <= nanos && nanos <= TIME_MAX;
+        let is_inside = (TIME_MIN..=TIME_MAX).contains(&nanos);
         if is_inside { Ok(nanos) } else { Err(Fault::TimeOutOfRange) }
     }
 

@@ -398,10 +398,11 @@ fn random_lines_agree_with_a_plain_reading() {
             line = format!("cpu,a=b {line}=5 77");
         }
         let keys = InfluxKeys::new(ExtraLabels::none());
-        let body = format!("k f=1,g=2 1\n{line}");
+        // Twice, so that the second time the line is what its predecessor lets expect.
+        let body = format!("k f=1,g=2 1\n{line}\n{line}");
         let decoded = decode_all(body.as_bytes(), Precision::Nanosecond, &keys);
         let batch = &decoded.batch;
-        let got = batch.rows.get(1).map(|row| Plain {
+        let plain = |row: &model::Row| Plain {
             key: batch.key(row).to_vec(),
             fields: batch.shapes[row.shape as usize]
                 .fields
@@ -410,7 +411,7 @@ fn random_lines_agree_with_a_plain_reading() {
                 .map(|(name, value)| (name.as_bytes().to_vec(), value.to_bits()))
                 .collect(),
             timestamp: Some(row.timestamp),
-        });
+        };
         let want = read_plain(&line).map(|mut plain| {
             plain.timestamp = plain.timestamp.or(Some(NOW));
             for (name, _) in &mut plain.fields {
@@ -420,6 +421,8 @@ fn random_lines_agree_with_a_plain_reading() {
             }
             plain
         });
-        assert_eq!(got, want, "{line:?} {:?}", decoded.errors);
+        for idx in [1, 2] {
+            assert_eq!(batch.rows.get(idx).map(plain), want, "{line:?} {:?}", decoded.errors);
+        }
     }
 }

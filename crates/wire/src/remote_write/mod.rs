@@ -26,13 +26,17 @@ pub use keys::RemoteWriteKeys;
 use crate::Error;
 use crate::decoded::Growing;
 use crate::protobuf::Message;
-use model::limits::BATCH_ROWS_MAX;
 use model::{MetricKind, Row};
 
 /// Bytes of one series' labels.
 pub const KEY_SIZE_MAX: usize = 512 << 10;
 /// Metadata entries taken from one request; more are left aside, as they come again.
 pub const METADATA_MAX: usize = 16 << 10;
+/// Samples of one request. Senders send some thousand; without it a few kilobytes that decompress
+/// to empty samples would fill gigabytes.
+pub const SAMPLES_MAX: usize = 1 << 20;
+
+const _: () = assert!(SAMPLES_MAX <= model::limits::BATCH_ROWS_MAX);
 
 /// What rows of one series have in common.
 #[derive(Clone, Copy)]
@@ -57,11 +61,11 @@ fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<(),
         });
         return Ok(());
     };
-    if BATCH_ROWS_MAX <= grown.rows.len() {
+    if SAMPLES_MAX <= grown.rows.len() {
         return Err(Error::LimitExceeded {
             limit: "samples per request",
             value: grown.rows.len() as u64 + 1,
-            max: BATCH_ROWS_MAX as u64,
+            max: SAMPLES_MAX as u64,
         });
     }
     let values_start = grown.values.len() as u32;

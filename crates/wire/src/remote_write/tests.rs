@@ -180,7 +180,7 @@ fn metadata_and_what_is_refused_are_counted() {
     let mut request = one.as_bytes().to_vec();
     put_bytes(&mut request, 1, b"\x1a\x00\x1a\x00\x22\x00");
     let decoded = first(&request).unwrap();
-    assert_eq!(decoded.metadata, [metadata.clone()]);
+    assert_eq!(decoded.metadata, std::slice::from_ref(&metadata));
     assert_eq!((decoded.counts.exemplars, decoded.counts.histograms), (2, 1));
     assert_eq!((decoded.counts.samples, decoded.counts.lines), (1, 2));
     let mut two = RequestV2::new();
