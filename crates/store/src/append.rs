@@ -9,8 +9,6 @@ use crate::arena::COLUMNS_MAX;
 use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
 use crate::partition::{Partition, SEAL_SIZE, State};
 use crate::series_map::{GROUP_ROWS, Target};
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
 use crate::store::Appended;
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
@@ -151,7 +149,7 @@ impl State {
                 }
             }
         }
-        self.arena.reserve_entities(self.index.next_entity() as usize);
+        self.arena.reserve_entities(self.index.memory().next_entity() as usize);
     }
 
     /// Appends a group of resolved rows to arena and log record.

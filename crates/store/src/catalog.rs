@@ -184,6 +184,8 @@ fn live_groups(
             push_live(&group, live, &mut groups);
         }
     }
+    // As the index wants them; several sets come one after the other.
+    groups.sort_by_key(|group: &BlockMatch| group.block.entity_start);
     Ok(groups)
 }
 

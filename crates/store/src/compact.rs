@@ -6,9 +6,7 @@
 use crate::manifest::{PartEntry, Tombstone};
 use crate::merge::{self, ChooseLimits, MergeInput, MergeOutcome, PartFacts};
 use crate::part::{PartInfo, PartSink, PartWriter};
-use crate::partition::{LivePart, PARTS_DIR, Partition, State, open_part};
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
+use crate::partition::{INDEX_DIR, LivePart, PARTS_DIR, Partition, State, open_part};
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
@@ -17,6 +15,9 @@ use roaring::RoaringBitmap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Fewest index segments worth a merge.
+const SEGMENTS_TO_JOIN: usize = 4;
 
 /// How much to merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,26 +197,51 @@ impl Store {
         Ok(())
     }
 
-    /// Joins index segments when the index finds that it pays.
+    /// Joins index segments when it pays.
     fn merge_segments(&self, partition: &Partition) -> Result<()> {
+        let job = {
+            let state = partition.read();
+            let sizes: Vec<u64> = state.index.segments().iter().map(|s| s.size()).collect();
+            let Some(range) = choose_segments(&sizes) else { return Ok(()) };
+            state.index.merge_job(range)
+        };
+        let merged = job.run(None)?;
         let _change = partition.lock_change();
         if partition.is_dropped() {
             return Ok(());
         }
-        let merged = partition.read().index.merge()?;
-        let Some(merged) = merged else { return Ok(()) };
-        let mut state = partition.write();
-        let obsolete = state.index.install(merged)?;
-        let mut manifest = state.manifest.clone();
-        manifest.segments = state.index.segment_names();
+        let mut manifest = partition.read().manifest.clone();
+        let first = manifest.segments.iter().position(|name| merged.replaces().contains(name));
+        let first = first.expect("only merges remove segments, and there is one merge at a time");
+        manifest.segments.retain(|name| !merged.replaces().contains(name));
+        manifest.segments.insert(first, merged.name().to_string());
         manifest.write(self.vfs.as_ref(), &partition.dir)?;
-        state.manifest = manifest;
-        drop(state);
-        for name in obsolete {
-            self.vfs.remove(&partition.dir.join(crate::partition::INDEX_DIR).join(name))?;
+        {
+            let mut state = partition.write();
+            state.index.install(&merged)?;
+            state.manifest = manifest;
+        }
+        for name in merged.replaces() {
+            self.vfs.remove(&partition.dir.join(INDEX_DIR).join(name))?;
         }
         Ok(())
     }
+}
+
+/// Which neighbouring index segments to join: the longest tail in which no segment is more than
+/// twice as large as all behind it, once it has four. So each is rewritten a logarithmic number of
+/// times and about four per factor of three in size remain. Pure.
+fn choose_segments(sizes: &[u64]) -> Option<std::ops::Range<usize>> {
+    let mut start = sizes.len();
+    let mut behind = 0;
+    for (idx, size) in sizes.iter().enumerate().rev() {
+        if behind == 0 || *size <= 2 * behind {
+            start = idx;
+        }
+        behind += size;
+    }
+    let is_worth_it = SEGMENTS_TO_JOIN <= sizes.len() - start;
+    is_worth_it.then_some(start..sizes.len())
 }
 
 impl State {
@@ -235,5 +261,21 @@ fn facts_of(part: &LivePart) -> PartFacts {
         min_ts: summary.min_ts,
         max_ts: summary.max_ts,
         sequence: part.entry.order,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_segments_of_like_size_are_joined() {
+        let check = |sizes: &[u64], expected| assert_eq!(choose_segments(sizes), expected);
+        check(&[], None);
+        check(&[5, 5, 5], None);
+        check(&[5, 5, 5, 5], Some(0..4));
+        check(&[100, 5, 5, 5], None);
+        check(&[100, 5, 5, 5, 5], Some(1..5));
+        check(&[30, 5, 5, 5, 5], Some(0..5));
     }
 }

@@ -9,8 +9,6 @@ use crate::merge::{self, MergeInput, MergeOutcome};
 use crate::part::{PartInfo, PartSink, PartWriter};
 use crate::partition::{INDEX_DIR, LivePart, MemoryPart, PARTS_DIR, Partition, State, open_part};
 use crate::series_map::SeriesMap;
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
@@ -52,10 +50,13 @@ impl Store {
             state.flushing_from = state.flushing_from.or(state.dirty_from);
             state.dirty_from = None;
             state.wal_next = self.wal.rotate();
+            // With the rotation, so that the new log segment registers behind what is sealed.
+            state.index.seal();
         }
         partition.seal_taken()?;
         self.create_folders(partition)?;
-        let segments = self.freeze_index(partition)?;
+        let freeze = partition.read().index.freeze_job();
+        let frozen = freeze.map(|job| job.run()).transpose()?;
         let inputs = partition.read().memory_parts.clone();
         let sequence = partition.read().manifest.sequence_next;
         let entry = PartEntry { file: sequence, order: sequence, applied: sequence };
@@ -64,7 +65,7 @@ impl Store {
         let mut manifest = partition.read().manifest.clone();
         manifest.sequence_next += 1;
         manifest.wal_from = partition.read().wal_next;
-        manifest.segments = segments;
+        manifest.segments.extend(frozen.iter().map(|segment| segment.name().to_string()));
         if has_samples {
             manifest.parts.push(entry);
         }
@@ -75,6 +76,9 @@ impl Store {
             false => None,
         };
         let mut state = partition.write();
+        if let Some(frozen) = &frozen {
+            state.index.install(frozen)?;
+        }
         state.manifest = manifest;
         state.parts.extend(part.map(|part| Arc::new(LivePart { part, entry })));
         state.memory_parts.retain(|m| inputs.iter().all(|input| input.number != m.number));
@@ -89,17 +93,6 @@ impl Store {
             self.vfs.create_dir_all(&partition.dir.join(folder))?;
         }
         Ok(())
-    }
-
-    /// Writes what is registered in memory to a segment and returns all segments' names.
-    ///
-    /// Under the write lock, so that no registration comes between; it is the size of the new series.
-    fn freeze_index(&self, partition: &Partition) -> Result<Vec<String>> {
-        let mut state = partition.write();
-        if let Some(frozen) = state.index.freeze()? {
-            state.index.install(frozen)?;
-        }
-        Ok(state.index.segment_names())
     }
 
     /// Merges parts in memory into a part file; `false` when they hold no sample.

@@ -32,7 +32,6 @@ pub mod retention;
 pub mod seal;
 pub mod select;
 pub mod series_map;
-pub mod shim;
 pub mod snapshot;
 pub mod span;
 pub mod stats;

@@ -19,8 +19,6 @@ use crate::span::Month;
 pub const KIND_ROWS: u8 = 1;
 /// Record kind: descriptions of metrics.
 pub const KIND_METADATA: u8 = 2;
-/// Record kind: nothing; something to wait for.
-pub const KIND_NOTHING: u8 = 3;
 
 /// Units timestamps are scaled by: nanosecond, microsecond, millisecond, second.
 const UNITS_NS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];

@@ -13,8 +13,6 @@ use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::part::Part;
 use crate::seal::sort_rows;
 use crate::series_map::SeriesMap;
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
 use crate::span::Month;
 use crate::store::lock;
 use crate::{Error, Result};
@@ -127,7 +125,7 @@ impl Partition {
         let parts = open_parts(vfs.as_ref(), &dir, &mut manifest, set_aside)?;
         let index = Index::open(Arc::clone(vfs), &dir.join(INDEX_DIR), &manifest.segments)?;
         let mut arena = Arena::new();
-        arena.reserve_entities(index.next_entity() as usize);
+        arena.reserve_entities(index.memory().next_entity() as usize);
         let state = State {
             index,
             map: SeriesMap::new(),

@@ -2,11 +2,9 @@
 //! say what is on disk), then replay the log's records that no part holds yet.
 
 use crate::counters::Counters;
-use crate::log_record::{KIND_METADATA, KIND_NOTHING, KIND_ROWS, RowsRecord, decode_metadata};
+use crate::log_record::{KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
 use crate::metadata::MetadataBook;
 use crate::partition::{Partition, SEAL_SIZE, State};
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
 use crate::span::Month;
 use crate::store::{PARTITIONS_DIR, WAL_DIR};
 use crate::{Result, StoreConfig};
@@ -40,7 +38,7 @@ pub fn recover(
     vfs.create_dir_all(&wal_dir)?;
     // Without any segment left, new ones must come after all that the manifests have seen.
     let newest = partitions.values().map(|p| p.read().manifest.wal_from).max().unwrap_or(0);
-    let from = crate::shim::wal_shim::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
+    let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
     let wal_config = WalConfig { committer: config.committer, ..WalConfig::default() };
     let mut replay = Replay { vfs, dir, partitions, metadata, samples: 0, values: Vec::new() };
     let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut |record| {
@@ -89,7 +87,6 @@ impl Replay<'_> {
                 self.metadata.put(&decode_metadata(record.payload)?);
                 Ok(())
             }
-            KIND_NOTHING => Ok(()),
             kind => Err(format!("a record of unknown kind {kind}").into()),
         }
     }
@@ -106,7 +103,7 @@ impl Replay<'_> {
             state.dirty_since_ns = self.vfs.now();
         }
         state.index.replay(rows.registrations)?;
-        let next_entity = state.index.next_entity() as usize;
+        let next_entity = state.index.memory().next_entity() as usize;
         state.arena.reserve_entities(next_entity);
         self.samples += replay_rows(&mut state, &rows, &mut self.values)?;
         if SEAL_SIZE <= state.arena.rows_size() {

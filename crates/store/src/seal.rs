@@ -94,10 +94,12 @@ impl SealPlan {
             columns: block.columns,
             slots,
         });
-        writer.shared_times(&scratch.lens, &scratch.times)?;
+        let has_own = |column: u32| singles.iter().any(|single| u32::from(single.column) == column);
+        if !scratch.rows.is_empty() && !(0..block.columns).all(has_own) {
+            writer.shared_times(&scratch.lens, &scratch.times)?;
+        }
         for column in 0..block.columns {
-            let own = singles.iter().any(|single| u32::from(single.column) == column);
-            if own {
+            if has_own(column) {
                 scratch.merge_singles(singles, column, block.entity_start);
                 writer.column_own(&scratch.own_lens, &scratch.own_times, &scratch.values)?;
             } else if scratch.rows.is_empty() {

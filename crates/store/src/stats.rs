@@ -1,8 +1,6 @@
 //! What the store tells about itself: sizes, counts, cardinality, the outcome of a check.
 
 use crate::partition::State;
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
 use crate::store::Store;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -104,7 +102,7 @@ impl StoreStats {
         if let Some((min, max)) = state.arena.time_min_max() {
             self.widen(min, max);
         }
-        self.index_bytes += state.index.segments_size();
+        self.index_bytes += segments_size(&state.index);
         self.index_memory_bytes += (state.index.memory_size() + state.map.size()) as u64;
         self.head_bytes += state.head_size() as u64;
         self.head_samples += state.head_samples();
@@ -115,6 +113,11 @@ impl StoreStats {
         let (known_min, known_max) = self.time_min_max.unwrap_or((min, max));
         self.time_min_max = Some((known_min.min(min), known_max.max(max)));
     }
+}
+
+/// Bytes of an index's segments on disk.
+pub fn segments_size(index: &index::Index) -> u64 {
+    index.segments().iter().map(|segment| segment.size()).sum()
 }
 
 /// A name and how many series (or bytes) it accounts for.

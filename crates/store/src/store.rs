@@ -303,9 +303,7 @@ impl Store {
     fn wait_for_log(&self) -> Result<()> {
         let stats = self.wal.stats();
         if WAL_PENDING_SOFT_MAX <= stats.pending_size {
-            let end = self.wal.append(crate::log_record::KIND_NOTHING, &[]);
-            let end = end.map_err(|error| self.latch_if_log_failed(Error::Wal(error)))?;
-            self.wait_durable(end)?;
+            self.wait_durable(self.wal.end())?;
         }
         Ok(())
     }

@@ -1,13 +1,11 @@
 //! Walks every checksum and invariant of a store that is not open. Changes nothing.
 
-use crate::log_record::{KIND_METADATA, KIND_NOTHING, KIND_ROWS, RowsRecord, decode_metadata};
+use crate::log_record::{KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
 use crate::manifest::{FILE_NAME, Manifest};
 use crate::metadata::MetadataBook;
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, open_part};
-#[allow(unused_imports)]
-use crate::shim::IndexSegments;
 use crate::span::Month;
-use crate::stats::VerifyReport;
+use crate::stats::{VerifyReport, segments_size};
 use crate::store::{PARTITIONS_DIR, WAL_DIR};
 use crate::{Error, Result};
 use index::Index;
@@ -61,11 +59,13 @@ fn verify_partition(
         Err(error) => return report.problems.push(error.to_string()),
     };
     progress(&dir.join(INDEX_DIR));
-    if let Err(error) = index.verify() {
-        report.problems.push(error.to_string());
+    for segment in index.segments() {
+        if let Err(error) = segment.verify() {
+            report.problems.push(error.to_string());
+        }
     }
     report.files += 1 + manifest.segments.len() as u64;
-    report.bytes += index.segments_size();
+    report.bytes += segments_size(&index);
     report.series += index.series_count();
     for entry in &manifest.parts {
         let path = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
@@ -119,7 +119,7 @@ fn verify_log(
     report: &mut VerifyReport,
 ) {
     progress(dir);
-    let checked = crate::shim::wal_shim::check(vfs, dir, &mut |record| {
+    let checked = wal::check(vfs, dir, &mut |record| {
         match record.kind {
             KIND_ROWS => {
                 RowsRecord::parse(record.payload)?;
@@ -127,7 +127,6 @@ fn verify_log(
             KIND_METADATA => {
                 decode_metadata(record.payload)?;
             }
-            KIND_NOTHING => {}
             kind => return Err(format!("a record of unknown kind {kind}").into()),
         }
         Ok(())

@@ -40,5 +40,5 @@ mod tests;
 pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
 pub use error::{Error, Result};
 pub use pending::Lsn;
-pub use recover::{OnRecord, RecordRef, Recovery, ReplayError};
+pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
 pub use writer::{Wal, WalStats};

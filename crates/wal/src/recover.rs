@@ -60,11 +60,39 @@ pub(crate) struct Recovered {
     pub(crate) segments: Vec<FoundSegment>,
 }
 
-/// Replays all segments from `from_segment` on.
+/// The oldest segment in a log's directory; `None` when there is none.
+///
+/// # Errors
+/// When the directory cannot be listed.
+pub fn first_segment(vfs: &dyn Vfs, directory: &Path) -> Result<Option<u64>> {
+    Ok(list_segments(vfs, directory)?.first().copied())
+}
+
+/// Reads the whole log of a directory as opening it would, and changes nothing: what a crash tore
+/// is counted in [`Recovery::cut_size`] and left as it is.
+///
+/// # Errors
+/// As [`crate::Wal::open`].
+pub fn check(vfs: &dyn Vfs, directory: &Path, on_record: &mut OnRecord<'_>) -> Result<Recovery> {
+    let first = first_segment(vfs, directory)?.unwrap_or(0);
+    Ok(replay(vfs, directory, first, TornEnd::Leave, on_record)?.recovery)
+}
+
+/// Replays all segments from `from_segment` on and repairs what a crash tore.
 pub(crate) fn recover(
     vfs: &dyn Vfs,
     directory: &Path,
     from_segment: u64,
+    on_record: &mut OnRecord<'_>,
+) -> Result<Recovered> {
+    replay(vfs, directory, from_segment, TornEnd::Cut, on_record)
+}
+
+fn replay(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    from_segment: u64,
+    torn_end: TornEnd,
     on_record: &mut OnRecord<'_>,
 ) -> Result<Recovered> {
     let names = list_segments(vfs, directory)?;
@@ -74,7 +102,7 @@ pub(crate) fn recover(
         let path = directory.join(segment_name(segment));
         if from_segment <= segment {
             let place = if i + 1 == names.len() { Place::Last } else { Place::Inner };
-            let mut replay = Replay { vfs, path: &path, segment, place, on_record };
+            let mut replay = Replay { vfs, path: &path, segment, place, torn_end, on_record };
             if replay.run(&mut recovered.recovery)? == Outcome::Removed {
                 continue;
             }
@@ -111,6 +139,15 @@ enum Place {
     Last,
 }
 
+/// What happens to an unfinished write at the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TornEnd {
+    /// It is cut off, durably.
+    Cut,
+    /// It stays: the log is only looked at.
+    Leave,
+}
+
 /// Whether the file is still there.
 #[derive(PartialEq, Eq)]
 enum Outcome {
@@ -124,6 +161,7 @@ struct Replay<'a, 'b> {
     path: &'a Path,
     segment: u64,
     place: Place,
+    torn_end: TornEnd,
     on_record: &'a mut OnRecord<'b>,
 }
 
@@ -155,7 +193,9 @@ impl Replay<'_, '_> {
         recovery.cut_size += bytes.len() as u64 - invalid.offset;
         // No map of the file may be alive when it is cut.
         drop(bytes);
-        self.vfs.truncate(self.path, invalid.offset)?;
+        if self.torn_end == TornEnd::Cut {
+            self.vfs.truncate(self.path, invalid.offset)?;
+        }
         Ok(Outcome::Kept)
     }
 
@@ -201,6 +241,9 @@ impl Replay<'_, '_> {
             return Err(self.corrupt(0, what));
         }
         recovery.cut_size += size;
+        if self.torn_end == TornEnd::Leave {
+            return Ok(Outcome::Kept);
+        }
         self.vfs.remove(self.path)?;
         self.vfs.sync_dir(self.path.parent().expect("a file in a directory"))?;
         Ok(Outcome::Removed)

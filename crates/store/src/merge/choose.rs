@@ -210,7 +210,7 @@ mod tests {
         let list = [(10, 0, 5), (10, 6, 9), (900, 0, 9), (10, 10, 11), (10, 12, 13)];
         check(&list, None);
         // It may be skipped when it only overlaps newer ones...
-        let list = [(10, 0, 1), (10, 2, 3), (900, 10, 13), (10, 10, 11), (10, 12, 13)];
+        let list = [(10, 0, 1), (10, 2, 3), (900, 12, 13), (10, 10, 11), (10, 12, 12)];
         check(&list, Some(&[0, 1, 3, 4]));
         // ...or when nothing newer is in the set.
         let list = [(10, 0, 1), (10, 2, 3), (10, 4, 5), (10, 6, 7), (900, 0, 13)];

@@ -204,13 +204,13 @@ impl<'a> Sweep<'a> {
     fn cut_exactly(&self, start: i64, known: i64) -> i64 {
         let (mut low, mut high) = (start, known);
         while low < high {
-            let middle = low.midpoint(high);
+            let middle = low + (high.abs_diff(low) / 2) as i64;
             if 0 < self.count(start, middle).samples { high = middle } else { low = middle + 1 }
         }
         // Now `low` is the first timestamp there is.
         let mut high = known;
         while low < high {
-            // Rounded up, and without overflow between extremes.
+            // Rounded up, so that it ends.
             let middle = high - (high.abs_diff(low) / 2) as i64;
             if self.count(start, middle).fits(&self.limits) {
                 low = middle
