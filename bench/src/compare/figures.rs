@@ -32,8 +32,9 @@ impl Figure {
     }
 }
 
-/// The figures of a load that are to be reported; `prefix` tells several loads of a run apart.
-pub fn of_load(prefix: &str, report: &LoadReport) -> Vec<Figure> {
+/// The figures of a load that are to be reported; `prefix` tells several loads of a run apart, and
+/// `samples_stored` counts what the server holds in the end, of this load and those before it.
+pub fn of_load(prefix: &str, report: &LoadReport, samples_stored: u64) -> Vec<Figure> {
     use Better::{Higher, Lower, Neither};
     let mut figures = Vec::new();
     let mut add = |name: &str, value: f64, better| {
@@ -54,7 +55,7 @@ pub fn of_load(prefix: &str, report: &LoadReport) -> Vec<Figure> {
     for (when, disk) in [("flushed", report.disk_flushed), ("merged", report.disk_merged)] {
         if let Some(disk) = disk {
             let bytes = disk.apparent_bytes as f64;
-            add(&format!("disk {when}, B/sample"), bytes / samples, Lower);
+            add(&format!("disk {when}, B/sample"), bytes / samples_stored.max(1) as f64, Lower);
             add(&format!("disk {when}, B/series"), bytes / report.series as f64, Lower);
         }
     }

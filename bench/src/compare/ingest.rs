@@ -57,7 +57,7 @@ impl Case for Ingest<'_> {
         let mut server = RunningServer::start(contender, &data_dir, &log)?;
         let first = self.load(self.first, contender, &server)?;
         let mut outcome = Outcome {
-            figures: of_load("", &first),
+            figures: of_load("", &first, first.loader.samples),
             stopped: first.stopped.clone(),
             raw: serde_json::json!({ "first": first }),
             timeline: first.timeline.clone(),
@@ -65,7 +65,7 @@ impl Case for Ingest<'_> {
         if outcome.stopped.is_some() {
             return Ok(outcome);
         }
-        outcome.figures.extend(found_share(self.first, server.authority()));
+        outcome.figures.extend(missing_samples(self.first, server.authority()));
         let Some(second) = self.second else {
             let stop = server.stop()?;
             outcome.figures.push(Figure::new("stop, s", stop.as_secs_f64(), Better::Lower));
@@ -78,7 +78,8 @@ impl Case for Ingest<'_> {
         let ready = start.elapsed().as_secs_f64();
         outcome.figures.push(Figure::new("start on that until ready, s", ready, Better::Lower));
         let next = self.load(second, contender, &server)?;
-        outcome.figures.extend(of_load("after the restart: ", &next));
+        let samples_stored = first.loader.samples + next.loader.samples;
+        outcome.figures.extend(of_load("after the restart: ", &next, samples_stored));
         outcome.figures.push(Figure::new(
             "rate after the restart, share of the first",
             next.samples_per_second / first.samples_per_second,
@@ -109,12 +110,12 @@ impl Ingest<'_> {
     }
 }
 
-/// The share of the samples that the server finds, which should be 1; `None` when it cannot say.
-fn found_share(workload: &dyn Workload, authority: &str) -> Option<Figure> {
+/// How many samples the server does not find, which should be 0; `None` when it cannot say.
+fn missing_samples(workload: &dyn Workload, authority: &str) -> Option<Figure> {
     let counted = count_samples(workload, authority);
     let count = counted.inspect_err(|error| eprintln!("cannot count samples: {error:#}")).ok()?;
-    let share = count / workload.samples() as f64;
-    Some(Figure::new("samples found, share of those sent", share, Better::Neither))
+    let missing = workload.samples() as f64 - count;
+    Some(Figure::new("samples not found again", missing, Better::Neither))
 }
 
 fn count_samples(workload: &dyn Workload, authority: &str) -> Result<f64> {

@@ -107,7 +107,7 @@ fn spread(contender: &str, figure: &str, runs: &[Run]) -> Option<Spread> {
     values.sort_by(f64::total_cmp);
     Some(Spread {
         smallest: *values.first()?,
-        median: values[values.len() / 2],
+        median: (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0,
         largest: *values.last()?,
         count: values.len(),
     })

@@ -11,7 +11,7 @@ pub struct Machine {
     pub cores: usize,
     /// Memory in all.
     pub memory_bytes: u64,
-    /// The kernel's release.
+    /// The kernel's version.
     pub kernel: String,
 }
 
@@ -33,7 +33,7 @@ pub fn describe() -> Machine {
         processor: processor.to_string(),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
         memory_bytes: memory_kib * 1024,
-        kernel: kernel.trim().to_string(),
+        kernel: kernel.trim().split('-').next().unwrap_or_default().to_string(),
     }
 }
 

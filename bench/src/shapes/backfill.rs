@@ -44,7 +44,7 @@ impl Shape for Backfill {
 
     fn labels(&self, series: u64, labels: &mut LabelSet) {
         labels.set_metric_name("meter_reading");
-        labels.push_with("meter", |text| text.push_str(&format!("meter-{series}")));
-        labels.push_with("region", |text| text.push_str(&format!("region-{}", series % 20)));
+        labels.push_number("meter", "meter-", series);
+        labels.push_number("region", "region-", series % 20);
     }
 }

@@ -73,7 +73,7 @@ impl Shape for Churn {
         let bits = mix_pair(self.scale.seed, pod);
         labels.set_metric_name(METRICS[metric as usize]);
         labels.push("cluster", "production-eu-1");
-        labels.push_with("container", |text| text.push_str(&format!("app-{deployment}")));
+        labels.push_number("container", "app-", deployment);
         labels.push("endpoint", "https-metrics");
         let image = |text: &mut String| {
             let version = mix_pair(bits, 1) % 30;
@@ -84,8 +84,8 @@ impl Shape for Churn {
             text.push_str(&format!("10.0.{}.{}:10250", bits >> 8 & 255, bits & 255));
         });
         labels.push("job", "kubelet");
-        labels.push_with("namespace", |text| text.push_str(&format!("team-{}", deployment % 40)));
-        labels.push_with("node", |text| text.push_str(&format!("node-{}", below(bits, 500))));
+        labels.push_number("namespace", "team-", deployment % 40);
+        labels.push_number("node", "node-", below(bits, 500));
         labels.push_with("pod", |text| {
             let hash = mix_pair(bits, 2) as u32;
             text.push_str(&format!("app-{deployment}-{hash:08x}-{pod:05x}"));

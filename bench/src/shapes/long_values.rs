@@ -49,7 +49,7 @@ impl Shape for LongValues {
         ] {
             labels.push_with(name, |text| put_long(mix_pair(self.scale.seed, key), name, text));
         }
-        labels.push_with("worker", |text| text.push_str(&series.to_string()));
+        labels.push_number("worker", "", series);
     }
 }
 
@@ -59,7 +59,9 @@ fn put_long(key: u64, name: &str, text: &mut String) {
     let mut bits = mix_pair(key, name.len() as u64);
     while text.len() < end {
         bits = mix_pair(bits, key);
-        text.push_str(&format!("{bits:016x}"));
+        let digits: [u8; 16] =
+            std::array::from_fn(|idx| b"0123456789abcdef"[(bits >> (4 * idx) & 15) as usize]);
+        text.push_str(std::str::from_utf8(&digits).unwrap_or_default());
     }
     text.truncate(end);
 }

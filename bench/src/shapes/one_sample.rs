@@ -38,8 +38,8 @@ impl Shape for OneSample {
     fn labels(&self, series: u64, labels: &mut LabelSet) {
         let bits = mix_pair(self.scale.seed, series);
         labels.set_metric_name("job_duration_seconds");
-        labels.push_with("job", |text| text.push_str(&format!("batch-{}", bits % 100)));
+        labels.push_number("job", "batch-", bits % 100);
         labels.push_with("run", |text| text.push_str(&format!("{bits:016x}-{series}")));
-        labels.push_with("zone", |text| text.push_str(&format!("zone-{}", bits >> 32 & 7)));
+        labels.push_number("zone", "zone-", bits >> 32 & 7);
     }
 }

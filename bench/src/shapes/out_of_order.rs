@@ -65,8 +65,8 @@ impl Shape for OutOfOrder {
 
     fn labels(&self, series: u64, labels: &mut LabelSet) {
         labels.set_metric_name("sensor_value");
-        labels.push_with("gateway", |text| text.push_str(&format!("gateway-{}", series / 50)));
-        labels.push_with("sensor", |text| text.push_str(&format!("sensor-{series}")));
-        labels.push_with("site", |text| text.push_str(&format!("site-{}", series / 5000)));
+        labels.push_number("gateway", "gateway-", series / 50);
+        labels.push_number("sensor", "sensor-", series);
+        labels.push_number("site", "site-", series / 5000);
     }
 }

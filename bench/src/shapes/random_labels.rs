@@ -12,11 +12,13 @@ const VALUES: u64 = 100_000;
 
 struct RandomLabels {
     scale: ShapeScale,
+    names: Vec<String>,
 }
 
 /// Makes the shape.
 pub fn build(scale: ShapeScale) -> Box<dyn Shape> {
-    Box::new(RandomLabels { scale })
+    let names = (0..NAMES).map(|name| format!("label_{name:03}")).collect();
+    Box::new(RandomLabels { scale, names })
 }
 
 impl Shape for RandomLabels {
@@ -49,10 +51,12 @@ impl Shape for RandomLabels {
             let bits = mix_pair(self.scale.seed ^ label << 56, series);
             let name = label * (NAMES / LABELS) + below(bits, NAMES / LABELS);
             let value = below(mix_pair(bits, label), VALUES);
-            labels.push_with(&format!("label_{name:03}"), |text| {
-                text.push_str(&format!("value_{value}"));
+            labels.push_with(&self.names[name as usize], |text| {
+                text.push_str("value_");
+                text.push_str(itoa::Buffer::new().format(value));
                 if label == 0 {
-                    text.push_str(&format!("_{series}"));
+                    text.push('_');
+                    text.push_str(itoa::Buffer::new().format(series));
                 }
             });
         }

@@ -40,6 +40,14 @@ impl LabelSet {
         self.ends.push((name_end, self.text.len()));
     }
 
+    /// Adds a tag whose value is a fixed start and a number.
+    pub fn push_number(&mut self, name: &str, start: &str, number: u64) {
+        self.push_with(name, |text| {
+            text.push_str(start);
+            text.push_str(itoa::Buffer::new().format(number));
+        });
+    }
+
     /// The metric's name.
     pub fn metric_name(&self) -> &str {
         &self.metric_name
