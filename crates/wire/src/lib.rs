@@ -15,6 +15,8 @@
 
 pub mod compression;
 pub mod decoded;
+#[cfg(test)]
+mod doc_examples;
 pub mod error;
 pub mod exposition;
 pub mod extra_labels;
