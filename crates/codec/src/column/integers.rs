@@ -8,7 +8,7 @@
 //! Values and timestamps both end up here. The stream reaches to the end of its column.
 
 use super::Effort;
-use super::bitpack::{ints_size, put_ints, read_ints};
+use super::bitpack::{ints_size, put_ints, range, read_ints};
 use super::choose;
 use super::directory::{PageBytes, Pages, put_directory};
 use super::format::integers as format;
@@ -85,26 +85,26 @@ fn put_dense(
 ) {
     let mut firsts = Vec::new();
     let mut first_ends = Vec::with_capacity(layout.pages());
-    let mut residue_ends = Vec::with_capacity(layout.pages());
+    let mut residues = Residues::default();
     let mut packed_size = 0;
     let mut parts = Parts::default();
     for page in 0..layout.pages() {
         let slots = layout.page_slots(page);
-        let start = parts.residues.len();
         parts.firsts.clear();
         parts.seconds.clear();
+        parts.residues.clear();
         parts.split(&ints[layout.samples_of(&slots)], layout.lens(&slots), order);
         put_ints(&parts.firsts, &mut firsts);
         put_ints(&parts.seconds, &mut firsts);
         first_ends.push(firsts.len());
-        residue_ends.push(parts.residues.len());
-        packed_size += ints_size(&parts.residues[start..]);
+        packed_size += ints_size(&parts.residues);
+        residues.push_page(&parts.residues);
     }
     let start = out.len();
-    let (packing, writer) = fit(&parts.residues, &residue_ends);
+    let (packing, writer) = residues.fit();
     out.push(form | packing << format::PACKING_SHIFT);
     out.extend_from_slice(header);
-    put_modelled_pages(writer, &firsts, &first_ends, &residue_ends, out);
+    put_modelled_pages(writer, &firsts, &first_ends, &residues.page_lens, out);
     let modelled_size = out.len() - start - 1 - header.len() - firsts.len();
     if packed_size <= modelled_size {
         out.truncate(start);
@@ -118,18 +118,18 @@ fn put_modelled_pages(
     mut writer: ModelWriter,
     firsts: &[u8],
     first_ends: &[usize],
-    residue_ends: &[usize],
+    page_lens: &[usize],
     out: &mut Vec<u8>,
 ) {
-    let mut pages = Vec::with_capacity(firsts.len() + residue_ends.last().map_or(0, |end| end / 2));
+    let mut pages = Vec::new();
     let mut ends = Vec::with_capacity(first_ends.len());
-    let (mut first_start, mut residue_start) = (0, 0);
-    for (&first_end, &residue_end) in first_ends.iter().zip(residue_ends) {
+    let mut first_start = 0;
+    for (&first_end, &len) in first_ends.iter().zip(page_lens) {
         pages.extend_from_slice(&firsts[first_start..first_end]);
-        if residue_start < residue_end {
+        if 0 < len {
             writer.put_page(&mut pages);
         }
-        (first_start, residue_start) = (first_end, residue_end);
+        first_start = first_end;
         ends.push(pages.len());
     }
     writer.put_model(out);
@@ -137,30 +137,51 @@ fn put_modelled_pages(
     out.extend_from_slice(&pages);
 }
 
-/// A model of the residues, as numbers that are as narrow as pays, and its packing.
-fn fit(residues: &[i64], ends: &[usize]) -> (u8, ModelWriter) {
-    let mut lens = Vec::with_capacity(ends.len());
-    let mut start = 0;
-    for &end in ends {
-        if start < end {
-            lens.push(end - start);
+/// All residues of a column, in half the memory as long as they fit.
+#[derive(Default)]
+struct Residues {
+    narrow: Vec<i32>,
+    /// Empty, or all of them.
+    wide: Vec<i64>,
+    lowest: i64,
+    highest: i64,
+    /// How many each page has.
+    page_lens: Vec<usize>,
+}
+
+impl Residues {
+    fn push_page(&mut self, residues: &[i64]) {
+        let (lowest, highest) = range(residues);
+        self.lowest = self.lowest.min(lowest);
+        self.highest = self.highest.max(highest);
+        self.page_lens.push(residues.len());
+        if self.wide.is_empty() && self.fits(i32::MIN.into(), i32::MAX.into()) {
+            self.narrow.extend(residues.iter().map(|&residue| residue as i32));
+        } else {
+            self.wide.extend(self.narrow.drain(..).map(i64::from));
+            self.wide.extend_from_slice(residues);
         }
-        start = end;
     }
-    let (lowest, highest) = super::bitpack::range(residues);
-    let is_short = residues.len() <= NARROW_RESIDUES_MAX;
-    let fits = |min: i64, max: i64| min <= lowest && highest <= max;
-    if is_short && fits(i8::MIN.into(), i8::MAX.into()) {
-        let narrow: Vec<i8> = residues.iter().map(|&residue| residue as i8).collect();
-        (format::MODELLED_8, ModelWriter::fit(&narrow, lens, Modes::Plain))
-    } else if is_short && fits(i16::MIN.into(), i16::MAX.into()) {
-        let narrow: Vec<i16> = residues.iter().map(|&residue| residue as i16).collect();
-        (format::MODELLED_16, ModelWriter::fit(&narrow, lens, Modes::Plain))
-    } else if fits(i32::MIN.into(), i32::MAX.into()) {
-        let narrow: Vec<i32> = residues.iter().map(|&residue| residue as i32).collect();
-        (format::MODELLED_32, ModelWriter::fit(&narrow, lens, Modes::Plain))
-    } else {
-        (format::MODELLED_64, ModelWriter::fit(residues, lens, Modes::Plain))
+
+    fn fits(&self, lowest: i64, highest: i64) -> bool {
+        lowest <= self.lowest && self.highest <= highest
+    }
+
+    /// A model of the residues, as numbers that are as narrow as pays, and its packing.
+    fn fit(&self) -> (u8, ModelWriter) {
+        let lens = self.page_lens.iter().copied().filter(|&len| 0 < len).collect();
+        let is_short = self.narrow.len() <= NARROW_RESIDUES_MAX;
+        if !self.wide.is_empty() {
+            (format::MODELLED_64, ModelWriter::fit(&self.wide, lens, Modes::Plain))
+        } else if is_short && self.fits(i8::MIN.into(), i8::MAX.into()) {
+            let narrow: Vec<i8> = self.narrow.iter().map(|&residue| residue as i8).collect();
+            (format::MODELLED_8, ModelWriter::fit(&narrow, lens, Modes::Plain))
+        } else if is_short && self.fits(i16::MIN.into(), i16::MAX.into()) {
+            let narrow: Vec<i16> = self.narrow.iter().map(|&residue| residue as i16).collect();
+            (format::MODELLED_16, ModelWriter::fit(&narrow, lens, Modes::Plain))
+        } else {
+            (format::MODELLED_32, ModelWriter::fit(&self.narrow, lens, Modes::Plain))
+        }
     }
 }
 
