@@ -87,6 +87,7 @@ impl Order {
             }
             let before = self.times.len();
             self.merge_slot(&mut lists, &mut active);
+            debug_assert!(self.times[before..].is_sorted_by(|a, b| a < b), "timestamps increase");
             self.lens.push((self.times.len() - before) as u32);
         }
     }
@@ -139,11 +140,8 @@ impl Order {
         active.clear();
         let mut waiting = lists.iter().copied().peekable();
         loop {
-            if active.is_empty() {
-                let Some(list) = waiting.next() else { return };
-                active.push(list);
-            }
-            let head = active.iter().map(List::first).min().unwrap_or(i64::MAX);
+            let heads = active.iter().chain(waiting.peek()).map(List::first);
+            let Some(head) = heads.min() else { return };
             while let Some(list) = waiting.next_if(|list| list.first() <= head) {
                 active.push(list);
             }
