@@ -44,7 +44,7 @@ impl Store {
     pub(crate) fn note_job_failure(&self, job: Job, error: &Error) {
         *crate::store::lock(&self.last_failure) = Some(format!("{job:?}: {error}"));
         if matches!(error, Error::Io(_)) && job == Job::Flush {
-            self.check_free_disk();
+            self.check_disk();
         }
     }
 

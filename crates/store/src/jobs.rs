@@ -130,7 +130,7 @@ fn run(store: &Weak<Store>, bell: &Bell, wanted: &[Job]) {
                 store.note_job_failure(job, &error);
             }
         }
-        store.check_free_disk();
+        store.check_disk();
     }
 }
 

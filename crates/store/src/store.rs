@@ -105,7 +105,7 @@ impl Store {
             scratches: Mutex::new(Vec::new()),
             _lock: lock,
         });
-        store.check_free_disk();
+        store.check_disk();
         if background {
             store.jobs.start(&store);
         }
@@ -354,7 +354,7 @@ impl Store {
     }
 
     /// Refuses writes while the disk is nearly full, and takes them again once it is not.
-    pub(crate) fn check_free_disk(&self) {
+    pub fn check_disk(&self) {
         let free = self.vfs.free_space(&self.dir).unwrap_or(u64::MAX);
         let min = self.config.free_disk_min;
         *lock(&self.low_disk) = (free < min).then(|| {

@@ -1,0 +1,227 @@
+//! The machine dies at every write of a seeded history; after each death the store opens again, every
+//! acknowledged sample is there, no other sample is that was not sent, and verification is clean.
+//!
+//! `SEED=n` chooses another history, `STRIDE=1` dies at every single operation (the default tries
+//! a share of them, each time others, so that the suite stays short).
+
+mod rows;
+
+use model::{Labels, MatchOp, Matcher, TimeRange};
+use rows::Rows;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use store::{Durability, Error, SelectLimits, Store, StoreConfig};
+use vfs::SimVfs;
+
+const SECOND: i64 = 1_000_000_000;
+const START: i64 = 1_583_020_800 * SECOND - 7200 * SECOND;
+const ROUNDS: u64 = 36;
+
+/// By series and time, the bits that may be found: the acknowledged ones, and those in doubt.
+#[derive(Default, Clone)]
+struct Sent {
+    acknowledged: BTreeMap<(Labels, i64), u64>,
+    in_doubt: BTreeMap<(Labels, i64), u64>,
+    /// Whether a deletion was begun and not acknowledged: then samples of `h0` may be missing.
+    deletion_in_doubt: bool,
+}
+
+fn config() -> StoreConfig {
+    StoreConfig {
+        background: false,
+        committer: wal::Committer::Waiter,
+        free_disk_min: 0,
+        ..StoreConfig::standard()
+    }
+}
+
+fn mix(seed: u64, round: u64, salt: u64) -> u64 {
+    let mut z = seed ^ (round << 20) ^ (salt << 40);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Does the history until the disk fails, noting what was acknowledged.
+fn live(disk: &SimVfs, seed: u64, sent: &mut Sent) -> Result<(), Error> {
+    disk.set_now(START);
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config())?;
+    for round in 0..ROUNDS {
+        // Two hours around the turn of a month.
+        let now = START + round as i64 * 400 * SECOND;
+        disk.set_now(now);
+        append(&store, seed, round, now, sent)?;
+        match mix(seed, round, 1) % 12 {
+            0..=3 => store.flush()?,
+            4 => store.force_merge("")?,
+            5 => delete(&store, sent)?,
+            6 => drop(store.create_snapshot()?),
+            _ => {}
+        }
+    }
+    store.close()
+}
+
+fn append(store: &Store, seed: u64, round: u64, now: i64, sent: &mut Sent) -> Result<(), Error> {
+    let mut rows = Rows::default();
+    let mut batch_samples = BTreeMap::new();
+    for idx in 0..6 {
+        let host = format!("h{}", mix(seed, round, 10 + idx) % 9);
+        let time = now - (mix(seed, round, 20 + idx) % 9000) as i64 * SECOND;
+        let all = [("a", 0.5), ("b", round as f64), ("c", -1.0)];
+        let fields = &all[..1 + (mix(seed, round, 30 + idx) % 3) as usize];
+        let tags = [("host", host.as_str())];
+        rows.push(&store.hasher(), &tags, time, fields);
+        for (name, value) in fields {
+            batch_samples.insert((rows::labels(&tags, name), time), value.to_bits());
+        }
+    }
+    let before = sent.in_doubt.clone();
+    sent.in_doubt.extend(batch_samples.clone());
+    store.append(&rows.batch(), Durability::Synced)?;
+    sent.in_doubt = before;
+    sent.acknowledged.extend(batch_samples);
+    Ok(())
+}
+
+fn delete(store: &Store, sent: &mut Sent) -> Result<(), Error> {
+    sent.deletion_in_doubt = true;
+    store.delete(&[vec![Matcher::equal("host", "h0")]], TimeRange::ALL)?;
+    sent.deletion_in_doubt = false;
+    sent.acknowledged.retain(|(labels, _), _| labels.get("host") != Some("h0"));
+    Ok(())
+}
+
+/// What the store holds, after recovery.
+fn found(disk: &SimVfs) -> BTreeMap<(Labels, i64), u64> {
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let set = vec![Matcher::new("host", MatchOp::Regex, ".*")];
+    let limits = SelectLimits { series_max: usize::MAX, deadline: None };
+    let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
+    let mut all = BTreeMap::new();
+    selection
+        .read(0..selection.len(), &mut |idx, times, values| {
+            let labels = selection.labels(idx).unwrap();
+            for (time, value) in times.iter().zip(values) {
+                assert!(all.insert((labels.clone(), *time), value.to_bits()).is_none());
+            }
+        })
+        .unwrap();
+    store.close().unwrap();
+    all
+}
+
+fn check(disk: &SimVfs, sent: &Sent, death: u64) {
+    if !disk_has_store(disk) {
+        assert!(sent.acknowledged.is_empty(), "death {death}: the store is gone");
+        return;
+    }
+    let all = found(disk);
+    let may_be_gone = |labels: &Labels| sent.deletion_in_doubt && labels.get("host") == Some("h0");
+    for (sample, bits) in &sent.acknowledged {
+        match all.get(sample) {
+            Some(found) if found == bits => {}
+            Some(found) if sent.in_doubt.get(sample) == Some(found) => {}
+            None if may_be_gone(&sample.0) => {}
+            found => panic!("death {death}: {sample:?} was acknowledged as {bits}, is {found:?}"),
+        }
+    }
+    for (sample, bits) in &all {
+        let known = [&sent.acknowledged, &sent.in_doubt];
+        let was_sent = known.iter().any(|map| map.get(sample) == Some(bits));
+        assert!(was_sent, "death {death}: {sample:?} = {bits} was never sent");
+    }
+    let report = store::verify(Arc::new(disk.clone()), Path::new("/data"), &mut |_| ()).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new(), "death {death}");
+}
+
+fn disk_has_store(disk: &SimVfs) -> bool {
+    vfs::Vfs::exists(disk, Path::new("/data/partitions"))
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn a_death_at_every_write_loses_nothing_acknowledged() {
+    let seed = number("SEED", 7);
+    let whole = SimVfs::new(seed);
+    let mut sent = Sent::default();
+    live(&whole, seed, &mut sent).unwrap();
+    let operations = whole.operations();
+    check(&whole, &sent, u64::MAX);
+    let stride = number("STRIDE", 5);
+    println!("SEED={seed}: {operations} operations");
+    assert!(300 < operations, "the history writes too little to be a test");
+    for death in (0..operations).step_by(stride as usize) {
+        let disk = SimVfs::new(seed ^ death);
+        disk.fail_after(death);
+        let mut sent = Sent::default();
+        live(&disk, seed, &mut sent).expect_err("the disk fails");
+        let after = disk.crash();
+        check(&after, &sent, death);
+        // Whatever recovery did must be durable, too: die again, at once.
+        check(&after.crash(), &sent, death);
+    }
+}
+
+#[test]
+fn a_failed_sync_makes_the_store_read_only_until_it_is_opened_again() {
+    let disk = SimVfs::new(3);
+    disk.set_now(START);
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let mut sent = Sent::default();
+    append(&store, 3, 0, START, &mut sent).unwrap();
+    disk.fail_syncs(1);
+    append(&store, 3, 1, START, &mut sent).expect_err("not durable");
+    let again = append(&store, 3, 2, START, &mut Sent::default());
+    assert!(matches!(again, Err(Error::ReadOnly { .. })), "{again:?}");
+    let limits = SelectLimits { series_max: 100, deadline: None };
+    let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
+    assert!(!store.select(&[set], TimeRange::ALL, &limits).unwrap().is_empty(), "reads go on");
+    drop(store);
+    check(&disk.crash(), &sent, 0);
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_recovers_by_itself() {
+    let disk = SimVfs::new(4);
+    disk.set_now(START);
+    let config = StoreConfig { free_disk_min: 1 << 20, background: true, ..config() };
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config).unwrap();
+    let mut sent = Sent::default();
+    append(&store, 4, 0, START, &mut sent).unwrap();
+    disk.set_free_space(1 << 19);
+    store.check_disk();
+    let refused = append(&store, 4, 1, START, &mut Sent::default());
+    assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
+    disk.set_free_space(1 << 30);
+    store.check_disk();
+    append(&store, 4, 2, START, &mut sent).unwrap();
+    store.close().unwrap();
+    drop(store);
+    check(&disk, &sent, 0);
+}
+
+#[test]
+fn a_rotten_part_is_set_aside_and_the_rest_serves_on() {
+    let disk = SimVfs::new(5);
+    let mut sent = Sent::default();
+    live(&disk, 7, &mut sent).unwrap();
+    let partitions = Path::new("/data/partitions");
+    let month = partitions.join(&vfs::Vfs::list(&disk, partitions).unwrap()[0]).join("parts");
+    let name = vfs::Vfs::list(&disk, &month).unwrap().remove(0);
+    let size = vfs::Vfs::size(&disk, &month.join(&name)).unwrap();
+    // The directory at the end is read when the part opens.
+    disk.flip_bit(&month.join(&name), size - 10, 3).unwrap();
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    assert_eq!(store.stats().corrupt_parts_total, 1);
+    drop(store);
+    let all = found(&disk);
+    assert!(!all.is_empty() && all.len() < sent.acknowledged.len());
+    assert!(vfs::Vfs::exists(&disk, &month.join(format!("{name}.corrupt"))));
+    let report = store::verify(Arc::new(disk), Path::new("/data"), &mut |_| ()).unwrap();
+    assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
+}
