@@ -3,7 +3,7 @@
 //! An extra label replaces a label of that name that the series brings itself.
 
 use crate::Error;
-use model::{LabelsBuilder, METRIC_NAME};
+use model::{LabelError, LabelsBuilder, METRIC_NAME};
 
 /// Most extra labels a request may have.
 pub const EXTRA_LABELS_MAX: usize = 32;
@@ -56,10 +56,24 @@ impl ExtraLabels {
     }
 
     /// Replaces or adds the extra labels in what a series brought.
-    pub(crate) fn apply(&self, tags: &mut LabelsBuilder) {
+    ///
+    /// # Errors
+    /// [`LabelError::Duplicate`] when the series brought a name twice. Looked for once all are
+    /// there: comparing each with all before it would take seconds for a key full of labels.
+    pub(crate) fn complete(&self, tags: &mut LabelsBuilder) -> Result<(), LabelError> {
+        let mut names: Vec<&str> = tags.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        for pair in names.windows(2) {
+            if let [first, second] = pair
+                && first == second
+            {
+                return Err(LabelError::Duplicate((*first).to_string()));
+            }
+        }
         for (name, value) in self.iter() {
             tags.set(name, value);
         }
+        Ok(())
     }
 
     /// Bytes that differ whenever the protocol or the extra labels differ: the context of

@@ -27,16 +27,13 @@ impl KeyDecoder for ExpositionKeys {
     fn tags(&self, key: &[u8], tags: &mut LabelsBuilder) -> Result<(), LabelError> {
         let mut cursor = Cursor::new(key)?;
         cursor.leading_name()?;
-        cursor.braces(|name, value| match name {
-            METRIC_NAME => Ok(()),
-            _ if tags.get(name).is_some() => Err(LabelError::Duplicate(name.to_string())),
-            _ => {
+        cursor.braces(|name, value| {
+            if name != METRIC_NAME {
                 tags.push(name, value);
-                Ok(())
             }
+            Ok(())
         })?;
-        self.extra.apply(tags);
-        Ok(())
+        self.extra.complete(tags)
     }
 
     fn metric_name(&self, key: &[u8], _field: &str, name: &mut String) -> Result<(), LabelError> {

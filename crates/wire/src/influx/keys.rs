@@ -40,13 +40,9 @@ impl KeyDecoder for InfluxKeys {
                 let tag = format!("invalid tag key: input tag {name:?} is invalid");
                 return Err(LabelError::Refused(tag));
             }
-            if tags.get(name).is_some() {
-                return Err(refused("duplicate tags"));
-            }
             tags.push(name, value);
         }
-        self.extra.apply(tags);
-        Ok(())
+        self.extra.complete(tags).map_err(|_| refused("duplicate tags"))
     }
 
     fn metric_name(&self, key: &[u8], field: &str, name: &mut String) -> Result<(), LabelError> {

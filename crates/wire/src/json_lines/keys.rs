@@ -29,16 +29,12 @@ impl KeyDecoder for JsonKeys {
             if name.is_empty() {
                 return Err(LabelError::EmptyName);
             }
-            if tags.get(name).is_some() {
-                return Err(LabelError::Duplicate(name.to_string()));
-            }
             if name != METRIC_NAME {
                 tags.push(name, value);
             }
             Ok(())
         })?;
-        self.extra.apply(tags);
-        Ok(())
+        self.extra.complete(tags)
     }
 
     fn metric_name(&self, key: &[u8], _field: &str, name: &mut String) -> Result<(), LabelError> {

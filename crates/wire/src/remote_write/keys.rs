@@ -32,14 +32,10 @@ impl KeyDecoder for RemoteWriteKeys {
             if name == METRIC_NAME {
                 return Ok(());
             }
-            if tags.get(name).is_some() {
-                return Err(LabelError::Duplicate(name.to_string()));
-            }
             tags.push(name, value);
             Ok(())
         })?;
-        self.extra.apply(tags);
-        Ok(())
+        self.extra.complete(tags)
     }
 
     fn metric_name(&self, key: &[u8], _field: &str, name: &mut String) -> Result<(), LabelError> {

@@ -131,13 +131,8 @@ fn kind(number: i64) -> MetricKind {
     }
 }
 
-fn check_key_size(size: usize) -> Result<(), Error> {
-    if size <= KEY_SIZE_MAX {
-        return Ok(());
-    }
-    Err(Error::LimitExceeded {
-        limit: "bytes of one series' labels",
-        value: size as u64,
-        max: KEY_SIZE_MAX as u64,
-    })
+/// Refuses a series whose labels are too large; its samples are left out.
+#[cold]
+fn refuse_key(grown: &mut Growing, position: u32, size: usize) {
+    grown.errors.push(position, || format!("labels of {size} bytes, the limit is {KEY_SIZE_MAX}"));
 }

@@ -1,6 +1,6 @@
 //! `prometheus.WriteRequest` to rows.
 
-use super::{METADATA_MAX, RemoteWriteKeys, Series, check_key_size, kind, push_sample};
+use super::{KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, kind, push_sample, refuse_key};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
 use crate::protobuf::Message;
@@ -81,7 +81,10 @@ impl Request<'_, '_> {
         let mut message = Message::new(bytes);
         while message.next_if(TAG_1)?.is_some() {}
         let key_size = message.offset();
-        check_key_size(key_size)?;
+        if KEY_SIZE_MAX < key_size {
+            refuse_key(&mut self.grown, position, key_size);
+            return Ok(());
+        }
         let key = bytes.get(..key_size).unwrap_or_default();
         let hash = self.hasher.hash(key, self.shape_hash);
         let series = Series { hash, key_offset: start as u32, key_size: key_size as u32, position };
@@ -99,12 +102,12 @@ impl Request<'_, '_> {
                 _ => {}
             }
         }
-        if is_scattered { self.gather(bytes, rows_start) } else { Ok(()) }
+        if is_scattered { self.gather(bytes, rows_start, position) } else { Ok(()) }
     }
 
     /// Puts the labels of a series together that do not all come first, and corrects its rows.
     #[cold]
-    fn gather(&mut self, bytes: &[u8], rows_start: usize) -> Result<(), Error> {
+    fn gather(&mut self, bytes: &[u8], rows_start: usize, position: u32) -> Result<(), Error> {
         if self.assembled.is_empty() {
             self.assembled.extend_from_slice(self.request);
         }
@@ -119,7 +122,13 @@ impl Request<'_, '_> {
             }
         }
         let key = self.assembled.get(start..).unwrap_or_default();
-        check_key_size(key.len())?;
+        if KEY_SIZE_MAX < key.len() {
+            refuse_key(&mut self.grown, position, key.len());
+            self.grown.rows.truncate(rows_start);
+            self.grown.values.truncate(rows_start);
+            self.assembled.truncate(start);
+            return Ok(());
+        }
         let hash = self.hasher.hash(key, self.shape_hash);
         for row in self.grown.rows.iter_mut().skip(rows_start) {
             row.hash = hash;

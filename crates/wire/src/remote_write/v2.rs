@@ -1,6 +1,6 @@
 //! `io.prometheus.write.v2.Request` to rows.
 
-use super::{METADATA_MAX, RemoteWriteKeys, Series, check_key_size, kind, push_sample};
+use super::{KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, kind, push_sample, refuse_key};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
 use crate::protobuf::{Message, Value, put_varint};
@@ -105,9 +105,12 @@ impl<'a> Request<'a, '_> {
     fn series(&mut self, bytes: &'a [u8], position: u32) -> Result<(), Error> {
         let description = self.scan(bytes)?;
         let start = self.keys.len();
-        self.assemble()?;
+        let key_size = self.assemble()?;
+        if KEY_SIZE_MAX < key_size {
+            refuse_key(&mut self.grown, position, key_size);
+            return Ok(());
+        }
         let key = self.keys.get(start..).unwrap_or_default();
-        check_key_size(key.len())?;
         let series = Series {
             hash: self.hasher.hash(key, self.shape_hash),
             key_offset: start as u32,
@@ -150,21 +153,21 @@ impl<'a> Request<'a, '_> {
         Ok(description)
     }
 
-    /// Appends the label messages that `refs` stand for to `keys`.
-    fn assemble(&mut self) -> Result<(), Error> {
+    /// Appends the label messages that `refs` stand for to `keys`; returns how many bytes they
+    /// have, and appends nothing when that is more than [`KEY_SIZE_MAX`].
+    fn assemble(&mut self) -> Result<usize, Error> {
         let (pairs, odd) = self.refs.as_chunks::<2>();
         if !odd.is_empty() {
             return Err(Error::malformed("remote write 2.0", 0, "an even number of labels_refs"));
         }
+        let start = self.keys.len();
         for &[name, value] in pairs {
             let (name, value) = (symbol(&self.symbols, name)?, symbol(&self.symbols, value)?);
             let size = 2 + name.len() + value.len();
-            if BODY_SIZE_MAX < self.keys.len() + size {
-                return Err(Error::LimitExceeded {
-                    limit: "bytes of all series' labels",
-                    value: (self.keys.len() + size) as u64,
-                    max: BODY_SIZE_MAX as u64,
-                });
+            let key_size = self.keys.len() - start + size;
+            if KEY_SIZE_MAX < key_size {
+                self.keys.truncate(start);
+                return Ok(key_size);
             }
             self.keys.push(1 << 3 | 2);
             put_varint(&mut self.keys, size as u64);
@@ -173,7 +176,14 @@ impl<'a> Request<'a, '_> {
             self.keys.push(2 << 3 | 2);
             self.keys.extend_from_slice(value);
         }
-        Ok(())
+        if BODY_SIZE_MAX < self.keys.len() {
+            return Err(Error::LimitExceeded {
+                limit: "bytes of all series' labels",
+                value: self.keys.len() as u64,
+                max: BODY_SIZE_MAX as u64,
+            });
+        }
+        Ok(self.keys.len() - start)
     }
 
     /// Takes the metadata of a series unless it is known or says nothing.
