@@ -1,2 +1,26 @@
-//! Tasks.
-fn main() {}
+//! What the Makefile calls: `cargo xtask ci | tidy | setup | bench`.
+
+mod ci;
+mod setup;
+mod tidy;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+usage: cargo xtask <task>
+
+  ci      everything that CI runs: format, lints, documentation, tests, fuzzing, end to end
+  tidy    the house rules that no compiler checks
+  setup   install what the end-to-end tests need (Debian and Python packages)
+  bench   side-by-side benchmarks; further arguments go to quipu-bench compare";
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some("ci") => ci::run(),
+        Some("tidy") => tidy::run(),
+        Some("setup") => setup::run(),
+        Some("bench") => ci::bench(&arguments.collect::<Vec<_>>()),
+        _ => bail!("{USAGE}"),
+    }
+}

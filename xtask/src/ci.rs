@@ -1,0 +1,74 @@
+//! All checks, in the order in which they fail fastest. Each step prints what it runs and how long
+//! it took.
+
+use crate::{setup, tidy};
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// The release binary, which the end-to-end tests start.
+const BINARY: &str = "target/release/quipu";
+
+/// Runs everything.
+pub fn run() -> Result<()> {
+    let start = Instant::now();
+    step("house rules", tidy::run)?;
+    cargo("format", &["fmt", "--all", "--", "--check"], &[])?;
+    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    cargo("lints", &lints, &[])?;
+    let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
+    cargo("tests", &["test", "--workspace", "--exclude", "e2e"], &[])?;
+    let fuzz = ["run", "--package", "quipu-fuzz", "--", "--iterations", "3000"];
+    cargo("short fuzz runs", &fuzz, &[])?;
+    let binary = ["build", "--release", "--package", "server", "--features", "jemalloc"];
+    cargo("release binary", &binary, &[])?;
+    step("packages for end-to-end tests", setup::run)?;
+    let binary = std::env::current_dir()?.join(BINARY);
+    let binary = binary.to_str().context("the checkout's path is UTF-8")?;
+    let python = setup::python().display().to_string();
+    let environment = [("QUIPU_BINARY", binary), ("QUIPU_TEST_PYTHON", &python)];
+    cargo("end-to-end tests", &["test", "--package", "e2e"], &environment)?;
+    println!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Builds the release binaries and compares Quipu with its peers.
+pub fn bench(arguments: &[String]) -> Result<()> {
+    let build = ["build", "--release", "--package", "server", "--features", "jemalloc"];
+    cargo("release binary", &build, &[])?;
+    setup::peers()?;
+    let mut run = vec!["run", "--release", "--package", "quipu-bench", "--", "compare"];
+    match arguments.is_empty() {
+        true => run.extend(["ingest", "--quipu", BINARY]),
+        false => run.extend(arguments.iter().map(String::as_str)),
+    }
+    cargo("benchmarks", &run, &[])
+}
+
+fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    step(name, || command("cargo", arguments, environment))
+}
+
+/// Runs a program in the checkout and fails when it does.
+pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
+    println!("   {program} {}", arguments.join(" "));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")?;
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root)
+        .status()
+        .with_context(|| format!("cannot start {program}"))?;
+    ensure!(status.success(), "{program} {} failed: {status}", arguments.join(" "));
+    Ok(())
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("== {name}");
+    let start = Instant::now();
+    work().with_context(|| format!("{name} failed"))?;
+    println!("   {name}: {:.0} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
