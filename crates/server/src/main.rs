@@ -1,2 +1,10 @@
-//! The binary.
-fn main() {}
+//! The binary: everything is in the library, see [`server::commands`].
+
+/// Steady memory over months; see the feature's comment in `Cargo.toml`.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+fn main() -> std::process::ExitCode {
+    server::commands::run(std::env::args_os().collect())
+}

@@ -1,0 +1,76 @@
+//! What every door can reach: the store, the settings, the gates and the counters.
+
+use crate::admission::{BodyMemory, Gate, GateKind};
+use crate::config::Config;
+use crate::doors::body::Buffers;
+use crate::telemetry::Telemetry;
+use model::Timestamp;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use store::Store;
+use vfs::Vfs;
+
+/// One running server, without its sockets.
+pub struct App {
+    /// What the flags say.
+    pub config: Config,
+    /// Where the samples are.
+    pub store: Arc<Store>,
+    /// Clock and files.
+    pub vfs: Arc<dyn Vfs>,
+    /// What is counted.
+    pub telemetry: Arc<Telemetry>,
+    /// Bounds write requests.
+    pub inserts: Gate,
+    /// Bounds queries.
+    pub queries: Gate,
+    /// Bounds the memory of bodies.
+    pub body_memory: BodyMemory,
+    /// Buffers for bodies.
+    pub buffers: Buffers,
+    /// Where the server listens, with the port that the system chose.
+    pub address: SocketAddr,
+    /// Wall clock at start.
+    pub started_at: Timestamp,
+    /// Whether the server is being stopped and wants no more work.
+    pub is_stopping: AtomicBool,
+}
+
+impl App {
+    /// Puts the pieces together.
+    pub fn new(config: Config, store: Arc<Store>, vfs: Arc<dyn Vfs>, address: SocketAddr) -> App {
+        let telemetry = Arc::new(Telemetry::default());
+        let insert = &config.insert;
+        let wait = insert.queue_duration_max;
+        let inserts = Gate::new(GateKind::Insert, insert.concurrency_max, wait, telemetry.clone());
+        let query = &config.query;
+        let (places, wait) = (query.concurrency_max, query.timeout);
+        let queries = Gate::new(GateKind::Query, places, wait, telemetry.clone());
+        let wait = insert.queue_duration_max;
+        let body_memory = BodyMemory::new(config.http.bodies_size_max, wait, telemetry.clone());
+        App {
+            started_at: vfs.now(),
+            buffers: Buffers::default(),
+            is_stopping: AtomicBool::new(false),
+            config,
+            store,
+            vfs,
+            telemetry,
+            inserts,
+            queries,
+            body_memory,
+            address,
+        }
+    }
+
+    /// `http://host:port` or `https://host:port`, as the owner can open it.
+    pub fn url(&self) -> String {
+        let scheme = if self.config.http.tls.is_some() { "https" } else { "http" };
+        let port = self.address.port();
+        match self.address.ip() {
+            ip if ip.is_unspecified() => format!("{scheme}://localhost:{port}"),
+            _ => format!("{scheme}://{}", self.address),
+        }
+    }
+}

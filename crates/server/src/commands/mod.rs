@@ -1,0 +1,69 @@
+//! The command line: `quipu serve`, `export`, `import`, `verify`.
+
+pub mod serve;
+pub mod verify;
+
+use crate::flags;
+use clap::{Arg, ArgMatches, Command};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// What went wrong in a command, and the exit code that tells scripts.
+const FAILED: u8 = 1;
+
+/// The whole command line.
+pub fn command() -> Command {
+    Command::new("quipu")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Quipu keeps metrics: every sample durable, exact, and back at once.")
+        .after_help(
+            "quipu serve                 run the database in ./quipu-data on http://127.0.0.1:8428\n\
+             quipu serve --help          all its flags\n\
+             quipu COMMAND --help        those of another command",
+        )
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(flags::serve_command())
+        .subcommand(verify::command())
+}
+
+/// Runs the command that the arguments name.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => {
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    match dispatch(&matches) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("quipu: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    match matches.subcommand() {
+        Some(("serve", matches)) => serve::run(matches),
+        Some(("verify", matches)) => verify::run(matches),
+        _ => unreachable!("clap asks for a command"),
+    }
+}
+
+/// An argument of the client commands: `--name VALUE`.
+pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
+}

@@ -1,0 +1,621 @@
+//! What the flags mean together: where each value comes from, and the settings that follow.
+//!
+//! ```text
+//! command line > environment > file > default   (per flag)   ->   Settings   ->   Config
+//! ```
+//!
+//! [`Settings`] is text with a source, one per flag, and can be shown (secrets hidden);
+//! [`Config`] is the parsed, checked whole that the server runs on.
+
+use crate::auth::Credentials;
+use crate::flags::{self, Flag, Kind};
+use crate::quantity::{parse_duration, parse_size};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use store::{Durability, StoreConfig};
+
+/// Why the settings cannot be used; each names the flag and where its value came from.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A value that does not parse or is out of range.
+    #[error("{flag} ({source_name}): {reason}")]
+    Value {
+        /// The flag.
+        flag: String,
+        /// Command line, environment or file.
+        source_name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A key of the file that is no flag.
+    #[error("{path}: unknown key {key:?}; did you mean {nearest:?}?")]
+    UnknownKey {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+        /// A key that there is.
+        nearest: &'static str,
+    },
+    /// An environment variable that starts like ours and is none.
+    #[error("unknown environment variable {name}; did you mean {nearest}?")]
+    UnknownVariable {
+        /// The variable.
+        name: String,
+        /// A variable that there is.
+        nearest: String,
+    },
+    /// The file cannot be read or is no TOML.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Values that do not go together.
+    #[error("{0}")]
+    Together(String),
+}
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The table of flags.
+    Default,
+    /// The configuration file.
+    File,
+    /// An environment variable.
+    Environment,
+    /// The command line.
+    CommandLine,
+}
+
+/// The text of every flag, with its source.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    values: BTreeMap<&'static str, (String, Source)>,
+}
+
+impl Settings {
+    /// Collects the values of all flags.
+    ///
+    /// `command_line` and `environment` answer what they hold for a flag's or variable's name.
+    ///
+    /// # Errors
+    /// When the file that `config` names cannot be used.
+    pub fn collect(
+        command_line: &dyn Fn(&str) -> Option<String>,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Settings, ConfigError> {
+        let outer = |name: &str| {
+            command_line(name).map(|text| (text, Source::CommandLine)).or_else(|| {
+                environment(&flags::environment_name(name)).map(|t| (t, Source::Environment))
+            })
+        };
+        let file = match outer("config") {
+            Some((path, _)) if !path.is_empty() => read_file(Path::new(&path))?,
+            _ => BTreeMap::new(),
+        };
+        let values = flags::all()
+            .map(|flag| {
+                let value = outer(flag.name)
+                    .or_else(|| file.get(flag.name).map(|text| (text.clone(), Source::File)))
+                    .unwrap_or_else(|| (flag.default.to_string(), Source::Default));
+                (flag.name, value)
+            })
+            .collect();
+        Ok(Settings { values })
+    }
+
+    /// The defaults, with the given flags set as if on the command line.
+    ///
+    /// # Errors
+    /// As [`Settings::collect`].
+    pub fn from_pairs(pairs: &[(&str, &str)]) -> Result<Settings, ConfigError> {
+        let find = |name: &str| {
+            pairs.iter().find(|(flag, _)| *flag == name).map(|(_, value)| value.to_string())
+        };
+        Settings::collect(&find, &|_| None)
+    }
+
+    /// Every flag with its text; secrets are hidden.
+    pub fn shown(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        flags::all().map(|flag| match (flag.kind, self.text(flag.name)) {
+            (Kind::Secret, text) if !text.is_empty() => (flag.name, "<hidden>"),
+            (_, text) => (flag.name, text),
+        })
+    }
+
+    /// The text of a flag.
+    pub fn text(&self, name: &str) -> &str {
+        &self.values.get(name).expect("a flag of the table").0
+    }
+
+    fn refuse(&self, name: &str, reason: impl Into<String>) -> ConfigError {
+        let (flag, source_name) = match self.values[name].1 {
+            Source::Default => (format!("--{name}"), "default".to_string()),
+            Source::File => (name.to_string(), self.text("config").to_string()),
+            Source::Environment => (flags::environment_name(name), "environment".to_string()),
+            Source::CommandLine => (format!("--{name}"), "command line".to_string()),
+        };
+        ConfigError::Value { flag, source_name, reason: reason.into() }
+    }
+
+    fn parsed<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, ConfigError> {
+        parse(self.text(name)).map_err(|reason| self.refuse(name, reason))
+    }
+
+    fn duration(&self, name: &str) -> Result<Duration, ConfigError> {
+        self.parsed(name, |text| parse_duration(text).map(Duration::from_nanos))
+    }
+
+    /// A duration that may not be nothing.
+    fn timeout(&self, name: &str) -> Result<Duration, ConfigError> {
+        match self.duration(name)? {
+            Duration::ZERO => Err(self.refuse(name, "must be longer than 0")),
+            duration => Ok(duration),
+        }
+    }
+
+    fn size(&self, name: &str) -> Result<u64, ConfigError> {
+        self.parsed(name, parse_size)
+    }
+
+    fn size_between(&self, name: &str, min: u64, max: u64) -> Result<u64, ConfigError> {
+        let size = self.size(name)?;
+        if size < min || max < size {
+            return Err(self.refuse(name, format!("{size} bytes are not within {min} to {max}")));
+        }
+        Ok(size)
+    }
+
+    fn count(&self, name: &str) -> Result<usize, ConfigError> {
+        self.parsed(name, |text| {
+            text.trim().parse().map_err(|_| format!("{text:?} is no whole number"))
+        })
+    }
+
+    /// A count where 0 stands for `automatic`.
+    fn count_or(&self, name: &str, automatic: usize) -> Result<usize, ConfigError> {
+        Ok(match self.count(name)? {
+            0 => automatic,
+            count => count,
+        })
+    }
+
+    fn switch(&self, name: &str) -> Result<bool, ConfigError> {
+        self.parsed(name, |text| match text {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" | "" => Ok(false),
+            _ => Err(format!("{text:?} is neither true nor false")),
+        })
+    }
+
+    fn choice(&self, name: &str) -> Result<&str, ConfigError> {
+        let text = self.text(name);
+        match flags::find(name) {
+            Some(Flag { kind: Kind::Choice(words), .. }) if !words.contains(&text) => {
+                Err(self.refuse(name, format!("{text:?} is none of: {}", words.join(", "))))
+            }
+            _ => Ok(text),
+        }
+    }
+
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        Some(self.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
+    }
+
+    /// A secret given as such or in a file.
+    fn secret(&self, name: &'static str, file: &'static str) -> Result<String, ConfigError> {
+        let Some(path) = self.path(file) else {
+            return Ok(self.text(name).to_string());
+        };
+        if !self.text(name).is_empty() {
+            return Err(ConfigError::Together(format!("give --{name} or --{file}, not both")));
+        }
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| self.refuse(file, format!("{}: {error}", path.display())))?;
+        match text.trim_end_matches(['\r', '\n']) {
+            "" => Err(self.refuse(file, format!("{} is empty", path.display()))),
+            secret => Ok(secret.to_string()),
+        }
+    }
+}
+
+/// Reads a TOML file into flag names and texts.
+fn read_file(path: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
+    let shown = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| ConfigError::File { path: shown.clone(), reason: error.to_string() })?;
+    parse_file(&shown, &text)
+}
+
+fn parse_file(path: &str, text: &str) -> Result<BTreeMap<String, String>, ConfigError> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::File {
+        path: path.to_string(),
+        reason: error.to_string().trim_end().to_string(),
+    })?;
+    let mut values = BTreeMap::new();
+    flatten(path, "", &table, &mut values)?;
+    Ok(values)
+}
+
+/// `[query] timeout = "2m"` and `"query.timeout" = "2m"` are the same key.
+fn flatten(
+    path: &str,
+    prefix: &str,
+    table: &toml::Table,
+    values: &mut BTreeMap<String, String>,
+) -> Result<(), ConfigError> {
+    for (name, value) in table {
+        let key = format!("{prefix}{name}");
+        let text = match value {
+            toml::Value::Table(inner) => {
+                flatten(path, &format!("{key}."), inner, values)?;
+                continue;
+            }
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Integer(number) => number.to_string(),
+            toml::Value::Float(number) => number.to_string(),
+            toml::Value::Boolean(switch) => switch.to_string(),
+            other => {
+                let reason = format!("{key}: a {} is no value of a flag", other.type_str());
+                return Err(ConfigError::File { path: path.to_string(), reason });
+            }
+        };
+        if flags::find(&key).is_none() || key == "config" {
+            let nearest = flags::nearest(&key);
+            return Err(ConfigError::UnknownKey { path: path.to_string(), key, nearest });
+        }
+        values.insert(key, text);
+    }
+    Ok(())
+}
+
+/// Refuses variables that start with `QUIPU_` and are no flag: a typing error must not pass in silence.
+///
+/// # Errors
+/// The first such variable.
+pub fn check_environment(names: impl Iterator<Item = String>) -> Result<(), ConfigError> {
+    let known: Vec<String> = flags::all().map(|flag| flags::environment_name(flag.name)).collect();
+    for name in names.filter(|name| name.starts_with("QUIPU_")) {
+        if !known.contains(&name) {
+            let key = name["QUIPU_".len()..].to_ascii_lowercase().replace('_', "-");
+            let nearest = flags::environment_name(flags::nearest(&key));
+            return Err(ConfigError::UnknownVariable { name, nearest });
+        }
+    }
+    Ok(())
+}
+
+/// Limits and times of the HTTP server.
+#[derive(Clone, Debug)]
+pub struct HttpConfig {
+    /// Where to listen; the port may be 0.
+    pub listen: SocketAddr,
+    /// Certificate chain and key, when TLS is on.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Open connections.
+    pub connections_max: usize,
+    /// Time without a request.
+    pub idle_timeout: Duration,
+    /// Time for a request's head.
+    pub header_timeout: Duration,
+    /// Time for a body, without the part that grows with its size.
+    pub body_timeout: Duration,
+    /// Time a client may leave an answer untouched.
+    pub write_timeout: Duration,
+    /// Bytes of one body.
+    pub body_size_max: usize,
+    /// Bytes of all bodies being received.
+    pub bodies_size_max: u64,
+    /// Time that a stop waits for requests.
+    pub shutdown_timeout: Duration,
+}
+
+/// Limits of write requests.
+#[derive(Clone, Debug)]
+pub struct InsertConfig {
+    /// Requests at one time.
+    pub concurrency_max: usize,
+    /// Time to wait for a turn.
+    pub queue_duration_max: Duration,
+    /// What a request gets that does not ask.
+    pub durability: Durability,
+    /// Label that takes the database's name, empty for none.
+    pub database_label: String,
+}
+
+/// Limits of queries.
+#[derive(Clone, Debug)]
+pub struct QueryConfig {
+    /// Time for one query.
+    pub timeout: Duration,
+    /// Queries at one time.
+    pub concurrency_max: usize,
+    /// Samples in memory.
+    pub samples_max: usize,
+    /// Series selected.
+    pub series_max: usize,
+    /// Bytes of memory.
+    pub memory_max: u64,
+    /// How far an instant selector looks back.
+    pub lookback: Duration,
+}
+
+/// Everything `quipu serve` runs on.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The texts it was made from.
+    pub settings: Settings,
+    /// The store's directory.
+    pub data_dir: PathBuf,
+    /// The store's settings.
+    pub store: StoreConfig,
+    /// The HTTP server's.
+    pub http: HttpConfig,
+    /// Who may come in.
+    pub credentials: Credentials,
+    /// Write requests.
+    pub insert: InsertConfig,
+    /// Queries.
+    pub query: QueryConfig,
+    /// How often to store our own metrics; `None` is never.
+    pub self_scrape_interval: Option<Duration>,
+}
+
+impl Config {
+    /// Parses and checks all settings.
+    ///
+    /// # Errors
+    /// The first value that does not parse, is out of range, or does not go with the others.
+    pub fn new(settings: Settings) -> Result<Config, ConfigError> {
+        let config = Config {
+            data_dir: settings
+                .path("data-dir")
+                .ok_or_else(|| settings.refuse("data-dir", "is empty"))?,
+            store: store_config(&settings)?,
+            http: http_config(&settings)?,
+            credentials: credentials(&settings)?,
+            insert: insert_config(&settings)?,
+            query: query_config(&settings)?,
+            self_scrape_interval: match settings.duration("self-scrape-interval")? {
+                Duration::ZERO => None,
+                interval if interval < Duration::from_secs(1) => {
+                    return Err(settings.refuse("self-scrape-interval", "must be 0 or at least 1s"));
+                }
+                interval => Some(interval),
+            },
+            settings,
+        };
+        config.settings.choice("log-level")?;
+        config.check_exposure()?;
+        Ok(config)
+    }
+
+    /// Nobody is let in without credentials unless they come from this machine or the owner says so.
+    fn check_exposure(&self) -> Result<(), ConfigError> {
+        let anonymous = self.settings.switch("allow-anonymous")?;
+        let ip: IpAddr = self.http.listen.ip();
+        if ip.is_loopback() || anonymous || self.credentials.are_required() {
+            return Ok(());
+        }
+        Err(ConfigError::Together(format!(
+            "refusing to listen on {} without credentials: everybody who can reach it could read, \
+             write and delete. Set --http-user with --http-password-file, or --bearer-token-file; \
+             or say --allow-anonymous if that is what you want",
+            self.http.listen
+        )))
+    }
+}
+
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn store_config(settings: &Settings) -> Result<StoreConfig, ConfigError> {
+    let limits = model::limits::Limits {
+        labels_per_series_max: settings.count("max-labels-per-series")?,
+        label_name_size_max: settings.size("max-label-name-size")? as usize,
+        label_value_size_max: settings.size("max-label-value-size")? as usize,
+    };
+    let retention = settings.duration("retention")?;
+    if !retention.is_zero() && retention < Duration::from_secs(86_400) {
+        return Err(settings.refuse("retention", "must be 0 or at least 1d"));
+    }
+    Ok(StoreConfig {
+        head_size_max: settings.size_between("head-size", 8 << 20, 1 << 40)? as usize,
+        wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
+        retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
+        future_ns_max: nanos(settings.duration("future-retention")?),
+        free_disk_min: settings.size("free-disk-min")?,
+        flush_age_ns_max: nanos(settings.timeout("flush-age")?),
+        limits,
+        ..StoreConfig::standard()
+    })
+}
+
+fn http_config(settings: &Settings) -> Result<HttpConfig, ConfigError> {
+    let listen = settings.parsed("http-listen", parse_address)?;
+    let tls = match (settings.path("tls-cert"), settings.path("tls-key")) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        _ => {
+            return Err(ConfigError::Together("--tls-cert and --tls-key belong together".into()));
+        }
+    };
+    let body_size_max =
+        settings.size_between("max-body-size", 1 << 10, model::limits::BODY_SIZE_MAX as u64)?;
+    let bodies_size_max = settings.size("max-bodies-size")?;
+    if bodies_size_max < body_size_max {
+        let reason = "must not be smaller than max-body-size";
+        return Err(settings.refuse("max-bodies-size", reason));
+    }
+    Ok(HttpConfig {
+        listen,
+        tls,
+        connections_max: settings.count("http.max-connections")?.max(1),
+        idle_timeout: settings.timeout("http.idle-timeout")?,
+        header_timeout: settings.timeout("http.header-timeout")?,
+        body_timeout: settings.timeout("http.body-timeout")?,
+        write_timeout: settings.timeout("http.write-timeout")?,
+        body_size_max: body_size_max as usize,
+        bodies_size_max,
+        shutdown_timeout: settings.duration("shutdown-timeout")?,
+    })
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    // `:8428` is how many programs write "all addresses".
+    let full = match text.strip_prefix(':') {
+        Some(port) => format!("0.0.0.0:{port}"),
+        None => text.to_string(),
+    };
+    full.to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .ok_or_else(|| format!("{text:?} is no address; write it like 127.0.0.1:8428"))
+}
+
+fn credentials(settings: &Settings) -> Result<Credentials, ConfigError> {
+    let user = settings.text("http-user").to_string();
+    let password = settings.secret("http-password", "http-password-file")?;
+    if user.is_empty() != password.is_empty() {
+        return Err(ConfigError::Together("--http-user and a password belong together".into()));
+    }
+    let token = settings.secret("bearer-token", "bearer-token-file")?;
+    Ok(Credentials::new(
+        Some((user, password)).filter(|(user, _)| !user.is_empty()),
+        Some(token).filter(|t| !t.is_empty()),
+    ))
+}
+
+fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
+    Ok(InsertConfig {
+        concurrency_max: settings.count_or("max-concurrent-inserts", 8 * cpus())?,
+        queue_duration_max: settings.duration("insert-queue-duration")?,
+        durability: match settings.choice("durability")? {
+            "relaxed" => Durability::Relaxed,
+            _ => Durability::Synced,
+        },
+        database_label: settings.text("influx.database-label").to_string(),
+    })
+}
+
+fn query_config(settings: &Settings) -> Result<QueryConfig, ConfigError> {
+    settings.choice("query.dialect")?;
+    Ok(QueryConfig {
+        timeout: settings.timeout("query.timeout")?,
+        concurrency_max: settings.count_or("query.max-concurrency", (2 * cpus()).max(4))?,
+        samples_max: settings.count_or("query.max-samples", usize::MAX)?,
+        series_max: settings.count_or("query.max-series", usize::MAX)?,
+        memory_max: settings.size_between("query.max-memory", 1 << 20, 1 << 50)?,
+        lookback: settings.timeout("query.lookback-delta")?,
+    })
+}
+
+/// CPUs this process may use.
+pub fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(pairs: &[(&str, &str)], part: &str) {
+        let error = Settings::from_pairs(pairs)
+            .and_then(Config::new)
+            .map(|_| ())
+            .expect_err("a refusal")
+            .to_string();
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+
+    #[test]
+    fn precedence_is_flag_environment_file_default() {
+        let directory = tempfile::tempdir().expect("directory");
+        let path = directory.path().join("quipu.toml");
+        let text = "retention = \"7d\"\nhead-size = \"64MiB\"\n[query]\ntimeout = \"7s\"\nmax-series = 7\n";
+        std::fs::write(&path, text).expect("write");
+        let path = path.display().to_string();
+        let command_line = |name: &str| match name {
+            "config" => Some(path.clone()),
+            "query.timeout" => Some("9s".to_string()),
+            _ => None,
+        };
+        let environment = |name: &str| match name {
+            "QUIPU_QUERY_TIMEOUT" => Some("8s".to_string()),
+            "QUIPU_QUERY_MAX_SERIES" => Some("8".to_string()),
+            _ => None,
+        };
+        let settings = Settings::collect(&command_line, &environment).expect("settings");
+        let config = Config::new(settings).expect("config");
+        assert_eq!(config.query.timeout, Duration::from_secs(9), "command line");
+        assert_eq!(config.query.series_max, 8, "environment");
+        assert_eq!(config.store.head_size_max, 64 << 20, "file");
+        assert_eq!(config.store.retention_ns, Some(7 * model::sample::NANOS_PER_DAY), "file");
+        assert_eq!(config.query.lookback, Duration::from_secs(300), "default");
+    }
+
+    #[test]
+    fn defaults_are_a_whole() {
+        let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
+        assert!(config.http.listen.ip().is_loopback());
+        assert_eq!(config.self_scrape_interval, Some(Duration::from_secs(10)));
+        assert_eq!(config.store.retention_ns, None);
+    }
+
+    #[test]
+    fn unknown_keys_name_their_neighbour() {
+        let error = parse_file("quipu.toml", "[query]\ntimout = \"1s\"").expect_err("unknown");
+        assert!(error.to_string().contains("did you mean \"query.timeout\""), "{error}");
+        let error = parse_file("quipu.toml", "retention = ").expect_err("broken");
+        assert!(error.to_string().contains("line 1"), "{error}");
+        let names = ["PATH", "QUIPU_RETENTOIN"].map(str::to_string);
+        let error = check_environment(names.into_iter()).expect_err("unknown");
+        assert!(error.to_string().contains("QUIPU_RETENTION"), "{error}");
+    }
+
+    #[test]
+    fn other_addresses_need_credentials() {
+        refused(&[("http-listen", "0.0.0.0:8428")], "--allow-anonymous");
+        refused(&[("http-listen", ":8428")], "--allow-anonymous");
+        refused(&[("http-listen", "[::]:0")], "--allow-anonymous");
+        for good in [("allow-anonymous", "true"), ("bearer-token", "t")] {
+            let settings = Settings::from_pairs(&[("http-listen", "0.0.0.0:0"), good]);
+            Config::new(settings.expect("settings")).expect("config");
+        }
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        refused(&[("query.timeout", "fast")], "--query.timeout (command line)");
+        refused(&[("query.timeout", "0")], "longer than 0");
+        refused(&[("head-size", "1")], "8388608");
+        refused(&[("max-concurrent-inserts", "-1")], "whole number");
+        refused(&[("durability", "maybe")], "synced, relaxed");
+        refused(&[("tls-cert", "a")], "belong together");
+        refused(&[("http-user", "a")], "belong together");
+        refused(&[("bearer-token", "a"), ("bearer-token-file", "b")], "not both");
+        refused(&[("bearer-token-file", "/nonexistent/token")], "/nonexistent/token");
+        refused(&[("max-bodies-size", "1MiB")], "max-body-size");
+        refused(&[("retention", "1h")], "at least 1d");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let settings = Settings::from_pairs(&[("bearer-token", "geheim")]).expect("settings");
+        assert!(settings.shown().all(|(_, text)| text != "geheim"));
+        let config = Config::new(settings).expect("config");
+        assert!(!format!("{:?}", config.credentials).contains("geheim"));
+    }
+}

@@ -1,0 +1,260 @@
+//! One request from head to answer: route, credentials, body, turn, door, count.
+//!
+//! ```text
+//! async:   route > cross-site? > credentials > body > gate ─┐
+//! worker:                                       door > stream ─► head ─► async: count, answer
+//! ```
+//!
+//! Doors are plain code; they run on worker threads, where blocking and panicking are allowed.
+
+use super::answer::{Failure, Wording};
+use super::body::{ReplyBody, drain, receive};
+use super::connection::Connection;
+use super::request::{Params, Request};
+use super::router::{self, Access, Class, ROUTES, Route};
+use super::stream::{Encoding, Sending, Sent, failure_response};
+use crate::admission::Permit;
+use crate::app::App;
+use crate::telemetry::Limit;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
+use hyper::{Method, Response, StatusCode};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// Bytes of a form: queries and long lists of matchers.
+const FORM_SIZE_MAX: usize = 10 << 20;
+
+/// Serves one request.
+pub async fn exchange(
+    app: Arc<App>,
+    connection: Arc<Connection>,
+    request: hyper::Request<Incoming>,
+) -> Response<ReplyBody> {
+    let in_flight = connection.begin_request();
+    let started = Instant::now();
+    let (head, mut incoming) = request.into_parts();
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let gone = GoneGuard(Some((app.clone(), cancelled.clone())));
+    let path = head.uri.path();
+    let (index, wording, result) = match router::find(&head.method, path) {
+        Ok((index, captured)) => {
+            let route = &ROUTES[index];
+            let arrived = Arrived {
+                route,
+                method: head.method,
+                captured: captured.to_string(),
+                params: Params::parse(head.uri.query().unwrap_or("")),
+                headers: head.headers,
+                started,
+                cancelled,
+            };
+            (index, route.wording, serve(&app, arrived, &mut incoming).await)
+        }
+        Err(failure) => (ROUTES.len(), router::wording_of(path), Err(failure)),
+    };
+    let response = match result {
+        Ok(response) => response,
+        Err(failure) => {
+            if !incoming.is_end_stream() {
+                drain(&mut incoming).await;
+            }
+            failure_answer(&app, wording, &failure)
+        }
+    };
+    gone.defuse();
+    app.telemetry.answered(index, response.status().as_u16(), started.elapsed());
+    response.map(|body| body.holding(in_flight))
+}
+
+/// Notices a client that goes away while its request is being served: the future is dropped then.
+struct GoneGuard(Option<(Arc<App>, Arc<AtomicBool>)>);
+
+impl GoneGuard {
+    fn defuse(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for GoneGuard {
+    fn drop(&mut self) {
+        if let Some((app, cancelled)) = &self.0 {
+            cancelled.store(true, Relaxed);
+            app.telemetry.clients_gone.add(1);
+        }
+    }
+}
+
+fn failure_answer(app: &App, wording: Wording, failure: &Failure) -> Response<ReplyBody> {
+    if let Some(limit) = failure.limit {
+        app.telemetry.limit_hit(limit);
+    }
+    let mut response = failure_response(wording.answer(failure));
+    if failure.status == StatusCode::UNAUTHORIZED {
+        let value = hyper::header::HeaderValue::from_static("Basic realm=\"quipu\"");
+        response.headers_mut().insert("www-authenticate", value);
+    }
+    response
+}
+
+/// A request whose head is read.
+struct Arrived {
+    route: &'static Route,
+    method: Method,
+    captured: String,
+    params: Params,
+    headers: HeaderMap,
+    started: Instant,
+    cancelled: Arc<AtomicBool>,
+}
+
+async fn serve(
+    app: &Arc<App>,
+    mut arrived: Arrived,
+    incoming: &mut Incoming,
+) -> Result<Response<ReplyBody>, Failure> {
+    let route = arrived.route;
+    check_site(route, &arrived)?;
+    check_credentials(app, &arrived)?;
+    let received = if incoming.is_end_stream() {
+        None
+    } else {
+        let http = &app.config.http;
+        let size_max = match route.class {
+            Class::Insert => http.body_size_max,
+            _ => FORM_SIZE_MAX.min(http.body_size_max),
+        };
+        Some(receive(incoming, size_max, http, &app.body_memory, &app.buffers).await?)
+    };
+    let (mut body, share) = received.map_or((Vec::new(), None), |r| (r.bytes, r.share));
+    let content_type = arrived.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let is_form = content_type.is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
+    if is_form && route.class != Class::Insert {
+        arrived.params.append(&body);
+        app.buffers.give_back(std::mem::take(&mut body));
+    }
+    let permit = match route.class {
+        Class::Insert => Some(app.inserts.enter().await?),
+        Class::Query => Some(app.queries.enter().await?),
+        Class::Control | Class::Inline => None,
+    };
+    let request = Request {
+        method: arrived.method,
+        captured: arrived.captured,
+        params: arrived.params,
+        headers: arrived.headers,
+        body,
+        now: app.vfs.now(),
+        started: arrived.started,
+        cancelled: arrived.cancelled,
+    };
+    if route.class == Class::Inline {
+        let answer = (route.door)(app, &request)?;
+        return Ok(failure_response(answer));
+    }
+    run(app, route, request, Held { _permit: permit, _share: share }).await
+}
+
+/// What a request holds until its answer is complete.
+struct Held {
+    _permit: Option<Permit>,
+    _share: Option<OwnedSemaphorePermit>,
+}
+
+/// Runs the door on a worker thread and waits for the head of its answer.
+async fn run(
+    app: &Arc<App>,
+    route: &'static Route,
+    request: Request,
+    held: Held,
+) -> Result<Response<ReplyBody>, Failure> {
+    let (sender, head) = oneshot::channel();
+    let app = app.clone();
+    let sending = Sending {
+        encoding: encoding(route, &request),
+        wording: route.wording,
+        write_timeout: app.config.http.write_timeout,
+        runtime: Handle::current(),
+        head: sender,
+    };
+    tokio::task::spawn_blocking(move || {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&app, route, &request, sending)));
+        if outcome.is_err() {
+            // The head's sender is gone with the panic; `run` turns that into 500.
+            app.telemetry.panics.add(1);
+            tracing::error!(path = route.pattern, "a request ended in a panic");
+        }
+        app.buffers.give_back(request.body);
+        drop(held);
+    });
+    head.await.map_err(|_| Failure::internal("the request failed inside the server; see its log"))
+}
+
+fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: Sending) {
+    let answer = match (route.door)(app, request) {
+        Ok(answer) => answer,
+        Err(failure) => {
+            if let Some(limit) = failure.limit {
+                app.telemetry.limit_hit(limit);
+            }
+            if failure.status.is_server_error() {
+                let (path, error) = (route.pattern, &failure.message);
+                tracing::debug!(path, error, "request not served");
+            }
+            route.wording.answer(&failure)
+        }
+    };
+    match sending.send(answer) {
+        Sent::Complete | Sent::BrokenOff => {}
+        Sent::ClientGone => app.telemetry.clients_gone.add(1),
+        Sent::ClientStuck => app.telemetry.limit_hit(Limit::WriteTimeout),
+    }
+}
+
+fn encoding(route: &Route, request: &Request) -> Encoding {
+    let accepted = request.header(ACCEPT_ENCODING);
+    let takes_gzip = accepted.split(',').any(|piece| {
+        let mut parts = piece.split(';').map(str::trim);
+        let is_gzip = parts.next() == Some("gzip");
+        is_gzip && !parts.any(|part| part == "q=0")
+    });
+    if takes_gzip && route.class != Class::Insert { Encoding::Gzip } else { Encoding::Identity }
+}
+
+fn check_credentials(app: &App, arrived: &Arrived) -> Result<(), Failure> {
+    if arrived.route.access == Access::Open {
+        return Ok(());
+    }
+    let speaks_influx = matches!(arrived.route.wording, Wording::InfluxV1 | Wording::InfluxV2);
+    let parameter = |name| arrived.params.get(name).filter(|_| speaks_influx);
+    if app.config.credentials.allow(&arrived.headers, parameter("u"), parameter("p")) {
+        return Ok(());
+    }
+    app.telemetry.unauthorized.add(1);
+    let message = match arrived.route.wording {
+        Wording::InfluxV1 => "authorization failed",
+        _ => "wrong or missing credentials",
+    };
+    Err(Failure::other(StatusCode::UNAUTHORIZED, "unauthorized", message))
+}
+
+/// Pages of other sites must not make their visitor's browser write to or delete from a server
+/// that trusts everybody on this machine.
+fn check_site(route: &Route, arrived: &Arrived) -> Result<(), Failure> {
+    if route.access != Access::Change {
+        return Ok(());
+    }
+    let text = |name: &str| arrived.headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(HOST.as_str()).unwrap_or("");
+    let is_foreign_origin = text(ORIGIN.as_str())
+        .is_some_and(|origin| origin.split_once("://").is_none_or(|(_, site)| site != host));
+    if is_foreign_origin || text("sec-fetch-site") == Some("cross-site") {
+        let message = "a page of another site must not change this database";
+        return Err(Failure::other(StatusCode::FORBIDDEN, "forbidden", message));
+    }
+    Ok(())
+}

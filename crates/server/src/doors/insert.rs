@@ -1,0 +1,140 @@
+//! What all doors in share: unpacking the body, appending batches, adding up what became of them.
+//!
+//! ```text
+//! body ─ unpack ─► bytes ─ decode (wire) ─► batch ─ append (store) ─► Outcome ─► the protocol's answer
+//! ```
+//!
+//! The good part of a request is stored, the bad lines are told by number; a store that cannot
+//! take anything just now is 503 with `Retry-After`, never the client's fault.
+
+use super::answer::Failure;
+use super::request::Request;
+use crate::app::App;
+use crate::telemetry::{Lossy, Protocol};
+use hyper::header::HeaderName;
+use model::Rejection;
+use store::Durability;
+use wire::{Counts, Decoded, ExtraLabels, LineErrors};
+
+/// Header by which a request asks for the other durability.
+const DURABILITY_HEADER: HeaderName = HeaderName::from_static("x-quipu-durability");
+/// Refused lines that a plain answer repeats.
+const LINES_SHOWN_MAX: usize = 10;
+
+/// What became of a request, batch by batch.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Samples stored.
+    pub samples: u64,
+    /// What the decoder refused.
+    pub errors: LineErrors,
+    /// The first rows that the store refused.
+    pub rejections: Vec<Rejection>,
+    /// All of them, counted.
+    pub rejected: u64,
+    /// What else was counted.
+    pub counts: Counts,
+}
+
+impl Outcome {
+    /// Whether everything was taken.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && self.rejected == 0
+    }
+
+    /// Stores a decoded batch and its metadata.
+    ///
+    /// # Errors
+    /// When the store takes nothing at all.
+    pub fn append(
+        &mut self,
+        app: &App,
+        decoded: Decoded<'_>,
+        durability: Durability,
+    ) -> Result<(), Failure> {
+        if !decoded.batch.rows.is_empty() {
+            let appended = app.store.append(&decoded.batch, durability)?;
+            self.samples += appended.samples;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
+        }
+        self.errors.append(decoded.errors);
+        self.counts.add(&decoded.counts);
+        if !decoded.metadata.is_empty() {
+            app.store.put_metadata(&decoded.metadata)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the request to the counters.
+    pub fn count(&self, app: &App, protocol: Protocol, body_size: usize) {
+        let counters = app.telemetry.protocol(protocol);
+        counters.samples.add(self.samples);
+        counters.bytes.add(body_size as u64);
+        counters.lines_refused.add(self.errors.count());
+        counters.rows_refused.add(self.rejected);
+        let lossy = [
+            (Lossy::Strings, self.counts.strings),
+            (Lossy::InexactIntegers, self.counts.inexact_integers),
+            (Lossy::Booleans, self.counts.booleans),
+            (Lossy::Exemplars, self.counts.exemplars),
+            (Lossy::Histograms, self.counts.histograms),
+            (Lossy::CreatedTimestamps, self.counts.created_timestamps),
+        ];
+        for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
+            app.telemetry.lossy(kind, count);
+        }
+    }
+
+    /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
+    pub fn report(&self, unit: &str) -> String {
+        let refused = self.errors.count() + self.rejected;
+        let mut text =
+            format!("{} samples stored, {refused} {unit}s or samples refused:", self.samples);
+        let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
+        let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
+        let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();
+        all.sort_by_key(|(position, _)| *position);
+        for (position, reason) in all.iter().take(LINES_SHOWN_MAX) {
+            text.push_str(&format!("\n{unit} {position}: {reason}"));
+        }
+        if (LINES_SHOWN_MAX as u64) < refused {
+            text.push_str("\n...");
+        }
+        text
+    }
+}
+
+/// How durable the request wants its samples to be when it is answered.
+///
+/// # Errors
+/// A word that is neither.
+pub fn durability(app: &App, request: &Request) -> Result<Durability, Failure> {
+    let header = Some(request.header(DURABILITY_HEADER)).filter(|text| !text.is_empty());
+    match request.params.filled("durability").or(header) {
+        None => Ok(app.config.insert.durability),
+        Some("synced") => Ok(Durability::Synced),
+        Some("relaxed") => Ok(Durability::Relaxed),
+        Some(other) => {
+            Err(Failure::bad_data(format!("durability {other:?} is neither synced nor relaxed")))
+        }
+    }
+}
+
+/// The labels of `?extra_label=name=value`, behind `first`.
+///
+/// # Errors
+/// A label without `=`, or one that [`ExtraLabels`] refuses.
+pub fn extra_labels(
+    request: &Request,
+    mut first: Vec<(String, String)>,
+) -> Result<ExtraLabels, Failure> {
+    for text in request.params.all("extra_label") {
+        let Some((name, value)) = text.split_once('=') else {
+            let message = format!("extra_label {text:?} is not of the form name=value");
+            return Err(Failure::bad_data(message));
+        };
+        first.push((name.to_string(), value.to_string()));
+    }
+    Ok(ExtraLabels::new(&first)?)
+}

@@ -1,0 +1,174 @@
+//! Instant and range queries: parameters to the engine, its value to JSON as it is written.
+
+use super::answer::{Answer, Failure, JSON};
+use super::prometheus::PIECE_SIZE;
+use super::request::Request;
+use super::selection::{self, invalid};
+use crate::app::App;
+use crate::telemetry::Limit;
+use engine::{
+    Matrix, NameRemoval, QueryError, QueryLimits, QueryOptions, QueryResult, Sample, StepRange,
+    Value,
+};
+use hyper::StatusCode;
+use model::sample::NANOS_PER_MILLI;
+use std::io::{self, Write};
+use std::sync::Arc;
+use wire::params;
+use wire::prom_json::{self, Notes, ResultKind, push_scalar, push_string_result};
+
+/// What a client that went away would be told, were it there: nginx' word for it.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// `/api/v1/query?query=...&time=...`
+pub fn instant(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let at = selection::time(request, "time")?.unwrap_or(request.now);
+    let at_ms = at.div_euclid(NANOS_PER_MILLI);
+    let options = options(app, request)?;
+    let result = engine::instant(&*app.store, text(request), at_ms, &options);
+    Ok(answer(result.map_err(failure)?, at_ms))
+}
+
+/// `/api/v1/query_range?query=...&start=...&end=...&step=...`
+pub fn range(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let moment = |name: &str| {
+        let missing = || invalid(name, &"cannot parse \"\" to a valid timestamp");
+        let at = selection::time(request, name)?.ok_or_else(missing)?;
+        Ok::<i64, Failure>(at.div_euclid(NANOS_PER_MILLI))
+    };
+    let (start_ms, end_ms) = (moment("start")?, moment("end")?);
+    let step = request.params.get("step").unwrap_or("");
+    let step_ms =
+        params::parse_duration(step).map_err(|error| invalid("step", &error))? / NANOS_PER_MILLI;
+    let options = options(app, request)?;
+    let steps = StepRange { start_ms, end_ms, step_ms };
+    let result = engine::range(&*app.store, text(request), steps, &options);
+    Ok(answer(result.map_err(failure)?, end_ms))
+}
+
+fn text(request: &Request) -> &str {
+    request.params.get("query").unwrap_or("")
+}
+
+fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
+    let config = &app.config.query;
+    let lookback_ms = match request.params.filled("lookback_delta") {
+        None => config.lookback.as_millis() as i64,
+        Some(text) => {
+            params::parse_duration(text).map_err(|error| invalid("lookback_delta", &error))?
+                / NANOS_PER_MILLI
+        }
+    };
+    let name_removal = match request.params.filled("name_removal") {
+        None | Some("at_once") => NameRemoval::AtOnce,
+        Some("late") => NameRemoval::Late,
+        Some("keep_over_time") => NameRemoval::KeepOverTime,
+        Some(_) => {
+            return Err(invalid("name_removal", &"use at_once, late or keep_over_time"));
+        }
+    };
+    Ok(QueryOptions {
+        dialect: selection::dialect(request)?,
+        name_removal,
+        lookback_ms,
+        limits: QueryLimits {
+            samples_max: config.samples_max as u64,
+            series_max: config.series_max,
+            memory_bytes_max: config.memory_max,
+        },
+        deadline: Some(selection::deadline(app, request)?),
+        cancelled: Some(request.cancelled.clone()),
+        ..QueryOptions::default()
+    })
+}
+
+/// The failure that an error of the engine is to the client; limits are counted by their name.
+fn failure(error: QueryError) -> Failure {
+    let text = error.to_string();
+    match error {
+        QueryError::Parse(_) => invalid("query", &text),
+        QueryError::BadData(_) => Failure::bad_data(text),
+        QueryError::Execution(_) => {
+            let failure = Failure::execution(&text);
+            let known = [
+                ("query.max-memory", Limit::QueryMemory),
+                ("query.max-series", Limit::QuerySeries),
+                ("too many samples", Limit::QuerySamples),
+            ];
+            let limit = known.into_iter().find(|(words, _)| text.contains(words));
+            match limit {
+                Some((_, limit)) => failure.hit(limit),
+                None => failure,
+            }
+        }
+        QueryError::Timeout(_) => Failure::timeout(text),
+        QueryError::Canceled(_) => {
+            let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST);
+            Failure::other(status.unwrap_or(StatusCode::BAD_REQUEST), "canceled", text)
+        }
+        QueryError::Storage(_) => Failure::internal(text),
+    }
+}
+
+fn answer(result: QueryResult, at_ms: i64) -> Answer {
+    let notes = Notes { warnings: result.warnings, infos: result.infos };
+    let mut whole = Vec::new();
+    match result.value {
+        Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &notes),
+        Value::String(text) => push_string_result(&mut whole, at_ms, &text, &notes),
+        Value::Vector(samples) => {
+            return stream(move |out| write_vector(out, &samples, at_ms, &notes));
+        }
+        Value::Matrix(matrix) => return stream(move |out| write_matrix(out, &matrix, &notes)),
+    }
+    Answer::bytes(StatusCode::OK, JSON, whole)
+}
+
+fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static) -> Answer {
+    Answer::stream(JSON, Box::new(write))
+}
+
+fn write_vector(
+    out: &mut dyn Write,
+    samples: &[Sample],
+    at_ms: i64,
+    notes: &Notes,
+) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Vector);
+    for Sample { labels, value } in samples {
+        json.vector_sample(&mut buffer, labels, at_ms, *value);
+        hand_on(out, &mut buffer)?;
+    }
+    json.end(&mut buffer, notes);
+    out.write_all(&buffer)
+}
+
+fn write_matrix(out: &mut dyn Write, matrix: &Matrix, notes: &Notes) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Matrix);
+    for idx in 0..matrix.len() {
+        let mut points = matrix.points(idx).peekable();
+        if points.peek().is_none() {
+            continue;
+        }
+        json.series(&mut buffer, matrix.labels(idx));
+        for (millis, value) in points {
+            json.point(&mut buffer, millis, value);
+            if PIECE_SIZE <= buffer.len() {
+                hand_on(out, &mut buffer)?;
+            }
+        }
+    }
+    json.end(&mut buffer, notes);
+    out.write_all(&buffer)
+}
+
+/// Hands a full buffer on and empties it.
+fn hand_on(out: &mut dyn Write, buffer: &mut Vec<u8>) -> io::Result<()> {
+    if PIECE_SIZE <= buffer.len() {
+        out.write_all(buffer)?;
+        buffer.clear();
+    }
+    Ok(())
+}

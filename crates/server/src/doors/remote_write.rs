@@ -1,0 +1,156 @@
+//! Prometheus remote write 1.0 and 2.0.
+//!
+//! The version is in the content type's `proto`; without it, 1.0 is meant.
+//! What cannot be kept is never dropped in silence:
+//!
+//! ```text
+//!                     1.0                              2.0
+//! bad series/sample   400 after storing the rest       400 after storing the rest
+//! native histogram    400 after storing the rest       400 after storing the rest, written: 0
+//! exemplar            counted, a warning once a minute counted, written: 0
+//! ```
+//!
+//! An exemplar is no error: a sender that got 400 would count all samples of the request as failed,
+//! though they were stored. Senders do not send 400 again, so nothing loops.
+
+use super::answer::{Answer, Failure, TEXT};
+use super::insert::{Outcome, durability, extra_labels};
+use super::request::Request;
+use super::unpack;
+use crate::app::App;
+use crate::telemetry::Protocol;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::remote_write::{RemoteWriteKeys, v1, v2};
+
+/// Milliseconds between two warnings about the same thing.
+const WARNING_PAUSE_MS: u64 = 60_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// `POST /api/v1/write`
+pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let version = version(request.header(CONTENT_TYPE))?;
+    check_encoding(request.header(CONTENT_ENCODING))?;
+    let durability = durability(app, request)?;
+    let keys = RemoteWriteKeys::new(extra_labels(request, Vec::new())?);
+    let body = unpack::remote_write_body(app, request)?;
+    let hasher = app.store.hasher();
+    let decoded = match version {
+        Version::V1 => v1::decode(&body, &hasher, &keys)?,
+        Version::V2 => v2::decode(&body, &hasher, &keys)?,
+    };
+    let mut outcome = Outcome::default();
+    let appended = outcome.append(app, decoded, durability);
+    body.give_back(app);
+    appended?;
+    let protocol = match version {
+        Version::V1 => Protocol::RemoteWriteV1,
+        Version::V2 => Protocol::RemoteWriteV2,
+    };
+    outcome.count(app, protocol, request.body.len());
+    warn_of_exemplars(app, &outcome);
+    let answer = match refusal(&outcome) {
+        None => Answer::no_content(),
+        Some(text) => Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()),
+    };
+    Ok(match version {
+        Version::V1 => answer,
+        Version::V2 => answer
+            .with_header("x-prometheus-remote-write-samples-written", outcome.samples.to_string())
+            .with_header("x-prometheus-remote-write-histograms-written", "0")
+            .with_header("x-prometheus-remote-write-exemplars-written", "0"),
+    })
+}
+
+/// What the sender must hear, if anything was refused.
+fn refusal(outcome: &Outcome) -> Option<String> {
+    let histograms = outcome.counts.histograms;
+    let mut parts = Vec::new();
+    if !outcome.is_complete() {
+        parts.push(outcome.report("series"));
+    }
+    if 0 < histograms {
+        parts.push(format!(
+            "{} samples stored, {histograms} native histograms refused: Quipu does not keep them yet; \
+             send classic histograms (send_native_histograms: false)",
+            outcome.samples
+        ));
+    }
+    (!parts.is_empty()).then(|| parts.join("\n") + "\n")
+}
+
+fn version(content_type: &str) -> Result<Version, Failure> {
+    let unknown = || {
+        let message = format!(
+            "content type {content_type:?} is not known; send application/x-protobuf;proto={} or {}",
+            v1::PROTO,
+            v2::PROTO
+        );
+        Failure::other(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_data", message)
+    };
+    let mut parts = content_type.split(';').map(str::trim);
+    match parts.next() {
+        Some("" | "application/x-protobuf") => {}
+        _ => return Err(unknown()),
+    }
+    match parts.find_map(|part| part.strip_prefix("proto=")) {
+        None => Ok(Version::V1),
+        Some(proto) if proto == v1::PROTO => Ok(Version::V1),
+        Some(proto) if proto == v2::PROTO => Ok(Version::V2),
+        Some(_) => Err(unknown()),
+    }
+}
+
+fn check_encoding(encoding: &str) -> Result<(), Failure> {
+    match encoding {
+        "" | "snappy" | "zstd" => Ok(()),
+        other => Err(Failure::other(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "bad_data",
+            format!("content encoding {other:?} is not known; send snappy or zstd"),
+        )),
+    }
+}
+
+/// One line in the log per minute, whatever the number of requests.
+fn warn_of_exemplars(app: &App, outcome: &Outcome) {
+    static WARNED_AT_MS: AtomicU64 = AtomicU64::new(0);
+    if outcome.counts.exemplars == 0 {
+        return;
+    }
+    let now = (app.vfs.now() / model::sample::NANOS_PER_MILLI) as u64;
+    let before = WARNED_AT_MS.load(Relaxed);
+    let is_due = before == 0 || WARNING_PAUSE_MS <= now.saturating_sub(before);
+    if is_due && WARNED_AT_MS.compare_exchange(before, now, Relaxed, Relaxed).is_ok() {
+        tracing::warn!(
+            "remote write brings exemplars, which are not kept; \
+             see quipu_insert_lossy_total{{kind=\"exemplar_refused\"}}"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions() {
+        assert_eq!(version("").ok(), Some(Version::V1));
+        assert_eq!(version("application/x-protobuf").ok(), Some(Version::V1));
+        let v1 = "application/x-protobuf;proto=prometheus.WriteRequest";
+        assert_eq!(version(v1).ok(), Some(Version::V1));
+        let v2 = "application/x-protobuf; proto=io.prometheus.write.v2.Request";
+        assert_eq!(version(v2).ok(), Some(Version::V2));
+        for bad in ["application/json", "application/x-protobuf;proto=io.prometheus.write.v3"] {
+            assert_eq!(version(bad).expect_err(bad).status.as_u16(), 415);
+        }
+        assert_eq!(check_encoding("gzip").expect_err("gzip").status.as_u16(), 415);
+    }
+}

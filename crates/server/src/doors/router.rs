@@ -1,0 +1,257 @@
+//! Which path leads to which door: one table, one line each.
+//!
+//! `{x}` in a pattern stands for one piece of a path, `{x*}` at its end for all that follows.
+//! Everything also answers under `/prometheus`, where clients that were told a path prefix look.
+
+use super::answer::{Answer, Failure, Wording};
+use super::request::Request;
+use super::{
+    admin, export, federate, import, influx, page, prometheus, query, remote_write, status,
+};
+use crate::app::App;
+use hyper::{Method, StatusCode};
+use std::sync::Arc;
+
+/// What bounds a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Brings samples: large bodies, the gate of inserts.
+    Insert,
+    /// Reads samples or label sets: the gate of queries.
+    Query,
+    /// Short work on a worker thread, never waiting.
+    Control,
+    /// Answered at once from memory.
+    Inline,
+}
+
+/// Who may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody: says only that the server is there.
+    Open,
+    /// Who has credentials.
+    Read,
+    /// Who has credentials, and no page of another site.
+    Change,
+}
+
+/// Does the work of one route.
+pub type Door = fn(&Arc<App>, &Request) -> Result<Answer, Failure>;
+
+/// One row of the table.
+pub struct Route {
+    /// The path.
+    pub pattern: &'static str,
+    /// The methods.
+    pub methods: &'static [Method],
+    /// What bounds it.
+    pub class: Class,
+    /// Who may come.
+    pub access: Access,
+    /// How failures are worded.
+    pub wording: Wording,
+    /// What does the work.
+    pub door: Door,
+}
+
+const GET: &[Method] = &[Method::GET, Method::HEAD];
+const BOTH: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
+const POST: &[Method] = &[Method::POST, Method::PUT];
+const ANY: &[Method] = &[Method::GET, Method::POST, Method::PUT];
+
+const fn insert(pattern: &'static str, wording: Wording, door: Door) -> Route {
+    Route { pattern, methods: POST, class: Class::Insert, access: Access::Change, wording, door }
+}
+
+const fn read(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Prometheus;
+    Route { pattern, methods: BOTH, class: Class::Query, access: Access::Read, wording, door }
+}
+
+const fn control(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Prometheus;
+    Route { pattern, methods: BOTH, class: Class::Control, access: Access::Read, wording, door }
+}
+
+const fn change(pattern: &'static str, methods: &'static [Method], door: Door) -> Route {
+    let wording = Wording::Prometheus;
+    Route { pattern, methods, class: Class::Control, access: Access::Change, wording, door }
+}
+
+const fn open(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Plain;
+    Route { pattern, methods: GET, class: Class::Inline, access: Access::Open, wording, door }
+}
+
+const fn page(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Plain;
+    Route { pattern, methods: GET, class: Class::Control, access: Access::Read, wording, door }
+}
+
+const fn influx_query(pattern: &'static str) -> Route {
+    let (wording, door) = (Wording::InfluxV1, influx::query as Door);
+    Route { pattern, methods: BOTH, class: Class::Control, access: Access::Read, wording, door }
+}
+
+/// Every route.
+#[rustfmt::skip] // one route, one line
+pub const ROUTES: &[Route] = &[
+    // Samples in; the busiest first.
+    insert("/api/v1/write", Wording::Plain, remote_write::write),
+    insert("/api/v1/push", Wording::Plain, remote_write::write),
+    insert("/write", Wording::InfluxV1, influx::write_v1),
+    insert("/influx/write", Wording::InfluxV1, influx::write_v1),
+    insert("/api/v2/write", Wording::InfluxV2, influx::write_v2),
+    insert("/influx/api/v2/write", Wording::InfluxV2, influx::write_v2),
+    insert("/api/v1/import", Wording::Plain, import::json_lines),
+    insert("/api/v1/import/prometheus", Wording::Plain, import::exposition),
+    insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, import::pushgateway),
+    insert("/metrics/job{labels*}", Wording::Plain, import::pushgateway),
+    // Samples out.
+    read("/api/v1/query", query::instant),
+    read("/api/v1/query_range", query::range),
+    read("/api/v1/series", prometheus::series),
+    read("/api/v1/labels", prometheus::labels),
+    read("/api/v1/label/{name}/values", prometheus::label_values),
+    read("/api/v1/export", export::json_lines),
+    read("/federate", federate::federate),
+    read("/api/v1/status/tsdb", status::cardinality),
+    control("/api/v1/metadata", prometheus::metadata),
+    control("/api/v1/query_exemplars", prometheus::exemplars),
+    control("/api/v1/format_query", prometheus::format_query),
+    control("/api/v1/status/buildinfo", status::build),
+    control("/api/v1/status/runtimeinfo", status::runtime),
+    control("/api/v1/status/flags", status::flags),
+    control("/api/v1/status/config", status::config),
+    control("/api/v1/rules", status::no_rules),
+    control("/api/v1/alerts", status::no_alerts),
+    control("/metrics", status::metrics),
+    // Orders.
+    change("/api/v1/admin/tsdb/delete_series", POST, admin::delete_series),
+    change("/api/v1/admin/tsdb/clean_tombstones", POST, admin::clean_tombstones),
+    change("/api/v1/admin/tsdb/snapshot", POST, admin::snapshot),
+    change("/snapshot/create", ANY, admin::snapshot_create),
+    change("/snapshot/list", GET, admin::snapshot_list),
+    change("/snapshot/delete", ANY, admin::snapshot_delete),
+    change("/internal/force_flush", ANY, admin::force_flush),
+    change("/internal/force_merge", ANY, admin::force_merge),
+    // InfluxDB's handshakes.
+    influx_query("/query"),
+    influx_query("/influx/query"),
+    open("/ping", influx::ping),
+    open("/influx/ping", influx::ping),
+    open("/health", influx::health),
+    open("/influx/health", influx::health),
+    // The page and signs of life.
+    open("/-/healthy", status::healthy),
+    open("/-/ready", status::ready),
+    page("/", page::index),
+    page("/ui/{file*}", page::file),
+    page("/favicon.ico", page::icon),
+];
+
+/// The route's index in [`ROUTES`] and what its pattern captured.
+///
+/// # Errors
+/// 404 for an unknown path, 405 for a known one with another method.
+pub fn find<'a>(method: &Method, path: &'a str) -> Result<(usize, &'a str), Failure> {
+    let path = without_prefix(path);
+    let mut known: Option<&Route> = None;
+    for (index, route) in ROUTES.iter().enumerate() {
+        let Some(captured) = capture(route.pattern, path) else { continue };
+        if route.methods.contains(method) {
+            return Ok((index, captured));
+        }
+        known = Some(route);
+    }
+    Err(match known {
+        Some(route) => {
+            let allowed: Vec<&str> = route.methods.iter().map(Method::as_str).collect();
+            let message = format!("{method} is not possible here; use {}", allowed.join(" or "));
+            Failure::other(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)
+        }
+        None => Failure::not_found(format!("there is nothing at {path}")),
+    })
+}
+
+/// How to tell of an unknown path: as the client that would ask there expects.
+pub fn wording_of(path: &str) -> Wording {
+    match without_prefix(path) {
+        path if path.starts_with("/api/v2/") => Wording::InfluxV2,
+        path if path.starts_with("/api/") => Wording::Prometheus,
+        path if path.starts_with("/influx/") => Wording::InfluxV1,
+        _ => Wording::Plain,
+    }
+}
+
+fn without_prefix(path: &str) -> &str {
+    match path.strip_prefix("/prometheus") {
+        Some("") => "/",
+        Some(rest) if rest.starts_with('/') => rest,
+        _ => path,
+    }
+}
+
+/// What `{x}` or `{x*}` stands for in `path`, or nothing for a plain pattern; `None` if it differs.
+fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+    let Some((before, rest)) = pattern.split_once('{') else {
+        // A slash too many at the end is forgiven.
+        let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
+        return (pattern == path).then_some("");
+    };
+    let (name, after) = rest.split_once('}')?;
+    let captured = path.strip_prefix(before)?;
+    if name.ends_with('*') {
+        return Some(captured).filter(|text| !text.is_empty());
+    }
+    let captured = captured.strip_suffix(after)?;
+    Some(captured).filter(|text| !text.is_empty() && !text.contains('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(method: &Method, path: &str, expected: Option<(&str, &str)>) {
+        let found = find(method, path).ok();
+        let found = found.map(|(index, captured)| (ROUTES[index].pattern, captured));
+        assert_eq!(found, expected, "{method} {path}");
+    }
+
+    #[test]
+    fn paths() {
+        let (get, post) = (&Method::GET, &Method::POST);
+        check(get, "/", Some(("/", "")));
+        check(get, "/prometheus", Some(("/", "")));
+        check(get, "/prometheus/api/v1/query", Some(("/api/v1/query", "")));
+        check(post, "/api/v1/query/", Some(("/api/v1/query", "")));
+        check(get, "/prometheusx", None);
+        check(get, "/api/v1/label/a%2Fb/values", Some(("/api/v1/label/{name}/values", "a%2Fb")));
+        check(get, "/api/v1/label//values", None);
+        check(get, "/api/v1/label/a/b/values", None);
+        check(post, "/metrics/job/j/a/b", Some(("/metrics/job{labels*}", "/j/a/b")));
+        check(post, "/metrics/job@base64/x", Some(("/metrics/job{labels*}", "@base64/x")));
+        check(get, "/metrics", Some(("/metrics", "")));
+        check(post, "/write", Some(("/write", "")));
+        check(get, "/nowhere", None);
+    }
+
+    #[test]
+    fn wrong_methods_learn_the_right_ones() {
+        let failure = find(&Method::GET, "/api/v1/write").expect_err("GET");
+        assert_eq!(failure.status.as_u16(), 405);
+        assert!(failure.message.contains("POST"), "{}", failure.message);
+        assert_eq!(find(&Method::GET, "/x").expect_err("unknown").status.as_u16(), 404);
+    }
+
+    #[test]
+    fn nothing_that_changes_data_is_open_to_everybody() {
+        for route in ROUTES {
+            let changes = route.class == Class::Insert || route.pattern.contains("admin");
+            assert!(!changes || route.access == Access::Change, "{}", route.pattern);
+            assert!(route.pattern.starts_with('/'), "{}", route.pattern);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the doors out have in common: `match[]`, `start`, `end`, `limit`, `timeout`, `dialect`.
+
+use super::answer::Failure;
+use super::request::Request;
+use crate::app::App;
+use model::{Matcher, TimeRange, Timestamp};
+use promql::{Dialect, Expr};
+use std::time::{Duration, Instant};
+use store::SelectLimits;
+use wire::params;
+
+/// Selectors in one request.
+const SELECTORS_MAX: usize = 1000;
+
+/// The matcher sets of all `match[]` parameters (`match` will do).
+///
+/// # Errors
+/// 400 with the parser's words for text that is no selector.
+pub fn matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    let texts: Vec<&str> =
+        request.params.all("match[]").chain(request.params.all("match")).collect();
+    if SELECTORS_MAX < texts.len() {
+        let message = format!("{} match[] parameters, the limit is {SELECTORS_MAX}", texts.len());
+        return Err(Failure::bad_data(message));
+    }
+    texts.into_iter().map(parse_selector).collect()
+}
+
+/// The same, of which there must be one.
+///
+/// # Errors
+/// As [`matcher_sets`].
+pub fn required_matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    let sets = matcher_sets(request)?;
+    if sets.is_empty() {
+        return Err(Failure::bad_data("no match[] parameter provided"));
+    }
+    Ok(sets)
+}
+
+fn parse_selector(text: &str) -> Result<Vec<Matcher>, Failure> {
+    let refuse =
+        |reason: String| Failure::bad_data(format!("invalid parameter \"match[]\": {reason}"));
+    let expr = promql::parse(text, Dialect::PromQl).map_err(|error| refuse(error.to_string()))?;
+    match expr {
+        Expr::Vector(selector) if selector.offset_ms == 0 && selector.at.is_none() => {
+            Ok(selector.matchers)
+        }
+        _ => Err(refuse(format!("{text:?} is no series selector"))),
+    }
+}
+
+/// The instant that a parameter names.
+///
+/// # Errors
+/// 400 for text that is no time.
+pub fn time(request: &Request, name: &str) -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = request.params.filled(name) else { return Ok(None) };
+    let parsed = params::parse_time(text, request.now);
+    parsed.map(Some).map_err(|error| invalid(name, &error))
+}
+
+/// A failure about one parameter, in Prometheus' words.
+pub fn invalid(name: &str, reason: &dyn std::fmt::Display) -> Failure {
+    Failure::bad_data(format!("invalid parameter {name:?}: {reason}"))
+}
+
+/// From `start` to `end`; without them, all time.
+///
+/// # Errors
+/// 400 for text that is no time, or an end before the start.
+pub fn time_range(request: &Request) -> Result<TimeRange, Failure> {
+    let start = time(request, "start")?.unwrap_or(i64::MIN);
+    let end = time(request, "end")?.unwrap_or(i64::MAX);
+    if end < start {
+        return Err(invalid("end", &"end timestamp must not be before start time"));
+    }
+    Ok(TimeRange::new(start, end))
+}
+
+/// `limit`; `None` when there is none, which `0` says too.
+///
+/// # Errors
+/// 400 for text that is no number.
+pub fn limit(request: &Request) -> Result<Option<usize>, Failure> {
+    let Some(text) = request.params.filled("limit") else { return Ok(None) };
+    let limit: usize = text.parse().map_err(|_| invalid("limit", &"must be a whole number"))?;
+    Ok(Some(limit).filter(|limit| *limit != 0))
+}
+
+/// When to give up: after query.timeout, or earlier when `timeout` asks for less.
+///
+/// # Errors
+/// 400 for text that is no duration.
+pub fn deadline(app: &App, request: &Request) -> Result<Instant, Failure> {
+    let longest = app.config.query.timeout;
+    let timeout = match request.params.filled("timeout") {
+        None => longest,
+        Some(text) => {
+            let nanos = params::parse_duration(text).map_err(|error| invalid("timeout", &error))?;
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)).min(longest)
+        }
+    };
+    Ok(request.started + timeout)
+}
+
+/// Bounds on a selection.
+///
+/// # Errors
+/// As [`deadline`].
+pub fn limits(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
+    let deadline = Some(deadline(app, request)?);
+    Ok(SelectLimits { series_max: app.config.query.series_max, deadline })
+}
+
+/// Whose language the query is in.
+///
+/// # Errors
+/// 400 for a language that is not there.
+pub fn dialect(request: &Request) -> Result<Dialect, Failure> {
+    match request.params.filled("dialect") {
+        None | Some("promql") => Ok(Dialect::PromQl),
+        Some("metricsql") => Err(invalid("dialect", &"metricsql is not available yet; use promql")),
+        Some(other) => Err(invalid("dialect", &format!("{other:?} is not known; use promql"))),
+    }
+}

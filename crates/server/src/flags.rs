@@ -1,0 +1,280 @@
+//! The table of flags: one line here is a command-line flag, an environment variable, a key of the
+//! configuration file, a row of `/api/v1/status/flags` and a row of `docs/flags.md`.
+//!
+//! ```text
+//! --query.timeout 2m     QUIPU_QUERY_TIMEOUT=2m     [query]
+//!                                                   timeout = "2m"
+//! ```
+//!
+//! What the values mean together is decided in [`crate::config`].
+
+use clap::{Arg, ArgMatches, Command};
+
+/// What the text of a flag must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A path of a file or directory.
+    Path,
+    /// `host:port`.
+    Address,
+    /// Bytes: `256MiB`.
+    Size,
+    /// Time: `30d`.
+    Duration,
+    /// A whole number.
+    Count,
+    /// One of a few words.
+    Choice(&'static [&'static str]),
+    /// On or off.
+    Switch,
+    /// Text that is never shown.
+    Secret,
+}
+
+impl Kind {
+    /// The word that stands for the value in `--help`.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Kind::Text => "TEXT",
+            Kind::Path => "PATH",
+            Kind::Address => "HOST:PORT",
+            Kind::Size => "SIZE",
+            Kind::Duration => "DURATION",
+            Kind::Count => "N",
+            Kind::Choice(_) => "WORD",
+            Kind::Switch => "BOOL",
+            Kind::Secret => "SECRET",
+        }
+    }
+}
+
+/// One flag of `quipu serve`.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    /// Its name, without dashes in front.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub kind: Kind,
+    /// Its value when nobody says otherwise; empty for none.
+    pub default: &'static str,
+    /// One or two sentences.
+    pub help: &'static str,
+}
+
+/// Flags that belong together in `--help`.
+pub struct Group {
+    /// The title above them.
+    pub heading: &'static str,
+    /// The flags, most wanted first.
+    pub flags: &'static [Flag],
+}
+
+const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
+    Flag { name, kind, default, help }
+}
+
+/// Every flag of `quipu serve`, in the order of `--help`.
+#[rustfmt::skip] // one flag, one line
+pub const GROUPS: &[Group] = &[
+    Group { heading: "General", flags: &[
+        flag("config", Kind::Path, "", "TOML file with any of these flags as keys. Command line and environment win over it."),
+        flag("log-level", Kind::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "How much to log to standard error."),
+        flag("self-scrape-interval", Kind::Duration, "10s", "How often Quipu stores its own metrics in itself. 0 turns it off."),
+        flag("shutdown-timeout", Kind::Duration, "30s", "How long a stop waits for requests that are under way."),
+    ]},
+    Group { heading: "Storage", flags: &[
+        flag("data-dir", Kind::Path, "./quipu-data", "Directory that holds everything. Created if missing; one process at a time."),
+        flag("retention", Kind::Duration, "0", "Drop samples older than this, such as 90d. 0 keeps them for ever."),
+        flag("durability", Kind::Choice(&["synced", "relaxed"]), "synced", "When a write is answered: once it is on disk, or once it is in memory. A request may ask for the other with ?durability=... or the header X-Quipu-Durability."),
+        flag("head-size", Kind::Size, "256MiB", "Memory for recent samples. Writes get 503 when flushing cannot keep up with it."),
+        flag("wal-size", Kind::Size, "512MiB", "Bytes of log on disk that make Quipu flush recent samples; bounds the time a restart takes."),
+        flag("flush-age", Kind::Duration, "1h", "Flush recent samples at the latest after this time."),
+        flag("future-retention", Kind::Duration, "2d", "Refuse samples further in the future than this."),
+        flag("free-disk-min", Kind::Size, "100MiB", "Below this much free disk space writes get 503; reads go on."),
+    ]},
+    Group { heading: "Network", flags: &[
+        flag("http-listen", Kind::Address, "127.0.0.1:8428", "Address of the HTTP server. Anything but loopback needs credentials or --allow-anonymous."),
+        flag("allow-anonymous", Kind::Switch, "false", "Serve everybody who can reach a non-loopback address, without credentials."),
+        flag("http-user", Kind::Text, "", "User name of basic authentication."),
+        flag("http-password", Kind::Secret, "", "Password of basic authentication. Prefer the file or QUIPU_HTTP_PASSWORD: command lines are public."),
+        flag("http-password-file", Kind::Path, "", "File that holds the password of basic authentication."),
+        flag("bearer-token", Kind::Secret, "", "Token for `Authorization: Bearer ...` and InfluxDB's `Token ...`."),
+        flag("bearer-token-file", Kind::Path, "", "File that holds the token."),
+        flag("tls-cert", Kind::Path, "", "PEM file with the certificate chain; turns TLS on, together with --tls-key."),
+        flag("tls-key", Kind::Path, "", "PEM file with the private key."),
+        flag("http.max-connections", Kind::Count, "10000", "Open connections. At the limit the longest idle one is closed; when none is idle, the new one gets 503. Never more than half of the process' file limit."),
+        flag("http.idle-timeout", Kind::Duration, "90s", "Close a connection that has been without a request for this long."),
+        flag("http.header-timeout", Kind::Duration, "10s", "Close a connection whose request head is not complete after this time."),
+        flag("http.body-timeout", Kind::Duration, "60s", "Answer 408 when a body takes longer than this, plus one second per 64 KiB received."),
+        flag("http.write-timeout", Kind::Duration, "60s", "Give up on a client that takes no byte of an answer for this long."),
+    ]},
+    Group { heading: "Ingestion", flags: &[
+        flag("max-body-size", Kind::Size, "128MiB", "Bytes of a request's body, as sent and again once decompressed. More gets 413. 128 MiB at most."),
+        flag("max-bodies-size", Kind::Size, "512MiB", "Bytes of all bodies being received at one time. More wait, then get 503."),
+        flag("max-concurrent-inserts", Kind::Count, "0", "Write requests being worked on at one time. 0 is 8 per CPU."),
+        flag("insert-queue-duration", Kind::Duration, "10s", "How long a write request waits for its turn before it gets 503."),
+        flag("max-labels-per-series", Kind::Count, "64", "Labels of one series, its name included. Series with more are refused."),
+        flag("max-label-name-size", Kind::Size, "1KiB", "Bytes of a label's name."),
+        flag("max-label-value-size", Kind::Size, "4KiB", "Bytes of a label's value."),
+        flag("influx.database-label", Kind::Text, "db", "Label that takes the db= or bucket= of a line-protocol request. Empty: none."),
+    ]},
+    Group { heading: "Queries", flags: &[
+        flag("query.timeout", Kind::Duration, "2m", "Time a query may take, waiting included. ?timeout= may ask for less."),
+        flag("query.max-concurrency", Kind::Count, "0", "Queries being worked on at one time; others wait. 0 is 2 per CPU, at least 4."),
+        flag("query.max-samples", Kind::Count, "50000000", "Samples one query may hold in memory."),
+        flag("query.max-series", Kind::Count, "1000000", "Series one query may select."),
+        flag("query.max-memory", Kind::Size, "1GiB", "Memory one query may hold."),
+        flag("query.lookback-delta", Kind::Duration, "5m", "How far an instant selector looks back for a sample."),
+        flag("query.dialect", Kind::Choice(&["promql"]), "promql", "Language of queries that do not say dialect=..."),
+    ]},
+];
+
+/// All flags, without their groups.
+pub fn all() -> impl Iterator<Item = &'static Flag> {
+    GROUPS.iter().flat_map(|group| group.flags.iter())
+}
+
+/// The flag of that name.
+pub fn find(name: &str) -> Option<&'static Flag> {
+    all().find(|flag| flag.name == name)
+}
+
+/// The environment variable that sets a flag: `QUIPU_` and the name in capitals.
+pub fn environment_name(name: &str) -> String {
+    let name: String = name
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c.to_ascii_uppercase() } else { '_' })
+        .collect();
+    format!("QUIPU_{name}")
+}
+
+/// The known name that looks most like `name`, for error messages.
+pub fn nearest(name: &str) -> &'static str {
+    all().map(|flag| flag.name).min_by_key(|known| edit_distance(name, known)).unwrap_or("config")
+}
+
+/// Levenshtein's distance in characters.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, to) in b.iter().enumerate() {
+            let substitute = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The subcommand `serve` with every flag of the table.
+pub fn serve_command() -> Command {
+    let mut command = Command::new("serve")
+        .about("Runs the database until it is told to stop")
+        .override_usage("quipu serve [--FLAG VALUE]...")
+        .after_help(
+            "Each flag is also an environment variable (--query.timeout: QUIPU_QUERY_TIMEOUT) and a \
+             key of the TOML file. The command line wins over the environment, the environment over \
+             the file.\nSizes: 64KiB, 256MiB, 1GiB. Durations: 500ms, 30s, 1h30m, 90d.",
+        );
+    for group in GROUPS {
+        for flag in group.flags {
+            command = command.arg(argument(flag).help_heading(group.heading));
+        }
+    }
+    command
+}
+
+fn argument(flag: &'static Flag) -> Arg {
+    let mut help = flag.help.to_string();
+    if let Kind::Choice(words) = flag.kind {
+        help.push_str(&format!(" One of: {}.", words.join(", ")));
+    }
+    if !flag.default.is_empty() {
+        help.push_str(&format!(" [default: {}]", flag.default));
+    }
+    let argument =
+        Arg::new(flag.name).long(flag.name).value_name(flag.kind.placeholder()).help(help);
+    match flag.kind {
+        Kind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        _ => argument.num_args(1).allow_hyphen_values(false),
+    }
+}
+
+/// What the command line says about a flag.
+pub fn from_command_line(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.get_one::<String>(name).cloned()
+}
+
+/// `docs/flags.md`, generated.
+pub fn reference_page() -> String {
+    let mut page = String::from(
+        "# Flags of `quipu serve`\n\n\
+         Generated from `crates/server/src/flags.rs`; a test compares.\n\
+         Each flag is also an environment variable (`--query.timeout` is `QUIPU_QUERY_TIMEOUT`) and a key of the TOML file that `--config` names (`query.timeout`, or `timeout` under `[query]`).\n\
+         The command line wins over the environment, the environment over the file, the file over the default.\n",
+    );
+    for group in GROUPS {
+        page.push_str(&format!(
+            "\n## {}\n\n| flag | value | default | what it does |\n|---|---|---|---|\n",
+            group.heading
+        ));
+        for flag in group.flags {
+            let value = match flag.kind {
+                Kind::Choice(words) => words.join(", "),
+                kind => kind.placeholder().to_string(),
+            };
+            let default = match flag.default {
+                "" => String::new(),
+                text => format!("`{text}`"),
+            };
+            page.push_str(&format!(
+                "| `--{}` | {value} | {default} | {} |\n",
+                flag.name, flag.help
+            ));
+        }
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_environment_names_too() {
+        let mut names: Vec<String> = all().map(|flag| environment_name(flag.name)).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert_eq!(environment_name("query.max-series"), "QUIPU_QUERY_MAX_SERIES");
+    }
+
+    #[test]
+    fn the_command_is_sound() {
+        serve_command().debug_assert();
+    }
+
+    #[test]
+    fn typing_errors_find_their_flag() {
+        assert_eq!(nearest("query.timout"), "query.timeout");
+        assert_eq!(nearest("datadir"), "data-dir");
+    }
+
+    /// `UPDATE=1 cargo test -p server` writes the page anew.
+    #[test]
+    fn the_reference_page_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
+        let page = reference_page();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, &page).expect("write docs/flags.md");
+        }
+        let stored = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(stored == page, "docs/flags.md is old; run UPDATE=1 cargo test -p server");
+    }
+}

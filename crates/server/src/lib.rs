@@ -1,0 +1,20 @@
+//! The binary `quipu`: flags, doors, auth, jobs, the page. The only async code, the only sockets.
+//!
+//! `main.rs` is a shell around [`commands::run`], so that tests can start a [`server::Server`] in
+//! process. Read in this order: [`commands`], [`flags`], [`config`], [`server`], [`app`], [`doors`].
+
+pub mod admission;
+pub mod app;
+pub mod auth;
+pub mod commands;
+pub mod config;
+pub mod doors;
+pub mod flags;
+pub mod logging;
+pub mod process;
+pub mod quantity;
+pub mod self_scrape;
+pub mod server;
+pub mod shutdown;
+pub mod telemetry;
+pub mod tls;

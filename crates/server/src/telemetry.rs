@@ -1,0 +1,419 @@
+//! What Quipu counts about itself, and the text of `/metrics`.
+//!
+//! Counters are atomics in one struct that every door can reach; nothing here takes a lock on a hot
+//! path. [`crate::process`] adds what the operating system knows, the store adds [`StoreStats`].
+
+use crate::doors::router::ROUTES;
+use crate::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use store::StoreStats;
+
+/// A counter or a gauge.
+#[derive(Default)]
+pub struct Number(AtomicU64);
+
+impl Number {
+    /// Adds to it.
+    pub fn add(&self, value: u64) {
+        self.0.fetch_add(value, Relaxed);
+    }
+
+    /// Takes from it.
+    pub fn subtract(&self, value: u64) {
+        self.0.fetch_sub(value, Relaxed);
+    }
+
+    /// What it is now.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+macro_rules! label_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: &[$name] = &[$($name::$variant,)*];
+            /// The label's value in `/metrics`.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+label_enum! {
+    /// Limits that a client can run into; the label is the flag's name where there is a flag.
+    Limit {
+        /// Open connections.
+        Connections = "http.max-connections",
+        /// Time without a request.
+        IdleTimeout = "http.idle-timeout",
+        /// Time for a request's head.
+        HeaderTimeout = "http.header-timeout",
+        /// Time for a body.
+        BodyTimeout = "http.body-timeout",
+        /// Time for the client to take bytes.
+        WriteTimeout = "http.write-timeout",
+        /// Bytes of one body, as sent or decompressed.
+        BodySize = "max-body-size",
+        /// Bytes of all bodies.
+        BodiesSize = "max-bodies-size",
+        /// Write requests at one time.
+        InsertQueue = "insert-queue-duration",
+        /// Time for a query, or for its turn.
+        QueryTimeout = "query.timeout",
+        /// Samples of a query.
+        QuerySamples = "query.max-samples",
+        /// Series of a query.
+        QuerySeries = "query.max-series",
+        /// Memory of a query.
+        QueryMemory = "query.max-memory",
+        /// The store's head.
+        HeadSize = "head-size",
+        /// The store takes no writes.
+        ReadOnly = "read-only",
+        /// Anything else with a name of its own in the error's text.
+        Other = "other",
+    }
+}
+
+label_enum! {
+    /// Protocols that bring samples.
+    Protocol {
+        /// Line protocol.
+        Influx = "influx",
+        /// Prometheus remote write 1.0.
+        RemoteWriteV1 = "remote_write_v1",
+        /// Prometheus remote write 2.0.
+        RemoteWriteV2 = "remote_write_v2",
+        /// Prometheus text and OpenMetrics.
+        Exposition = "exposition",
+        /// JSON lines.
+        JsonLines = "json_lines",
+        /// Quipu's own metrics.
+        SelfScrape = "self_scrape",
+    }
+}
+
+label_enum! {
+    /// Parts of samples that a door refuses or changes, each counted.
+    Lossy {
+        /// String fields of line protocol, refused.
+        Strings = "influx_string_refused",
+        /// Integers beyond 2^53 that became the nearest float64.
+        InexactIntegers = "influx_integer_rounded",
+        /// Booleans that became 1 or 0.
+        Booleans = "influx_boolean_as_number",
+        /// Exemplars, refused.
+        Exemplars = "exemplar_refused",
+        /// Native histograms, refused.
+        Histograms = "native_histogram_refused",
+        /// Created timestamps, left aside.
+        CreatedTimestamps = "created_timestamp_ignored",
+    }
+}
+
+/// Counters of one protocol.
+#[derive(Default)]
+pub struct ProtocolCounters {
+    /// Samples stored.
+    pub samples: Number,
+    /// Bytes of bodies as sent.
+    pub bytes: Number,
+    /// Lines or series that the decoder refused.
+    pub lines_refused: Number,
+    /// Rows that the store refused.
+    pub rows_refused: Number,
+}
+
+/// Status codes that have a counter of their own, per route.
+const CODES: [u16; 15] = [200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 0];
+
+/// Upper bounds of the latency buckets, seconds.
+const BUCKETS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
+
+#[derive(Default)]
+struct RouteCounters {
+    codes: [Number; CODES.len()],
+    buckets: [Number; BUCKETS.len() + 1],
+    nanos: Number,
+}
+
+/// Everything that is counted.
+pub struct Telemetry {
+    /// One per row of [`ROUTES`], and a last one for unknown paths.
+    routes: Vec<RouteCounters>,
+    limits: Vec<Number>,
+    protocols: Vec<ProtocolCounters>,
+    lossy: Vec<Number>,
+    /// Connections open now.
+    pub connections: Number,
+    /// Connections accepted since start.
+    pub connections_total: Number,
+    /// TLS handshakes that failed.
+    pub tls_failures: Number,
+    /// Requests with wrong or missing credentials.
+    pub unauthorized: Number,
+    /// Requests that ended in a panic.
+    pub panics: Number,
+    /// Clients that went away before their answer was complete.
+    pub clients_gone: Number,
+    /// Write requests being worked on.
+    pub inserts_running: Number,
+    /// Write requests waiting.
+    pub inserts_waiting: Number,
+    /// Queries being worked on.
+    pub queries_running: Number,
+    /// Queries waiting.
+    pub queries_waiting: Number,
+}
+
+impl Default for Telemetry {
+    fn default() -> Telemetry {
+        fn many<T: Default>(count: usize) -> Vec<T> {
+            (0..count).map(|_| T::default()).collect()
+        }
+        Telemetry {
+            routes: many(ROUTES.len() + 1),
+            limits: many(Limit::ALL.len()),
+            protocols: many(Protocol::ALL.len()),
+            lossy: many(Lossy::ALL.len()),
+            connections: Number::default(),
+            connections_total: Number::default(),
+            tls_failures: Number::default(),
+            unauthorized: Number::default(),
+            panics: Number::default(),
+            clients_gone: Number::default(),
+            inserts_running: Number::default(),
+            inserts_waiting: Number::default(),
+            queries_running: Number::default(),
+            queries_waiting: Number::default(),
+        }
+    }
+}
+
+impl Telemetry {
+    /// Counts an answered request; `route` is its index in [`ROUTES`], or their count if unknown.
+    pub fn answered(&self, route: usize, status: u16, took: Duration) {
+        let Some(counters) = self.routes.get(route) else { return };
+        let code = CODES.iter().position(|code| *code == status).unwrap_or(CODES.len() - 1);
+        counters.codes[code].add(1);
+        let bucket = BUCKETS.iter().position(|bound| took.as_secs_f64() <= *bound);
+        counters.buckets[bucket.unwrap_or(BUCKETS.len())].add(1);
+        counters.nanos.add(took.as_nanos() as u64);
+    }
+
+    /// Counts a limit that was reached.
+    pub fn limit_hit(&self, limit: Limit) {
+        self.limits[limit as usize].add(1);
+    }
+
+    /// How often a limit was reached.
+    pub fn limit_hits(&self, limit: Limit) -> u64 {
+        self.limits[limit as usize].get()
+    }
+
+    /// The counters of a protocol.
+    pub fn protocol(&self, protocol: Protocol) -> &ProtocolCounters {
+        &self.protocols[protocol as usize]
+    }
+
+    /// Counts what a door refused or changed.
+    pub fn lossy(&self, kind: Lossy, count: u64) {
+        self.lossy[kind as usize].add(count);
+    }
+
+    /// The text of `/metrics`.
+    pub fn exposition(&self, stats: &StoreStats, started_unix_seconds: f64) -> String {
+        let mut page = Page::default();
+        page.family("quipu_build_info", "gauge", "The version, as a label.");
+        page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+        self.write_http(&mut page);
+        self.write_inserts(&mut page);
+        write_store(&mut page, stats);
+        process::write(&mut page, started_unix_seconds);
+        page.text
+    }
+
+    fn write_http(&self, page: &mut Page) {
+        let paths: Vec<(&str, &RouteCounters)> = ROUTES
+            .iter()
+            .map(|route| route.pattern)
+            .chain(["unknown"])
+            .zip(&self.routes)
+            .filter(|(_, counters)| counters.codes.iter().any(|number| number.get() != 0))
+            .collect();
+        page.family("quipu_http_requests_total", "counter", "Requests answered.");
+        for (path, counters) in &paths {
+            for (code, number) in CODES.iter().zip(&counters.codes).filter(|(_, n)| n.get() != 0) {
+                let code = if *code == 0 { "other".to_string() } else { code.to_string() };
+                page.sample("", &[("path", path), ("code", &code)], number.get() as f64);
+            }
+        }
+        let help = "Time from a request's head to the start of its answer.";
+        page.family("quipu_http_request_duration_seconds", "histogram", help);
+        for (path, counters) in &paths {
+            write_histogram(page, path, counters);
+        }
+        let help = "Limits that clients ran into, by the limit's name.";
+        page.family("quipu_limit_hits_total", "counter", help);
+        for (limit, number) in Limit::ALL.iter().zip(&self.limits) {
+            page.sample("", &[("limit", limit.as_str())], number.get() as f64);
+        }
+        page.single("quipu_http_connections", "gauge", "Open connections.", &self.connections);
+        let help = "Connections accepted.";
+        page.single("quipu_http_connections_total", "counter", help, &self.connections_total);
+        let help = "TLS handshakes that failed.";
+        page.single("quipu_tls_failures_total", "counter", help, &self.tls_failures);
+        let help = "Requests with wrong or missing credentials.";
+        page.single("quipu_http_unauthorized_total", "counter", help, &self.unauthorized);
+        let help = "Requests that ended in a panic, answered with 500.";
+        page.single("quipu_http_panics_total", "counter", help, &self.panics);
+        let help = "Clients that went away before their answer was complete.";
+        page.single("quipu_http_clients_gone_total", "counter", help, &self.clients_gone);
+        let help = "Queries being worked on.";
+        page.single("quipu_queries_running", "gauge", help, &self.queries_running);
+        let help = "Queries waiting for their turn.";
+        page.single("quipu_queries_waiting", "gauge", help, &self.queries_waiting);
+    }
+
+    fn write_inserts(&self, page: &mut Page) {
+        let families: [(&str, &str, fn(&ProtocolCounters) -> &Number); 4] = [
+            ("quipu_insert_samples_total", "Samples stored, by protocol.", |c| &c.samples),
+            ("quipu_insert_bytes_total", "Bytes of bodies as sent, by protocol.", |c| &c.bytes),
+            (
+                "quipu_insert_lines_refused_total",
+                "Lines or series that could not be read, by protocol.",
+                |c| &c.lines_refused,
+            ),
+            (
+                "quipu_insert_rows_refused_total",
+                "Rows outside the limits on labels or time, by protocol.",
+                |c| &c.rows_refused,
+            ),
+        ];
+        for (name, help, number) in families {
+            page.family(name, "counter", help);
+            for (protocol, counters) in Protocol::ALL.iter().zip(&self.protocols) {
+                let labels = [("protocol", protocol.as_str())];
+                page.sample("", &labels, number(counters).get() as f64);
+            }
+        }
+        let help = "Pieces of samples that a protocol can say and the store cannot keep.";
+        page.family("quipu_insert_lossy_total", "counter", help);
+        for (kind, number) in Lossy::ALL.iter().zip(&self.lossy) {
+            page.sample("", &[("kind", kind.as_str())], number.get() as f64);
+        }
+        let help = "Write requests being worked on.";
+        page.single("quipu_inserts_running", "gauge", help, &self.inserts_running);
+        let help = "Write requests waiting for their turn.";
+        page.single("quipu_inserts_waiting", "gauge", help, &self.inserts_waiting);
+    }
+}
+
+fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
+    let mut count = 0;
+    for (bucket, number) in counters.buckets.iter().enumerate() {
+        count += number.get();
+        let bound = BUCKETS.get(bucket).map_or("+Inf".to_string(), f64::to_string);
+        page.sample("_bucket", &[("path", path), ("le", &bound)], count as f64);
+    }
+    page.sample("_sum", &[("path", path)], counters.nanos.get() as f64 / 1e9);
+    page.sample("_count", &[("path", path)], count as f64);
+}
+
+#[rustfmt::skip] // one metric, one line
+fn write_store(page: &mut Page, stats: &StoreStats) {
+    let families: [(&str, &str, &str, f64); 21] = [
+        ("quipu_store_samples_appended_total", "counter", "Samples taken since start.", stats.samples_appended_total as f64),
+        ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
+        ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
+        ("quipu_store_partitions", "gauge", "Partitions.", stats.partitions as f64),
+        ("quipu_store_parts", "gauge", "Parts on disk.", stats.parts as f64),
+        ("quipu_store_part_samples", "gauge", "Samples in parts on disk.", stats.part_samples as f64),
+        ("quipu_store_part_size_bytes", "gauge", "Bytes of parts on disk.", stats.part_bytes as f64),
+        ("quipu_store_index_size_bytes", "gauge", "Bytes of index segments on disk.", stats.index_bytes as f64),
+        ("quipu_store_wal_size_bytes", "gauge", "Bytes of the log on disk.", stats.wal_bytes as f64),
+        ("quipu_store_head_size_bytes", "gauge", "Bytes of recent samples in memory.", stats.head_bytes as f64),
+        ("quipu_store_head_samples", "gauge", "Recent samples in memory.", stats.head_samples as f64),
+        ("quipu_store_flushes_total", "counter", "Flushes since start.", stats.flushes_total as f64),
+        ("quipu_store_merges_total", "counter", "Merges since start.", stats.merges_total as f64),
+        ("quipu_store_corrupt_parts_total", "counter", "Parts set aside as corrupt since start.", stats.corrupt_parts_total as f64),
+        ("quipu_store_job_failures_total", "counter", "Background jobs that failed since start.", stats.job_failures_total as f64),
+        ("quipu_store_wal_commits_total", "counter", "Syncs of the log since start; each serves a group of writes.", stats.wal_commits_total as f64),
+        ("quipu_store_wal_commit_seconds_total", "counter", "Time spent in syncs of the log since start.", stats.wal_commit_ns_total as f64 / 1e9),
+        ("quipu_store_index_memory_bytes", "gauge", "Memory of the index.", stats.index_memory_bytes as f64),
+        ("quipu_store_samples_replayed", "gauge", "Samples taken from the log at start.", stats.samples_replayed as f64),
+        ("quipu_store_read_only", "gauge", "Whether writes are refused.", f64::from(u8::from(stats.read_only_reason.is_some()))),
+        ("quipu_store_free_disk_bytes", "gauge", "Free bytes on the disk.", stats.free_disk_bytes as f64),
+    ];
+    for (name, kind, help, value) in families {
+        page.family(name, kind, help);
+        page.sample("", &[], value);
+    }
+}
+
+/// Text exposition under construction.
+#[derive(Default)]
+pub struct Page {
+    /// What is written so far.
+    pub text: String,
+    name: &'static str,
+}
+
+impl Page {
+    /// Starts a family: what follows are its samples.
+    pub fn family(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.name = name;
+        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
+    }
+
+    /// One sample of the family, whose name `suffix` extends. Label values must need no escapes.
+    pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
+        self.text.push_str(self.name);
+        self.text.push_str(suffix);
+        for (position, (name, value)) in labels.iter().enumerate() {
+            debug_assert!(!value.contains(['"', '\\', '\n']), "label values are our own words");
+            let opening = if position == 0 { '{' } else { ',' };
+            self.text.push_str(&format!("{opening}{name}=\"{value}\""));
+        }
+        self.text.push_str(if labels.is_empty() { " " } else { "} " });
+        self.text.push_str(&format!("{value}\n"));
+    }
+
+    fn single(&mut self, name: &'static str, kind: &str, help: &str, number: &Number) {
+        self.family(name, kind, help);
+        self.sample("", &[], number.get() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_stands_under_its_family() {
+        let telemetry = Telemetry::default();
+        telemetry.answered(0, 200, Duration::from_millis(3));
+        telemetry.answered(ROUTES.len(), 404, Duration::from_secs(100));
+        telemetry.limit_hit(Limit::BodySize);
+        let text = telemetry.exposition(&StoreStats::default(), 1.0);
+        let mut family = "";
+        for line in text.lines() {
+            match line.strip_prefix("# TYPE ") {
+                Some(rest) => family = rest.split(' ').next().expect("a name"),
+                None if line.starts_with('#') => {}
+                None => assert!(line.starts_with(family), "{line} under {family}"),
+            }
+        }
+        assert!(text.contains("quipu_http_requests_total{path=\"unknown\",code=\"404\"} 1\n"));
+        assert!(text.contains("quipu_limit_hits_total{limit=\"max-body-size\"} 1\n"));
+        assert!(text.contains("le=\"+Inf\"} 1\n"), "{text}");
+        assert!(text.contains("process_resident_memory_bytes"));
+    }
+}

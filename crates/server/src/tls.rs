@@ -1,0 +1,49 @@
+//! TLS from two PEM files: rustls with ring, HTTP/2 and HTTP/1.1 by ALPN.
+
+use anyhow::{Context as _, bail};
+use std::path::Path;
+use std::sync::Arc;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// An acceptor that shows the certificates of `cert_path` and proves them with the key of `key_path`.
+///
+/// # Errors
+/// When a file cannot be read, holds nothing fit, or the two do not belong together.
+pub fn acceptor(cert_path: &Path, key_path: &Path) -> anyhow::Result<TlsAcceptor> {
+    let certificates = read_certificates(cert_path)?;
+    let key = read_key(key_path)?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .with_context(|| format!("{} and {}", cert_path.display(), key_path.display()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// The certificates in a PEM file, at least one.
+///
+/// # Errors
+/// When there is none.
+pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
+    let certificates = rustls_pemfile::certs(&mut bytes.as_slice())
+        .collect::<Result<Vec<_>, _>>()
+        .with_context(|| shown.to_string())?;
+    if certificates.is_empty() {
+        bail!("{shown}: no certificate in PEM form");
+    }
+    Ok(certificates)
+}
+
+fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
+    rustls_pemfile::private_key(&mut bytes.as_slice())
+        .with_context(|| shown.to_string())?
+        .with_context(|| format!("{shown}: no private key in PEM form"))
+}
