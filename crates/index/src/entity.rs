@@ -18,6 +18,9 @@ pub type EntityId = u32;
 /// Slots of the largest block.
 pub const BLOCK_SLOTS_MAX: usize = 1024;
 
+/// Tags that one entity may have: far over what doors let in by default.
+pub(crate) const TAGS_MAX: usize = 4096;
+
 /// Series of the largest block of more than one slot: keeps wide entities from reserving
 /// millions of ordinals for slots that may never come.
 pub(crate) const BLOCK_SERIES_MAX: usize = 64 << 10;
@@ -41,6 +44,9 @@ impl NewEntity<'_> {
     pub(crate) fn check(&self) -> Result<()> {
         if self.names.is_empty() || FIELDS_PER_LINE_MAX < self.names.len() {
             return Err(Error::InvalidEntity("number of metric names"));
+        }
+        if TAGS_MAX < self.tags.len() {
+            return Err(Error::InvalidEntity("number of tags"));
         }
         let mut previous = "";
         for (name, value) in self.tags {

@@ -28,7 +28,7 @@ mod testing;
 
 pub use entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId, NewEntity};
 pub use error::{Error, Result};
-pub use index::Index;
+pub use index::{Index, LabelReader};
 pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;
 pub use memory::MemoryIndex;

@@ -1,6 +1,6 @@
 //! Seeded random label sets and matchers, and the naive index that all answers are compared with.
 
-use crate::entity::{BlockRef, EntityId, NewEntity};
+use crate::entity::{EntityId, NewEntity};
 use crate::index::Index;
 use crate::matcher::CompiledMatchers;
 use crate::subset::BlockMatch;
@@ -230,6 +230,9 @@ impl NaiveIndex {
                 let (found, at) = index.find_series(name, &tags).unwrap().expect("a series");
                 assert_eq!(self.entities[&found].labels(usize::from(at)), entity.labels(column));
             }
+            let mut builder = LabelsBuilder::new();
+            index.labels(&block, 0, block.slot(*id), &mut builder).unwrap();
+            assert_eq!(builder.finish(), entity.labels(0));
             let mut other = entity.clone();
             other.names.push("one more".to_string());
             assert_eq!(other.with(|e| index.find_entity(e).unwrap()), None);
@@ -276,21 +279,19 @@ fn check_form(found: &[BlockMatch]) {
 
 fn listed(index: &Index, found: &[BlockMatch]) -> BTreeSet<(EntityId, u16, Labels)> {
     let mut out = BTreeSet::new();
+    let mut reader = index.label_reader();
+    let mut builder = LabelsBuilder::new();
     for one in found {
-        for column in &one.columns {
-            for slot in &one.slots {
-                let labels = labels_of(index, &one.block, column, slot);
+        for slot in &one.slots {
+            for column in &one.columns {
+                builder.clear();
+                reader.labels(&one.block, column, slot, &mut builder).unwrap();
+                let labels = builder.finish();
                 assert!(out.insert((one.block.entity(slot), column, labels)), "once");
             }
         }
     }
     out
-}
-
-pub(crate) fn labels_of(index: &Index, block: &BlockRef, column: u16, slot: u16) -> Labels {
-    let mut builder = LabelsBuilder::new();
-    index.labels(block, column, slot, &mut builder).unwrap();
-    builder.finish()
 }
 
 fn first_difference<T: Ord + Clone>(got: &BTreeSet<T>, wanted: &BTreeSet<T>) -> (Vec<T>, Vec<T>) {

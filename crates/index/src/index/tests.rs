@@ -43,7 +43,7 @@ fn memory_answers_as_the_naive_index() {
     let mut log = Vec::new();
     for count in [1, 20, 300, 3000] {
         register(&mut index, &mut naive, &mut prng, count, &mut log);
-        check(&index, &naive, &mut prng, 60);
+        check(&index, &naive, &mut prng, 25);
     }
     let mut replayed = Index::open(disk(), "i".as_ref(), &[]).unwrap();
     for _ in 0..2 {
@@ -71,7 +71,7 @@ fn names(index: &Index) -> Vec<String> {
 #[test]
 fn segments_and_memory_answer_as_one() {
     let mut prng = Prng::new(2);
-    for rounds in [[3000, 0, 0, 0], [1, 1, 1, 1], [2000, 1000, 500, 0], [5, 2000, 100, 100]] {
+    for rounds in [[2500, 0], [1, 1], [1000, 500], [5, 1500]] {
         let vfs = disk();
         let mut index = Index::open(Arc::clone(&vfs), "i".as_ref(), &[]).unwrap();
         let mut naive = NaiveIndex::default();
@@ -82,9 +82,9 @@ fn segments_and_memory_answer_as_one() {
             check(&index, &naive, &mut prng, 5);
             freeze(&mut index);
             assert_eq!(index.unfrozen_entity_count(), 0);
-            check(&index, &naive, &mut prng, 40);
+            check(&index, &naive, &mut prng, 12);
             register(&mut index, &mut naive, &mut prng, 30, &mut log);
-            check(&index, &naive, &mut prng, 40);
+            check(&index, &naive, &mut prng, 12);
         }
         assert_eq!(index.entity_count(), naive.entities.len() as u64);
         let mut reopened = Index::open(vfs, "i".as_ref(), &names(&index)).unwrap();
@@ -113,7 +113,7 @@ fn merged_segments_answer_the_same() {
             new.segment().verify().unwrap();
             index.install(&new).unwrap();
             assert!(matches!(index.install(&new), Err(crate::Error::Changed)));
-            check(&index, &naive, &mut prng, 60);
+            check(&index, &naive, &mut prng, 25);
         }
         assert_eq!(index.segments().len(), 1);
         assert_eq!(index.entity_count(), naive.entities.len() as u64);
@@ -140,7 +140,7 @@ fn dropped_entities_are_gone_and_the_others_stay() {
         let new = index.merge_job(0..count).run(Some(&is_dead)).unwrap();
         new.segment().verify().unwrap();
         index.install(&new).unwrap();
-        check(&index, &naive, &mut prng, 40);
+        check(&index, &naive, &mut prng, 12);
         for id in &dead {
             assert_eq!(index.block_of(*id).unwrap(), None);
         }

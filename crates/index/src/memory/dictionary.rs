@@ -119,11 +119,6 @@ impl Dictionary {
         self.spaces.get(space as usize).map_or(0, |ids| ids.len() as u32)
     }
 
-    /// The strings of a space by id.
-    pub(crate) fn iter(&self, space: u32) -> impl Iterator<Item = &str> {
-        (0..self.count(space)).map(move |id| self.get(space, id))
-    }
-
     /// The ids of a space in the order of their strings.
     pub(crate) fn sorted(&self, space: u32) -> Vec<u32> {
         let mut ids: Vec<u32> = (0..self.count(space)).collect();

@@ -10,6 +10,7 @@
 //! Replaying records that the index already holds does nothing, so a log may be replayed twice
 //! and may start before the newest segment ends.
 
+use crate::entity::TAGS_MAX;
 use crate::error::{Error, Result};
 use codec::{Reader, put_varint};
 use model::limits::FIELDS_PER_LINE_MAX;
@@ -17,9 +18,6 @@ use model::limits::FIELDS_PER_LINE_MAX;
 const NEW_BLOCK: u8 = 1;
 const NEW_BLOCK_LIKE: u8 = 2;
 const ENTITY: u8 = 3;
-
-/// Tags that one entity may have in a log: far over what doors let in by default.
-const TAGS_MAX: usize = 1 << 16;
 
 /// Where a block is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -86,7 +86,7 @@ struct Block {
     group: u32,
     /// The group's next block, or [`NONE`].
     next: u32,
-    /// Where the block's columns start in `columns`.
+    /// Where the block's columns start in `columns`, from the first entity on.
     columns_start: u32,
 }
 

@@ -148,10 +148,8 @@ impl MemoryIndex {
             len: 0,
             group: group_idx,
             next: NONE,
-            columns_start: self.columns.len() as u32,
+            columns_start: 0,
         });
-        let columns_end = self.columns.len() + group.tag_count as usize;
-        self.columns.resize(columns_end, Column::constant(0));
         block_idx
     }
 
@@ -168,13 +166,17 @@ impl MemoryIndex {
         let (name_count, tags_start) = (group.name_count, group.list_start + group.name_count);
         let slot = usize::from(len);
         assert!(len < capacity, "the block is full");
+        let columns_start = match slot {
+            0 => self.columns.len(),
+            _ => columns_start as usize,
+        };
         for (idx, value) in values.enumerate() {
             let tag = self.lists[tags_start as usize + idx];
             let id = self.dictionary.intern(values_of(tag), value);
-            let column = &mut self.columns[columns_start as usize + idx];
             if slot == 0 {
-                *column = Column::constant(id);
+                self.columns.push(Column::constant(id));
             } else {
+                let column = &mut self.columns[columns_start + idx];
                 self.cells.push(column, slot, usize::from(capacity), id);
             }
         }
@@ -183,6 +185,7 @@ impl MemoryIndex {
         if 1 < name_count {
             self.insert_hashed(hash.tags_only(), entity);
         }
+        self.blocks[block_idx].columns_start = columns_start as u32;
         self.blocks[block_idx].len += 1;
         self.entity_count += 1;
         self.series_count += u64::from(name_count);

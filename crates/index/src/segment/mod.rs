@@ -15,6 +15,7 @@
 mod conditions;
 mod dictionaries;
 mod find;
+pub(crate) mod labels;
 pub(crate) mod piece;
 pub(crate) mod planes;
 pub(crate) mod postings;
@@ -32,7 +33,6 @@ use crate::format::{
 use crate::subset::{SLOT_WORDS, SlotBits, full_bits};
 use codec::Reader;
 use model::limits::FIELDS_PER_LINE_MAX;
-use model::{LabelsBuilder, METRIC_NAME};
 use planes::Planes;
 use postings::Postings;
 use strings::Strings;
@@ -49,12 +49,12 @@ struct LabelRecord {
     strings_offset: u64,
     postings_offset: u64,
     value_count: u32,
-    /// Blocks whose group has the tag.
-    block_count: u32,
 }
 
 #[derive(Clone, Copy)]
 struct GroupRecord {
+    /// The group's own number.
+    number: u32,
     lists_offset: u64,
     /// Where the group's columns start: tag by tag, each with one record per block.
     column_start: u64,
@@ -153,13 +153,13 @@ impl Segment {
             strings_offset: reader.u64()?,
             postings_offset: reader.u64()?,
             value_count: reader.u32()?,
-            block_count: reader.u32()?,
         })
     }
 
     fn group_record(&self, group: u32) -> Result<GroupRecord> {
         let mut reader = self.record::<GROUP_SIZE>(Section::Groups, u64::from(group))?;
         let record = GroupRecord {
+            number: group,
             lists_offset: reader.u64()?,
             column_start: reader.u64()?,
             block_start: reader.u32()?,
@@ -199,6 +199,9 @@ impl Segment {
 
     /// The block as others see it; checks that its ids do not overflow.
     fn block_ref(&self, block: &BlockRecord, group: &GroupRecord) -> Result<BlockRef> {
+        if block.group != group.number {
+            return Err(corrupt("group of a block"));
+        }
         let capacity = u32::from(block.capacity);
         let columns = u32::from(group.name_count);
         let series_end = block.series_start.checked_add(capacity * columns);
@@ -341,37 +344,6 @@ impl Segment {
         let block = self.block_record(number)?;
         let block = self.block_ref(&block, &self.group_record(block.group)?)?;
         Ok((ordinal < block.series_end()).then_some(block))
-    }
-
-    /// Appends the labels of a series to `out`, the metric's name included, in no order.
-    ///
-    /// # Errors
-    /// As [`Segment::block_of`].
-    pub fn labels(
-        &self,
-        block: &BlockRef,
-        column: u16,
-        slot: u16,
-        out: &mut LabelsBuilder,
-    ) -> Result<()> {
-        let number = self.block_number(block.entity(slot))?;
-        let number = number.ok_or_else(|| corrupt("entity in no block"))?;
-        let record = self.block_record(number)?;
-        let group = self.group_record(record.group)?;
-        let mut lists = Lists::default();
-        self.lists(&group, &mut lists)?;
-        let name = lists.names.get(usize::from(column));
-        let name = *name.ok_or_else(|| corrupt("column outside its block"))?;
-        let (mut text, mut value) = (Vec::new(), Vec::new());
-        self.metric_names()?.get(name, &mut text)?;
-        out.push(METRIC_NAME, utf8(&text)?);
-        for (position, tag) in lists.tags.iter().enumerate() {
-            let id = self.column(&group, number, &record, position)?.get(usize::from(slot));
-            self.tag_names()?.get(*tag, &mut text)?;
-            self.values(*tag)?.get(id, &mut value)?;
-            out.push(utf8(&text)?, utf8(&value)?);
-        }
-        Ok(())
     }
 
     fn metric_names(&self) -> Result<Strings<'_>> {

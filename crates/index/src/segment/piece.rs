@@ -77,16 +77,7 @@ impl PieceCursor<'_> {
                 *position += 1;
                 Ok(())
             }
-            PieceCursor::Segment(cursor) => {
-                let before = cursor.current().map(|(string, _)| string.to_vec());
-                cursor.advance()?;
-                match cursor.current() {
-                    Some((string, _)) if before.is_some_and(|b| string <= b.as_slice()) => {
-                        Err(corrupt("order of a dictionary"))
-                    }
-                    _ => Ok(()),
-                }
-            }
+            PieceCursor::Segment(cursor) => cursor.advance(),
         }
     }
 }
@@ -152,9 +143,9 @@ impl Piece for Segment {
 
     fn id_count(&self, space: Space) -> Result<u32> {
         match space {
-            Space::TagNames => Ok(self.counts().label_count - 1),
-            Space::MetricNames => Ok(self.label_record(0)?.value_count),
-            Space::Values(tag) => Ok(self.label_record(tag + 1)?.value_count),
+            Space::TagNames => Ok(self.tag_names()?.count()),
+            Space::MetricNames => Ok(self.metric_names()?.count()),
+            Space::Values(tag) => Ok(self.values(tag)?.count()),
         }
     }
 
@@ -191,9 +182,6 @@ impl Piece for Segment {
         numbers
             .map(|number| {
                 let block = self.block_record(number)?;
-                if block.group != group {
-                    return Err(corrupt("group of a block"));
-                }
                 let live = self.live_bits(&block)?;
                 Ok(PieceBlock { number, block: self.block_ref(&block, &record)?, live })
             })

@@ -208,7 +208,7 @@ impl StringsCursor<'_> {
         (self.id < self.strings.count).then_some((self.string.as_slice(), self.id))
     }
 
-    /// Goes on to the next string.
+    /// Goes on to the next string, which must be above this one.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<()> {
         assert!(self.id < self.strings.count, "not behind the end");
@@ -216,12 +216,33 @@ impl StringsCursor<'_> {
         if self.id == self.strings.count {
             return Ok(());
         }
-        if (self.id as usize).is_multiple_of(BUCKET_LEN) {
+        let is_above = if (self.id as usize).is_multiple_of(BUCKET_LEN) {
+            let last = std::mem::take(&mut self.string);
             self.reader = self.strings.bucket(self.id as usize / BUCKET_LEN)?;
-            return read_first(&mut self.reader, &mut self.string);
-        }
-        read_next(&mut self.reader, &mut self.string)
+            read_first(&mut self.reader, &mut self.string)?;
+            last < self.string
+        } else {
+            read_next_above(&mut self.reader, &mut self.string)?
+        };
+        is_above.then_some(()).ok_or_else(|| corrupt("order of a dictionary"))
     }
+}
+
+/// As [`read_next`]; tells whether the string is above the one before. What is shared is as long
+/// as can be, so the first byte that is not tells.
+#[inline]
+fn read_next_above(reader: &mut Reader<'_>, string: &mut Vec<u8>) -> Result<bool> {
+    let shared = reader.varint_size(string.len())?;
+    let size = reader.varint_size(STRING_SIZE_MAX - shared)?;
+    let rest = reader.slice(size)?;
+    let is_above = match (string.get(shared), rest.first()) {
+        (Some(old), Some(new)) => old < new,
+        (None, Some(_)) => true,
+        (_, None) => false,
+    };
+    string.truncate(shared);
+    string.extend_from_slice(rest);
+    Ok(is_above)
 }
 
 #[cfg(test)]

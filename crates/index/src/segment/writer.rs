@@ -123,6 +123,9 @@ impl Writer<'_> {
         }
         let mut column_start = 0;
         for ((names, tags), blocks) in by_lists {
+            if !blocks.is_sorted_by(|a, b| a.block.entity_start < b.block.entity_start) {
+                return Err(corrupt("order of a group's blocks"));
+            }
             self.plan_group(names, tags, blocks, &mut column_start);
         }
         self.counts.column_count = column_start;
@@ -182,10 +185,6 @@ impl Writer<'_> {
         mut blocks: Vec<PlannedBlock>,
         column_start: &mut u64,
     ) {
-        assert!(
-            blocks.is_sorted_by_key(|block| block.block.entity_start),
-            "pieces hold increasing ranges"
-        );
         let group = self.groups.len() as u32;
         let mut entity_count = 0;
         for block in &mut blocks {
