@@ -103,6 +103,7 @@ impl Partition {
         if SEAL_SIZE <= state.arena.rows_size() {
             state.take_arena();
         }
+        state.note_index_size();
         self.note_head_size(&state);
         let must_seal = !state.taken.is_empty();
         drop(state);

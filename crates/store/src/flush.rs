@@ -83,6 +83,7 @@ impl Store {
         state.parts.extend(part.map(|part| Arc::new(LivePart { part, entry })));
         state.memory_parts.retain(|m| inputs.iter().all(|input| input.number != m.number));
         state.flushing_from = None;
+        state.note_index_size();
         partition.note_head_size(&state);
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -83,6 +83,8 @@ pub struct State {
     pub wal_next: u64,
     /// Wall clock of that record's arrival.
     pub dirty_since_ns: i64,
+    /// Unflushed entities when their size was last measured, and that size in bytes.
+    index_size: (u64, usize),
     /// The next [`Taken::number`].
     taken_next: u64,
 }
@@ -139,6 +141,7 @@ impl Partition {
             flushing_from: None,
             wal_next: 0,
             dirty_since_ns: 0,
+            index_size: (0, 0),
             taken_next: 0,
         };
         Ok(Partition {
@@ -256,11 +259,22 @@ impl State {
         self.taken_next += 1;
     }
 
-    /// Bytes of memory that wait to be flushed.
+    /// Bytes of memory that wait to be flushed: rows, and label sets that no segment holds yet.
     pub fn head_size(&self) -> usize {
-        self.arena.rows_size()
+        self.index_size.1
+            + self.arena.rows_size()
             + self.taken.iter().map(|taken| taken.view.size()).sum::<usize>()
             + self.memory_parts.iter().map(|m| m.part.part.summary().size as usize).sum::<usize>()
+    }
+
+    /// Measures the unflushed label sets again once they have grown noticeably; measuring looks at
+    /// every label name, which is too much for every batch.
+    pub fn note_index_size(&mut self) {
+        let count = self.index.unfrozen_entity_count();
+        let (known, _) = self.index_size;
+        if count < known || known + known / 16 + 256 < count {
+            self.index_size = (count, self.index.memory_size());
+        }
     }
 
     /// Samples that wait to be flushed.

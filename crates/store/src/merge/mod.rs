@@ -19,6 +19,8 @@
 //! `order`, `track`.
 
 pub mod choose;
+#[doc(hidden)]
+pub mod fuzzing;
 mod order;
 mod sweep;
 mod track;

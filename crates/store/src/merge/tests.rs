@@ -419,3 +419,26 @@ fn a_corrupt_input_is_named() {
         assert!(matches!(result, Err(Error::Corrupt { file, .. }) if file == name));
     }
 }
+
+#[test]
+fn mutated_parts_merge_or_fail() {
+    for seed in seeds(40) {
+        println!("SEED={seed}");
+        let mut random = Random(seed);
+        let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), Effort::Dense);
+        for block in BLOCKS {
+            let next = write_slice(&mut random, block, 0, &mut writer, &mut Samples::new());
+            write_slice(&mut random, block, next, &mut writer, &mut Samples::new());
+        }
+        let original = writer.finish(PartInfo { sequence: 1 }).unwrap().bytes.unwrap();
+        fuzzing::fuzz_merge(&original);
+        for _ in 0..50 {
+            let mut bytes = original.clone();
+            for _ in 0..1 + random.below(3) {
+                let at = random.below(bytes.len() as u64) as usize;
+                bytes[at] = random.below(256) as u8;
+            }
+            fuzzing::fuzz_merge(&bytes);
+        }
+    }
+}

@@ -292,22 +292,28 @@ impl Directory {
             return Err(reader.corrupt("a slice in order"));
         }
         self.slices.push(slice);
-        self.decode_columns(reader, columns, offset + u64::from(times_size))
+        self.decode_columns(reader, columns, times_size, offset)
     }
 
     fn decode_columns(
         &mut self,
         reader: &mut Reader<'_>,
         columns: u32,
-        mut offset: u64,
+        times_size: u32,
+        offset: u64,
     ) -> Result<u64, codec::Error> {
+        let mut end = offset + u64::from(times_size);
+        let (mut has_shared, mut has_own) = (false, false);
         for _ in 0..columns {
             let word = ColumnWord::parse(reader.varint_u32()?)
                 .ok_or_else(|| reader.corrupt("a known kind of column"))?;
-            offset += word.size() as u64;
+            has_shared |= word.times() == ColumnTimes::Shared;
+            has_own |= word.times() == ColumnTimes::Own;
+            end += word.size() as u64;
             self.columns.push(word);
         }
-        Ok(offset)
+        let holds = has_shared == (0 < times_size) && (has_shared || has_own);
+        if holds { Ok(end) } else { Err(reader.corrupt("columns that use the shared times")) }
     }
 }
 

@@ -48,7 +48,7 @@ fn read_column(part: &Part, idx: usize, column: usize) -> Option<u64> {
 }
 
 /// Puts the checksum of the directory right, then that of every page and day the directory names.
-fn reseal(bytes: &mut [u8]) {
+pub(crate) fn reseal(bytes: &mut [u8]) {
     if bytes.len() < HEADER_SIZE + TRAILER_SIZE {
         return;
     }

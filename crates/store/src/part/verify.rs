@@ -60,15 +60,10 @@ impl Verification {
             self.widen();
         }
         let mut samples = 0;
-        let mut has_shared = false;
         for column in 0..slice.columns as usize {
-            has_shared |= part.is_shared(idx, column);
             samples += self.column(part, idx, column)?;
         }
-        let holds = samples == slice.samples
-            && self.span == Some((slice.min_ts, slice.max_ts))
-            && has_shared == (0 < slice.times_size);
-        if !holds {
+        if samples != slice.samples || self.span != Some((slice.min_ts, slice.max_ts)) {
             return Err(part.corrupt_slice(idx, "counts and span that agree"));
         }
         self.counts.slices += 1;
@@ -80,9 +75,6 @@ impl Verification {
         let first = part.slices()[idx].ordinal(column, 0);
         let lens = match part.column_times(idx, column) {
             ColumnTimes::Empty => return Ok(0),
-            ColumnTimes::Shared if self.shared_lens.is_empty() => {
-                return Err(part.corrupt_slice(idx, "shared times"));
-            }
             ColumnTimes::Shared => {
                 self.liveness.add(first, &self.shared_days);
                 &self.shared_lens

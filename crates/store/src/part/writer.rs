@@ -60,6 +60,8 @@ pub struct PartWriter {
     buffer: Vec<u8>,
     /// Bytes of the part so far.
     size: u64,
+    /// Samples of the finished slices.
+    samples: u64,
     slices: Vec<Slice>,
     columns: Vec<ColumnWord>,
     liveness: Liveness,
@@ -91,6 +93,7 @@ impl PartWriter {
             effort,
             buffer: Vec::new(),
             size: HEADER_SIZE as u64,
+            samples: 0,
             slices: Vec::new(),
             columns: Vec::new(),
             liveness: Liveness::default(),
@@ -126,7 +129,7 @@ impl PartWriter {
 
     /// Samples of the finished slices.
     pub fn samples(&self) -> u64 {
-        self.slices.iter().map(|slice| slice.samples).sum()
+        self.samples
     }
 
     /// Starts a slice; blocks come in ascending order and each block's slices by time.
@@ -244,6 +247,7 @@ impl PartWriter {
             assert!(same, "a block keeps its capacity and columns");
             assert!(last.max_ts < slice.min_ts, "slices of a block do not overlap");
         }
+        self.samples += slice.samples;
         self.slices.push(slice);
     }
 
