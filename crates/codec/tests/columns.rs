@@ -179,7 +179,7 @@ fn timestamps_are_small() {
         ("grid", 1024, 1080, Effort::Dense, 64.0),
         ("three grids", 1024, 72, Effort::Dense, 1024.0),
         ("own phase", 1024, 72, Effort::Dense, 1024.0 * 8.0),
-        ("jitter", 256, 240, Effort::Dense, 256.0 * 240.0 * 0.7),
+        ("jitter", 256, 240, Effort::Dense, 256.0 * 240.0 * 0.55),
         ("jitter", 256, 240, Effort::Fast, 256.0 * 240.0),
         ("grid", 1, 1, Effort::Fast, 20.0),
     ];

@@ -81,11 +81,17 @@ impl Look {
         look
     }
 
-    /// The bits that residues of these magnitudes need at least: less than what they take, but in
-    /// step with it, and not moved by outliers.
+    /// The bits that the residues' distances to their median need at least: less than what they
+    /// take, but in step with it, and not moved by outliers.
     fn magnitude_bits(&self) -> usize {
-        let bits = |&residue: &i64| 64 - zigzag(residue).leading_zeros() as usize;
-        self.firsts_bits + self.parts.residues.iter().map(bits).sum::<usize>()
+        let mut sorted = self.parts.residues.clone();
+        if sorted.is_empty() {
+            return self.firsts_bits;
+        }
+        let middle = sorted.len() / 2;
+        let median = *sorted.select_nth_unstable(middle).1;
+        let bits = |&residue: &i64| 64 - zigzag(residue.wrapping_sub(median)).leading_zeros();
+        self.firsts_bits + sorted.iter().map(bits).sum::<u32>() as usize
     }
 
     /// What the windows take with a model of their own, the model apart: it serves more than them.
