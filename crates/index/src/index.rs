@@ -13,6 +13,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::cardinality::{Cardinality, CountedPart};
 use crate::entity::{BlockRef, EntityHash, EntityId, NewEntity};
 use crate::error::{Error, Result};
 use crate::jobs::{FreezeJob, MergeJob, NewSegment};
@@ -220,6 +221,26 @@ impl Index {
             }
         }
         Ok(out)
+    }
+
+    /// Counts these series by metric, label and value; lists have up to `top` entries, and those
+    /// of the values of the label `focus` are only made when one is given.
+    ///
+    /// Reads every column of the matches: a tenth of a second for a million series.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn cardinality(
+        &self,
+        matches: &[BlockMatch],
+        top: usize,
+        focus: Option<&str>,
+    ) -> Result<Cardinality> {
+        let split = self.split(matches).map(|(part, matches)| match part {
+            Part::Segment(segment) => CountedPart { piece: segment, matches },
+            Part::Memory(memory) => CountedPart { piece: memory, matches },
+        });
+        crate::cardinality::count(&split.collect::<Vec<_>>(), top, focus)
     }
 
     /// All blocks, by increasing ids.

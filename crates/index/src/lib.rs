@@ -14,9 +14,12 @@
 //!
 //! Read in this order: [`entity`], [`subset`], [`matcher`], [`memory`], [`segment`], [`index`].
 
+pub mod cardinality;
 pub mod entity;
 pub mod error;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod index;
 pub mod jobs;
 pub mod matcher;
@@ -26,6 +29,7 @@ pub mod subset;
 #[cfg(test)]
 mod testing;
 
+pub use cardinality::{Cardinality, Counted};
 pub use entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId, NewEntity};
 pub use error::{Error, Result};
 pub use index::{Index, LabelReader};

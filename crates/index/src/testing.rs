@@ -1,5 +1,6 @@
 //! Seeded random label sets and matchers, and the naive index that all answers are compared with.
 
+use crate::cardinality::{Cardinality, Counted};
 use crate::entity::{EntityId, NewEntity};
 use crate::index::Index;
 use crate::matcher::CompiledMatchers;
@@ -214,6 +215,46 @@ impl NaiveIndex {
         }
     }
 
+    /// Checks the counts of the series that matchers select.
+    #[track_caller]
+    pub(crate) fn check_cardinality(&self, index: &Index, matchers: &[Matcher]) {
+        let compiled = CompiledMatchers::compile(matchers).unwrap();
+        let found = index.search(&compiled).unwrap();
+        let mut pairs: BTreeMap<(String, String), u64> = BTreeMap::new();
+        let mut series_count = 0;
+        for entity in self.entities.values() {
+            let all = (0..entity.names.len()).map(|column| entity.labels(column));
+            for labels in all.filter(|labels| compiled.matches(labels)) {
+                series_count += 1;
+                for (name, value) in labels.iter() {
+                    *pairs.entry((name.to_string(), value.to_string())).or_default() += 1;
+                }
+            }
+        }
+        let mut series: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for ((name, _), count) in &pairs {
+            let (labels, values) = series.entry(name).or_default();
+            (*labels, *values) = (*labels + count, *values + 1);
+        }
+        for top in [0, 3, 1000] {
+            let of = |label: &str| {
+                let own = pairs.iter().filter(|((name, _), _)| name == label);
+                top_of(own.map(|((_, value), count)| (value.clone(), *count)), top)
+            };
+            let wanted = Cardinality {
+                series_count,
+                label_count: series.len() as u64,
+                pair_count: pairs.len() as u64,
+                metrics: of(METRIC_NAME),
+                labels: top_of(series.iter().map(|(n, c)| (n.to_string(), c.0)), top),
+                label_values: top_of(series.iter().map(|(n, c)| (n.to_string(), c.1)), top),
+                pairs: top_of(pairs.iter().map(|((n, v), c)| (format!("{n}={v}"), *c)), top),
+                focus_values: of("n"),
+            };
+            assert_eq!(index.cardinality(&found, top, Some("n")).unwrap(), wanted);
+        }
+    }
+
     /// Checks that every entity is found, and its series, and that others are not.
     #[track_caller]
     pub(crate) fn check_find(&self, index: &Index) {
@@ -292,6 +333,13 @@ fn listed(index: &Index, found: &[BlockMatch]) -> BTreeSet<(EntityId, u16, Label
         }
     }
     out
+}
+
+fn top_of(list: impl Iterator<Item = Counted>, top: usize) -> Vec<Counted> {
+    let mut list: Vec<Counted> = list.collect();
+    list.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    list.truncate(top);
+    list
 }
 
 fn first_difference<T: Ord + Clone>(got: &BTreeSet<T>, wanted: &BTreeSet<T>) -> (Vec<T>, Vec<T>) {

@@ -28,6 +28,8 @@ fn register(
 fn check(index: &Index, naive: &NaiveIndex, prng: &mut Prng, searches: usize) {
     naive.check_find(index);
     naive.check_search(index, &[]);
+    naive.check_cardinality(index, &[]);
+    naive.check_cardinality(index, &[random_matcher(prng)]);
     for _ in 0..searches {
         let count = 1 + prng.below(4);
         let matchers: Vec<Matcher> = (0..count).map(|_| random_matcher(prng)).collect();

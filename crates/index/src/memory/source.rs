@@ -31,6 +31,12 @@ impl MemoryIndex {
         })
     }
 
+    /// Group and number of the block that starts with an entity.
+    pub(crate) fn locate_block(&self, entity_start: u32) -> Option<(u32, u32)> {
+        let number = self.block_idx_of(entity_start)?;
+        Some((self.blocks[number].group, number as u32))
+    }
+
     /// Writes the value ids of a block's first slots for the tag at `position` of its group.
     pub(crate) fn copy_column(&self, block: u32, position: usize, out: &mut [u32]) {
         debug_assert!(block != NONE);

@@ -47,6 +47,8 @@ pub(crate) trait Piece {
     fn group_lists(&self, group: u32) -> Result<(Vec<u32>, Vec<u32>)>;
     /// The blocks of a group, by increasing entity.
     fn group_blocks(&self, group: u32) -> Result<Vec<PieceBlock>>;
+    /// Group and number of a block.
+    fn locate(&self, block: &BlockRef) -> Result<(u32, u32)>;
     /// Writes the value ids of a block's first `out.len()` slots for the tag at `position`.
     fn column_ids(&self, block: u32, position: usize, out: &mut [u32]) -> Result<()>;
     /// Appends the table of entities, hash above id, in any order.
@@ -110,6 +112,10 @@ impl Piece for MemoryIndex {
 
     fn group_blocks(&self, group: u32) -> Result<Vec<PieceBlock>> {
         Ok(self.blocks_of_group(group).collect())
+    }
+
+    fn locate(&self, block: &BlockRef) -> Result<(u32, u32)> {
+        self.locate_block(block.entity_start).ok_or_else(|| corrupt("block of a match"))
     }
 
     fn column_ids(&self, block: u32, position: usize, out: &mut [u32]) -> Result<()> {
@@ -188,6 +194,12 @@ impl Piece for Segment {
             .collect()
     }
 
+    fn locate(&self, block: &BlockRef) -> Result<(u32, u32)> {
+        let number = self.block_number(block.entity_start)?;
+        let number = number.ok_or_else(|| corrupt("block of a match"))?;
+        Ok((self.block_record(number)?.group, number))
+    }
+
     fn column_ids(&self, number: u32, position: usize, out: &mut [u32]) -> Result<()> {
         let block = self.block_record(number)?;
         let group = self.group_record(block.group)?;
@@ -195,7 +207,8 @@ impl Piece for Segment {
         let mut ids = [0; crate::BLOCK_SLOTS_MAX];
         let ids = &mut ids[..usize::from(block.len)];
         column.decode(ids);
-        out.copy_from_slice(&ids[..out.len()]);
+        let ids = ids.get(..out.len()).ok_or_else(|| corrupt("length of a block"))?;
+        out.copy_from_slice(ids);
         Ok(())
     }
 

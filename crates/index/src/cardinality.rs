@@ -1,0 +1,264 @@
+//! Counts for those who ask what costs so many series: per metric, per label, per value.
+//!
+//! Nothing is kept for it: the columns of the matched series are read once, label by label, and
+//! the sorted dictionaries of all parts are walked side by side, so memory holds the counts of
+//! one label and the winners.
+
+use crate::BLOCK_SLOTS_MAX;
+use crate::error::{Result, corrupt};
+use crate::segment::piece::{Piece, PieceCursor, Space};
+use crate::subset::BlockMatch;
+use model::METRIC_NAME;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A text and how many series (or values) it stands for.
+pub type Counted = (String, u64);
+
+/// What [`crate::Index::cardinality`] found. Lists are by decreasing count, then by text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cardinality {
+    /// Series in all.
+    pub series_count: u64,
+    /// Labels that they have, the metric's name included.
+    pub label_count: u64,
+    /// Distinct pairs of label and value.
+    pub pair_count: u64,
+    /// Metrics with most series.
+    pub metrics: Vec<Counted>,
+    /// Labels that most series have.
+    pub labels: Vec<Counted>,
+    /// Labels with most distinct values.
+    pub label_values: Vec<Counted>,
+    /// Pairs, as `label=value`, that most series have.
+    pub pairs: Vec<Counted>,
+    /// Values of the label asked about that most series have.
+    pub focus_values: Vec<Counted>,
+}
+
+/// One part of the index, and which of its series count.
+pub(crate) struct CountedPart<'a> {
+    pub piece: &'a dyn Piece,
+    pub matches: &'a [BlockMatch],
+}
+
+/// Counts the matched series; lists have up to `top` entries.
+pub(crate) fn count(
+    parts: &[CountedPart<'_>],
+    top: usize,
+    focus: Option<&str>,
+) -> Result<Cardinality> {
+    let mut tallies = parts.iter().map(Tally::new).collect::<Result<Vec<_>>>()?;
+    let mut totals = Totals {
+        counts: Cardinality::default(),
+        metrics: TopList::new(top),
+        labels: TopList::new(top),
+        label_values: TopList::new(top),
+        pairs: TopList::new(top),
+        focus: focus.unwrap_or_default(),
+        focus_values: TopList::new(top),
+    };
+    totals.counts.series_count =
+        parts.iter().flat_map(|part| part.matches).map(BlockMatch::series_count).sum();
+    let metrics = tallies.iter_mut().map(|tally| {
+        let counts = std::mem::take(&mut tally.names);
+        Ok(Some((tally.part.piece.cursor(Space::MetricNames)?, counts)))
+    });
+    totals.add_label(METRIC_NAME, metrics.collect::<Result<Vec<_>>>()?)?;
+    let mut tags = Walk::open(&tallies, Space::TagNames)?;
+    while let Some((name, ids)) = tags.next()? {
+        let mut values = Vec::with_capacity(tallies.len());
+        for (tally, id) in tallies.iter().zip(&ids) {
+            values.push(match id {
+                Some(tag) => tally.count_values(*tag)?,
+                None => None,
+            });
+        }
+        totals.add_label(&name, values)?;
+    }
+    Ok(totals.finish())
+}
+
+/// What is known of one part after a look at its groups.
+struct Tally<'a> {
+    part: &'a CountedPart<'a>,
+    /// Series by name id.
+    names: Vec<u64>,
+    /// Tag, index of the match, number of the block, position of the tag: sorted.
+    places: Vec<(u32, u32, u32, u32)>,
+}
+
+impl<'a> Tally<'a> {
+    fn new(part: &'a CountedPart<'a>) -> Result<Tally<'a>> {
+        let name_count = part.piece.id_count(Space::MetricNames)?;
+        let mut tally = Tally { part, names: vec![0; name_count as usize], places: Vec::new() };
+        let mut last_group = None;
+        let (mut names, mut tags) = (Vec::new(), Vec::new());
+        for (match_idx, found) in part.matches.iter().enumerate() {
+            let (group, number) = part.piece.locate(&found.block)?;
+            if last_group != Some(group) {
+                (names, tags) = part.piece.group_lists(group)?;
+                last_group = Some(group);
+            }
+            for column in &found.columns {
+                let id = names.get(usize::from(column)).copied();
+                let count = id.and_then(|id| tally.names.get_mut(id as usize));
+                *count.ok_or_else(|| corrupt("name of a group"))? += found.slots.len() as u64;
+            }
+            for (position, tag) in tags.iter().enumerate() {
+                tally.places.push((*tag, match_idx as u32, number, position as u32));
+            }
+        }
+        tally.places.sort_unstable();
+        Ok(tally)
+    }
+
+    /// Series by value id of a tag, if a matched series has it.
+    fn count_values(&self, tag: u32) -> Result<Option<(PieceCursor<'a>, Vec<u64>)>> {
+        let start = self.places.partition_point(|place| place.0 < tag);
+        let end = self.places.partition_point(|place| place.0 <= tag);
+        if start == end {
+            return Ok(None);
+        }
+        let piece = self.part.piece;
+        let mut counts = vec![0; piece.id_count(Space::Values(tag))? as usize];
+        let mut ids = [0; BLOCK_SLOTS_MAX];
+        for (_, match_idx, number, position) in &self.places[start..end] {
+            let found = &self.part.matches[*match_idx as usize];
+            let len = (found.block.len as usize).min(BLOCK_SLOTS_MAX);
+            let ids = &mut ids[..len];
+            piece.column_ids(*number, *position as usize, ids)?;
+            for slot in &found.slots {
+                let id = ids.get(usize::from(slot)).copied();
+                let count = id.and_then(|id| counts.get_mut(id as usize));
+                *count.ok_or_else(|| corrupt("value id in a column"))? +=
+                    found.columns.len() as u64;
+            }
+        }
+        Ok(Some((piece.cursor(Space::Values(tag))?, counts)))
+    }
+}
+
+/// Walks over one space of all parts in the order of the strings.
+struct Walk<'a> {
+    cursors: Vec<Option<PieceCursor<'a>>>,
+}
+
+impl<'a> Walk<'a> {
+    fn open(tallies: &[Tally<'a>], space: Space) -> Result<Walk<'a>> {
+        let cursors = tallies.iter().map(|tally| tally.part.piece.cursor(space).map(Some));
+        Ok(Walk { cursors: cursors.collect::<Result<Vec<_>>>()? })
+    }
+
+    /// The next string and each part's id of it.
+    fn next(&mut self) -> Result<Option<(String, Vec<Option<u32>>)>> {
+        let current = self.cursors.iter().flatten().filter_map(|cursor| cursor.current());
+        let Some(least) = current.map(|(string, _)| string).min().map(<[u8]>::to_vec) else {
+            return Ok(None);
+        };
+        let mut ids = Vec::with_capacity(self.cursors.len());
+        for cursor in &mut self.cursors {
+            let at = cursor.as_ref().and_then(|cursor| cursor.current());
+            let id = at.filter(|(string, _)| *string == least).map(|(_, id)| id);
+            if let (Some(_), Some(cursor)) = (id, cursor) {
+                cursor.advance()?;
+            }
+            ids.push(id);
+        }
+        let string = String::from_utf8(least).map_err(|_| corrupt("UTF-8 of a label"))?;
+        Ok(Some((string, ids)))
+    }
+}
+
+/// The answer as it grows.
+struct Totals<'a> {
+    counts: Cardinality,
+    metrics: TopList,
+    labels: TopList,
+    label_values: TopList,
+    pairs: TopList,
+    focus: &'a str,
+    focus_values: TopList,
+}
+
+impl Totals<'_> {
+    /// Adds the values of one label with their series, part by part.
+    fn add_label(
+        &mut self,
+        label: &str,
+        parts: Vec<Option<(PieceCursor<'_>, Vec<u64>)>>,
+    ) -> Result<()> {
+        let (cursors, counts): (Vec<_>, Vec<_>) = parts.into_iter().map(Option::unzip).unzip();
+        let counts: Vec<Vec<u64>> = counts.into_iter().map(Option::unwrap_or_default).collect();
+        let mut walk = Walk { cursors };
+        let (mut series, mut values) = (0, 0);
+        while let Some((value, ids)) = walk.next()? {
+            let count_in = |(id, counts): (&Option<u32>, &Vec<u64>)| {
+                id.and_then(|id| counts.get(id as usize).copied()).unwrap_or(0)
+            };
+            let count: u64 = ids.iter().zip(&counts).map(count_in).sum();
+            // Values of other series, and the name of metrics without a name.
+            if count == 0 || value.is_empty() {
+                continue;
+            }
+            series += count;
+            values += 1;
+            if label == METRIC_NAME {
+                self.metrics.push(count, || value.clone());
+            }
+            if label == self.focus {
+                self.focus_values.push(count, || value.clone());
+            }
+            self.pairs.push(count, || format!("{label}={value}"));
+        }
+        if values != 0 {
+            self.counts.label_count += 1;
+            self.counts.pair_count += values;
+            self.labels.push(series, || label.to_string());
+            self.label_values.push(values, || label.to_string());
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Cardinality {
+        Cardinality {
+            metrics: self.metrics.finish(),
+            labels: self.labels.finish(),
+            label_values: self.label_values.finish(),
+            pairs: self.pairs.finish(),
+            focus_values: self.focus_values.finish(),
+            ..self.counts
+        }
+    }
+}
+
+/// Keeps the entries with the largest counts, of equal ones those with the least text.
+struct TopList {
+    len_max: usize,
+    heap: BinaryHeap<Reverse<(u64, Reverse<String>)>>,
+}
+
+impl TopList {
+    fn new(len_max: usize) -> TopList {
+        TopList { len_max, heap: BinaryHeap::new() }
+    }
+
+    fn push(&mut self, count: u64, text: impl FnOnce() -> String) {
+        if self.heap.len() < self.len_max {
+            self.heap.push(Reverse((count, Reverse(text()))));
+            return;
+        }
+        let Some(mut least) = self.heap.peek_mut() else { return };
+        if least.0.0 <= count {
+            let entry = Reverse((count, Reverse(text())));
+            if entry < *least {
+                *least = entry;
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<Counted> {
+        let entries = self.heap.into_sorted_vec();
+        entries.into_iter().map(|Reverse((count, Reverse(text)))| (text, count)).collect()
+    }
+}
