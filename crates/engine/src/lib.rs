@@ -1,1 +1,45 @@
-//! Room `engine`.
+//! Tree and samples to values: the evaluation of queries.
+//!
+//! ```text
+//! text ─ promql ─> Expr ─ eval ─┬─ selector ─ rollup ─> rows ─┬─ aggregate ─> groups ─┬─> result
+//!                               │   (samples of one series    │                       │
+//!                  Source ──────┘    at a time)               └─ transform, binary ───┘
+//! ```
+//!
+//! Read in this order: [`mod@query`] (what goes in and comes out), `eval` (the match over the
+//! tree), `selector` (which samples each step sees), `rollup`, `aggregate`, `binary`,
+//! `transform`. Numbers are Prometheus 3's: windows open on the left, its extrapolation, its
+//! compensated sums, its error texts.
+//!
+//! The order of additions is fixed: series in the source's order, samples by time. The source
+//! promises that its order does not depend on what was flushed or merged, so the same data give
+//! the same bits.
+
+mod aggregate;
+mod annotations;
+mod binary;
+mod error;
+mod eval;
+#[doc(hidden)]
+pub mod fuzzing;
+mod matching;
+mod memory_source;
+pub mod query;
+mod result;
+mod rollup;
+pub mod script;
+mod selector;
+mod source;
+mod store_source;
+mod time;
+mod transform;
+mod vector;
+
+pub use error::QueryError;
+pub use memory_source::MemorySource;
+pub use query::{
+    NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange, instant,
+    instant_expr, range, range_expr,
+};
+pub use result::{Matrix, Sample, Value};
+pub use source::{SelectLimits, SeriesSet, Source, SourceError};

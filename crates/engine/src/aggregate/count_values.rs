@@ -1,0 +1,55 @@
+//! `count_values`: how often each value occurs, a series per value.
+
+use super::{Groups, label_parameter};
+use crate::error::Result;
+use crate::eval::Evaluator;
+use crate::selector::{NameState, Row};
+use crate::time::Grid;
+use crate::vector::{ABSENT, Key, Vector, is_absent};
+use promql::{Aggregate, Grouping};
+use std::collections::HashMap;
+
+pub(super) fn evaluate(
+    evaluator: &Evaluator<'_>,
+    aggregate: &Aggregate,
+    grid: Grid,
+) -> Result<Vector> {
+    let label = label_parameter(evaluator, aggregate)?;
+    let grouping = match &aggregate.grouping {
+        Grouping::By(names) => {
+            let mut names = names.clone();
+            names.push(label.clone());
+            Grouping::By(names)
+        }
+        without => without.clone(),
+    };
+    let vector = evaluator.vector(&aggregate.expr, grid)?;
+    let mut groups = Groups::new(&grouping);
+    let mut counts: Vec<Vec<f64>> = Vec::new();
+    for (key, values) in vector.rows() {
+        evaluator.context.check()?;
+        // The groups that this row's values lead to, by the values' bits.
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        for (step, value) in values.iter().enumerate().filter(|(_, value)| !is_absent(**value)) {
+            let group = *known
+                .entry(value.to_bits())
+                .or_insert_with(|| group_of(&mut groups, key, &label, *value));
+            if counts.len() <= group {
+                counts.push(vec![ABSENT; grid.len]);
+            }
+            let count = &mut counts[group][step];
+            *count = if is_absent(*count) { 1.0 } else { *count + 1.0 };
+        }
+    }
+    let mut out = Vector::new(evaluator.context, grid.len);
+    for (key, row) in groups.keys().into_iter().zip(counts) {
+        out.push(evaluator.context, Key::new(key.labels), &row)?;
+    }
+    Ok(out)
+}
+
+fn group_of(groups: &mut Groups, key: &Key, label: &str, value: f64) -> usize {
+    let mut builder = key.labels.to_builder();
+    builder.set(label, &promql::format_number(value));
+    groups.of(&Row { labels: &builder.finish(), name: NameState::Kept, values: &[] })
+}

@@ -1,0 +1,159 @@
+//! Aggregations that pick rows: `topk`, `bottomk`, `limitk`, `limit_ratio`.
+//!
+//! Among equal values the row that comes first wins.
+
+use super::Groups;
+use crate::annotations::short;
+use crate::error::{QueryError, Result};
+use crate::eval::Evaluator;
+use crate::selector::{NameState, Row};
+use crate::time::Grid;
+use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use promql::{Aggregate, AggregateOp};
+use std::cmp::Ordering;
+
+pub(super) fn evaluate(
+    evaluator: &Evaluator<'_>,
+    aggregate: &Aggregate,
+    grid: Grid,
+) -> Result<Vector> {
+    let context = evaluator.context;
+    let Some(parameter) = &aggregate.parameter else {
+        return Err(QueryError::Execution("missing aggregation parameter".to_string()));
+    };
+    let count = evaluator.scalar(parameter, grid)?;
+    let vector = evaluator.vector(&aggregate.expr, grid)?;
+    if !check_parameter(evaluator, aggregate, &count)? {
+        return Ok(Vector::new(context, grid.len));
+    }
+    let mut groups = Groups::new(&aggregate.grouping);
+    let mut members: Vec<Vec<usize>> = Vec::new();
+    for (idx, (key, values)) in vector.rows().enumerate() {
+        let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
+        let group = groups.of(&Row { labels: &key.labels, name, values });
+        if members.len() <= group {
+            members.push(Vec::new());
+        }
+        members[group].push(idx);
+    }
+    let mut picked = vec![ABSENT; vector.len() * grid.len];
+    let mut order = Vec::new();
+    let mut present = Vec::new();
+    for rows in &members {
+        for step in 0..grid.len {
+            context.check()?;
+            let there = |idx: &&usize| !is_absent(vector.row(**idx)[step]);
+            present.clear();
+            present.extend(rows.iter().filter(there).copied());
+            pick(aggregate.op, &vector, step, count.at(step), &mut present);
+            for idx in &present {
+                picked[idx * grid.len + step] = vector.row(*idx)[step];
+            }
+            if grid.len == 1 {
+                order.extend_from_slice(&present);
+            }
+        }
+    }
+    collect(evaluator, aggregate.op, &vector, &picked, &order)
+}
+
+/// The picked rows; those of an instant query in the order in which they were picked.
+fn collect(
+    evaluator: &Evaluator<'_>,
+    op: AggregateOp,
+    vector: &Vector,
+    picked: &[f64],
+    order: &[usize],
+) -> Result<Vector> {
+    let mut out = Vector::new(evaluator.context, vector.steps());
+    let is_instant = vector.steps() == 1;
+    let all: Vec<usize> = (0..vector.len()).collect();
+    for idx in if is_instant { order } else { &all } {
+        let row = &picked[idx * vector.steps()..(idx + 1) * vector.steps()];
+        out.push(evaluator.context, vector.key(*idx).clone(), row)?;
+    }
+    out.is_ordered = is_instant && matches!(op, AggregateOp::Topk | AggregateOp::Bottomk);
+    Ok(out)
+}
+
+/// Whether anything can be picked at all.
+fn check_parameter(
+    evaluator: &Evaluator<'_>,
+    aggregate: &Aggregate,
+    count: &Scalar,
+) -> Result<bool> {
+    let fail = |message: String| Err(QueryError::Execution(message));
+    let values = count.values();
+    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let any_nan = values.iter().any(|value| value.is_nan());
+    if aggregate.op == AggregateOp::LimitRatio {
+        if largest == 0.0 && smallest == 0.0 && !any_nan {
+            return Ok(false);
+        }
+        if any_nan {
+            return fail("Ratio value is NaN".to_string());
+        }
+        let span = aggregate.parameter.as_ref().map(promql::Expr::span).unwrap_or_default();
+        for (value, bound) in [(largest, 1.0_f64), (smallest, -1.0)] {
+            if bound.abs() < value.abs() && value.signum() == f64::signum(bound) {
+                let (value, bound) = (short(value), short(bound));
+                let message = format!(
+                    "ratio value should be between -1 and 1, got {value}, capping to {bound}"
+                );
+                evaluator.context.annotations.warn(span, message);
+            }
+        }
+        return Ok(true);
+    }
+    if any_nan {
+        return fail("Parameter value is NaN".to_string());
+    }
+    if largest < 1.0 {
+        return Ok(false);
+    }
+    if smallest <= i64::MIN as f64 {
+        return fail(format!("Scalar value {} underflows int64", short(smallest)));
+    }
+    if i64::MAX as f64 <= largest {
+        return fail(format!("Scalar value {} overflows int64", short(largest)));
+    }
+    Ok(true)
+}
+
+/// Reduces `rows`, all present at `step`, to those that are picked, in order.
+fn pick(op: AggregateOp, vector: &Vector, step: usize, count: f64, rows: &mut Vec<usize>) {
+    if op == AggregateOp::LimitRatio {
+        rows.retain(|idx| is_sampled(vector.key(*idx), count.clamp(-1.0, 1.0)));
+        return;
+    }
+    let count = if count < 1.0 { 0 } else { (count as usize).min(rows.len()) };
+    if op != AggregateOp::Limitk && 0 < count {
+        let value = |idx: &usize| vector.row(*idx)[step];
+        let better = |a: &usize, b: &usize| rank(op, value(a), value(b)).then_with(|| a.cmp(b));
+        if count < rows.len() {
+            rows.select_nth_unstable_by(count - 1, better);
+            rows.truncate(count);
+        }
+        rows.sort_unstable_by(better);
+    }
+    rows.truncate(count);
+}
+
+/// Best first; NaN is always worst.
+fn rank(op: AggregateOp, a: f64, b: f64) -> Ordering {
+    match (a.is_nan(), b.is_nan()) {
+        (false, false) => {
+            let ascending = a.partial_cmp(&b).unwrap_or(Ordering::Equal);
+            if op == AggregateOp::Topk { ascending.reverse() } else { ascending }
+        }
+        (a, b) => a.cmp(&b),
+    }
+}
+
+/// Whether a series is in the sample: by its hash, so always the same ones, and a negative ratio
+/// picks exactly those that its complement leaves out.
+fn is_sampled(key: &Key, ratio: f64) -> bool {
+    let offset = (key.labels.fingerprint() >> 64) as u64 as f64 / u64::MAX as f64;
+    if 0.0 <= ratio { offset < ratio } else { 1.0 + ratio <= offset }
+}

@@ -1,0 +1,277 @@
+//! Binary operators: numbers with numbers, vectors with numbers, vectors with vectors.
+//!
+//! Two vectors are matched once, by label signature, not at every step: each pair of rows that
+//! can meet is then combined over all steps in one pass. What Prometheus refuses at a step where
+//! two series of one signature are present is checked per signature, and only where a signature
+//! has more than one row at all.
+
+use crate::error::{QueryError, Result};
+use crate::eval::Evaluator;
+use crate::matching::{Signatures, match_groups};
+use crate::query::NameRemoval;
+use crate::time::Grid;
+use crate::vector::{ABSENT, Key, Vector, is_absent, is_metadata_label};
+use model::LabelsBuilder;
+use promql::{Binary, BinaryOp, Cardinality, ValueType, VectorMatching};
+
+/// An operator on two numbers; comparisons give 1 or 0.
+pub(crate) fn scalar_op(op: BinaryOp, a: f64, b: f64) -> f64 {
+    match compare(op, a, b) {
+        Some(holds) => f64::from(u8::from(holds)),
+        None => arithmetic(op, a, b),
+    }
+}
+
+/// Whether a comparison holds; `None` for other operators.
+fn compare(op: BinaryOp, a: f64, b: f64) -> Option<bool> {
+    Some(match op {
+        BinaryOp::Equal => a == b,
+        BinaryOp::NotEqual => a != b,
+        BinaryOp::Less => a < b,
+        BinaryOp::LessEqual => a <= b,
+        BinaryOp::Greater => a > b,
+        BinaryOp::GreaterEqual => a >= b,
+        _ => return None,
+    })
+}
+
+#[inline(always)]
+fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
+    match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        BinaryOp::Div => a / b,
+        BinaryOp::Mod => a % b,
+        BinaryOp::Pow => a.powf(b),
+        BinaryOp::Atan2 => a.atan2(b),
+        _ => ABSENT,
+    }
+}
+
+/// What a comparison leaves where it holds and where it does not.
+#[derive(Clone, Copy, PartialEq)]
+enum Outcome {
+    /// The value at hand, or a gap.
+    Filter,
+    /// 1 or 0.
+    Bool,
+}
+
+impl Evaluator<'_> {
+    /// The value of a binary operator with at least one vector.
+    pub fn binary(&self, binary: &Binary, grid: Grid) -> Result<Vector> {
+        match (binary.left.value_type(), binary.right.value_type()) {
+            (ValueType::Vector, ValueType::Vector) => {
+                let left = self.vector(&binary.left, grid)?;
+                let right = self.vector(&binary.right, grid)?;
+                let Some(matching) = &binary.matching else {
+                    return Err(QueryError::Execution("vectors without matching".to_string()));
+                };
+                if binary.op.is_set() {
+                    return self.set_operation(binary.op, matching, left, right);
+                }
+                self.vectors(binary, matching, left, right)
+            }
+            (ValueType::Vector, _) => {
+                let vector = self.vector(&binary.left, grid)?;
+                let scalar = self.scalar(&binary.right, grid)?;
+                self.vector_with_scalar(binary, vector, |step, value| (value, scalar.at(step)))
+            }
+            _ => {
+                let scalar = self.scalar(&binary.left, grid)?;
+                let vector = self.vector(&binary.right, grid)?;
+                self.vector_with_scalar(binary, vector, |step, value| (scalar.at(step), value))
+            }
+        }
+    }
+
+    /// `operands` puts the vector's value and the scalar in the order of the expression.
+    fn vector_with_scalar(
+        &self,
+        binary: &Binary,
+        mut vector: Vector,
+        operands: impl Fn(usize, f64) -> (f64, f64),
+    ) -> Result<Vector> {
+        let op = binary.op;
+        if !op.is_comparison() {
+            vector.map_steps(|step, value| {
+                let (a, b) = operands(step, value);
+                arithmetic(op, a, b)
+            });
+            return vector.without_names(self.context.options.name_removal);
+        }
+        let holds = |step, value| {
+            let (a, b) = operands(step, value);
+            compare(op, a, b) == Some(true)
+        };
+        if binary.returns_bool {
+            vector.map_steps(|step, value| f64::from(u8::from(holds(step, value))));
+            return vector.without_names(self.context.options.name_removal);
+        }
+        vector.map_steps(|step, value| if holds(step, value) { value } else { ABSENT });
+        vector.drop_empty();
+        Ok(vector)
+    }
+
+    /// Arithmetic and comparisons of matched series.
+    fn vectors(
+        &self,
+        binary: &Binary,
+        matching: &VectorMatching,
+        left: Vector,
+        right: Vector,
+    ) -> Result<Vector> {
+        // Many-to-one is the general case; one-to-many is the same with sides changed.
+        let is_swapped = matching.cardinality == Cardinality::OneToMany;
+        let (many, one) = if is_swapped { (&right, &left) } else { (&left, &right) };
+        let groups = match_groups(matching, many, one);
+        let maker = KeyMaker { binary, matching, removal: self.context.options.name_removal };
+        let outcome = if binary.returns_bool { Outcome::Bool } else { Outcome::Filter };
+        let mut out = Vector::new(self.context, many.steps());
+        let mut row = vec![ABSENT; many.steps()];
+        for group in &groups {
+            self.context.check()?;
+            group.check_one_side(matching, many, one)?;
+            group.check_many_side(matching, many, one, |many, one| maker.labels(many, one))?;
+            for many_idx in &group.many {
+                for one_idx in &group.one {
+                    let (a, b) = (many.row(*many_idx), one.row(*one_idx));
+                    let (a, b) = if is_swapped { (b, a) } else { (a, b) };
+                    combine(binary.op, outcome, a, b, &mut row);
+                    out.push(
+                        self.context,
+                        maker.key(many.key(*many_idx), one.key(*one_idx)),
+                        &row,
+                    )?;
+                }
+            }
+        }
+        out.merge_same_labels()
+    }
+
+    fn set_operation(
+        &self,
+        op: BinaryOp,
+        matching: &VectorMatching,
+        mut left: Vector,
+        mut right: Vector,
+    ) -> Result<Vector> {
+        let mut signatures = Signatures::new(matching);
+        let left_ids: Vec<usize> =
+            left.keys().iter().map(|key| signatures.of(&key.labels)).collect();
+        let right_ids: Vec<usize> =
+            right.keys().iter().map(|key| signatures.of(&key.labels)).collect();
+        let (from, ids) =
+            if op == BinaryOp::Or { (&left, &left_ids) } else { (&right, &right_ids) };
+        let presence = Presence::of(from, ids, signatures.len());
+        if op == BinaryOp::Or {
+            for (idx, id) in right_ids.iter().enumerate() {
+                presence.keep(*id, right.row_mut(idx), false);
+            }
+            for (key, row) in right.rows() {
+                left.push(self.context, key.clone(), row)?;
+            }
+            return left.merge_same_labels();
+        }
+        for (idx, id) in left_ids.iter().enumerate() {
+            presence.keep(*id, left.row_mut(idx), op == BinaryOp::And);
+        }
+        left.drop_empty();
+        Ok(left)
+    }
+}
+
+/// Combines two rows step by step.
+fn combine(op: BinaryOp, outcome: Outcome, a: &[f64], b: &[f64], row: &mut [f64]) {
+    let each = |row: &mut [f64], f: &dyn Fn(f64, f64) -> f64| {
+        for ((out, a), b) in row.iter_mut().zip(a).zip(b) {
+            *out = if is_absent(*a) || is_absent(*b) { ABSENT } else { f(*a, *b) };
+        }
+    };
+    match op {
+        BinaryOp::Add => each(row, &|a, b| a + b),
+        BinaryOp::Sub => each(row, &|a, b| a - b),
+        BinaryOp::Mul => each(row, &|a, b| a * b),
+        BinaryOp::Div => each(row, &|a, b| a / b),
+        _ if !op.is_comparison() => each(row, &|a, b| arithmetic(op, a, b)),
+        _ if outcome == Outcome::Bool => each(row, &|a, b| scalar_op(op, a, b)),
+        _ => each(row, &|a, b| if compare(op, a, b) == Some(true) { a } else { ABSENT }),
+    }
+}
+
+/// At which steps a signature has a value.
+struct Presence {
+    steps: usize,
+    marks: Vec<bool>,
+}
+
+impl Presence {
+    fn of(vector: &Vector, ids: &[usize], count: usize) -> Presence {
+        let steps = vector.steps();
+        let mut marks = vec![false; count * steps];
+        for ((_, row), id) in vector.rows().zip(ids) {
+            for (mark, value) in marks[id * steps..(id + 1) * steps].iter_mut().zip(row) {
+                *mark |= !is_absent(*value);
+            }
+        }
+        Presence { steps, marks }
+    }
+
+    /// Leaves of a row only the steps at which the signature's presence is `wanted`.
+    fn keep(&self, id: usize, row: &mut [f64], wanted: bool) {
+        let marks = &self.marks[id * self.steps..(id + 1) * self.steps];
+        for (value, mark) in row.iter_mut().zip(marks) {
+            if *mark != wanted {
+                *value = ABSENT;
+            }
+        }
+    }
+}
+
+/// Makes the labels of a result from those of its two sides.
+struct KeyMaker<'a> {
+    binary: &'a Binary,
+    matching: &'a VectorMatching,
+    removal: NameRemoval,
+}
+
+impl KeyMaker<'_> {
+    fn key(&self, many: &Key, one: &Key) -> Key {
+        let is_late = self.binary.returns_bool && self.removal == NameRemoval::Late;
+        Key { labels: self.labels(many, one), drops_name: is_late }
+    }
+
+    fn labels(&self, many: &Key, one: &Key) -> model::Labels {
+        let (binary, matching) = (self.binary, self.matching);
+        let drops_bool_name = binary.returns_bool && self.removal != NameRemoval::Late;
+        let drops_name = drops_bool_name || !binary.op.is_comparison();
+        let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
+        let mut builder = LabelsBuilder::new();
+        for (name, value) in many.labels.iter() {
+            let is_listed = matching.labels.iter().any(|label| label == name);
+            let is_kept = !is_one_to_one || is_listed == matching.is_on;
+            if is_kept && !(drops_name && is_metadata_label(name)) {
+                builder.push(name, value);
+            }
+        }
+        for name in &matching.include {
+            builder.set(name, one.labels.get(name).unwrap_or(""));
+        }
+        builder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_on_numbers() {
+        assert_eq!(scalar_op(BinaryOp::Mod, -5.0, 3.0), -2.0);
+        assert_eq!(scalar_op(BinaryOp::Pow, 2.0, 10.0), 1024.0);
+        assert_eq!(scalar_op(BinaryOp::LessEqual, 1.0, 1.0), 1.0);
+        assert_eq!(scalar_op(BinaryOp::Equal, f64::NAN, f64::NAN), 0.0);
+        assert_eq!(scalar_op(BinaryOp::Div, 1.0, 0.0), f64::INFINITY);
+    }
+}

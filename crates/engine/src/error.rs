@@ -1,0 +1,47 @@
+//! Why a query has no answer, sorted by what the client should do about it.
+
+use promql::ParseError;
+
+/// A query that failed. [`QueryError::error_type`] is the `errorType` of Prometheus' API.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum QueryError {
+    /// The text is no expression.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// The request asks for what cannot be: a step of zero, too many steps, a range vector.
+    #[error("{0}")]
+    BadData(String),
+    /// The expression has no value over this data, or takes more than a limit allows.
+    #[error("{0}")]
+    Execution(String),
+    /// The deadline passed.
+    #[error("query timed out in {0}")]
+    Timeout(&'static str),
+    /// Somebody cancelled it.
+    #[error("query was canceled in {0}")]
+    Canceled(&'static str),
+    /// The store failed.
+    #[error("{0}")]
+    Storage(String),
+}
+
+impl QueryError {
+    /// Prometheus' word for the kind of error.
+    pub fn error_type(&self) -> &'static str {
+        match self {
+            QueryError::Parse(_) | QueryError::BadData(_) => "bad_data",
+            QueryError::Execution(_) => "execution",
+            QueryError::Timeout(_) => "timeout",
+            QueryError::Canceled(_) => "canceled",
+            QueryError::Storage(_) => "internal",
+        }
+    }
+
+    /// Two series of one result have the same labels.
+    pub(crate) fn same_labels() -> QueryError {
+        QueryError::Execution("vector cannot contain metrics with the same labelset".to_string())
+    }
+}
+
+/// What every step of an evaluation returns.
+pub(crate) type Result<T> = std::result::Result<T, QueryError>;

@@ -1,0 +1,399 @@
+//! One match over the tree.
+//!
+//! An expression is evaluated for all steps at once: a scalar to one number per step, a vector
+//! to rows ([`Vector`]). Where rows need not be kept they are streamed instead: a selector or a
+//! rollup of one under an aggregation feeds its rows straight into the groups, so
+//! `avg by (host) (avg_over_time(m[1h]))` never holds more than one series and the groups.
+//!
+//! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
+
+use crate::error::{QueryError, Result};
+use crate::query::{Context, NameRemoval};
+use crate::result::Matrix;
+use crate::rollup::{Rollup, RollupCall};
+use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Windows};
+use crate::time::{Grid, Reference, to_ns};
+use crate::transform;
+use crate::vector::{ABSENT, Key, Scalar, Vector};
+use model::Labels;
+use model::sample::NANOS_PER_MILLI;
+use promql::{Call, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
+
+/// Evaluates expressions within one query.
+pub(crate) struct Evaluator<'a> {
+    pub context: &'a Context<'a>,
+}
+
+impl Evaluator<'_> {
+    /// The value of a string expression.
+    pub fn string(&self, expr: &Expr) -> Result<String> {
+        match expr.without_parens() {
+            Expr::String(literal) => Ok(literal.value.clone()),
+            _ => Err(QueryError::Execution("only literals are strings".to_string())),
+        }
+    }
+
+    /// The value of a scalar expression at every step.
+    pub fn scalar(&self, expr: &Expr, grid: Grid) -> Result<Scalar> {
+        match expr {
+            Expr::Number(number) => Ok(Scalar::Constant(number.value)),
+            Expr::Paren(paren) => self.scalar(&paren.expr, grid),
+            Expr::Unary(unary) => {
+                let value = self.scalar(&unary.expr, grid)?;
+                let sign = if unary.op == UnaryOp::Minus { -1.0 } else { 1.0 };
+                Ok(value.zip(&Scalar::Constant(sign), grid.len, |a, b| a * b))
+            }
+            Expr::Binary(binary) => {
+                let left = self.scalar(&binary.left, grid)?;
+                let right = self.scalar(&binary.right, grid)?;
+                let op = binary.op;
+                Ok(left.zip(&right, grid.len, |a, b| crate::binary::scalar_op(op, a, b)))
+            }
+            Expr::Call(call) => self.scalar_call(call, grid),
+            _ => Err(QueryError::Execution("expected a scalar".to_string())),
+        }
+    }
+
+    fn scalar_call(&self, call: &Call, grid: Grid) -> Result<Scalar> {
+        let context = self.context;
+        let constant = |value| Ok(Scalar::Constant(value));
+        match call.function.name {
+            "time" => Ok(Scalar::Steps(
+                (0..grid.len).map(|step| grid.at_ms(step) as f64 / 1000.0).collect(),
+            )),
+            "pi" => constant(std::f64::consts::PI),
+            "start" => constant(context.start_ms as f64 / 1000.0),
+            "end" => constant(context.end_ms as f64 / 1000.0),
+            "range" => constant(context.end_ms.saturating_sub(context.start_ms) as f64 / 1000.0),
+            "step" => constant(context.step_ms as f64 / 1000.0),
+            "max_of" | "min_of" => {
+                let left = self.scalar(&call.arguments[0], grid)?;
+                let right = self.scalar(&call.arguments[1], grid)?;
+                let is_max = call.function.name == "max_of";
+                let op = if is_max { transform::math::max } else { transform::math::min };
+                Ok(left.zip(&right, grid.len, op))
+            }
+            "scalar" => {
+                let vector = self.vector(&call.arguments[0], grid)?;
+                Ok(Scalar::Steps(transform::math::only_value(&vector)))
+            }
+            other => Err(unknown(other)),
+        }
+    }
+
+    /// The value of an instant vector expression at every step.
+    pub fn vector(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+        self.context.check()?;
+        if 1 < grid.len && is_step_invariant(expr) {
+            let once = self.vector(expr, grid.first())?;
+            return once.broadcast(self.context, grid.len);
+        }
+        match expr {
+            Expr::Paren(paren) => self.vector(&paren.expr, grid),
+            Expr::Vector(_) => self.collect(expr, grid),
+            Expr::Call(call) if call.function.kind == FunctionKind::Rollup => {
+                self.collect(expr, grid)
+            }
+            Expr::Call(call) => self.vector_call(call, grid),
+            Expr::Aggregate(aggregate) => self.aggregate(aggregate, grid),
+            Expr::Binary(binary) => self.binary(binary, grid),
+            Expr::Unary(unary) => {
+                let mut vector = self.vector(&unary.expr, grid)?;
+                if unary.op == UnaryOp::Minus {
+                    vector.map_values(|value| -value);
+                    vector = vector.without_names(self.context.options.name_removal)?;
+                }
+                Ok(vector)
+            }
+            _ => Err(QueryError::Execution("expected an instant vector".to_string())),
+        }
+    }
+
+    /// Streams an expression's rows into a vector.
+    fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+        let mut vector = Vector::new(self.context, grid.len);
+        self.stream(expr, grid, &mut |row| vector.push(self.context, row.key(), row.values))?;
+        Ok(vector)
+    }
+
+    /// Hands the rows of an instant vector expression to `sink`, without keeping them if it can.
+    /// Rows without any value may be among them.
+    pub fn stream(&self, expr: &Expr, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
+        let is_spread = 1 < grid.len && is_step_invariant(expr);
+        match expr {
+            Expr::Paren(paren) => return self.stream(&paren.expr, grid, sink),
+            Expr::Vector(selector) if !is_spread => {
+                return self.context.stream_selector(selector, grid, sink);
+            }
+            Expr::Call(call) if !is_spread => {
+                if let Some(rollup) = Rollup::parse(call.function.name)
+                    && rollup != Rollup::Absent
+                {
+                    return self.stream_rollup(rollup, call, grid, sink);
+                }
+            }
+            _ => {}
+        }
+        for (key, values) in self.vector(expr, grid)?.rows() {
+            let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
+            sink(&Row { labels: &key.labels, name, values })?;
+        }
+        Ok(())
+    }
+
+    fn vector_call(&self, call: &Call, grid: Grid) -> Result<Vector> {
+        match call.function.kind {
+            FunctionKind::Math => transform::math::call(self, call, grid),
+            FunctionKind::Date => transform::date::call(self, call, grid),
+            FunctionKind::Label => transform::label::call(self, call, grid),
+            FunctionKind::Sort => transform::sort::call(self, call, grid),
+            FunctionKind::Histogram => transform::histogram::call(self, call, grid),
+            FunctionKind::Absent => transform::absent::call(self, call, grid),
+            FunctionKind::Rollup | FunctionKind::Scalar => Err(unknown(call.function.name)),
+        }
+    }
+
+    // ---- windows ----
+
+    /// Hands over a row of ones and gaps for each series of `absent_over_time`'s argument.
+    pub fn stream_presence(&self, call: &Call, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
+        self.stream_rollup(Rollup::Absent, call, grid, sink)
+    }
+
+    fn stream_rollup(
+        &self,
+        rollup: Rollup,
+        call: &Call,
+        grid: Grid,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let mut parameters = Vec::new();
+        let mut window = None;
+        for argument in &call.arguments {
+            match argument.value_type() {
+                ValueType::Matrix => window = Some(argument.without_parens()),
+                _ => parameters.push(self.scalar(argument, grid)?),
+            }
+        }
+        if rollup == Rollup::Quantile {
+            transform::histogram::warn_of_quantiles(
+                self.context,
+                &parameters[0],
+                call.arguments[0].span(),
+            );
+        }
+        match window {
+            Some(Expr::Matrix(matrix)) => {
+                self.rollup_of_selector(rollup, parameters, matrix, grid, sink)
+            }
+            Some(Expr::Subquery(subquery)) => {
+                self.rollup_of_subquery(rollup, parameters, subquery, grid, sink)
+            }
+            _ => Err(QueryError::Execution("expected a range vector".to_string())),
+        }
+    }
+
+    /// What a rollup leaves of its series' names.
+    fn rollup_name(&self, rollup: Rollup) -> NameState {
+        let removal = self.context.options.name_removal;
+        let keeps = rollup.keeps_name()
+            || rollup == Rollup::Absent
+            || (removal == NameRemoval::KeepOverTime && rollup.keeps_scale());
+        if keeps { NameState::Kept } else { NameState::dropped(removal) }
+    }
+
+    fn rollup_of_selector(
+        &self,
+        rollup: Rollup,
+        parameters: Vec<Scalar>,
+        matrix: &MatrixSelector,
+        grid: Grid,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let selector = &matrix.selector;
+        let reference = self.context.reference(grid, selector.at, selector.offset_ms);
+        let call = RollupCall {
+            rollup,
+            range_ms: matrix.range_ms,
+            reference,
+            steps: own(grid),
+            parameters,
+        };
+        let name = self.rollup_name(rollup);
+        let mut uniqueness = Uniqueness::of_selector(selector, name);
+        let mut windows = Windows::new(reference, matrix.range_ms);
+        let mut filter = StaleFilter::default();
+        let mut counters = CounterNames::default();
+        let mut row = vec![ABSENT; grid.len];
+        self.context.read_series(selector, windows.time_range(), &mut |labels, times, values| {
+            let (times, values) = filter.apply(times, values);
+            call.fill(times, values, windows.of(times), &mut row)?;
+            if rollup.expects_counter() {
+                counters.check(self.context, matrix, labels, &row);
+            }
+            let row = Row { labels, name, values: &row };
+            uniqueness.add(&row)?;
+            sink(&row)
+        })
+    }
+
+    fn rollup_of_subquery(
+        &self,
+        rollup: Rollup,
+        parameters: Vec<Scalar>,
+        subquery: &Subquery,
+        grid: Grid,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let reference = self.context.reference(grid, subquery.at, subquery.offset_ms);
+        let range_ms = subquery.range_ms;
+        let call = RollupCall { rollup, range_ms, reference, steps: own(grid), parameters };
+        let mut windows = Windows::new(reference, range_ms);
+        let mut row = vec![ABSENT; grid.len];
+        let name = self.rollup_name(rollup);
+        let mut uniqueness = Uniqueness::new(name);
+        for (key, times, values) in self.subquery(subquery, reference)? {
+            call.fill(&times, &values, windows.of(&times), &mut row)?;
+            let is_late = key.drops_name && name == NameState::Kept;
+            let name = if is_late { NameState::DroppedLate } else { name };
+            let row = Row { labels: &key.labels, name, values: &row };
+            uniqueness.add(&row)?;
+            sink(&row)?;
+        }
+        Ok(())
+    }
+
+    /// The samples that a subquery makes for windows that end at the points of `reference`:
+    /// times in nanoseconds and values of each series.
+    fn subquery(
+        &self,
+        subquery: &Subquery,
+        reference: Reference,
+    ) -> Result<impl Iterator<Item = (Key, Vec<i64>, Vec<f64>)> + use<>> {
+        let step_ms = subquery.step_ms.unwrap_or(self.context.options.subquery_step_ms).max(1);
+        let begin_ms = reference.first_ms.saturating_sub(subquery.range_ms);
+        // Steps are multiples of the step's length; the first is after the window's open end.
+        let start_ms = begin_ms.div_euclid(step_ms).saturating_add(1).saturating_mul(step_ms);
+        let (mut keys, mut values, mut inner) = (Vec::new(), Vec::new(), Grid::instant(0));
+        if let Some(grid) = Grid::span(start_ms, reference.last_ms(), step_ms) {
+            self.context.check_steps(grid)?;
+            inner = grid;
+            let vector = self.vector(&subquery.expr, grid)?;
+            (keys, values) = vector.into_parts();
+        }
+        let rows: Vec<Vec<f64>> = values.chunks_exact(inner.len).map(<[f64]>::to_vec).collect();
+        Ok(keys.into_iter().zip(rows).map(move |(key, row)| {
+            let there = row.iter().enumerate().filter(|(_, v)| !crate::vector::is_absent(**v));
+            let (times, values) = there.map(|(step, v)| (to_ns(inner.at_ms(step)), *v)).unzip();
+            (key, times, values)
+        }))
+    }
+
+    /// The samples of a range vector at one moment: the value of `foo[5m]`.
+    pub fn matrix(&self, expr: &Expr, at_ms: i64) -> Result<Matrix> {
+        let grid = Grid::instant(at_ms);
+        let mut series: Vec<(Labels, Vec<(i64, f64)>)> = Vec::new();
+        let kept = crate::vector::Reservation::new(&self.context.usage);
+        match expr.without_parens() {
+            Expr::Matrix(matrix) => {
+                let selector = &matrix.selector;
+                let reference = self.context.reference(grid, selector.at, selector.offset_ms);
+                let windows = Windows::new(reference, matrix.range_ms);
+                let range = windows.time_range();
+                let mut filter = StaleFilter::default();
+                self.context.read_series(selector, range, &mut |labels, times, values| {
+                    let (times, values) = filter.apply(times, values);
+                    kept.grow(times.len() as u64, 16 * times.len() as u64);
+                    self.context.check_memory()?;
+                    if !times.is_empty() {
+                        series.push((labels.clone(), points(times, values)));
+                    }
+                    Ok(())
+                })?;
+            }
+            Expr::Subquery(subquery) => {
+                let reference = self.context.reference(grid, subquery.at, subquery.offset_ms);
+                for (key, times, values) in self.subquery(subquery, reference)? {
+                    let key = if key.drops_name { key.nameless(NameRemoval::AtOnce) } else { key };
+                    series.push((key.labels, points(&times, &values)));
+                }
+            }
+            _ => return Err(QueryError::Execution("expected a range vector".to_string())),
+        }
+        Ok(Matrix::of_points(series))
+    }
+}
+
+fn points(times: &[i64], values: &[f64]) -> Vec<(i64, f64)> {
+    times.iter().map(|time| time.div_euclid(NANOS_PER_MILLI)).zip(values.iter().copied()).collect()
+}
+
+/// Where a grid's own steps are.
+fn own(grid: Grid) -> Reference {
+    Reference { first_ms: grid.start_ms, step_ms: grid.step_ms, len: grid.len }
+}
+
+fn unknown(name: &str) -> QueryError {
+    QueryError::Execution(format!("function {name:?} is not available here"))
+}
+
+/// Notes metrics that `rate` is used on though their names say they are no counters.
+#[derive(Default)]
+struct CounterNames {
+    last: String,
+}
+
+impl CounterNames {
+    fn check(
+        &mut self,
+        context: &Context<'_>,
+        matrix: &MatrixSelector,
+        labels: &Labels,
+        row: &[f64],
+    ) {
+        const ENDINGS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
+        let name = labels.metric_name();
+        if name == self.last || row.iter().all(|value| crate::vector::is_absent(*value)) {
+            return;
+        }
+        self.last = name.to_string();
+        if !name.is_empty() && !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+            let name = promql::quote(name);
+            context.annotations.info(
+                matrix.span,
+                format!(
+                    "metric might not be a counter, name does not end in \
+                     _total/_sum/_count/_bucket: {name}"
+                ),
+            );
+        }
+    }
+}
+
+/// Whether an expression has the same value at every step of any grid.
+pub(crate) fn is_step_invariant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Number(_) | Expr::String(_) => true,
+        Expr::Vector(selector) => selector.at.is_some(),
+        Expr::Matrix(matrix) => matrix.selector.at.is_some(),
+        Expr::Subquery(subquery) => subquery.at.is_some(),
+        Expr::Paren(paren) => is_step_invariant(&paren.expr),
+        Expr::Unary(unary) => is_step_invariant(&unary.expr),
+        Expr::Binary(binary) => is_step_invariant(&binary.left) && is_step_invariant(&binary.right),
+        Expr::Aggregate(aggregate) => {
+            is_step_invariant(&aggregate.expr)
+                && aggregate.parameter.as_ref().is_none_or(is_step_invariant)
+        }
+        Expr::Call(call) => is_call_invariant(call),
+    }
+}
+
+fn is_call_invariant(call: &Call) -> bool {
+    let uses_the_step = match call.function.name {
+        "time" | "predict_linear" => true,
+        // Of a bare selector it is the samples' own time.
+        "timestamp" => !matches!(call.arguments[0].without_parens(), Expr::Vector(_)),
+        _ => call.function.kind == FunctionKind::Date && call.arguments.is_empty(),
+    };
+    !uses_the_step && call.arguments.iter().all(is_step_invariant)
+}

@@ -1,0 +1,179 @@
+//! Which series of two vectors belong together, and which must not.
+
+use crate::error::{QueryError, Result};
+use crate::vector::{Key, Vector, is_absent};
+use model::labels::push_pair;
+use model::{Labels, LabelsBuilder, METRIC_NAME};
+use promql::{Cardinality, VectorMatching};
+use std::collections::HashMap;
+
+/// Numbers the label signatures of a matching, in the order in which they are seen.
+pub(crate) struct Signatures<'a> {
+    matching: &'a VectorMatching,
+    ids: HashMap<Box<[u8]>, usize>,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Signatures<'a> {
+    pub fn new(matching: &'a VectorMatching) -> Signatures<'a> {
+        Signatures { matching, ids: HashMap::new(), bytes: Vec::new() }
+    }
+
+    /// The number of the signature of these labels.
+    pub fn of(&mut self, labels: &Labels) -> usize {
+        self.write_bytes(labels);
+        let next = self.ids.len();
+        match self.ids.get(self.bytes.as_slice()) {
+            Some(id) => *id,
+            None => *self.ids.entry(self.bytes.as_slice().into()).or_insert(next),
+        }
+    }
+
+    /// The number of the signature of these labels, if it has one.
+    pub fn find(&mut self, labels: &Labels) -> Option<usize> {
+        self.write_bytes(labels);
+        self.ids.get(self.bytes.as_slice()).copied()
+    }
+
+    fn write_bytes(&mut self, labels: &Labels) {
+        self.bytes.clear();
+        for (name, value) in labels.iter() {
+            if is_matched(self.matching, name) {
+                push_pair(&mut self.bytes, name, value);
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+/// Whether a label is part of the signature.
+fn is_matched(matching: &VectorMatching, name: &str) -> bool {
+    let is_listed = matching.labels.iter().any(|label| label == name);
+    if matching.is_on { is_listed } else { !is_listed && name != METRIC_NAME }
+}
+
+/// The rows of both sides that have one signature.
+pub(crate) struct MatchGroup {
+    pub many: Vec<usize>,
+    pub one: Vec<usize>,
+}
+
+/// The groups of the rows of two vectors, in the order of the "one" side.
+pub(crate) fn match_groups(
+    matching: &VectorMatching,
+    many: &Vector,
+    one: &Vector,
+) -> Vec<MatchGroup> {
+    let mut signatures = Signatures::new(matching);
+    let mut groups: Vec<MatchGroup> = Vec::new();
+    for (idx, key) in one.keys().iter().enumerate() {
+        let id = signatures.of(&key.labels);
+        if groups.len() <= id {
+            groups.push(MatchGroup { many: Vec::new(), one: Vec::new() });
+        }
+        groups[id].one.push(idx);
+    }
+    for (idx, key) in many.keys().iter().enumerate() {
+        if let Some(id) = signatures.find(&key.labels) {
+            groups[id].many.push(idx);
+        }
+    }
+    groups
+}
+
+impl MatchGroup {
+    /// Fails when two series of the "one" side are there at a step at which the other side has
+    /// any series at all, as Prometheus does.
+    pub fn check_one_side(
+        &self,
+        matching: &VectorMatching,
+        many: &Vector,
+        one: &Vector,
+    ) -> Result<()> {
+        let [first, ..] = self.one.as_slice() else { return Ok(()) };
+        if self.one.len() < 2 {
+            return Ok(());
+        }
+        for step in 0..one.steps() {
+            let mut there = self.one.iter().filter(|idx| !is_absent(one.row(**idx)[step]));
+            let (Some(a), Some(b)) = (there.next(), there.next()) else { continue };
+            if !many.rows().any(|(_, row)| !is_absent(row[step])) {
+                continue;
+            }
+            let side =
+                if matching.cardinality == Cardinality::OneToMany { "left" } else { "right" };
+            let group = format_labels(&matched_labels(matching, &one.key(*first).labels));
+            let mut both = [a, b].map(|idx| format_labels(&one.key(*idx).labels));
+            both.sort();
+            return Err(QueryError::Execution(format!(
+                "found duplicate series for the match group {group} on the {side} hand-side of \
+                 the operation: [{}, {}];many-to-many matching not allowed: matching labels must \
+                 be unique on one side",
+                both[0], both[1]
+            )));
+        }
+        Ok(())
+    }
+
+    /// Fails when two series of the "many" side meet the same series of the other at a step and
+    /// would give one result: always in one-to-one matching, else when their labels are equal.
+    pub fn check_many_side(
+        &self,
+        matching: &VectorMatching,
+        many: &Vector,
+        one: &Vector,
+        labels_of: impl Fn(&Key, &Key) -> Labels,
+    ) -> Result<()> {
+        if self.many.len() < 2 {
+            return Ok(());
+        }
+        for one_idx in &self.one {
+            let mut seen: HashMap<Labels, Vec<bool>> = HashMap::new();
+            for many_idx in &self.many {
+                // In one-to-one matching any two are too many, whatever their labels.
+                let labels = match matching.cardinality {
+                    Cardinality::OneToOne => Labels::default(),
+                    _ => labels_of(many.key(*many_idx), one.key(*one_idx)),
+                };
+                let marks = seen.entry(labels).or_insert_with(|| vec![false; many.steps()]);
+                let rows = many.row(*many_idx).iter().zip(one.row(*one_idx));
+                for (mark, (a, b)) in marks.iter_mut().zip(rows) {
+                    let meets = !is_absent(*a) && !is_absent(*b);
+                    if meets && *mark {
+                        return Err(QueryError::Execution(too_many(matching).to_string()));
+                    }
+                    *mark |= meets;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_many(matching: &VectorMatching) -> &'static str {
+    match matching.cardinality {
+        Cardinality::OneToOne => {
+            "multiple matches for labels: many-to-one matching must be explicit \
+             (group_left/group_right)"
+        }
+        _ => "multiple matches for labels: grouping labels must ensure unique matches",
+    }
+}
+
+fn matched_labels(matching: &VectorMatching, labels: &Labels) -> Labels {
+    let mut builder = LabelsBuilder::new();
+    for (name, value) in labels.iter().filter(|(name, _)| is_matched(matching, name)) {
+        builder.push(name, value);
+    }
+    builder.finish()
+}
+
+/// Labels as Prometheus writes them in errors: `{__name__="up", job="a"}`.
+fn format_labels(labels: &Labels) -> String {
+    let pairs: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}={}", promql::quote(value))).collect();
+    format!("{{{}}}", pairs.join(", "))
+}

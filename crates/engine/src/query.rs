@@ -1,0 +1,386 @@
+//! A query: its options and limits going in, its value, notes and counters coming out.
+
+use crate::annotations::{Annotations, Level};
+use crate::error::{QueryError, Result};
+use crate::eval::Evaluator;
+use crate::result::{Matrix, Sample, Value};
+use crate::source::{SelectLimits, Source, SourceError};
+use crate::time::Grid;
+use crate::vector::{Scalar, Usage, Vector, compare_labels};
+use model::Labels;
+use promql::{Dialect, Expr, ValueType};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Steps that Prometheus' HTTP API allows after the first.
+pub const STEPS_MAX: i64 = 11_000;
+
+/// Bounds on one query; each has a flag of the binary.
+#[derive(Clone, Debug)]
+pub struct QueryLimits {
+    /// Samples held at once (`--query.max-samples`).
+    pub samples_max: u64,
+    /// Series that one selector may match (`--query.max-series`).
+    pub series_max: usize,
+    /// Bytes held at once (`--query.max-memory`).
+    pub memory_bytes_max: u64,
+}
+
+impl Default for QueryLimits {
+    fn default() -> QueryLimits {
+        // Prometheus' 50 M samples; the others are our own.
+        QueryLimits { samples_max: 50_000_000, series_max: 10_000_000, memory_bytes_max: 4 << 30 }
+    }
+}
+
+/// When functions that drop the metric's name do so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NameRemoval {
+    /// At once: Prometheus' default.
+    #[default]
+    AtOnce,
+    /// At the end of the query: Prometheus' `promql-delayed-name-removal`.
+    Late,
+    /// At once, but rollups whose value is one of the series' own scale (`max_over_time`,
+    /// `avg_over_time`, `quantile_over_time`, ...) keep it, so that `by (__name__)` works on
+    /// them: what VictoriaMetrics does and what TSBS' queries count on.
+    KeepOverTime,
+}
+
+/// How a query is to be evaluated.
+#[derive(Clone, Debug)]
+pub struct QueryOptions {
+    /// Whose language and numbers.
+    pub dialect: Dialect,
+    /// Whether experimental functions are known.
+    pub experimental_functions: bool,
+    /// When metric names go.
+    pub name_removal: NameRemoval,
+    /// How far an instant selector looks back.
+    pub lookback_ms: i64,
+    /// The step of subqueries that name none.
+    pub subquery_step_ms: i64,
+    /// Bounds.
+    pub limits: QueryLimits,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+    /// Set by somebody else to make the query stop.
+    pub cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl Default for QueryOptions {
+    fn default() -> QueryOptions {
+        QueryOptions {
+            dialect: Dialect::PromQl,
+            experimental_functions: false,
+            name_removal: NameRemoval::AtOnce,
+            lookback_ms: 5 * 60_000,
+            subquery_step_ms: 60_000,
+            limits: QueryLimits::default(),
+            deadline: None,
+            cancelled: None,
+        }
+    }
+}
+
+/// What a query did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryStats {
+    /// Series that selectors matched.
+    pub series: u64,
+    /// Samples read from the source.
+    pub samples_read: u64,
+    /// Most samples held at once.
+    pub samples_peak: u64,
+    /// Most bytes held at once.
+    pub bytes_peak: u64,
+    /// Steps evaluated.
+    pub steps: u64,
+}
+
+/// The answer to a query.
+#[derive(Debug)]
+pub struct QueryResult {
+    /// Its value.
+    pub value: Value,
+    /// Texts that say why the value may be wrong.
+    pub warnings: Vec<String>,
+    /// Texts that say why the value may surprise.
+    pub infos: Vec<String>,
+    /// What it cost.
+    pub stats: QueryStats,
+}
+
+/// The first and last step of a range query, and what lies between steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRange {
+    /// First step, in milliseconds since the epoch.
+    pub start_ms: i64,
+    /// No step is later.
+    pub end_ms: i64,
+    /// Between steps.
+    pub step_ms: i64,
+}
+
+/// Evaluates `text` at one moment.
+///
+/// # Errors
+/// The text is no expression, the expression has no value, a limit or the deadline is reached.
+pub fn instant(
+    source: &dyn Source,
+    text: &str,
+    at_ms: i64,
+    options: &QueryOptions,
+) -> Result<QueryResult> {
+    let expr = parse(text, options)?;
+    instant_expr(source, text, &expr, at_ms, options)
+}
+
+/// Evaluates an expression, parsed from `text`, at one moment.
+///
+/// # Errors
+/// As [`instant`].
+pub fn instant_expr(
+    source: &dyn Source,
+    text: &str,
+    expr: &Expr,
+    at_ms: i64,
+    options: &QueryOptions,
+) -> Result<QueryResult> {
+    let grid = Grid::instant(at_ms);
+    let context = Context::new(source, text, options, grid, at_ms);
+    let evaluator = Evaluator { context: &context };
+    let value = match expr.value_type() {
+        ValueType::String => Value::String(evaluator.string(expr)?),
+        ValueType::Scalar => Value::Scalar(evaluator.scalar(expr, grid)?.at(0)),
+        ValueType::Vector => Value::Vector(samples(context.named(evaluator.vector(expr, grid)?)?)),
+        ValueType::Matrix => Value::Matrix(evaluator.matrix(expr, at_ms)?),
+    };
+    Ok(context.finish(value))
+}
+
+/// Evaluates `text` at every step of a range.
+///
+/// # Errors
+/// As [`instant`]; also when the range makes no sense or has too many steps.
+pub fn range(
+    source: &dyn Source,
+    text: &str,
+    range: StepRange,
+    options: &QueryOptions,
+) -> Result<QueryResult> {
+    let expr = parse(text, options)?;
+    range_expr(source, text, &expr, range, options)
+}
+
+/// Evaluates an expression, parsed from `text`, at every step of a range.
+///
+/// # Errors
+/// As [`range`].
+pub fn range_expr(
+    source: &dyn Source,
+    text: &str,
+    expr: &Expr,
+    range: StepRange,
+    options: &QueryOptions,
+) -> Result<QueryResult> {
+    let grid = check_range(range)?;
+    let context = Context::new(source, text, options, grid, range.end_ms);
+    let evaluator = Evaluator { context: &context };
+    let value = match expr.value_type() {
+        ValueType::Scalar => {
+            let values = match evaluator.scalar(expr, grid)? {
+                Scalar::Constant(value) => vec![value; grid.len],
+                Scalar::Steps(values) => values,
+            };
+            Matrix::on_grid(grid, vec![Labels::default()], values)
+        }
+        ValueType::Vector => {
+            let vector = context.named(evaluator.vector(expr, grid)?)?;
+            let (keys, values) = vector.into_parts();
+            Matrix::on_grid(grid, keys.into_iter().map(|key| key.labels).collect(), values)
+        }
+        other => {
+            return Err(QueryError::BadData(format!(
+                "invalid expression type \"{}\" for range query, must be Scalar or instant Vector",
+                other.documented()
+            )));
+        }
+    };
+    Ok(context.finish(Value::Matrix(value)))
+}
+
+fn parse(text: &str, options: &QueryOptions) -> Result<Expr> {
+    let options = promql::Options {
+        dialect: options.dialect,
+        experimental_functions: options.experimental_functions,
+    };
+    Ok(promql::parse_with(text, &options)?)
+}
+
+/// The grid of a range, whose errors are those of Prometheus' HTTP API.
+fn check_range(range: StepRange) -> Result<Grid> {
+    let bad = |message: &str| Err(QueryError::BadData(message.to_string()));
+    if range.end_ms < range.start_ms {
+        return bad("invalid parameter \"end\": end timestamp must not be before start time");
+    }
+    if range.step_ms <= 0 {
+        return bad(
+            "invalid parameter \"step\": zero or negative query resolution step widths are not \
+             accepted. Try a positive integer",
+        );
+    }
+    match Grid::span(range.start_ms, range.end_ms, range.step_ms) {
+        Some(grid) if grid.len as i64 - 1 <= STEPS_MAX => Ok(grid),
+        _ => {
+            bad("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the \
+             query resolution (?step=XX)")
+        }
+    }
+}
+
+/// The samples of a vector of one step, in order.
+fn samples(vector: Vector) -> Vec<Sample> {
+    let is_ordered = vector.is_ordered;
+    let (keys, values) = vector.into_parts();
+    let mut samples: Vec<Sample> = keys
+        .into_iter()
+        .zip(values)
+        .map(|(key, value)| Sample { labels: key.labels, value })
+        .collect();
+    if !is_ordered {
+        samples.sort_by(|a, b| compare_labels(&a.labels, &b.labels));
+    }
+    samples
+}
+
+/// What all parts of one evaluation share. One thread's.
+pub(crate) struct Context<'a> {
+    pub source: &'a dyn Source,
+    pub options: &'a QueryOptions,
+    /// What `start()` and `end()` stand for.
+    pub start_ms: i64,
+    pub end_ms: i64,
+    /// The query's own step, zero for an instant.
+    pub step_ms: i64,
+    pub annotations: Annotations,
+    pub usage: Rc<Usage>,
+    stats: Cell<QueryStats>,
+}
+
+impl<'a> Context<'a> {
+    fn new(
+        source: &'a dyn Source,
+        text: &str,
+        options: &'a QueryOptions,
+        grid: Grid,
+        end_ms: i64,
+    ) -> Context<'a> {
+        Context {
+            source,
+            options,
+            start_ms: grid.start_ms,
+            end_ms,
+            step_ms: if grid.start_ms == end_ms { 0 } else { grid.step_ms },
+            annotations: Annotations::new(text),
+            usage: Rc::default(),
+            stats: Cell::new(QueryStats { steps: grid.len as u64, ..QueryStats::default() }),
+        }
+    }
+
+    /// Fails when the deadline has passed or somebody cancelled the query.
+    pub fn check(&self) -> Result<()> {
+        const WHERE: &str = "expression evaluation";
+        if self.options.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(QueryError::Canceled(WHERE));
+        }
+        // The deadline is the caller's clock, so this is no new source of time.
+        if self.options.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(QueryError::Timeout(WHERE));
+        }
+        Ok(())
+    }
+
+    /// Fails when the evaluation holds more than it may.
+    pub fn check_memory(&self) -> Result<()> {
+        let limits = &self.options.limits;
+        if limits.samples_max < self.usage.samples.get() {
+            return Err(QueryError::Execution(
+                "query processing would load too many samples into memory in query execution"
+                    .to_string(),
+            ));
+        }
+        let bytes = self.usage.bytes.get();
+        if limits.memory_bytes_max < bytes {
+            return Err(QueryError::Execution(format!(
+                "the query holds {bytes} bytes, the limit is {} (query.max-memory)",
+                limits.memory_bytes_max
+            )));
+        }
+        Ok(())
+    }
+
+    /// Fails when a grid has so many steps that one row of it would be over the sample limit.
+    pub fn check_steps(&self, grid: Grid) -> Result<()> {
+        if self.options.limits.samples_max < grid.len as u64 {
+            return Err(QueryError::Execution(
+                "query processing would load too many samples into memory in query execution"
+                    .to_string(),
+            ));
+        }
+        Ok(())
+    }
+
+    pub fn select_limits(&self) -> SelectLimits {
+        SelectLimits { series_max: self.options.limits.series_max, deadline: self.options.deadline }
+    }
+
+    pub fn count_series(&self, count: usize) {
+        let mut stats = self.stats.get();
+        stats.series += count as u64;
+        self.stats.set(stats);
+    }
+
+    pub fn count_samples_read(&self, count: u64) {
+        let mut stats = self.stats.get();
+        stats.samples_read += count;
+        self.stats.set(stats);
+    }
+
+    /// The vector with the names dropped that were to be dropped late.
+    fn named(&self, vector: Vector) -> Result<Vector> {
+        if !vector.keys().iter().any(|key| key.drops_name) {
+            return Ok(vector);
+        }
+        vector.rekey(
+            |key| {
+                if key.drops_name { key.nameless(NameRemoval::AtOnce) } else { key.clone() }
+            },
+        )
+    }
+
+    fn finish(&self, value: Value) -> QueryResult {
+        let mut stats = self.stats.get();
+        stats.samples_peak = self.usage.samples_peak.get();
+        stats.bytes_peak = self.usage.bytes_peak.get();
+        QueryResult {
+            value,
+            warnings: self.annotations.render(Level::Warning),
+            infos: self.annotations.render(Level::Info),
+            stats,
+        }
+    }
+}
+
+impl From<SourceError> for QueryError {
+    fn from(error: SourceError) -> QueryError {
+        match error {
+            SourceError::DeadlineExceeded => QueryError::Timeout("expression evaluation"),
+            SourceError::LimitExceeded(message) => QueryError::Execution(message),
+            SourceError::Failed(message) => QueryError::Storage(message),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Values that leave the engine, shaped so that a door can write them as a stream.
+
+use crate::time::Grid;
+use crate::vector::{compare_labels, is_absent};
+use model::Labels;
+
+/// The value of a query.
+#[derive(Debug)]
+pub enum Value {
+    /// A number.
+    Scalar(f64),
+    /// A string.
+    String(String),
+    /// One sample per series, all at the moment of the evaluation.
+    Vector(Vec<Sample>),
+    /// Many samples per series.
+    Matrix(Matrix),
+}
+
+impl Value {
+    /// The word that Prometheus' API has for the value's type (`resultType`).
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Scalar(_) => "scalar",
+            Value::String(_) => "string",
+            Value::Vector(_) => "vector",
+            Value::Matrix(_) => "matrix",
+        }
+    }
+}
+
+/// A series and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Which series.
+    pub labels: Labels,
+    /// Its value.
+    pub value: f64,
+}
+
+/// Series and their samples, ordered by labels.
+#[derive(Debug)]
+pub struct Matrix {
+    labels: Vec<Labels>,
+    /// The order in which series are shown, as indexes into `labels`.
+    order: Vec<u32>,
+    samples: Samples,
+}
+
+#[derive(Debug)]
+enum Samples {
+    /// `labels.len() * grid.len` values, gaps among them.
+    Grid(Grid, Vec<f64>),
+    /// Milliseconds and values of each series.
+    Points(Vec<Vec<(i64, f64)>>),
+}
+
+impl Matrix {
+    pub(crate) fn on_grid(grid: Grid, labels: Vec<Labels>, values: Vec<f64>) -> Matrix {
+        assert_eq!(labels.len() * grid.len, values.len());
+        Matrix { order: order(&labels), labels, samples: Samples::Grid(grid, values) }
+    }
+
+    pub(crate) fn of_points(series: Vec<(Labels, Vec<(i64, f64)>)>) -> Matrix {
+        let (labels, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
+        Matrix { order: order(&labels), labels, samples: Samples::Points(points) }
+    }
+
+    /// How many series there are.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// The labels of series `idx`.
+    pub fn labels(&self, idx: usize) -> &Labels {
+        &self.labels[self.order[idx] as usize]
+    }
+
+    /// The samples of series `idx`: milliseconds since the epoch and values, oldest first.
+    pub fn points(&self, idx: usize) -> impl Iterator<Item = (i64, f64)> + '_ {
+        let row = self.order[idx] as usize;
+        let (grid, values, points): (_, &[f64], &[(i64, f64)]) = match &self.samples {
+            Samples::Grid(grid, values) => {
+                (*grid, &values[row * grid.len..(row + 1) * grid.len], &[])
+            }
+            Samples::Points(points) => (Grid::instant(0), &[], &points[row]),
+        };
+        let on_grid = values.iter().enumerate().filter(|(_, value)| !is_absent(**value));
+        on_grid.map(move |(step, value)| (grid.at_ms(step), *value)).chain(points.iter().copied())
+    }
+}
+
+fn order(labels: &[Labels]) -> Vec<u32> {
+    assert!(labels.len() <= u32::MAX as usize);
+    let mut order: Vec<u32> = (0..labels.len() as u32).collect();
+    order.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+    order
+}

@@ -1,0 +1,264 @@
+//! Rollups: functions from a window of samples to one value, over all steps of a series.
+//!
+//! [`Rollup::fill`] is the hot loop: the match on the function is outside, the loop over the
+//! steps inside, and each kernel works on slices straight from the decoder.
+
+mod counter;
+mod over_time;
+mod regression;
+pub(crate) mod sum;
+
+use crate::error::{QueryError, Result};
+use crate::time::{Reference, seconds, to_ns};
+use crate::vector::{ABSENT, Scalar};
+
+pub(crate) use over_time::quantile;
+
+/// The functions on windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rollup {
+    Rate,
+    Increase,
+    Delta,
+    Irate,
+    Idelta,
+    Changes,
+    Resets,
+    Deriv,
+    PredictLinear,
+    DoubleExponentialSmoothing,
+    Avg,
+    Sum,
+    Min,
+    Max,
+    Count,
+    Present,
+    Absent,
+    First,
+    Last,
+    Quantile,
+    Mad,
+    Stddev,
+    Stdvar,
+    TimeOfFirst,
+    TimeOfLast,
+    TimeOfMax,
+    TimeOfMin,
+}
+
+impl Rollup {
+    /// The rollup of that name.
+    pub fn parse(name: &str) -> Option<Rollup> {
+        Some(match name {
+            "rate" => Rollup::Rate,
+            "increase" => Rollup::Increase,
+            "delta" => Rollup::Delta,
+            "irate" => Rollup::Irate,
+            "idelta" => Rollup::Idelta,
+            "changes" => Rollup::Changes,
+            "resets" => Rollup::Resets,
+            "deriv" => Rollup::Deriv,
+            "predict_linear" => Rollup::PredictLinear,
+            "double_exponential_smoothing" | "holt_winters" => Rollup::DoubleExponentialSmoothing,
+            "avg_over_time" => Rollup::Avg,
+            "sum_over_time" => Rollup::Sum,
+            "min_over_time" => Rollup::Min,
+            "max_over_time" => Rollup::Max,
+            "count_over_time" => Rollup::Count,
+            "present_over_time" => Rollup::Present,
+            "absent_over_time" => Rollup::Absent,
+            "first_over_time" => Rollup::First,
+            "last_over_time" => Rollup::Last,
+            "quantile_over_time" => Rollup::Quantile,
+            "mad_over_time" => Rollup::Mad,
+            "stddev_over_time" => Rollup::Stddev,
+            "stdvar_over_time" => Rollup::Stdvar,
+            "ts_of_first_over_time" => Rollup::TimeOfFirst,
+            "ts_of_last_over_time" => Rollup::TimeOfLast,
+            "ts_of_max_over_time" => Rollup::TimeOfMax,
+            "ts_of_min_over_time" => Rollup::TimeOfMin,
+            _ => return None,
+        })
+    }
+
+    /// Whether the result is one of the series' samples, so that it keeps its name.
+    pub fn keeps_name(self) -> bool {
+        matches!(self, Rollup::First | Rollup::Last)
+    }
+
+    /// Whether the result is on the series' own scale.
+    pub fn keeps_scale(self) -> bool {
+        matches!(
+            self,
+            Rollup::First
+                | Rollup::Last
+                | Rollup::Avg
+                | Rollup::Min
+                | Rollup::Max
+                | Rollup::Quantile
+                | Rollup::PredictLinear
+                | Rollup::DoubleExponentialSmoothing
+        )
+    }
+
+    /// Whether it is for counters, whose names end in one of four ways.
+    pub fn expects_counter(self) -> bool {
+        matches!(self, Rollup::Rate | Rollup::Increase)
+    }
+}
+
+/// A rollup with its arguments, ready to run over series.
+pub(crate) struct RollupCall {
+    pub rollup: Rollup,
+    /// The window's length.
+    pub range_ms: i64,
+    /// Where the windows end.
+    pub reference: Reference,
+    /// The time of each step, which is not where its window ends under `offset` or `@`.
+    pub steps: Reference,
+    /// Scalar arguments, in order.
+    pub parameters: Vec<Scalar>,
+}
+
+impl RollupCall {
+    /// Writes the value of every step to `row`; `bounds` are the steps' windows.
+    pub fn fill(
+        &self,
+        timestamps: &[i64],
+        values: &[f64],
+        bounds: &[(u32, u32)],
+        row: &mut [f64],
+    ) -> Result<()> {
+        let series = Series { timestamps, values, bounds };
+        let seconds_at = |at: usize| seconds(timestamps[at]);
+        match self.rollup {
+            Rollup::Rate | Rollup::Increase | Rollup::Delta => self.extrapolated(&series, row),
+            Rollup::Irate => series.pairs(row, counter::instant_rate),
+            Rollup::Idelta => series.pairs(row, counter::instant_delta),
+            Rollup::Changes => series.values(row, counter::changes),
+            Rollup::Resets => series.values(row, counter::resets),
+            Rollup::Deriv => series.each(row, |_, times, values| {
+                regression::fit(times, values, times[0]).map_or(ABSENT, |line| line.slope)
+            }),
+            Rollup::PredictLinear => series.each(row, |step, times, values| {
+                let line = regression::fit(times, values, to_ns(self.steps.at_ms(step)));
+                line.map_or(ABSENT, |line| {
+                    line.slope * self.parameters[0].at(step) + line.intercept
+                })
+            }),
+            Rollup::DoubleExponentialSmoothing => self.smoothing(&series, row)?,
+            Rollup::Avg => series.values(row, sum::average),
+            Rollup::Sum => series.values(row, sum::total),
+            Rollup::Min => series.values(row, over_time::min),
+            Rollup::Max => series.values(row, over_time::max),
+            Rollup::Count => series.values(row, |values| values.len() as f64),
+            Rollup::Present | Rollup::Absent => series.values(row, |_| 1.0),
+            Rollup::First => series.values(row, |values| values[0]),
+            Rollup::Last => series.values(row, |values| values[values.len() - 1]),
+            Rollup::Quantile => {
+                let mut sorted = Vec::new();
+                series.each(row, |step, _, values| {
+                    quantile(self.parameters[0].at(step), values, &mut sorted)
+                });
+            }
+            Rollup::Mad => {
+                let mut sorted = Vec::new();
+                series.values(row, |values| over_time::median_deviation(values, &mut sorted));
+            }
+            Rollup::Stddev => series.values(row, |values| sum::variance(values).sqrt()),
+            Rollup::Stdvar => series.values(row, sum::variance),
+            Rollup::TimeOfFirst => series.indexes(row, |_, _| 0, seconds_at),
+            Rollup::TimeOfLast => series.indexes(row, |_, values| values.len() - 1, seconds_at),
+            Rollup::TimeOfMax => series.indexes(row, |_, v| over_time::last_max(v), seconds_at),
+            Rollup::TimeOfMin => series.indexes(row, |_, v| over_time::last_min(v), seconds_at),
+        }
+        Ok(())
+    }
+
+    fn extrapolated(&self, series: &Series<'_>, row: &mut [f64]) {
+        let extrapolation = counter::Extrapolation {
+            is_counter: self.rollup != Rollup::Delta,
+            is_rate: self.rollup == Rollup::Rate,
+            range_seconds: self.range_ms as f64 / 1000.0,
+        };
+        let range_ns = to_ns(self.range_ms);
+        series.each(row, |step, times, values| {
+            let end = self.reference.at_ns(step);
+            extrapolation.apply(times, values, end.saturating_sub(range_ns), end)
+        });
+    }
+
+    fn smoothing(&self, series: &Series<'_>, row: &mut [f64]) -> Result<()> {
+        for (name, factor) in ["smoothing", "trend"].iter().zip(&self.parameters) {
+            let symbol = if *name == "smoothing" { "sf" } else { "tf" };
+            for step in 0..row.len() {
+                let (low, high) = series.bounds[step];
+                let value = factor.at(step);
+                if low < high && (value <= 0.0 || 1.0 <= value) {
+                    return Err(QueryError::Execution(format!(
+                        "invalid {name} factor. Expected: 0 < {symbol} < 1, got: {value:.6}"
+                    )));
+                }
+            }
+        }
+        series.each(row, |step, _, values| {
+            let (smoothing, trend) = (self.parameters[0].at(step), self.parameters[1].at(step));
+            regression::double_exponential_smoothing(values, smoothing, trend)
+        });
+        Ok(())
+    }
+}
+
+/// One series' samples and the windows of the steps. Kernels never see an empty window.
+struct Series<'a> {
+    timestamps: &'a [i64],
+    values: &'a [f64],
+    bounds: &'a [(u32, u32)],
+}
+
+impl Series<'_> {
+    #[inline(always)]
+    fn each(&self, row: &mut [f64], mut kernel: impl FnMut(usize, &[i64], &[f64]) -> f64) {
+        for (step, (out, (low, high))) in row.iter_mut().zip(self.bounds).enumerate() {
+            let window = *low as usize..*high as usize;
+            *out = if window.is_empty() {
+                ABSENT
+            } else {
+                kernel(step, &self.timestamps[window.clone()], &self.values[window])
+            };
+        }
+    }
+
+    #[inline(always)]
+    fn values(&self, row: &mut [f64], mut kernel: impl FnMut(&[f64]) -> f64) {
+        self.each(row, |_, _, values| kernel(values));
+    }
+
+    /// Kernels on the last two samples: `(t0, v0), (t1, v1)`.
+    #[inline(always)]
+    fn pairs(&self, row: &mut [f64], kernel: impl Fn([(i64, f64); 2]) -> f64) {
+        self.each(row, |_, times, values| match (times, values) {
+            ([.., t0, t1], [.., v0, v1]) => kernel([(*t0, *v0), (*t1, *v1)]),
+            _ => ABSENT,
+        });
+    }
+
+    /// Kernels that pick a sample, of which another function makes the value.
+    #[inline(always)]
+    fn indexes(
+        &self,
+        row: &mut [f64],
+        pick: impl Fn(&[i64], &[f64]) -> usize,
+        value_of: impl Fn(usize) -> f64,
+    ) {
+        for (out, (low, high)) in row.iter_mut().zip(self.bounds) {
+            let window = *low as usize..*high as usize;
+            *out = if window.is_empty() {
+                ABSENT
+            } else {
+                let at = pick(&self.timestamps[window.clone()], &self.values[window.clone()]);
+                value_of(window.start + at)
+            };
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Compensated sums: Kahan's, with Neumaier's improvement, as Prometheus adds.
+
+/// A running sum and the part of it that did not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Sum {
+    pub sum: f64,
+    pub compensation: f64,
+}
+
+impl Sum {
+    /// Adds one value.
+    #[inline(always)]
+    pub fn add(&mut self, value: f64) {
+        let total = self.sum + value;
+        let small = if value.abs() <= self.sum.abs() {
+            (self.sum - total) + value
+        } else {
+            (value - total) + self.sum
+        };
+        self.compensation = if total.is_infinite() { 0.0 } else { self.compensation + small };
+        self.sum = total;
+    }
+
+    /// The sum.
+    pub fn total(&self) -> f64 {
+        if self.sum.is_infinite() { self.sum } else { self.sum + self.compensation }
+    }
+}
+
+/// A running mean: a sum while it fits, then the mean itself, step by step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Mean {
+    /// The sum, or the mean once `is_incremental`.
+    pub running: Sum,
+    pub count: f64,
+    pub is_incremental: bool,
+}
+
+impl Mean {
+    /// A mean of one value.
+    #[inline(always)]
+    pub fn first(value: f64) -> Mean {
+        Mean { running: Sum { sum: value, compensation: 0.0 }, count: 1.0, is_incremental: false }
+    }
+
+    /// Adds one value.
+    #[inline(always)]
+    pub fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        if !self.is_incremental {
+            let mut next = self.running;
+            next.add(value);
+            if !next.sum.is_infinite() {
+                self.running = next;
+                return;
+            }
+            self.begin_incremental();
+        }
+        let share = (self.count - 1.0) / self.count;
+        self.running.sum *= share;
+        self.running.compensation *= share;
+        self.running.add(value / self.count);
+    }
+
+    /// The sum would overflow: from now on keep the mean.
+    #[cold]
+    fn begin_incremental(&mut self) {
+        self.is_incremental = true;
+        self.running.sum /= self.count - 1.0;
+        self.running.compensation /= self.count - 1.0;
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> f64 {
+        let Sum { sum, compensation } = self.running;
+        if self.is_incremental {
+            sum + compensation
+        } else {
+            sum / self.count + compensation / self.count
+        }
+    }
+}
+
+/// The sum of a window.
+pub(crate) fn total(values: &[f64]) -> f64 {
+    let mut sum = Sum::default();
+    for value in values {
+        sum.add(*value);
+    }
+    sum.total()
+}
+
+/// The mean of a window.
+pub(crate) fn average(values: &[f64]) -> f64 {
+    let mut sum = Sum { sum: values[0], compensation: 0.0 };
+    for value in &values[1..] {
+        sum.add(*value);
+    }
+    let is_infinite = sum.sum.is_infinite() || values[0].is_infinite();
+    if is_infinite || sum.sum.is_nan() {
+        // A sum that overflowed on its way is begun again, the careful way.
+        let mut mean = Mean::first(values[0]);
+        for value in &values[1..] {
+            mean.add(*value);
+        }
+        return mean.mean();
+    }
+    let count = values.len() as f64;
+    sum.sum / count + sum.compensation / count
+}
+
+/// The population variance of a window.
+pub(crate) fn variance(values: &[f64]) -> f64 {
+    let mut count = 0.0;
+    let (mut mean, mut squares) = (Sum::default(), Sum::default());
+    for value in values {
+        count += 1.0;
+        let delta = value - (mean.sum + mean.compensation);
+        mean.add(delta / count);
+        squares.add(delta * (value - (mean.sum + mean.compensation)));
+    }
+    (squares.sum + squares.compensation) / count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_values_are_not_lost() {
+        assert_eq!(total(&[1e100, 1.0, -1e100]), 1.0);
+        assert_eq!(average(&[1e100, 3.0, -1e100]), 1.0);
+        assert_eq!(total(&[f64::INFINITY, 1.0]), f64::INFINITY);
+        assert!(total(&[f64::INFINITY, f64::NEG_INFINITY]).is_nan());
+        assert!(total(&[1.0, f64::NAN]).is_nan());
+        assert!(average(&[f64::NAN, 1.0]).is_nan());
+    }
+
+    #[test]
+    fn means_do_not_overflow() {
+        assert_eq!(average(&[f64::MAX, f64::MAX]), f64::MAX);
+        assert!(average(&[f64::MAX, f64::MAX, -f64::MAX, -f64::MAX]).abs() < f64::MAX * 1e-15);
+        assert_eq!(average(&[f64::INFINITY, 1.0]), f64::INFINITY);
+    }
+
+    #[test]
+    fn variances() {
+        assert_eq!(variance(&[1.0, 3.0]), 1.0);
+        assert_eq!(variance(&[7.0]), 0.0);
+    }
+}

@@ -1,0 +1,30 @@
+//! Test scripts: Prometheus' format for "given these samples, this query gives that".
+//!
+//! ```text
+//! load 30s
+//!   requests_total{job="a"} 0+10x20          # one sample each 30 s from the epoch on
+//!   temperature{room="1"}   20 21 _ 22 stale
+//!
+//! eval instant at 5m rate(requests_total[5m])
+//!   expect no_warn
+//!   {job="a"} 0.3333333333
+//!
+//! eval range from 0 to 1m step 30s temperature
+//!   temperature{room="1"} 20 21 21
+//!
+//! eval instant at 0 sum(
+//!   expect fail
+//!
+//! clear
+//! ```
+//!
+//! A block ends at an empty line or a comment. The older forms `eval_fail`, `eval_warn`,
+//! `eval_info` and `eval_ordered` are understood. Native histogram values (`{{...}}`) are read
+//! over: [`Outcome::Unsupported`] tells which evaluations would have needed them.
+
+mod parse;
+mod run;
+mod sequence;
+
+pub use parse::{Command, Eval, Expect, ExpectKind, MessageMatch, ScriptError, Times, parse};
+pub use run::{Outcome, Report, Runner};

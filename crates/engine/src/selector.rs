@@ -1,0 +1,293 @@
+//! From a selector to rows: which samples each step sees.
+//!
+//! A step at time t looks at the window `(t - range, t]`, open on the left. An instant selector
+//! is the same with the lookback as range, of which it takes the newest sample. Windows move
+//! forward with the steps, so two indexes that only grow find all of them in one pass; series
+//! that were scraped together share their timestamps, so the windows of one series serve the
+//! next ones too, after one comparison of the lists.
+//!
+//! Series are read and rows are made in the source's order, one series at a time: nothing here
+//! holds more than one series' samples.
+
+use crate::error::{QueryError, Result};
+use crate::query::{Context, NameRemoval};
+use crate::time::{Grid, Reference, seconds, to_ns};
+use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
+use model::{Labels, METRIC_NAME, MatchOp, TimeRange};
+use promql::{At, VectorSelector};
+use std::collections::HashSet;
+
+/// Series read between two looks at the deadline; the store gathers as many at once.
+const SERIES_PER_CHECK: usize = 512;
+
+/// The windows of all steps as index ranges into one list of timestamps.
+pub(crate) struct Windows {
+    reference: Reference,
+    range_ns: i64,
+    /// The timestamps that `bounds` are for.
+    timestamps: Vec<i64>,
+    /// Per step, first index inside and first index after.
+    bounds: Vec<(u32, u32)>,
+    is_valid: bool,
+}
+
+impl Windows {
+    pub fn new(reference: Reference, range_ms: i64) -> Windows {
+        Windows {
+            reference,
+            range_ns: to_ns(range_ms),
+            timestamps: Vec::new(),
+            bounds: vec![(0, 0); reference.len],
+            is_valid: false,
+        }
+    }
+
+    /// The windows of the given timestamps, which are increasing.
+    pub fn of(&mut self, timestamps: &[i64]) -> &[(u32, u32)] {
+        if self.is_valid && self.timestamps == timestamps {
+            return &self.bounds;
+        }
+        let (mut low, mut high) = (0usize, 0usize);
+        for (step, bound) in self.bounds.iter_mut().enumerate() {
+            let end = self.reference.at_ns(step);
+            let start = end.saturating_sub(self.range_ns);
+            while high < timestamps.len() && timestamps[high] <= end {
+                high += 1;
+            }
+            while low < high && timestamps[low] <= start {
+                low += 1;
+            }
+            *bound = (low as u32, high as u32);
+        }
+        self.timestamps.clear();
+        self.timestamps.extend_from_slice(timestamps);
+        self.is_valid = true;
+        &self.bounds
+    }
+
+    /// The time that samples of any window can have, for the source.
+    pub fn time_range(&self) -> TimeRange {
+        let start = to_ns(self.reference.first_ms).saturating_sub(self.range_ns);
+        TimeRange::new(start.saturating_add(1), to_ns(self.reference.last_ms()))
+    }
+}
+
+/// A row before its key is made: most rows are added to a group and need no labels of their own.
+pub(crate) struct Row<'a> {
+    pub labels: &'a Labels,
+    pub name: NameState,
+    pub values: &'a [f64],
+}
+
+/// What is to become of the metric's name in a row's labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameState {
+    /// It stays.
+    Kept,
+    /// It is in the labels but counts as gone.
+    Dropped,
+    /// It stays until the end of the query.
+    DroppedLate,
+}
+
+impl NameState {
+    /// What an operation that takes the name away makes of a row.
+    pub fn dropped(removal: NameRemoval) -> NameState {
+        match removal {
+            NameRemoval::Late => NameState::DroppedLate,
+            NameRemoval::AtOnce | NameRemoval::KeepOverTime => NameState::Dropped,
+        }
+    }
+}
+
+impl Row<'_> {
+    pub fn key(&self) -> Key {
+        match self.name {
+            NameState::Kept => Key::new(self.labels.clone()),
+            NameState::Dropped => Key::new(without_metadata(self.labels)),
+            NameState::DroppedLate => Key { labels: self.labels.clone(), drops_name: true },
+        }
+    }
+}
+
+/// Receives rows; most of the engine's operations on whole vectors are one.
+pub(crate) type RowSink<'s> = dyn FnMut(&Row<'_>) -> Result<()> + 's;
+
+impl Context<'_> {
+    /// Where a selector with these modifiers looks from the steps of `grid`.
+    pub fn reference(&self, grid: Grid, at: Option<At>, offset_ms: i64) -> Reference {
+        let fixed_ms = match at {
+            None => None,
+            Some(At::Timestamp(ms)) => Some(ms),
+            Some(At::Start) => Some(self.start_ms),
+            Some(At::End) => Some(self.end_ms),
+        };
+        Reference {
+            first_ms: fixed_ms.unwrap_or(grid.start_ms).saturating_sub(offset_ms),
+            step_ms: if fixed_ms.is_some() { 0 } else { grid.step_ms },
+            len: grid.len,
+        }
+    }
+
+    /// Calls `visit` with the labels and samples of every series of `selector` that has samples
+    /// in `range`, in the source's order.
+    pub fn read_series(
+        &self,
+        selector: &VectorSelector,
+        range: TimeRange,
+        visit: &mut dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()>,
+    ) -> Result<()> {
+        self.check()?;
+        if range.is_empty() {
+            return Ok(());
+        }
+        let sets = [selector.matchers.clone()];
+        let set = self.source.select(&sets, range, &self.select_limits())?;
+        self.count_series(set.len());
+        let mut failure: Option<QueryError> = None;
+        for start in (0..set.len()).step_by(SERIES_PER_CHECK) {
+            self.check()?;
+            let end = (start + SERIES_PER_CHECK).min(set.len());
+            let mut samples = 0u64;
+            set.read(start..end, &mut |idx, timestamps, values| {
+                if timestamps.is_empty() || failure.is_some() {
+                    return;
+                }
+                debug_assert_eq!(timestamps.len(), values.len());
+                samples += timestamps.len() as u64;
+                let labels = set.labels(idx).map_err(QueryError::from);
+                failure = labels.and_then(|labels| visit(&labels, timestamps, values)).err();
+            })?;
+            self.count_samples_read(samples);
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of an instant selector.
+    pub fn stream_selector(
+        &self,
+        selector: &VectorSelector,
+        grid: Grid,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let reference = self.reference(grid, selector.at, selector.offset_ms);
+        let mut windows = Windows::new(reference, self.options.lookback_ms);
+        let mut row = vec![ABSENT; grid.len];
+        self.read_series(selector, windows.time_range(), &mut |labels, timestamps, values| {
+            newest(windows.of(timestamps), values, &mut row);
+            sink(&Row { labels, name: NameState::Kept, values: &row })
+        })
+    }
+
+    /// As [`Context::stream_selector`], with the samples' times in seconds for values.
+    pub fn selector_times(&self, selector: &VectorSelector, grid: Grid) -> Result<Vector> {
+        let reference = self.reference(grid, selector.at, selector.offset_ms);
+        let mut windows = Windows::new(reference, self.options.lookback_ms);
+        let mut row = vec![ABSENT; grid.len];
+        let mut vector = Vector::new(self, grid.len);
+        self.read_series(selector, windows.time_range(), &mut |labels, timestamps, values| {
+            for (value, (low, high)) in row.iter_mut().zip(windows.of(timestamps)) {
+                let is_there = low < high && !is_absent(values[*high as usize - 1]);
+                *value = if is_there { seconds(timestamps[*high as usize - 1]) } else { ABSENT };
+            }
+            vector.push(self, Key::new(labels.clone()), &row)
+        })?;
+        Ok(vector)
+    }
+}
+
+/// The newest value of each window. A stale marker is a gap as it stands.
+fn newest(bounds: &[(u32, u32)], values: &[f64], row: &mut [f64]) {
+    for (value, (low, high)) in row.iter_mut().zip(bounds) {
+        *value = if low < high { values[*high as usize - 1] } else { ABSENT };
+    }
+}
+
+/// Samples without the stale markers among them; borrows when there are none, as is usual.
+#[derive(Default)]
+pub(crate) struct StaleFilter {
+    timestamps: Vec<i64>,
+    values: Vec<f64>,
+}
+
+impl StaleFilter {
+    pub fn apply<'a>(
+        &'a mut self,
+        timestamps: &'a [i64],
+        values: &'a [f64],
+    ) -> (&'a [i64], &'a [f64]) {
+        if !values.iter().any(|value| is_absent(*value)) {
+            return (timestamps, values);
+        }
+        self.timestamps.clear();
+        self.values.clear();
+        for (timestamp, value) in timestamps.iter().zip(values) {
+            if !is_absent(*value) {
+                self.timestamps.push(*timestamp);
+                self.values.push(*value);
+            }
+        }
+        (&self.timestamps, &self.values)
+    }
+}
+
+/// Refuses rows that have equal labels once their names are gone.
+pub(crate) struct Uniqueness {
+    /// Fingerprints of the labels seen; `None` when the rows cannot collide.
+    seen: Option<HashSet<u128>>,
+}
+
+impl Uniqueness {
+    /// For rows of a selector: one that demands one name cannot give two equal label sets.
+    pub fn of_selector(selector: &VectorSelector, name: NameState) -> Uniqueness {
+        let demands_name = selector
+            .matchers
+            .iter()
+            .any(|m| m.name == METRIC_NAME && m.op == MatchOp::Equal && !m.value.is_empty());
+        if demands_name { Uniqueness { seen: None } } else { Uniqueness::new(name) }
+    }
+
+    /// For any rows.
+    pub fn new(name: NameState) -> Uniqueness {
+        Uniqueness { seen: (name == NameState::Dropped).then(HashSet::new) }
+    }
+
+    /// Counts a row in.
+    pub fn add(&mut self, row: &Row<'_>) -> Result<()> {
+        let Some(seen) = &mut self.seen else { return Ok(()) };
+        if row.values.iter().all(|value| is_absent(*value)) {
+            return Ok(());
+        }
+        if seen.insert(without_metadata(row.labels).fingerprint()) {
+            Ok(())
+        } else {
+            Err(QueryError::same_labels())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_open_on_the_left() {
+        let reference = Reference { first_ms: 10, step_ms: 10, len: 3 };
+        let mut windows = Windows::new(reference, 10);
+        let timestamps: Vec<i64> = [0, 5, 10, 15, 20].iter().map(|ms| to_ns(*ms)).collect();
+        assert_eq!(windows.of(&timestamps), [(1, 3), (3, 5), (5, 5)]);
+        assert_eq!(windows.of(&timestamps), [(1, 3), (3, 5), (5, 5)], "again");
+        assert_eq!(windows.of(&timestamps[1..]), [(0, 2), (2, 4), (4, 4)], "another list");
+        assert_eq!(windows.time_range(), TimeRange::new(1, to_ns(30)));
+    }
+
+    #[test]
+    fn stale_markers_are_filtered() {
+        let mut filter = StaleFilter::default();
+        assert_eq!(filter.apply(&[1, 2], &[3.0, 4.0]), (&[1, 2][..], &[3.0, 4.0][..]));
+        assert_eq!(filter.apply(&[1, 2], &[ABSENT, 4.0]), (&[2][..], &[4.0][..]));
+    }
+}

@@ -1,0 +1,74 @@
+//! Where samples come from: the seam between the engine and the store.
+//!
+//! Contract: for the same stored series, [`SeriesSet`] lists them in the same order on every
+//! call, whatever has been flushed or merged meanwhile. Sums add in that order, so answers are
+//! the same bit for bit.
+
+use model::{Labels, Matcher, TimeRange};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Bounds on one selection.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectLimits {
+    /// Series that may match.
+    pub series_max: usize,
+    /// When to give up.
+    pub deadline: Option<Instant>,
+}
+
+/// Why a source gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// The deadline passed.
+    #[error("the deadline passed")]
+    DeadlineExceeded,
+    /// More than a limit allows; the message names it.
+    #[error("{0}")]
+    LimitExceeded(String),
+    /// It could not be read.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Something that series can be selected from.
+pub trait Source: Sync {
+    /// The series that match any of `sets` and may have samples in `range`.
+    ///
+    /// # Errors
+    /// A limit, or a failed read.
+    fn select(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Box<dyn SeriesSet + '_>, SourceError>;
+}
+
+/// Selected series and a frozen view of their samples.
+pub trait SeriesSet: Send + Sync {
+    /// How many series there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The labels of series `idx`.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn labels(&self, idx: usize) -> Result<Labels, SourceError>;
+
+    /// Calls `sink(idx, timestamps, values)` once for each series of `range`, in order, with its
+    /// samples in the selected time, oldest first; times in nanoseconds.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn read(
+        &self,
+        range: Range<usize>,
+        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
+    ) -> Result<(), SourceError>;
+}

@@ -1,0 +1,45 @@
+//! The store as a source.
+
+use crate::source::{SelectLimits, SeriesSet, Source, SourceError};
+use model::{Labels, Matcher, TimeRange};
+use std::ops::Range;
+
+impl Source for store::Store {
+    fn select(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
+        let limits =
+            store::SelectLimits { series_max: limits.series_max, deadline: limits.deadline };
+        let selection = store::Store::select(self, sets, range, &limits).map_err(translate)?;
+        Ok(Box::new(selection))
+    }
+}
+
+impl SeriesSet for store::Selection {
+    fn len(&self) -> usize {
+        store::Selection::len(self)
+    }
+
+    fn labels(&self, idx: usize) -> Result<Labels, SourceError> {
+        store::Selection::labels(self, idx).map_err(translate)
+    }
+
+    fn read(
+        &self,
+        range: Range<usize>,
+        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
+    ) -> Result<(), SourceError> {
+        store::Selection::read(self, range, sink).map_err(translate)
+    }
+}
+
+fn translate(error: store::Error) -> SourceError {
+    match error {
+        store::Error::DeadlineExceeded => SourceError::DeadlineExceeded,
+        store::Error::LimitExceeded { .. } => SourceError::LimitExceeded(error.to_string()),
+        other => SourceError::Failed(other.to_string()),
+    }
+}

@@ -1,0 +1,323 @@
+//! Classic histograms: series that differ in `le` are the cumulative buckets of one histogram.
+
+use crate::annotations::{Monotonicity, short};
+use crate::error::Result;
+use crate::eval::Evaluator;
+use crate::query::{Context, NameRemoval};
+use crate::time::Grid;
+use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use model::LabelsBuilder;
+use promql::{Call, Span};
+use std::collections::HashMap;
+
+/// The label that holds a bucket's upper bound.
+const BUCKET_LABEL: &str = "le";
+/// Relative difference of two buckets' counts that is rounding, not counting.
+const SMALL_DIFFERENCE: f64 = 1e-12;
+
+/// Evaluates a call of such a function. Those for native histograms find none.
+pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
+    let context = evaluator.context;
+    match call.function.name {
+        "histogram_quantile" => {
+            let q = evaluator.scalar(&call.arguments[0], grid)?;
+            warn_of_quantiles(context, &q, call.arguments[0].span());
+            let buckets = evaluator.vector(&call.arguments[1], grid)?;
+            let span = call.arguments[1].span();
+            over_histograms(context, &buckets, span, |step, buckets| {
+                let (value, repair) = bucket_quantile(q.at(step), buckets);
+                if let Some(repair) = repair {
+                    let at_ms = grid.at_ms(step);
+                    let found = Monotonicity { first_ms: at_ms, last_ms: at_ms, ..repair };
+                    context.annotations.monotonicity(span, found);
+                }
+                value
+            })
+        }
+        "histogram_fraction" => {
+            let lower = evaluator.scalar(&call.arguments[0], grid)?;
+            let upper = evaluator.scalar(&call.arguments[1], grid)?;
+            let buckets = evaluator.vector(&call.arguments[2], grid)?;
+            let span = call.arguments[2].span();
+            over_histograms(context, &buckets, span, |step, buckets| {
+                bucket_fraction(lower.at(step), upper.at(step), buckets)
+            })
+        }
+        _ => {
+            evaluator.vector(&call.arguments[0], grid)?;
+            Ok(Vector::new(context, grid.len))
+        }
+    }
+}
+
+/// Warns of quantiles that are no numbers between 0 and 1.
+pub(crate) fn warn_of_quantiles(context: &Context<'_>, q: &Scalar, span: Span) {
+    for value in q.values() {
+        if value.is_nan() || !(0.0..=1.0).contains(value) {
+            let value = short(*value);
+            let message = format!("quantile value should be between 0 and 1, got {value}");
+            context.annotations.warn(span, message);
+        }
+    }
+}
+
+/// One bucket: observations up to a bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bucket {
+    upper: f64,
+    count: f64,
+}
+
+/// Groups the rows by histogram and calls `value_of` with each histogram's buckets at each step,
+/// ordered by bound.
+fn over_histograms(
+    context: &Context<'_>,
+    vector: &Vector,
+    span: Span,
+    mut value_of: impl FnMut(usize, &mut Vec<Bucket>) -> f64,
+) -> Result<Vector> {
+    let mut by_key: HashMap<Key, usize> = HashMap::new();
+    let mut histograms: Vec<(Key, Vec<(f64, usize)>)> = Vec::new();
+    for (idx, key) in vector.keys().iter().enumerate() {
+        let bound = key.labels.get(BUCKET_LABEL).unwrap_or("");
+        let Some(upper) = parse_bound(bound) else {
+            let bound = promql::quote(bound);
+            let message =
+                format!("bucket label \"le\" is missing or has a malformed value of {bound}");
+            // Names that are dropped at once are gone by the time Prometheus writes its warning.
+            let is_named = context.options.name_removal == NameRemoval::Late;
+            let message = match key.labels.metric_name() {
+                name if is_named && !name.is_empty() => {
+                    format!("{message} for metric name {}", promql::quote(name))
+                }
+                _ => message,
+            };
+            context.annotations.warn(span, message);
+            continue;
+        };
+        let histogram = without_bound(key);
+        let at = *by_key.entry(histogram.clone()).or_insert_with(|| {
+            histograms.push((histogram, Vec::new()));
+            histograms.len() - 1
+        });
+        histograms[at].1.push((upper, idx));
+    }
+    let mut out = Vector::new(context, vector.steps());
+    let mut row = vec![ABSENT; vector.steps()];
+    let mut buckets = Vec::new();
+    for (key, mut rows) in histograms {
+        context.check()?;
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (step, value) in row.iter_mut().enumerate() {
+            buckets.clear();
+            for (upper, idx) in &rows {
+                let count = vector.row(*idx)[step];
+                if !is_absent(count) {
+                    buckets.push(Bucket { upper: *upper, count });
+                }
+            }
+            *value = if buckets.is_empty() { ABSENT } else { value_of(step, &mut buckets) };
+        }
+        out.push(context, key, &row)?;
+    }
+    out.without_names(context.options.name_removal)
+}
+
+/// A bound as Go parses floats, which accepts a little less than Rust.
+fn parse_bound(text: &str) -> Option<f64> {
+    text.parse().ok()
+}
+
+fn without_bound(key: &Key) -> Key {
+    let mut builder = LabelsBuilder::new();
+    for (name, value) in key.labels.iter().filter(|(name, _)| *name != BUCKET_LABEL) {
+        builder.push(name, value);
+    }
+    Key { labels: builder.finish(), drops_name: key.drops_name }
+}
+
+/// The quantile of ordered buckets, and what had to be repaired to tell it.
+fn bucket_quantile(q: f64, buckets: &mut Vec<Bucket>) -> (f64, Option<Monotonicity>) {
+    if q.is_nan() {
+        return (f64::NAN, None);
+    }
+    if q < 0.0 {
+        return (f64::NEG_INFINITY, None);
+    }
+    if 1.0 < q {
+        return (f64::INFINITY, None);
+    }
+    if !ends_in_infinity(buckets) {
+        return (f64::NAN, None);
+    }
+    coalesce(buckets);
+    let repair = make_monotonic(buckets);
+    let last = buckets.len() - 1;
+    let observations = buckets[last].count;
+    if buckets.len() < 2 || observations == 0.0 {
+        return (f64::NAN, repair);
+    }
+    let mut rank = q * observations;
+    let at = buckets[..last].partition_point(|bucket| below(bucket.count, rank));
+    let value = if at == last {
+        buckets[last - 1].upper
+    } else if at == 0 && buckets[0].upper <= 0.0 {
+        buckets[0].upper
+    } else {
+        let mut start = 0.0;
+        let Bucket { upper: end, mut count } = buckets[at];
+        if 0 < at {
+            start = buckets[at - 1].upper;
+            count -= buckets[at - 1].count;
+            rank -= buckets[at - 1].count;
+        }
+        start + (end - start) * (rank / count)
+    };
+    (value, repair)
+}
+
+/// Whether `count` does not reach `rank`; NaN reaches nothing.
+fn below(count: f64, rank: f64) -> bool {
+    count.is_nan() || rank.is_nan() || count < rank
+}
+
+/// The share of observations between two bounds, of ordered buckets.
+fn bucket_fraction(lower: f64, upper: f64, buckets: &mut Vec<Bucket>) -> f64 {
+    if !ends_in_infinity(buckets) {
+        return f64::NAN;
+    }
+    coalesce(buckets);
+    let count = buckets[buckets.len() - 1].count;
+    if count == 0.0 || lower.is_nan() || upper.is_nan() {
+        return f64::NAN;
+    }
+    if upper <= lower {
+        return 0.0;
+    }
+    (rank_of(upper, buckets) - rank_of(lower, buckets)) / count
+}
+
+/// How many observations lie below `value`, interpolated within its bucket.
+fn rank_of(value: f64, buckets: &[Bucket]) -> f64 {
+    let total = buckets[buckets.len() - 1].count;
+    // The first bucket begins at zero when it ends above.
+    let mut start = if buckets[0].upper <= 0.0 { f64::NEG_INFINITY } else { 0.0 };
+    let mut rank = 0.0;
+    for bucket in buckets {
+        if value <= start {
+            return if total < rank { total } else { rank };
+        }
+        if value < bucket.upper {
+            let inside = if start == f64::NEG_INFINITY {
+                bucket.count
+            } else {
+                rank + (bucket.count - rank) * (value - start) / (bucket.upper - start)
+            };
+            return if total < inside { total } else { inside };
+        }
+        rank = bucket.count;
+        start = bucket.upper;
+    }
+    total
+}
+
+fn ends_in_infinity(buckets: &[Bucket]) -> bool {
+    buckets.last().is_some_and(|bucket| bucket.upper == f64::INFINITY)
+}
+
+/// Adds up buckets of equal bounds.
+fn coalesce(buckets: &mut Vec<Bucket>) {
+    buckets.dedup_by(|next, kept| {
+        let is_same = next.upper == kept.upper;
+        if is_same {
+            kept.count += next.count;
+        }
+        is_same
+    });
+}
+
+/// Lifts buckets that count less than one before them; small differences are lifted silently.
+fn make_monotonic(buckets: &mut [Bucket]) -> Option<Monotonicity> {
+    let mut repair: Option<Monotonicity> = None;
+    let mut before = buckets[0].count;
+    for bucket in &mut buckets[1..] {
+        let count = bucket.count;
+        if count == before {
+            continue;
+        }
+        if nearly_equal(before, count) {
+            bucket.count = before;
+        } else if count < before {
+            bucket.count = before;
+            let found = repair.get_or_insert(Monotonicity {
+                first_ms: 0,
+                last_ms: 0,
+                bucket_min: bucket.upper,
+                bucket_max: bucket.upper,
+                difference_max: 0.0,
+                count: 1,
+            });
+            found.bucket_min = found.bucket_min.min(bucket.upper);
+            found.bucket_max = found.bucket_max.max(bucket.upper);
+            found.difference_max = found.difference_max.max(before - count);
+        } else {
+            before = count;
+        }
+    }
+    repair
+}
+
+fn nearly_equal(a: f64, b: f64) -> bool {
+    if a == b || (a.is_nan() && b.is_nan()) {
+        return true;
+    }
+    let sum = a.abs() + b.abs();
+    let difference = (a - b).abs();
+    if a == 0.0 || b == 0.0 || sum < f64::MIN_POSITIVE {
+        return difference < SMALL_DIFFERENCE * f64::MIN_POSITIVE;
+    }
+    difference / sum.min(f64::MAX) < SMALL_DIFFERENCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets(list: &[(f64, f64)]) -> Vec<Bucket> {
+        list.iter().map(|(upper, count)| Bucket { upper: *upper, count: *count }).collect()
+    }
+
+    #[test]
+    fn quantiles_are_interpolated() {
+        let list = [(1.0, 10.0), (2.0, 30.0), (f64::INFINITY, 40.0)];
+        let quantile = |q| bucket_quantile(q, &mut buckets(&list)).0;
+        assert_eq!(quantile(0.5), 1.5);
+        assert_eq!(quantile(0.125), 0.5);
+        assert_eq!(quantile(0.9), 2.0);
+        assert_eq!(quantile(-1.0), f64::NEG_INFINITY);
+        assert_eq!(quantile(1.1), f64::INFINITY);
+        assert!(quantile(f64::NAN).is_nan());
+        assert!(bucket_quantile(0.5, &mut buckets(&[(1.0, 5.0)])).0.is_nan());
+    }
+
+    #[test]
+    fn falls_are_repaired_and_told() {
+        let list = [(1.0, 10.0), (2.0, 7.0), (f64::INFINITY, 20.0)];
+        let (value, repair) = bucket_quantile(0.25, &mut buckets(&list));
+        assert_eq!(value, 0.5);
+        let repair = repair.unwrap();
+        assert_eq!((repair.bucket_min, repair.difference_max), (2.0, 3.0));
+    }
+
+    #[test]
+    fn fractions() {
+        let list = [(1.0, 10.0), (2.0, 30.0), (f64::INFINITY, 40.0)];
+        let fraction = |low, high| bucket_fraction(low, high, &mut buckets(&list));
+        assert_eq!(fraction(0.0, 1.0), 0.25);
+        assert_eq!(fraction(1.5, 2.0), 0.25);
+        assert_eq!(fraction(2.0, f64::INFINITY), 0.25);
+        assert_eq!(fraction(f64::NEG_INFINITY, f64::INFINITY), 1.0);
+        assert_eq!(fraction(2.0, 1.0), 0.0);
+        assert!(fraction(f64::NAN, 1.0).is_nan());
+    }
+}

@@ -1,0 +1,85 @@
+//! `label_replace` and `label_join`: new labels, the samples untouched.
+
+use crate::error::{QueryError, Result};
+use crate::eval::Evaluator;
+use crate::time::Grid;
+use crate::vector::{Key, Vector};
+use model::METRIC_NAME;
+use promql::Call;
+use regex::{Regex, RegexBuilder};
+use std::collections::HashMap;
+
+/// Evaluates a call of such a function.
+pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
+    let strings: Result<Vec<String>> =
+        call.arguments[1..].iter().map(|argument| evaluator.string(argument)).collect();
+    let strings = strings?;
+    match (call.function.name, strings.as_slice()) {
+        ("label_replace", [target, replacement, source, pattern]) => {
+            let regex = compile(pattern)?;
+            check_target("label_replace", target)?;
+            let vector = evaluator.vector(&call.arguments[0], grid)?;
+            // Few values usually stand for many series.
+            let mut known: HashMap<String, Option<String>> = HashMap::new();
+            vector.rekey(|key| {
+                let value = key.labels.get(source).unwrap_or("");
+                if !known.contains_key(value) {
+                    known.insert(value.to_string(), expand(&regex, value, replacement));
+                }
+                match &known[value] {
+                    Some(new) => with_label(key, target, new),
+                    None => key.clone(),
+                }
+            })
+        }
+        (_, [target, separator, sources @ ..]) => {
+            if let Some(empty) = sources.iter().find(|source| source.is_empty()) {
+                return Err(QueryError::Execution(format!(
+                    "invalid source label name in label_join(): {empty}"
+                )));
+            }
+            check_target("label_join", target)?;
+            let vector = evaluator.vector(&call.arguments[0], grid)?;
+            vector.rekey(|key| {
+                let values: Vec<&str> =
+                    sources.iter().map(|source| key.labels.get(source).unwrap_or("")).collect();
+                with_label(key, target, &values.join(separator))
+            })
+        }
+        _ => Err(QueryError::Execution("wrong number of arguments".to_string())),
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex> {
+    RegexBuilder::new(&format!("^(?s:{pattern})$"))
+        .size_limit(promql::REGEX_SIZE_MAX)
+        .build()
+        .map_err(|_| {
+            QueryError::Execution(format!(
+                "invalid regular expression in label_replace(): {pattern}"
+            ))
+        })
+}
+
+fn check_target(function: &str, target: &str) -> Result<()> {
+    if target.is_empty() {
+        return Err(QueryError::Execution(format!(
+            "invalid destination label name in {function}(): {target}"
+        )));
+    }
+    Ok(())
+}
+
+/// The replacement with `$1` and `${name}` filled in, if the value matches.
+fn expand(regex: &Regex, value: &str, replacement: &str) -> Option<String> {
+    let captures = regex.captures(value)?;
+    let mut out = String::new();
+    captures.expand(replacement, &mut out);
+    Some(out)
+}
+
+fn with_label(key: &Key, name: &str, value: &str) -> Key {
+    let mut builder = key.labels.to_builder();
+    builder.set(name, value);
+    Key { labels: builder.finish(), drops_name: key.drops_name && name != METRIC_NAME }
+}

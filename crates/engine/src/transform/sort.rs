@@ -1,0 +1,106 @@
+//! `sort` and its kin: the order of the rows of an instant query.
+
+use crate::error::Result;
+use crate::eval::Evaluator;
+use crate::time::Grid;
+use crate::vector::{Vector, compare_labels};
+use promql::Call;
+use std::cmp::Ordering;
+
+/// Evaluates a call of such a function. Range queries are ordered by labels, so they get a
+/// warning instead.
+pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
+    let mut vector = evaluator.vector(&call.arguments[0], grid)?;
+    let name = call.function.name;
+    if evaluator.context.step_ms != 0 && 1 < grid.len {
+        let message =
+            "sort is ineffective for range queries since results are always ordered by labels";
+        evaluator.context.annotations.warn(call.span, message.to_string());
+        return Ok(vector);
+    }
+    if grid.len != 1 {
+        return Ok(vector);
+    }
+    let mut order: Vec<usize> = (0..vector.len()).collect();
+    if name.starts_with("sort_by_label") {
+        let labels: Result<Vec<String>> =
+            call.arguments[1..].iter().map(|argument| evaluator.string(argument)).collect();
+        let labels = labels?;
+        order.sort_by(|a, b| by_labels(&vector, &labels, *a, *b));
+        if name == "sort_by_label_desc" {
+            order.reverse();
+        }
+    } else {
+        let is_descending = name == "sort_desc";
+        order.sort_by(|a, b| {
+            let (a, b) = (vector.row(*a)[0], vector.row(*b)[0]);
+            nan_last(a, b).unwrap_or_else(|| {
+                let ascending = a.partial_cmp(&b).unwrap_or(Ordering::Equal);
+                if is_descending { ascending.reverse() } else { ascending }
+            })
+        });
+    }
+    vector.reorder(&order);
+    vector.is_ordered = true;
+    Ok(vector)
+}
+
+/// Whichever way numbers go, NaN is at the bottom.
+fn nan_last(a: f64, b: f64) -> Option<Ordering> {
+    match (a.is_nan(), b.is_nan()) {
+        (false, false) => None,
+        (a, b) => Some(a.cmp(&b)),
+    }
+}
+
+fn by_labels(vector: &Vector, names: &[String], a: usize, b: usize) -> Ordering {
+    let (a, b) = (&vector.key(a).labels, &vector.key(b).labels);
+    names
+        .iter()
+        .map(|name| natural(a.get(name).unwrap_or(""), b.get(name).unwrap_or("")))
+        .find(|order| order.is_ne())
+        .unwrap_or_else(|| compare_labels(a, b))
+}
+
+/// Compares text as people do: runs of digits by their number, so `x2` is before `x10`.
+fn natural(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    while !a.is_empty() && !b.is_empty() {
+        let (head_a, rest_a) = split_run(a);
+        let (head_b, rest_b) = split_run(b);
+        let are_numbers =
+            head_a.as_bytes()[0].is_ascii_digit() && head_b.as_bytes()[0].is_ascii_digit();
+        let order = if are_numbers { compare_numbers(head_a, head_b) } else { head_a.cmp(head_b) };
+        if order.is_ne() {
+            return order;
+        }
+        (a, b) = (rest_a, rest_b);
+    }
+    a.len().cmp(&b.len())
+}
+
+/// The leading run of digits or of other characters, and the rest.
+fn split_run(text: &str) -> (&str, &str) {
+    let is_number = text.as_bytes()[0].is_ascii_digit();
+    let end = text.bytes().position(|byte| byte.is_ascii_digit() != is_number);
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+/// Digits of any length, without making a number of them.
+fn compare_numbers(a: &str, b: &str) -> Ordering {
+    let (value_a, value_b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
+    let by_value = value_a.len().cmp(&value_b.len()).then_with(|| value_a.cmp(value_b));
+    by_value.then_with(|| a.len().cmp(&b.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn natural_order() {
+        let mut names = ["x10", "x2", "x2a", "x", "", "10", "9", "x02", "y1"];
+        names.sort_by(|a, b| natural(a, b));
+        assert_eq!(names, ["", "9", "10", "x", "x2", "x2a", "x02", "x10", "y1"]);
+    }
+}

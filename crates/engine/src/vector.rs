@@ -1,0 +1,337 @@
+//! The working shape: series by steps, dense.
+//!
+//! ```text
+//!            step 0   step 1   step 2            one row per series, rows one after the other;
+//! {a="1"}    [ 1.0      -        3.0  ]          a gap is a stale marker's bits
+//! {a="2"}    [ 2.0      4.0       -   ]
+//! ```
+//!
+//! Selectors drop stale markers, no literal can write one, and arithmetic that meets one makes
+//! it quiet, which changes its bits; so no value of an expression has these bits and they are
+//! free to mean "no sample here". A row without any value is not kept.
+
+use crate::error::{QueryError, Result};
+use crate::query::{Context, NameRemoval};
+use model::{Labels, LabelsBuilder, METRIC_NAME, sample::STALE_NAN_BITS};
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The value of a gap.
+pub(crate) const ABSENT: f64 = f64::from_bits(STALE_NAN_BITS);
+
+/// Whether there is no sample.
+#[inline(always)]
+pub(crate) fn is_absent(value: f64) -> bool {
+    value.to_bits() == STALE_NAN_BITS
+}
+
+/// Labels that describe the metric rather than the series; whatever drops the name drops them.
+pub(crate) fn is_metadata_label(name: &str) -> bool {
+    matches!(name, METRIC_NAME | "__type__" | "__unit__")
+}
+
+/// The identity of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub labels: Labels,
+    /// Whether the metric's name is to be dropped at the end of the query.
+    pub drops_name: bool,
+}
+
+impl Key {
+    /// A key that keeps its name.
+    pub fn new(labels: Labels) -> Key {
+        Key { labels, drops_name: false }
+    }
+
+    /// The key after an operation that takes the metric's name away.
+    pub fn nameless(&self, removal: NameRemoval) -> Key {
+        match removal {
+            NameRemoval::Late => Key { labels: self.labels.clone(), drops_name: true },
+            NameRemoval::AtOnce | NameRemoval::KeepOverTime => {
+                Key::new(without_metadata(&self.labels))
+            }
+        }
+    }
+}
+
+/// The labels without those that describe the metric.
+pub(crate) fn without_metadata(labels: &Labels) -> Labels {
+    if !labels.iter().any(|(name, _)| is_metadata_label(name)) {
+        return labels.clone();
+    }
+    let mut builder = LabelsBuilder::new();
+    for (name, value) in labels.iter().filter(|(name, _)| !is_metadata_label(name)) {
+        builder.push(name, value);
+    }
+    builder.finish()
+}
+
+/// The order of series in an answer: by names and values, as Prometheus compares labels.
+pub(crate) fn compare_labels(a: &Labels, b: &Labels) -> Ordering {
+    a.iter().cmp(b.iter())
+}
+
+/// Memory that an evaluation holds, by samples and bytes; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    used: Rc<Usage>,
+    samples: Cell<u64>,
+    bytes: Cell<u64>,
+}
+
+/// What all reservations of one evaluation hold together.
+#[derive(Debug, Default)]
+pub(crate) struct Usage {
+    pub samples: Cell<u64>,
+    pub samples_peak: Cell<u64>,
+    pub bytes: Cell<u64>,
+    pub bytes_peak: Cell<u64>,
+}
+
+impl Reservation {
+    pub fn new(used: &Rc<Usage>) -> Reservation {
+        Reservation { used: Rc::clone(used), samples: Cell::new(0), bytes: Cell::new(0) }
+    }
+
+    /// Takes more; the caller has to ask the context whether that is too much.
+    pub fn grow(&self, samples: u64, bytes: u64) {
+        self.samples.set(self.samples.get() + samples);
+        self.bytes.set(self.bytes.get() + bytes);
+        let used = &self.used;
+        used.samples.set(used.samples.get() + samples);
+        used.bytes.set(used.bytes.get() + bytes);
+        used.samples_peak.set(used.samples_peak.get().max(used.samples.get()));
+        used.bytes_peak.set(used.bytes_peak.get().max(used.bytes.get()));
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.used.samples.set(self.used.samples.get() - self.samples.get());
+        self.used.bytes.set(self.used.bytes.get() - self.bytes.get());
+    }
+}
+
+/// An instant vector at every step of a grid.
+#[derive(Debug)]
+pub(crate) struct Vector {
+    steps: usize,
+    keys: Vec<Key>,
+    /// `keys.len() * steps` values.
+    values: Vec<f64>,
+    /// Whether somebody asked for the order of the rows: `sort`, `topk`.
+    pub is_ordered: bool,
+    reserved: Reservation,
+}
+
+impl Vector {
+    /// No rows.
+    pub fn new(context: &Context<'_>, steps: usize) -> Vector {
+        let reserved = Reservation::new(&context.usage);
+        Vector { steps, keys: Vec::new(), values: Vec::new(), is_ordered: false, reserved }
+    }
+
+    /// Appends a row, unless it has no value.
+    pub fn push(&mut self, context: &Context<'_>, key: Key, row: &[f64]) -> Result<()> {
+        debug_assert_eq!(row.len(), self.steps);
+        let present = row.iter().filter(|value| !is_absent(**value)).count();
+        if present == 0 {
+            return Ok(());
+        }
+        let bytes = row.len() * 8 + key.labels.as_bytes().len() + size_of::<Key>();
+        self.reserved.grow(present as u64, bytes as u64);
+        context.check_memory()?;
+        self.keys.push(key);
+        self.values.extend_from_slice(row);
+        Ok(())
+    }
+
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn steps(&self) -> usize {
+        self.steps
+    }
+
+    pub fn key(&self, idx: usize) -> &Key {
+        &self.keys[idx]
+    }
+
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    pub fn row(&self, idx: usize) -> &[f64] {
+        &self.values[idx * self.steps..(idx + 1) * self.steps]
+    }
+
+    pub fn row_mut(&mut self, idx: usize) -> &mut [f64] {
+        &mut self.values[idx * self.steps..(idx + 1) * self.steps]
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = (&Key, &[f64])> {
+        self.keys.iter().zip(self.values.chunks_exact(self.steps))
+    }
+
+    /// Every value that is there, to be changed in place by a function that makes no gap of it.
+    pub fn map_values(&mut self, map: impl Fn(f64) -> f64) {
+        for value in &mut self.values {
+            if !is_absent(*value) {
+                *value = map(*value);
+            }
+        }
+    }
+
+    /// As [`Vector::map_values`] with the step's index.
+    pub fn map_steps(&mut self, map: impl Fn(usize, f64) -> f64) {
+        for row in self.values.chunks_exact_mut(self.steps) {
+            for (step, value) in row.iter_mut().enumerate() {
+                if !is_absent(*value) {
+                    *value = map(step, *value);
+                }
+            }
+        }
+    }
+
+    /// Drops the rows that have no value left.
+    pub fn drop_empty(&mut self) {
+        let steps = self.steps;
+        let mut kept = 0;
+        for idx in 0..self.keys.len() {
+            let row = idx * steps..(idx + 1) * steps;
+            if self.values[row.clone()].iter().all(|value| is_absent(*value)) {
+                continue;
+            }
+            if kept != idx {
+                self.keys.swap(kept, idx);
+                self.values.copy_within(row, kept * steps);
+            }
+            kept += 1;
+        }
+        self.keys.truncate(kept);
+        self.values.truncate(kept * steps);
+    }
+
+    /// Gives each row a new key. Rows that come to have equal labels become one row.
+    ///
+    /// # Errors
+    /// When two such rows have a value at the same step.
+    pub fn rekey(mut self, mut rename: impl FnMut(&Key) -> Key) -> Result<Vector> {
+        for key in &mut self.keys {
+            *key = rename(key);
+        }
+        self.merge_same_labels()
+    }
+
+    /// Takes the metric's name from every row, as `removal` says.
+    pub fn without_names(mut self, removal: NameRemoval) -> Result<Vector> {
+        if removal == NameRemoval::Late {
+            for key in &mut self.keys {
+                key.drops_name = true;
+            }
+            return Ok(self);
+        }
+        // Rows that all had the same name stay distinct without it.
+        let first = self.keys.first().map(|key| key.labels.metric_name().to_string());
+        let same_name =
+            self.keys.iter().all(|key| Some(key.labels.metric_name()) == first.as_deref());
+        for key in &mut self.keys {
+            *key = key.nameless(removal);
+        }
+        if same_name && !self.keys.iter().any(|key| key.drops_name) {
+            return Ok(self);
+        }
+        self.merge_same_labels()
+    }
+
+    /// Joins rows of equal labels into one, which must not both have a value at any step.
+    pub fn merge_same_labels(mut self) -> Result<Vector> {
+        let mut seen: HashMap<Labels, usize> = HashMap::with_capacity(self.keys.len());
+        let mut has_merged = false;
+        for idx in 0..self.keys.len() {
+            let into = *seen.entry(self.keys[idx].labels.clone()).or_insert(idx);
+            if into == idx {
+                continue;
+            }
+            let (head, tail) = self.values.split_at_mut(idx * self.steps);
+            let target = &mut head[into * self.steps..(into + 1) * self.steps];
+            for (target, value) in target.iter_mut().zip(&mut tail[..self.steps]) {
+                if is_absent(*value) {
+                    continue;
+                }
+                if !is_absent(*target) {
+                    return Err(QueryError::same_labels());
+                }
+                *target = std::mem::replace(value, ABSENT);
+            }
+            has_merged = true;
+        }
+        if has_merged {
+            self.drop_empty();
+        }
+        Ok(self)
+    }
+
+    /// Makes a row of one step a row of `steps` equal ones.
+    pub fn broadcast(self, context: &Context<'_>, steps: usize) -> Result<Vector> {
+        debug_assert_eq!(self.steps, 1);
+        let mut wide = Vector::new(context, steps);
+        let mut row = vec![0.0; steps];
+        for (key, value) in self.keys.into_iter().zip(self.values) {
+            row.fill(value);
+            wide.push(context, key, &row)?;
+        }
+        Ok(wide)
+    }
+
+    /// Puts the rows in the given order; rows that it leaves out are dropped.
+    pub fn reorder(&mut self, order: &[usize]) {
+        let values = order.iter().flat_map(|idx| self.row(*idx).iter().copied()).collect();
+        self.keys = order.iter().map(|idx| self.keys[*idx].clone()).collect();
+        self.values = values;
+    }
+
+    /// Takes the vector apart.
+    pub fn into_parts(self) -> (Vec<Key>, Vec<f64>) {
+        (self.keys, self.values)
+    }
+}
+
+/// A number at every step of a grid.
+#[derive(Clone, Debug)]
+pub(crate) enum Scalar {
+    /// The same everywhere.
+    Constant(f64),
+    /// One per step.
+    Steps(Vec<f64>),
+}
+
+impl Scalar {
+    #[inline(always)]
+    pub fn at(&self, step: usize) -> f64 {
+        match self {
+            Scalar::Constant(value) => *value,
+            Scalar::Steps(values) => values[step],
+        }
+    }
+
+    /// Applies an operation to two scalars.
+    pub fn zip(&self, other: &Scalar, steps: usize, op: impl Fn(f64, f64) -> f64) -> Scalar {
+        match (self, other) {
+            (Scalar::Constant(a), Scalar::Constant(b)) => Scalar::Constant(op(*a, *b)),
+            _ => Scalar::Steps((0..steps).map(|step| op(self.at(step), other.at(step))).collect()),
+        }
+    }
+
+    /// The values that it takes, at least one.
+    pub fn values(&self) -> &[f64] {
+        match self {
+            Scalar::Constant(value) => std::slice::from_ref(value),
+            Scalar::Steps(values) => values,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The scripts of `testdata/promql`, the examples of the function table, and random expressions.
+
+use engine::script::Runner;
+use engine::{NameRemoval, QueryOptions, fuzzing, instant};
+use std::path::PathBuf;
+
+fn options() -> QueryOptions {
+    QueryOptions { experimental_functions: true, ..QueryOptions::default() }
+}
+
+fn run_directory(directory: &str, options: &QueryOptions) {
+    let directory =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(directory);
+    let mut count = 0;
+    for entry in std::fs::read_dir(&directory).expect("the scripts are there") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "test") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("readable");
+        let report = Runner::new(options.clone())
+            .run(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let failures: Vec<String> = report
+            .failures()
+            .map(|(line, text, outcome)| format!("{}:{line}: {text}: {outcome:?}", path.display()))
+            .collect();
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+        count += report.passed();
+    }
+    assert!(0 < count, "no evaluation in {}", directory.display());
+}
+
+#[test]
+fn scripts() {
+    run_directory("promql", &options());
+}
+
+#[test]
+fn scripts_with_late_name_removal() {
+    let options = QueryOptions { name_removal: NameRemoval::Late, ..options() };
+    run_directory("promql/late_names", &options);
+}
+
+#[test]
+fn scripts_that_keep_names_over_time() {
+    let options = QueryOptions { name_removal: NameRemoval::KeepOverTime, ..options() };
+    run_directory("promql/kept_names", &options);
+}
+
+#[test]
+fn every_example_gives_its_answer() {
+    for function in promql::FUNCTIONS {
+        let script = format!("eval instant at 1h {}\n  {}\n", function.example, function.answer);
+        let report = Runner::new(options()).run(&script).expect("a script");
+        let failures: Vec<_> = report.failures().collect();
+        assert!(failures.is_empty(), "{failures:?}");
+    }
+}
+
+/// Seeded random expressions made of pieces that fit together more often than not.
+#[test]
+fn random_expressions() {
+    const VECTORS: &[&str] = &[
+        "a",
+        "b",
+        "c",
+        "d",
+        "nothing",
+        "{x=\"1\"}",
+        "a{x=\"1\"}",
+        "a offset 1m",
+        "a @ 120",
+        "b @ end()",
+        "c offset -1m",
+        "vector(time())",
+        "{__name__=~\"a|b\"}",
+    ];
+    const WINDOWS: &[&str] = &["[1m]", "[5m]", "[2m:30s]", "[1m:]", "[1h:7s]", "[3m] offset 1m"];
+    const SCALARS: &[&str] = &["1", "0", "-1", "2.5", "NaN", "Inf", "time()", "scalar(a)"];
+    const OPERATORS: &[&str] = &[
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "^",
+        "atan2",
+        "==",
+        "!=",
+        "> bool",
+        "<",
+        "and",
+        "or",
+        "unless",
+        "+ on(x)",
+        "* on(x) group_left()",
+        "/ ignoring(x) group_right(y)",
+        "and on(x)",
+    ];
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    let mut random = Random { state: seed };
+    let mut answered = 0;
+    for round in 0..3_000 {
+        let mut text = random.expression(3, VECTORS, WINDOWS, SCALARS, OPERATORS);
+        if round % 10 == 0 && !text.is_empty() {
+            let at = random.below(text.len());
+            if text.is_char_boundary(at) {
+                text.insert(at, '(');
+            }
+        }
+        fuzzing::fuzz_evaluate(text.as_bytes());
+        let source = fuzzing::sample_source();
+        answered += usize::from(instant(&source, &text, 300_000, &options()).is_ok());
+    }
+    assert!(600 < answered, "too few expressions make sense: {answered}");
+}
+
+struct Random {
+    state: u64,
+}
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.state = self.state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.state >> 33) as usize % bound
+    }
+
+    fn one<'a>(&mut self, list: &[&'a str]) -> &'a str {
+        list[self.below(list.len())]
+    }
+
+    /// An instant vector expression, most of the time.
+    fn expression(
+        &mut self,
+        depth: usize,
+        vectors: &[&str],
+        windows: &[&str],
+        scalars: &[&str],
+        operators: &[&str],
+    ) -> String {
+        if depth == 0 {
+            return self.one(vectors).to_string();
+        }
+        let inner = |random: &mut Random| {
+            random.expression(depth - 1, vectors, windows, scalars, operators)
+        };
+        match self.below(7) {
+            0 => {
+                let (left, right) = (inner(self), inner(self));
+                format!("({left} {} {right})", self.one(operators))
+            }
+            1 => format!("({} {} {})", inner(self), self.one(operators), self.one(scalars)),
+            2 => format!("({} {} {})", self.one(scalars), self.one(operators), inner(self)),
+            3 => {
+                let op = promql::AggregateOp::ALL[self.below(promql::AggregateOp::ALL.len())];
+                let grouping = self.one(&["", " by (x)", " without (x)", " by (__name__, x)"]);
+                let parameter = match op.parameter() {
+                    Some(promql::ValueType::String) => "\"v\", ".to_string(),
+                    Some(_) => format!("{}, ", self.one(scalars)),
+                    None => String::new(),
+                };
+                format!("{}{grouping} ({parameter}{})", op.as_str(), inner(self))
+            }
+            4 => format!("-{}", inner(self)),
+            _ => {
+                let vector = inner(self);
+                self.call(vector, windows, scalars)
+            }
+        }
+    }
+
+    /// A call of any function, with `vector` for its vectors.
+    fn call(&mut self, vector: String, windows: &[&str], scalars: &[&str]) -> String {
+        let function = &promql::FUNCTIONS[self.below(promql::FUNCTIONS.len())];
+        let arguments: Vec<String> = function
+            .arguments
+            .iter()
+            .map(|wanted| match wanted {
+                promql::ValueType::Scalar => self.one(scalars).to_string(),
+                promql::ValueType::String => format!("\"{}\"", self.one(&["x", "y", "(.*)", "$1"])),
+                promql::ValueType::Vector => vector.clone(),
+                promql::ValueType::Matrix => {
+                    let window = self.one(windows);
+                    let subject = if window.contains(':') { vector.as_str() } else { "a" };
+                    format!("{subject}{window}")
+                }
+            })
+            .collect();
+        format!("{}({})", function.name, arguments.join(", "))
+    }
+}
