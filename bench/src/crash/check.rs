@@ -261,6 +261,16 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_read_to_the_last_bit() {
+        for line in 0..2000 {
+            let expected = sample::value(Place { writer: 0, line, field: 1 });
+            let text = format!("{{\"metric\":{{}},\"values\":[{expected}],\"timestamps\":[0]}}");
+            let series: ExportedSeries = serde_json::from_str(&text).unwrap();
+            assert_eq!(series.values[0].map(f64::to_bits), Some(expected.to_bits()), "{expected}");
+        }
+    }
+
+    #[test]
     fn lines_are_put_together_again() {
         let text = b"one\ntwo\r\n\nthree\nfour";
         for size in 1..text.len() {
