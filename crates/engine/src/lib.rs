@@ -42,4 +42,4 @@ pub use query::{
     instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
-pub use source::{SelectLimits, SeriesSet, Source, SourceError};
+pub use source::{SampleSink, SelectLimits, SeriesSet, Source, SourceError};

@@ -1,6 +1,6 @@
 //! A source in memory: for tests and test scripts. Simple, not fast.
 
-use crate::source::{SelectLimits, SeriesSet, Source, SourceError};
+use crate::source::{SampleSink, SelectLimits, SeriesSet, Source, SourceError};
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -107,11 +107,7 @@ impl SeriesSet for MemorySet<'_> {
         Ok(self.series[idx].0.clone())
     }
 
-    fn read(
-        &self,
-        range: Range<usize>,
-        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
-    ) -> Result<(), SourceError> {
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {
         for idx in range {
             let (timestamps, values): (Vec<i64>, Vec<f64>) = if self.range.is_empty() {
                 (Vec::new(), Vec::new())

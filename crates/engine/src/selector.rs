@@ -113,6 +113,9 @@ impl Row<'_> {
 /// Receives rows; most of the engine's operations on whole vectors are one.
 pub(crate) type RowSink<'s> = dyn FnMut(&Row<'_>) -> Result<()> + 's;
 
+/// Receives one series: its labels, timestamps and values.
+pub(crate) type SeriesVisitor<'v> = dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()> + 'v;
+
 impl Context<'_> {
     /// Where a selector with these modifiers looks from the steps of `grid`.
     pub fn reference(&self, grid: Grid, at: Option<At>, offset_ms: i64) -> Reference {
@@ -135,7 +138,7 @@ impl Context<'_> {
         &self,
         selector: &VectorSelector,
         range: TimeRange,
-        visit: &mut dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()>,
+        visit: &mut SeriesVisitor<'_>,
     ) -> Result<()> {
         self.check()?;
         if range.is_empty() {

@@ -17,6 +17,9 @@ pub struct SelectLimits {
     pub deadline: Option<Instant>,
 }
 
+/// Receives a series' index, timestamps and values.
+pub type SampleSink<'s> = dyn FnMut(usize, &[i64], &[f64]) + 's;
+
 /// Why a source gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
@@ -66,9 +69,5 @@ pub trait SeriesSet: Send + Sync {
     ///
     /// # Errors
     /// A failed read.
-    fn read(
-        &self,
-        range: Range<usize>,
-        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
-    ) -> Result<(), SourceError>;
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError>;
 }

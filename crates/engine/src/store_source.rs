@@ -1,6 +1,6 @@
 //! The store as a source.
 
-use crate::source::{SelectLimits, SeriesSet, Source, SourceError};
+use crate::source::{SampleSink, SelectLimits, SeriesSet, Source, SourceError};
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 
@@ -27,11 +27,7 @@ impl SeriesSet for store::Selection {
         store::Selection::labels(self, idx).map_err(translate)
     }
 
-    fn read(
-        &self,
-        range: Range<usize>,
-        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
-    ) -> Result<(), SourceError> {
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {
         store::Selection::read(self, range, sink).map_err(translate)
     }
 }

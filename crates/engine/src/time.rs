@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(to_ns(i64::MAX), i64::MAX);
         assert_eq!(to_ns(-5), -5_000_000);
         assert_eq!(seconds(1_500_000_000), 1.5);
-        assert_eq!(seconds(1_609_746_000_123_000_000), 1_609_746_000_123_i64 as f64 / 1000.0);
+        assert_eq!(seconds(1_609_746_000_123_000_000), 1_609_746_000_123.0 / 1000.0);
         assert_eq!(seconds(1), 1e-9);
     }
 }

@@ -100,7 +100,7 @@ fn parse_values(text: &str) -> Result<Vec<Item>, String> {
 /// Where `{{...}}`, with what is added to it and how often, ends.
 fn histogram_end(text: &str) -> Option<usize> {
     let mut end = text.find("}}")? + 2;
-    while matches!(text[end..].as_bytes(), [b'+' | b'-', b'{', b'{', ..]) {
+    while matches!(text.as_bytes()[end..], [b'+' | b'-', b'{', b'{', ..]) {
         end += text[end..].find("}}")? + 2;
     }
     let rest = &text[end..];
