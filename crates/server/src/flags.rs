@@ -176,6 +176,7 @@ pub fn serve_command() -> Command {
     let mut command = Command::new("serve")
         .about("Runs the database until it is told to stop")
         .override_usage("quipu serve [--FLAG VALUE]...")
+        .next_line_help(true)
         .after_help(
             "Each flag is also an environment variable (--query.timeout: QUIPU_QUERY_TIMEOUT) and a \
              key of the TOML file. The command line wins over the environment, the environment over \

@@ -8,6 +8,8 @@ use crate::doors::insert::Outcome;
 use crate::doors::status::exposition;
 use crate::telemetry::Protocol;
 use anyhow::{Context as _, anyhow};
+use model::Timestamp;
+use model::sample::NANOS_PER_MILLI;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Durability;
@@ -54,7 +56,7 @@ pub fn scrape(app: &App) -> anyhow::Result<u64> {
     let instance = app.address.to_string();
     let labels = ExtraLabels::new(&[("job", "quipu"), ("instance", instance.as_str())])?;
     let keys = ExpositionKeys::new(labels);
-    let options = Options { format: Format::Text, now: app.vfs.now() };
+    let options = Options { format: Format::Text, now: whole_millis(app.vfs.now()) };
     let hasher = app.store.hasher();
     let decoded = decode(text.as_bytes(), Start::default(), &options, &hasher, &keys)?;
     let mut outcome = Outcome::default();
@@ -62,4 +64,9 @@ pub fn scrape(app: &App) -> anyhow::Result<u64> {
     appended.map_err(|failure| anyhow!(failure.message)).context("append")?;
     outcome.count(app, Protocol::SelfScrape, text.len());
     Ok(outcome.samples)
+}
+
+/// Scrapes have milliseconds everywhere; more would only cost disk.
+fn whole_millis(now: Timestamp) -> Timestamp {
+    now - now.rem_euclid(NANOS_PER_MILLI)
 }

@@ -39,7 +39,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     match dispatch(&matches) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("quipu: {error:#}");
+            eprintln!("quipu: {}", sentence(&error));
             ExitCode::from(FAILED)
         }
     }
@@ -51,6 +51,18 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for a command"),
     }
+}
+
+/// The error and its causes; a cause that the text before it repeats is left out.
+fn sentence(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
 }
 
 /// An argument of the client commands: `--name VALUE`.
