@@ -45,20 +45,21 @@ fn freeze(index: &mut Index) {
     }
 }
 
+const METRICS: [&str; 10] = [
+    "cpu_usage_user",
+    "cpu_usage_system",
+    "cpu_usage_idle",
+    "cpu_usage_nice",
+    "cpu_usage_iowait",
+    "cpu_usage_irq",
+    "cpu_usage_softirq",
+    "cpu_usage_steal",
+    "cpu_usage_guest",
+    "cpu_usage_guest_nice",
+];
+
 /// TSBS hosts: lines of ten metrics (`columns` 10) or ten series each (`columns` 1).
 fn tsbs(hosts: usize, columns: usize) {
-    const METRICS: [&str; 10] = [
-        "cpu_usage_user",
-        "cpu_usage_system",
-        "cpu_usage_idle",
-        "cpu_usage_nice",
-        "cpu_usage_iowait",
-        "cpu_usage_irq",
-        "cpu_usage_softirq",
-        "cpu_usage_steal",
-        "cpu_usage_guest",
-        "cpu_usage_guest_nice",
-    ];
     let all: Vec<Vec<(&str, String)>> = (0..hosts).map(tags_of_host).collect();
     let mut index = open();
     let mut log = Vec::new();
@@ -87,33 +88,42 @@ fn tsbs(hosts: usize, columns: usize) {
             black_box(index.find_entity(&NewEntity { names, tags: &tags }).expect("no disk"));
         }
     }
-    println!("  find, memory {:9.2} us an entity", per(start, entities));
+    println!("  find, memory {:9.2} us an entity", per(start, index.entity_count()));
     let start = Cpu::now();
     let mut replayed = open();
     replayed.replay(&log).expect("our own log");
-    println!("  replay       {:9.2} us an entity", per(start, entities));
+    println!("  replay       {:9.2} us an entity", per(start, index.entity_count()));
     let start = Cpu::now();
     let bytes = freeze_bytes(replayed.memory()).expect("a segment");
     println!(
         "  freeze       {:9.2} us an entity ({:.3} s)",
-        per(start, entities),
+        per(start, index.entity_count()),
         start.elapsed().as_secs_f64()
     );
     println!("  segment      {:9.2} B a series", bytes.len() as f64 / series as f64);
     freeze(&mut index);
+    tsbs_on_disk(&index, &all, columns);
+}
+
+/// The same hosts, found and searched in a segment.
+fn tsbs_on_disk(index: &Index, all: &[Vec<(&str, String)>], columns: usize) {
     let start = Cpu::now();
-    for tags in &all {
+    for tags in all {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(n, v)| (*n, v.as_str())).collect();
         for names in METRICS.chunks(columns) {
             let found = index.find_entity(&NewEntity { names, tags: &tags }).expect("no rot");
             assert!(found.is_some());
         }
     }
-    println!("  find, disk   {:9.2} us an entity", per(start, entities));
+    println!("  find, disk   {:9.2} us an entity", per(start, index.entity_count()));
     let found = index.search(&compile(&[])).expect("no rot");
     let start = Cpu::now();
-    let size = label_sizes(&index, &found);
-    println!("  labels       {:9.2} us a series ({} B each)", per(start, series), size / series);
+    let size = label_sizes(index, &found);
+    println!(
+        "  labels       {:9.2} us a series ({} B each)",
+        per(start, index.series_count()),
+        size / index.series_count()
+    );
     for matchers in [
         vec![Matcher::equal("hostname", "host_77")],
         vec![
@@ -124,7 +134,7 @@ fn tsbs(hosts: usize, columns: usize) {
         vec![Matcher::equal("__name__", "cpu_usage_user")],
         vec![Matcher::new("hostname", MatchOp::Regex, "host_.*7")],
     ] {
-        time_search(&index, &matchers);
+        time_search(index, &matchers);
     }
 }
 
@@ -203,26 +213,26 @@ fn matcher_cases(series: usize) {
         new.segment().size() as f64 / index.series_count() as f64
     );
     let n1 = || Matcher::equal("n", "1");
-    let foo = || Matcher::equal("j", "foo");
+    let j_foo = || Matcher::equal("j", "foo");
     let i = |op, value: &str| Matcher::new("i", op, value);
     use MatchOp::{NotEqual, NotRegex, Regex};
     for matchers in [
         vec![n1()],
-        vec![n1(), foo()],
-        vec![foo(), n1()],
+        vec![n1(), j_foo()],
+        vec![j_foo(), n1()],
         vec![n1(), Matcher::new("j", NotEqual, "foo")],
         vec![i(Regex, ".*")],
         vec![i(Regex, ".+")],
         vec![i(Regex, "")],
         vec![i(NotEqual, "")],
-        vec![n1(), i(Regex, ".*"), foo()],
-        vec![n1(), i(Regex, ".*"), i(NotEqual, "2"), foo()],
+        vec![n1(), i(Regex, ".*"), j_foo()],
+        vec![n1(), i(Regex, ".*"), i(NotEqual, "2"), j_foo()],
         vec![n1(), i(NotEqual, "")],
-        vec![n1(), i(NotEqual, ""), foo()],
-        vec![n1(), i(Regex, ".+"), foo()],
-        vec![n1(), i(Regex, "1.+"), foo()],
-        vec![n1(), i(Regex, ".+"), i(NotEqual, "2"), foo()],
-        vec![n1(), i(Regex, ".+"), i(NotRegex, "2.*"), foo()],
+        vec![n1(), i(NotEqual, ""), j_foo()],
+        vec![n1(), i(Regex, ".+"), j_foo()],
+        vec![n1(), i(Regex, "1.+"), j_foo()],
+        vec![n1(), i(Regex, ".+"), i(NotEqual, "2"), j_foo()],
+        vec![n1(), i(Regex, ".+"), i(NotRegex, "2.*"), j_foo()],
         vec![i(Regex, ".*7.*")],
         vec![i(Regex, "[0-9]*7[0-9]*1")],
     ] {

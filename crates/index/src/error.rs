@@ -35,8 +35,8 @@ pub enum Error {
         /// What was expected.
         what: &'static str,
     },
-    /// The index changed between [`crate::Index::freeze`] or [`crate::Index::merge`] and
-    /// `install`: do it again.
+    /// What a new segment was written from is not in the index any more: see
+    /// [`crate::Index::install`].
     #[error("the index changed since the segment was written")]
     Changed,
     /// The disk failed.

@@ -167,6 +167,13 @@ mod tests {
         }
     }
 
+    /// A released version opens for ever: new bytes for the same labels need a new version.
+    #[test]
+    fn the_format_does_not_change() {
+        let bytes = good_segment();
+        assert_eq!((bytes.len(), codec::crc32(bytes)), (10_124, 72_806_433));
+    }
+
     #[test]
     fn every_flipped_bit_is_found_by_verify() {
         let mut bytes = good_segment().to_vec();

@@ -7,12 +7,14 @@
 //! matchers ── CompiledMatchers ────────┴──── search ──────────┴──► [BlockMatch] ── labels ──► Labels
 //! ```
 //!
-//! An [`Index`] is any number of immutable segments on disk plus one index in memory.
+//! An [`Index`] is any number of immutable segments on disk plus one index in memory (and sealed
+//! ones for the seconds that it takes to freeze them).
 //! They cover disjoint, increasing ranges of entities, so their answers are concatenated.
 //! Ids are dense `u32`, given out in blocks ([`BlockRef`]); they are never reused and never
 //! leave the store.
 //!
-//! Read in this order: [`entity`], [`subset`], [`matcher`], [`memory`], [`segment`], [`index`].
+//! Read in this order: [`entity`], [`subset`], [`matcher`], [`memory`], [`segment`], [`jobs`],
+//! [`index`], [`cardinality`].
 
 pub mod cardinality;
 pub mod entity;

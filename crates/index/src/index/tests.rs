@@ -153,6 +153,41 @@ fn dropped_entities_are_gone_and_the_others_stay() {
     }
 }
 
+#[test]
+fn a_failing_disk_changes_nothing_and_a_second_try_succeeds() {
+    let mut prng = Prng::new(9);
+    let sim = vfs::SimVfs::new(9);
+    let mut index = Index::open(Arc::new(sim.clone()), "i".as_ref(), &[]).unwrap();
+    let mut naive = NaiveIndex::default();
+    let mut failures = 0;
+    for round in 0..3 {
+        register(&mut index, &mut naive, &mut prng, 200, &mut Vec::new());
+        index.seal();
+        register(&mut index, &mut naive, &mut prng, 20, &mut Vec::new());
+        for operation in 0.. {
+            sim.fail_after(sim.operations() + operation);
+            let result = match round {
+                0 | 1 => index.freeze_job().unwrap().run(),
+                _ => index.merge_job(0..2).run(None),
+            };
+            sim.fail_after(u64::MAX);
+            match result {
+                Ok(new) => {
+                    index.install(&new).unwrap();
+                    break;
+                }
+                Err(error) => assert!(matches!(error, crate::Error::Io(_)), "{error}"),
+            }
+            failures += 1;
+        }
+        check(&index, &naive, &mut prng, 3);
+    }
+    assert!(10 < failures, "{failures} operations failed");
+    let crashed: Arc<dyn vfs::Vfs> = Arc::new(sim.crash());
+    let reopened = Index::open(crashed, "i".as_ref(), &names(&index)).unwrap();
+    reopened.segments().iter().for_each(|segment| segment.verify().unwrap());
+}
+
 fn disk() -> Arc<dyn vfs::Vfs> {
     Arc::new(vfs::SimVfs::new(1))
 }

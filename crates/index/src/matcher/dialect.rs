@@ -185,6 +185,7 @@ mod tests {
         check(r"[\]\\]+", &["]\\"], &["["]);
         check(".", &["\n", "é", "x"], &["", "xx"]);
         check(r"\bfoo\b.*", &["foo", "foo bar"], &["foobar"]);
+        check(r"fo\Bo", &["foo"], &["fo", "fo o"]);
         check("(?i)host", &["HOST"], &["hos"]);
         check("é+", &["éé"], &["e"]);
         check("", &[""], &["a"]);
