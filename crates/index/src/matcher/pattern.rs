@@ -14,6 +14,8 @@ use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 /// Strings that an expression may be expanded to; beyond, it stays an automaton.
 const EXPANSION_LEN_MAX: usize = 4096;
+/// Bytes of all those strings: nested repetitions make long ones of short texts.
+const EXPANSION_SIZE_MAX: usize = 256 << 10;
 /// Bytes of a compiled automaton, as in the `regex` crate's default.
 const REGEX_SIZE_MAX: usize = 10 << 20;
 
@@ -239,16 +241,15 @@ fn expand_class(class: &Class) -> Option<Vec<String>> {
     Some(class.ranges().iter().flat_map(|r| r.start()..=r.end()).map(String::from).collect())
 }
 
+/// Every head with every tail behind it.
 fn product(heads: &[String], tails: &[String]) -> Option<Vec<String>> {
-    if EXPANSION_LEN_MAX < heads.len() * tails.len() {
+    let size_of = |strings: &[String]| strings.iter().map(String::len).sum::<usize>();
+    let size = size_of(heads) * tails.len() + size_of(tails) * heads.len();
+    if EXPANSION_LEN_MAX < heads.len() * tails.len() || EXPANSION_SIZE_MAX < size {
         return None;
     }
-    Some(
-        heads
-            .iter()
-            .flat_map(|head| tails.iter().map(move |tail| format!("{head}{tail}")))
-            .collect(),
-    )
+    let pairs = heads.iter().flat_map(|head| tails.iter().map(move |tail| (head, tail)));
+    Some(pairs.map(|(head, tail)| format!("{head}{tail}")).collect())
 }
 
 /// Prefixes one of which every match has; empty when nothing can be promised.
@@ -364,6 +365,7 @@ mod tests {
     fn errors_fit_a_line() {
         let error = Pattern::from_regex("a(").unwrap_err();
         assert_eq!(error, "unclosed group");
+        assert!(Pattern::from_regex("((((a{64}){64}){64}){64}){64}").is_err(), "too large");
         assert!(!Pattern::from_regex("(a{1000}){1000}").unwrap_err().contains('\n'));
     }
 
