@@ -1,0 +1,103 @@
+//! The page at `/`: served from the binary, asking nobody else, and it renders in a browser.
+
+use anyhow::{Result, ensure};
+use e2e::{Launch, is_installed, run};
+
+#[test]
+fn the_page_and_all_its_files_are_served_with_a_policy() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    let page = server.get("/")?;
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-type").starts_with("text/html"), "{:?}", page.headers);
+    let policy = page.header("content-security-policy");
+    assert!(policy.contains("default-src 'none'"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let html = page.text();
+    let mut waiting: Vec<String> = references(&html, "/");
+    assert!(3 <= waiting.len(), "{waiting:?}");
+    let mut seen = Vec::new();
+    while let Some(path) = waiting.pop() {
+        if seen.contains(&path) {
+            continue;
+        }
+        let file = server.get(&path)?;
+        ensure!(file.status == 200 && !file.body.is_empty(), "{path}: {}", file.excerpt());
+        assert_eq!(file.header("x-content-type-options"), "nosniff", "{path}");
+        let text = file.text();
+        if path.ends_with(".js") && !path.contains("/vendor/") {
+            assert!(!text.contains("//cdn"), "{path}");
+            waiting.extend(imports(&text, &path));
+        }
+        seen.push(path);
+    }
+    for foreign in ["src=\"http", "href=\"http", "src=\"//", "href=\"//", "@import"] {
+        assert!(!html.contains(foreign), "the page names {foreign}");
+    }
+    assert_eq!(server.get("/ui/nothing.js")?.status, 404);
+    assert_eq!(server.get("/ui/../Cargo.toml")?.status, 404);
+    server.stop()
+}
+
+/// What `src` and `href` name, if it is ours.
+fn references(html: &str, start: &str) -> Vec<String> {
+    let after = html.split("src=\"").skip(1).chain(html.split("href=\"").skip(1));
+    let paths = after.filter_map(|rest| rest.split('"').next());
+    paths.filter(|path| path.starts_with(start) && *path != "/").map(str::to_string).collect()
+}
+
+/// The modules that a module imports, as paths of the server.
+fn imports(script: &str, path: &str) -> Vec<String> {
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let named = script.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(" from ").or_else(|| line.split_once("import "))?;
+        let quoted = rest.trim().trim_end_matches(';').trim();
+        let name = quoted.strip_prefix(['"', '\''])?.strip_suffix(['"', '\''])?;
+        Some(name.to_string())
+    });
+    named
+        .map(|name| match name.strip_prefix("./") {
+            Some(rest) => format!("{folder}/{rest}"),
+            None => match name.strip_prefix("../") {
+                Some(rest) => {
+                    let parent = folder.rsplit_once('/').map_or("", |(parent, _)| parent);
+                    format!("{parent}/{rest}")
+                }
+                None => name,
+            },
+        })
+        .collect()
+}
+
+#[test]
+fn the_page_renders_in_a_browser() -> Result<()> {
+    if !is_installed("chromium") {
+        println!("skipped: chromium is not installed");
+        return Ok(());
+    }
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    server.write("/write", "weather,city=Cusco temperature=14.5\nrain,city=Lima mm=0")?;
+    let profile = format!("--user-data-dir={}", directory.path().join("profile").display());
+    let url = format!("{}/#query=weather_temperature", server.url());
+    let arguments = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--virtual-time-budget=8000",
+        profile.as_str(),
+        "--dump-dom",
+        url.as_str(),
+    ];
+    let output = run("chromium", &arguments)?;
+    let dom = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "chromium: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(dom.contains("Quipu"), "{dom}");
+    // The list of the biggest metrics is filled by scripts that asked the server.
+    assert!(dom.contains("weather_temperature"), "{dom}");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(!errors.contains("Refused to"), "the policy forbids something: {errors}");
+    assert!(!errors.contains("Uncaught"), "{errors}");
+    server.stop()
+}
