@@ -2,26 +2,34 @@
 
 use std::cmp::Ordering;
 
+/// Values compared side by side; one chain of comparisons would wait for itself.
+const LANES: usize = 8;
+
 /// The smallest value; NaN only when there is nothing else.
 pub(super) fn min(values: &[f64]) -> f64 {
-    let mut found = values[0];
-    for value in values {
-        if *value < found || found.is_nan() {
-            found = *value;
-        }
-    }
-    found
+    best(values, f64::INFINITY, |value, best| value < best)
 }
 
 /// The largest value; NaN only when there is nothing else.
 pub(super) fn max(values: &[f64]) -> f64 {
-    let mut found = values[0];
-    for value in values {
-        if *value > found || found.is_nan() {
-            found = *value;
+    best(values, f64::NEG_INFINITY, |value, best| value > best)
+}
+
+/// The best value, NaN being better than none: `worst` is what anything is at least as good as.
+#[inline(always)]
+fn best(values: &[f64], worst: f64, is_better: impl Fn(f64, f64) -> bool) -> f64 {
+    let mut lanes = [worst; LANES];
+    let mut chunks = values.chunks_exact(LANES);
+    for chunk in &mut chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = if is_better(*value, *lane) { *value } else { *lane };
         }
     }
-    found
+    let mut found = worst;
+    for value in lanes.iter().chain(chunks.remainder()) {
+        found = if is_better(*value, found) { *value } else { found };
+    }
+    if found == worst && !values.contains(&worst) { f64::NAN } else { found }
 }
 
 /// Where the newest of the largest values is.

@@ -1,0 +1,118 @@
+//! Queries that ask for too much stop with an error that says so.
+
+use engine::{
+    MemorySource, QueryError, QueryLimits, QueryOptions, StepRange, Value, fuzzing, instant, range,
+};
+use model::Labels;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+const HOUR: StepRange = StepRange { start_ms: 0, end_ms: 3_600_000, step_ms: 1_000 };
+
+fn many_series() -> MemorySource {
+    let mut source = MemorySource::new();
+    for idx in 0..100 {
+        let labels = Labels::from_pairs(&[("__name__", "m"), ("i", &idx.to_string())]);
+        source.append(&labels, 0, f64::from(idx));
+    }
+    source
+}
+
+#[track_caller]
+fn error(source: &MemorySource, text: &str, options: &QueryOptions) -> QueryError {
+    range(source, text, HOUR, options).expect_err(text)
+}
+
+#[test]
+fn samples_and_memory_are_bounded() {
+    let source = many_series();
+    let limits = QueryLimits { samples_max: 10_000, ..QueryLimits::default() };
+    let options = QueryOptions { limits, ..QueryOptions::default() };
+    let too_many = "query processing would load too many samples into memory in query execution";
+    assert_eq!(error(&source, "m", &options).to_string(), too_many);
+    assert_eq!(error(&source, "m + 1", &options).error_type(), "execution");
+    // An aggregation holds its groups only.
+    assert!(range(&source, "sum(m)", HOUR, &options).is_ok());
+    let limits = QueryLimits { memory_bytes_max: 100_000, ..QueryLimits::default() };
+    let options = QueryOptions { limits, ..QueryOptions::default() };
+    let message = error(&source, "m", &options).to_string();
+    assert!(message.contains("the limit is 100000 (query.max-memory)"), "{message}");
+}
+
+#[test]
+fn series_are_bounded() {
+    let limits = QueryLimits { series_max: 99, ..QueryLimits::default() };
+    let options = QueryOptions { limits, ..QueryOptions::default() };
+    let message = error(&many_series(), "count(m)", &options).to_string();
+    assert_eq!(message, "100 series, the limit is 99 (query.max-series)");
+}
+
+#[test]
+fn deadlines_and_cancellation_stop_a_query() {
+    let source = many_series();
+    let options = QueryOptions { deadline: Some(Instant::now()), ..QueryOptions::default() };
+    let late = error(&source, "sum(m)", &options);
+    assert_eq!(late.to_string(), "query timed out in expression evaluation");
+    assert_eq!(late.error_type(), "timeout");
+    let flag = Some(Arc::new(AtomicBool::new(true)));
+    let options = QueryOptions { cancelled: flag, ..QueryOptions::default() };
+    let cancelled = error(&source, "sum(m)", &options);
+    assert_eq!(cancelled.to_string(), "query was canceled in expression evaluation");
+    assert_eq!(cancelled.error_type(), "canceled");
+}
+
+#[test]
+fn times_at_the_ends_of_the_world() {
+    let source = many_series();
+    let options = QueryOptions::default();
+    for at_ms in [i64::MIN, i64::MIN / 1_000_000, -1, 0, i64::MAX / 1_000_000, i64::MAX] {
+        for text in [
+            "m",
+            "m[100y]",
+            "rate(m[100y])",
+            "m offset 100y",
+            "m offset -100y",
+            "m @ 9e15",
+            "m @ -9e15",
+            "max_over_time(m[1h:30m])",
+            "predict_linear(m[1y] @ 0, 1e300)",
+            "timestamp(m)",
+            "day_of_year()",
+            "sum_over_time(time()[1h:1m])",
+        ] {
+            // A value or an error, but no panic and no endless loop.
+            let _ = instant(&source, text, at_ms, &options);
+        }
+    }
+    let all = StepRange { start_ms: i64::MIN, end_ms: i64::MAX, step_ms: i64::MAX };
+    assert!(range(&source, "m", all, &options).is_ok());
+}
+
+/// The deepest expressions that parse fit the stack of an ordinary thread.
+#[test]
+fn deep_expressions_fit_the_stack() {
+    let run = || {
+        let source = fuzzing::sample_source();
+        let deep = |open: &str, close: &str, levels: usize| {
+            format!("{}a{}", open.repeat(levels), close.repeat(levels))
+        };
+        let levels = promql::NESTING_MAX - 2;
+        let steps = StepRange { start_ms: 0, end_ms: 60_000, step_ms: 30_000 };
+        for text in [
+            deep("(", ")", levels),
+            deep("abs(", ")", levels),
+            deep("sum(", ")", levels),
+            deep("-(", ")", levels / 2 - 1),
+            deep("(1 + ", ")", levels / 2 - 1),
+            deep("", " + 1", levels),
+            deep("", " or a", levels),
+            deep("sum_over_time(", "[1m:1m])", levels / 2 - 1),
+        ] {
+            let result = range(&source, &text, steps, &QueryOptions::default());
+            assert!(matches!(result.expect(&text).value, Value::Matrix(_)));
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread");
+    thread.join().expect("no overflow");
+}
