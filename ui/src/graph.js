@@ -109,7 +109,7 @@ export class Graph {
       },
       scales: { x: { time: true } },
       axes: [
-        { ...axis, values: timeLabels },
+        { ...axis, values: timeLabels, space: 68 },
         { ...axis, size: 58, values: (plot, splits) => splits.map(number) },
       ],
       series: [

@@ -1,6 +1,6 @@
 // The table under the graph: one row per series, with its value now (or under the pointer).
 
-import { element, moment, number } from './format.js';
+import { clock, element, number } from './format.js';
 import { colour } from './graph.js';
 
 function statistics(values) {
@@ -58,7 +58,7 @@ export class Table {
 
   /** Shows the values at one time, or the last ones. */
   at(index) {
-    this.#head.textContent = index === null ? 'Now' : moment(this.#data[0][index]);
+    this.#head.textContent = index === null ? 'Now' : clock(this.#data[0][index], true);
     for (const { cell, last, values } of this.#rows) {
       cell.textContent = number(index === null ? last : values[index]);
     }

@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod app;
 pub mod auth;
+pub mod calendar;
 pub mod commands;
 pub mod config;
 pub mod doors;

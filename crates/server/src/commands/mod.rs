@@ -1,5 +1,9 @@
 //! The command line: `quipu serve`, `export`, `import`, `verify`.
 
+mod checkpoint;
+mod client;
+pub mod export;
+pub mod import;
 pub mod serve;
 pub mod verify;
 
@@ -24,6 +28,8 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(flags::serve_command())
+        .subcommand(export::command())
+        .subcommand(import::command())
         .subcommand(verify::command())
 }
 
@@ -48,6 +54,8 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
+        Some(("export", matches)) => export::run(matches),
+        Some(("import", matches)) => import::run(matches),
         Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for a command"),
     }

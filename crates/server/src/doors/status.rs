@@ -4,8 +4,9 @@ use super::answer::{Answer, Failure};
 use super::request::Request;
 use super::selection;
 use crate::app::App;
+use crate::calendar::{parse_day, rfc3339};
 use hyper::StatusCode;
-use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI, NANOS_PER_SECOND};
+use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,31 +78,9 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "GODEBUG": "",
         "storageRetention": app.config.settings.text("retention"),
         "readOnlyReason": stats.read_only_reason,
+        "minTimeMs": stats.time_min_max.map(|(min, _)| min.div_euclid(NANOS_PER_MILLI)),
+        "maxTimeMs": stats.time_min_max.map(|(_, max)| max.div_euclid(NANOS_PER_MILLI)),
     })))
-}
-
-/// `YYYY-MM-DDTHH:MM:SS.mmmZ`
-fn rfc3339(timestamp: i64) -> String {
-    let day = timestamp.div_euclid(NANOS_PER_DAY);
-    let millis = timestamp.rem_euclid(NANOS_PER_DAY) / NANOS_PER_MILLI;
-    let (year, month, day) = civil(day);
-    let (seconds, millis) = (millis / 1000, millis % 1000);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
-}
-
-/// Year, month and day of a day number since 1970, by counting from a 1 March: then leap days come last.
-fn civil(day: i64) -> (i64, i64, i64) {
-    let shifted = day + 719_468; // days from 0000-03-01 to 1970-01-01
-    let era = shifted.div_euclid(146_097); // days in 400 years
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
 /// `/api/v1/status/flags`
@@ -141,7 +120,10 @@ pub fn cardinality(app: &Arc<App>, request: &Request) -> Result<Answer, Failure>
         Some(Ok(top)) if 0 < top => top.min(TOP_MAX),
         Some(_) => return Err(Failure::bad_data("limit must be a number from 1")),
     };
-    let day = request.params.filled("date").map(parse_day).transpose()?;
+    let date = request.params.filled("date");
+    let day = date
+        .map(|text| parse_day(text).ok_or_else(|| selection::invalid("date", &"use YYYY-MM-DD")))
+        .transpose()?;
     let sets = selection::matcher_sets(request)?;
     let found = app.store.cardinality(&CardinalityRequest { top_n, day, sets })?;
     let stats = app.store.stats();
@@ -163,39 +145,4 @@ pub fn cardinality(app: &Arc<App>, request: &Request) -> Result<Answer, Failure>
 
 fn counts(list: &[NameCount]) -> Vec<Value> {
     list.iter().map(|row| json!({ "name": row.name, "value": row.count })).collect()
-}
-
-/// `YYYY-MM-DD` to a day number since 1970.
-fn parse_day(text: &str) -> Result<i32, Failure> {
-    let refuse = || Failure::bad_data(format!("date {text:?} is not of the form YYYY-MM-DD"));
-    let mut pieces = text.split('-').map(|piece| piece.parse::<i64>().ok());
-    let mut next = || pieces.next().flatten().ok_or_else(refuse);
-    let (year, month, day) = (next()?, next()?, next()?);
-    if !(1970..2263).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return Err(refuse());
-    }
-    // Three years around the guess hold the day.
-    let guess = (year - 1970) * 365 + (year - 1969) / 4;
-    let found = (guess - 2..guess + 400).find(|number| civil(*number) == (year, month, day));
-    found.and_then(|number| i32::try_from(number).ok()).ok_or_else(refuse)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(19_782), (2024, 2, 29));
-        assert_eq!(rfc3339(1_456_790_399_123_000_000), "2016-02-29T23:59:59.123Z");
-        for day in [0, 59, 365, 19_782, 19_783, 20_000, 60_000] {
-            let (year, month, date) = civil(day);
-            let text = format!("{year:04}-{month:02}-{date:02}");
-            assert_eq!(parse_day(&text).ok(), Some(day as i32), "{text}");
-        }
-        for bad in ["", "2024", "2024-02-30", "2024-13-01", "x-y-z", "9999-01-01"] {
-            assert!(parse_day(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -1,0 +1,260 @@
+//! The HTTP client of the commands: one connection, one request at a time, TLS when the URL says so.
+//!
+//! Plain calls for plain code: a runtime of its own waits inside.
+
+use super::option;
+use crate::tls::read_certificates;
+use anyhow::{Context as _, bail};
+use base64::Engine as _;
+use bytes::Bytes;
+use clap::{ArgMatches, Command};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{AUTHORIZATION, HOST, RETRY_AFTER};
+use hyper::{Method, Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Where distributions keep the certificates that they trust.
+const SYSTEM_CERTIFICATES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+/// Tries of one request while the server is away or asks to wait.
+const TRIES_MAX: u32 = 10;
+/// Longest pause between two tries.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Bytes of an error's text that are kept.
+const ERROR_SIZE_MAX: usize = 16 << 10;
+
+/// Takes the bytes of an answer as they arrive.
+pub type OnBytes<'a> = &'a mut dyn FnMut(&[u8]) -> anyhow::Result<()>;
+
+/// A connection to a server that may not be open yet.
+pub struct Client {
+    runtime: Runtime,
+    host: String,
+    port: u16,
+    /// `host:port` as the URL has it.
+    authority: String,
+    tls: Option<TlsConnector>,
+    authorization: Option<String>,
+    connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// How the server answered.
+pub struct Reply {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its text, when the status is no success.
+    pub error: String,
+}
+
+/// Adds the arguments that every client command has.
+pub fn arguments(command: Command) -> Command {
+    command
+        .arg(option("url", "URL", "The server").default_value("http://127.0.0.1:8428"))
+        .arg(option("user", "NAME", "User of basic authentication"))
+        .arg(option("password-file", "PATH", "File with that user's password"))
+        .arg(option("bearer-token-file", "PATH", "File with a bearer token"))
+        .arg(option("tls-ca", "PATH", "PEM file with certificates to trust besides the system's"))
+}
+
+impl Client {
+    /// A client for the server that the arguments name.
+    ///
+    /// # Errors
+    /// A URL or a file that cannot be used.
+    pub fn new(matches: &ArgMatches) -> anyhow::Result<Client> {
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+        let url = text("url").unwrap_or_default();
+        let uri: Uri = url.parse().with_context(|| format!("--url {url}"))?;
+        let (tls, port) = match uri.scheme_str() {
+            Some("http") => (None, 80),
+            Some("https") => (Some(connector(text("tls-ca"))?), 443),
+            _ => bail!("--url {url}: must begin with http:// or https://"),
+        };
+        let authority = uri.authority().with_context(|| format!("--url {url}: no host"))?;
+        if !matches!(uri.path(), "" | "/") {
+            bail!("--url {url}: give the server only, without a path");
+        }
+        Ok(Client {
+            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+            host: authority.host().trim_matches(['[', ']']).to_string(),
+            port: authority.port_u16().unwrap_or(port),
+            authority: authority.to_string(),
+            tls,
+            authorization: authorization(&text)?,
+            connection: None,
+        })
+    }
+
+    /// Sends a request until it is answered; waits while the server is away or says 503.
+    ///
+    /// # Errors
+    /// After many tries; at once when `on_bytes` fails or an answer breaks off midway.
+    pub fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<Reply> {
+        let mut pause = Duration::from_millis(250);
+        for tried in 1.. {
+            let outcome = self.try_once(&method, path, &body, on_bytes);
+            let is_last = tried == TRIES_MAX;
+            match outcome {
+                Ok(Attempt::Answered(reply)) => return Ok(reply),
+                Ok(Attempt::Busy(reply, _)) if is_last => return Ok(reply),
+                Ok(Attempt::Busy(_, seconds)) => {
+                    let asked = Duration::from_secs(seconds.unwrap_or(0));
+                    self.wait(pause.max(asked).min(PAUSE_MAX));
+                }
+                Ok(Attempt::Away(error)) if is_last => return Err(error),
+                Ok(Attempt::Away(_)) => self.wait(pause),
+                Err(error) => return Err(error),
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        unreachable!("the last try returns")
+    }
+
+    fn wait(&self, pause: Duration) {
+        self.runtime.block_on(tokio::time::sleep(pause));
+    }
+
+    /// One try. Fails when trying again would be wrong.
+    fn try_once(
+        &mut self,
+        method: &Method,
+        path: &str,
+        body: &Bytes,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<Attempt> {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.authority);
+        if let Some(value) = &self.authorization {
+            request = request.header(AUTHORIZATION, value);
+        }
+        let request = request.body(Full::new(body.clone()))?;
+        let mut connection = match self.connection.take().filter(SendRequest::is_ready) {
+            Some(connection) => connection,
+            None => match self.connect() {
+                Ok(connection) => connection,
+                Err(error) => return Ok(Attempt::Away(error)),
+            },
+        };
+        let answered = self.runtime.block_on(connection.send_request(request));
+        let mut response = match answered {
+            Ok(response) => response,
+            Err(error) => return Ok(Attempt::Away(error.into())),
+        };
+        let status = response.status();
+        let mut error = Vec::new();
+        while let Some(frame) = self.runtime.block_on(response.frame()) {
+            let frame = frame.context("the answer broke off")?;
+            let Some(bytes) = frame.data_ref() else { continue };
+            match status.is_success() {
+                true => on_bytes(bytes)?,
+                false if error.len() < ERROR_SIZE_MAX => error.extend_from_slice(bytes),
+                false => {}
+            }
+        }
+        self.connection = Some(connection);
+        let error = String::from_utf8_lossy(&error).trim_end().to_string();
+        let reply = Reply { status, error };
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let header = response.headers().get(RETRY_AFTER);
+            let seconds = header.and_then(|value| value.to_str().ok()?.parse().ok());
+            return Ok(Attempt::Busy(reply, seconds));
+        }
+        Ok(Attempt::Answered(reply))
+    }
+
+    fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+        self.runtime.block_on(async {
+            let socket = TcpStream::connect((self.host.as_str(), self.port))
+                .await
+                .with_context(|| format!("cannot reach {}", self.authority))?;
+            socket.set_nodelay(true)?;
+            match &self.tls {
+                None => shake_hands(socket).await,
+                Some(connector) => {
+                    let name = ServerName::try_from(self.host.clone())?;
+                    shake_hands(connector.connect(name, socket).await?).await
+                }
+            }
+        })
+    }
+}
+
+/// How one try went.
+enum Attempt {
+    Answered(Reply),
+    /// Asked to wait, for so many seconds if it said.
+    Busy(Reply, Option<u64>),
+    Away(anyhow::Error),
+}
+
+async fn shake_hands<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+fn connector(extra: Option<&str>) -> anyhow::Result<TlsConnector> {
+    let mut roots = RootCertStore::empty();
+    let system = SYSTEM_CERTIFICATES.iter().map(Path::new).find(|path| path.exists());
+    for path in extra.map(Path::new).into_iter().chain(system) {
+        for certificate in read_certificates(path)? {
+            // Bundles hold old certificates that rustls refuses; the others serve.
+            let _ = roots.add(certificate);
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+fn authorization<'a>(text: &dyn Fn(&str) -> Option<&'a str>) -> anyhow::Result<Option<String>> {
+    let read = |path: &str| -> anyhow::Result<String> {
+        let secret = std::fs::read_to_string(path).with_context(|| path.to_string())?;
+        Ok(secret.trim_end().to_string())
+    };
+    match (text("user"), text("password-file"), text("bearer-token-file")) {
+        (None, None, None) => Ok(None),
+        (None, None, Some(path)) => Ok(Some(format!("Bearer {}", read(path)?))),
+        (Some(user), Some(path), None) => {
+            let pair = format!("{user}:{}", read(path)?);
+            let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+            Ok(Some(format!("Basic {encoded}")))
+        }
+        _ => bail!("give --user with --password-file, or --bearer-token-file"),
+    }
+}
+
+/// A query string's value, every byte but letters and digits in percent form.
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}

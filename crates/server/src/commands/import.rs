@@ -1,0 +1,170 @@
+//! `quipu import`: sends a file of JSON lines to a running server, and goes on where it stopped.
+//!
+//! ```text
+//! FILE ─ whole lines, 4 MiB at a time ─► POST /api/v1/import ─► 204 ─► FILE.progress = offset
+//! ```
+//!
+//! Sending the same lines twice does no harm: the same samples are stored once.
+
+use super::checkpoint::Checkpoint;
+use super::client::{Client, arguments};
+use super::option;
+use crate::quantity::format_size;
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use clap::{Arg, ArgMatches, Command};
+use hyper::{Method, StatusCode};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Bytes of lines in one request.
+const REQUEST_SIZE: usize = 4 << 20;
+
+/// How far an import came.
+#[derive(Serialize, Deserialize)]
+struct Progress {
+    /// Bytes of the file that the server has stored.
+    offset: u64,
+}
+
+/// The subcommand.
+pub fn command() -> Command {
+    let command = Command::new("import")
+        .about("Sends a file of JSON lines, as `quipu export` writes it, to a running server")
+        .after_help(
+            "An import that was interrupted goes on where it stopped: FILE.progress remembers.",
+        )
+        .arg(
+            Arg::new("file")
+                .value_name("FILE")
+                .required(true)
+                .help("The file; - is standard input"),
+        )
+        .arg(option("durability", "WORD", "synced or relaxed, when not as the server is set"));
+    arguments(command)
+}
+
+/// Sends the file; exit code 1 when the server refused some lines.
+///
+/// # Errors
+/// When the file cannot be read or the server does not take it.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let name = matches.get_one::<String>("file").map(String::as_str).unwrap_or_default();
+    let mut client = Client::new(matches)?;
+    let path = match matches.get_one::<String>("durability") {
+        Some(word) => format!("/api/v1/import?durability={}", super::client::encode(word)),
+        None => "/api/v1/import".to_string(),
+    };
+    let refused = if name == "-" {
+        let bar = bar(None)?;
+        send_lines(&mut client, &path, std::io::stdin().lock(), &bar, &mut |_| Ok(()))?
+    } else {
+        send_file(&mut client, &path, Path::new(name))?
+    };
+    Ok(ExitCode::from(u8::from(0 < refused)))
+}
+
+fn send_file(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64> {
+    let mut file = File::open(name).with_context(|| name.display().to_string())?;
+    let size = file.metadata()?.len();
+    let checkpoint = Checkpoint::of(name);
+    let offset = checkpoint.read::<Progress>()?.map_or(0, |progress| progress.offset);
+    if size < offset {
+        bail!("{} is shorter than what was sent of it; remove its .progress file", name.display());
+    }
+    let bar = bar(Some(size))?;
+    if 0 < offset {
+        let (done, all) = (format_size(offset), format_size(size));
+        bar.suspend(|| eprintln!("going on at {done} of {all}"));
+        bar.set_position(offset);
+        bar.reset_eta();
+    }
+    file.seek(SeekFrom::Start(offset))?;
+    let mut save = |sent: u64| checkpoint.write(&Progress { offset: offset + sent });
+    let refused = send_lines(client, path, BufReader::new(file), &bar, &mut save)?;
+    checkpoint.remove();
+    Ok(refused)
+}
+
+fn bar(size: Option<u64>) -> anyhow::Result<ProgressBar> {
+    let bar = match size {
+        Some(size) => ProgressBar::new(size),
+        None => ProgressBar::no_length(),
+    };
+    let template =
+        "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(template)?);
+    Ok(bar)
+}
+
+/// Sends all lines; returns how many requests had lines that were refused.
+fn send_lines(
+    client: &mut Client,
+    path: &str,
+    mut reader: impl BufRead,
+    bar: &ProgressBar,
+    save: &mut dyn FnMut(u64) -> anyhow::Result<()>,
+) -> anyhow::Result<u64> {
+    let (mut sent, mut refused) = (0, 0);
+    loop {
+        let lines = next_lines(&mut reader)?;
+        if lines.is_empty() {
+            break;
+        }
+        let size = lines.len() as u64;
+        let reply = client.send(Method::POST, path, Bytes::from(lines), &mut |_| Ok(()))?;
+        match reply.status {
+            status if status.is_success() => {}
+            // The server has stored the good lines.
+            StatusCode::BAD_REQUEST => {
+                refused += 1;
+                bar.suspend(|| eprintln!("from byte {sent}: {}", reply.error));
+            }
+            status => bail!("{status}: {}; run again to go on from here", reply.error),
+        }
+        sent += size;
+        bar.inc(size);
+        save(sent)?;
+    }
+    bar.finish_and_clear();
+    println!("{} sent; {refused} requests had lines that were refused", format_size(sent));
+    Ok(refused)
+}
+
+/// Whole lines of about [`REQUEST_SIZE`] bytes; at least one line, nothing at the end.
+fn next_lines(reader: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    reader.by_ref().take(REQUEST_SIZE as u64).read_to_end(&mut lines)?;
+    if lines.last().is_some_and(|byte| *byte != b'\n') {
+        let line_size_max = model::limits::LINE_SIZE_MAX as u64;
+        reader.by_ref().take(line_size_max).read_until(b'\n', &mut lines)?;
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_end_with_lines() {
+        let line = format!("{}\n", "x".repeat(999));
+        let text = line.repeat(10_000) + "last";
+        let mut reader = text.as_bytes();
+        let mut all = Vec::new();
+        loop {
+            let lines = next_lines(&mut reader).expect("memory reads");
+            if lines.is_empty() {
+                break;
+            }
+            assert!(lines.ends_with(b"\n") || lines.ends_with(b"last"));
+            assert!(lines.len() <= REQUEST_SIZE + 1000);
+            all.extend(lines);
+        }
+        assert!(all == text.as_bytes());
+    }
+}
