@@ -16,9 +16,10 @@
 //! is big enough already is taken over byte for byte.
 //!
 //! Read in this order: [`choose`] (what to merge, pure), this file, then `sweep`, `window`,
-//! `order`, `track`.
+//! `order`, `decoded`, `track`.
 
 pub mod choose;
+mod decoded;
 #[doc(hidden)]
 pub mod fuzzing;
 mod order;
@@ -97,7 +98,7 @@ impl From<Error> for Stop {
 /// Tells the caller how far the merge has come, and asks whether to go on.
 struct Pace<'a> {
     callback: &'a dyn Fn(u64) -> ControlFlow<()>,
-    /// Samples read so far.
+    /// Samples dealt with so far.
     done: u64,
     /// The same, when the callback was last called.
     told: u64,
@@ -119,7 +120,7 @@ impl Pace<'_> {
 
 /// Merges `inputs`, oldest first, into `writer`; samples before `keep_from` are dropped.
 ///
-/// `pace` is called about every 100,000 samples with the number of samples read so far; it may
+/// `pace` is called about every 100,000 samples with the number of samples dealt with so far; it may
 /// sleep, and stops the merge with [`ControlFlow::Break`].
 ///
 /// # Errors
@@ -188,6 +189,7 @@ impl Merge<'_> {
                 self.sweep.consumed(start);
             }
             self.sweep.close();
+            self.merger.close();
         }
         Ok(())
     }

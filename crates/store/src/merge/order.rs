@@ -1,22 +1,24 @@
 //! The merge order of one list of timestamps: which row of which input comes when.
 //!
-//! The values of a column are decoded input after input into one buffer; a [`Segment`] is a run of
-//! that buffer. Gathering the segments in order gives the merged column:
+//! The values of a column are decoded into one buffer for each input; a [`Segment`] is a run of one
+//! of them. Gathering the segments in order gives the merged column:
 //!
 //! ```text
-//! decoded   | input 0: slot 0, slot 1, ... | input 1: slot 0, slot 1, ... |
-//! segments    (0, 5) (5120, 6)  (5, 5) (5126, 6) ...
+//! buffers     0: slot 0, slot 1, ...      1: slot 0, slot 1, ...
+//! segments    (0, 0..5) (1, 0..6)         slot 0
+//!             (0, 5..10) (1, 6..12)       slot 1 ...
 //! ```
 //!
-//! Segments that touch in the buffer are one, even across slots, so a lone input is one copy.
+//! Segments that touch in a buffer are one, even across slots, so a lone input is one copy.
 
 use super::track::{Track, clip};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 
-/// A run of the decoded values.
+/// A run of the values of one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+struct Segment {
+    input: u32,
     start: u32,
     len: u32,
 }
@@ -25,8 +27,6 @@ pub struct Segment {
 pub struct View<'a> {
     /// The timestamps.
     pub track: &'a Track,
-    /// Where the input's values start in the decoded buffer.
-    pub base: u32,
     /// What is deleted of the input, as far as it may concern the column.
     pub tombstones: Vec<&'a (RoaringBitmap, TimeRange)>,
 }
@@ -35,10 +35,10 @@ pub struct View<'a> {
 #[derive(Clone, Copy)]
 struct List<'a> {
     times: &'a [i64],
-    /// Where the first row's value is in the decoded buffer.
+    /// Where the first row's value is in the input's buffer.
     start: u32,
-    /// The higher one wins.
-    precedence: u32,
+    /// Which view; the higher one wins.
+    input: u32,
 }
 
 impl List<'_> {
@@ -73,14 +73,14 @@ impl Order {
         let mut active = Vec::new();
         for slot in 0..slots {
             lists.clear();
-            for (precedence, view) in views.iter().enumerate() {
+            for (input, view) in views.iter().enumerate() {
                 let (times, start) = view.track.slot(slot);
                 let (times, before) = clip(times, window.start, window.end);
                 if times.is_empty() {
                     continue;
                 }
-                let start = view.base + start + before as u32;
-                lists.push(List { times, start, precedence: precedence as u32 });
+                let start = start + before as u32;
+                lists.push(List { times, start, input: input as u32 });
                 if !view.tombstones.is_empty() {
                     remove_deleted(&mut lists, view, first + slot as u32);
                 }
@@ -92,26 +92,24 @@ impl Order {
         }
     }
 
-    /// Appends the merged column to `out`.
-    pub fn gather(&self, decoded: &[f64], out: &mut Vec<f64>) {
+    /// Appends the merged column to `out`, from the values of each view.
+    pub fn gather(&self, values: &[&[f64]], out: &mut Vec<f64>) {
         out.reserve(self.times.len());
         for segment in &self.segments {
-            let start = segment.start as usize;
+            let (values, start) = (values[segment.input as usize], segment.start as usize);
             if segment.len == 1 {
-                out.push(decoded[start]);
+                out.push(values[start]);
             } else {
-                out.extend_from_slice(&decoded[start..start + segment.len as usize]);
+                out.extend_from_slice(&values[start..start + segment.len as usize]);
             }
         }
     }
 
-    /// Whether the merged column is the decoded buffer as it stands.
-    pub fn is_identity(&self, decoded_len: usize) -> bool {
-        match self.segments.as_slice() {
-            [] => decoded_len == 0,
-            [only] => only.start == 0 && only.len as usize == decoded_len,
-            _ => false,
-        }
+    /// The view whose values are the merged column as they stand, if there is one.
+    pub fn whole_input(&self, values: &[&[f64]]) -> Option<usize> {
+        let [only] = self.segments.as_slice() else { return None };
+        let input = only.input as usize;
+        (only.start == 0 && only.len as usize == values[input].len()).then_some(input)
     }
 
     /// A number that equal lists of timestamps share, and different ones hardly ever.
@@ -155,7 +153,7 @@ impl Order {
                     continue;
                 }
                 ties += 1;
-                if winner.is_none_or(|winner| winner.precedence < list.precedence) {
+                if winner.is_none_or(|winner| winner.input < list.input) {
                     winner = Some(*list);
                 }
             }
@@ -180,12 +178,12 @@ impl Order {
         self.times.extend_from_slice(&list.times[..rows]);
         let len = rows as u32;
         if let Some(last) = self.segments.last_mut()
-            && last.start + last.len == list.start
+            && (last.input, last.start + last.len) == (list.input, list.start)
         {
             last.len += len;
             return;
         }
-        self.segments.push(Segment { start: list.start, len });
+        self.segments.push(Segment { input: list.input, start: list.start, len });
     }
 }
 

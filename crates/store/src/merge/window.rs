@@ -5,12 +5,11 @@
 //! samples, is a class of its own. If there is more than one class, their merged timestamps are
 //! compared, and the list that most columns have becomes the shared one.
 
+use super::decoded::{Decoded, Place};
 use super::order::{Order, View};
 use super::sweep::Source;
-use super::track::Track;
 use super::{MergeInput, Pace, SliceLimits, Stop};
 use crate::Result;
-use crate::part::reader::Check;
 use crate::part::{ColumnTimes, PartWriter, SliceKey};
 use model::TimeRange;
 use roaring::RoaringBitmap;
@@ -46,6 +45,9 @@ impl Block {
     }
 }
 
+/// Windows that a source must fill to be kept decoded.
+const LONG_WINDOWS: usize = 4;
+
 /// Columns that have the same timestamps.
 #[derive(Clone, Copy, Debug)]
 struct Class {
@@ -72,9 +74,7 @@ pub struct WindowMerger<'a> {
     shared: Order,
     /// The merge order of the class that was needed last.
     other: Order,
-    /// Own timestamps of the column at hand, for each input.
-    own: Vec<Track>,
-    decoded: Vec<f64>,
+    decoded: Decoded,
     gathered: Vec<f64>,
 }
 
@@ -86,6 +86,8 @@ struct Window<'a> {
     sources: Vec<&'a Source>,
     /// Slots that any of them knows.
     slots: usize,
+    /// Samples of one source from which on it is kept decoded for the next windows.
+    long_from: usize,
 }
 
 impl<'a> Window<'a> {
@@ -94,11 +96,28 @@ impl<'a> Window<'a> {
         block: Block,
         range: TimeRange,
         sources: impl Iterator<Item = &'a Source>,
+        limits: &SliceLimits,
     ) -> Window<'a> {
         let reach_in = |s: &&Source| s.min_ts <= range.end && range.start <= s.max_ts;
         let sources: Vec<&Source> = sources.filter(reach_in).collect();
         let slots = sources.iter().map(|s| s.track.lens().len()).max().unwrap_or(0);
-        Window { block, range, sources, slots }
+        let window_samples = limits.samples_max.min(limits.rows_max.saturating_mul(slots));
+        let long_from = window_samples.saturating_mul(LONG_WINDOWS);
+        Window { block, range, sources, slots, long_from }
+    }
+
+    /// The column in each source that has samples in it, by input.
+    fn places<'s>(
+        &'s self,
+        inputs: &'s [MergeInput<'s>],
+        column: usize,
+    ) -> impl Iterator<Item = Place<'s>> {
+        self.sources.iter().enumerate().filter_map(move |(at, &source)| {
+            let goes_on = self.range.end < source.max_ts;
+            let is_long = goes_on && self.long_from <= source.track.samples();
+            let place = Place { at, source, part: inputs[source.input].part, column, is_long };
+            (place.times() != ColumnTimes::Empty).then_some(place)
+        })
     }
 }
 
@@ -112,10 +131,14 @@ impl<'a> WindowMerger<'a> {
             class_of: Vec::new(),
             shared: Order::default(),
             other: Order::default(),
-            own: Vec::new(),
-            decoded: Vec::new(),
+            decoded: Decoded::default(),
             gathered: Vec::new(),
         }
+    }
+
+    /// Ends the block.
+    pub fn close(&mut self) {
+        self.decoded.forget();
     }
 
     /// Writes the samples of `sources`, which are sorted by input, that lie within `range`.
@@ -127,7 +150,9 @@ impl<'a> WindowMerger<'a> {
         writer: &mut PartWriter,
         pace: &mut Pace<'_>,
     ) -> std::result::Result<(), Stop> {
-        self.merge_window(&Window::new(*block, range, sources.iter()), writer, pace)
+        self.decoded.keep_only(sources);
+        let window = Window::new(*block, range, sources.iter(), &self.limits);
+        self.merge_window(&window, writer, pace)
     }
 
     fn merge_window(
@@ -261,40 +286,25 @@ impl<'a> WindowMerger<'a> {
         Ok(Some(winner))
     }
 
-    /// Computes the merge order of a column; leaves its own timestamps in `self.own`.
+    /// Computes the merge order of a column; leaves its own timestamps in `self.decoded`.
     fn order_of(&mut self, window: &Window<'_>, column: usize, order: &mut Order) -> Result<()> {
-        self.load_own(window, column)?;
-        let first = window.block.ordinal(column);
-        let mut views = Vec::with_capacity(window.sources.len());
-        let mut base = 0u32;
-        for (at, source) in window.sources.iter().enumerate() {
-            let input = &self.inputs[source.input];
-            let track = match input.part.column_times(source.idx, column) {
-                ColumnTimes::Empty => continue,
-                ColumnTimes::Shared => &source.track,
-                ColumnTimes::Own => &self.own[at],
-            };
-            let tombstones = tombstones_of(input, source, window.block.column_series(column));
-            views.push(View { track, base, tombstones });
-            let end = u32::try_from(track.samples()).ok().and_then(|len| base.checked_add(len));
-            base = end.ok_or_else(|| {
-                input.part.corrupt_slice(source.idx, "fewer than 2^32 samples in a window")
-            })?;
-        }
-        order.compute(&views, first, window.slots, window.range);
+        self.load_times(window, column)?;
+        let series = window.block.column_series(column);
+        let view = |place: Place<'_>| {
+            let input = &self.inputs[place.source.input];
+            tombstones_of(input, place.source, series.clone())
+        };
+        let views: Vec<View<'_>> = window
+            .places(self.inputs, column)
+            .map(|place| View { track: self.decoded.times(place), tombstones: view(place) })
+            .collect();
+        order.compute(&views, window.block.ordinal(column), window.slots, window.range);
         Ok(())
     }
 
-    fn load_own(&mut self, window: &Window<'_>, column: usize) -> Result<()> {
-        self.own.resize_with(self.own.len().max(window.sources.len()), Track::default);
-        for (at, source) in window.sources.iter().enumerate() {
-            let part = self.inputs[source.input].part;
-            if part.column_times(source.idx, column) == ColumnTimes::Own {
-                let reader = part.own_times_with(source.idx, column, Check::Always)?;
-                self.own[at].load(part, source.idx, &reader)?;
-            }
-        }
-        Ok(())
+    fn load_times(&mut self, window: &Window<'_>, column: usize) -> Result<()> {
+        let inputs = self.inputs;
+        window.places(inputs, column).try_for_each(|place| self.decoded.load_times(place))
     }
 
     /// Merges each half of a window that is too large.
@@ -313,7 +323,8 @@ impl<'a> WindowMerger<'a> {
         assert!(start <= last && last < end, "each half is smaller than the whole");
         for range in [TimeRange::new(start, last), TimeRange::new(last + 1, end)] {
             let sources = window.sources.iter().copied();
-            self.merge_window(&Window::new(window.block, range, sources), writer, pace)?;
+            let half = Window::new(window.block, range, sources, &self.limits);
+            self.merge_window(&half, writer, pace)?;
         }
         Ok(())
     }
@@ -336,7 +347,7 @@ impl<'a> WindowMerger<'a> {
                 continue;
             };
             if at == shared {
-                self.load_own(window, column)?;
+                self.load_times(window, column)?;
             } else if other_class != Some(at) {
                 let mut other = std::mem::take(&mut self.other);
                 let computed = self.order_of(window, column, &mut other);
@@ -344,50 +355,40 @@ impl<'a> WindowMerger<'a> {
                 computed?;
                 other_class = Some(at);
             }
-            self.decode(window, column)?;
-            self.write_column(at == shared, writer)?;
-            pace.add(self.decoded.len() as u64)?;
+            let samples = self.write_column(window, column, at == shared, writer)?;
+            pace.add(samples)?;
         }
         writer.end_slice();
         Ok(())
     }
 
-    /// Decodes a column of all inputs into one buffer.
-    fn decode(&mut self, window: &Window<'_>, column: usize) -> Result<()> {
-        self.decoded.clear();
-        for (at, source) in window.sources.iter().enumerate() {
-            let part = self.inputs[source.input].part;
-            let track = match part.column_times(source.idx, column) {
-                ColumnTimes::Empty => continue,
-                ColumnTimes::Shared => &source.track,
-                ColumnTimes::Own => &self.own[at],
-            };
-            let before = self.decoded.len();
-            part.values_with(source.idx, column, track.lens(), Check::Always)?
-                .read(0..track.lens().len(), &mut self.decoded)
-                .map_err(|_| part.corrupt_slice(source.idx, "values that decode"))?;
-            if self.decoded.len() - before != track.samples() {
-                return Err(part.corrupt_slice(source.idx, "a value for each timestamp"));
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the decoded column in the merge order of its class.
-    fn write_column(&mut self, is_shared: bool, writer: &mut PartWriter) -> Result<()> {
+    /// Writes a column in the merge order of its class; gives its samples.
+    fn write_column(
+        &mut self,
+        window: &Window<'_>,
+        column: usize,
+        is_shared: bool,
+        writer: &mut PartWriter,
+    ) -> Result<u64> {
+        let inputs = self.inputs;
+        window.places(inputs, column).try_for_each(|place| self.decoded.load_values(place))?;
+        let values: Vec<&[f64]> =
+            window.places(inputs, column).map(|place| self.decoded.values(place)).collect();
         let order = if is_shared { &self.shared } else { &self.other };
-        let values = if order.is_identity(self.decoded.len()) {
-            &self.decoded
-        } else {
-            self.gathered.clear();
-            order.gather(&self.decoded, &mut self.gathered);
-            &self.gathered
+        let merged = match order.whole_input(&values) {
+            Some(input) => values[input],
+            None => {
+                self.gathered.clear();
+                order.gather(&values, &mut self.gathered);
+                &self.gathered
+            }
         };
         if is_shared || (order.lens == self.shared.lens && order.times == self.shared.times) {
-            writer.column_shared(values)
+            writer.column_shared(merged)?;
         } else {
-            writer.column_own(&order.lens, &order.times, values)
+            writer.column_own(&order.lens, &order.times, merged)?;
         }
+        Ok(order.times.len() as u64)
     }
 }
 
