@@ -8,7 +8,7 @@ use crate::source::{SelectLimits, Source, SourceError};
 use crate::time::Grid;
 use crate::vector::{Scalar, Usage, Vector, compare_labels};
 use model::Labels;
-use promql::{Dialect, Expr, ValueType};
+use promql::{Dialect, Expr, Grouping, ValueType};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -136,7 +136,8 @@ pub fn instant(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let expr = parse(text, options)?;
-    instant_expr(source, text, &expr, at_ms, options)
+    let evaluate = |options: &QueryOptions| instant_expr(source, text, &expr, at_ms, options);
+    with_names_if_needed(evaluate, &expr, options)
 }
 
 /// Evaluates an expression, parsed from `text`, at one moment.
@@ -173,7 +174,32 @@ pub fn range(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let expr = parse(text, options)?;
-    range_expr(source, text, &expr, range, options)
+    let evaluate = |options: &QueryOptions| range_expr(source, text, &expr, range, options);
+    with_names_if_needed(evaluate, &expr, options)
+}
+
+/// Evaluates once more with kept names where Prometheus has no answer: an aggregation
+/// `by (__name__)` of a rollup of several metrics, which fails there because the rollup has dropped
+/// the names. TSBS' queries are of that kind; see `docs/decisions/0006-names-of-rollups.md`.
+fn with_names_if_needed(
+    evaluate: impl Fn(&QueryOptions) -> Result<QueryResult>,
+    expr: &Expr,
+    options: &QueryOptions,
+) -> Result<QueryResult> {
+    let result = evaluate(options);
+    let is_ambiguous = matches!(&result, Err(error) if *error == QueryError::same_labels());
+    let groups_by_name = match expr.without_parens() {
+        Expr::Aggregate(aggregate) => match &aggregate.grouping {
+            Grouping::By(names) => names.iter().any(|name| name == model::METRIC_NAME),
+            Grouping::Without(_) => false,
+        },
+        _ => false,
+    };
+    if is_ambiguous && groups_by_name && options.name_removal == NameRemoval::AtOnce {
+        let name_removal = NameRemoval::KeepOverTime;
+        return evaluate(&QueryOptions { name_removal, ..options.clone() });
+    }
+    result
 }
 
 /// Evaluates an expression, parsed from `text`, at every step of a range.
