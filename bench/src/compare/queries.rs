@@ -65,16 +65,17 @@ impl Case for Queries {
             workers: self.workers,
         };
         let mut outcome = Outcome::default();
-        let mut reports = Vec::new();
+        let (mut reports, mut failures) = (Vec::new(), Vec::new());
         for query_type in &self.query_types {
             match queries::run(query_type, &self.scale, &options, &server.observed()) {
                 Ok(report) => {
                     outcome.figures.extend(figures(&report));
                     reports.push(report);
                 }
-                Err(error) => eprintln!("{}: {error:#}", query_type.name),
+                Err(error) => failures.push(format!("{}: {error:#}", query_type.name)),
             }
         }
+        outcome.stopped = (!failures.is_empty()).then(|| failures.join("; "));
         outcome.raw = serde_json::to_value(&reports)?;
         server.stop()?;
         Ok(outcome)
