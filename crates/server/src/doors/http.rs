@@ -142,6 +142,7 @@ async fn serve_stream<S>(
                 Verdict::Keep => {}
                 Verdict::Idle if is_ending => {}
                 Verdict::Idle => {
+                    app.telemetry.limit_hit(Limit::IdleTimeout);
                     is_ending = true;
                     serving.as_mut().graceful_shutdown();
                 }
