@@ -276,14 +276,15 @@ impl Server {
         self.get("/metrics")?.metric(series)
     }
 
-    /// Memory of the process that is in use now, in bytes.
+    /// Memory of the process in bytes: in use now (`VmRSS`), or at most since it started (`VmHWM`).
     ///
     /// # Errors
     /// When the system does not tell.
-    pub fn resident_bytes(&self) -> Result<u64> {
+    pub fn resident_bytes(&self, kind: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|text| text.trim().strip_suffix(" kB")).context("no VmRSS")?;
+        let start = format!("{kind}:");
+        let line = status.lines().find_map(|line| line.strip_prefix(&start));
+        let kib = line.and_then(|text| text.trim().strip_suffix(" kB")).context("no such line")?;
         Ok(kib.trim().parse::<u64>()? << 10)
     }
 

@@ -91,7 +91,7 @@ fn nothing_acknowledged_is_lost_and_nothing_appears_when_the_process_is_killed()
         let server = launch.start()?;
         check(&server, &progress).with_context(|| format!("round {round}"))?;
         let (authority, acknowledged) = (server.authority().to_string(), AtomicU64::new(0));
-        let requests = 100 + random.below(200);
+        let requests = 300 + random.below(900);
         scope(|threads| {
             for (writer, progress) in progress.iter_mut().enumerate() {
                 let (authority, acknowledged) = (&authority, &acknowledged);

@@ -54,8 +54,8 @@ impl Peer {
             Program::start("prometheus-node-exporter", &[listen(exporter_port)], &log("node.log"))?;
         let authority = format!("127.0.0.1:{port}");
         let config = directory.join("prometheus.yml");
-        let targets = [("node", format!("127.0.0.1:{exporter_port}")), ("self", authority.clone())];
-        std::fs::write(&config, configuration(&targets, quipu.url()))?;
+        let targets = [format!("127.0.0.1:{exporter_port}"), authority.clone()];
+        std::fs::write(&config, configuration(Some(&targets), quipu.url()))?;
         let arguments = [
             format!("--config.file={}", config.display()),
             format!("--storage.tsdb.path={}", directory.join("prometheus").display()),
@@ -67,7 +67,7 @@ impl Peer {
 
     /// The same with nothing to scrape: what was scraped gets stale markers.
     fn stop_scraping(&mut self, directory: &Path, quipu: &Server) -> Result<()> {
-        std::fs::write(directory.join("prometheus.yml"), configuration(&[], quipu.url()))?;
+        std::fs::write(directory.join("prometheus.yml"), configuration(None, quipu.url()))?;
         signal("HUP", self.prometheus.pid())?;
         self.exporter = None;
         Ok(())
@@ -85,7 +85,9 @@ impl Peer {
     }
 }
 
-fn configuration(targets: &[(&str, String)], quipu: &str) -> String {
+/// Without targets the jobs stay: Prometheus writes stale markers for targets that are gone, not for
+/// jobs that are.
+fn configuration(targets: Option<&[String; 2]>, quipu: &str) -> String {
     let mut text = format!(
         "global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\n\
          remote_write:\n\
@@ -93,9 +95,10 @@ fn configuration(targets: &[(&str, String)], quipu: &str) -> String {
          \x20 queue_config: {{ batch_send_deadline: 500ms, min_backoff: 30ms, max_backoff: 500ms }}\n\
          scrape_configs:\n"
     );
-    for (job, target) in targets {
+    for (idx, job) in ["node", "self"].iter().enumerate() {
+        let target = targets.map_or(String::new(), |targets| format!("'{}'", targets[idx]));
         text.push_str(&format!(
-            "- job_name: {job}\n  static_configs: [ {{ targets: ['{target}'] }} ]\n"
+            "- job_name: {job}\n  static_configs: [ {{ targets: [{target}] }} ]\n"
         ));
     }
     text
