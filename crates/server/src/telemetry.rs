@@ -30,6 +30,7 @@ impl Number {
     }
 }
 
+/// An enumeration whose variants are values of a label.
 macro_rules! label_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -283,7 +284,8 @@ impl Telemetry {
     }
 
     fn write_inserts(&self, page: &mut Page) {
-        let families: [(&str, &str, fn(&ProtocolCounters) -> &Number); 4] = [
+        type Choose = fn(&ProtocolCounters) -> &Number;
+        let families: [(&str, &str, Choose); 4] = [
             ("quipu_insert_samples_total", "Samples stored, by protocol.", |c| &c.samples),
             ("quipu_insert_bytes_total", "Bytes of bodies as sent, by protocol.", |c| &c.bytes),
             (

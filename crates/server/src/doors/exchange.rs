@@ -258,3 +258,57 @@ fn check_site(route: &Route, arrived: &Arrived) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Settings};
+    use crate::doors::answer::Answer;
+    use store::Store;
+    use vfs::{RealVfs, Vfs};
+
+    fn panicking(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+        panic!("as the test wants it")
+    }
+
+    static PANICKING: Route = Route {
+        pattern: "/panic",
+        methods: &[Method::GET],
+        class: Class::Control,
+        access: Access::Read,
+        wording: Wording::Prometheus,
+        door: panicking,
+    };
+
+    fn app(directory: &std::path::Path) -> Arc<App> {
+        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::new());
+        let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
+        let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
+        let address = config.http.listen;
+        Arc::new(App::new(config, store, vfs, address))
+    }
+
+    #[test]
+    fn a_panic_is_500_and_the_server_lives() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let app = app(directory.path());
+        let request = || Request {
+            method: Method::GET,
+            captured: String::new(),
+            params: Params::default(),
+            headers: HeaderMap::new(),
+            body: Vec::new(),
+            now: 0,
+            started: Instant::now(),
+            cancelled: Arc::default(),
+        };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        for _ in 0..2 {
+            let held = Held { _permit: None, _share: None };
+            let failure = runtime.block_on(run(&app, &PANICKING, request(), held));
+            assert_eq!(failure.err().map(|f| f.status.as_u16()), Some(500));
+        }
+        assert_eq!(app.telemetry.panics.get(), 2);
+        app.store.close().expect("closed");
+    }
+}

@@ -106,7 +106,7 @@ pub const ROUTES: &[Route] = &[
     insert("/influx/api/v2/write", Wording::InfluxV2, influx::write_v2),
     insert("/api/v1/import", Wording::Plain, import::json_lines),
     insert("/api/v1/import/prometheus", Wording::Plain, import::exposition),
-    insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, import::pushgateway),
+    insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, import::exposition),
     insert("/metrics/job{labels*}", Wording::Plain, import::pushgateway),
     // Samples out.
     read("/api/v1/query", query::instant),
