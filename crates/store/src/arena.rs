@@ -77,6 +77,12 @@ pub struct ArenaView {
     samples: u64,
 }
 
+impl Default for Arena {
+    fn default() -> Arena {
+        Arena::new()
+    }
+}
+
 impl Arena {
     /// An arena whose first row gets the id `base` words after those of an earlier arena of the
     /// same head.

@@ -145,7 +145,7 @@ impl State {
 
     /// Frees the key map of a partition that nobody has written to since the last flush.
     fn forget_idle_keys(&mut self) {
-        if self.map.len() != 0 {
+        if !self.map.is_empty() {
             self.map = SeriesMap::new();
             self.pieces = Vec::new();
         }

@@ -63,13 +63,11 @@ pub fn read_column(
     scratch.values.clear();
     scratch.runs.clear();
     for source in &request.view.sources {
-        read_source(request, source, scratch).map_err(|error| {
-            if source.is_on_disk {
-                // Best effort: whether or not it can be renamed, the query gets its error.
-                note_corrupt(request.view, source, &error);
-            }
-            error
-        })?;
+        let read = read_source(request, source, scratch);
+        if let (Err(error), true) = (&read, source.is_on_disk) {
+            note_corrupt(request.view, source, error);
+        }
+        read?;
     }
     read_rows(request, scratch);
     // Stable: runs of a slot stay oldest source first.
@@ -144,10 +142,9 @@ fn read_slice(
         let mut wanted = slots.iter().zip(0u32..).peekable();
         for slot in span {
             let end = start + lens[slot] as usize;
-            if let Some((_, slot_idx)) = wanted.next_if(|(w, _)| usize::from(**w) == slot) {
-                if start < end {
-                    scratch.runs.push((slot_idx, start..end));
-                }
+            let next = wanted.next_if(|(wanted, _)| usize::from(**wanted) == slot);
+            if let Some((_, slot_idx)) = next.filter(|_| start < end) {
+                scratch.runs.push((slot_idx, start..end));
             }
             start = end;
         }

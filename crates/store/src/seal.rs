@@ -94,12 +94,15 @@ impl SealPlan {
             columns: block.columns,
             slots,
         });
-        let has_own = |column: u32| singles.iter().any(|single| u32::from(single.column) == column);
-        if !scratch.rows.is_empty() && !(0..block.columns).all(has_own) {
+        let mut has_own = vec![false; block.columns as usize];
+        for single in singles {
+            has_own[usize::from(single.column)] = true;
+        }
+        if !scratch.rows.is_empty() && !has_own.iter().all(|own| *own) {
             writer.shared_times(&scratch.lens, &scratch.times)?;
         }
         for column in 0..block.columns {
-            if has_own(column) {
+            if has_own[column as usize] {
                 scratch.merge_singles(singles, column, block.entity_start);
                 writer.column_own(&scratch.own_lens, &scratch.own_times, &scratch.values)?;
             } else if scratch.rows.is_empty() {
@@ -257,7 +260,7 @@ mod tests {
             let mut keys: Vec<u64> = (0..count as u64)
                 .map(|id| {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
-                    (state >> 40) % 5_000_000 << 32 | id
+                    (((state >> 40) % 5_000_000) << 32) | id
                 })
                 .collect();
             let mut expected = keys.clone();

@@ -19,6 +19,9 @@ use std::time::Instant;
 /// Series whose samples are gathered at once by [`Selection::read`].
 const READ_SERIES: usize = 512;
 
+/// What takes the samples of a selection: index of the series, timestamps, as many values.
+pub type SampleSink<'a> = dyn FnMut(usize, &[i64], &[f64]) + 'a;
+
 /// Bounds on one selection.
 #[derive(Clone, Debug)]
 pub struct SelectLimits {
@@ -128,11 +131,7 @@ impl Selection {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::DeadlineExceeded`].
-    pub fn read(
-        &self,
-        range: Range<usize>,
-        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
-    ) -> Result<()> {
+    pub fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<()> {
         let mut reader = SelectionReader::default();
         let mut start = range.start;
         while start < range.end {
@@ -255,7 +254,7 @@ impl SelectionReader {
         &mut self,
         selection: &Selection,
         range: Range<usize>,
-        sink: &mut dyn FnMut(usize, &[i64], &[f64]),
+        sink: &mut SampleSink<'_>,
     ) -> Result<()> {
         self.gather(selection, &range)?;
         let mut next = 0;

@@ -34,6 +34,7 @@ const FREE_SLOT: Slot = Slot { low: 0, high: 0, target: EMPTY };
 const SLOTS_MIN: usize = 1024;
 
 /// The map of one partition.
+#[derive(Default)]
 pub struct SeriesMap {
     slots: Vec<Slot>,
     len: usize,
@@ -48,6 +49,11 @@ impl SeriesMap {
     /// How many keys are known.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether no key is known.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Bytes of memory in use.

@@ -152,7 +152,7 @@ fn a_death_at_every_write_loses_nothing_acknowledged() {
     live(&whole, seed, &mut sent).unwrap();
     let operations = whole.operations();
     check(&whole, &sent, u64::MAX);
-    let stride = number("STRIDE", 5);
+    let stride = number("STRIDE", 2);
     println!("SEED={seed}: {operations} operations");
     assert!(300 < operations, "the history writes too little to be a test");
     for death in (0..operations).step_by(stride as usize) {
