@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use store::Store;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -24,6 +24,9 @@ use vfs::Vfs;
 
 /// How often a stop looks whether the last connection is gone.
 const STOP_POLL: Duration = Duration::from_millis(20);
+
+/// Connections that the system completes before they are accepted; it allows 4,096 by default.
+const BACKLOG: u32 = 4096;
 
 /// A server that accepts requests.
 pub struct Server {
@@ -45,9 +48,8 @@ impl Server {
         };
         // The address first: it fails fast, and nobody is served before the store is open.
         let wanted = config.http.listen;
-        let listener = TcpListener::bind(wanted)
-            .await
-            .with_context(|| format!("cannot listen on {wanted} (--http-listen)"))?;
+        let listener =
+            bind(wanted).with_context(|| format!("cannot listen on {wanted} (--http-listen)"))?;
         let address = listener.local_addr()?;
         let store = open_store(&config, vfs.clone()).await?;
         let connections = Connections::new(connections_max(&config));
@@ -95,6 +97,18 @@ impl Server {
         let store = app.store.clone();
         tokio::task::spawn_blocking(move || store.close()).await?.context("closing the store")
     }
+}
+
+/// A listener with a long queue: a fleet that reconnects all at once must not be turned away.
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restart must not wait for connections of the process before it.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Replaying the log may take a while and must not hold up signals.

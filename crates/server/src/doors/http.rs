@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-/// Bytes of a request's head; hyper answers 431 beyond.
-const HEAD_SIZE_MAX: usize = 64 << 10;
+/// Bytes of a request's head, and of one read from a socket; hyper answers 431 beyond.
+const HEAD_SIZE_MAX: usize = 256 << 10;
 /// How long to wait before accepting again when the system has no more sockets.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Said to connections for which there is no room; the only answer that is not made by hyper.
@@ -156,11 +156,7 @@ async fn serve_stream<S>(
 /// hyper's own timer for heads is off: it would also close connections between requests.
 fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(None)
-        .max_buf_size(HEAD_SIZE_MAX.max(400 << 10));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(HEAD_SIZE_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())
