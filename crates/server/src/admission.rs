@@ -106,7 +106,7 @@ impl Gate {
     }
 }
 
-/// Bytes of memory for bodies that are being received, shared by all connections.
+/// Bytes of memory for bodies that are being received or decompressed, shared by all connections.
 pub struct BodyMemory {
     /// One permit per [`SHARE_UNIT`].
     shares: Arc<Semaphore>,
@@ -116,7 +116,7 @@ pub struct BodyMemory {
 }
 
 /// Memory is handed out in pieces of this many bytes: small next to a body, large next to a frame.
-const SHARE_UNIT: usize = 64 << 10;
+pub const SHARE_UNIT: usize = 64 << 10;
 
 /// One body's share; grows with it.
 pub struct BodyShare<'a> {
@@ -152,7 +152,7 @@ impl BodyShare<'_> {
         let Ok(Ok(more)) = timeout(self.memory.wait_max, wanted).await else {
             self.memory.telemetry.limit_hit(Limit::BodiesSize);
             return Err(Failure::unavailable(format!(
-                "bodies being received fill {} bytes (max-bodies-size)",
+                "bodies being received or decompressed fill {} bytes (max-bodies-size)",
                 self.memory.size_max
             )));
         };

@@ -112,7 +112,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { heading: "Ingestion", flags: &[
         flag("max-body-size", Kind::Size, "128MiB", "Bytes of a request's body, as sent and again once decompressed. More gets 413. 128 MiB at most."),
-        flag("max-bodies-size", Kind::Size, "512MiB", "Bytes of all bodies being received at one time. More wait, then get 503."),
+        flag("max-bodies-size", Kind::Size, "512MiB", "Bytes of all bodies being received or decompressed at one time. More wait, then get 503."),
         flag("max-concurrent-inserts", Kind::Count, "0", "Write requests being worked on at one time. 0 is 8 per CPU."),
         flag("insert-queue-duration", Kind::Duration, "10s", "How long a write request waits for its turn before it gets 503."),
         flag("max-labels-per-series", Kind::Count, "64", "Labels of one series, its name included. Series with more are refused."),
