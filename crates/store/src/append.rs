@@ -48,6 +48,8 @@ pub struct AppendContext<'a> {
     pub wal: &'a Wal,
     /// Limits on label sets.
     pub limits: &'a Limits,
+    /// Row ids after which the arena is renewed.
+    pub arena_words_max: usize,
     /// Wall clock, nanoseconds.
     pub now_ns: i64,
 }
@@ -110,6 +112,7 @@ impl Partition {
         if must_seal {
             self.seal_taken()?;
         }
+        self.renew_arena(context.arena_words_max)?;
         Ok(Some(lsn))
     }
 }

@@ -27,7 +27,8 @@ pub const COLUMNS_MAX: usize = 4096;
 pub const NO_ROW: u32 = 0;
 /// The span of no timestamp.
 const NO_SPAN: (Timestamp, Timestamp) = (Timestamp::MAX, Timestamp::MIN);
-/// Row ids are `u32`; a head must be flushed before they run out.
+/// Row ids are `u32`; the arena is renewed before they run out, with room for what arrives until
+/// then.
 pub const WORDS_MAX: usize = 3 << 30;
 
 const _: () = assert!(HEADER_WORDS + COLUMNS_MAX <= CHUNK_WORDS);
@@ -180,6 +181,20 @@ impl Arena {
         chunks.push(Arc::new(self.tail.clone()));
         let singles = Arc::new(self.singles.clone());
         ArenaView { base: self.base, chunks, singles, samples: self.samples }
+    }
+
+    /// Whether row ids will soon run out: everything must be sealed and [`Arena::renew`] called.
+    pub fn is_worn(&self, words_max: usize) -> bool {
+        assert!(words_max <= WORDS_MAX);
+        words_max <= self.words_used()
+    }
+
+    /// Begins again with the first row id. All rows must have been taken and sealed: no chain leads
+    /// to them any more.
+    pub fn renew(&mut self) {
+        assert!(self.samples == 0 && self.chunks.is_empty(), "rows were taken");
+        self.base = CHUNK_WORDS;
+        self.last_row.fill(NO_ROW);
     }
 
     /// Takes all rows out for sealing; chains of later rows still lead into what was taken.

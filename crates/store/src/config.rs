@@ -28,6 +28,8 @@ pub struct StoreConfig {
     pub flush_age_ns_max: i64,
     /// Limits on label sets.
     pub limits: Limits,
+    /// Row ids after which a partition's arena starts again; tests use few.
+    pub arena_words_max: usize,
     /// Who syncs the log: a thread, or (in tests that must be repeatable) whoever waits.
     pub committer: wal::Committer,
     /// Whether background threads flush, merge and expire. Off, the caller does it by hand: tests.
@@ -45,6 +47,7 @@ impl StoreConfig {
             free_disk_min: 100 << 20,
             flush_age_ns_max: 3600 * model::sample::NANOS_PER_SECOND,
             limits: Limits::DEFAULT,
+            arena_words_max: crate::arena::WORDS_MAX,
             committer: wal::Committer::Thread,
             background: true,
         }

@@ -215,14 +215,31 @@ impl Partition {
             let mut plan = sort_rows(&view);
             plan.cut_by_block(&self.read().index)?;
             let part = plan.encode(&view)?;
-            let entry = PartEntry { file: 0, order: 0, applied: 0 };
-            let part = Arc::new(LivePart { part, entry });
             let mut state = self.write();
-            let removed = state.taken.remove(0);
-            assert!(removed.number == number, "only the holder of `sealing` removes");
-            state.memory_parts.push(MemoryPart { number, part });
+            state.put_sealed(number, part);
             self.note_head_size(&state);
         }
+    }
+
+    /// Starts the arena's row ids again before they run out, some hours of full load after the last
+    /// time. Rows that are not sealed could not be found by their new ids, so all are sealed first,
+    /// under the lock.
+    pub fn renew_arena(&self, words_max: usize) -> Result<()> {
+        if !self.read().arena.is_worn(words_max) {
+            return Ok(());
+        }
+        let _order = lock(&self.sealing);
+        let mut state = self.write();
+        state.take_arena();
+        while let Some(oldest) = state.taken.first() {
+            let (number, view) = (oldest.number, Arc::clone(&oldest.view));
+            let mut plan = sort_rows(&view);
+            plan.cut_by_block(&state.index)?;
+            state.put_sealed(number, plan.encode(&view)?);
+        }
+        state.arena.renew();
+        self.note_head_size(&state);
+        Ok(())
     }
 
     /// Where a part's file is.
@@ -249,6 +266,15 @@ impl Partition {
 }
 
 impl State {
+    /// Puts a part in the place of the oldest taken rows, from which it was made.
+    fn put_sealed(&mut self, number: u64, part: Part) {
+        let removed = self.taken.remove(0);
+        assert!(removed.number == number, "only the holder of `sealing` removes");
+        let entry = PartEntry { file: 0, order: 0, applied: 0 };
+        let part = Arc::new(LivePart { part, entry });
+        self.memory_parts.push(MemoryPart { number, part });
+    }
+
     /// Takes the arena's rows out, if there are any, to be sealed.
     pub fn take_arena(&mut self) {
         if self.arena.samples() == 0 {

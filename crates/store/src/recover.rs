@@ -40,7 +40,8 @@ pub fn recover(
     let newest = partitions.values().map(|p| p.read().manifest.wal_from).max().unwrap_or(0);
     let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
     let wal_config = WalConfig { committer: config.committer, ..WalConfig::default() };
-    let mut replay = Replay { vfs, dir, partitions, metadata, samples: 0, values: Vec::new() };
+    let mut replay =
+        Replay { vfs, dir, config, partitions, metadata, samples: 0, values: Vec::new() };
     let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut |record| {
         replay.record(&record)
     })?;
@@ -73,6 +74,7 @@ pub fn open_partitions(
 struct Replay<'a> {
     vfs: &'a Arc<dyn Vfs>,
     dir: &'a Path,
+    config: &'a StoreConfig,
     partitions: BTreeMap<Month, Arc<Partition>>,
     metadata: &'a MetadataBook,
     samples: u64,
@@ -110,6 +112,7 @@ impl Replay<'_> {
             state.take_arena();
             drop(state);
             partition.seal_taken()?;
+            partition.renew_arena(self.config.arena_words_max)?;
         }
         Ok(())
     }

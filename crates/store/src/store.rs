@@ -173,8 +173,12 @@ impl Store {
         appended: &mut Appended,
     ) -> Result<Option<Lsn>> {
         self.wait_for_log()?;
-        let context =
-            AppendContext { wal: &self.wal, limits: &self.config.limits, now_ns: self.vfs.now() };
+        let context = AppendContext {
+            wal: &self.wal,
+            limits: &self.config.limits,
+            arena_words_max: self.config.arena_words_max,
+            now_ns: self.vfs.now(),
+        };
         loop {
             let partition = self.partition(month)?;
             match partition.append(batch, rows, &context, scratch, appended) {

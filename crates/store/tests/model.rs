@@ -42,6 +42,8 @@ fn config() -> StoreConfig {
         background: false,
         committer: wal::Committer::Waiter,
         free_disk_min: 0,
+        // A few chunks, so that row ids start again many times in a history.
+        arena_words_max: 3 * store::arena::CHUNK_WORDS,
         ..StoreConfig::standard()
     }
 }
