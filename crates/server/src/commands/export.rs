@@ -60,7 +60,11 @@ pub fn command() -> Command {
                 .action(ArgAction::Append),
         )
         .arg(option("start", "TIME", "From then on [default: the oldest sample]"))
-        .arg(option("end", "TIME", "Until then [default: now]"))
+        .arg(option(
+            "end",
+            "TIME",
+            "Until then [default: now, or the newest sample if that is later]",
+        ))
         .arg(option("window", "DURATION", "Time per request").default_value("1d"))
         .arg(option("output", "FILE", "Where to; - is standard output").default_value("-"));
     arguments(command)
@@ -138,11 +142,10 @@ fn begin(matches: &ArgMatches, client: &mut Client) -> anyhow::Result<Progress> 
         let text = matches.get_one::<String>(name);
         Ok(text.map(|text| parse_time(text, now)).transpose()?)
     };
-    let end = time("end")?.unwrap_or(now);
-    let start = match time("start")? {
-        Some(start) => start,
-        None => oldest(client)?.unwrap_or(end).min(end),
-    };
+    let (oldest, newest) = span(client)?.unwrap_or((now, now));
+    // Samples from clocks that are ahead belong to it, too.
+    let end = time("end")?.unwrap_or(newest.max(now));
+    let start = time("start")?.unwrap_or(oldest.min(end));
     if end < start {
         bail!("--end is before --start");
     }
@@ -153,8 +156,8 @@ fn begin(matches: &ArgMatches, client: &mut Client) -> anyhow::Result<Progress> 
     Ok(Progress { matchers: matchers(matches), start, end, window, next: start, size: 0 })
 }
 
-/// The time of the oldest sample.
-fn oldest(client: &mut Client) -> anyhow::Result<Option<Timestamp>> {
+/// The times of the oldest and the newest sample, rounded to whole milliseconds away from each other.
+fn span(client: &mut Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     let mut text = Vec::new();
     let mut collect = |bytes: &[u8]| {
         text.extend_from_slice(bytes);
@@ -166,7 +169,12 @@ fn oldest(client: &mut Client) -> anyhow::Result<Option<Timestamp>> {
         bail!("{}: {}", reply.status, reply.error);
     }
     let answer: serde_json::Value = serde_json::from_slice(&text)?;
-    Ok(answer["data"]["minTimeMs"].as_i64().map(|millis| millis.saturating_mul(NANOS_PER_MILLI)))
+    let millis = |name: &str| answer["data"][name].as_i64();
+    let (Some(oldest), Some(newest)) = (millis("minTimeMs"), millis("maxTimeMs")) else {
+        return Ok(None);
+    };
+    let newest = newest.saturating_add(1).saturating_mul(NANOS_PER_MILLI);
+    Ok(Some((oldest.saturating_mul(NANOS_PER_MILLI), newest)))
 }
 
 /// Told after each window, with the file flushed.
@@ -200,7 +208,10 @@ fn copy<W: Write>(
             break;
         }
         progress.next = last + 1;
-        on_window(out, &progress)?;
+        // Years without samples cost no sync each day.
+        if 0 < size {
+            on_window(out, &progress)?;
+        }
     }
     Ok(progress.size)
 }
