@@ -5,6 +5,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
 use e2e::{Launch, Server, run};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Runs curl; returns the status and the body.
 fn curl(arguments: &[&str]) -> Result<(u16, String)> {
@@ -249,7 +250,10 @@ fn fill(server: &Server) -> Result<()> {
     }
     server.write("/write", body)?;
     let special = r#"{"metric":{"__name__":"s"},"values":["NaN:7ff0000000000002",null,"Infinity",-0,5e-324],"timestamps":[1,2,3,4,5.000001]}"#;
-    server.write("/api/v1/import", special)
+    server.write("/api/v1/import", special)?;
+    // From a clock that is ahead.
+    let soon = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() + 3600;
+    server.write("/write?precision=s", format!("ahead v=1 {soon}"))
 }
 
 #[test]
@@ -259,7 +263,7 @@ fn export_and_import_carry_everything_to_another_server() -> Result<()> {
     fill(&first)?;
     let everything = "{__name__=~\".+\"}";
     let expected = first.export(everything)?;
-    assert_eq!(expected.len(), 6005);
+    assert_eq!(expected.len(), 6006);
     let file = directory.path().join("export.jsonl").display().to_string();
     let export = quipu(&["export", "--url", first.url(), "--output", &file])?.output()?;
     ensure!(export.status.success(), "{}", String::from_utf8_lossy(&export.stderr));
