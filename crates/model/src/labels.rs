@@ -272,8 +272,7 @@ impl LabelsBuilder {
         let mut bytes = Vec::with_capacity(self.text.len() + 4 * self.spans.len());
         for (idx, span) in self.spans.iter().enumerate() {
             let name = span_name(text, span);
-            let is_last =
-                self.spans.get(idx + 1).is_none_or(|next| span_name(text, next) != name);
+            let is_last = self.spans.get(idx + 1).is_none_or(|next| span_name(text, next) != name);
             if is_last && !name.is_empty() {
                 push_pair(&mut bytes, name, self.value(span));
             }
