@@ -12,10 +12,13 @@ use crate::{Error, Result};
 use codec::Effort;
 use model::TimeRange;
 use roaring::RoaringBitmap;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Samples of a merge after which what was read of its inputs is let go, some 16 MiB.
+const RELEASE_SAMPLES: u64 = 32 << 20;
 /// Fewest index segments worth a merge.
 const SEGMENTS_TO_JOIN: usize = 4;
 
@@ -143,9 +146,16 @@ impl Store {
         let file = self.vfs.create(&path)?;
         let mut writer = PartWriter::new(PartSink::File(file), Effort::Dense);
         let keep_from = self.config.retention_ns.map(|_| self.kept_span().start);
-        let pace = |_: u64| match self.is_stopping() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let released = Cell::new(0);
+        let pace = |samples: u64| {
+            if released.get() + RELEASE_SAMPLES <= samples {
+                released.set(samples);
+                plan.inputs.iter().for_each(|input| input.part.release());
+            }
+            match self.is_stopping() {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         };
         let outcome = merge::run(&inputs, keep_from, &mut writer, &pace)?;
         if outcome == MergeOutcome::Aborted {

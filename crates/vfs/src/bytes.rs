@@ -4,11 +4,25 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// What keeps bytes alive; they must never move or change while it lives.
+pub trait Holder: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// Gives memory back that the system can fetch again; nothing by default.
+    fn release(&self) {}
+}
+
+impl Holder for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
 /// The bytes of a sealed file (or of memory that plays one). Cheap to clone, `Deref` to `[u8]`.
 #[derive(Clone)]
 pub struct Bytes {
-    /// Keeps the map or vector alive; the slice must never move or change while it lives.
-    holder: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    holder: Arc<dyn Holder>,
 }
 
 impl Bytes {
@@ -18,8 +32,14 @@ impl Bytes {
     }
 
     /// Bytes kept alive by whatever owns them.
-    pub fn from_holder(holder: Arc<dyn AsRef<[u8]> + Send + Sync>) -> Bytes {
+    pub fn from_holder(holder: Arc<dyn Holder>) -> Bytes {
         Bytes { holder }
+    }
+
+    /// Lets the system take the pages of a map out of this process' memory until they are read
+    /// again. Whoever reads a large file once, from start to end, calls it now and then.
+    pub fn release(&self) {
+        self.holder.release();
     }
 }
 
@@ -27,7 +47,7 @@ impl Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        (*self.holder).as_ref()
+        self.holder.bytes()
     }
 }
 

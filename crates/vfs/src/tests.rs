@@ -342,3 +342,21 @@ fn tree(vfs: &dyn Vfs, dir: &Path) -> Vec<(String, Option<Vec<u8>>)> {
     }
     entries
 }
+
+#[test]
+fn released_pages_are_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sealed");
+    let content: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+    let vfs = RealVfs::new();
+    let mut file = vfs.create(&path).unwrap();
+    file.append(&content).unwrap();
+    file.sync().unwrap();
+    let bytes = vfs.map(&path).unwrap();
+    assert_eq!(&bytes[..], &content[..]);
+    bytes.release();
+    assert_eq!(&bytes[..], &content[..]);
+    vfs.remove(&path).unwrap();
+    bytes.release();
+    assert_eq!(&bytes[..], &content[..], "a removed file stays readable");
+}

@@ -107,6 +107,11 @@ impl Part {
             + size_of_val(&*self.checked)
     }
 
+    /// Lets the system take the part's pages out of memory; see [`vfs::Bytes::release`].
+    pub fn release(&self) {
+        self.bytes.release();
+    }
+
     /// All slices, sorted by (series, time).
     pub fn slices(&self) -> &[Slice] {
         &self.directory.slices
