@@ -53,7 +53,8 @@ pub fn choose(load: &Load) -> Vec<Job> {
         jobs.push(Job::Flush);
     }
     jobs.push(Job::Merge);
-    if load.round.is_multiple_of(RETENTION_ROUNDS) {
+    // In the first round, too: a shorter retention may have come with the start.
+    if load.round % RETENTION_ROUNDS == 1 {
         jobs.push(Job::Expire);
     }
     jobs
@@ -147,7 +148,7 @@ mod tests {
             wal_flush_size: 10,
             dirty_age_ns: 9,
             dirty_age_ns_max: 10,
-            round: 1,
+            round: 2,
         };
         assert_eq!(choose(&calm), [Job::Merge]);
         for load in [
@@ -157,6 +158,6 @@ mod tests {
         ] {
             assert_eq!(choose(&load), [Job::Flush, Job::Merge]);
         }
-        assert_eq!(choose(&Load { round: 60, ..calm }), [Job::Merge, Job::Expire]);
+        assert_eq!(choose(&Load { round: 61, ..calm }), [Job::Merge, Job::Expire]);
     }
 }
