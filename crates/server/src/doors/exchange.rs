@@ -174,27 +174,28 @@ async fn run(
 ) -> Result<Response<ReplyBody>, Failure> {
     let (sender, head) = oneshot::channel();
     let app = app.clone();
-    let sending = Sending {
+    let mut sending = Some(Sending {
         encoding: encoding(route, &request),
         wording: route.wording,
         write_timeout: app.config.http.write_timeout,
         runtime: Handle::current(),
         head: sender,
-    };
+    });
     tokio::task::spawn_blocking(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&app, route, &request, sending)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&app, route, &request, &mut sending)));
         if outcome.is_err() {
-            // The head's sender is gone with the panic; `run` turns that into 500.
             app.telemetry.panics.add(1);
             tracing::error!(path = route.pattern, "a request ended in a panic");
         }
+        // After a panic the head's sender is still here; dropped, it makes `run` answer 500.
+        drop(sending);
         app.buffers.give_back(request.body);
         drop(held);
     });
     head.await.map_err(|_| Failure::internal("the request failed inside the server; see its log"))
 }
 
-fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: Sending) {
+fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: &mut Option<Sending>) {
     let answer = match (route.door)(app, request) {
         Ok(answer) => answer,
         Err(failure) => {
@@ -208,6 +209,7 @@ fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: Sendi
             route.wording.answer(&failure)
         }
     };
+    let Some(sending) = sending.take() else { return };
     match sending.send(answer) {
         Sent::Complete | Sent::BrokenOff => {}
         Sent::ClientGone => app.telemetry.clients_gone.add(1),
