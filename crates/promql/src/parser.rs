@@ -3,7 +3,7 @@
 //! Binary operators are climbed by precedence (`or` < `and unless` < comparisons < `+ -` <
 //! `* / % atan2` < `^`, the last one right-associative); a unary sign binds like `*`, and
 //! `offset`, `@` and `[...]` bind tighter than any operator. The first error ends the parse.
-//! A tree deeper than [`NESTING_MAX`](crate::NESTING_MAX) is refused while it is built, so
+//! A tree deeper than [`NESTING_MAX`] is refused while it is built, so
 //! neither this parser nor anybody who walks its tree can run out of stack.
 
 use crate::ast::*;

@@ -1,4 +1,4 @@
-//! Parts on disk to fewer parts: runs what [`crate::merge::choose`] decides.
+//! Parts on disk to fewer parts: runs what [`crate::merge::choose()`] decides.
 //!
 //! The merge itself holds no lock; the partition's parts are swapped at the end, under `change`. Index
 //! segments are merged the same way.

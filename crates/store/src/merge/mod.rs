@@ -8,14 +8,14 @@
 //!          decode each input's values once > copy the rows in merge order > encode
 //! ```
 //!
-//! The merge order of a list of timestamps is computed once (see [`order`]) and serves all columns
+//! The merge order of a list of timestamps is computed once (see `order`) and serves all columns
 //! that have it, so a sample costs its decoding, a short copy and its encoding.
 //! Memory is bounded by the input slices that overlap one window, however long the history is.
 //! Among equal timestamps of a series the input that comes later in the list wins.
 //! Tombstones and the retention cutoff drop rows on the way. A slice that nothing overlaps and that
 //! is big enough already is taken over byte for byte.
 //!
-//! Read in this order: [`choose`] (what to merge, pure), this file, then `sweep`, `window`,
+//! Read in this order: [`mod@choose`] (what to merge, pure), this file, then `sweep`, `window`,
 //! `order`, `decoded`, `track`.
 
 pub mod choose;

@@ -13,7 +13,7 @@
 //! The same bytes serve in memory (from the head, [`codec::Effort::Fast`]) and on disk
 //! ([`codec::Effort::Dense`]); every byte is described in `docs/format/part.md`.
 //!
-//! Read in this order: [`format`], [`writer`], [`directory`], [`liveness`], [`reader`], [`verify`].
+//! Read in this order: [`mod@format`], [`writer`], [`directory`], [`liveness`], [`reader`], [`verify`].
 
 pub mod directory;
 pub mod format;
