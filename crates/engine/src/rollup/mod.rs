@@ -1,6 +1,6 @@
 //! Rollups: functions from a window of samples to one value, over all steps of a series.
 //!
-//! [`Rollup::fill`] is the hot loop: the match on the function is outside, the loop over the
+//! `fill` is the hot loop: the match on the function is outside, the loop over the
 //! steps inside, and each kernel works on slices straight from the decoder.
 
 mod counter;
