@@ -18,7 +18,7 @@ impl Store {
     /// Durable on return.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without any matcher, [`Error::Index`] for a bad regular expression,
+    /// [`Error::Invalid`] without any matcher or for a bad regular expression,
     /// otherwise I/O errors.
     pub fn delete(&self, sets: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
         if sets.is_empty() || sets.iter().any(Vec::is_empty) {

@@ -215,7 +215,15 @@ pub fn compile(sets: &[Vec<Matcher>]) -> Result<Vec<CompiledMatchers>> {
     if sets.is_empty() {
         return Ok(vec![CompiledMatchers::compile(&[])?]);
     }
-    Ok(sets.iter().map(|set| CompiledMatchers::compile(set)).collect::<index::Result<_>>()?)
+    sets.iter().map(|set| CompiledMatchers::compile(set).map_err(refusal)).collect()
+}
+
+/// A matcher that does not compile is the caller's mistake, not a fault of the index.
+fn refusal(error: index::Error) -> Error {
+    match error {
+        index::Error::InvalidMatcher { .. } => Error::Invalid(error.to_string()),
+        other => Error::Index(other),
+    }
 }
 
 fn view_of(

@@ -228,7 +228,7 @@ impl Store {
     /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
     ///
     /// # Errors
-    /// [`Error::Index`] for a regular expression that does not compile, [`Error::LimitExceeded`],
+    /// [`Error::Invalid`] for a regular expression that does not compile, [`Error::LimitExceeded`],
     /// [`Error::DeadlineExceeded`].
     pub fn select(
         &self,
