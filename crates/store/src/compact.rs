@@ -69,6 +69,12 @@ impl Store {
         effort: MergeEffort,
     ) -> Result<bool> {
         let _one = lock(&partition.merging);
+        self.check_disk_is_trusted()?;
+        self.merge_once(partition, effort).map_err(|error| self.latch_if_failed(error))
+    }
+
+    /// As [`Store::merge_partition`], for the one that holds `merging`.
+    fn merge_once(&self, partition: &Arc<Partition>, effort: MergeEffort) -> Result<bool> {
         self.merge_segments(partition)?;
         let Some(plan) = self.plan_merge(partition, effort)? else { return Ok(false) };
         match self.write_merged(partition, &plan) {

@@ -26,11 +26,13 @@ impl Store {
         }
         let sets = compile(sets)?;
         let _one = lock(&self.flushing);
+        self.check_disk_is_trusted()?;
         let mut deleted = HashSet::new();
         for partition in self.partitions_in(&range) {
             let _change = partition.lock_change();
             if !partition.is_dropped() {
-                self.delete_in(&partition, &sets, &range, &mut deleted)?;
+                let done = self.delete_in(&partition, &sets, &range, &mut deleted);
+                done.map_err(|error| self.latch_if_failed(error))?;
             }
         }
         self.shorten_log()?;

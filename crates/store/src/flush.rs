@@ -23,7 +23,8 @@ impl Store {
     /// On I/O errors; nothing is lost then, the log still has what was not written.
     pub fn flush(&self) -> Result<()> {
         let _one = lock(&self.flushing);
-        self.flush_all()
+        self.check_disk_is_trusted()?;
+        self.flush_all().map_err(|error| self.latch_if_failed(error))
     }
 
     /// As [`Store::flush`], for a caller that holds `flushing`.
@@ -133,7 +134,7 @@ impl Store {
         let next = self.wal.rotate();
         let needed = self.all_partitions().iter().filter_map(|p| p.read().log_needed_from()).min();
         let removed = self.wal.remove_before(needed.unwrap_or(next));
-        removed.map_err(|error| self.latch_if_log_failed(Error::Wal(error)))
+        removed.map_err(|error| self.latch_if_failed(Error::Wal(error)))
     }
 }
 

@@ -16,13 +16,14 @@ impl Store {
         if self.config.retention_ns.is_none() {
             return Ok(());
         }
+        self.check_disk_is_trusted()?;
         let oldest = self.kept_span().start;
         for partition in self.all_partitions() {
-            if partition.month.range().end < oldest {
-                self.drop_partition(&partition)?;
-            } else {
-                self.drop_parts(&partition, oldest)?;
-            }
+            let done = match partition.month.range().end < oldest {
+                true => self.drop_partition(&partition),
+                false => self.drop_parts(&partition, oldest),
+            };
+            done.map_err(|error| self.latch_if_failed(error))?;
         }
         Ok(())
     }

@@ -18,7 +18,8 @@ impl Store {
     /// On I/O errors.
     pub fn create_snapshot(&self) -> Result<String> {
         let _one = lock(&self.flushing);
-        self.flush_all()?;
+        self.check_disk_is_trusted()?;
+        self.flush_all().map_err(|error| self.latch_if_failed(error))?;
         let root = self.dir.join(SNAPSHOTS_DIR);
         self.vfs.create_dir_all(&root)?;
         let name = format!("{:020}-{:08x}", self.vfs.now().max(0), self.vfs.random() as u32);

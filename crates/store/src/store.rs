@@ -183,7 +183,7 @@ impl Store {
             let partition = self.partition(month)?;
             match partition.append(batch, rows, &context, scratch, appended) {
                 Err(Error::PartitionDropped) => continue,
-                Err(error) => return Err(self.latch_if_log_failed(error)),
+                Err(error) => return Err(self.latch_if_failed(error)),
                 Ok(lsn) => return Ok(lsn),
             }
         }
@@ -253,7 +253,7 @@ impl Store {
         }
         let payload = crate::log_record::encode_metadata(&news);
         let appended = self.wal.append(crate::log_record::KIND_METADATA, &payload);
-        let lsn = appended.map_err(|error| self.latch_if_log_failed(Error::Wal(error)))?;
+        let lsn = appended.map_err(|error| self.latch_if_failed(Error::Wal(error)))?;
         self.wait_durable(lsn)
     }
 
@@ -313,7 +313,7 @@ impl Store {
     }
 
     fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        self.wal.wait_durable(lsn).map_err(|error| self.latch_if_log_failed(Error::Wal(error)))
+        self.wal.wait_durable(lsn).map_err(|error| self.latch_if_failed(Error::Wal(error)))
     }
 
     fn check_writable(&self) -> Result<()> {
@@ -330,9 +330,17 @@ impl Store {
         Ok(())
     }
 
-    /// Turns the store read-only, until it is opened again, when the log can no longer be trusted.
-    pub(crate) fn latch_if_log_failed(&self, error: Error) -> Error {
-        if matches!(error, Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed)) {
+    /// Turns the store read-only, until it is opened again, when the disk can no longer be trusted:
+    /// a write or sync failed, so nobody knows what the disk holds, and building on it (a file name
+    /// given twice, a manifest on top of one that may be there) could lose what was acknowledged.
+    /// A full disk is no such failure: it passes once there is room.
+    pub(crate) fn latch_if_failed(&self, error: Error) -> Error {
+        let is_failure = match &error {
+            Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => true,
+            Error::Io(error) | Error::Index(index::Error::Io(error)) => !error.is_disk_full(),
+            _ => false,
+        };
+        if is_failure {
             self.latch(&error.to_string());
         }
         error
@@ -350,6 +358,14 @@ impl Store {
 
     pub(crate) fn is_latched(&self) -> bool {
         lock(&self.latch).is_some()
+    }
+
+    /// Refuses to change anything on a disk that has failed.
+    pub(crate) fn check_disk_is_trusted(&self) -> Result<()> {
+        match lock(&self.latch).as_ref() {
+            Some(reason) => Err(Error::ReadOnly { reason: reason.clone() }),
+            None => Ok(()),
+        }
     }
 
     /// Why writes are refused, if they are.

@@ -186,6 +186,32 @@ fn a_failed_sync_makes_the_store_read_only_until_it_is_opened_again() {
 }
 
 #[test]
+fn a_failed_sync_of_a_flush_loses_nothing_either() {
+    let disk = SimVfs::new(6);
+    disk.set_now(START);
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let mut sent = Sent::default();
+    append(&store, 6, 0, START, &mut sent).unwrap();
+    store.flush().unwrap();
+    append(&store, 6, 1, START, &mut sent).unwrap();
+    disk.fail_syncs(1);
+    store.flush().expect_err("a sync fails");
+    // Nothing is built on a disk that failed: no second attempt, no file name given twice.
+    for refused in [
+        append(&store, 6, 2, START, &mut Sent::default()),
+        store.flush(),
+        store.force_merge(""),
+        delete(&store, &mut Sent::default()),
+    ] {
+        assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
+    }
+    store.close().unwrap();
+    drop(store);
+    check(&disk.crash(), &sent, 6);
+    check(&disk, &sent, 6);
+}
+
+#[test]
 fn a_full_disk_refuses_writes_and_recovers_by_itself() {
     let disk = SimVfs::new(4);
     disk.set_now(START);
