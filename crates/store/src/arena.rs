@@ -85,8 +85,7 @@ impl Default for Arena {
 }
 
 impl Arena {
-    /// An arena whose first row gets the id `base` words after those of an earlier arena of the
-    /// same head.
+    /// An empty arena.
     pub fn new() -> Arena {
         Arena {
             base: CHUNK_WORDS,

@@ -35,7 +35,7 @@ impl Store {
                 done.map_err(|error| self.latch_if_failed(error))?;
             }
         }
-        self.shorten_log()?;
+        self.shorten_log().map_err(|error| self.latch_if_failed(error))?;
         Ok(deleted.len() as u64)
     }
 

@@ -29,7 +29,6 @@ impl Store {
 
     /// As [`Store::flush`], for a caller that holds `flushing`.
     pub(crate) fn flush_all(&self) -> Result<()> {
-        self.metadata.write(self.vfs.as_ref(), &self.dir)?;
         for partition in self.all_partitions() {
             let _change = partition.lock_change();
             if !partition.is_dropped() {
@@ -129,11 +128,15 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the log segments that no partition needs.
+    /// Removes the log segments that neither a partition nor the book of metadata needs.
+    ///
+    /// The order counts: what is logged after the rotation is in segments that stay, and what was
+    /// logged before it is seen by the book's file and by the look at the partitions that follow.
     pub(crate) fn shorten_log(&self) -> Result<()> {
         let next = self.wal.rotate();
+        self.metadata.write(self.vfs.as_ref(), &self.dir)?;
         let needed = self.all_partitions().iter().filter_map(|p| p.read().log_needed_from()).min();
-        let removed = self.wal.remove_before(needed.unwrap_or(next));
+        let removed = self.wal.remove_before(needed.map_or(next, |needed| needed.min(next)));
         removed.map_err(|error| self.latch_if_failed(Error::Wal(error)))
     }
 }

@@ -3,7 +3,6 @@
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 
 use crate::store::{Store, lock};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -127,7 +126,6 @@ fn run(store: &Weak<Store>, bell: &Bell, wanted: &[Job]) {
                 continue;
             }
             if let Err(error) = store.run_job(job) {
-                store.counters.job_failures.fetch_add(1, Ordering::Relaxed);
                 store.note_job_failure(job, &error);
             }
         }

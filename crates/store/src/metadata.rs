@@ -68,7 +68,11 @@ impl MetadataBook {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&body);
         put_u32(&mut bytes, crc32(&body));
-        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes)?)
+        let written = vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes);
+        if written.is_err() {
+            lock(&self.state).dirty = true;
+        }
+        Ok(written?)
     }
 
     /// Adds or replaces entries; returns those that said something new.

@@ -151,6 +151,28 @@ fn catalog_and_cardinality_are_exact_to_the_day() {
 }
 
 #[test]
+fn metadata_survives_whatever_shortens_the_log() {
+    let shorten: [fn(&Store); 2] = [
+        |store| store.flush().unwrap(),
+        |store| {
+            store.delete(&[vec![Matcher::equal("host", "a")]], TimeRange::ALL).unwrap();
+        },
+    ];
+    for shorten in shorten {
+        let disk = SimVfs::new(6);
+        disk.set_now(20_000 * DAY);
+        let store = open(&disk, "/data", config());
+        append(&store, 19_990..19_991);
+        let entry =
+            model::Metadata { metric: "m".into(), help: "days".into(), ..Default::default() };
+        store.put_metadata(std::slice::from_ref(&entry)).unwrap();
+        shorten(&store);
+        let after = open(&disk.crash(), "/data", config());
+        assert_eq!(after.metadata(Some("m"), 1), [entry]);
+    }
+}
+
+#[test]
 fn a_second_owner_is_refused() {
     let disk = SimVfs::new(5);
     let _store = open(&disk, "/data", config());
