@@ -231,7 +231,7 @@ pub fn observed(matches: &ArgMatches) -> Result<Observed> {
         (None, None) => None,
     };
     let pid = pid.map(|pid| pid.trim().parse()).transpose().context("malformed server pid")?;
-    Ok(Observed { pid, data_dir: path(matches, "server-data-dir") })
+    Ok(Observed { pid, data_dir: path(matches, "server-data-dir"), ..Observed::default() })
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod queries;
 mod random;
 mod server;
 mod shapes;
+mod sql;
 mod tsbs;
 mod workload;
 

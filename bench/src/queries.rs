@@ -3,8 +3,9 @@
 use crate::http::HttpClient;
 use crate::observe::Observed;
 use crate::random::Random;
+use crate::sql::SqlClient;
 use crate::tsbs::Scale;
-use crate::tsbs::queries::{Query, QueryType};
+use crate::tsbs::queries::{Language, QueryType, Request, RequestForm};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -19,6 +20,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 pub struct QueryOptions {
     /// The server: `127.0.0.1:8428`.
     pub authority: String,
+    /// What it is asked in.
+    pub language: Language,
     /// How many queries.
     pub count: u64,
     /// Threads, each with a connection.
@@ -48,6 +51,9 @@ pub struct QueryReport {
     pub answer_bytes: f64,
     /// Answers without any series: should be 0 over the data set's own time.
     pub empty_answers: u64,
+    /// What the server said instead of answering, if it does not take this type; then there are
+    /// no figures.
+    pub refused: Option<String>,
 }
 
 impl QueryReport {
@@ -57,6 +63,9 @@ impl QueryReport {
 
 impl Display for QueryReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if let Some(reason) = &self.refused {
+            return write!(f, "{:22} refused: {reason}", self.query_type);
+        }
         let cpu = self.server_cpu_ms.map_or("-".to_string(), |cpu| format!("{cpu:.3}"));
         write!(
             f,
@@ -75,11 +84,26 @@ impl Display for QueryReport {
 /// One answered query.
 struct Answered {
     latency: Duration,
+    content: Content,
+}
+
+/// What was in an answer.
+#[derive(Debug, PartialEq)]
+struct Content {
     bytes: usize,
     is_empty: bool,
 }
 
-/// Runs `options.count` queries, the same ones for the same seed.
+/// What a server did with a query.
+enum Reply {
+    /// It answered.
+    Answered(Answered),
+    /// It does not take such a query; it would say the same to the next.
+    Refused(String),
+}
+
+/// Runs `options.count` queries, the same ones for the same seed. A server that refuses the type
+/// gives a report that says so.
 ///
 /// # Errors
 /// When a query cannot be made for the data set, or fails.
@@ -92,60 +116,128 @@ pub fn run(
     ensure!(options.count > 0, "--count must be at least 1");
     let mut random = Random::new(scale.seed);
     let queries = (0..options.count)
-        .map(|_| query_type.query(scale, &mut random))
-        .collect::<Result<Vec<Query>>>()?;
+        .map(|_| Ok(query_type.query(scale, &mut random)?.request(options.language)))
+        .collect::<Result<Vec<Request>>>()?;
     let before = observed.process()?;
     let bar = ProgressBar::new(options.count).with_prefix(query_type.name);
     let start = Instant::now();
-    let answered = run_workers(&queries, options, &bar)?;
+    let replies = run_workers(&queries, options, &bar)?;
     let seconds = start.elapsed().as_secs_f64();
     bar.finish_and_clear();
     let after = observed.process()?;
     let cpu_seconds =
         before.zip(after).map(|(before, after)| after.cpu_seconds - before.cpu_seconds);
+    let mut answered = Vec::with_capacity(replies.len());
+    for reply in replies {
+        match reply {
+            Reply::Answered(one) => answered.push(one),
+            Reply::Refused(reason) => return Ok(refused(query_type, options, reason)),
+        }
+    }
     Ok(summarize(query_type, options, &answered, seconds, cpu_seconds))
 }
 
 fn run_workers(
-    queries: &[Query],
+    queries: &[Request],
     options: &QueryOptions,
     bar: &ProgressBar,
-) -> Result<Vec<Answered>> {
+) -> Result<Vec<Reply>> {
     std::thread::scope(|scope| {
         let workers = (0..options.workers as usize).map(|idx| {
-            scope.spawn(move || {
-                let mut client = HttpClient::new(&options.authority, ANSWER_TIMEOUT);
-                let share = queries.iter().skip(idx).step_by(options.workers as usize);
-                share
-                    .map(|query| {
-                        let answered = ask(&mut client, query)?;
-                        bar.inc(1);
-                        Ok(answered)
-                    })
-                    .collect::<Result<Vec<Answered>>>()
-            })
+            let share = queries.iter().skip(idx).step_by(options.workers as usize);
+            scope.spawn(move || run_worker(share, options, bar))
         });
         let workers = workers.collect::<Vec<_>>();
-        let mut answered = Vec::with_capacity(queries.len());
+        let mut replies = Vec::with_capacity(queries.len());
         for worker in workers {
             match worker.join() {
-                Ok(share) => answered.extend(share?),
+                Ok(share) => replies.extend(share?),
                 Err(_) => bail!("a worker panicked"),
             }
         }
-        Ok(answered)
+        Ok(replies)
     })
 }
 
-fn ask(client: &mut HttpClient, query: &Query) -> Result<Answered> {
-    let start = Instant::now();
-    let answer = client.get(&query.path()).with_context(|| query.expression.clone())?;
-    let latency = start.elapsed();
-    if answer.status != 200 {
-        bail!("{}: status {}: {}", query.expression, answer.status, answer.excerpt());
+/// Asks one query after the other, until the first that is refused.
+fn run_worker<'a>(
+    share: impl Iterator<Item = &'a Request>,
+    options: &QueryOptions,
+    bar: &ProgressBar,
+) -> Result<Vec<Reply>> {
+    let mut asker = Asker {
+        http: HttpClient::new(&options.authority, ANSWER_TIMEOUT),
+        sql: SqlClient::new(&options.authority, ANSWER_TIMEOUT),
+    };
+    let mut replies = Vec::new();
+    for request in share {
+        let reply = asker.ask(request).with_context(|| request.text.clone())?;
+        let is_refused = matches!(reply, Reply::Refused(_));
+        replies.push(reply);
+        if is_refused {
+            break;
+        }
+        bar.inc(1);
     }
-    let is_empty = !answer.body.windows(9).any(|bytes| bytes == b"\"values\":");
-    Ok(Answered { latency, bytes: answer.body.len(), is_empty })
+    Ok(replies)
+}
+
+/// A worker's connections; only the one that its requests need is ever opened.
+struct Asker {
+    http: HttpClient,
+    sql: SqlClient,
+}
+
+impl Asker {
+    fn ask(&mut self, request: &Request) -> Result<Reply> {
+        let start = Instant::now();
+        let content = match &request.form {
+            RequestForm::Path(path) => {
+                let answer = self.http.get(path)?;
+                match judge(answer.status, &answer.body) {
+                    Ok(content) => content,
+                    Err(_) if (400..500).contains(&answer.status) => {
+                        let (status, excerpt) = (answer.status, answer.excerpt());
+                        return Ok(Reply::Refused(format!("status {status}: {excerpt}")));
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            RequestForm::Statement => {
+                let rows = self.sql.rows(&request.text)?;
+                Content { bytes: rows.bytes, is_empty: rows.count == 0 }
+            }
+        };
+        Ok(Reply::Answered(Answered { latency: start.elapsed(), content }))
+    }
+}
+
+/// What is in an answer in JSON. Prometheus and InfluxDB both call points `values`; InfluxDB
+/// reports some errors with status 200.
+fn judge(status: u16, body: &[u8]) -> Result<Content> {
+    let has = |text: &[u8]| body.windows(text.len()).any(|bytes| bytes == text);
+    let excerpt = || String::from_utf8_lossy(&body[..body.len().min(300)]).trim_end().to_string();
+    ensure!(status == 200, "status {status}: {}", excerpt());
+    let is_empty = !has(b"\"values\":");
+    ensure!(!(is_empty && has(b"\"error\":")), "{}", excerpt());
+    Ok(Content { bytes: body.len(), is_empty })
+}
+
+/// The report on a type that the server does not take.
+fn refused(query_type: &QueryType, options: &QueryOptions, reason: String) -> QueryReport {
+    QueryReport {
+        query_type: query_type.name.to_string(),
+        count: 0,
+        workers: options.workers,
+        queries_per_second: 0.0,
+        p50_ms: 0.0,
+        p99_ms: 0.0,
+        max_ms: 0.0,
+        server_cpu_ms: None,
+        answer_bytes: 0.0,
+        empty_answers: 0,
+        refused: Some(reason),
+    }
 }
 
 fn summarize(
@@ -171,7 +263,31 @@ fn summarize(
         p99_ms: quantile(0.99),
         max_ms: quantile(1.0),
         server_cpu_ms: cpu_seconds.map(|cpu| cpu * 1e3 / count),
-        answer_bytes: answered.iter().map(|one| one.bytes).sum::<usize>() as f64 / count,
-        empty_answers: answered.iter().filter(|one| one.is_empty).count() as u64,
+        answer_bytes: answered.iter().map(|one| one.content.bytes).sum::<usize>() as f64 / count,
+        empty_answers: answered.iter().filter(|one| one.content.is_empty).count() as u64,
+        refused: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, body: &str, is_empty: Option<bool>) {
+        let found = judge(status, body.as_bytes()).ok();
+        let expected = is_empty.map(|is_empty| Content { bytes: body.len(), is_empty });
+        assert_eq!(found, expected, "{body}");
+    }
+
+    #[test]
+    fn answers_are_judged() {
+        let points = r#"{"data":{"result":[{"metric":{},"values":[[1,"2"]]}]}}"#;
+        check(200, points, Some(false));
+        check(422, points, None);
+        check(200, r#"{"data":{"result":[]}}"#, Some(true));
+        check(200, r#"{"results":[{"series":[{"name":"cpu","values":[[1,2]]}]}]}"#, Some(false));
+        check(200, r#"{"results":[{"statement_id":0}]}"#, Some(true));
+        check(200, r#"{"results":[{"statement_id":0,"error":"no database"}]}"#, None);
     }
 }

@@ -49,8 +49,8 @@ pub fn run_workload(workload: &dyn Workload, matches: &ArgMatches) -> Result<Exi
     let asks = flags::text(matches, "settle")?;
     options.settle = Settle {
         idle: flags::duration(matches, "idle")?,
-        flush_path: (asks != "idle").then(|| QUIPU.flush_path.to_string()),
-        merge_path: (asks == "merge").then(|| QUIPU.merge_path.to_string()),
+        flush: QUIPU.flush.filter(|_| asks != "idle"),
+        merge: QUIPU.merge.filter(|_| asks == "merge"),
     };
     let report = load::run(workload, &options, &flags::observed(matches)?)?;
     print!("{report}");

@@ -1,6 +1,6 @@
 //! `tsbs generate`: the data set to a file or standard output.
 //!
-//! Line protocol is plain text. Remote write is a sequence of request bodies, each behind its size
+//! Line protocol and exposition text are plain text. Others are a sequence of request bodies, each behind its size
 //! as 4 bytes, little endian.
 
 use crate::flags;
@@ -66,7 +66,7 @@ fn write_all(workload: &dyn Workload, format: RequestFormat, out: &mut dyn Write
     let (mut plain, mut written) = (Vec::new(), 0);
     while requests.next(&mut plain).is_some() {
         let body = packer.pack(&plain)?;
-        if format.protocol != Protocol::Influx {
+        if !format.protocol.is_plain_text() {
             out.write_all(&u32::try_from(body.len())?.to_le_bytes())?;
             written += 4;
         }

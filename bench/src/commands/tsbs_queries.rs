@@ -2,7 +2,7 @@
 
 use crate::flags;
 use crate::queries::{self, QueryOptions};
-use crate::tsbs::queries::{QUERY_TYPES, QueryType, names};
+use crate::tsbs::queries::{Language, QUERY_TYPES, QueryType, names};
 use anyhow::{Context, Result, ensure};
 use clap::{ArgMatches, Command};
 use std::process::ExitCode;
@@ -48,6 +48,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     ensure!((1..=1000).contains(&workers), "--workers must be 1 to 1000");
     let options = QueryOptions {
         authority: flags::authority(matches)?,
+        language: Language::PromQl,
         count: flags::number(matches, "count")?,
         workers,
     };

@@ -2,13 +2,12 @@
 
 use super::figures::{Better, Figure};
 use super::{Case, Outcome};
-use crate::load::settle::Settle;
 use crate::load::{self, LoadOptions};
 use crate::queries::{self, QueryOptions};
 use crate::server::{Installed, RunningServer};
 use crate::tsbs::queries::QueryType;
 use crate::tsbs::{CpuOnly, Scale};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::Path;
 use std::time::Duration;
 
@@ -40,8 +39,7 @@ impl Case for Queries {
 
     fn unsupported(&self, contender: &Installed) -> Option<String> {
         let protocol = self.load.format.protocol;
-        let is_spoken = contender.peer.protocols.contains(&protocol);
-        (!is_spoken).then(|| format!("does not speak {}", protocol.name()))
+        contender.unsupported(protocol)
     }
 
     fn run(&self, contender: &Installed, dir: &Path) -> Result<Outcome> {
@@ -50,17 +48,16 @@ impl Case for Queries {
         let server = RunningServer::start(contender, &data_dir, &log)?;
         let mut load_options = self.load.clone();
         load_options.authority = server.authority().to_string();
-        load_options.settle = Settle {
-            idle: Duration::from_secs(1),
-            flush_path: Some(contender.peer.flush_path.to_string()),
-            merge_path: Some(contender.peer.merge_path.to_string()),
-        };
+        let path = contender.write_path(load_options.format.protocol);
+        load_options.path = path.unwrap_or_default().to_string();
+        load_options.settle = contender.peer.settle(Duration::from_secs(1));
         let loaded = load::run(&CpuOnly::new(self.scale)?, &load_options, &server.observed())?;
         if loaded.stopped.is_some() {
             return Ok(Outcome { stopped: loaded.stopped, ..Outcome::default() });
         }
         let options = QueryOptions {
             authority: server.authority().to_string(),
+            language: contender.peer.language.context("the server cannot be asked")?,
             count: self.count,
             workers: self.workers,
         };
@@ -69,7 +66,9 @@ impl Case for Queries {
         for query_type in &self.query_types {
             match queries::run(query_type, &self.scale, &options, &server.observed()) {
                 Ok(report) => {
-                    outcome.figures.extend(figures(&report));
+                    if report.refused.is_none() {
+                        outcome.figures.extend(figures(&report));
+                    }
                     reports.push(report);
                 }
                 Err(error) => failures.push(format!("{}: {error:#}", query_type.name)),

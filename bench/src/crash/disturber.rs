@@ -1,6 +1,7 @@
 //! Makes the server flush and merge at random moments, so that kills fall into those too.
 
 use crate::http::HttpClient;
+use crate::load::settle::Call;
 use crate::random::Random;
 use crate::server::Peer;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,8 @@ pub(super) fn run(authority: &str, peer: &Peer, mut random: Random, is_over: &At
     let mut client = HttpClient::new(authority, Duration::from_secs(5));
     while !is_over.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(random.below(PAUSE_MAX_MS)));
-        let path = if random.below(3) == 0 { peer.merge_path } else { peer.flush_path };
+        let call = if random.below(3) == 0 { peer.merge } else { peer.flush };
+        let Some(Call::Http(path)) = call else { continue };
         if client.get(path).is_ok_and(|answer| answer.status == 405) {
             let _ = client.post(path, "", b"");
         }

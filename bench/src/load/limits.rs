@@ -81,7 +81,11 @@ mod tests {
 
     #[test]
     fn each_limit_gives_its_reason() {
-        let here = Observed { pid: Some(std::process::id()), data_dir: Some("src".into()) };
+        let here = Observed {
+            pid: Some(std::process::id()),
+            data_dir: Some("src".into()),
+            ..Observed::default()
+        };
         let exceeded = |limits: Limits, seconds| {
             limits.exceeded(Duration::from_secs(seconds), &here, WithDisk::Yes)
         };
@@ -93,7 +97,7 @@ mod tests {
         assert!(exceeded(memory, 0).unwrap().ends_with("MiB of memory"));
         let disk = Limits { disk_bytes: Some(100), ..Limits::default() };
         assert!(exceeded(disk, 0).unwrap().ends_with("MiB on disk"));
-        let gone = Observed { pid: Some(u32::MAX), data_dir: None };
+        let gone = Observed { pid: Some(u32::MAX), ..Observed::default() };
         assert!(time.exceeded(Duration::ZERO, &gone, WithDisk::No).unwrap().contains("gone"));
     }
 

@@ -1,14 +1,15 @@
 //! Loads a workload into a server, watches the server meanwhile, and reports.
 //!
 //! ```text
-//! worker 0: Requests ─► Packer ─► HttpClient ─┐
-//! worker 1: Requests ─► Packer ─► HttpClient ─┼─► server    Tally: what was acknowledged
+//! worker 0: Requests ─► Packer ─► Sender ─────┐
+//! worker 1: Requests ─► Packer ─► Sender ─────┼─► server    Tally: what was acknowledged
 //! watch:    every 100 ms Tally, /proc, disk ──┘            Stop: a limit was reached
 //! then settle: idle, flush, wait for quiet, and measure memory and disk
 //! ```
 
 pub mod limits;
 pub mod report;
+mod sender;
 pub mod settle;
 mod watch;
 mod worker;
@@ -16,7 +17,7 @@ mod worker;
 use crate::observe::Observed;
 use crate::observe::process::{self, ProcessUse};
 use crate::workload::{RequestFormat, Share, Workload};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use limits::{Limits, Stop};
 use report::{LoadReport, Loader, ServerUse};
 use settle::{Settle, Settled};
@@ -66,6 +67,9 @@ pub fn run(
     options: &LoadOptions,
     observed: &Observed,
 ) -> Result<LoadReport> {
+    if let Some(reason) = workload.unsupported(options.format.protocol) {
+        bail!("{reason}");
+    }
     let (tally, stop) = (Tally::default(), Stop::default());
     let server_before = observed.process()?;
     let loader_before = process::read(std::process::id())?;
@@ -134,7 +138,8 @@ fn combine(
         rss_loaded_bytes: loaded.rss_bytes,
         rss_idle_bytes: idle.rss_bytes,
         rss_idle_file_bytes: idle.rss_file_bytes,
-        read_bytes: end.read_bytes - before.read_bytes,
-        write_bytes: end.write_bytes - before.write_bytes,
+        // Of several processes, one that has just ended may be missing from a look.
+        read_bytes: end.read_bytes.saturating_sub(before.read_bytes),
+        write_bytes: end.write_bytes.saturating_sub(before.write_bytes),
     })
 }

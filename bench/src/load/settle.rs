@@ -4,6 +4,7 @@ use crate::http::HttpClient;
 use crate::observe::Observed;
 use crate::observe::disk::DiskUse;
 use crate::observe::process::ProcessUse;
+use crate::sql::SqlClient;
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,21 @@ use std::time::{Duration, Instant};
 pub struct Settle {
     /// How long the server rests before anything else.
     pub idle: Duration,
-    /// Called then: makes everything durable.
-    pub flush_path: Option<String>,
-    /// Called last: makes few parts of many.
-    pub merge_path: Option<String>,
+    /// Called then: makes everything durable; `None` where the server cannot be asked to.
+    pub flush: Option<Call>,
+    /// Called last: makes few parts of many; `None` where the server cannot be asked to.
+    pub merge: Option<Call>,
+}
+
+/// How a server is told to do something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A path of its HTTP door.
+    Http(&'static str),
+    /// A statement on a connection of PostgreSQL's protocol.
+    Sql(&'static str),
+    /// It cannot be told: it works on its own, and is waited for until it is quiet.
+    Quiet,
 }
 
 /// What was measured while the server settled.
@@ -47,25 +59,33 @@ const QUIET_WINDOW: Duration = Duration::from_secs(2);
 pub fn run(settle: &Settle, authority: &str, observed: &Observed) -> Result<Settled> {
     std::thread::sleep(settle.idle);
     let idle = observed.process()?;
-    if let Some(path) = &settle.flush_path {
-        call(authority, path)?;
+    if let Some(flush) = settle.flush {
+        call(authority, flush)?;
         wait_until_quiet(observed);
     }
     let disk_flushed = observed.disk();
     let mut disk_merged = None;
-    if let Some(path) = &settle.merge_path {
-        call(authority, path)?;
+    if let Some(merge) = settle.merge {
+        call(authority, merge)?;
         wait_until_quiet(observed);
         disk_merged = observed.disk();
     }
     Ok(Settled { idle, disk_flushed, disk_merged, end: observed.process()? })
 }
 
-/// Calls an administrative path: by GET, or by POST where GET is not allowed.
+/// Tells the server to do something and waits until it has. A path is called by GET, or by POST
+/// where GET is not allowed.
 ///
 /// # Errors
 /// What the server said instead of success.
-pub fn call(authority: &str, path: &str) -> Result<()> {
+pub fn call(authority: &str, call: Call) -> Result<()> {
+    let path = match call {
+        Call::Http(path) => path,
+        Call::Sql(statement) => {
+            return SqlClient::new(authority, CALL_TIMEOUT).execute(statement);
+        }
+        Call::Quiet => return Ok(()),
+    };
     let mut client = HttpClient::new(authority, CALL_TIMEOUT);
     let mut answer = client.get(path)?;
     if answer.status == 405 {

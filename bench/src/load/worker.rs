@@ -4,17 +4,15 @@
 //! worker gives up after a while, says why, and counts how often it had to repeat.
 
 use super::limits::Stop;
+use super::sender::Sender;
 use super::{LoadOptions, Tally};
-use crate::http::{Answer, HttpClient};
-use crate::payload::{Packer, Protocol};
+use crate::payload::Packer;
 use crate::workload::{Share, Workload};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Pause before a request is sent again: that of the suite's loader.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
-/// A request that gets no answer for so long has failed.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends a worker's share.
 pub(super) fn run(
@@ -26,11 +24,11 @@ pub(super) fn run(
 ) {
     let mut requests = workload.requests(share, options.format);
     let mut packer = Packer::new(options.format.protocol);
-    let mut client = HttpClient::new(&options.authority, ANSWER_TIMEOUT);
+    let mut sender = Sender::new(options);
     let mut plain = Vec::new();
     while let Some(samples) = requests.next(&mut plain) {
         let outcome = match packer.pack(&plain) {
-            Ok(body) => post(&mut client, body, samples, options, tally, stop),
+            Ok(body) => post(&mut sender, body, samples, options, tally, stop),
             Err(error) => Err(error.to_string()),
         };
         if let Err(reason) = outcome {
@@ -43,27 +41,25 @@ pub(super) fn run(
     tally.finished.fetch_add(1, Ordering::Release);
 }
 
-/// Posts until success, giving up, or a stop.
+/// Sends until success, giving up, or a stop.
 fn post(
-    client: &mut HttpClient,
+    sender: &mut Sender<'_>,
     body: &[u8],
     samples: u64,
     options: &LoadOptions,
     tally: &Tally,
     stop: &Stop,
 ) -> Result<(), String> {
-    let protocol = options.format.protocol;
     let start = Instant::now();
     loop {
-        let failure = match client.post(&options.path, protocol.headers(), body) {
-            Ok(answer) if protocol.is_success(answer.status) => {
-                check_written(protocol, &answer, samples)?;
+        let failure = match sender.send(body) {
+            Ok(written) => {
+                check_written(written, samples)?;
                 tally.samples.fetch_add(samples, Ordering::Relaxed);
                 tally.sent_bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
                 return Ok(());
             }
-            Ok(answer) => format!("status {}: {}", answer.status, answer.excerpt()),
-            Err(error) => error.to_string(),
+            Err(failure) => failure,
         };
         if stop.is_set() {
             return Ok(());
@@ -77,10 +73,10 @@ fn post(
     }
 }
 
-/// Remote write 2.0 says how many samples were written; fewer than sent is a silent loss.
-fn check_written(protocol: Protocol, answer: &Answer, samples: u64) -> Result<(), String> {
-    match answer.samples_written {
-        Some(written) if protocol == Protocol::RemoteWriteV2 && written != samples => {
+/// When the server says how many samples it wrote, fewer than sent is a silent loss.
+fn check_written(written: Option<u64>, samples: u64) -> Result<(), String> {
+    match written {
+        Some(written) if written != samples => {
             Err(format!("the server wrote {written} of {samples} samples of a request"))
         }
         _ => Ok(()),

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use std::fs;
 
 /// `/proc/PID/stat` counts in hundredths of a second on every Linux we build for (`USER_HZ`).
-const TICKS_PER_SECOND: f64 = 100.0;
+pub(super) const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What a process has used since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -51,7 +51,8 @@ fn parse_cpu_ticks(stat: &str) -> Option<u64> {
     Some(user + system)
 }
 
-fn number_after(text: &str, key: &str) -> u64 {
+/// The first number of the line that starts with `key`; 0 when there is none.
+pub(super) fn number_after(text: &str, key: &str) -> u64 {
     text.lines()
         .find_map(|line| line.strip_prefix(key))
         .and_then(|rest| rest.split_ascii_whitespace().next())

@@ -17,18 +17,10 @@ pub fn put_line(labels: &LabelSet, value: f64, timestamp_ns: i64, out: &mut Vec<
     out.push(b' ');
     put_escaped(field, out);
     out.push(b'=');
-    put_float(value, out);
+    super::put_float(value, out);
     out.push(b' ');
     out.extend_from_slice(itoa::Buffer::new().format(timestamp_ns).as_bytes());
     out.push(b'\n');
-}
-
-fn put_float(value: f64, out: &mut Vec<u8>) {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
-    } else {
-        out.extend_from_slice(value.to_string().as_bytes());
-    }
 }
 
 /// Escapes what separates: comma, equals sign, space.

@@ -1,98 +1,180 @@
-//! Servers under test: how each is started, asked whether it is ready, and stopped.
+//! Servers under test: how each is started, asked whether it is ready, written to, and stopped.
 //!
-//! A server is a table entry ([`Peer`]); adding one is a file with a constant. A started one is a
-//! [`RunningServer`]: a child process on a free loopback port, killed when dropped.
+//! ```text
+//! Peer (a constant a file) ─► Installed (its binary, its version) ─► RunningServer (a process)
+//! account (who may run it)     write_path, unsupported                Place: directory, two ports
+//! ```
+//!
+//! A server is a table entry ([`Peer`]); adding one is a file with a constant and a line in
+//! [`PEERS`]. A started one is a [`RunningServer`]: a child process on a free loopback port with
+//! everything it writes below one directory, ended when dropped.
 
+mod account;
+pub mod count;
+mod influxdb;
+mod installed;
+mod postgresql;
+mod prometheus;
 mod quipu;
+mod redis;
 mod running;
+#[cfg(test)]
+mod tests;
 mod victoria_metrics;
 
+pub use influxdb::INFLUXDB;
+pub use installed::Installed;
+pub use postgresql::{POSTGRESQL, TIMESCALEDB};
+pub use prometheus::PROMETHEUS;
 pub use quipu::QUIPU;
+pub use redis::REDIS;
 pub use running::RunningServer;
 pub use victoria_metrics::VICTORIA_METRICS;
 
+use crate::load::settle::{Call, Settle};
 use crate::payload::Protocol;
-use anyhow::{Context, Result};
+use crate::tsbs::queries::Language;
+use anyhow::Result;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::Duration;
+
+/// Every kind of server, ours first.
+pub static PEERS: [&Peer; 7] =
+    [&QUIPU, &VICTORIA_METRICS, &PROMETHEUS, &INFLUXDB, &POSTGRESQL, &TIMESCALEDB, &REDIS];
 
 /// A kind of server.
 #[derive(Debug)]
 pub struct Peer {
     /// Its name in reports.
     pub name: &'static str,
-    /// Arguments to serve `data_dir` at a port of loopback.
-    pub serve_arguments: fn(data_dir: &Path, port: u16) -> Vec<String>,
-    /// Environment variables to serve with.
-    pub environment: &'static [(&'static str, &'static str)],
+    /// Its flag's name, and its binary's where it is on the path.
+    pub program: &'static str,
+    /// Further places of the binary, for what packages put beside the path.
+    pub program_places: &'static [&'static str],
     /// Arguments that print the version.
     pub version_arguments: &'static [&'static str],
+    /// What else belongs to its version; fails when a part that it needs is not installed.
+    pub extension_version: Option<fn(binary: &Path) -> Result<String>>,
+    /// The user to become when we are root and it refuses to run as root; the data directory is
+    /// then given to that user.
+    pub account: Option<&'static str>,
+    /// Makes ready what it needs on disk before each start: nothing when a start before did.
+    pub prepare: fn(installed: &Installed, place: &Place) -> Result<()>,
+    /// Arguments to serve a place.
+    pub serve_arguments: fn(place: &Place) -> Vec<String>,
+    /// Environment variables to serve with.
+    pub environment: fn(place: &Place) -> Vec<(String, String)>,
+    /// How it says that it serves.
+    pub ready: Ready,
+    /// What must be there before the first write, asked for after each start: a database, tables.
+    pub set_up: fn(authority: &str) -> Result<()>,
+    /// The processes that it consists of.
+    pub processes: Processes,
+    /// What asks it to end in good order.
+    pub stop_signal: &'static str,
     /// Arguments that check a stopped server's directory, where there is such a command.
     pub verify_arguments: Option<fn(data_dir: &Path) -> Vec<String>>,
-    /// Answers 200 once the server serves.
-    pub ready_path: &'static str,
-    /// Makes what is in memory visible and durable.
-    pub flush_path: &'static str,
-    /// Makes parts into fewer parts.
-    pub merge_path: &'static str,
+    /// Makes what is in memory visible and durable, where it can be asked to.
+    pub flush: Option<Call>,
+    /// Makes parts into fewer parts, where it can be asked to.
+    pub merge: Option<Call>,
     /// Largest relative error of a value that comes back; 0 where values are kept bit by bit.
     pub value_error_max: f64,
-    /// What it can be sent.
-    pub protocols: &'static [Protocol],
+    /// What it can be sent, the way its users prefer first.
+    pub doors: &'static [WriteDoor],
+    /// Why it has no doors, where it has none.
+    pub doors_missing: &'static str,
+    /// What it is asked in, if the query types can be put to it at all.
+    pub language: Option<Language>,
 }
 
-/// A peer and the binary to run it from.
+/// Where a server takes one protocol.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteDoor {
+    /// What it takes there.
+    pub protocol: Protocol,
+    /// Where requests are posted; the protocol's own choice for those without HTTP.
+    pub path: &'static str,
+    /// The first major version that has it.
+    pub major_version_min: u32,
+}
+
+impl WriteDoor {
+    /// A door that every version has.
+    pub const fn new(protocol: Protocol, path: &'static str) -> WriteDoor {
+        WriteDoor { protocol, path, major_version_min: 0 }
+    }
+}
+
+/// What one start of a server is given: it writes and listens nowhere else.
 #[derive(Clone, Debug)]
-pub struct Installed {
-    /// Which kind of server.
-    pub peer: &'static Peer,
-    /// Its binary.
-    pub binary: PathBuf,
-    /// What it says of its version.
-    pub version: String,
+pub struct Place {
+    /// Its directory.
+    pub data_dir: PathBuf,
+    /// The port of loopback where clients find it.
+    pub port: u16,
+    /// One more port, for a second listener that cannot be turned off.
+    pub spare_port: u16,
 }
 
-impl Installed {
-    /// Asks the binary for its version.
-    ///
-    /// # Errors
-    /// When it cannot be run.
-    pub fn new(peer: &'static Peer, binary: &Path) -> Result<Installed> {
-        let output = Command::new(binary)
-            .args(peer.version_arguments)
-            .output()
-            .with_context(|| format!("cannot run {}", binary.display()))?;
-        let text = if output.stdout.is_empty() { output.stderr } else { output.stdout };
-        let printed = String::from_utf8_lossy(&text).lines().next().unwrap_or_default().to_string();
-        let version = Some(printed)
-            .filter(|version| !version.is_empty())
-            .or_else(|| package_version(binary))
-            .unwrap_or_else(|| "unknown version".to_string());
-        Ok(Installed { peer, binary: binary.to_path_buf(), version })
-    }
-
-    /// The command that serves, for reports: without this machine's paths.
-    pub fn shown_command(&self) -> String {
-        let name = self.binary.file_name().unwrap_or_default().to_string_lossy();
-        let arguments = (self.peer.serve_arguments)(Path::new("DIR"), 0).join(" ");
-        let variables =
-            self.peer.environment.iter().map(|(name, value)| format!("{name}={value} "));
-        format!("{}{name} {arguments}", variables.collect::<String>())
+impl Place {
+    /// A path below the directory, as text.
+    pub fn below(&self, name: &str) -> String {
+        self.data_dir.join(name).display().to_string()
     }
 }
 
-/// What Debian's package manager says of the binary's package: some builds print no version.
-fn package_version(binary: &Path) -> Option<String> {
-    let output = Command::new("dpkg-query")
-        .args(["--show", "--showformat=Debian ${Package} ${Version}"])
-        .arg(binary.file_name()?)
-        .output()
-        .ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+/// How a server says that it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A path that answers with 2xx.
+    Http(&'static str),
+    /// `SELECT 1` on a connection of PostgreSQL's protocol.
+    Sql,
+    /// `PING`, answered with `+PONG`.
+    RedisPing,
 }
 
-/// The first of the usual places that has the binary.
+/// The processes that a server consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processes {
+    /// The one that was started.
+    One,
+    /// The one that was started and all its descendants.
+    Tree,
+}
+
+impl Peer {
+    /// What to do with it between the last request and the last measurement. A server that cannot
+    /// be asked for a flush is at least waited for.
+    pub fn settle(&self, idle: Duration) -> Settle {
+        Settle { idle, flush: Some(self.flush.unwrap_or(Call::Quiet)), merge: self.merge }
+    }
+
+    /// Its binary on the path or in one of its own places.
+    pub fn find_binary(&self) -> Option<PathBuf> {
+        let own = self.program_places.iter().map(PathBuf::from).find(|path| path.is_file());
+        own.or_else(|| find_binary(self.program))
+    }
+}
+
+/// The first place of the path that has the binary.
 pub fn find_binary(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| path.is_file())
+}
+
+/// No preparation.
+fn nothing_to_prepare(_: &Installed, _: &Place) -> Result<()> {
+    Ok(())
+}
+
+/// No variables.
+fn no_environment(_: &Place) -> Vec<(String, String)> {
+    Vec::new()
+}
+
+/// No set-up.
+fn nothing_to_set_up(_: &str) -> Result<()> {
+    Ok(())
 }

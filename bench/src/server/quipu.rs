@@ -1,26 +1,43 @@
 //! Quipu, as a stranger starts it; only its own metrics are left out, so that every sample found
 //! is one that was sent.
 
-use super::Peer;
+use super::{Peer, Processes, Ready, WriteDoor, nothing_to_prepare, nothing_to_set_up};
+use crate::load::settle::Call;
 use crate::payload::Protocol;
+use crate::tsbs::queries::Language;
 
 /// Quipu.
 pub static QUIPU: Peer = Peer {
     name: "Quipu",
-    serve_arguments: |data_dir, port| {
-        let data_dir = data_dir.display().to_string();
-        let listen = format!("127.0.0.1:{port}");
+    program: "quipu",
+    program_places: &[],
+    version_arguments: &["--version"],
+    extension_version: None,
+    account: None,
+    prepare: nothing_to_prepare,
+    serve_arguments: |place| {
+        let data_dir = place.data_dir.display().to_string();
+        let listen = format!("127.0.0.1:{}", place.port);
         ["serve", "--data-dir", &data_dir, "--http-listen", &listen].map(str::to_string).to_vec()
     },
-    environment: &[("QUIPU_SELF_SCRAPE_INTERVAL", "0")],
-    version_arguments: &["--version"],
+    environment: |_| vec![("QUIPU_SELF_SCRAPE_INTERVAL".to_string(), "0".to_string())],
+    ready: Ready::Http("/-/ready"),
+    set_up: nothing_to_set_up,
+    processes: Processes::One,
+    stop_signal: "TERM",
     verify_arguments: Some(|data_dir| {
         let data_dir = data_dir.display().to_string();
         ["verify", "--data-dir", &data_dir].map(str::to_string).to_vec()
     }),
-    ready_path: "/-/ready",
-    flush_path: "/internal/force_flush",
-    merge_path: "/internal/force_merge",
+    flush: Some(Call::Http("/internal/force_flush")),
+    merge: Some(Call::Http("/internal/force_merge")),
     value_error_max: 0.0,
-    protocols: &[Protocol::Influx, Protocol::RemoteWrite, Protocol::RemoteWriteV2],
+    doors: &[
+        WriteDoor::new(Protocol::Influx, "/write"),
+        WriteDoor::new(Protocol::RemoteWrite, "/api/v1/write"),
+        WriteDoor::new(Protocol::RemoteWriteV2, "/api/v1/write"),
+        WriteDoor::new(Protocol::Exposition, "/api/v1/import/prometheus"),
+    ],
+    doors_missing: "",
+    language: Some(Language::PromQl),
 };

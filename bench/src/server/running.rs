@@ -1,11 +1,14 @@
 //! A started server: a child process with a log, watched, and killed when dropped.
 
-use super::Installed;
+use super::account::{self, Account};
+use super::{Installed, Peer, Place, Processes, Ready};
 use crate::http::HttpClient;
-use crate::observe::Observed;
+use crate::observe::{Observed, Watched};
+use crate::sql::SqlClient;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs::OpenOptions;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -16,48 +19,60 @@ const POLL: Duration = Duration::from_millis(5);
 const READY_TIMEOUT: Duration = Duration::from_secs(600);
 /// A server that does not end so long after SIGTERM is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(600);
+/// An answer to "are you ready" may take so long.
+const READY_ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Processes of a dropped server may take so long to end each other.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server that runs.
 pub struct RunningServer {
     child: Child,
+    peer: &'static Peer,
     authority: String,
-    data_dir: PathBuf,
     log: PathBuf,
-    ready_path: &'static str,
+    observed: Observed,
 }
 
 impl RunningServer {
     /// Starts a server over `data_dir`; its output is appended to `log`. It may not be ready yet.
     ///
     /// # Errors
-    /// When it cannot be started.
+    /// When it cannot be prepared or started.
     pub fn spawn(installed: &Installed, data_dir: &Path, log: &Path) -> Result<RunningServer> {
-        let port = free_port()?;
+        let peer = installed.peer;
+        let place = place(data_dir)?;
+        let account = Account::of(peer)?;
+        if let Some(account) = account {
+            account.own(&place.data_dir)?;
+        }
+        (peer.prepare)(installed, &place)?;
         let output = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = Command::new(&installed.binary)
-            .args((installed.peer.serve_arguments)(data_dir, port))
-            .envs(installed.peer.environment.iter().copied())
+        let child = account::command(account, &std::path::absolute(&installed.binary)?)
+            .args((peer.serve_arguments)(&place))
+            .envs((peer.environment)(&place))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()
             .with_context(|| format!("cannot start {}", installed.binary.display()))?;
-        Ok(RunningServer {
-            child,
-            authority: format!("127.0.0.1:{port}"),
-            data_dir: data_dir.to_path_buf(),
-            log: log.to_path_buf(),
-            ready_path: installed.peer.ready_path,
-        })
+        let watched = match peer.processes {
+            Processes::One => Watched::One,
+            Processes::Tree => Watched::tree(),
+        };
+        let observed = Observed { pid: Some(child.id()), data_dir: Some(place.data_dir), watched };
+        let authority = format!("127.0.0.1:{}", place.port);
+        Ok(RunningServer { child, peer, authority, log: log.to_path_buf(), observed })
     }
 
-    /// Starts a server and waits until it is ready.
+    /// Starts a server and waits until it can be written to.
     ///
     /// # Errors
     /// When it ends, or takes too long.
     pub fn start(installed: &Installed, data_dir: &Path, log: &Path) -> Result<RunningServer> {
         let mut server = RunningServer::spawn(installed, data_dir, log)?;
         server.wait_until_ready()?;
+        (server.peer.set_up)(&server.authority)
+            .with_context(|| format!("cannot set {} up", server.peer.name))?;
         Ok(server)
     }
 
@@ -67,9 +82,8 @@ impl RunningServer {
     /// When it ends, or takes too long; the message has the end of its log.
     pub fn wait_until_ready(&mut self) -> Result<()> {
         let start = Instant::now();
-        let mut client = HttpClient::new(&self.authority, Duration::from_secs(10));
         while start.elapsed() < READY_TIMEOUT {
-            if client.get(self.ready_path).is_ok_and(|answer| answer.status == 200) {
+            if is_ready(self.peer.ready, &self.authority) {
                 return Ok(());
             }
             if let Some(status) = self.child.try_wait()? {
@@ -87,7 +101,7 @@ impl RunningServer {
 
     /// The process and directory to watch.
     pub fn observed(&self) -> Observed {
-        Observed { pid: Some(self.child.id()), data_dir: Some(self.data_dir.clone()) }
+        self.observed.clone()
     }
 
     /// Asks the server to stop and waits until it has.
@@ -96,7 +110,7 @@ impl RunningServer {
     /// When it does not stop in time (it is then killed) or fails while stopping.
     pub fn stop(mut self) -> Result<Duration> {
         let start = Instant::now();
-        terminate(self.child.id())?;
+        signal(self.child.id(), self.peer.stop_signal)?;
         while start.elapsed() < STOP_TIMEOUT {
             if let Some(status) = self.child.try_wait()? {
                 check_stopped(status, &self.log_end())?;
@@ -131,16 +145,54 @@ impl RunningServer {
 
 impl Drop for RunningServer {
     fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        if self.peer.processes == Processes::Tree {
+            self.abort_tree();
+        }
         // Fails when the process has ended already, which is what we want.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Sends SIGTERM. Without `unsafe` there is no call for it, so the tool of that name does.
-fn terminate(pid: u32) -> Result<()> {
-    let status = Command::new("kill").args(["-TERM", &pid.to_string()]).status()?;
-    ensure!(status.success(), "cannot send SIGTERM to process {pid}");
+impl RunningServer {
+    /// Lets the first process end its descendants, which would outlive it if it were killed.
+    fn abort_tree(&mut self) {
+        let start = Instant::now();
+        if signal(self.child.id(), "QUIT").is_err() {
+            return;
+        }
+        while start.elapsed() < ABORT_TIMEOUT && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+fn is_ready(ready: Ready, authority: &str) -> bool {
+    match ready {
+        Ready::Http(path) => HttpClient::new(authority, READY_ANSWER_TIMEOUT)
+            .get(path)
+            .is_ok_and(|answer| (200..300).contains(&answer.status)),
+        Ready::Sql => SqlClient::new(authority, READY_ANSWER_TIMEOUT).execute("SELECT 1").is_ok(),
+        Ready::RedisPing => answers_ping(authority).unwrap_or(false),
+    }
+}
+
+fn answers_ping(authority: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(authority)?;
+    stream.set_read_timeout(Some(READY_ANSWER_TIMEOUT))?;
+    stream.write_all(b"PING\r\n")?;
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer)?;
+    Ok(&answer == b"+PONG\r\n")
+}
+
+/// Sends a signal. Without `unsafe` there is no call for it, so the tool of that name does.
+fn signal(pid: u32, name: &str) -> Result<()> {
+    let status = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status()?;
+    ensure!(status.success(), "cannot send SIG{name} to process {pid}");
     Ok(())
 }
 
@@ -149,10 +201,13 @@ fn check_stopped(status: ExitStatus, log_end: &str) -> Result<()> {
     Ok(())
 }
 
-/// A port of loopback that nobody listens on now.
-///
-/// # Errors
-/// When there is none.
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+/// The directory, and two ports of loopback that nobody listens on now.
+fn place(data_dir: &Path) -> Result<Place> {
+    // Both are held until both are chosen, so they differ.
+    let listeners = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
+    Ok(Place {
+        data_dir: std::path::absolute(data_dir)?,
+        port: listeners[0].local_addr()?.port(),
+        spare_port: listeners[1].local_addr()?.port(),
+    })
 }

@@ -1,27 +1,45 @@
 //! VictoriaMetrics, single node. Its limit on series in a query is raised, else it refuses what
 //! the benchmarks ask; its cache of answers is off, else repeated queries measure the cache.
 
-use super::Peer;
+use super::{
+    Peer, Processes, Ready, WriteDoor, no_environment, nothing_to_prepare, nothing_to_set_up,
+};
+use crate::load::settle::Call;
 use crate::payload::Protocol;
+use crate::tsbs::queries::Language;
 
 /// VictoriaMetrics.
 pub static VICTORIA_METRICS: Peer = Peer {
     name: "VictoriaMetrics",
-    serve_arguments: |data_dir, port| {
+    program: "victoria-metrics",
+    program_places: &[],
+    version_arguments: &["-version"],
+    extension_version: None,
+    account: None,
+    prepare: nothing_to_prepare,
+    serve_arguments: |place| {
         vec![
-            format!("-storageDataPath={}", data_dir.display()),
-            format!("-httpListenAddr=127.0.0.1:{port}"),
+            format!("-storageDataPath={}", place.data_dir.display()),
+            format!("-httpListenAddr=127.0.0.1:{}", place.port),
             "-retentionPeriod=100y".to_string(),
             "-search.maxUniqueTimeseries=100000000".to_string(),
             "-search.disableCache".to_string(),
         ]
     },
-    environment: &[],
-    version_arguments: &["-version"],
+    environment: no_environment,
+    ready: Ready::Http("/health"),
+    set_up: nothing_to_set_up,
+    processes: Processes::One,
+    stop_signal: "TERM",
     verify_arguments: None,
-    ready_path: "/health",
-    flush_path: "/internal/force_flush",
-    merge_path: "/internal/force_merge",
+    flush: Some(Call::Http("/internal/force_flush")),
+    merge: Some(Call::Http("/internal/force_merge")),
     value_error_max: 1e-11,
-    protocols: &[Protocol::Influx, Protocol::RemoteWrite],
+    doors: &[
+        WriteDoor::new(Protocol::Influx, "/write"),
+        WriteDoor::new(Protocol::RemoteWrite, "/api/v1/write"),
+        WriteDoor::new(Protocol::Exposition, "/api/v1/import/prometheus"),
+    ],
+    doors_missing: "",
+    language: Some(Language::PromQl),
 };

@@ -27,6 +27,10 @@ impl Shape for Backfill {
         self.scale.series * self.scale.samples_each
     }
 
+    fn series_of(&self, samples: u64) -> u64 {
+        samples.div_ceil(self.scale.samples_each).min(self.scale.series)
+    }
+
     fn span_ns(&self) -> (i64, i64) {
         (self.point(0).timestamp_ns, self.point(self.samples() - 1).timestamp_ns)
     }

@@ -25,20 +25,30 @@ impl Churn {
         row * self.scale.interval_ns as u64 / HOUR_NS as u64
     }
 
+    /// The slots, and a new series for each time that one of the ten groups is replaced.
+    fn series_until(&self, row: u64) -> u64 {
+        let last_hour = self.hour(row);
+        let slots_in_group = |group: u64| {
+            self.scale.series / LIFE_HOURS + u64::from(group < self.scale.series % LIFE_HOURS)
+        };
+        let pods = |group| Churn::generation(group, last_hour) + 1;
+        (0..LIFE_HOURS).map(|group| slots_in_group(group) * pods(group)).sum()
+    }
+
     fn generation(slot: u64, hour: u64) -> u64 {
         (hour + slot % LIFE_HOURS) / LIFE_HOURS
     }
 }
 
 impl Shape for Churn {
-    /// The slots, and a new series for each time that one of the ten groups is replaced.
     fn series(&self) -> u64 {
-        let last_hour = self.hour(self.scale.samples_each - 1);
-        let slots_in_group = |group: u64| {
-            self.scale.series / LIFE_HOURS + u64::from(group < self.scale.series % LIFE_HOURS)
-        };
-        let pods = |group| Churn::generation(group, last_hour) + 1;
-        (0..LIFE_HOURS).map(|group| slots_in_group(group) * pods(group)).sum()
+        self.series_until(self.scale.samples_each - 1)
+    }
+
+    fn series_of(&self, samples: u64) -> u64 {
+        // A row's new series are counted with its first sample, but in the first row one by one.
+        let row = samples.saturating_sub(1) / self.scale.series;
+        if row == 0 { samples.min(self.scale.series) } else { self.series_until(row) }
     }
 
     fn samples(&self) -> u64 {

@@ -12,6 +12,7 @@ mod out_of_order;
 mod random_labels;
 mod requests;
 
+use crate::payload::Protocol;
 use crate::random::{mix_pair, unit};
 use crate::workload::{LabelSet, RequestFormat, Requests, Share, Workload};
 use anyhow::{Context, Result, ensure};
@@ -57,6 +58,11 @@ pub trait Shape: Sync {
     fn samples(&self) -> u64;
     /// The times of the first and the last sample.
     fn span_ns(&self) -> (i64, i64);
+    /// How many series the first `samples` samples belong to.
+    fn series_of(&self, samples: u64) -> u64 {
+        // Most shapes send a sample of each series, then the next of each.
+        samples.min(self.series())
+    }
     /// The `n`-th sample in order of sending.
     fn point(&self, n: u64) -> Point;
     /// Fills in a series' labels; `labels` is empty.
@@ -112,6 +118,14 @@ impl Workload for ShapeWorkload {
 
     fn span_ns(&self) -> (i64, i64) {
         self.shape.span_ns()
+    }
+
+    fn unsupported(&self, protocol: Protocol) -> Option<String> {
+        (protocol == Protocol::Copy).then(|| "a shape has no wide rows to COPY".to_string())
+    }
+
+    fn series_of(&self, samples: u64) -> u64 {
+        self.shape.series_of(samples)
     }
 
     fn requests(&self, share: Share, format: RequestFormat) -> Box<dyn Requests + '_> {

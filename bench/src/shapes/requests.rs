@@ -1,7 +1,7 @@
 //! One worker's requests of a shape: every count-th run of consecutive points.
 
 use super::{Point, Shape};
-use crate::payload::{Protocol, influx, remote_write, remote_write_v2};
+use crate::payload::{Protocol, exposition, influx, remote_write, remote_write_v2};
 use crate::workload::{LabelSet, RequestFormat, Requests, Share};
 
 /// The requests of one worker.
@@ -23,7 +23,7 @@ impl<'a> ShapeRequests<'a> {
         assert!(share.idx < share.count, "{share:?}");
         let points_max = match format.protocol {
             Protocol::Influx => format.lines_max,
-            Protocol::RemoteWrite | Protocol::RemoteWriteV2 => format.samples_max,
+            _ => format.samples_max,
         };
         ShapeRequests {
             shape,
@@ -53,6 +53,10 @@ impl<'a> ShapeRequests<'a> {
                 plain,
             ),
             Protocol::RemoteWriteV2 => self.builder.push(&self.labels, point.value, timestamp_ms),
+            Protocol::Exposition => {
+                exposition::put_line(&self.labels, point.value, timestamp_ms, plain);
+            }
+            Protocol::Copy => unreachable!("a shape says that it has no rows for COPY"),
         }
     }
 }
@@ -62,7 +66,7 @@ impl Requests for ShapeRequests<'_> {
         plain.clear();
         let start = self.request * self.points_max;
         let end = self.shape.samples().min(start + self.points_max);
-        if start >= end {
+        if start >= end || self.protocol == Protocol::Copy {
             return None;
         }
         self.request += self.share.count;

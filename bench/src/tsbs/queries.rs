@@ -1,10 +1,14 @@
-//! The suite's query types as it sends them to a Prometheus-like server.
+//! The suite's query types, and each as it is asked in PromQL, InfluxQL or SQL.
 //!
 //! `single-groupby-M-H-T`: M metrics, H random hosts, T hours at a random place, step 60 s;
 //! `cpu-max-all-H`: all metrics, 8 h, step 1 h; `double-groupby-M`: all hosts, 12 h, step 1 h.
 
+mod influxql;
+mod promql;
+mod sql;
+
 use super::fleet::host_name;
-use super::{FIELDS, MEASUREMENT, Scale};
+use super::{FIELDS, Scale};
 use crate::instant::{HOUR_NS, SECOND_NS};
 use crate::random::Random;
 use anyhow::{Result, bail, ensure};
@@ -45,29 +49,76 @@ const fn single(name: &'static str, metrics: usize, hosts: usize, hours: i64) ->
     QueryType { name, metrics, hosts, hours, step_ns: MINUTE_NS }
 }
 
-/// A range query.
+/// What a server is asked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// PromQL by `query_range`.
+    PromQl,
+    /// InfluxQL by `query`.
+    InfluxQl,
+    /// SQL on a connection of PostgreSQL's protocol.
+    Sql {
+        /// What gives a row's minute.
+        minute: &'static str,
+        /// What gives a row's hour.
+        hour: &'static str,
+    },
+}
+
+/// A query, in no language yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// The expression.
-    pub expression: String,
+    /// The fields, from the first.
+    metrics: usize,
+    /// The hosts whose largest values are asked for; empty asks for every host's averages.
+    hosts: Vec<String>,
     /// Where the range starts.
-    pub start_ns: i64,
+    start_ns: i64,
     /// Where it ends.
-    pub end_ns: i64,
-    /// Distance of its points.
-    pub step_ns: i64,
+    end_ns: i64,
+    /// Distance of its points, and window of the rollup: a minute or an hour.
+    step_ns: i64,
+}
+
+/// A query as it is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What is asked, for messages.
+    pub text: String,
+    /// How it is asked.
+    pub form: RequestForm,
+}
+
+/// How a query is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestForm {
+    /// A path with parameters, by GET.
+    Path(String),
+    /// The text as a statement.
+    Statement,
 }
 
 impl Query {
-    /// Path and parameters of the request.
-    pub fn path(&self) -> String {
-        format!(
-            "/api/v1/query_range?query={}&start={}&end={}&step={}",
-            percent_encode(&self.expression),
-            self.start_ns / SECOND_NS,
-            self.end_ns / SECOND_NS,
-            self.step_ns / SECOND_NS
-        )
+    /// The query in a language, ready to be sent.
+    pub fn request(&self, language: Language) -> Request {
+        match language {
+            Language::PromQl => {
+                let text = promql::expression(self);
+                Request { form: RequestForm::Path(promql::path(self, &text)), text }
+            }
+            Language::InfluxQl => {
+                let text = influxql::statement(self);
+                Request { form: RequestForm::Path(influxql::path(&text)), text }
+            }
+            Language::Sql { minute, hour } => {
+                let bucket = if self.step_ns == HOUR_NS { hour } else { minute };
+                Request { form: RequestForm::Statement, text: sql::statement(self, bucket) }
+            }
+        }
+    }
+
+    fn fields(&self) -> &'static [&'static str] {
+        &FIELDS[..self.metrics]
     }
 }
 
@@ -99,24 +150,9 @@ impl QueryType {
         let slack_s = (scale.end_ns - scale.start_ns - length_ns) / SECOND_NS;
         let offset_s = random.below(slack_s as u64 + 1) as i64;
         let start_ns = scale.start_ns + offset_s * SECOND_NS;
-        let expression = self.expression(&choose_hosts(self.hosts, scale.hosts, random));
-        Ok(Query { expression, start_ns, end_ns: start_ns + length_ns, step_ns: self.step_ns })
-    }
-
-    fn expression(&self, hosts: &[String]) -> String {
-        let metrics = FIELDS[..self.metrics].join("|");
-        let window = if self.step_ns == HOUR_NS { "1h" } else { "1m" };
-        if self.hosts == 0 {
-            return format!(
-                "avg(avg_over_time({{__name__=~'{MEASUREMENT}_({metrics})'}}[{window}])) \
-                 by (__name__, hostname)"
-            );
-        }
-        let hosts = hosts.join("|");
-        format!(
-            "max(max_over_time({{__name__=~'{MEASUREMENT}_({metrics})', \
-             hostname=~'{hosts}'}}[{window}])) by (__name__)"
-        )
+        let hosts = choose_hosts(self.hosts, scale.hosts, random);
+        let (metrics, step_ns) = (self.metrics, self.step_ns);
+        Ok(Query { metrics, hosts, start_ns, end_ns: start_ns + length_ns, step_ns })
     }
 }
 
@@ -152,54 +188,4 @@ pub fn percent_encode(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SCALE: Scale = Scale {
-        hosts: 10,
-        interval_ns: 10 * SECOND_NS,
-        start_ns: 0,
-        end_ns: 24 * HOUR_NS,
-        seed: 1,
-    };
-
-    #[track_caller]
-    fn check(name: &str, start: &str, end: &str) {
-        let query = QueryType::parse(name).unwrap().query(&SCALE, &mut Random::new(1)).unwrap();
-        assert!(query.expression.starts_with(start), "{}", query.expression);
-        assert!(query.expression.ends_with(end), "{}", query.expression);
-        assert!(query.start_ns >= SCALE.start_ns && query.end_ns <= SCALE.end_ns);
-    }
-
-    #[test]
-    fn expressions_are_those_of_the_suite() {
-        let user = "max(max_over_time({__name__=~'cpu_(usage_user)', hostname=~'host_";
-        check("single-groupby-1-1-1", user, "'}[1m])) by (__name__)");
-        check("single-groupby-1-8-1", user, "'}[1m])) by (__name__)");
-        let all = "max(max_over_time({__name__=~'cpu_(usage_user|usage_system|";
-        check("cpu-max-all-8", all, "'}[1h])) by (__name__)");
-        let average = "avg(avg_over_time({__name__=~'cpu_(usage_user)'}[1h]";
-        check("double-groupby-1", average, ")) by (__name__, hostname)");
-    }
-
-    #[test]
-    fn too_small_a_data_set_is_refused() {
-        let query_type = QueryType::parse("single-groupby-1-8-1").unwrap();
-        assert!(query_type.query(&Scale { hosts: 7, ..SCALE }, &mut Random::new(1)).is_err());
-        let short = Scale { end_ns: HOUR_NS / 2, ..SCALE };
-        assert!(query_type.query(&short, &mut Random::new(1)).is_err());
-        assert!(QueryType::parse("lastpoint").is_err());
-    }
-
-    #[test]
-    fn paths_are_escaped() {
-        let query = Query {
-            expression: "a{b=~'c|d'}".into(),
-            start_ns: SECOND_NS,
-            end_ns: 2 * SECOND_NS,
-            step_ns: SECOND_NS,
-        };
-        let expected = "/api/v1/query_range?query=a%7Bb%3D~%27c%7Cd%27%7D&start=1&end=2&step=1";
-        assert_eq!(query.path(), expected);
-    }
-}
+mod tests;

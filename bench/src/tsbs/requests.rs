@@ -3,6 +3,9 @@
 //! Everything that repeats is rendered once: a host's tags, a field with each of its 101 values,
 //! a row's timestamp. What remains per sample is a step of the walk and a copy of 32 bytes.
 
+mod rows;
+mod text;
+
 use super::fleet::{Fleet, SORTED_TAGS, TAG_NAMES, host_name};
 use super::walk::{Values, Walks};
 use super::{FIELDS, MEASUREMENT, Scale};
@@ -10,6 +13,8 @@ use crate::payload::protobuf::{put_bytes, put_varint};
 use crate::payload::{Protocol, remote_write, remote_write_v2};
 use crate::random::mix_pair;
 use crate::workload::{RequestFormat, Requests, Share};
+use rows::Rows;
+use text::TextLines;
 
 /// The requests of a contiguous range of hosts.
 pub struct CpuRequests<'a> {
@@ -28,6 +33,8 @@ enum Renderer<'a> {
     Influx(Lines),
     RemoteWrite(SpelledSeries),
     RemoteWriteV2(ReferringSeries<'a>),
+    Exposition(TextLines),
+    Copy(Rows<'a>),
 }
 
 impl<'a> CpuRequests<'a> {
@@ -48,9 +55,11 @@ impl<'a> CpuRequests<'a> {
                 Renderer::RemoteWrite(SpelledSeries::new(fleet, hosts.clone()))
             }
             Protocol::RemoteWriteV2 => Renderer::RemoteWriteV2(ReferringSeries::new(fleet)),
+            Protocol::Exposition => Renderer::Exposition(TextLines::new(fleet, hosts.clone())),
+            Protocol::Copy => Renderer::Copy(Rows::new(fleet, hosts.clone())),
         };
         let lines_max = match format.protocol {
-            Protocol::Influx => format.lines_max,
+            Protocol::Influx | Protocol::Copy => format.lines_max,
             _ => format.samples_max / FIELDS.len(),
         };
         CpuRequests {
@@ -84,6 +93,11 @@ impl<'a> CpuRequests<'a> {
 impl Requests for CpuRequests<'_> {
     fn next(&mut self, plain: &mut Vec<u8>) -> Option<u64> {
         plain.clear();
+        if let Renderer::Copy(renderer) = &mut self.renderer
+            && renderer.put_tags(self.lines_max, plain)
+        {
+            return Some(0);
+        }
         let mut lines = 0;
         while lines < self.lines_max {
             let Some((hosts, row)) = self.next_run(self.lines_max - lines) else { break };
@@ -98,6 +112,12 @@ impl Requests for CpuRequests<'_> {
                 }
                 Renderer::RemoteWriteV2(renderer) => {
                     renderer.put(hosts, row, timestamp_ns, &mut self.walks);
+                }
+                Renderer::Exposition(renderer) => {
+                    renderer.put(hosts, row, timestamp_ns, &mut self.walks, plain);
+                }
+                Renderer::Copy(renderer) => {
+                    renderer.put(hosts, row, timestamp_ns, &mut self.walks, plain);
                 }
             }
         }

@@ -25,9 +25,9 @@ pub struct Share {
 pub struct RequestFormat {
     /// What they speak.
     pub protocol: Protocol,
-    /// Lines in a request of line protocol.
+    /// Lines in a request of line protocol, rows in one of COPY.
     pub lines_max: usize,
-    /// Series samples in a request of remote write.
+    /// Series samples in a request of remote write or exposition text.
     pub samples_max: usize,
 }
 
@@ -39,6 +39,15 @@ pub trait Workload: Sync {
     fn series(&self) -> u64;
     /// How many samples it has.
     fn samples(&self) -> u64;
+    /// How many series its first `samples` samples belong to.
+    fn series_of(&self, samples: u64) -> u64 {
+        // A workload that sends a sample of each series, then the next of each.
+        samples.min(self.series())
+    }
+    /// Why it cannot be sent by that protocol, if so.
+    fn unsupported(&self, _protocol: Protocol) -> Option<String> {
+        None
+    }
     /// The times of its first and its last sample.
     fn span_ns(&self) -> (i64, i64);
     /// The requests of one worker.

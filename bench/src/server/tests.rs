@@ -1,0 +1,1 @@
+//! Starts each peer that is installed.
