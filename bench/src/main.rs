@@ -7,6 +7,7 @@
 //!
 //! It links nothing of Quipu: what it measures is what a client of any of the servers would see.
 
+mod cases;
 mod commands;
 mod compare;
 mod crash;
@@ -21,6 +22,7 @@ mod random;
 mod server;
 mod shapes;
 mod sql;
+mod suite;
 mod tsbs;
 mod workload;
 

@@ -1,13 +1,16 @@
 //! `compare ingest|shapes|queries`: the same work for Quipu and its peers, and a table.
 
+use super::contenders::{NONE, contender_flags, contenders};
 use super::{shapes, tsbs_queries};
-use crate::compare::{self, Case, CompareOptions, Resume, ingest::Ingest, queries::Queries};
+use crate::cases::ingest::Ingest;
+use crate::cases::loading::Loading;
+use crate::cases::queries::Queries;
+use crate::compare::{self, Case, CompareOptions, Resume};
 use crate::flags;
-use crate::server::{Installed, Peer, QUIPU, VICTORIA_METRICS, find_binary};
 use crate::shapes::ShapeWorkload;
 use crate::tsbs::CpuOnly;
 use crate::workload::Workload;
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -25,7 +28,9 @@ pub fn command() -> Command {
                     "restart-next-day",
                     "Then stop, start, and load as much again from right after",
                 ))
-                .args(common_flags())
+                .args(common_flags(NONE, Some("1")))
+                .arg(idle_flag())
+                .args(flags::limit_flags())
                 .args(flags::scale_flags())
                 .args(flags::request_flags()),
         )
@@ -33,35 +38,37 @@ pub fn command() -> Command {
             Command::new("shapes")
                 .about("Load an ugly shape into an empty server")
                 .arg(shapes::shape_flag().help("Which shape; all without"))
-                .args(common_flags())
+                .args(common_flags(NONE, Some("1")))
+                .arg(idle_flag())
+                .args(flags::limit_flags())
                 .args(flags::shape_flags())
                 .args(flags::request_flags()),
         )
         .subcommand(
             Command::new("queries")
                 .about("Load a TSBS data set, then run its query types")
-                .args(common_flags())
+                .args(common_flags(NONE, Some("1")))
+                .arg(idle_flag())
+                .args(flags::limit_flags())
                 .args(flags::scale_flags())
                 .args(flags::request_flags().into_iter().filter(|arg| arg.get_id() != "workers"))
                 .args(tsbs_queries::query_flags()),
         )
 }
 
-fn common_flags() -> Vec<Arg> {
+/// The flags of every comparison; the default of `--repeat` may be the case's own.
+pub fn common_flags(peers_default: &'static str, repeat: Option<&'static str>) -> Vec<Arg> {
     let own = vec![
-        flags::value("quipu", None, "Quipu's binary; without it only peers run"),
-        flags::value(
-            "victoria-metrics",
-            None,
-            "VictoriaMetrics' binary; without it the one on the path; \"none\" leaves it out",
-        ),
-        flags::value("repeat", Some("1"), "Runs of each server"),
-        flags::value("idle", Some("10s"), "Rest after a load before memory is measured"),
+        flags::value("repeat", repeat, "Runs of each server"),
         flags::value("out-dir", Some("docs/benchmarks"), "Where tables and raw results go"),
         flags::value("work-dir", Some("./quipu-bench-data"), "Where servers keep their data"),
         flags::switch("resume", "Keep the results of an earlier comparison that was interrupted"),
     ];
-    [own, flags::limit_flags()].concat()
+    [contender_flags(peers_default), own].concat()
+}
+
+fn idle_flag() -> Arg {
+    flags::value("idle", Some("10s"), "Rest after a load before memory is measured")
 }
 
 /// Compares.
@@ -83,10 +90,9 @@ fn run_ingest(matches: &ArgMatches) -> Result<ExitCode> {
     let is_restarted = matches.get_flag("restart-next-day");
     let case = Ingest {
         file_name: file_name("ingest", &first, matches)?,
-        first: &first,
-        second: is_restarted.then_some(&second as &dyn Workload),
-        options: flags::load_options(matches, "")?,
-        idle: flags::duration(matches, "idle")?,
+        first: Box::new(first),
+        second: is_restarted.then(|| Box::new(second) as Box<dyn Workload>),
+        loading: loading(matches)?,
     };
     run_case(&case, matches)
 }
@@ -100,10 +106,9 @@ fn run_shapes(matches: &ArgMatches) -> Result<ExitCode> {
         let workload = ShapeWorkload::new(name, flags::shape_scale(matches)?)?;
         let case = Ingest {
             file_name: file_name(&format!("shape-{name}"), &workload, matches)?,
-            first: &workload,
+            first: Box::new(workload),
             second: None,
-            options: flags::load_options(matches, "")?,
-            idle: flags::duration(matches, "idle")?,
+            loading: loading(matches)?,
         };
         run_case(&case, matches)?;
     }
@@ -115,10 +120,11 @@ fn run_queries(matches: &ArgMatches) -> Result<ExitCode> {
     let case = Queries {
         file_name: file_name("queries", &CpuOnly::new(scale)?, matches)?,
         scale,
-        load: flags::load_options(matches, "")?,
+        loading: loading(matches)?,
         query_types: tsbs_queries::query_types(matches)?,
         count: flags::number(matches, "count")?,
         workers: flags::number(matches, "workers")?,
+        time_max: None,
     };
     run_case(&case, matches)
 }
@@ -130,35 +136,34 @@ fn file_name(what: &str, workload: &dyn Workload, matches: &ArgMatches) -> Resul
     Ok(format!("{what}-{series}x{}-{protocol}", samples / series))
 }
 
+/// The one protocol of `--protocol`, and the rest of the flags of a load.
+fn loading(matches: &ArgMatches) -> Result<Loading> {
+    let options = flags::load_options(matches, "")?;
+    let idle = flags::duration(matches, "idle")?;
+    Ok(Loading { protocols: vec![options.format.protocol], options, idle })
+}
+
 fn run_case(case: &dyn Case, matches: &ArgMatches) -> Result<ExitCode> {
-    let options = CompareOptions {
-        contenders: contenders(matches)?,
-        repeats: flags::number(matches, "repeat")?,
-        out_dir: PathBuf::from(flags::text(matches, "out-dir")?),
-        work_dir: PathBuf::from(flags::text(matches, "work-dir")?),
-        resume: if matches.get_flag("resume") { Resume::Yes } else { Resume::No },
-        command_line: command_line(),
-    };
+    let repeats = flags::number(matches, "repeat")?;
+    let options = CompareOptions { repeats, ..compare_options(matches)? };
     println!("{}", compare::run(case, &options)?);
     Ok(ExitCode::SUCCESS)
 }
 
-fn contenders(matches: &ArgMatches) -> Result<Vec<Installed>> {
-    let mut contenders = Vec::new();
-    let mut add = |peer: &'static Peer, binary: Option<PathBuf>| -> Result<()> {
-        if let Some(binary) = binary {
-            contenders.push(Installed::new(peer, &binary)?);
-        }
-        Ok(())
-    };
-    add(&QUIPU, flags::path(matches, "quipu"))?;
-    match flags::optional_text(matches, "victoria-metrics") {
-        Some("none") => {}
-        Some(path) => add(&VICTORIA_METRICS, Some(PathBuf::from(path)))?,
-        None => add(&VICTORIA_METRICS, find_binary("victoria-metrics"))?,
-    }
-    ensure!(!contenders.is_empty(), "no server to run: give --quipu or --victoria-metrics");
-    Ok(contenders)
+/// Reads [`common_flags`], but for `--repeat`.
+///
+/// # Errors
+/// When a server cannot be run.
+pub fn compare_options(matches: &ArgMatches) -> Result<CompareOptions> {
+    Ok(CompareOptions {
+        contenders: contenders(matches)?,
+        repeats: 1,
+        out_dir: PathBuf::from(flags::text(matches, "out-dir")?),
+        work_dir: PathBuf::from(flags::text(matches, "work-dir")?),
+        resume: if matches.get_flag("resume") { Resume::Yes } else { Resume::No },
+        suite: None,
+        command_line: command_line(),
+    })
 }
 
 /// This command line, without the directories of this machine.

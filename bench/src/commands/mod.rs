@@ -1,9 +1,11 @@
 //! One file a command: its flags, and what it does with them.
 
 mod compare;
+mod contenders;
 mod crash;
 mod load;
 mod shapes;
+mod suite;
 mod tsbs_generate;
 mod tsbs_queries;
 
@@ -33,6 +35,7 @@ pub fn command() -> Command {
         .subcommand(shapes)
         .subcommand(crash::command())
         .subcommand(compare::command())
+        .subcommand(suite::command())
 }
 
 /// Runs what the command line asks for.
@@ -53,6 +56,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         },
         Some(("crash", matches)) => crash::run(matches),
         Some(("compare", matches)) => compare::run(matches),
+        Some(("suite", matches)) => suite::run(matches),
         _ => unreachable!("clap demands a subcommand"),
     }
 }

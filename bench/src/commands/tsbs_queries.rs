@@ -51,6 +51,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         language: Language::PromQl,
         count: flags::number(matches, "count")?,
         workers,
+        time_max: None,
     };
     let observed = flags::observed(matches)?;
     let mut reports = Vec::new();

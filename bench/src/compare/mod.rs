@@ -7,14 +7,15 @@
 //! ```
 //!
 //! Repeats are interleaved, so that a slow minute of the machine hits all. Each run's raw result
-//! is written at once; with `--resume` a run that has one is not done again. A case is a file that
-//! implements [`Case`]; its figures carry their own direction, so tables need no case's help.
+//! is written at once; with `--resume` a run that has one is not done again. A case is a file in
+//! `cases/` that implements [`Case`]; its figures carry their own direction, so tables need no
+//! case's help.
 
 pub mod figures;
-pub mod ingest;
 mod markdown;
+pub mod overview;
 mod plot;
-pub mod queries;
+mod spread;
 
 use crate::observe::machine;
 use crate::server::Installed;
@@ -23,6 +24,9 @@ use figures::Figure;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Directories of runs start so; what an interrupted run left behind is found by it.
+pub const RUN_PREFIX: &str = "run-";
 
 /// Something to compare servers by.
 pub trait Case {
@@ -37,6 +41,34 @@ pub trait Case {
     /// # Errors
     /// When the server fails; that becomes the run's result.
     fn run(&self, contender: &Installed, dir: &Path) -> Result<Outcome>;
+    /// The figures that the overview of all cases shows.
+    fn headline(&self) -> Vec<String>;
+    /// What is drawn as bars beside the table.
+    fn charts(&self) -> Vec<Chart> {
+        Vec::new()
+    }
+    /// Columns of numbers that others published, from other machines.
+    fn published(&self) -> Vec<Published> {
+        Vec::new()
+    }
+}
+
+/// A bar chart: a group of bars per label, a bar per contender.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// What the bars show, with its unit and which way is better.
+    pub title: String,
+    /// A group's label and the figure that it shows.
+    pub groups: Vec<(String, String)>,
+}
+
+/// Numbers from elsewhere, shown beside the measured ones and never divided by them.
+#[derive(Clone, Debug)]
+pub struct Published {
+    /// Whose and from when.
+    pub name: &'static str,
+    /// The figure's name and the value.
+    pub values: Vec<(String, f64)>,
 }
 
 /// What a run gives.
@@ -54,11 +86,14 @@ pub struct Outcome {
 
 /// One run of one contender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Run {
+pub struct Run {
     contender: String,
     version: String,
     command: String,
     repeat: u64,
+    /// The run of the whole suite that it is a part of, if any.
+    #[serde(default)]
+    suite: Option<String>,
     /// When it ended, UTC.
     ended: String,
     machine: machine::Machine,
@@ -78,6 +113,8 @@ pub struct CompareOptions {
     pub work_dir: PathBuf,
     /// Whether to keep results of an earlier, interrupted comparison.
     pub resume: Resume,
+    /// The run of the whole suite that this is a part of: only its own results are kept.
+    pub suite: Option<String>,
     /// The command line, for the table.
     pub command_line: String,
 }
@@ -91,7 +128,7 @@ pub enum Resume {
     No,
 }
 
-/// Runs a case for all contenders and writes its table; returns the table.
+/// Runs a case for all contenders and writes its table and plots; returns the table.
 ///
 /// # Errors
 /// When results cannot be written; a server's failure is a result.
@@ -101,29 +138,68 @@ pub fn run(case: &dyn Case, options: &CompareOptions) -> Result<String> {
     let mut runs = Vec::new();
     for repeat in 1..=options.repeats {
         for contender in &options.contenders {
-            let name = format!("{}-{}-{repeat}.json", case.file_name(), contender.peer.name);
-            let path = raw_dir.join(name.to_lowercase());
-            let done = fs::read(&path).ok().filter(|_| options.resume == Resume::Yes);
-            let run = match done.and_then(|bytes| serde_json::from_slice::<Run>(&bytes).ok()) {
+            let path = raw_path(case, contender, repeat, &options.out_dir);
+            let done = read_raw(&path)
+                .filter(|run| options.resume == Resume::Yes && run.suite == options.suite);
+            let run = match done {
                 Some(run) => run,
-                None => run_once(case, contender, repeat, &options.work_dir)?,
+                None => run_once(case, contender, repeat, options)?,
             };
-            fs::write(&path, serde_json::to_string_pretty(&run)?)?;
+            fs::write(&path, serde_json::to_string_pretty(&run)? + "\n")?;
             runs.push(run);
         }
     }
     let table = markdown::table(case, options, &runs);
-    fs::write(options.out_dir.join(format!("{}.md", case.file_name())), &table)?;
+    let path = |ending: &str| options.out_dir.join(format!("{}{ending}", case.file_name()));
+    fs::write(path(".md"), &table)?;
     if let Some(svg) = plot::timelines(&runs) {
-        fs::write(options.out_dir.join(format!("{}.svg", case.file_name())), svg)?;
+        fs::write(path(".svg"), svg)?;
+    }
+    for (idx, chart) in case.charts().iter().enumerate() {
+        if let Some(svg) = plot::bars(chart, &names(options), &runs) {
+            fs::write(path(&chart_ending(idx)), svg)?;
+        }
     }
     Ok(table)
 }
 
-fn run_once(case: &dyn Case, contender: &Installed, repeat: u64, work_dir: &Path) -> Result<Run> {
+/// The results of a case that are there, of whatever run.
+pub fn read_runs(case: &dyn Case, options: &CompareOptions) -> Vec<Run> {
+    let repeats = 1..=options.repeats;
+    let paths = repeats.flat_map(|repeat| {
+        let path = move |one| raw_path(case, one, repeat, &options.out_dir);
+        options.contenders.iter().map(path)
+    });
+    paths.filter_map(|path| read_raw(&path)).collect()
+}
+
+fn raw_path(case: &dyn Case, contender: &Installed, repeat: u64, out_dir: &Path) -> PathBuf {
+    let name = format!("{}-{}-{repeat}.json", case.file_name(), contender.peer.name);
+    out_dir.join("raw").join(name.to_lowercase())
+}
+
+fn read_raw(path: &Path) -> Option<Run> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn names(options: &CompareOptions) -> Vec<&'static str> {
+    options.contenders.iter().map(|one| one.peer.name).collect()
+}
+
+/// The end of the file name of a case's chart.
+fn chart_ending(idx: usize) -> String {
+    format!("-bars-{}.svg", idx + 1)
+}
+
+fn run_once(
+    case: &dyn Case,
+    contender: &Installed,
+    repeat: u64,
+    options: &CompareOptions,
+) -> Result<Run> {
     eprintln!("{}: {}, run {repeat}", case.title(), contender.peer.name);
-    fs::create_dir_all(work_dir)?;
-    let dir = tempfile::Builder::new().prefix("run-").tempdir_in(work_dir)?;
+    fs::create_dir_all(&options.work_dir)?;
+    let dir = tempfile::Builder::new().prefix(RUN_PREFIX).tempdir_in(&options.work_dir)?;
     let outcome = match case.unsupported(contender) {
         Some(reason) => Outcome { stopped: Some(reason), ..Outcome::default() },
         None => case.run(contender, dir.path()).unwrap_or_else(|error| Outcome {
@@ -139,6 +215,7 @@ fn run_once(case: &dyn Case, contender: &Installed, repeat: u64, work_dir: &Path
         version: contender.version.clone(),
         command: contender.shown_command(),
         repeat,
+        suite: options.suite.clone(),
         ended: crate::instant::format_rfc3339(crate::instant::now_ns()),
         machine: machine::describe(),
         outcome,

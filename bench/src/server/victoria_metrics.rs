@@ -1,5 +1,6 @@
-//! VictoriaMetrics, single node. Its limit on series in a query is raised, else it refuses what
-//! the benchmarks ask; its cache of answers is off, else repeated queries measure the cache.
+//! VictoriaMetrics, single node. Its limits on series in an answer are raised, else it refuses
+//! or cuts what the benchmarks ask for; its cache of answers is off, else repeated queries
+//! measure the cache.
 
 use super::{
     Peer, Processes, Ready, WriteDoor, no_environment, nothing_to_prepare, nothing_to_set_up,
@@ -23,6 +24,10 @@ pub static VICTORIA_METRICS: Peer = Peer {
             format!("-httpListenAddr=127.0.0.1:{}", place.port),
             "-retentionPeriod=100y".to_string(),
             "-search.maxUniqueTimeseries=100000000".to_string(),
+            "-search.maxSeries=100000000".to_string(),
+            "-search.maxTagKeys=100000000".to_string(),
+            "-search.maxTagValues=100000000".to_string(),
+            "-search.maxTagValueSuffixesPerSearch=100000000".to_string(),
             "-search.disableCache".to_string(),
         ]
     },

@@ -11,6 +11,7 @@ mod one_sample;
 mod out_of_order;
 mod random_labels;
 mod requests;
+pub mod unique_names;
 
 use crate::payload::Protocol;
 use crate::random::{mix_pair, unit};
@@ -72,13 +73,18 @@ pub trait Shape: Sync {
 type Build = fn(ShapeScale) -> Box<dyn Shape>;
 
 /// All shapes: name, what it is, how to make it.
-pub const SHAPES: [(&str, &str, Build); 6] = [
+pub const SHAPES: [(&str, &str, Build); 7] = [
     ("random-labels", "10 labels each from 1,000 names and 100,000 values", random_labels::build),
     ("churn", "pods of which 10 % are replaced every hour", churn::build),
     ("one-sample", "each series has one sample", one_sample::build),
     ("long-values", "5 label values of 200 bytes each", long_values::build),
     ("out-of-order", "samples up to an hour late", out_of_order::build),
     ("backfill", "series after series, 5 years of each", backfill::build),
+    (
+        "unique-names",
+        "each series has a metric name, label name and value of its own",
+        unique_names::build,
+    ),
 ];
 
 /// A shape under its name.
@@ -100,6 +106,11 @@ impl ShapeWorkload {
         ensure!(scale.series > 0 && scale.samples_each > 0, "--series and --samples must be > 0");
         ensure!(scale.interval_ns > 0, "--interval must be longer than nothing");
         Ok(ShapeWorkload { name, shape: build(scale) })
+    }
+
+    /// A shape made by hand.
+    pub fn of(name: &'static str, shape: Box<dyn Shape>) -> ShapeWorkload {
+        ShapeWorkload { name, shape }
     }
 }
 
