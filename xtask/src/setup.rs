@@ -2,7 +2,9 @@
 //! from PyPI in an environment of their own.
 
 use crate::ci::command;
-use anyhow::Result;
+use anyhow::{Context, Result};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Programs the tests start, and the Debian packages that hold them.
@@ -12,9 +14,22 @@ const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("prometheus", "prometheus"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
 ];
-/// Programs the benchmarks compare with.
-const PEER_PROGRAMS: &[(&str, &str)] =
-    &[("victoria-metrics", "victoria-metrics"), ("prometheus", "prometheus")];
+/// Programs the benchmarks compare with. PostgreSQL's server lies beside the path, so what stands
+/// for it is a tool of the package that it depends on.
+const PEER_PROGRAMS: &[(&str, &str)] = &[
+    ("victoria-metrics", "victoria-metrics"),
+    ("prometheus", "prometheus"),
+    ("influxd", "influxdb"),
+    ("pg_createcluster", "postgresql"),
+    ("redis-server", "redis-server"),
+];
+/// What Debian's packages ask before they start a service: 101 forbids it. The benchmarks start
+/// every peer themselves, and an idle one would share the cores with them.
+const SERVICE_POLICY: &str = "/usr/sbin/policy-rc.d";
+const SERVICE_POLICY_SCRIPT: &str = "#!/bin/sh\nexit 101\n";
+/// What PostgreSQL's package reads, beside its own settings, before it makes a cluster.
+const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.d/quipu-bench.conf";
+const CLUSTER_POLICY_TEXT: &str = "create_main_cluster = false\n";
 /// Python packages of the clients the tests use, at the versions they were written with.
 const PYTHON_PACKAGES: &[&str] = &["influxdb-client==1.49.0"];
 /// Where they are installed.
@@ -36,9 +51,45 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Installs the peers of the benchmarks.
+/// Installs the peers of the benchmarks, and starts none of them.
 pub fn peers() -> Result<()> {
-    install(PEER_PROGRAMS)
+    if PEER_PROGRAMS.iter().all(|(program, _)| is_on_path(program)) {
+        return Ok(());
+    }
+    let policies = [
+        Placed::unless_there(SERVICE_POLICY, SERVICE_POLICY_SCRIPT)?,
+        Placed::unless_there(CLUSTER_POLICY, CLUSTER_POLICY_TEXT)?,
+    ];
+    let installed = install(PEER_PROGRAMS);
+    drop(policies);
+    installed
+}
+
+/// A file that is there while packages are installed. Somebody's own stays as it is.
+struct Placed(Option<&'static str>);
+
+impl Placed {
+    fn unless_there(path: &'static str, text: &str) -> Result<Placed> {
+        if Path::new(path).exists() {
+            return Ok(Placed(None));
+        }
+        let context = || format!("cannot write {path}: run as root");
+        if let Some(dir) = Path::new(path).parent() {
+            fs::create_dir_all(dir).with_context(context)?;
+        }
+        fs::write(path, text).with_context(context)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).with_context(context)?;
+        Ok(Placed(Some(path)))
+    }
+}
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            // It may be gone; then there is nothing to do.
+            let _ = fs::remove_file(path);
+        }
+    }
 }
 
 /// The Python that has the clients.

@@ -93,12 +93,18 @@ pub fn run(
         cpu_seconds: loader_after.cpu_seconds - loader_before.cpu_seconds,
     };
     let mut settled = Settled::default();
-    if !stop.is_set() {
-        match settle::run(&options.settle, &options.authority, observed) {
-            Ok(after) => settled = after,
-            Err(error) => stop.set(format!("while settling: {error:#}")),
+    let stopped = match stop.reason() {
+        Some(reason) => {
+            Some(limits::describe_end(&reason, loader.seconds, loader.samples, workload))
         }
-    }
+        None => match settle::run(&options.settle, &options.authority, observed) {
+            Ok(after) => {
+                settled = after;
+                None
+            }
+            Err(error) => Some(format!("while settling: {error:#}")),
+        },
+    };
     let server = combine(server_before, loaded, &settled, loader.samples);
     Ok(LoadReport {
         workload: workload.name(),
@@ -112,7 +118,7 @@ pub fn run(
         disk_flushed: settled.disk_flushed.or_else(|| observed.disk()),
         disk_merged: settled.disk_merged,
         timeline,
-        stopped: stop.reason(),
+        stopped,
     })
 }
 

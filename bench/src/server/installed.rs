@@ -39,14 +39,6 @@ impl Installed {
         Ok(Installed { peer, binary: binary.to_path_buf(), version })
     }
 
-    /// The peer's binary where packages put it, if it is installed there.
-    ///
-    /// # Errors
-    /// When it is there but cannot be run.
-    pub fn find(peer: &'static Peer) -> Result<Option<Installed>> {
-        peer.find_binary().map(|binary| Installed::new(peer, &binary)).transpose()
-    }
-
     /// Where this version takes a protocol, if it does.
     pub fn write_path(&self, protocol: Protocol) -> Option<&'static str> {
         let major_version = major_version(&self.version);

@@ -34,7 +34,7 @@ pub use victoria_metrics::VICTORIA_METRICS;
 use crate::load::settle::{Call, Settle};
 use crate::payload::Protocol;
 use crate::tsbs::queries::Language;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ pub static PEERS: [&Peer; 7] =
 pub struct Peer {
     /// Its name in reports.
     pub name: &'static str,
-    /// Its flag's name, and its binary's where it is on the path.
+    /// Its binary's name, where it is on the path.
     pub program: &'static str,
     /// Further places of the binary, for what packages put beside the path.
     pub program_places: &'static [&'static str],
@@ -145,6 +145,18 @@ pub enum Processes {
 }
 
 impl Peer {
+    /// The peer of that name, in small letters.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn parse(name: &str) -> Result<&'static Peer> {
+        let names = || PEERS.map(|peer| peer.name.to_lowercase()).join(", ");
+        PEERS
+            .into_iter()
+            .find(|peer| peer.name.to_lowercase() == name)
+            .with_context(|| format!("no peer {name:?}, use one of {}", names()))
+    }
+
     /// What to do with it between the last request and the last measurement. A server that cannot
     /// be asked for a flush is at least waited for.
     pub fn settle(&self, idle: Duration) -> Settle {
@@ -159,7 +171,7 @@ impl Peer {
 }
 
 /// The first place of the path that has the binary.
-pub fn find_binary(name: &str) -> Option<PathBuf> {
+fn find_binary(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|path| path.is_file())
 }

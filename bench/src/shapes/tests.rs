@@ -38,6 +38,14 @@ fn check(name: &str) -> Vec<Point> {
     }
     let times = points.iter().map(|point| point.timestamp_ns);
     assert_eq!((times.clone().min().unwrap(), times.max().unwrap()), shape.span_ns(), "{name}");
+    let mut begun = BTreeSet::new();
+    for (n, point) in points.iter().enumerate() {
+        // Counted from above: a row's new series may all count with its first sample.
+        begun.insert(point.series);
+        let told = shape.series_of(n as u64 + 1);
+        assert!(told >= begun.len() as u64, "{name}: {told} of {} after {n}", begun.len());
+    }
+    assert_eq!(shape.series_of(shape.samples()), shape.series(), "{name}");
     let distinct = label_sets.values().collect::<BTreeSet<_>>();
     assert_eq!(distinct.len() as u64, workload.series(), "{name}");
     assert_eq!(label_sets.len(), distinct.len(), "{name}: two series with equal labels");
@@ -110,7 +118,9 @@ fn backfill_spans_five_years() {
 
 #[test]
 fn workers_share_all_points() {
-    for protocol in [Protocol::Influx, Protocol::RemoteWrite, Protocol::RemoteWriteV2] {
+    let protocols =
+        [Protocol::Influx, Protocol::RemoteWrite, Protocol::RemoteWriteV2, Protocol::Exposition];
+    for protocol in protocols {
         let workload = ShapeWorkload::new("churn", SCALE).unwrap();
         let format = RequestFormat { protocol, lines_max: 100, samples_max: 100 };
         let (mut samples, mut plain) = (0, Vec::new());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::instant::{SECOND_NS, parse_rfc3339};
+use crate::payload::copy;
 use crate::payload::protobuf::{Field, fields};
 use crate::tsbs::CpuOnly;
 use crate::workload::Workload;
@@ -95,6 +96,54 @@ fn samples_of_remote_write(body: &[u8]) -> Vec<Sample> {
     samples
 }
 
+fn samples_of_exposition(body: &[u8]) -> Vec<Sample> {
+    let mut samples = Vec::new();
+    for line in std::str::from_utf8(body).unwrap().lines() {
+        let (name, rest) = line.split_once('{').unwrap();
+        let (tags, rest) = rest.split_once("} ").unwrap();
+        let (value, timestamp) = rest.split_once(' ').unwrap();
+        let mut labels = vec![("__name__".to_string(), name.to_string())];
+        labels.extend(tags.split(',').map(pair).map(|(name, value)| {
+            (name, value.strip_prefix('"').unwrap().strip_suffix('"').unwrap().to_string())
+        }));
+        labels.sort();
+        samples.push((labels, value.parse().unwrap(), timestamp.parse().unwrap()));
+    }
+    sorted(samples)
+}
+
+/// Joins rows of COPY to the tags that were inserted before them.
+fn samples_of_rows(bodies: &[Vec<u8>]) -> Vec<Sample> {
+    let mut tags_of_id = std::collections::HashMap::new();
+    let mut samples = Vec::new();
+    for body in bodies {
+        let (statement, rows) = copy::split(body).unwrap();
+        let Some(rows) = rows else {
+            let rows = statement.strip_prefix("INSERT INTO tags VALUES (").unwrap();
+            let rows = rows.strip_suffix(") ON CONFLICT (id) DO NOTHING").unwrap();
+            for row in rows.split("),\n(") {
+                let (id, values) = row.split_once(',').unwrap();
+                let values = values.split(',').map(|value| value.trim_matches('\'').to_string());
+                let tags = TAG_NAMES.map(str::to_string).into_iter().zip(values);
+                assert!(tags_of_id.insert(id, tags.collect::<Vec<_>>()).is_none(), "{id} twice");
+            }
+            continue;
+        };
+        for row in std::str::from_utf8(rows).unwrap().lines() {
+            let columns = row.split('\t').collect::<Vec<_>>();
+            assert_eq!(columns.len(), 2 + FIELDS.len());
+            let timestamp_ms = parse_rfc3339(columns[0]).unwrap() / 1_000_000;
+            for (field, value) in FIELDS.iter().zip(&columns[2..]) {
+                let mut labels = vec![("__name__".to_string(), format!("cpu_{field}"))];
+                labels.extend(tags_of_id[columns[1]].iter().cloned());
+                labels.sort();
+                samples.push((labels, value.parse().unwrap(), timestamp_ms));
+            }
+        }
+    }
+    sorted(samples)
+}
+
 #[test]
 fn lines_have_the_shape_of_the_suite() {
     let lines = all_lines(scale(3, 2), 1);
@@ -137,16 +186,27 @@ fn workers_and_protocols_do_not_change_the_data() {
         let bodies = all_requests(scale, workers, format(Protocol::RemoteWriteV2));
         let referring = bodies.iter().flat_map(|body| remote_write_v2::decode(body)).collect();
         assert!(sorted(referring) == expected, "{workers} workers, remote write 2.0");
+        let bodies = all_requests(scale, workers, format(Protocol::Exposition));
+        assert!(samples_of_exposition(&bodies.concat()) == expected, "{workers} workers, text");
+        let bodies = all_requests(scale, workers, format(Protocol::Copy));
+        assert!(samples_of_rows(&bodies) == expected, "{workers} workers, COPY");
     }
 }
 
 #[test]
 fn requests_are_full_but_the_last() {
-    for protocol in [Protocol::Influx, Protocol::RemoteWrite, Protocol::RemoteWriteV2] {
+    let http =
+        [Protocol::Influx, Protocol::RemoteWrite, Protocol::RemoteWriteV2, Protocol::Exposition];
+    for protocol in http {
         let workload = CpuOnly::new(scale(10, 3)).unwrap();
         let mut requests = workload.requests(Share { idx: 0, count: 1 }, format(protocol));
         let mut plain = Vec::new();
         let counts = std::iter::from_fn(|| requests.next(&mut plain)).collect::<Vec<_>>();
         assert_eq!(counts, [70, 70, 70, 70, 20], "{protocol:?}");
     }
+    let workload = CpuOnly::new(scale(10, 3)).unwrap();
+    let mut requests = workload.requests(Share { idx: 0, count: 1 }, format(Protocol::Copy));
+    let mut plain = Vec::new();
+    let counts = std::iter::from_fn(|| requests.next(&mut plain)).collect::<Vec<_>>();
+    assert_eq!(counts, [0, 0, 70, 70, 70, 70, 20], "the hosts' tags come first");
 }
