@@ -13,8 +13,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) enum Sender<'a> {
     /// Posts to a path.
     Http { client: HttpClient, path: &'a str, protocol: Protocol },
-    /// Runs statements.
-    Sql(SqlClient),
+    /// Runs statements; boxed, for it is much larger.
+    Sql(Box<SqlClient>),
 }
 
 impl Sender<'_> {
@@ -22,7 +22,9 @@ impl Sender<'_> {
     pub fn new(options: &LoadOptions) -> Sender<'_> {
         let protocol = options.format.protocol;
         match protocol {
-            Protocol::Copy => Sender::Sql(SqlClient::new(&options.authority, ANSWER_TIMEOUT)),
+            Protocol::Copy => {
+                Sender::Sql(Box::new(SqlClient::new(&options.authority, ANSWER_TIMEOUT)))
+            }
             _ => Sender::Http {
                 client: HttpClient::new(&options.authority, ANSWER_TIMEOUT),
                 path: &options.path,

@@ -5,9 +5,9 @@
 //! account (who may run it)     write_path, unsupported                Place: directory, two ports
 //! ```
 //!
-//! A server is a table entry ([`Peer`]); adding one is a file with a constant and a line in
-//! [`PEERS`]. A started one is a [`RunningServer`]: a child process on a free loopback port with
-//! everything it writes below one directory, ended when dropped.
+//! A server is a table entry ([`Peer`]); adding one is a file with a constant. A started one is a
+//! [`RunningServer`]: a child process on a free loopback port with everything it writes below one
+//! directory, ended when dropped.
 
 mod account;
 pub mod count;
@@ -34,13 +34,9 @@ pub use victoria_metrics::VICTORIA_METRICS;
 use crate::load::settle::{Call, Settle};
 use crate::payload::Protocol;
 use crate::tsbs::queries::Language;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-/// Every kind of server, ours first.
-pub static PEERS: [&Peer; 7] =
-    [&QUIPU, &VICTORIA_METRICS, &PROMETHEUS, &INFLUXDB, &POSTGRESQL, &TIMESCALEDB, &REDIS];
 
 /// A kind of server.
 #[derive(Debug)]
@@ -145,18 +141,6 @@ pub enum Processes {
 }
 
 impl Peer {
-    /// The peer of that name, in small letters.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn parse(name: &str) -> Result<&'static Peer> {
-        let names = || PEERS.map(|peer| peer.name.to_lowercase()).join(", ");
-        PEERS
-            .into_iter()
-            .find(|peer| peer.name.to_lowercase() == name)
-            .with_context(|| format!("no peer {name:?}, use one of {}", names()))
-    }
-
     /// What to do with it between the last request and the last measurement. A server that cannot
     /// be asked for a flush is at least waited for.
     pub fn settle(&self, idle: Duration) -> Settle {

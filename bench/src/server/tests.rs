@@ -51,7 +51,7 @@ fn installed(peer: &'static Peer) -> Option<Installed> {
 fn ask_each_type(peer: &Peer, server: &RunningServer) -> Vec<QueryReport> {
     let authority = server.authority().to_string();
     let language = peer.language.unwrap();
-    let options = QueryOptions { authority, language, count: 1, workers: 1 };
+    let options = QueryOptions { authority, language, count: 1, workers: 1, time_max: None };
     let ask = |query_type| queries::run(query_type, &scale(), &options, &server.observed());
     QUERY_TYPES.iter().map(|query_type| ask(query_type).unwrap()).collect()
 }
@@ -98,7 +98,9 @@ fn victoria_metrics_runs() {
 #[test]
 fn prometheus_runs_and_refuses_several_metrics_at_once() {
     let reports = check(&PROMETHEUS);
-    for name in refused(&reports) {
+    let refused = refused(&reports);
+    assert!(reports.is_empty() || refused.contains(&"double-groupby-all"), "{refused:?}");
+    for name in refused {
         let is_of_one_metric = name.starts_with("single-groupby-1") || name == "double-groupby-1";
         assert!(!is_of_one_metric, "{name} refused");
     }
@@ -146,10 +148,8 @@ fn a_dropped_server_leaves_no_process() {
 }
 
 #[test]
-fn peers_are_found_by_name() {
-    assert_eq!(Peer::parse("victoriametrics").unwrap().name, "VictoriaMetrics");
-    assert!(Peer::parse("oracle").unwrap_err().to_string().contains("timescaledb, redis"));
-    for peer in PEERS {
+fn a_peer_without_doors_says_why() {
+    for peer in [&QUIPU, &VICTORIA_METRICS, &PROMETHEUS, &INFLUXDB, &POSTGRESQL, &REDIS] {
         assert_eq!(peer.doors.is_empty(), !peer.doors_missing.is_empty(), "{}", peer.name);
     }
 }

@@ -22,14 +22,14 @@ pub(super) struct Rows<'a> {
     /// Hosts whose tags are not sent yet.
     untold: Range<u32>,
     /// `\t0` to `\t100`.
-    values: [Fragment; 101],
+    values: Box<[Fragment; 101]>,
 }
 
 impl<'a> Rows<'a> {
     /// Renders what does not change.
     pub fn new(fleet: &'a Fleet, hosts: Range<u32>) -> Rows<'a> {
         let values = std::array::from_fn(|value| Fragment::new(&format!("\t{value}")));
-        Rows { fleet, untold: hosts, values }
+        Rows { fleet, untold: hosts, values: Box::new(values) }
     }
 
     /// Writes the tags of the next hosts, at most so many; false when all are told.

@@ -19,7 +19,7 @@ pub(super) struct TextLines {
     /// `{hostname="host_0",..} ` of each host.
     tags: Strings,
     /// `0 ` to `100 `.
-    values: [Fragment; 101],
+    values: Box<[Fragment; 101]>,
 }
 
 impl TextLines {
@@ -35,7 +35,7 @@ impl TextLines {
         TextLines {
             names: FIELDS.map(|field| format!("{MEASUREMENT}_{field}")),
             tags,
-            values: std::array::from_fn(|value| Fragment::new(&format!("{value} "))),
+            values: Box::new(std::array::from_fn(|value| Fragment::new(&format!("{value} ")))),
         }
     }
 
