@@ -1,10 +1,11 @@
 # The commands of the README. Each does all its own set-up.
-#   make run    build the release binary and start it on ./quipu-data
-#   make test   everything that CI runs
-#   make bench  side-by-side benchmarks, about 15 minutes
-#   make fmt    format all code
+#   make run         build the release binary and start it on ./quipu-data
+#   make test        everything that CI runs
+#   make bench       Quipu and its peers side by side, about 15 minutes
+#   make bench-full  the same with the numbers of series of record, hours
+#   make fmt         format all code
 
-.PHONY: run test bench fmt tools
+.PHONY: run test bench bench-full fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -16,8 +17,12 @@ run: tools
 test: tools
 	cargo xtask ci
 
+# ARGS="--resume" goes on after an interruption; ARGS="--victoria-metrics PATH" takes a newer peer.
 bench: tools
-	cargo xtask bench $(ARGS)
+	cargo xtask bench --profile small $(ARGS)
+
+bench-full: tools
+	cargo xtask bench --profile full $(ARGS)
 
 fmt:
 	cargo fmt --all

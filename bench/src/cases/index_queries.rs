@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Questions of one kind are repeated for so long ...
-const ASK_TIME: Duration = Duration::from_secs(2);
+const ASK_TIME: Duration = Duration::from_secs(1);
 /// ... but so often at least ...
 const ASK_COUNT_MIN: usize = 3;
 /// ... and at most.

@@ -56,6 +56,8 @@ struct Tally {
     retries: AtomicU64,
     /// Workers that are done.
     finished: AtomicU64,
+    /// When the last of them was, in nanoseconds since the first request.
+    ended_ns: AtomicU64,
 }
 
 /// Loads all of `workload`, or until a limit; a server that dies is a result, not an error.
@@ -78,11 +80,15 @@ pub fn run(
         for idx in 0..options.workers {
             let share = Share { idx, count: options.workers };
             let (tally, stop) = (&tally, &stop);
-            scope.spawn(move || worker::run(workload, share, options, tally, stop));
+            scope.spawn(move || {
+                worker::run(workload, share, options, tally, stop);
+                tally.ended_ns.fetch_max(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+                tally.finished.fetch_add(1, Ordering::Release);
+            });
         }
         watch::run(workload, options, observed, &tally, &stop)
     });
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = tally.ended_ns.load(Ordering::Relaxed) as f64 / 1e9;
     let loaded = observed.process().unwrap_or_default();
     let loader_after = process::read(std::process::id())?;
     let loader = Loader {

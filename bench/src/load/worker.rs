@@ -38,7 +38,6 @@ pub(super) fn run(
             break;
         }
     }
-    tally.finished.fetch_add(1, Ordering::Release);
 }
 
 /// Sends until success, giving up, or a stop.
