@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::instant::{HOUR_NS, parse_rfc3339};
-use crate::load::{self, LoadOptions, limits::Limits};
+use crate::load::{self, LoadOptions, limits::Limits, settle};
 use crate::queries::{self, QueryOptions, QueryReport};
 use crate::tsbs::queries::QUERY_TYPES;
 use crate::tsbs::{CpuOnly, Scale};
@@ -31,7 +31,7 @@ fn options(installed: &Installed, authority: &str, protocol: Protocol) -> LoadOp
         workers: 2,
         give_up_after: Duration::from_secs(5),
         row_interval: Duration::from_secs(1),
-        settle: Settle { idle: Duration::ZERO, flush: installed.peer.flush, merge: None },
+        settle: Settle::default(),
         limits: Limits::default(),
     }
 }
@@ -72,6 +72,10 @@ fn check(peer: &'static Peer) -> Vec<QueryReport> {
         let options = options(&installed, server.authority(), protocol);
         let report = load::run(&workload, &options, &server.observed()).unwrap();
         assert_eq!(report.stopped, None, "{protocol:?}");
+        // Called here, because settling would also wait for two quiet seconds.
+        if let Some(flush) = peer.flush {
+            settle::call(server.authority(), flush).unwrap();
+        }
         let used = report.server.unwrap();
         assert!(used.rss_peak_bytes > 1 << 20 && report.disk_flushed.unwrap().files > 0);
         let count = count::stored_samples(peer, server.authority(), workload.span_ns()).unwrap();
