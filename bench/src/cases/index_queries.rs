@@ -45,11 +45,11 @@ struct IndexQueries {
 /// The two sweeps of record, and the sweep of deleted series.
 pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
     let (sizes, live) = match setting.profile {
-        Profile::Small => (vec![100, 1000, 10_000], 10_000),
+        Profile::Small => (vec![100, 10_000], 10_000),
         Profile::Full => (vec![100, 1000, 10_000, 100_000, 1_000_000], 100_000),
     };
     let ranges = match setting.profile {
-        Profile::Small => vec![("1 day", 1), ("1 week", 7), ("1 month", 31)],
+        Profile::Small => vec![("1 day", 1), ("1 month", 31)],
         Profile::Full => {
             vec![("1 day", 1), ("1 week", 7), ("1 month", 31), ("2 months", 62), ("6 months", 183)]
         }
@@ -76,7 +76,7 @@ pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
     let sweep = |name, title, cells| {
         let loading = Loading {
             protocols: vec![Protocol::RemoteWrite],
-            options: load_options(setting.profile),
+            options: load_options(setting),
             idle: Duration::ZERO,
         };
         Planned::new(IndexQueries { name, title, cells, loading }, 1)

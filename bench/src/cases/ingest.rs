@@ -4,7 +4,7 @@ use super::loading::{Loading, missing_samples};
 use super::{Planned, Profile, Setting, load_options};
 use crate::compare::figures::{Better, Figure, of_load};
 use crate::compare::{Case, Outcome};
-use crate::instant::{HOUR_NS, SECOND_NS, parse_rfc3339};
+use crate::instant::{HOUR_NS, parse_rfc3339};
 use crate::payload::Protocol;
 use crate::server::{Installed, RunningServer};
 use crate::tsbs::{CpuOnly, Scale};
@@ -25,8 +25,6 @@ pub struct Ingest {
     pub loading: Loading,
 }
 
-const MINUTE_NS: i64 = 60 * SECOND_NS;
-
 /// A data set of the suite: thousands of series, interval, days.
 type DataSet = (u32, i64, i64);
 
@@ -34,23 +32,21 @@ type DataSet = (u32, i64, i64);
 pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
     let profile = setting.profile;
     let (restarted, sizes, by_protocol): (DataSet, Vec<DataSet>, DataSet) = match profile {
-        Profile::Small => {
-            ((100, 10 * MINUTE_NS, 1), vec![(400, 6 * HOUR_NS, 1)], (100, HOUR_NS, 1))
-        }
+        Profile::Small => ((100, HOUR_NS, 1), vec![(400, 8 * HOUR_NS, 1)], (100, 2 * HOUR_NS, 1)),
         Profile::Full => (
             (1000, HOUR_NS, 1),
-            vec![(400, HOUR_NS, 3), (4000, 6 * HOUR_NS, 3), (40_000, HOUR_NS, 3)],
-            (1000, 2 * HOUR_NS, 1),
+            vec![(400, 3 * HOUR_NS, 3), (4000, 12 * HOUR_NS, 3), (40_000, 12 * HOUR_NS, 3)],
+            (1000, 4 * HOUR_NS, 1),
         ),
     };
     let any = [Protocol::Influx, Protocol::RemoteWrite, Protocol::Copy];
-    let repeats = if profile == Profile::Small { 3 } else { 1 };
-    let mut planned = vec![plan(profile, restarted, &any, Then::Restart, repeats)?];
+    let repeats = if profile == Profile::Small { 2 } else { 1 };
+    let mut planned = vec![plan(setting, restarted, &any, Then::Restart, repeats)?];
     for protocol in [Protocol::RemoteWrite, Protocol::RemoteWriteV2, Protocol::Exposition] {
-        planned.push(plan(profile, by_protocol, &[protocol], Then::Stop, repeats)?);
+        planned.push(plan(setting, by_protocol, &[protocol], Then::Stop, repeats)?);
     }
     for size in sizes {
-        planned.push(plan(profile, size, &any, Then::Stop, 1)?);
+        planned.push(plan(setting, size, &any, Then::Stop, 1)?);
     }
     Ok(planned)
 }
@@ -64,7 +60,7 @@ enum Then {
 }
 
 fn plan(
-    profile: Profile,
+    setting: &Setting,
     (kiloseries, interval_ns, days): DataSet,
     protocols: &[Protocol],
     then: Then,
@@ -86,7 +82,7 @@ fn plan(
         },
         loading: Loading {
             protocols: protocols.to_vec(),
-            options: load_options(profile),
+            options: load_options(setting),
             idle: Duration::from_secs(5),
         },
     };

@@ -40,6 +40,8 @@ pub struct Setting {
     pub profile: Profile,
     /// The binary that measures from inside the process, for the cases that need it.
     pub inside: Option<PathBuf>,
+    /// Bounds of every load that are not the profile's own.
+    pub limits: Limits,
 }
 
 /// A case with how often it is run.
@@ -94,12 +96,7 @@ pub fn plan(setting: &Setting, only: &[String]) -> Result<Vec<Planned>> {
 }
 
 /// How every case of record loads: two workers, requests of 10,000 lines or samples, bounded.
-fn load_options(profile: Profile) -> LoadOptions {
-    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-    let (time, memory_bytes, disk_bytes) = match profile {
-        Profile::Small => (minutes(3), 4 << 30, 10 << 30),
-        Profile::Full => (minutes(30), 20 << 30, 60 << 30),
-    };
+fn load_options(setting: &Setting) -> LoadOptions {
     LoadOptions {
         authority: String::new(),
         path: String::new(),
@@ -112,11 +109,20 @@ fn load_options(profile: Profile) -> LoadOptions {
         give_up_after: Duration::from_secs(60),
         row_interval: Duration::from_secs(2),
         settle: Settle::default(),
-        limits: Limits {
-            time: Some(time),
-            memory_bytes: Some(memory_bytes),
-            disk_bytes: Some(disk_bytes),
-        },
+        limits: limits(setting),
+    }
+}
+
+fn limits(setting: &Setting) -> Limits {
+    let (minutes, memory_gib, disk_gib) = match setting.profile {
+        Profile::Small => (2, 4, 10),
+        Profile::Full => (30, 20, 60),
+    };
+    let given = setting.limits;
+    Limits {
+        time: given.time.or(Some(Duration::from_secs(60 * minutes))),
+        memory_bytes: given.memory_bytes.or(Some(memory_gib << 30)),
+        disk_bytes: given.disk_bytes.or(Some(disk_gib << 30)),
     }
 }
 
@@ -128,7 +134,8 @@ mod tests {
     #[test]
     fn every_case_has_a_table_of_its_own() {
         for profile in [Profile::Small, Profile::Full] {
-            let planned = plan(&Setting { profile, inside: None }, &[]).unwrap();
+            let planned =
+                plan(&Setting { profile, inside: None, limits: Limits::default() }, &[]).unwrap();
             let names = planned.iter().map(|one| one.case.file_name()).collect::<Vec<_>>();
             assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{names:?}");
             assert!(planned.iter().all(|one| one.repeats > 0));
@@ -137,7 +144,7 @@ mod tests {
 
     #[test]
     fn unknown_cases_are_refused() {
-        let setting = Setting { profile: Profile::Small, inside: None };
+        let setting = Setting { profile: Profile::Small, inside: None, limits: Limits::default() };
         assert!(plan(&setting, &["nonsense".to_string()]).is_err());
         assert!(!plan(&setting, &["shapes".to_string()]).unwrap().is_empty());
     }

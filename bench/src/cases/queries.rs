@@ -36,13 +36,13 @@ pub struct Queries {
 pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
     let minute_ns = 60 * SECOND_NS;
     let sets: &[(u32, i64)] = match setting.profile {
-        Profile::Small => &[(10_000, 10 * minute_ns)],
-        Profile::Full => &[(10_000, 10 * minute_ns), (100_000, 20 * minute_ns)],
+        Profile::Small => &[(1000, 10 * minute_ns)],
+        Profile::Full => &[(10_000, 10 * minute_ns), (100_000, 60 * minute_ns)],
     };
-    sets.iter().map(|(hosts, interval_ns)| plan(setting.profile, *hosts, *interval_ns)).collect()
+    sets.iter().map(|(hosts, interval_ns)| plan(setting, *hosts, *interval_ns)).collect()
 }
 
-fn plan(profile: Profile, hosts: u32, interval_ns: i64) -> Result<Planned> {
+fn plan(setting: &Setting, hosts: u32, interval_ns: i64) -> Result<Planned> {
     let start_ns = parse_rfc3339("2016-01-01T00:00:00Z")?;
     let scale = Scale { hosts, interval_ns, start_ns, end_ns: start_ns + 24 * HOUR_NS, seed: 123 };
     let case = Queries {
@@ -50,7 +50,7 @@ fn plan(profile: Profile, hosts: u32, interval_ns: i64) -> Result<Planned> {
         scale,
         loading: Loading {
             protocols: vec![Protocol::Influx, Protocol::RemoteWrite, Protocol::Copy],
-            options: load_options(profile),
+            options: load_options(setting),
             idle: Duration::from_secs(1),
         },
         query_types: QUERY_TYPES.to_vec(),

@@ -14,13 +14,13 @@ const MINUTE_NS: i64 = 60 * SECOND_NS;
 
 /// Every shape.
 pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
-    SHAPES.iter().map(|(name, _, _)| plan_shape(name, setting.profile)).collect()
+    SHAPES.iter().map(|(name, _, _)| plan_shape(name, setting)).collect()
 }
 
-fn plan_shape(name: &str, profile: Profile) -> Result<Planned> {
-    let (series, samples_each) = match profile {
-        Profile::Small => (20_000, 20),
-        Profile::Full => (100_000, 50),
+fn plan_shape(name: &str, setting: &Setting) -> Result<Planned> {
+    let (series, samples_each) = match setting.profile {
+        Profile::Small => (10_000, 20),
+        Profile::Full => (50_000, 50),
     };
     let interval_ns = match name {
         // A tenth of the pods is replaced every hour: the rows must span many hours.
@@ -39,7 +39,7 @@ fn plan_shape(name: &str, profile: Profile) -> Result<Planned> {
         second: None,
         loading: Loading {
             protocols: vec![Protocol::RemoteWrite, Protocol::Influx],
-            options: load_options(profile),
+            options: load_options(setting),
             idle: Duration::from_secs(2),
         },
     };

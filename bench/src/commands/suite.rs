@@ -24,6 +24,7 @@ pub fn command() -> Command {
         .arg(flags::value("only", None, "Kinds of cases, by commas; all without"))
         .arg(flags::value("inside", None, "The quipu-inside binary, for the matcher cases"))
         .args(common_flags(INSTALLED, None))
+        .args(flags::limit_flags())
         .after_help(format!("Cases:\n{}", kinds.collect::<Vec<_>>().join("\n")))
 }
 
@@ -39,7 +40,11 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let only = flags::optional_text(matches, "only");
     let only = only.map(|names| names.split(',').map(str::to_string).collect());
     suite::run(&SuiteOptions {
-        setting: Setting { profile, inside: flags::path(matches, "inside") },
+        setting: Setting {
+            profile,
+            inside: flags::path(matches, "inside"),
+            limits: flags::limits(matches)?,
+        },
         only: only.unwrap_or_default(),
         repeats: flags::optional_text(matches, "repeat")
             .map(|_| flags::number(matches, "repeat"))

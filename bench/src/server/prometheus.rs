@@ -27,6 +27,7 @@ pub static PROMETHEUS: Peer = Peer {
             format!("--storage.tsdb.path={}", place.below("tsdb")),
             format!("--web.listen-address=127.0.0.1:{}", place.port),
             "--web.enable-remote-write-receiver".to_string(),
+            "--web.enable-admin-api".to_string(),
             "--storage.tsdb.retention.time=100y".to_string(),
             "--query.max-samples=2000000000".to_string(),
             "--query.timeout=10m".to_string(),
