@@ -1,7 +1,7 @@
 //! All checks, in the order in which they fail fastest. Each step prints what it runs and how long
 //! it took.
 
-use crate::{setup, tidy};
+use crate::{instructions, setup, tidy};
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
@@ -24,6 +24,7 @@ pub fn run() -> Result<()> {
     cargo("short fuzz runs", &fuzz, &[])?;
     let binary = ["build", "--release", "--package", "server", "--features", "jemalloc"];
     cargo("release binary", &binary, &[])?;
+    step("instructions of hot paths", || instructions::run(&[]))?;
     step("packages for end-to-end tests", setup::run)?;
     let binary = std::env::current_dir()?.join(BINARY);
     let binary = binary.to_str().context("the checkout's path is UTF-8")?;

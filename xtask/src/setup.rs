@@ -1,4 +1,4 @@
-//! Installs what the end-to-end tests and benchmarks start: peers from Debian's packages, clients
+//! Installs what the end-to-end tests and benchmarks start: peers and tools from Debian's packages, clients
 //! from PyPI in an environment of their own.
 
 use crate::ci::command;
@@ -15,6 +15,8 @@ const TEST_PROGRAMS: &[(&str, &str)] = &[
 /// Programs the benchmarks compare with.
 const PEER_PROGRAMS: &[(&str, &str)] =
     &[("victoria-metrics", "victoria-metrics"), ("prometheus", "prometheus")];
+/// What counts instructions.
+const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 /// Python packages of the clients the tests use, at the versions they were written with.
 const PYTHON_PACKAGES: &[&str] = &["influxdb-client==1.49.0"];
 /// Where they are installed.
@@ -39,6 +41,11 @@ pub fn run() -> Result<()> {
 /// Installs the peers of the benchmarks.
 pub fn peers() -> Result<()> {
     install(PEER_PROGRAMS)
+}
+
+/// Installs what `cargo xtask instructions` counts with.
+pub fn instruction_counter() -> Result<()> {
+    install(COUNTER_PROGRAMS)
 }
 
 /// The Python that has the clients.
