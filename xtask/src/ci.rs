@@ -3,12 +3,25 @@
 
 use crate::{instructions, setup, tidy};
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 /// The release binary, which the end-to-end tests start.
 const BINARY: &str = "target/release/quipu";
+/// Builds it and quipu-inside. In one call, because the two alone would have dependencies with
+/// different features, and all rooms would be compiled twice.
+pub const BUILD_RELEASE: &[&str] = &[
+    "build",
+    "--release",
+    "--package",
+    "server",
+    "--package",
+    "quipu-inside",
+    "--features",
+    "server/jemalloc",
+];
 
 /// Runs everything.
 pub fn run() -> Result<()> {
@@ -22,8 +35,7 @@ pub fn run() -> Result<()> {
     cargo("tests", &["test", "--workspace", "--exclude", "e2e"], &[])?;
     let fuzz = ["run", "--package", "quipu-fuzz", "--", "--iterations", "3000"];
     cargo("short fuzz runs", &fuzz, &[])?;
-    let binary = ["build", "--release", "--package", "server", "--features", "jemalloc"];
-    cargo("release binary", &binary, &[])?;
+    cargo("release binary", BUILD_RELEASE, &[])?;
     step("instructions of hot paths", || instructions::run(&[]))?;
     step("packages for end-to-end tests", setup::run)?;
     let binary = std::env::current_dir()?.join(BINARY);
@@ -56,7 +68,11 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result
 pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     println!("   {program} {}", arguments.join(" "));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")?;
-    let status = Command::new(program)
+    let mut command = Command::new(program);
+    for name in std::env::vars_os().map(|(name, _)| name).filter(|name| is_about_xtask(name)) {
+        command.env_remove(name);
+    }
+    let status = command
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(root)
@@ -64,6 +80,13 @@ pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) 
         .with_context(|| format!("cannot start {program}"))?;
     ensure!(status.success(), "{program} {} failed: {status}", arguments.join(" "));
     Ok(())
+}
+
+/// Whether cargo set the variable to describe this program. Build scripts look at some of these and
+/// run anew when they change: without them a build from here and one from a shell share all.
+fn is_about_xtask(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -69,8 +69,7 @@ fn judge(comparisons: &[Comparison]) -> Result<()> {
          belongs into the same commit",
         complaints.join("\n")
     );
-    let is_better = |one: &&Comparison| one.verdict() == Verdict::Better;
-    if let Some(one) = comparisons.iter().find(is_better) {
+    for one in comparisons.iter().filter(|one| one.verdict() == Verdict::Better) {
         println!("   {} is better: update the record (--update)", one.path);
     }
     Ok(())
