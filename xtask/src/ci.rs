@@ -1,14 +1,29 @@
 //! All checks, in the order in which they fail fastest. Each step prints what it runs and how long
 //! it took.
 
-use crate::{setup, tidy};
+use crate::{instructions, setup, tidy};
 use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 /// The release binary, which the end-to-end tests start.
 const BINARY: &str = "target/release/quipu";
+/// The binary that measures from inside the process.
+const INSIDE: &str = "target/release/quipu-inside";
+/// Builds it and quipu-inside. In one call, because the two alone would have dependencies with
+/// different features, and all rooms would be compiled twice.
+pub const BUILD_RELEASE: &[&str] = &[
+    "build",
+    "--release",
+    "--package",
+    "server",
+    "--package",
+    "quipu-inside",
+    "--features",
+    "server/jemalloc",
+];
 
 /// Runs everything.
 pub fn run() -> Result<()> {
@@ -22,8 +37,8 @@ pub fn run() -> Result<()> {
     cargo("tests", &["test", "--workspace", "--exclude", "e2e"], &[])?;
     let fuzz = ["run", "--package", "quipu-fuzz", "--", "--iterations", "3000"];
     cargo("short fuzz runs", &fuzz, &[])?;
-    let binary = ["build", "--release", "--package", "server", "--features", "jemalloc"];
-    cargo("release binary", &binary, &[])?;
+    cargo("release binary", BUILD_RELEASE, &[])?;
+    step("instructions of hot paths", || instructions::run(&[]))?;
     step("packages for end-to-end tests", setup::run)?;
     let binary = std::env::current_dir()?.join(BINARY);
     let binary = binary.to_str().context("the checkout's path is UTF-8")?;
@@ -34,16 +49,13 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Builds the release binaries and compares Quipu with its peers.
+/// Builds the release binaries, installs the peers and runs the suite; `arguments` go to it.
 pub fn bench(arguments: &[String]) -> Result<()> {
-    let build = ["build", "--release", "--package", "server", "--features", "jemalloc"];
-    cargo("release binary", &build, &[])?;
-    setup::peers()?;
-    let mut run = vec!["run", "--release", "--package", "quipu-bench", "--", "compare"];
-    match arguments.is_empty() {
-        true => run.extend(["ingest", "--quipu", BINARY]),
-        false => run.extend(arguments.iter().map(String::as_str)),
-    }
+    cargo("release binaries", BUILD_RELEASE, &[])?;
+    step("packages of the peers", setup::peers)?;
+    let mut run = vec!["run", "--release", "--package", "quipu-bench", "--", "suite"];
+    run.extend(["--quipu", BINARY, "--inside", INSIDE]);
+    run.extend(arguments.iter().map(String::as_str));
     cargo("benchmarks", &run, &[])
 }
 
@@ -55,7 +67,11 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result
 pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     println!("   {program} {}", arguments.join(" "));
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")?;
-    let status = Command::new(program)
+    let mut command = Command::new(program);
+    for name in std::env::vars_os().map(|(name, _)| name).filter(|name| is_about_xtask(name)) {
+        command.env_remove(name);
+    }
+    let status = command
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(root)
@@ -63,6 +79,13 @@ pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) 
         .with_context(|| format!("cannot start {program}"))?;
     ensure!(status.success(), "{program} {} failed: {status}", arguments.join(" "));
     Ok(())
+}
+
+/// Whether cargo set the variable to describe this program. Build scripts look at some of these and
+/// run anew when they change: without them a build from here and one from a shell share all.
+fn is_about_xtask(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {

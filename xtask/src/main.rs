@@ -1,6 +1,7 @@
-//! What the Makefile calls: `cargo xtask ci | tidy | setup | bench`.
+//! What the Makefile calls: `cargo xtask ci | tidy | setup | bench | instructions`.
 
 mod ci;
+mod instructions;
 mod setup;
 mod tidy;
 
@@ -12,7 +13,9 @@ usage: cargo xtask <task>
   ci      everything that CI runs: format, lints, documentation, tests, fuzzing, end to end
   tidy    the house rules that no compiler checks
   setup   install what the end-to-end tests need (Debian and Python packages)
-  bench   side-by-side benchmarks; further arguments go to quipu-bench compare";
+  bench   Quipu and its peers side by side; further arguments go to quipu-bench suite
+  instructions [--update]
+          instructions an operation of every hot path, against bench/inside/instructions.toml";
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -21,6 +24,7 @@ fn main() -> Result<()> {
         Some("tidy") => tidy::run(),
         Some("setup") => setup::run(),
         Some("bench") => ci::bench(&arguments.collect::<Vec<_>>()),
+        Some("instructions") => instructions::run(&arguments.collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Installs what the end-to-end tests and benchmarks start: peers from Debian's packages, clients
+//! Installs what the end-to-end tests and benchmarks start: peers and tools from Debian's packages, clients
 //! from PyPI in an environment of their own.
 
 use crate::ci::command;
@@ -30,6 +30,8 @@ const SERVICE_POLICY_SCRIPT: &str = "#!/bin/sh\nexit 101\n";
 /// What PostgreSQL's package reads, beside its own settings, before it makes a cluster.
 const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.d/quipu-bench.conf";
 const CLUSTER_POLICY_TEXT: &str = "create_main_cluster = false\n";
+/// What counts instructions.
+const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 /// Python packages of the clients the tests use, at the versions they were written with.
 const PYTHON_PACKAGES: &[&str] = &["influxdb-client==1.49.0"];
 /// Where they are installed.
@@ -90,6 +92,11 @@ impl Drop for Placed {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// Installs what `cargo xtask instructions` counts with.
+pub fn instruction_counter() -> Result<()> {
+    install(COUNTER_PROGRAMS)
 }
 
 /// The Python that has the clients.

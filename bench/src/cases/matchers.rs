@@ -41,13 +41,23 @@ struct Matchers {
 #[derive(Deserialize)]
 struct Measured {
     expression: String,
-    median_ms: f64,
+    milliseconds: Milliseconds,
+}
+
+#[derive(Deserialize)]
+struct Milliseconds {
+    median: f64,
+}
+
+#[derive(Deserialize)]
+struct Memory {
+    rss_bytes: u64,
 }
 
 #[derive(Deserialize)]
 struct Report {
     cases: Vec<Measured>,
-    rss_bytes: u64,
+    memory: Memory,
 }
 
 /// 5M series, fewer for a quick run.
@@ -91,11 +101,13 @@ impl Case for Matchers {
         let mut figures = report
             .cases
             .iter()
-            .map(|one| Figure::new(&figure(&one.expression), one.median_ms, Better::Lower))
+            .map(|one| {
+                Figure::new(&figure(&one.expression), one.milliseconds.median, Better::Lower)
+            })
             .collect::<Vec<_>>();
-        let times = report.cases.iter().map(|one| one.median_ms);
+        let times = report.cases.iter().map(|one| one.milliseconds.median);
         figures.push(Figure::new("geometric mean, ms", geometric_mean(times), Better::Lower));
-        let mib = report.rss_bytes as f64 / f64::from(1 << 20);
+        let mib = report.memory.rss_bytes as f64 / f64::from(1 << 20);
         figures.push(Figure::new("RSS, MiB", mib, Better::Lower));
         Ok(Outcome { figures, raw, ..Outcome::default() })
     }

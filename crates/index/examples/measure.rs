@@ -1,7 +1,7 @@
-//! Measures the index: registration, sizes, and the 16 matcher cases of record.
+//! Measures the index: registration, sizes and searches over TSBS hosts.
 //!
-//! `cargo run --release -p index --example measure -- [entities of the matcher cases] [hosts]`
-//! (500,000 and 100,000 by default; the cases of record have 5,000,000).
+//! `cargo run --release -p index --example measure -- [hosts]` (100,000 by default). The matcher
+//! cases of record are `quipu-inside matchers`.
 
 use index::{BlockMatch, CompiledMatchers, Index, NewEntity, jobs::freeze_bytes};
 use model::{LabelsBuilder, MatchOp, Matcher};
@@ -13,14 +13,9 @@ use std::time::Duration;
 const MEMORY_ENTITIES: u64 = 512 << 10;
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let mut number =
-        |default: usize| arguments.next().map_or(default, |text| text.parse().expect("a number"));
-    let cases = number(500_000);
-    let hosts = number(100_000);
+    let hosts = std::env::args().nth(1).map_or(100_000, |text| text.parse().expect("a number"));
     tsbs(hosts, 10);
     tsbs(hosts / 10, 1);
-    matcher_cases(cases);
 }
 
 fn open() -> Index {
@@ -184,60 +179,6 @@ fn tags_of_host(host: usize) -> Vec<(&'static str, String)> {
         ("service_version", pick(2).to_string()),
         ("team", ["SF", "NYC", "LON", "CHI"][pick(4) as usize].to_string()),
     ]
-}
-
-fn matcher_cases(series: usize) {
-    let mut index = open();
-    let mut log = Vec::new();
-    for n in 0..10 {
-        for i in 0..series / 50 {
-            let i = i.to_string();
-            for (prefix, j) in
-                [("", "foo"), ("", "bar"), ("0_", "bar"), ("1_", "bar"), ("2_", "foo")]
-            {
-                let n = format!("{prefix}{n}");
-                add(&mut index, &["m"], &[("i", &i), ("j", j), ("n", &n)], &mut log);
-                log.clear();
-            }
-        }
-    }
-    freeze(&mut index);
-    let start = Cpu::now();
-    let count = index.segments().len();
-    let new = index.merge_job(0..count).run(None).expect("a disk");
-    index.install(&new).expect("unchanged");
-    println!(
-        "\nmatcher cases: {} series, merged in {:.2} s, {:.2} B a series",
-        index.series_count(),
-        start.elapsed().as_secs_f64(),
-        new.segment().size() as f64 / index.series_count() as f64
-    );
-    let n1 = || Matcher::equal("n", "1");
-    let j_foo = || Matcher::equal("j", "foo");
-    let i = |op, value: &str| Matcher::new("i", op, value);
-    use MatchOp::{NotEqual, NotRegex, Regex};
-    for matchers in [
-        vec![n1()],
-        vec![n1(), j_foo()],
-        vec![j_foo(), n1()],
-        vec![n1(), Matcher::new("j", NotEqual, "foo")],
-        vec![i(Regex, ".*")],
-        vec![i(Regex, ".+")],
-        vec![i(Regex, "")],
-        vec![i(NotEqual, "")],
-        vec![n1(), i(Regex, ".*"), j_foo()],
-        vec![n1(), i(Regex, ".*"), i(NotEqual, "2"), j_foo()],
-        vec![n1(), i(NotEqual, "")],
-        vec![n1(), i(NotEqual, ""), j_foo()],
-        vec![n1(), i(Regex, ".+"), j_foo()],
-        vec![n1(), i(Regex, "1.+"), j_foo()],
-        vec![n1(), i(Regex, ".+"), i(NotEqual, "2"), j_foo()],
-        vec![n1(), i(Regex, ".+"), i(NotRegex, "2.*"), j_foo()],
-        vec![i(Regex, ".*7.*")],
-        vec![i(Regex, "[0-9]*7[0-9]*1")],
-    ] {
-        time_search(&index, &matchers);
-    }
 }
 
 fn compile(matchers: &[Matcher]) -> CompiledMatchers {
