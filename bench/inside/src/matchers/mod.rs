@@ -52,7 +52,7 @@ pub fn run(request: &Request) -> Result<()> {
     let start = Instant::now();
     series::build(&mut index, i_values)?;
     let build_seconds = start.elapsed().as_secs_f64();
-    let segment_bytes = index.segments().iter().map(|segment| segment.size() as u64).sum();
+    let segment_bytes = index.segments().iter().map(|segment| segment.size()).sum();
     eprintln!("{} series in one segment of {segment_bytes} bytes", index.series_count());
     let mut cases = Vec::new();
     for case in cases::ALL {
