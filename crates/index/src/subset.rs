@@ -158,9 +158,17 @@ pub struct BlockMatch {
     pub columns: Subset,
     /// The entities, never empty.
     pub slots: Subset,
+    /// Where the part that found the block keeps it, so that it need not be looked for again; a
+    /// hint, as the part may be gone by the time it is read.
+    pub(crate) number: u32,
 }
 
 impl BlockMatch {
+    /// Some of the series of this match.
+    pub fn restricted(&self, columns: Subset, slots: Subset) -> BlockMatch {
+        BlockMatch { block: self.block, columns, slots, number: self.number }
+    }
+
     /// How many series match.
     pub fn series_count(&self) -> u64 {
         self.columns.len() as u64 * self.slots.len() as u64
@@ -172,6 +180,27 @@ impl BlockMatch {
             .iter()
             .flat_map(move |column| self.slots.iter().map(move |s| self.block.ordinal(column, s)))
     }
+}
+
+/// Sorts matches by increasing entity. They are large and often nearly sorted, so small keys are
+/// sorted first, then each match moves once.
+pub fn sort_by_entity(matches: &mut [BlockMatch]) {
+    if matches.is_sorted_by_key(|found| found.block.entity_start) {
+        return;
+    }
+    let keys = matches.iter().zip(0u32..).map(|(m, idx)| (m.block.entity_start, idx));
+    let mut keys: Vec<(u32, u32)> = keys.collect();
+    keys.sort_unstable();
+    for idx in 0..matches.len() {
+        // What stood here first may have been swapped away, maybe more than once.
+        let mut from = keys[idx].1 as usize;
+        while from < idx {
+            from = keys[from].1 as usize;
+        }
+        matches.swap(idx, from);
+        keys[idx].1 = from as u32;
+    }
+    debug_assert!(matches.is_sorted_by_key(|found| found.block.entity_start));
 }
 
 /// Bits `0..len` set.
