@@ -191,14 +191,17 @@ pub fn sort_by_entity(matches: &mut [BlockMatch]) {
     let keys = matches.iter().zip(0u32..).map(|(m, idx)| (m.block.entity_start, idx));
     let mut keys: Vec<(u32, u32)> = keys.collect();
     keys.sort_unstable();
+    let mut places = vec![0u32; keys.len()];
+    for ((_, from), place) in keys.iter().zip(0u32..) {
+        places[*from as usize] = place;
+    }
     for idx in 0..matches.len() {
-        // What stood here first may have been swapped away, maybe more than once.
-        let mut from = keys[idx].1 as usize;
-        while from < idx {
-            from = keys[from].1 as usize;
+        // Each swap brings one match to its place for good.
+        while places[idx] as usize != idx {
+            let place = places[idx] as usize;
+            matches.swap(idx, place);
+            places.swap(idx, place);
         }
-        matches.swap(idx, from);
-        keys[idx].1 = from as u32;
     }
     debug_assert!(matches.is_sorted_by_key(|found| found.block.entity_start));
 }
@@ -247,6 +250,32 @@ mod tests {
             for slot in 0..len as u16 + 3 {
                 assert_eq!(subset.contains(slot), wanted.contains(&slot), "{slot} of {subset:?}");
             }
+        }
+    }
+
+    #[test]
+    fn matches_are_sorted_whatever_their_order() {
+        for (len, step) in
+            [(0u32, 1u32), (1, 1), (2, 1), (1000, 1), (1000, 7), (1000, 999), (1000, 501)]
+        {
+            let block = |idx: u32| BlockRef {
+                entity_start: idx * step % len * 3,
+                series_start: idx,
+                capacity: 1,
+                len: 1,
+                columns: 1,
+            };
+            let one = |idx| BlockMatch {
+                block: block(idx),
+                columns: Subset::all(1),
+                slots: Subset::all(1),
+                number: idx,
+            };
+            let mut matches: Vec<BlockMatch> = (0..len).map(one).collect();
+            let mut wanted = matches.clone();
+            wanted.sort_by_key(|found| found.block.entity_start);
+            sort_by_entity(&mut matches);
+            assert!(matches == wanted, "{len} {step}");
         }
     }
 
