@@ -43,6 +43,29 @@ fn a_sample_is_visible_as_soon_as_it_is_acknowledged() -> Result<()> {
 }
 
 #[test]
+fn listings_take_selectors_that_match_everything_and_nothing_else_does() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = server(&directory)?;
+    server.write("/write?precision=s", format!("a,x=1 v=1 {NOON}\nb,y=2 v=2 {NOON}"))?;
+    for selector in ["%7B%7D", "%7B__name__=~%22.*%22%7D"] {
+        let get = |path: &str| server.get(&format!("{path}?match[]={selector}"));
+        assert_eq!(get("/api/v1/labels")?.data()?.to_string(), r#"["__name__","x","y"]"#);
+        let values = get("/api/v1/label/__name__/values")?.data()?;
+        assert_eq!(values.to_string(), r#"["a_v","b_v"]"#);
+        assert_eq!(get("/api/v1/label/x/values")?.data()?.to_string(), r#"["1"]"#);
+        let series = get("/api/v1/series")?.data()?;
+        assert_eq!(series.as_array().map_or(0, Vec::len), 2, "{series}");
+        assert_eq!(get("/api/v1/export")?.text().lines().count(), 2);
+        assert_eq!(get("/federate")?.status, 400);
+        let query = server.get(&format!("/api/v1/query?query={selector}&time={NOON}"))?;
+        assert_eq!(query.status, 400, "{}", query.excerpt());
+        let path = format!("/api/v1/admin/tsdb/delete_series?match[]={selector}");
+        assert_eq!(server.client().post(&path, &[], b"")?.status, 400);
+    }
+    server.stop()
+}
+
+#[test]
 fn out_of_order_samples_and_duplicates_come_back_in_order_and_the_last_one_wins() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let mut server = server(&directory)?;

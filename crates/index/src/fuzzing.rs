@@ -11,7 +11,6 @@ use crate::segment::labels::LabelCache;
 use crate::segment::piece::Piece;
 use crate::segment::writer::write;
 use model::{LabelsBuilder, MatchOp, Matcher};
-use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 /// A good segment of a few hundred entities of several groups.
@@ -61,6 +60,8 @@ fn use_segment(bytes: Vec<u8>) {
         return;
     };
     for matchers in matchers() {
+        let few = roaring::RoaringBitmap::from_iter([0, 1, 7, 70_000, u32::MAX]);
+        let _ = segment.search_among(&matchers, Some(&few));
         let Ok(found) = segment.search(&matchers) else { continue };
         assert!(found.len() <= size, "no more blocks than bytes");
         let (mut cache, mut labels) = (LabelCache::default(), LabelsBuilder::new());
@@ -72,10 +73,9 @@ fn use_segment(bytes: Vec<u8>) {
             let _ = segment.block_of(one.block.entity_start);
             let _ = segment.block_of_ordinal(one.block.series_start);
         }
-        let mut strings = BTreeSet::new();
-        let _ = segment.label_names(&found, &mut strings);
-        let _ = segment.label_values("host", &found, &mut strings);
-        let _ = segment.label_values("__name__", &found, &mut strings);
+        let _ = segment.label_names(&found);
+        let _ = segment.label_values("host", &found);
+        let _ = segment.label_values("__name__", &found);
         let part = crate::cardinality::CountedPart { piece: &segment, matches: &found };
         let _ = crate::cardinality::count(&[part], 3, Some("host"));
     }

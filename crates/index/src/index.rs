@@ -23,7 +23,7 @@ use crate::segment::Segment;
 use crate::segment::labels::LabelCache;
 use crate::subset::BlockMatch;
 use model::LabelsBuilder;
-use std::collections::BTreeSet;
+use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -154,16 +154,37 @@ impl Index {
     pub fn search(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
         let mut out = Vec::new();
         for part in self.parts() {
-            let mut found = match part {
+            let found = match part {
                 Part::Segment(segment) => {
                     segment.search(matchers).map_err(|error| error.in_file(segment.name()))?
                 }
                 Part::Memory(memory) => memory.search(matchers),
             };
-            match out.is_empty() {
-                true => out = found,
-                false => out.append(&mut found),
-            }
+            append(&mut out, found);
+        }
+        Ok(out)
+    }
+
+    /// The same for those who need no order: the matches of each part are together, older parts
+    /// first, but in no order inside. Blocks without a series of `among` may be left out, which
+    /// pays when these are few beside all that the index knows.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn search_among(
+        &self,
+        matchers: &CompiledMatchers,
+        among: Option<&RoaringBitmap>,
+    ) -> Result<Vec<BlockMatch>> {
+        let mut out = Vec::new();
+        for part in self.parts() {
+            let found = match part {
+                Part::Segment(segment) => segment
+                    .search_among(matchers, among)
+                    .map_err(|error| error.in_file(segment.name()))?,
+                Part::Memory(memory) => memory.search_unsorted(matchers),
+            };
+            append(&mut out, found);
         }
         Ok(out)
     }
@@ -197,13 +218,14 @@ impl Index {
     ///
     /// # Errors
     /// As [`Index::find_entity`].
-    pub fn label_names(&self, matches: &[BlockMatch]) -> Result<BTreeSet<String>> {
-        let mut out = BTreeSet::new();
+    pub fn label_names(&self, matches: &[BlockMatch]) -> Result<Vec<String>> {
+        let mut out = Vec::new();
         for (part, matches) in self.split(matches) {
-            match part {
-                Part::Segment(segment) => segment.label_names(matches, &mut out)?,
-                Part::Memory(memory) => memory.label_names(matches, &mut out),
-            }
+            let found = match part {
+                Part::Segment(segment) => segment.label_names(matches)?,
+                Part::Memory(memory) => memory.label_names(matches),
+            };
+            merge_sorted(&mut out, found);
         }
         Ok(out)
     }
@@ -212,13 +234,14 @@ impl Index {
     ///
     /// # Errors
     /// As [`Index::find_entity`].
-    pub fn label_values(&self, name: &str, matches: &[BlockMatch]) -> Result<BTreeSet<String>> {
-        let mut out = BTreeSet::new();
+    pub fn label_values(&self, name: &str, matches: &[BlockMatch]) -> Result<Vec<String>> {
+        let mut out = Vec::new();
         for (part, matches) in self.split(matches) {
-            match part {
-                Part::Segment(segment) => segment.label_values(name, matches, &mut out)?,
-                Part::Memory(memory) => memory.label_values(name, matches, &mut out),
-            }
+            let found = match part {
+                Part::Segment(segment) => segment.label_values(name, matches)?,
+                Part::Memory(memory) => memory.label_values(name, matches),
+            };
+            merge_sorted(&mut out, found);
         }
         Ok(out)
     }
@@ -346,17 +369,17 @@ impl Index {
         self.parts().find(|part| part.entities().contains(&entity))
     }
 
-    /// The matches of each part.
+    /// The matches of each part, which must be together and in the order of the parts.
     fn split<'a>(
         &'a self,
         matches: &'a [BlockMatch],
     ) -> impl Iterator<Item = (Part<'a>, &'a [BlockMatch])> {
-        debug_assert!(matches.is_sorted_by_key(|found| found.block.entity_start));
         let mut rest = matches;
         self.parts().map(move |part| {
             let end = part.entities().end;
             let (own, tail) = rest.split_at(rest.partition_point(|m| m.block.entity_start < end));
             rest = tail;
+            debug_assert!(own.iter().all(|m| part.entities().contains(&m.block.entity_start)));
             (part, own)
         })
     }
@@ -394,6 +417,26 @@ impl Index {
     }
 }
 
+/// Appends without a copy where that is possible.
+fn append(out: &mut Vec<BlockMatch>, mut found: Vec<BlockMatch>) {
+    match out.is_empty() {
+        true => *out = found,
+        false => out.append(&mut found),
+    }
+}
+
+/// Adds sorted, distinct strings to others.
+pub fn merge_sorted(out: &mut Vec<String>, mut found: Vec<String>) {
+    if out.is_empty() {
+        *out = found;
+    } else if !found.is_empty() {
+        // The sort finds the two runs and merges them.
+        out.append(&mut found);
+        out.sort();
+        out.dedup();
+    }
+}
+
 /// Reads the labels of many series: quick when neighbours come one after the other, best all
 /// columns of a slot before the next slot.
 pub struct LabelReader<'a> {
@@ -403,7 +446,7 @@ pub struct LabelReader<'a> {
     cache: LabelCache,
 }
 
-impl LabelReader<'_> {
+impl<'a> LabelReader<'a> {
     /// As [`Index::labels`].
     ///
     /// # Errors
@@ -415,21 +458,53 @@ impl LabelReader<'_> {
         slot: u16,
         out: &mut LabelsBuilder,
     ) -> Result<()> {
-        let segment = match self.segment {
-            Some(segment) if segment.entities().contains(&block.entity_start) => segment,
-            _ => match self.index.part_of(block.entity_start) {
-                Some(Part::Segment(segment)) => {
-                    self.cache = LabelCache::default();
-                    self.segment = Some(segment);
-                    segment
-                }
-                Some(Part::Memory(memory)) => return memory.labels(block, column, slot, out),
-                None => return Err(Error::InvalidEntity("block of another index")),
-            },
-        };
-        segment
-            .labels_cached(&mut self.cache, block, column, slot, out)
-            .map_err(|error| error.in_file(segment.name()))
+        match self.enter(block)? {
+            Part::Segment(segment) => segment
+                .labels_cached(&mut self.cache, block, column, slot, out)
+                .map_err(|error| error.in_file(segment.name())),
+            Part::Memory(memory) => memory.labels(block, column, slot, out),
+        }
+    }
+
+    /// The same of a series of a match; of many blocks it is the quicker one.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn match_labels(
+        &mut self,
+        found: &BlockMatch,
+        column: u16,
+        slot: u16,
+        out: &mut LabelsBuilder,
+    ) -> Result<()> {
+        match self.enter(&found.block)? {
+            Part::Segment(segment) => segment
+                .enter_match(&mut self.cache, found)
+                .and_then(|()| {
+                    segment.labels_cached(&mut self.cache, &found.block, column, slot, out)
+                })
+                .map_err(|error| error.in_file(segment.name())),
+            Part::Memory(memory) => {
+                memory.match_labels(found, column, slot, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// The part that has a block; the cache is of that part then.
+    fn enter(&mut self, block: &BlockRef) -> Result<Part<'a>> {
+        if let Some(segment) = self.segment
+            && segment.entities().contains(&block.entity_start)
+        {
+            return Ok(Part::Segment(segment));
+        }
+        let part = self.index.part_of(block.entity_start);
+        let part = part.ok_or(Error::InvalidEntity("block of another index"))?;
+        if let Part::Segment(segment) = part {
+            self.cache = LabelCache::default();
+            self.segment = Some(segment);
+        }
+        Ok(part)
     }
 }
 

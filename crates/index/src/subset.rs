@@ -158,9 +158,17 @@ pub struct BlockMatch {
     pub columns: Subset,
     /// The entities, never empty.
     pub slots: Subset,
+    /// Where the part that found the block keeps it, so that it need not be looked for again; a
+    /// hint, as the part may be gone by the time it is read.
+    pub(crate) number: u32,
 }
 
 impl BlockMatch {
+    /// Some of the series of this match.
+    pub fn restricted(&self, columns: Subset, slots: Subset) -> BlockMatch {
+        BlockMatch { block: self.block, columns, slots, number: self.number }
+    }
+
     /// How many series match.
     pub fn series_count(&self) -> u64 {
         self.columns.len() as u64 * self.slots.len() as u64
@@ -172,6 +180,30 @@ impl BlockMatch {
             .iter()
             .flat_map(move |column| self.slots.iter().map(move |s| self.block.ordinal(column, s)))
     }
+}
+
+/// Sorts matches by increasing entity. They are large and often nearly sorted, so small keys are
+/// sorted first, then each match moves once.
+pub fn sort_by_entity(matches: &mut [BlockMatch]) {
+    if matches.is_sorted_by_key(|found| found.block.entity_start) {
+        return;
+    }
+    let keys = matches.iter().zip(0u32..).map(|(m, idx)| (m.block.entity_start, idx));
+    let mut keys: Vec<(u32, u32)> = keys.collect();
+    keys.sort_unstable();
+    let mut places = vec![0u32; keys.len()];
+    for ((_, from), place) in keys.iter().zip(0u32..) {
+        places[*from as usize] = place;
+    }
+    for idx in 0..matches.len() {
+        // Each swap brings one match to its place for good.
+        while places[idx] as usize != idx {
+            let place = places[idx] as usize;
+            matches.swap(idx, place);
+            places.swap(idx, place);
+        }
+    }
+    debug_assert!(matches.is_sorted_by_key(|found| found.block.entity_start));
 }
 
 /// Bits `0..len` set.
@@ -218,6 +250,32 @@ mod tests {
             for slot in 0..len as u16 + 3 {
                 assert_eq!(subset.contains(slot), wanted.contains(&slot), "{slot} of {subset:?}");
             }
+        }
+    }
+
+    #[test]
+    fn matches_are_sorted_whatever_their_order() {
+        for (len, step) in
+            [(0u32, 1u32), (1, 1), (2, 1), (1000, 1), (1000, 7), (1000, 999), (1000, 501)]
+        {
+            let block = |idx: u32| BlockRef {
+                entity_start: idx * step % len * 3,
+                series_start: idx,
+                capacity: 1,
+                len: 1,
+                columns: 1,
+            };
+            let one = |idx| BlockMatch {
+                block: block(idx),
+                columns: Subset::all(1),
+                slots: Subset::all(1),
+                number: idx,
+            };
+            let mut matches: Vec<BlockMatch> = (0..len).map(one).collect();
+            let mut wanted = matches.clone();
+            wanted.sort_by_key(|found| found.block.entity_start);
+            sort_by_entity(&mut matches);
+            assert!(matches == wanted, "{len} {step}");
         }
     }
 

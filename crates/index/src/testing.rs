@@ -6,6 +6,7 @@ use crate::index::Index;
 use crate::matcher::CompiledMatchers;
 use crate::subset::BlockMatch;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
+use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// splitmix64.
@@ -202,16 +203,45 @@ impl NaiveIndex {
             }
         }
         let got = listed(index, &found);
+        self.check_among(index, matchers, &found);
         assert!(got == wanted, "{matchers:?}\n{:?}", first_difference(&got, &wanted));
         let names: BTreeSet<String> = wanted
             .iter()
             .flat_map(|(_, _, labels)| labels.iter().map(|(name, _)| name.to_string()))
             .collect();
-        assert_eq!(index.label_names(&found).unwrap(), names, "{matchers:?}");
+        assert_eq!(index.label_names(&found).unwrap(), Vec::from_iter(names), "{matchers:?}");
         for name in [METRIC_NAME, "host", "i", "ünï", "missing"] {
             let values: BTreeSet<String> =
                 wanted.iter().filter_map(|(_, _, l)| l.get(name).map(str::to_string)).collect();
-            assert_eq!(index.label_values(name, &found).unwrap(), values, "{matchers:?} {name}");
+            let compiled = CompiledMatchers::compile(matchers).unwrap().and_has(name);
+            let having = index.search_among(&compiled, None).unwrap();
+            for found in [&found, &having] {
+                let got = index.label_values(name, found).unwrap();
+                assert!(got.iter().eq(&values), "{matchers:?} {name}");
+            }
+        }
+    }
+
+    /// Checks that a search among some series finds what a search finds, and leaves out none of
+    /// these.
+    #[track_caller]
+    fn check_among(&self, index: &Index, matchers: &[Matcher], found: &[BlockMatch]) {
+        let compiled = CompiledMatchers::compile(matchers).unwrap();
+        let mut unsorted = index.search_among(&compiled, None).unwrap();
+        unsorted.sort_by_key(|one| one.block.entity_start);
+        assert!(unsorted == found, "{matchers:?}");
+        let ordinals: Vec<u32> = found.iter().flat_map(BlockMatch::ordinals).collect();
+        for step in [7, 100, 5000] {
+            let among: RoaringBitmap = ordinals.iter().step_by(step).collect();
+            let some = index.search_among(&compiled, Some(&among)).unwrap();
+            let mut of_some = RoaringBitmap::new();
+            for one in some {
+                let at =
+                    found.binary_search_by_key(&one.block.entity_start, |m| m.block.entity_start);
+                assert!(found[at.expect("a match")] == one, "{matchers:?}");
+                of_some.extend(one.ordinals());
+            }
+            assert!(among.is_subset(&of_some), "{matchers:?}");
         }
     }
 
@@ -328,6 +358,9 @@ fn listed(index: &Index, found: &[BlockMatch]) -> BTreeSet<(EntityId, u16, Label
                 builder.clear();
                 reader.labels(&one.block, column, slot, &mut builder).unwrap();
                 let labels = builder.finish();
+                builder.clear();
+                reader.match_labels(one, column, slot, &mut builder).unwrap();
+                assert_eq!(builder.finish(), labels);
                 assert!(out.insert((one.block.entity(slot), column, labels)), "once");
             }
         }

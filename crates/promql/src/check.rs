@@ -16,6 +16,11 @@ pub(crate) fn check(text: &str, expr: &mut Expr) -> Result<()> {
     Checker { text }.expr(expr).map(|_| ())
 }
 
+/// Checks a selector that stands for itself and may match everything.
+pub(crate) fn check_selector(text: &str, selector: &VectorSelector) -> Result<()> {
+    Checker { text }.named_once(selector)
+}
+
 /// The anchored regular expression of a matcher.
 pub(crate) fn compile_matcher(pattern: &str) -> std::result::Result<regex::Regex, String> {
     regex::RegexBuilder::new(&format!("^(?s:{pattern})$"))
@@ -57,6 +62,15 @@ impl Checker<'_> {
     }
 
     fn selector(&self, selector: &VectorSelector) -> Result<()> {
+        self.named_once(selector)?;
+        if selector.matchers.iter().all(matches_empty) {
+            let message = "vector selector must contain at least one non-empty matcher";
+            return self.fail(selector.span, message);
+        }
+        Ok(())
+    }
+
+    fn named_once(&self, selector: &VectorSelector) -> Result<()> {
         if let Some(name) = &selector.name {
             let others = &selector.matchers[..selector.matchers.len() - 1];
             if let Some(other) = others.iter().find(|matcher| matcher.name == METRIC_NAME) {
@@ -64,11 +78,6 @@ impl Checker<'_> {
                 let message = format!("metric name must not be set twice: {first} or {second}");
                 return self.fail(selector.span, message);
             }
-            return Ok(());
-        }
-        if selector.matchers.iter().all(matches_empty) {
-            let message = "vector selector must contain at least one non-empty matcher";
-            return self.fail(selector.span, message);
         }
         Ok(())
     }

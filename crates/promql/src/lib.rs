@@ -84,6 +84,26 @@ pub fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_with(text: &str, options: &Options) -> Result<Expr, ParseError> {
+    let mut expr = parse_tree(text, options)?;
+    check::check(text, &mut expr)?;
+    Ok(expr)
+}
+
+/// As [`parse`], but a selector that is the whole text may match every series, such as
+/// `{__name__=~".*"}`: it asks which series there are, not for their samples.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_listing(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
+    let mut expr = parse_tree(text, &Options { dialect, experimental_functions: false })?;
+    match &expr {
+        Expr::Vector(selector) => check::check_selector(text, selector)?,
+        _ => check::check(text, &mut expr)?,
+    }
+    Ok(expr)
+}
+
+fn parse_tree(text: &str, options: &Options) -> Result<Expr, ParseError> {
     if options.dialect == Dialect::MetricsQl {
         let message = "the metricsql dialect is not available yet";
         return Err(ParseError::new(text, Span::default(), message));
@@ -92,7 +112,5 @@ pub fn parse_with(text: &str, options: &Options) -> Result<Expr, ParseError> {
         let message = format!("expression of {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
         return Err(ParseError::new(text, Span::default(), message));
     }
-    let mut expr = parser::parse(text, options)?;
-    check::check(text, &mut expr)?;
-    Ok(expr)
+    parser::parse(text, options)
 }

@@ -159,6 +159,19 @@ fn selectors() {
 }
 
 #[test]
+fn selectors_that_list_may_match_everything() {
+    let listing = |text| parse_listing(text, Dialect::PromQl);
+    for text in ["{}", "{__name__=~\".*\"}", "{a=\"\"}", "up", "{a!=\"b\"}"] {
+        assert!(matches!(listing(text), Ok(Expr::Vector(_))), "{text}");
+    }
+    let twice = "1:1: parse error: metric name must not be set twice: \"a\" or \"b\"";
+    let error = listing("a{__name__=\"b\"}").unwrap_err();
+    assert_eq!(error.to_string(), twice);
+    assert!(listing("sum({})").is_err(), "only the whole text");
+    assert!(listing("{}[5m]").is_err(), "only the whole text");
+}
+
+#[test]
 fn calls_and_aggregations() {
     good("rate(up[5m])", "rate(up[5m])");
     good("hour()", "hour()");

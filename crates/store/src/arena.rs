@@ -76,6 +76,7 @@ pub struct ArenaView {
     chunks: Vec<Arc<Vec<u64>>>,
     singles: Arc<Vec<Single>>,
     samples: u64,
+    span: (Timestamp, Timestamp),
 }
 
 impl Default for Arena {
@@ -179,7 +180,7 @@ impl Arena {
         let mut chunks = self.chunks.clone();
         chunks.push(Arc::new(self.tail.clone()));
         let singles = Arc::new(self.singles.clone());
-        ArenaView { base: self.base, chunks, singles, samples: self.samples }
+        ArenaView { base: self.base, chunks, singles, samples: self.samples, span: self.span }
     }
 
     /// Whether row ids will soon run out: everything must be sealed and [`Arena::renew`] called.
@@ -203,9 +204,19 @@ impl Arena {
         let base = self.base;
         self.base += chunks.len() * CHUNK_WORDS;
         self.last_single.clear();
-        self.span = NO_SPAN;
+        let span = std::mem::replace(&mut self.span, NO_SPAN);
         let singles = Arc::new(std::mem::take(&mut self.singles));
-        ArenaView { base, chunks, singles, samples: std::mem::take(&mut self.samples) }
+        ArenaView { base, chunks, singles, samples: std::mem::take(&mut self.samples), span }
+    }
+
+    /// The id of the oldest row that is held, or would be: [`Arena::last_row`] below it was taken.
+    pub fn first_row(&self) -> u32 {
+        self.base as u32
+    }
+
+    /// All singles, by arrival.
+    pub fn singles(&self) -> &[Single] {
+        &self.singles
     }
 
     /// Earliest and latest timestamp held.
@@ -262,6 +273,16 @@ impl ArenaView {
     /// Samples in the view.
     pub fn samples(&self) -> u64 {
         self.samples
+    }
+
+    /// The id of the first row, or of what would be it.
+    pub fn first_row(&self) -> u32 {
+        self.base as u32
+    }
+
+    /// Earliest and latest timestamp in the view.
+    pub fn time_min_max(&self) -> Option<(Timestamp, Timestamp)> {
+        (self.span.0 <= self.span.1).then_some(self.span)
     }
 
     /// Whether there is no row and no single.

@@ -1,5 +1,6 @@
 //! Who makes the series: counts by metric, label and pair, on one day.
 
+use crate::select::compile;
 use crate::stats::{Cardinality, CardinalityRequest, NameCount};
 use crate::store::Store;
 use crate::{Result, SelectLimits};
@@ -21,7 +22,7 @@ impl Store {
         let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
         let limits = SelectLimits { series_max: usize::MAX, deadline: None };
         // A day lies in one month, so there is at most one partition to count.
-        self.for_each_live(&request.sets, range, &limits, &mut |state, live| {
+        self.for_each_live(&compile(&request.sets)?, range, &limits, &mut |state, live| {
             let counted = state.index.cardinality(live, request.top_n, None)?;
             cardinality.series = counted.series_count;
             cardinality.label_pairs = counted.pair_count;

@@ -27,6 +27,7 @@ pub mod recover;
 pub mod select;
 pub mod view;
 pub mod read;
+pub mod live;
 pub mod catalog;
 pub mod cardinality;
 pub mod delete;

@@ -303,10 +303,14 @@ impl State {
         }
     }
 
+    /// Samples in rows and singles that are not sealed yet.
+    pub fn unsealed_samples(&self) -> u64 {
+        self.arena.samples() + self.taken.iter().map(|taken| taken.view.samples()).sum::<u64>()
+    }
+
     /// Samples that wait to be flushed.
     pub fn head_samples(&self) -> u64 {
-        self.arena.samples()
-            + self.taken.iter().map(|taken| taken.view.samples()).sum::<u64>()
+        self.unsealed_samples()
             + self.memory_parts.iter().map(|m| m.part.part.summary().samples).sum::<u64>()
     }
 

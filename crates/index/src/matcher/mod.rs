@@ -38,6 +38,13 @@ impl CompiledMatchers {
         Ok(CompiledMatchers { list })
     }
 
+    /// The same, and that the label is there.
+    pub fn and_has(mut self, label: &str) -> CompiledMatchers {
+        let pattern = Pattern::NonEmpty;
+        self.list.push(CompiledMatcher { name: label.to_string(), pattern, is_negated: false });
+        self
+    }
+
     /// Whether a label set satisfies every matcher.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.list.iter().all(|matcher| matcher.matches(labels.get(&matcher.name).unwrap_or("")))

@@ -29,7 +29,44 @@ pub(crate) struct Dictionary {
     /// Indexes into `entries`, by space and string.
     table: HashTable<u32>,
     /// Per space: index into `entries` of each id.
-    spaces: Vec<Vec<u32>>,
+    spaces: Vec<Space>,
+}
+
+/// The indexes into `entries` of a space's ids. A label that one series has, and no other, has one
+/// value, and needs no list.
+#[derive(Default)]
+enum Space {
+    #[default]
+    Empty,
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl Space {
+    fn entries(&self) -> &[u32] {
+        match self {
+            Space::Empty => &[],
+            Space::One(entry_idx) => std::slice::from_ref(entry_idx),
+            Space::Many(list) => list,
+        }
+    }
+
+    fn push(&mut self, entry_idx: u32) {
+        match self {
+            Space::Empty => *self = Space::One(entry_idx),
+            Space::One(first) => *self = Space::Many(vec![*first, entry_idx]),
+            Space::Many(list) => list.push(entry_idx),
+        }
+    }
+
+    /// Bytes of memory held.
+    fn memory_size(&self) -> usize {
+        let list_size = match self {
+            Space::Many(list) => 4 * list.capacity(),
+            _ => 0,
+        };
+        size_of::<Space>() + list_size
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -71,11 +108,11 @@ impl Dictionary {
 
     fn add(&mut self, space: u32, hash: u32, text: &str) -> u32 {
         if self.spaces.len() <= space as usize {
-            self.spaces.resize_with(space as usize + 1, Vec::new);
+            self.spaces.resize_with(space as usize + 1, Space::default);
         }
         let entry_idx = self.entries.len() as u32;
         let ids = &mut self.spaces[space as usize];
-        let id = ids.len() as u32;
+        let id = ids.entries().len() as u32;
         ids.push(entry_idx);
         self.entries.push(Entry { start: self.text.len() as u32, space, id, hash });
         self.text.extend_from_slice(text.as_bytes());
@@ -106,7 +143,7 @@ impl Dictionary {
     /// The bytes of the string of an id.
     #[inline]
     pub(crate) fn get_bytes(&self, space: u32, id: u32) -> &[u8] {
-        self.bytes(self.spaces[space as usize][id as usize])
+        self.bytes(self.spaces[space as usize].entries()[id as usize])
     }
 
     /// The string of an id.
@@ -116,21 +153,54 @@ impl Dictionary {
 
     /// How many ids a space has.
     pub(crate) fn count(&self, space: u32) -> u32 {
-        self.spaces.get(space as usize).map_or(0, |ids| ids.len() as u32)
+        self.spaces.get(space as usize).map_or(0, |ids| ids.entries().len() as u32)
     }
 
     /// The ids of a space in the order of their strings.
     pub(crate) fn sorted(&self, space: u32) -> Vec<u32> {
-        let mut ids: Vec<u32> = (0..self.count(space)).collect();
-        ids.sort_unstable_by(|a, b| self.get_bytes(space, *a).cmp(self.get_bytes(space, *b)));
-        ids
+        self.sort(space, 0..self.count(space))
+    }
+
+    /// The strings whose ids are marked, in order, without the empty one.
+    pub(crate) fn marked(&self, space: u32, is_marked: &[bool]) -> Vec<String> {
+        let ids = (0..self.count(space)).zip(is_marked).filter(|(_, is_marked)| **is_marked);
+        let sorted = self.sort(space, ids.map(|(id, _)| id));
+        let strings = sorted.into_iter().map(|id| self.get(space, id));
+        strings.filter(|string| !string.is_empty()).map(str::to_string).collect()
+    }
+
+    /// Sorts ids by their strings. Strings are all over the text, so what is compared is the eight
+    /// bytes behind what all have in common, and the strings only where these are equal.
+    fn sort(&self, space: u32, ids: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
+        let Some(first) = ids.clone().next().map(|id| self.get_bytes(space, id)) else {
+            return Vec::new();
+        };
+        let shared = ids.clone().fold(first.len(), |shared, id| {
+            let pairs = first[..shared].iter().zip(self.get_bytes(space, id));
+            pairs.take_while(|(a, b)| a == b).count()
+        });
+        let key_of = |id: u32| (head_of(&self.get_bytes(space, id)[shared..]), id);
+        let mut keys: Vec<(u64, u32)> = ids.map(key_of).collect();
+        keys.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0).then_with(|| self.get_bytes(space, a.1).cmp(self.get_bytes(space, b.1)))
+        });
+        keys.into_iter().map(|(_, id)| id).collect()
     }
 
     /// Bytes of memory held.
     pub(crate) fn memory_size(&self) -> usize {
-        let ids: usize = self.spaces.iter().map(|ids| 24 + 4 * ids.capacity()).sum();
+        let ids: usize = self.spaces.iter().map(Space::memory_size).sum();
         self.text.capacity() + 16 * self.entries.capacity() + self.table.allocation_size() + ids
     }
+}
+
+/// The first eight bytes of a string, zeros behind a shorter one: ordered as the strings are, or
+/// equal.
+fn head_of(bytes: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let size = bytes.len().min(8);
+    head[..size].copy_from_slice(&bytes[..size]);
+    u64::from_be_bytes(head)
 }
 
 #[cfg(test)]
@@ -154,5 +224,11 @@ mod tests {
         assert_eq!(dictionary.count(99), 0);
         let sorted = dictionary.sorted(METRIC_NAMES);
         assert_eq!(&sorted[..4], [0, 1, 10, 100]);
+        let mut strings =
+            ["b", "", "a", "a\0", "a\0\0\0\0\0\0\0\0", "same start 2", "same start 1"];
+        strings.iter().for_each(|string| _ = dictionary.intern(values_of(9), string));
+        let marked = dictionary.marked(values_of(9), &[true; 7]);
+        strings.sort();
+        assert_eq!(marked, strings[1..], "all but the empty one");
     }
 }

@@ -7,12 +7,14 @@
 //! entities     hash of an entity -> id, checked against the real strings
 //! ```
 //!
-//! There are no postings: a search tests columns, at a nanosecond a slot or less, after whole
-//! groups are ruled out by their names. That is quick enough for the half a million entities
+//! There are no postings of values: a search tests columns, at a nanosecond a slot or less, after
+//! whole groups are ruled out by their names, or found by a rare one. That is quick enough for the half a million entities
 //! that gather before they are frozen into a segment.
 //! There is no heap object per series, entity or string either: all lists are shared.
 
+mod answers;
 mod cells;
+mod chains;
 pub(crate) mod dictionary;
 pub(crate) mod log;
 mod register;
@@ -22,7 +24,9 @@ mod source;
 
 use crate::entity::{BlockRef, EntityHash, EntityId, hash_strings};
 use crate::error::Result;
+use crate::subset::BlockMatch;
 use cells::{CellPool, Column};
+use chains::Chains;
 use dictionary::{Dictionary, METRIC_NAMES, TAG_NAMES, values_of, widen};
 use hashbrown::HashTable;
 use model::{LabelsBuilder, METRIC_NAME};
@@ -44,6 +48,9 @@ pub struct MemoryIndex {
     dictionary: Dictionary,
     /// Lists of name ids and tag ids; groups hold ranges of it.
     lists: Vec<u32>,
+    /// From names to places in `lists`.
+    chains: Chains,
+    /// By increasing `list_start`.
     groups: Vec<Group>,
     /// Indexes into `groups`, by the hash of both lists.
     group_table: HashTable<u32>,
@@ -228,6 +235,22 @@ impl MemoryIndex {
         out: &mut LabelsBuilder,
     ) -> Result<()> {
         let (block, slot) = self.place(block.entity_start + u32::from(slot));
+        self.block_labels(block, column, slot, out);
+        Ok(())
+    }
+
+    /// The same of a series of a match.
+    pub(crate) fn match_labels(
+        &self,
+        found: &BlockMatch,
+        column: u16,
+        slot: u16,
+        out: &mut LabelsBuilder,
+    ) {
+        self.block_labels(self.matched_block(found), column, usize::from(slot), out);
+    }
+
+    fn block_labels(&self, block: &Block, column: u16, slot: usize, out: &mut LabelsBuilder) {
         let name = self.names(block.group)[usize::from(column)];
         out.push(METRIC_NAME, self.dictionary.get(METRIC_NAMES, name));
         for (tag, column) in self.tags_with_columns(block) {
@@ -237,7 +260,6 @@ impl MemoryIndex {
                 self.dictionary.get(values_of(tag), value),
             );
         }
-        Ok(())
     }
 
     fn tags_with_columns(&self, block: &Block) -> impl Iterator<Item = (u32, Column)> + '_ {
@@ -281,6 +303,7 @@ impl MemoryIndex {
         size_of::<MemoryIndex>()
             + self.dictionary.memory_size()
             + self.cells.memory_size()
+            + self.chains.memory_size()
             + 4 * self.lists.capacity()
             + size_of::<Group>() * self.groups.capacity()
             + size_of::<Block>() * self.blocks.capacity()

@@ -83,10 +83,12 @@ impl MemoryIndex {
         for name in names {
             let id = self.dictionary.intern(METRIC_NAMES, name);
             self.lists.push(id);
+            self.chains.push_name(id);
         }
         for name in tag_names {
             let id = self.dictionary.intern(TAG_NAMES, name);
             self.lists.push(id);
+            self.chains.push_tag(id);
         }
         let idx = self.groups.len() as u32;
         self.groups.push(Group {

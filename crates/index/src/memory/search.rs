@@ -6,9 +6,11 @@ use super::dictionary::{Dictionary, METRIC_NAMES, TAG_NAMES, values_of};
 use super::{Block, MemoryIndex};
 use crate::matcher::pattern::Pattern;
 use crate::matcher::{CompiledMatcher, CompiledMatchers};
-use crate::subset::{BlockMatch, SlotBits, Subset, full_bits, is_zero};
+use crate::subset::{BlockMatch, SlotBits, Subset, full_bits, is_zero, sort_by_entity};
 use model::METRIC_NAME;
-use std::collections::BTreeSet;
+
+/// To find the group of a place in a chain costs as much as to look at this many groups.
+const GROUPS_PER_PLACE: usize = 8;
 
 /// A matcher over the ids of this index.
 struct Condition {
@@ -56,9 +58,11 @@ impl Ids {
                 Ids::from_ids(set.iter().filter_map(|one| dictionary.find(space, one)), count)
             }
             // No tag has an empty value; metrics without a name have.
-            Pattern::NonEmpty if space != METRIC_NAMES => match matcher.is_negated {
-                false => Ids::All,
-                true => Ids::None,
+            Pattern::NonEmpty => match (dictionary.find(space, ""), matcher.is_negated) {
+                (Some(id), false) => Ids::Except(id),
+                (Some(id), true) => Ids::One(id),
+                (None, false) => Ids::All,
+                (None, true) => Ids::None,
             },
             _ => Ids::from_ids(
                 (0..count).filter(|id| matcher.matches(dictionary.get(space, *id))),
@@ -85,18 +89,57 @@ impl Ids {
 impl MemoryIndex {
     /// The series that satisfy all matchers, by increasing ids.
     pub fn search(&self, matchers: &CompiledMatchers) -> Vec<BlockMatch> {
+        let mut out = self.search_unsorted(matchers);
+        sort_by_entity(&mut out);
+        out
+    }
+
+    /// The same, in no order.
+    pub(crate) fn search_unsorted(&self, matchers: &CompiledMatchers) -> Vec<BlockMatch> {
         let (names, conditions) = self.conditions(matchers);
+        let is_impossible = |one: &Condition| one.tag.is_none() && !one.matches_absent;
         let mut out = Vec::new();
+        if conditions.iter().any(is_impossible) {
+            return out;
+        }
         let mut tests = Vec::new();
-        for group in 0..self.groups.len() as u32 {
+        let mut search_group = |group: u32| {
             if self.tests_of_group(group, &conditions, &mut tests)
                 && let Some(columns) = self.columns_of_group(group, &names)
             {
                 self.search_group(group, &columns, &tests, &mut out);
             }
+        };
+        match self.few_groups(&names, &conditions) {
+            Some(groups) => groups.into_iter().for_each(&mut search_group),
+            None => (0..self.groups.len() as u32).for_each(&mut search_group),
         }
-        out.sort_unstable_by_key(|found| found.block.entity_start);
         out
+    }
+
+    /// The groups that have a name or a tag that is asked for, when one of these is rare.
+    fn few_groups(&self, names: &[Ids], conditions: &[Condition]) -> Option<Vec<u32>> {
+        let mut best: Option<Vec<u32>> = None;
+        let mut max = self.groups.len() / GROUPS_PER_PLACE;
+        for ids in names {
+            let Ids::One(id) = ids else { continue };
+            if let Some(places) = self.chains.of_name(*id, max) {
+                max = places.len();
+                best = Some(places);
+            }
+        }
+        for condition in conditions.iter().filter(|one| !one.matches_absent) {
+            let Some(tag) = condition.tag else { continue };
+            if let Some(places) = self.chains.of_tag(tag, max) {
+                max = places.len();
+                best = Some(places);
+            }
+        }
+        // Chains lead from the newest group to the oldest.
+        let group_of = |place: &u32| {
+            self.groups.partition_point(|group| group.list_start <= *place) as u32 - 1
+        };
+        best.map(|places| places.iter().rev().map(group_of).collect())
     }
 
     /// Conditions on the metric's name, and those on tags.
@@ -163,14 +206,15 @@ impl MemoryIndex {
     ) {
         let mut block_idx = self.groups[group as usize].first_block;
         while let Some(block) = self.blocks.get(block_idx as usize) {
-            block_idx = block.next;
             if let Some(slots) = self.search_block(block, tests) {
                 out.push(BlockMatch {
                     block: self.block_ref(block),
                     columns: columns.clone(),
                     slots,
+                    number: block_idx,
                 });
             }
+            block_idx = block.next;
         }
     }
 
@@ -201,66 +245,6 @@ impl MemoryIndex {
             }
         }
         Some(Subset::from_bits(&bits, u32::from(block.len)))
-    }
-
-    /// Adds the names of the labels that matching series have.
-    pub(crate) fn label_names(&self, matches: &[BlockMatch], out: &mut BTreeSet<String>) {
-        let mut is_seen = vec![false; self.dictionary.count(TAG_NAMES) as usize];
-        let mut last_group = super::NONE;
-        let mut is_named = false;
-        for found in matches {
-            let (block, _) = self.place(found.block.entity_start);
-            is_named = is_named || self.has_named_column(block, &found.columns);
-            if block.group != last_group {
-                last_group = block.group;
-                self.tags(block.group).iter().for_each(|tag| is_seen[*tag as usize] = true);
-            }
-        }
-        if is_named {
-            out.insert(METRIC_NAME.to_string());
-        }
-        let seen = is_seen.iter().enumerate().filter(|(_, seen)| **seen);
-        out.extend(seen.map(|(tag, _)| self.dictionary.get(TAG_NAMES, tag as u32).to_string()));
-    }
-
-    fn has_named_column(&self, block: &Block, columns: &Subset) -> bool {
-        let names = self.names(block.group);
-        let id_of = |column: u16| names[usize::from(column)];
-        columns.iter().any(|c| !self.dictionary.get_bytes(METRIC_NAMES, id_of(c)).is_empty())
-    }
-
-    /// Adds the distinct non-empty values that matching series have for a label.
-    pub(crate) fn label_values(
-        &self,
-        label: &str,
-        matches: &[BlockMatch],
-        out: &mut BTreeSet<String>,
-    ) {
-        let space = match label {
-            METRIC_NAME => METRIC_NAMES,
-            _ => match self.dictionary.find(TAG_NAMES, label) {
-                Some(tag) => values_of(tag),
-                None => return,
-            },
-        };
-        let mut is_seen = vec![false; self.dictionary.count(space) as usize];
-        for found in matches {
-            let (block, _) = self.place(found.block.entity_start);
-            if space == METRIC_NAMES {
-                let names = self.names(block.group);
-                found.columns.iter().for_each(|c| is_seen[names[usize::from(c)] as usize] = true);
-                continue;
-            }
-            let wanted = self.tags_with_columns(block).find(|(tag, _)| values_of(*tag) == space);
-            if let Some((_, column)) = wanted {
-                for slot in found.slots.iter() {
-                    is_seen[self.cells.get(column, usize::from(slot)) as usize] = true;
-                }
-            }
-        }
-        let seen = is_seen.iter().enumerate().filter(|(_, seen)| **seen);
-        let values = seen.map(|(id, _)| self.dictionary.get(space, id as u32));
-        out.extend(values.filter(|value| !value.is_empty()).map(str::to_string));
     }
 }
 

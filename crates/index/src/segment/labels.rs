@@ -1,8 +1,10 @@
 //! From series to labels, for one series or, with a cache, for many in a row.
 
+use super::strings::BucketCache;
 use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
 use crate::entity::BlockRef;
 use crate::error::{Result, corrupt};
+use crate::subset::BlockMatch;
 use model::{LabelsBuilder, METRIC_NAME};
 
 /// What neighbouring series share: their block's place, their group's names, and the strings
@@ -11,18 +13,20 @@ use model::{LabelsBuilder, METRIC_NAME};
 pub(crate) struct LabelCache {
     block: Option<(BlockRef, u32, BlockRecord, GroupRecord)>,
     lists: Lists,
-    /// Id and text of the metric's name.
-    name: CachedString,
-    /// By position: the tag's name.
-    tag_names: Vec<String>,
-    /// By position: id and text of the value.
-    values: Vec<CachedString>,
+    /// Of the metric's names.
+    names: BucketCache,
+    /// Of the tags' names.
+    tags: BucketCache,
+    /// By position: name and value of the tag; as many as any group has had.
+    labels: Vec<CachedLabel>,
 }
 
 #[derive(Default)]
-struct CachedString {
+struct CachedLabel {
+    name: String,
+    /// Id of the value, when it is of the present group.
     id: Option<u32>,
-    text: String,
+    value: String,
 }
 
 impl Segment {
@@ -56,26 +60,31 @@ impl Segment {
         }
         let name = cache.lists.names.get(usize::from(column));
         let name = *name.ok_or_else(|| corrupt("column outside its block"))?;
-        if cache.name.id != Some(name) {
-            let mut text = Vec::new();
-            self.metric_names()?.get(name, &mut text)?;
-            cache.name = CachedString { id: Some(name), text: utf8(&text)?.to_string() };
-        }
-        out.push(METRIC_NAME, &cache.name.text);
-        let LabelCache { lists, tag_names, values, .. } = cache;
-        for (position, tag) in lists.tags.iter().enumerate() {
+        out.push(METRIC_NAME, utf8(self.metric_names()?.get_cached(name, &mut cache.names)?)?);
+        let LabelCache { lists, labels, .. } = cache;
+        for (position, (tag, label)) in lists.tags.iter().zip(labels).enumerate() {
             let id = self.column(&group, number, &record, position)?.get(usize::from(slot));
-            let value = &mut values[position];
-            if value.id != Some(id) {
-                value.id = None;
-                let mut bytes = std::mem::take(&mut value.text).into_bytes();
+            if label.id != Some(id) {
+                label.id = None;
+                let mut bytes = std::mem::take(&mut label.value).into_bytes();
                 self.values(*tag)?.get(id, &mut bytes)?;
-                value.text = String::from_utf8(bytes).map_err(|_| corrupt("UTF-8 of a label"))?;
-                value.id = Some(id);
+                label.value = String::from_utf8(bytes).map_err(|_| corrupt("UTF-8 of a label"))?;
+                label.id = Some(id);
             }
-            out.push(&tag_names[position], &value.text);
+            out.push(&label.name, &label.value);
         }
         Ok(())
+    }
+
+    /// Loads what the series of a match share.
+    pub(crate) fn enter_match(&self, cache: &mut LabelCache, found: &BlockMatch) -> Result<()> {
+        match &cache.block {
+            Some((known, ..)) if *known == found.block => Ok(()),
+            _ => {
+                let (number, record) = self.matched_block(found)?;
+                self.enter_record(cache, &found.block, number, record).map(|_| ())
+            }
+        }
     }
 
     /// Loads what the series of a block share.
@@ -89,10 +98,19 @@ impl Segment {
         {
             return Ok((number, record, group));
         }
-        let last_group = cache.block.take().map(|(_, _, record, _)| record.group);
         let number = self.block_number(block.entity_start)?;
         let number = number.ok_or_else(|| corrupt("entity in no block"))?;
-        let record = self.block_record(number)?;
+        self.enter_record(cache, block, number, self.block_record(number)?)
+    }
+
+    fn enter_record(
+        &self,
+        cache: &mut LabelCache,
+        block: &BlockRef,
+        number: u32,
+        record: BlockRecord,
+    ) -> Result<(u32, BlockRecord, GroupRecord)> {
+        let last_group = cache.block.take().map(|(_, _, record, _)| record.group);
         let group = self.group_record(record.group)?;
         if last_group != Some(record.group) {
             self.enter_group(cache, &group)?;
@@ -102,15 +120,16 @@ impl Segment {
     }
 
     fn enter_group(&self, cache: &mut LabelCache, group: &GroupRecord) -> Result<()> {
-        self.lists(group, &mut cache.lists)?;
+        let LabelCache { lists, tags, labels, .. } = cache;
+        self.lists(group, lists)?;
         let strings = self.tag_names()?;
-        let mut text = Vec::new();
-        cache.tag_names.clear();
-        cache.values.clear();
-        for tag in &cache.lists.tags {
-            strings.get(*tag, &mut text)?;
-            cache.tag_names.push(utf8(&text)?.to_string());
-            cache.values.push(CachedString::default());
+        if labels.len() < lists.tags.len() {
+            labels.resize_with(lists.tags.len(), CachedLabel::default);
+        }
+        for (tag, label) in lists.tags.iter().zip(labels) {
+            label.id = None;
+            label.name.clear();
+            label.name.push_str(utf8(strings.get_cached(*tag, tags)?)?);
         }
         Ok(())
     }

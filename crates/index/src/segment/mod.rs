@@ -12,6 +12,7 @@
 //! against the file's bounds, so rotten bytes give errors or wrong strings, never a panic.
 //! Blocks are numbered by group, then by entity; groups are in the order of their lists.
 
+mod answers;
 mod conditions;
 mod dictionaries;
 mod find;
@@ -325,25 +326,37 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn block_of_ordinal(&self, ordinal: u32) -> Result<Option<BlockRef>> {
-        let records = self.section(Section::EntityBlocks).as_chunks::<ENTITY_BLOCK_SIZE>().0;
-        let (mut low, mut high) = (0, records.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let record = &records[middle];
-            let number = u32::from_le_bytes([record[4], record[5], record[6], record[7]]);
-            if self.block_record(number)?.series_start <= ordinal {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let Some(record) = low.checked_sub(1).map(|idx| &records[idx]) else {
-            return Ok(None);
-        };
-        let number = u32::from_le_bytes([record[4], record[5], record[6], record[7]]);
+        let Some((_, number)) = self.block_from(0, ordinal)? else { return Ok(None) };
         let block = self.block_record(number)?;
         let block = self.block_ref(&block, &self.group_record(block.group)?)?;
         Ok((ordinal < block.series_end()).then_some(block))
+    }
+
+    /// The last block, in the order of entities, whose series start at or before `ordinal`: its
+    /// place in that order, and its number. Looks from place `first` on and first of all near it.
+    fn block_from(&self, first: usize, ordinal: u32) -> Result<Option<(usize, u32)>> {
+        let records = self.section(Section::EntityBlocks).as_chunks::<ENTITY_BLOCK_SIZE>().0;
+        let number_of = |idx: usize| {
+            let record = &records[idx];
+            u32::from_le_bytes([record[4], record[5], record[6], record[7]])
+        };
+        let is_before = |idx: usize| -> Result<bool> {
+            Ok(self.block_record(number_of(idx))?.series_start <= ordinal)
+        };
+        let (mut low, mut step) = (first.min(records.len()), 1);
+        while low + step <= records.len() && is_before(low + step - 1)? {
+            low += step;
+            step *= 2;
+        }
+        let mut high = records.len().min(low + step - 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match is_before(middle)? {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        Ok(low.checked_sub(1).map(|idx| (idx, number_of(idx))))
     }
 
     fn metric_names(&self) -> Result<Strings<'_>> {

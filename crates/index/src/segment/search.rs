@@ -11,16 +11,17 @@ use super::conditions::{Conditions, IdSet, PLANE_RANGES_MAX, Selected};
 use super::planes::Planes;
 use super::{BlockRecord, GroupRecord, Lists, Segment};
 use crate::BLOCK_SLOTS_MAX;
-use crate::error::{Result, corrupt};
+use crate::error::Result;
 use crate::matcher::CompiledMatchers;
-use crate::subset::{BlockMatch, SLOT_WORDS, SlotBits, Subset, is_zero};
-use model::METRIC_NAME;
-use std::collections::BTreeSet;
+use crate::subset::{BlockMatch, SLOT_WORDS, SlotBits, Subset, is_zero, sort_by_entity};
+use roaring::RoaringBitmap;
 
 /// Postings are only asked about sets of this many ids; larger ones hardly ever select.
 const POSTING_IDS_MAX: u64 = 4096;
 /// A candidate block costs about as much as testing this many groups: reads are less ordered.
 const BLOCK_COST: u64 = 2;
+/// The same of a series whose block must be found by its ordinal first.
+const ORDINAL_COST: u64 = 4;
 
 /// Where the search looks.
 enum Candidates {
@@ -38,6 +39,18 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn search(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
+        let mut out = self.search_among(matchers, None)?;
+        sort_by_entity(&mut out);
+        Ok(out)
+    }
+
+    /// The series that satisfy all matchers, in no order. Blocks without a series of `among` may
+    /// be left out.
+    pub(crate) fn search_among(
+        &self,
+        matchers: &CompiledMatchers,
+        among: Option<&RoaringBitmap>,
+    ) -> Result<Vec<BlockMatch>> {
         let conditions = self.conditions(matchers)?;
         let is_impossible = conditions.names.contains(&Selected::None)
             || conditions
@@ -54,7 +67,7 @@ impl Segment {
             tests: Vec::new(),
             out: Vec::new(),
         };
-        match self.candidates_of(&conditions)? {
+        match self.candidates_of(&conditions, among)? {
             Candidates::Blocks(blocks) => search.in_blocks(&blocks)?,
             Candidates::Groups(groups) => {
                 groups.into_iter().try_for_each(|group| search.in_group(group))?;
@@ -63,16 +76,24 @@ impl Segment {
                 (0..self.counts().group_count).try_for_each(|group| search.in_group(group))?;
             }
         }
-        let mut out = search.out;
-        out.sort_unstable_by_key(|found| found.block.entity_start);
-        Ok(out)
+        Ok(search.out)
     }
 
     /// The candidates that cost least.
-    fn candidates_of(&self, conditions: &Conditions) -> Result<Candidates> {
+    fn candidates_of(
+        &self,
+        conditions: &Conditions,
+        among: Option<&RoaringBitmap>,
+    ) -> Result<Candidates> {
         let mut best = Candidates::Everything;
         let mut best_cost =
             u64::from(self.counts().group_count) + u64::from(self.counts().block_count);
+        let own = self.series();
+        let among = among.map(|among| (among, among.range_cardinality(own.clone())));
+        let few = among.filter(|(_, count)| count * ORDINAL_COST < best_cost);
+        if let Some((_, count)) = few {
+            best_cost = count * ORDINAL_COST;
+        }
         for names in &conditions.names {
             if let Some((cost, groups)) = self.groups_of_names(names, best_cost)? {
                 (best, best_cost) = (Candidates::Groups(groups), cost);
@@ -89,7 +110,32 @@ impl Segment {
                 (best, best_cost) = (Candidates::Blocks(blocks), cost);
             }
         }
-        Ok(best)
+        match (best, few) {
+            (Candidates::Everything, Some((among, _))) => {
+                Ok(Candidates::Blocks(self.blocks_of_ordinals(among)?))
+            }
+            (best, _) => Ok(best),
+        }
+    }
+
+    /// The blocks that have one of these series.
+    fn blocks_of_ordinals(&self, among: &RoaringBitmap) -> Result<Vec<u32>> {
+        let mut blocks = Vec::new();
+        let mut ordinals = among.range(self.series());
+        let mut place = 0;
+        while let Some(ordinal) = ordinals.next() {
+            let Some((idx, number)) = self.block_from(place, ordinal)? else { continue };
+            let block = self.block_record(number)?;
+            let group = self.group_record(block.group)?;
+            let end = self.block_ref(&block, &group)?.series_end();
+            place = idx;
+            if ordinal < end {
+                blocks.push(number);
+                ordinals.advance_to(end);
+            }
+        }
+        blocks.sort_unstable();
+        Ok(blocks)
     }
 
     /// The groups with one of the names, if they cost less than `limit`.
@@ -228,7 +274,7 @@ impl Search<'_> {
             }
             Subset::from_bits(&bits, block.len)
         };
-        self.out.push(BlockMatch { block, columns: columns.clone(), slots });
+        self.out.push(BlockMatch { block, columns: columns.clone(), slots, number });
         Ok(())
     }
 
@@ -295,110 +341,4 @@ fn retain(column: &Planes<'_>, ids: &IdSet, len: usize, bits: &mut SlotBits) {
             }
         }
     }
-}
-
-/// What matching series have, collected block by block.
-impl Segment {
-    /// Adds the names of the labels that matching series have.
-    pub(crate) fn label_names(
-        &self,
-        matches: &[BlockMatch],
-        out: &mut BTreeSet<String>,
-    ) -> Result<()> {
-        let mut is_seen = vec![false; self.counts().label_count as usize - 1];
-        let (mut is_named, mut last_group) = (false, u32::MAX);
-        let unnamed = self.metric_names()?.find(b"")?;
-        let mut lists = Lists::default();
-        for found in matches {
-            let (_, block) = self.matched_block(found)?;
-            if block.group != last_group {
-                last_group = block.group;
-                self.lists(&self.group_record(block.group)?, &mut lists)?;
-                for tag in &lists.tags {
-                    let seen = is_seen.get_mut(*tag as usize);
-                    *seen.ok_or_else(|| corrupt("tag of a group"))? = true;
-                }
-            }
-            let name_of = |column: u16| lists.names.get(usize::from(column)).copied();
-            is_named = is_named || found.columns.iter().any(|column| name_of(column) != unnamed);
-        }
-        if is_named {
-            out.insert(METRIC_NAME.to_string());
-        }
-        add_strings(&self.tag_names()?, &is_seen, out)
-    }
-
-    /// Adds the distinct non-empty values that matching series have for a label.
-    pub(crate) fn label_values(
-        &self,
-        label: &str,
-        matches: &[BlockMatch],
-        out: &mut BTreeSet<String>,
-    ) -> Result<()> {
-        let strings = match label {
-            METRIC_NAME => self.metric_names()?,
-            _ => match self.tag_names()?.find(label.as_bytes())? {
-                Some(tag) => {
-                    let is_seen = self.values_seen(tag, matches)?;
-                    return add_strings(&self.values(tag)?, &is_seen, out);
-                }
-                None => return Ok(()),
-            },
-        };
-        let mut is_seen = vec![false; strings.count() as usize];
-        let mut lists = Lists::default();
-        for found in matches {
-            let (_, block) = self.matched_block(found)?;
-            self.lists(&self.group_record(block.group)?, &mut lists)?;
-            for column in &found.columns {
-                let name = lists.names.get(usize::from(column));
-                let seen = name.and_then(|name| is_seen.get_mut(*name as usize));
-                *seen.ok_or_else(|| corrupt("name of a group"))? = true;
-            }
-        }
-        add_strings(&strings, &is_seen, out)
-    }
-
-    /// By id: whether matching series have that value of a tag.
-    fn values_seen(&self, tag: u32, matches: &[BlockMatch]) -> Result<Vec<bool>> {
-        let mut is_seen = vec![false; self.values(tag)?.count() as usize];
-        let mut lists = Lists::default();
-        let mut values = [0; BLOCK_SLOTS_MAX];
-        for found in matches {
-            let (number, block) = self.matched_block(found)?;
-            let group = self.group_record(block.group)?;
-            self.lists(&group, &mut lists)?;
-            let Ok(position) = lists.tags.binary_search(&tag) else { continue };
-            let column = self.column(&group, number, &block, position)?;
-            let values = &mut values[..usize::from(block.len)];
-            column.decode(values);
-            for slot in &found.slots {
-                let id = values.get(usize::from(slot));
-                let seen = id.and_then(|id| is_seen.get_mut(*id as usize));
-                *seen.ok_or_else(|| corrupt("value id in a column"))? = true;
-            }
-        }
-        Ok(is_seen)
-    }
-
-    fn matched_block(&self, found: &BlockMatch) -> Result<(u32, BlockRecord)> {
-        let number = self.block_number(found.block.entity_start)?;
-        let number = number.ok_or_else(|| corrupt("block of a match"))?;
-        Ok((number, self.block_record(number)?))
-    }
-}
-
-fn add_strings(
-    strings: &super::strings::Strings<'_>,
-    is_seen: &[bool],
-    out: &mut BTreeSet<String>,
-) -> Result<()> {
-    let mut text = Vec::new();
-    for (id, _) in is_seen.iter().enumerate().filter(|(_, seen)| **seen) {
-        strings.get(id as u32, &mut text)?;
-        if !text.is_empty() {
-            out.insert(super::utf8(&text)?.to_string());
-        }
-    }
-    Ok(())
 }

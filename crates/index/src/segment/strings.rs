@@ -110,6 +110,29 @@ impl<'a> Strings<'a> {
         Ok(())
     }
 
+    /// The string of an id, quick when the one before was of the same bucket. A cache belongs to
+    /// one table.
+    pub(crate) fn get_cached<'c>(&self, id: u32, cache: &'c mut BucketCache) -> Result<&'c [u8]> {
+        if self.count <= id {
+            return Err(corrupt("id past its dictionary"));
+        }
+        let (bucket, idx) = (id as usize / BUCKET_LEN, id as usize % BUCKET_LEN);
+        if cache.bucket != Some(bucket) {
+            *cache = BucketCache { text: std::mem::take(&mut cache.text), ..Default::default() };
+            cache.text.clear();
+            cache.bucket = Some(bucket);
+        }
+        if cache.len <= idx {
+            let mut reader = self.bucket(bucket)?;
+            reader.slice(cache.read_size)?;
+            while cache.len <= idx {
+                cache.push_next(&mut reader)?;
+            }
+        }
+        let [start, end] = cache.spans[idx];
+        Ok(&cache.text[start as usize..end as usize])
+    }
+
     /// The id of a string.
     pub(crate) fn find(&self, string: &[u8]) -> Result<Option<u32>> {
         let (id, is_equal) = self.lower_bound(string)?;
@@ -162,6 +185,26 @@ impl<'a> Strings<'a> {
         Ok(start..end.max(start))
     }
 
+    /// The strings whose ids are marked, in order, without the empty one.
+    pub(crate) fn marked(&self, is_marked: &[bool]) -> Result<Vec<String>> {
+        let mut out = Vec::with_capacity(is_marked.iter().filter(|marked| **marked).count());
+        let mut string = Vec::new();
+        for (bucket, marks) in is_marked.chunks(BUCKET_LEN).enumerate() {
+            let Some(last) = marks.iter().rposition(|marked| *marked) else { continue };
+            let mut reader = self.bucket(bucket)?;
+            for (idx, is_marked) in marks[..=last].iter().enumerate() {
+                match idx {
+                    0 => read_first(&mut reader, &mut string)?,
+                    _ => read_next(&mut reader, &mut string)?,
+                }
+                if *is_marked && !string.is_empty() {
+                    out.push(super::utf8(&string)?.to_string());
+                }
+            }
+        }
+        Ok(out)
+    }
+
     /// A cursor that starts at an id; behind the last one it is at its end.
     pub(crate) fn cursor(&self, id: u32) -> Result<StringsCursor<'a>> {
         let mut string = Vec::new();
@@ -174,6 +217,41 @@ impl<'a> Strings<'a> {
             }
         }
         Ok(StringsCursor { strings: *self, reader, string, id: id.min(self.count) })
+    }
+}
+
+/// The strings of the bucket that was last read, as far as they were asked for.
+#[derive(Default)]
+pub(crate) struct BucketCache {
+    bucket: Option<usize>,
+    /// The strings, one after the other.
+    text: Vec<u8>,
+    /// Where each is.
+    spans: [[u32; 2]; BUCKET_LEN],
+    /// How many there are.
+    len: usize,
+    /// Bytes of the bucket that they took.
+    read_size: usize,
+}
+
+impl BucketCache {
+    fn push_next(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let [last_start, last_end] = match self.len.checked_sub(1) {
+            Some(last) => self.spans[last].map(|place| place as usize),
+            None => [0, 0],
+        };
+        let shared = match self.len {
+            0 => 0,
+            _ => reader.varint_size(last_end - last_start)?,
+        };
+        let size = reader.varint_size(STRING_SIZE_MAX - shared)?;
+        let rest = reader.slice(size)?;
+        self.text.extend_from_within(last_start..last_start + shared);
+        self.text.extend_from_slice(rest);
+        self.spans[self.len] = [last_end as u32, self.text.len() as u32];
+        self.len += 1;
+        self.read_size = reader.offset();
+        Ok(())
     }
 }
 
@@ -261,9 +339,11 @@ mod tests {
         let table = Strings::open(&section, offset, count).unwrap();
         let mut out = Vec::new();
         let mut cursor = table.cursor(0).unwrap();
+        let mut cache = BucketCache::default();
         for (id, string) in strings.iter().enumerate() {
             table.get(id as u32, &mut out).unwrap();
             assert_eq!(out, string.as_bytes());
+            assert_eq!(table.get_cached(id as u32, &mut cache).unwrap(), string.as_bytes());
             assert_eq!(table.find(string.as_bytes()).unwrap(), Some(id as u32));
             assert_eq!(cursor.current(), Some((string.as_bytes(), id as u32)));
             cursor.advance().unwrap();
@@ -271,6 +351,10 @@ mod tests {
             assert_eq!(table.lower_bound(above.as_bytes()).unwrap().0, id as u32 + 1);
         }
         assert_eq!(cursor.current(), None);
+        let marks: Vec<bool> = (0..strings.len()).map(|id| id % 5 == 3).collect();
+        let marked = strings.iter().zip(&marks).filter(|(_, is_marked)| **is_marked);
+        let marked: Vec<String> = marked.map(|(string, _)| string.clone()).collect();
+        assert_eq!(table.marked(&marks).unwrap(), marked);
         assert!(table.get(count, &mut out).is_err());
         for prefix in ["", "1", "12", "9", "99999", "\u{7f}", "é"] {
             let wanted: Vec<u32> =

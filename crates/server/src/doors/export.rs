@@ -21,7 +21,7 @@ type PushSeries = Box<dyn Fn(&mut Vec<u8>, &Labels, &[i64], &[f64]) + Send>;
 
 /// `/api/v1/export?match[]=...&start=...&end=...&format=...&max_rows_per_line=...`
 pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let sets = selection::required_matcher_sets(request)?;
+    let sets = selection::required_listing_sets(request)?;
     let range = selection::time_range(request)?;
     let (content_type, push) = format(request)?;
     // Exports may take as long as their client reads; only the selection has a deadline.
@@ -63,17 +63,15 @@ fn write(out: &mut dyn Write, selection: &Selection, push: &PushSeries) -> io::R
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());
+        let labels = selection.labels_of(start..end).map_err(io::Error::other)?;
         // The sink cannot fail, so it remembers the first error and does nothing from then on.
         let mut written = Ok(());
         let read = selection.read(start..end, &mut |idx, times, values| {
             if written.is_err() || times.is_empty() {
                 return;
             }
-            match selection.labels(idx) {
-                Ok(labels) => push(&mut buffer, &labels, times, values),
-                Err(error) => written = Err(io::Error::other(error)),
-            }
-            if written.is_ok() && PIECE_SIZE <= buffer.len() {
+            push(&mut buffer, &labels[idx - start], times, values);
+            if PIECE_SIZE <= buffer.len() {
                 written = out.write_all(&buffer);
                 buffer.clear();
             }

@@ -24,7 +24,7 @@ pub fn format_query(_app: &Arc<App>, request: &Request) -> Result<Answer, Failur
 
 /// `/api/v1/series`
 pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let sets = selection::required_matcher_sets(request)?;
+    let sets = selection::required_listing_sets(request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let mut found = app.store.series(&sets, range, &selection::limits(app, request)?)?;
@@ -34,7 +34,7 @@ pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// `/api/v1/labels`
 pub fn labels(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let sets = selection::matcher_sets(request)?;
+    let sets = selection::listing_sets(request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let mut found = app.store.label_names(&sets, range, &selection::limits(app, request)?)?;
@@ -46,7 +46,7 @@ pub fn labels(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 pub fn label_values(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let name = decode_percent(request.captured.as_bytes());
     let name = unescape_name(&name);
-    let sets = selection::matcher_sets(request)?;
+    let sets = selection::listing_sets(request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let limits = selection::limits(app, request)?;

@@ -4,7 +4,7 @@ use super::answer::Failure;
 use super::request::Request;
 use crate::app::App;
 use model::{Matcher, TimeRange, Timestamp};
-use promql::{Dialect, Expr};
+use promql::{Dialect, Expr, ParseError};
 use std::time::{Duration, Instant};
 use store::SelectLimits;
 use wire::params;
@@ -12,18 +12,34 @@ use wire::params;
 /// Selectors in one request.
 const SELECTORS_MAX: usize = 1000;
 
-/// The matcher sets of all `match[]` parameters (`match` will do).
+/// The matcher sets of all `match[]` parameters (`match` will do); each must ask for something.
 ///
 /// # Errors
 /// 400 with the parser's words for text that is no selector.
 pub fn matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    parse_sets(request, promql::parse)
+}
+
+/// The same for doors that list what there is: a selector may match every series, as clients of
+/// VictoriaMetrics ask with `{__name__=~".*"}`.
+///
+/// # Errors
+/// As [`matcher_sets`].
+pub fn listing_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    parse_sets(request, promql::parse_listing)
+}
+
+/// What makes a tree of a text.
+type ParseFn = fn(&str, Dialect) -> Result<Expr, ParseError>;
+
+fn parse_sets(request: &Request, parse: ParseFn) -> Result<Vec<Vec<Matcher>>, Failure> {
     let texts: Vec<&str> =
         request.params.all("match[]").chain(request.params.all("match")).collect();
     if SELECTORS_MAX < texts.len() {
         let message = format!("{} match[] parameters, the limit is {SELECTORS_MAX}", texts.len());
         return Err(Failure::bad_data(message));
     }
-    texts.into_iter().map(parse_selector).collect()
+    texts.into_iter().map(|text| parse_selector(text, parse)).collect()
 }
 
 /// The same, of which there must be one.
@@ -31,17 +47,28 @@ pub fn matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
 /// # Errors
 /// As [`matcher_sets`].
 pub fn required_matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
-    let sets = matcher_sets(request)?;
+    required(matcher_sets(request)?)
+}
+
+/// The same of [`listing_sets`].
+///
+/// # Errors
+/// As [`matcher_sets`].
+pub fn required_listing_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    required(listing_sets(request)?)
+}
+
+fn required(sets: Vec<Vec<Matcher>>) -> Result<Vec<Vec<Matcher>>, Failure> {
     if sets.is_empty() {
         return Err(Failure::bad_data("no match[] parameter provided"));
     }
     Ok(sets)
 }
 
-fn parse_selector(text: &str) -> Result<Vec<Matcher>, Failure> {
+fn parse_selector(text: &str, parse: ParseFn) -> Result<Vec<Matcher>, Failure> {
     let refuse =
         |reason: String| Failure::bad_data(format!("invalid parameter \"match[]\": {reason}"));
-    let expr = promql::parse(text, Dialect::PromQl).map_err(|error| refuse(error.to_string()))?;
+    let expr = parse(text, Dialect::PromQl).map_err(|error| refuse(error.to_string()))?;
     match expr {
         Expr::Vector(selector) if selector.offset_ms == 0 && selector.at.is_none() => {
             Ok(selector.matchers)
