@@ -190,7 +190,13 @@ impl Index {
 
     /// A reader for the labels of many series.
     pub fn label_reader(&self) -> LabelReader<'_> {
-        LabelReader { index: self, segment: None, cache: LabelCache::default() }
+        LabelReader { index: self, segment: None, wanted: None, cache: LabelCache::default() }
+    }
+
+    /// The same when only the labels of some names are needed; others may come too.
+    pub fn label_reader_of(&self, wanted: &[&str]) -> LabelReader<'_> {
+        let wanted: Arc<[String]> = wanted.iter().map(|name| name.to_string()).collect();
+        LabelReader { wanted: Some(wanted), ..self.label_reader() }
     }
 
     /// The names of the labels of these series, sorted.
@@ -400,6 +406,8 @@ pub struct LabelReader<'a> {
     index: &'a Index,
     /// Whose strings are in the cache.
     segment: Option<&'a Segment>,
+    /// Names of the labels that are needed; all when there is no list.
+    wanted: Option<Arc<[String]>>,
     cache: LabelCache,
 }
 
@@ -419,7 +427,7 @@ impl LabelReader<'_> {
             Some(segment) if segment.entities().contains(&block.entity_start) => segment,
             _ => match self.index.part_of(block.entity_start) {
                 Some(Part::Segment(segment)) => {
-                    self.cache = LabelCache::default();
+                    self.cache = LabelCache::of(self.wanted.clone());
                     self.segment = Some(segment);
                     segment
                 }

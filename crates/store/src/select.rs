@@ -5,6 +5,7 @@
 //! series i = places[starts[i] .. starts[i + 1]], one for each month it lives in, oldest first
 //! ```
 
+use crate::outlines::Outlines;
 use crate::partition::Partition;
 use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::view::PartitionView;
@@ -72,6 +73,7 @@ pub struct Selection {
     starts: Vec<u32>,
     range: TimeRange,
     limits: SelectLimits,
+    outlines: Arc<Outlines>,
 }
 
 impl Selection {
@@ -81,6 +83,7 @@ impl Selection {
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
+        outlines: &Arc<Outlines>,
     ) -> Result<Selection> {
         let sets = compile(sets)?;
         let mut views = Vec::new();
@@ -102,6 +105,7 @@ impl Selection {
             starts: Vec::new(),
             range,
             limits: limits.clone(),
+            outlines: Arc::clone(outlines),
         };
         selection.place_series(1 < sets.len())?;
         limits.check_series(selection.len())?;
@@ -124,6 +128,37 @@ impl Selection {
     /// When the index turns out to be corrupt.
     pub fn labels(&self, idx: usize) -> Result<Labels> {
         self.labels_at(&self.places_of(idx)[0])
+    }
+
+    /// Calls `sink(idx, labels)` for each series of `range`, in order. When names are `wanted`, the
+    /// labels of others may be missing. A partition is locked meanwhile, so `sink` must not come
+    /// back to the store.
+    ///
+    /// # Errors
+    /// As [`Selection::labels`].
+    pub fn read_labels(
+        &self,
+        range: Range<usize>,
+        wanted: Option<&[&str]>,
+        sink: &mut dyn FnMut(usize, Labels),
+    ) -> Result<()> {
+        let mut builder = LabelsBuilder::new();
+        let mut series = range.map(|idx| (idx, self.places_of(idx)[0])).peekable();
+        while let Some((_, first)) = series.peek().copied() {
+            let view = &self.views[usize::from(first.view)];
+            let state = view.partition.read();
+            let mut reader = match wanted {
+                Some(wanted) => state.index.label_reader_of(wanted),
+                None => state.index.label_reader(),
+            };
+            while let Some((idx, place)) = series.next_if(|(_, place)| place.view == first.view) {
+                let block = &view.groups[place.group as usize].block;
+                builder.clear();
+                reader.labels(block, place.column, place.slot, &mut builder)?;
+                sink(idx, builder.finish());
+            }
+        }
+        Ok(())
     }
 
     /// Calls `sink(idx, timestamps, values)` once for each series of `range`, in order; the slices
@@ -311,6 +346,7 @@ impl SelectionReader {
                 column: place.column,
                 slots: &self.slots,
                 range: selection.range,
+                outlines: &selection.outlines,
             };
             let first = self.samples.spans.len();
             read_column(&request, &mut self.scratch, &mut self.samples)?;

@@ -4,6 +4,7 @@ use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
 use crate::entity::BlockRef;
 use crate::error::{Result, corrupt};
 use model::{LabelsBuilder, METRIC_NAME};
+use std::sync::Arc;
 
 /// What neighbouring series share: their block's place, their group's names, and the strings
 /// that were last decoded for each label.
@@ -17,12 +18,26 @@ pub(crate) struct LabelCache {
     tag_names: Vec<String>,
     /// By position: id and text of the value.
     values: Vec<CachedString>,
+    /// Names of the labels that are needed; all when there is no list.
+    wanted: Option<Arc<[String]>>,
+}
+
+impl LabelCache {
+    /// An empty cache for the labels of the given names, or for all.
+    pub(crate) fn of(wanted: Option<Arc<[String]>>) -> LabelCache {
+        LabelCache { wanted, ..LabelCache::default() }
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name))
+    }
 }
 
 #[derive(Default)]
 struct CachedString {
     id: Option<u32>,
     text: String,
+    is_wanted: bool,
 }
 
 impl Segment {
@@ -59,13 +74,17 @@ impl Segment {
         if cache.name.id != Some(name) {
             let mut text = Vec::new();
             self.metric_names()?.get(name, &mut text)?;
-            cache.name = CachedString { id: Some(name), text: utf8(&text)?.to_string() };
+            cache.name.id = Some(name);
+            cache.name.text = utf8(&text)?.to_string();
         }
         out.push(METRIC_NAME, &cache.name.text);
         let LabelCache { lists, tag_names, values, .. } = cache;
         for (position, tag) in lists.tags.iter().enumerate() {
-            let id = self.column(&group, number, &record, position)?.get(usize::from(slot));
             let value = &mut values[position];
+            if !value.is_wanted {
+                continue;
+            }
+            let id = self.column(&group, number, &record, position)?.get(usize::from(slot));
             if value.id != Some(id) {
                 value.id = None;
                 let mut bytes = std::mem::take(&mut value.text).into_bytes();
@@ -109,8 +128,10 @@ impl Segment {
         cache.values.clear();
         for tag in &cache.lists.tags {
             strings.get(*tag, &mut text)?;
-            cache.tag_names.push(utf8(&text)?.to_string());
-            cache.values.push(CachedString::default());
+            let name = utf8(&text)?.to_string();
+            let is_wanted = cache.wants(&name);
+            cache.tag_names.push(name);
+            cache.values.push(CachedString { is_wanted, ..CachedString::default() });
         }
         Ok(())
     }
