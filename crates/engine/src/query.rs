@@ -28,12 +28,20 @@ pub struct QueryLimits {
     pub series_max: usize,
     /// Bytes held at once (`--query.max-memory`).
     pub memory_bytes_max: u64,
+    /// What one selector may cost, in samples read, estimated beforehand; no flag: the server sets
+    /// it to find out whether a query is short.
+    pub select_cost_max: u64,
 }
 
 impl Default for QueryLimits {
     fn default() -> QueryLimits {
         // Prometheus' 50 M samples; the others are our own.
-        QueryLimits { samples_max: 50_000_000, series_max: 10_000_000, memory_bytes_max: 4 << 30 }
+        QueryLimits {
+            samples_max: 50_000_000,
+            series_max: 10_000_000,
+            memory_bytes_max: 4 << 30,
+            select_cost_max: u64::MAX,
+        }
     }
 }
 
@@ -362,7 +370,11 @@ impl<'a> Context<'a> {
     }
 
     pub fn select_limits(&self) -> SelectLimits {
-        SelectLimits { series_max: self.options.limits.series_max, deadline: self.options.deadline }
+        SelectLimits {
+            series_max: self.options.limits.series_max,
+            deadline: self.options.deadline,
+            cost_max: self.options.limits.select_cost_max,
+        }
     }
 
     pub fn count_series(&self, count: usize) {

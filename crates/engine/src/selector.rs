@@ -20,6 +20,8 @@ use std::collections::HashSet;
 
 /// Series read between two looks at the deadline; the store gathers as many at once.
 const SERIES_PER_CHECK: usize = 512;
+/// As many at first when rows are watched for collisions.
+const SERIES_WATCHED: usize = 16;
 
 /// The windows of all steps as index ranges into one list of timestamps.
 pub(crate) struct Windows {
@@ -154,9 +156,15 @@ impl Context<'_> {
         self.count_series(set.len());
         let mut failure: Option<QueryError> = None;
         let mut labels = Vec::new();
-        for start in (0..set.len()).step_by(SERIES_PER_CHECK) {
+        // Rows that are watched most often collide soon, and need few labels from then on.
+        let is_watched = self.collision.get() == Collision::Watched;
+        let mut count = if is_watched { SERIES_WATCHED } else { SERIES_PER_CHECK };
+        let mut end = 0;
+        while end < set.len() {
             self.check()?;
-            let end = (start + SERIES_PER_CHECK).min(set.len());
+            let start = end;
+            end = (end + count).min(set.len());
+            count = (2 * count).min(SERIES_PER_CHECK);
             let mut samples = 0u64;
             labels.clear();
             match self.wanted_now(wanted) {

@@ -15,6 +15,8 @@ pub struct SelectLimits {
     pub series_max: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// What selecting and reading may cost, about, in samples; a source that cannot tell ignores it.
+    pub cost_max: u64,
 }
 
 /// Receives a series' index, timestamps and values.

@@ -11,8 +11,11 @@ impl Source for store::Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
-        let limits =
-            store::SelectLimits { series_max: limits.series_max, deadline: limits.deadline };
+        let limits = store::SelectLimits {
+            series_max: limits.series_max,
+            deadline: limits.deadline,
+            cost_max: limits.cost_max,
+        };
         let selection = store::Store::select(self, sets, range, &limits).map_err(translate)?;
         Ok(Box::new(selection))
     }

@@ -158,7 +158,10 @@ impl Index {
                 Part::Segment(segment) => {
                     segment.search(matchers).map_err(|error| error.in_file(segment.name()))?
                 }
-                Part::Memory(memory) => memory.search(matchers),
+                Part::Memory(memory) => {
+                    matchers.check_cost(memory.search_cost(matchers))?;
+                    memory.search(matchers)
+                }
             };
             match out.is_empty() {
                 true => out = found,

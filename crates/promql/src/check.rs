@@ -270,8 +270,29 @@ mod tests {
     #[test]
     fn plain_patterns_are_told_as_the_compiler_would() {
         for pattern in [
-            "", "a", "a|b", "a||b", "|a", "a|", "cpu_(a|b)", "(a|)", "()", "(a)(b|c)", "a)", "(a", ")(",
-            "a.b|c", ".", "((a|b)|c)d", "a-b:9/c d,e", "(|a)b", "a()", "(())", "a*", "a{2}", "é",
+            "",
+            "a",
+            "a|b",
+            "a||b",
+            "|a",
+            "a|",
+            "cpu_(a|b)",
+            "(a|)",
+            "()",
+            "(a)(b|c)",
+            "a)",
+            "(a",
+            ")(",
+            "a.b|c",
+            ".",
+            "((a|b)|c)d",
+            "a-b:9/c d,e",
+            "(|a)b",
+            "a()",
+            "(())",
+            "a*",
+            "a{2}",
+            "é",
         ] {
             let compiled = compile_matcher(pattern);
             assert_eq!(check_matcher(pattern).is_ok(), compiled.is_ok(), "{pattern}");

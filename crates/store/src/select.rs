@@ -30,7 +30,15 @@ pub struct SelectLimits {
     pub series_max: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// What the selection and its samples may cost, about, in samples; more is refused before it
+    /// is done. For who must not be kept waiting: [`u64::MAX`] for all others.
+    pub cost_max: u64,
 }
+
+/// What it costs to find and begin to read a series, in samples.
+const SERIES_COST: u64 = 500;
+/// What it costs to look at a block or a string of the index, in samples.
+const LOOK_COST: u64 = 16;
 
 impl SelectLimits {
     /// Fails once the deadline has passed.
@@ -39,6 +47,19 @@ impl SelectLimits {
             Some(deadline) if deadline < Instant::now() => Err(Error::DeadlineExceeded),
             _ => Ok(()),
         }
+    }
+
+    /// Fails when the work would be more than `cost_max`.
+    pub fn check_cost(&self, cost: u64) -> Result<()> {
+        if cost <= self.cost_max {
+            return Ok(());
+        }
+        Err(Error::LimitExceeded {
+            limit: "select.cost",
+            what: "samples' worth of work",
+            value: cost,
+            max: self.cost_max,
+        })
     }
 
     /// Fails when there are more than `series_max` series.
@@ -85,12 +106,18 @@ impl Selection {
         limits: &SelectLimits,
         outlines: &Arc<Outlines>,
     ) -> Result<Selection> {
-        let sets = compile(sets)?;
-        let mut views = Vec::new();
+        let mut sets = compile(sets)?;
+        if limits.cost_max < u64::MAX {
+            let look_max = limits.cost_max / LOOK_COST;
+            sets = sets.into_iter().map(|set| set.costing_at_most(look_max)).collect();
+        }
+        let (mut views, mut cost) = (Vec::new(), 0u64);
         let mut count = 0;
         for partition in partitions {
             limits.check_deadline()?;
-            let view = view_of(partition, &sets, &range)?;
+            let view = view_of(partition, &sets, &range, limits)?;
+            cost = cost.saturating_add(cost_of(&view, &range));
+            limits.check_cost(cost)?;
             count += view.groups.iter().map(|g| g.series_count() as usize).sum::<usize>();
             // Sets may name a series twice and months share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
@@ -265,9 +292,11 @@ fn view_of(
     partition: &Arc<Partition>,
     sets: &[CompiledMatchers],
     range: &TimeRange,
+    limits: &SelectLimits,
 ) -> Result<PartitionView> {
     // Singles of taken rows have no chain heads any more; they are rare, so seal first.
     if partition.read().taken.iter().any(|taken| !taken.view.singles().is_empty()) {
+        limits.check_cost(SEAL_COST)?;
         partition.seal_taken()?;
     }
     let state = partition.read();
@@ -276,6 +305,29 @@ fn view_of(
         matches.extend(state.index.search(set)?);
     }
     Ok(PartitionView::new(partition, &state, matches, range))
+}
+
+/// What sealing costs: always too much for who has a limit.
+const SEAL_COST: u64 = 1 << 40;
+
+/// What it will cost to read a view, in samples.
+fn cost_of(view: &PartitionView, range: &TimeRange) -> u64 {
+    let mut cost = 0u64;
+    for (group, heads) in view.groups.iter().zip(&view.heads) {
+        let mut series_cost = SERIES_COST + if heads.is_some() { SERIES_COST } else { 0 };
+        for source in &view.sources {
+            let part = &source.part.part;
+            let slices = &part.slices()[part.find(group.block.series_start)];
+            for slice in slices {
+                if range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
+                    let cells = u64::from(slice.slots) * u64::from(slice.columns);
+                    series_cost += SERIES_COST + slice.samples / cells.max(1);
+                }
+            }
+        }
+        cost = cost.saturating_add(series_cost.saturating_mul(group.series_count()));
+    }
+    cost
 }
 
 /// Buffers of one thread that reads a selection.

@@ -69,8 +69,7 @@ impl FloatsReader {
         let model = model.as_ref().map_err(Clone::clone)?;
         let page_samples = layout.samples_of(&layout.page_slots(page));
         let mut place = page_samples.start;
-        let extent =
-            Extent { len: page_samples.len(), wanted: samples.end - page_samples.start };
+        let extent = Extent { len: page_samples.len(), wanted: samples.end - page_samples.start };
         model.read_page(self.pages.around(column, page, 0), extent, scratch, &mut |window| {
             // The part of the window that was asked for.
             let window_end = place + window.len();

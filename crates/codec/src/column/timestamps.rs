@@ -239,12 +239,7 @@ impl TimestampsOutline {
     }
 
     /// The lists of slots that share them: each page is decoded once.
-    fn read_shared(
-        &self,
-        column: &[u8],
-        ids: &[u32],
-        out: &mut Vec<i64>,
-    ) -> Result<(), Error> {
+    fn read_shared(&self, column: &[u8], ids: &[u32], out: &mut Vec<i64>) -> Result<(), Error> {
         let mut pages: Vec<Option<Vec<i64>>> = vec![None; self.layout.pages()];
         for &id in ids.iter().filter(|&&id| 0 < id) {
             let list = id as usize - 1;

@@ -79,6 +79,14 @@ impl Pattern {
         Ok(Pattern::Regex { prefixes: prefixes_of(&hir), regex })
     }
 
+    /// Whether the strings of the set are found in a sorted dictionary without a walk.
+    pub(crate) fn is_range(&self) -> bool {
+        match self {
+            Pattern::Anything | Pattern::NonEmpty | Pattern::Exact(_) | Pattern::Prefix(..) => true,
+            Pattern::Suffix(_) | Pattern::Infix(_) | Pattern::Regex { .. } => false,
+        }
+    }
+
     /// Whether the string is in the set.
     pub(crate) fn matches(&self, value: &str) -> bool {
         match self {
@@ -103,7 +111,8 @@ impl Pattern {
 /// dashboards write most needs no parser.
 fn plain_words(text: &str) -> Option<Vec<String>> {
     let is_plain = |byte: u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-' | b'/' | b' ' | b',' | b'|')
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b':' | b'-' | b'/' | b' ' | b',' | b'|')
     };
     let (head, group, tail) = match text.split_once('(') {
         None => ("", text, ""),
@@ -123,8 +132,7 @@ fn plain_words(text: &str) -> Option<Vec<String>> {
     {
         return None;
     }
-    let mut words: Vec<String> =
-        group.split('|').map(|word| [head, word, tail].concat()).collect();
+    let mut words: Vec<String> = group.split('|').map(|word| [head, word, tail].concat()).collect();
     words.sort_unstable();
     words.dedup();
     Some(words)

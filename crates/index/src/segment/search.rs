@@ -54,7 +54,9 @@ impl Segment {
             tests: Vec::new(),
             out: Vec::new(),
         };
-        match self.candidates_of(&conditions)? {
+        let (candidates, cost) = self.candidates_of(&conditions)?;
+        matchers.check_cost(cost)?;
+        match candidates {
             Candidates::Blocks(blocks) => search.in_blocks(&blocks)?,
             Candidates::Groups(groups) => {
                 groups.into_iter().try_for_each(|group| search.in_group(group))?;
@@ -68,8 +70,8 @@ impl Segment {
         Ok(out)
     }
 
-    /// The candidates that cost least.
-    fn candidates_of(&self, conditions: &Conditions) -> Result<Candidates> {
+    /// The candidates that cost least, and what they cost.
+    fn candidates_of(&self, conditions: &Conditions) -> Result<(Candidates, u64)> {
         let mut best = Candidates::Everything;
         let mut best_cost =
             u64::from(self.counts().group_count) + u64::from(self.counts().block_count);
@@ -89,7 +91,7 @@ impl Segment {
                 (best, best_cost) = (Candidates::Blocks(blocks), cost);
             }
         }
-        Ok(best)
+        Ok((best, best_cost))
     }
 
     /// The groups with one of the names, if they cost less than `limit`.

@@ -218,8 +218,8 @@ impl Part {
             }
         };
         let outline = outlines.times(self.outline_key(idx, page), || {
-            let outline = TimestampsOutline::open(bytes)
-                .map_err(|error| self.corrupt_page(offset, error))?;
+            let outline =
+                TimestampsOutline::open(bytes).map_err(|error| self.corrupt_page(offset, error))?;
             self.check_slots(idx, offset, outline.lens())?;
             Ok::<_, Error>(outline)
         })?;
