@@ -77,6 +77,10 @@ pub fn read_column(
     read_rows(request, scratch);
     // Stable: runs of a slot stay oldest source first.
     scratch.runs.sort_by_key(|(slot, _)| *slot);
+    if out.spans.is_empty() && scratch.runs.is_sorted_by(|a, b| a.0 < b.0) {
+        hand_over(request.slots.len(), scratch, out);
+        return Ok(());
+    }
     let mut next = 0;
     for slot_idx in 0..request.slots.len() as u32 {
         let count = scratch.runs[next..].partition_point(|(slot, _)| *slot == slot_idx);
@@ -87,6 +91,19 @@ pub fn read_column(
         out.spans.push(start..out.times.len());
     }
     Ok(())
+}
+
+/// Gives the samples themselves to `out`, which is empty, when no slot has two runs to be joined.
+fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
+    debug_assert!(out.times.is_empty() && out.values.is_empty());
+    std::mem::swap(&mut out.times, &mut scratch.times);
+    std::mem::swap(&mut out.values, &mut scratch.values);
+    let mut runs = scratch.runs.iter().peekable();
+    for slot_idx in 0..slots as u32 {
+        let run = runs.next_if(|(slot, _)| *slot == slot_idx);
+        out.spans.push(run.map_or(0..0, |(_, run)| run.clone()));
+    }
+    assert!(runs.next().is_none(), "runs of slots that were asked for");
 }
 
 fn note_corrupt(view: &PartitionView, source: &Source, error: &Error) {
@@ -144,7 +161,9 @@ fn read_slice(
     let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return Ok(()) };
     let values = part.known_values(idx, column, &times.outline, request.outlines)?;
     let span = usize::from(*first)..usize::from(*last) + 1;
-    let read = if span.len() <= slots.len() * DENSE_SHARE {
+    // Where each slot is a page, what lies after the range need not be decoded.
+    let has_own_pages = times.outline.layout().pages() == times.outline.lens().len();
+    let read = if !has_own_pages && span.len() <= slots.len() * DENSE_SHARE {
         read_span(&times, &values, slots, span, scratch)
     } else {
         slots.iter().zip(0u32..).try_for_each(|(slot, slot_idx)| {

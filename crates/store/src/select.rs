@@ -11,14 +11,16 @@ use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::view::PartitionView;
 use crate::{Error, Result};
 use hashbrown::HashMap;
-use index::CompiledMatchers;
+use index::{BlockMatch, CompiledMatchers};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Series whose samples are gathered at once by [`Selection::read`].
-const READ_SERIES: usize = 512;
+/// Most series whose samples are gathered at once by [`Selection::read`].
+const READ_SERIES_MAX: u64 = 512;
+/// Samples gathered at once, about: half a megabyte, which stays in a core's cache.
+const READ_SAMPLES: u64 = 32 << 10;
 
 /// What takes the samples of a selection: index of the series, timestamps, as many values.
 pub type SampleSink<'a> = dyn FnMut(usize, &[i64], &[f64]) + 'a;
@@ -35,8 +37,8 @@ pub struct SelectLimits {
     pub cost_max: u64,
 }
 
-/// What it costs to find and begin to read a series, in samples.
-const SERIES_COST: u64 = 500;
+/// What it costs to find a series and begin to read it, in samples.
+const SERIES_COST: u64 = 1000;
 /// What it costs to look at a block or a string of the index, in samples.
 const LOOK_COST: u64 = 16;
 
@@ -95,6 +97,8 @@ pub struct Selection {
     range: TimeRange,
     limits: SelectLimits,
     outlines: Arc<Outlines>,
+    /// Series gathered at once.
+    read_series: usize,
 }
 
 impl Selection {
@@ -116,9 +120,10 @@ impl Selection {
         for partition in partitions {
             limits.check_deadline()?;
             let view = view_of(partition, &sets, &range, limits)?;
-            cost = cost.saturating_add(cost_of(&view, &range));
-            limits.check_cost(cost)?;
-            count += view.groups.iter().map(|g| g.series_count() as usize).sum::<usize>();
+            let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
+            cost = cost.saturating_add(samples_of(&view, &range));
+            limits.check_cost(cost.saturating_add(SERIES_COST.saturating_mul(series)))?;
+            count += series as usize;
             // Sets may name a series twice and months share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
@@ -133,6 +138,8 @@ impl Selection {
             range,
             limits: limits.clone(),
             outlines: Arc::clone(outlines),
+            read_series: (READ_SAMPLES / (cost / count.max(1) as u64).max(1))
+                .clamp(16, READ_SERIES_MAX) as usize,
         };
         selection.place_series(1 < sets.len())?;
         limits.check_series(selection.len())?;
@@ -198,7 +205,7 @@ impl Selection {
         let mut start = range.start;
         while start < range.end {
             self.limits.check_deadline()?;
-            let end = range.end.min(start + READ_SERIES);
+            let end = range.end.min(start + self.read_series);
             reader.read(self, start..end, sink)?;
             start = end;
         }
@@ -310,24 +317,24 @@ fn view_of(
 /// What sealing costs: always too much for who has a limit.
 const SEAL_COST: u64 = 1 << 40;
 
-/// What it will cost to read a view, in samples.
-fn cost_of(view: &PartitionView, range: &TimeRange) -> u64 {
-    let mut cost = 0u64;
-    for (group, heads) in view.groups.iter().zip(&view.heads) {
-        let mut series_cost = SERIES_COST + if heads.is_some() { SERIES_COST } else { 0 };
+/// How many samples a view's parts have of its series, about.
+fn samples_of(view: &PartitionView, range: &TimeRange) -> u64 {
+    let mut samples = 0u64;
+    for group in &view.groups {
+        let mut series_samples = 0;
         for source in &view.sources {
             let part = &source.part.part;
             let slices = &part.slices()[part.find(group.block.series_start)];
             for slice in slices {
                 if range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
                     let cells = u64::from(slice.slots) * u64::from(slice.columns);
-                    series_cost += SERIES_COST + slice.samples / cells.max(1);
+                    series_samples += 1 + slice.samples / cells.max(1);
                 }
             }
         }
-        cost = cost.saturating_add(series_cost.saturating_mul(group.series_count()));
+        samples = samples.saturating_add(series_samples.saturating_mul(group.series_count()));
     }
-    cost
+    samples
 }
 
 /// Buffers of one thread that reads a selection.
