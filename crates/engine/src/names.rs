@@ -101,7 +101,7 @@ mod tests {
             ("{__name__=~\"cpu_.*\"}", false),
             ("{__name__=~\"cpu_[ab]\"}", false),
             ("{__name__=~\"cpu_?\"}", false),
-            ("{__name__!=\"up\"}", false),
+            ("{__name__!=\"up\", a=\"b\"}", false),
             ("{a=\"b\"}", false),
         ] {
             let expr = promql::parse(selector, promql::Dialect::PromQl).expect(selector);
