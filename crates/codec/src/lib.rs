@@ -12,5 +12,8 @@ pub mod fuzzing;
 
 pub use bytes::{Reader, put_i64_zigzag, put_u32, put_u64, put_varint, unzigzag, zigzag};
 pub use checksum::crc32;
-pub use column::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+pub use column::{
+    ColumnScratch, Effort, Layout, TimestampsOutline, TimestampsReader, ValuesOutline,
+    ValuesReader, encode_timestamps, encode_values,
+};
 pub use error::Error;

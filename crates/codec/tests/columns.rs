@@ -3,9 +3,13 @@
 
 mod shapes;
 
-use codec::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use codec::{
+    ColumnScratch, Effort, Layout, TimestampsReader, ValuesOutline, ValuesReader,
+    encode_timestamps, encode_values,
+};
 use shapes::{Random, TIMESTAMPS, VALUES};
 use std::ops::Range;
+use std::sync::Arc;
 
 const EFFORTS: [Effort; 2] = [Effort::Fast, Effort::Dense];
 
@@ -66,7 +70,32 @@ fn check_values(random: &mut Random, values: &[f64], lens: &[u32], effort: Effor
         }
     }
     assert!(reader.read(0..lens.len() + 1, &mut Vec::new()).is_err());
+    check_parts_of_slots(random, bytes, values, lens);
     bytes.len()
+}
+
+/// Any samples of any slot come back alone, from an outline that is used again.
+#[track_caller]
+fn check_parts_of_slots(random: &mut Random, bytes: &[u8], values: &[f64], lens: &[u32]) {
+    let outline = ValuesOutline::open(bytes, Arc::new(Layout::new(lens).unwrap())).unwrap();
+    let mut scratch = ColumnScratch::default();
+    let starts = starts(lens);
+    for slots in ranges(random, lens.len()).into_iter().filter(|slots| !slots.is_empty()) {
+        let slot = slots.start;
+        let len = lens[slot] as usize;
+        for samples in ranges(random, len) {
+            let mut back = vec![7.0];
+            outline.read_slot(bytes, slot, samples.clone(), &mut scratch, &mut back).unwrap();
+            let expected = &values[starts[slot]..][samples.clone()];
+            assert_eq!(back.len() - 1, expected.len());
+            let same = back[1..].iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same, "slot {slot}, samples {samples:?}");
+        }
+        let mut out = Vec::new();
+        assert!(outline.read_slot(bytes, slot, 0..len + 1, &mut scratch, &mut out).is_err());
+    }
+    let mut out = Vec::new();
+    assert!(outline.read_slot(bytes, lens.len(), 0..0, &mut scratch, &mut out).is_err());
 }
 
 #[track_caller]

@@ -8,10 +8,11 @@
 //! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
 
 use crate::error::{QueryError, Result};
+use crate::names::Collision;
 use crate::query::{Context, NameRemoval};
 use crate::result::Matrix;
 use crate::rollup::{Rollup, RollupCall};
-use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Windows};
+use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
 use crate::vector::{ABSENT, Key, Scalar, Vector};
@@ -112,24 +113,30 @@ impl Evaluator<'_> {
     /// Streams an expression's rows into a vector.
     fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
         let mut vector = Vector::new(self.context, grid.len);
-        self.stream(expr, grid, &mut |row| vector.push(self.context, row.key(), row.values))?;
+        self.stream(expr, grid, None, &mut |row| vector.push(self.context, row.key(), row.values))?;
         Ok(vector)
     }
 
     /// Hands the rows of an instant vector expression to `sink`, without keeping them if it can.
-    /// Rows without any value may be among them.
-    pub fn stream(&self, expr: &Expr, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
+    /// Rows without any value may be among them; labels that are not `wanted` may be missing.
+    pub fn stream(
+        &self,
+        expr: &Expr,
+        grid: Grid,
+        wanted: Wanted<'_>,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
         let is_spread = 1 < grid.len && is_step_invariant(expr);
         match expr {
-            Expr::Paren(paren) => return self.stream(&paren.expr, grid, sink),
+            Expr::Paren(paren) => return self.stream(&paren.expr, grid, wanted, sink),
             Expr::Vector(selector) if !is_spread => {
-                return self.context.stream_selector(selector, grid, sink);
+                return self.context.stream_selector(selector, grid, wanted, sink);
             }
             Expr::Call(call) if !is_spread => {
                 if let Some(rollup) = Rollup::parse(call.function.name)
                     && rollup != Rollup::Absent
                 {
-                    return self.stream_rollup(rollup, call, grid, sink);
+                    return self.stream_rollup(rollup, call, grid, wanted, sink);
                 }
             }
             _ => {}
@@ -157,7 +164,7 @@ impl Evaluator<'_> {
 
     /// Hands over a row of ones and gaps for each series of `absent_over_time`'s argument.
     pub fn stream_presence(&self, call: &Call, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
-        self.stream_rollup(Rollup::Absent, call, grid, sink)
+        self.stream_rollup(Rollup::Absent, call, grid, Some(&[]), sink)
     }
 
     fn stream_rollup(
@@ -165,6 +172,7 @@ impl Evaluator<'_> {
         rollup: Rollup,
         call: &Call,
         grid: Grid,
+        wanted: Wanted<'_>,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let mut parameters = Vec::new();
@@ -184,7 +192,8 @@ impl Evaluator<'_> {
         }
         match window {
             Some(Expr::Matrix(matrix)) => {
-                self.rollup_of_selector(rollup, parameters, matrix, grid, sink)
+                let call = self.rollup_call(rollup, parameters, matrix, grid);
+                self.rollup_of_selector(&call, matrix, wanted, sink)
             }
             Some(Expr::Subquery(subquery)) => {
                 self.rollup_of_subquery(rollup, parameters, subquery, grid, sink)
@@ -202,37 +211,51 @@ impl Evaluator<'_> {
         if keeps { NameState::Kept } else { NameState::dropped(removal) }
     }
 
-    fn rollup_of_selector(
+    fn rollup_call(
         &self,
         rollup: Rollup,
         parameters: Vec<Scalar>,
         matrix: &MatrixSelector,
         grid: Grid,
-        sink: &mut RowSink<'_>,
-    ) -> Result<()> {
+    ) -> RollupCall {
         let selector = &matrix.selector;
         let reference = self.context.reference(grid, selector.at, selector.offset_ms);
-        let call = RollupCall {
-            rollup,
-            range_ms: matrix.range_ms,
-            reference,
-            steps: own(grid),
-            parameters,
-        };
-        let name = self.rollup_name(rollup);
-        let mut uniqueness = Uniqueness::of_selector(selector, name);
-        let mut windows = Windows::new(reference, matrix.range_ms);
+        RollupCall { rollup, range_ms: matrix.range_ms, reference, steps: own(grid), parameters }
+    }
+
+    fn rollup_of_selector(
+        &self,
+        call: &RollupCall,
+        matrix: &MatrixSelector,
+        wanted: Wanted<'_>,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let (selector, collision) = (&matrix.selector, &self.context.collision);
+        let name = self.rollup_name(call.rollup);
+        let is_watched = collision.get() == Collision::Watched;
+        let checked_name = if is_watched { NameState::Dropped } else { name };
+        let mut uniqueness = Uniqueness::of_selector(selector, checked_name);
+        let expects_counter = call.rollup.expects_counter();
+        // Equal labels and wrong names are only seen where all labels are.
+        let needs_all = expects_counter || (uniqueness.is_needed() && !is_watched);
+        let wanted = if needs_all { None } else { wanted };
+        let mut windows = Windows::new(call.reference, call.range_ms);
         let mut filter = StaleFilter::default();
         let mut counters = CounterNames::default();
-        let mut row = vec![ABSENT; grid.len];
-        self.context.read_series(selector, windows.time_range(), &mut |labels, times, values| {
+        let mut row = vec![ABSENT; call.steps.len];
+        let range = windows.time_range();
+        self.context.read_series(selector, range, wanted, &mut |labels, times, values| {
             let (times, values) = filter.apply(times, values);
             call.fill(times, values, windows.of(times), &mut row)?;
-            if rollup.expects_counter() {
+            if expects_counter {
                 counters.check(self.context, matrix, labels, &row);
             }
             let row = Row { labels, name, values: &row };
-            uniqueness.add(&row)?;
+            match collision.get() {
+                Collision::Unwatched => uniqueness.add(&row)?,
+                Collision::Watched if uniqueness.collides(&row) => collision.set(Collision::Found),
+                Collision::Watched | Collision::Found => {}
+            }
             sink(&row)
         })
     }
@@ -301,7 +324,7 @@ impl Evaluator<'_> {
                 let windows = Windows::new(reference, matrix.range_ms);
                 let range = windows.time_range();
                 let mut filter = StaleFilter::default();
-                self.context.read_series(selector, range, &mut |labels, times, values| {
+                self.context.read_series(selector, range, None, &mut |labels, times, values| {
                     let (times, values) = filter.apply(times, values);
                     kept.grow(times.len() as u64, 16 * times.len() as u64);
                     self.context.check_memory()?;

@@ -24,6 +24,7 @@ mod eval;
 pub mod fuzzing;
 mod matching;
 mod memory_source;
+mod names;
 pub mod query;
 mod result;
 mod rollup;
@@ -42,4 +43,4 @@ pub use query::{
     instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
-pub use source::{SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+pub use source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};

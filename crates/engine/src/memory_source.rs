@@ -1,6 +1,6 @@
 //! A source in memory: for tests and test scripts. Simple, not fast.
 
-use crate::source::{SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+use crate::source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -105,6 +105,18 @@ impl SeriesSet for MemorySet<'_> {
 
     fn labels(&self, idx: usize) -> Result<Labels, SourceError> {
         Ok(self.series[idx].0.clone())
+    }
+
+    fn read_labels(
+        &self,
+        range: Range<usize>,
+        _wanted: Option<&[&str]>,
+        sink: &mut LabelSink<'_>,
+    ) -> Result<(), SourceError> {
+        for idx in range {
+            sink(idx, self.series[idx].0.clone());
+        }
+        Ok(())
     }
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {

@@ -3,12 +3,13 @@
 use crate::annotations::{Annotations, Level};
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::names::{Collision, with_names_if_needed};
 use crate::result::{Matrix, Sample, Value};
 use crate::source::{SelectLimits, Source, SourceError};
 use crate::time::Grid;
 use crate::vector::{Scalar, Usage, Vector, compare_labels};
 use model::Labels;
-use promql::{Dialect, Expr, Grouping, ValueType};
+use promql::{Dialect, Expr, ValueType};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,12 +28,20 @@ pub struct QueryLimits {
     pub series_max: usize,
     /// Bytes held at once (`--query.max-memory`).
     pub memory_bytes_max: u64,
+    /// What one selector may cost, in samples read, estimated beforehand; no flag: the server sets
+    /// it to find out whether a query is short.
+    pub select_cost_max: u64,
 }
 
 impl Default for QueryLimits {
     fn default() -> QueryLimits {
         // Prometheus' 50 M samples; the others are our own.
-        QueryLimits { samples_max: 50_000_000, series_max: 10_000_000, memory_bytes_max: 4 << 30 }
+        QueryLimits {
+            samples_max: 50_000_000,
+            series_max: 10_000_000,
+            memory_bytes_max: 4 << 30,
+            select_cost_max: u64::MAX,
+        }
     }
 }
 
@@ -136,7 +145,12 @@ pub fn instant(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let expr = parse(text, options)?;
-    let evaluate = |options: &QueryOptions| instant_expr(source, text, &expr, at_ms, options);
+    let evaluate = |options: &QueryOptions, collision| {
+        let grid = Grid::instant(at_ms);
+        let context = Context::new(source, text, options, grid, at_ms).watching(collision);
+        let result = evaluate_instant(&context, &expr, grid)?;
+        Ok((result, context.collision.get()))
+    };
     with_names_if_needed(evaluate, &expr, options)
 }
 
@@ -152,13 +166,16 @@ pub fn instant_expr(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let grid = Grid::instant(at_ms);
-    let context = Context::new(source, text, options, grid, at_ms);
-    let evaluator = Evaluator { context: &context };
+    evaluate_instant(&Context::new(source, text, options, grid, at_ms), expr, grid)
+}
+
+fn evaluate_instant(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<QueryResult> {
+    let evaluator = Evaluator { context };
     let value = match expr.value_type() {
         ValueType::String => Value::String(evaluator.string(expr)?),
         ValueType::Scalar => Value::Scalar(evaluator.scalar(expr, grid)?.at(0)),
         ValueType::Vector => Value::Vector(samples(context.named(evaluator.vector(expr, grid)?)?)),
-        ValueType::Matrix => Value::Matrix(evaluator.matrix(expr, at_ms)?),
+        ValueType::Matrix => Value::Matrix(evaluator.matrix(expr, grid.start_ms)?),
     };
     Ok(context.finish(value))
 }
@@ -174,32 +191,13 @@ pub fn range(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let expr = parse(text, options)?;
-    let evaluate = |options: &QueryOptions| range_expr(source, text, &expr, range, options);
-    with_names_if_needed(evaluate, &expr, options)
-}
-
-/// Evaluates once more with kept names where Prometheus has no answer: an aggregation
-/// `by (__name__)` of a rollup of several metrics, which fails there because the rollup has dropped
-/// the names. TSBS' queries are of that kind; see `docs/decisions/0006-names-of-rollups.md`.
-fn with_names_if_needed(
-    evaluate: impl Fn(&QueryOptions) -> Result<QueryResult>,
-    expr: &Expr,
-    options: &QueryOptions,
-) -> Result<QueryResult> {
-    let result = evaluate(options);
-    let is_ambiguous = matches!(&result, Err(error) if *error == QueryError::same_labels());
-    let groups_by_name = match expr.without_parens() {
-        Expr::Aggregate(aggregate) => match &aggregate.grouping {
-            Grouping::By(names) => names.iter().any(|name| name == model::METRIC_NAME),
-            Grouping::Without(_) => false,
-        },
-        _ => false,
+    let evaluate = |options: &QueryOptions, collision| {
+        let grid = check_range(range)?;
+        let context = Context::new(source, text, options, grid, range.end_ms).watching(collision);
+        let result = evaluate_range(&context, &expr, grid)?;
+        Ok((result, context.collision.get()))
     };
-    if is_ambiguous && groups_by_name && options.name_removal == NameRemoval::AtOnce {
-        let name_removal = NameRemoval::KeepOverTime;
-        return evaluate(&QueryOptions { name_removal, ..options.clone() });
-    }
-    result
+    with_names_if_needed(evaluate, &expr, options)
 }
 
 /// Evaluates an expression, parsed from `text`, at every step of a range.
@@ -214,8 +212,11 @@ pub fn range_expr(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let grid = check_range(range)?;
-    let context = Context::new(source, text, options, grid, range.end_ms);
-    let evaluator = Evaluator { context: &context };
+    evaluate_range(&Context::new(source, text, options, grid, range.end_ms), expr, grid)
+}
+
+fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<QueryResult> {
+    let evaluator = Evaluator { context };
     let value = match expr.value_type() {
         ValueType::Scalar => {
             let values = match evaluator.scalar(expr, grid)? {
@@ -294,6 +295,8 @@ pub(crate) struct Context<'a> {
     pub step_ms: i64,
     pub annotations: Annotations,
     pub usage: Rc<Usage>,
+    /// Whether rows that keep their names would collide without them.
+    pub collision: Cell<Collision>,
     stats: Cell<QueryStats>,
 }
 
@@ -313,8 +316,14 @@ impl<'a> Context<'a> {
             step_ms: if grid.start_ms == end_ms { 0 } else { grid.step_ms },
             annotations: Annotations::new(text),
             usage: Rc::default(),
+            collision: Cell::new(Collision::Unwatched),
             stats: Cell::new(QueryStats { steps: grid.len as u64, ..QueryStats::default() }),
         }
+    }
+
+    fn watching(self, collision: Collision) -> Context<'a> {
+        self.collision.set(collision);
+        self
     }
 
     /// Fails when the deadline has passed or somebody cancelled the query.
@@ -361,7 +370,11 @@ impl<'a> Context<'a> {
     }
 
     pub fn select_limits(&self) -> SelectLimits {
-        SelectLimits { series_max: self.options.limits.series_max, deadline: self.options.deadline }
+        SelectLimits {
+            series_max: self.options.limits.series_max,
+            deadline: self.options.deadline,
+            cost_max: self.options.limits.select_cost_max,
+        }
     }
 
     pub fn count_series(&self, count: usize) {

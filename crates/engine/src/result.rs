@@ -76,6 +76,14 @@ impl Matrix {
         self.labels.is_empty()
     }
 
+    /// How many points there are, gaps on the grid counted too.
+    pub fn cells(&self) -> usize {
+        match &self.samples {
+            Samples::Grid(_, values) => values.len(),
+            Samples::Points(points) => points.iter().map(Vec::len).sum(),
+        }
+    }
+
     /// The labels of series `idx`.
     pub fn labels(&self, idx: usize) -> &Labels {
         &self.labels[self.order[idx] as usize]
@@ -98,6 +106,59 @@ impl Matrix {
 fn order(labels: &[Labels]) -> Vec<u32> {
     assert!(labels.len() <= u32::MAX as usize);
     let mut order: Vec<u32> = (0..labels.len() as u32).collect();
-    order.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+    if labels.len() < KEYED_LEN_MIN {
+        order.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+        return order;
+    }
+    // Comparing label by label would read every set a dozen times.
+    let (mut keys, mut ends) = (Vec::new(), Vec::with_capacity(labels.len()));
+    for labels in labels {
+        for (name, value) in labels.iter() {
+            push_ordered(&mut keys, name);
+            push_ordered(&mut keys, value);
+        }
+        ends.push(keys.len());
+    }
+    let key = |idx: u32| {
+        let start = idx.checked_sub(1).map_or(0, |before| ends[before as usize]);
+        &keys[start..ends[idx as usize]]
+    };
+    order.sort_by(|a, b| key(*a).cmp(key(*b)));
     order
+}
+
+/// From so many series on, keys pay.
+const KEYED_LEN_MIN: usize = 32;
+
+/// Appends a string so that strings one after the other compare as their bytes do: a zero ends it,
+/// and what would be mistaken for the end is escaped.
+fn push_ordered(keys: &mut Vec<u8>, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            0 | 1 => keys.extend_from_slice(&[1, byte + 1]),
+            _ => keys.push(byte),
+        }
+    }
+    keys.push(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_order_as_labels_do() {
+        let texts = ["a", "b", "a\0", "a\0b", "a\u{1}", "a\u{2}", "aa", "\0", "é", "ab", "z"];
+        let mut labels = vec![Labels::default()];
+        for (one, two) in texts.iter().flat_map(|one| texts.iter().map(move |two| (one, two))) {
+            labels.push(Labels::from_pairs(&[("n", one), ("o", two)]));
+            labels.push(Labels::from_pairs(&[("n", one)]));
+            labels.push(Labels::from_pairs(&[(format!("n{one}"), two)]));
+        }
+        labels.reverse();
+        assert!(KEYED_LEN_MIN <= labels.len());
+        let mut expected: Vec<u32> = (0..labels.len() as u32).collect();
+        expected.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+        assert_eq!(order(&labels), expected);
+    }
 }

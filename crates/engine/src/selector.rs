@@ -10,15 +10,18 @@
 //! holds more than one series' samples.
 
 use crate::error::{QueryError, Result};
+use crate::names::{Collision, demands_one_name};
 use crate::query::{Context, NameRemoval};
 use crate::time::{Grid, Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
-use model::{Labels, METRIC_NAME, MatchOp, TimeRange};
+use model::{Labels, TimeRange};
 use promql::{At, VectorSelector};
 use std::collections::HashSet;
 
 /// Series read between two looks at the deadline; the store gathers as many at once.
 const SERIES_PER_CHECK: usize = 512;
+/// As many at first when rows are watched for collisions.
+const SERIES_WATCHED: usize = 16;
 
 /// The windows of all steps as index ranges into one list of timestamps.
 pub(crate) struct Windows {
@@ -113,6 +116,9 @@ impl Row<'_> {
 /// Receives rows; most of the engine's operations on whole vectors are one.
 pub(crate) type RowSink<'s> = dyn FnMut(&Row<'_>) -> Result<()> + 's;
 
+/// Names of the labels that rows are to have; all when there is no list.
+pub(crate) type Wanted<'w> = Option<&'w [&'w str]>;
+
 /// Receives one series: its labels, timestamps and values.
 pub(crate) type SeriesVisitor<'v> = dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()> + 'v;
 
@@ -133,11 +139,12 @@ impl Context<'_> {
     }
 
     /// Calls `visit` with the labels and samples of every series of `selector` that has samples
-    /// in `range`, in the source's order.
+    /// in `range`, in the source's order. Labels that are not `wanted` may be missing.
     pub fn read_series(
         &self,
         selector: &VectorSelector,
         range: TimeRange,
+        wanted: Wanted<'_>,
         visit: &mut SeriesVisitor<'_>,
     ) -> Result<()> {
         self.check()?;
@@ -148,18 +155,29 @@ impl Context<'_> {
         let set = self.source.select(&sets, range, &self.select_limits())?;
         self.count_series(set.len());
         let mut failure: Option<QueryError> = None;
-        for start in (0..set.len()).step_by(SERIES_PER_CHECK) {
+        let mut labels = Vec::new();
+        // Rows that are watched most often collide soon, and need few labels from then on.
+        let is_watched = self.collision.get() == Collision::Watched;
+        let mut count = if is_watched { SERIES_WATCHED } else { SERIES_PER_CHECK };
+        let mut end = 0;
+        while end < set.len() {
             self.check()?;
-            let end = (start + SERIES_PER_CHECK).min(set.len());
+            let start = end;
+            end = (end + count).min(set.len());
+            count = (2 * count).min(SERIES_PER_CHECK);
             let mut samples = 0u64;
+            labels.clear();
+            match self.wanted_now(wanted) {
+                Some([]) => labels.resize(end - start, Labels::default()),
+                wanted => set.read_labels(start..end, wanted, &mut |_, one| labels.push(one))?,
+            }
             set.read(start..end, &mut |idx, timestamps, values| {
                 if timestamps.is_empty() || failure.is_some() {
                     return;
                 }
                 debug_assert_eq!(timestamps.len(), values.len());
                 samples += timestamps.len() as u64;
-                let labels = set.labels(idx).map_err(QueryError::from);
-                failure = labels.and_then(|labels| visit(&labels, timestamps, values)).err();
+                failure = visit(&labels[idx - start], timestamps, values).err();
             })?;
             self.count_samples_read(samples);
             if let Some(failure) = failure {
@@ -169,17 +187,24 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// All labels while rows are watched for collisions.
+    fn wanted_now<'w>(&self, wanted: Wanted<'w>) -> Wanted<'w> {
+        if self.collision.get() == Collision::Watched { None } else { wanted }
+    }
+
     /// The rows of an instant selector.
     pub fn stream_selector(
         &self,
         selector: &VectorSelector,
         grid: Grid,
+        wanted: Wanted<'_>,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let reference = self.reference(grid, selector.at, selector.offset_ms);
         let mut windows = Windows::new(reference, self.options.lookback_ms);
         let mut row = vec![ABSENT; grid.len];
-        self.read_series(selector, windows.time_range(), &mut |labels, timestamps, values| {
+        let range = windows.time_range();
+        self.read_series(selector, range, wanted, &mut |labels, timestamps, values| {
             newest(windows.of(timestamps), values, &mut row);
             sink(&Row { labels, name: NameState::Kept, values: &row })
         })
@@ -191,7 +216,8 @@ impl Context<'_> {
         let mut windows = Windows::new(reference, self.options.lookback_ms);
         let mut row = vec![ABSENT; grid.len];
         let mut vector = Vector::new(self, grid.len);
-        self.read_series(selector, windows.time_range(), &mut |labels, timestamps, values| {
+        let range = windows.time_range();
+        self.read_series(selector, range, None, &mut |labels, timestamps, values| {
             for (value, (low, high)) in row.iter_mut().zip(windows.of(timestamps)) {
                 let is_there = low < high && !is_absent(values[*high as usize - 1]);
                 *value = if is_there { seconds(timestamps[*high as usize - 1]) } else { ABSENT };
@@ -246,11 +272,20 @@ pub(crate) struct Uniqueness {
 impl Uniqueness {
     /// For rows of a selector: one that demands one name cannot give two equal label sets.
     pub fn of_selector(selector: &VectorSelector, name: NameState) -> Uniqueness {
-        let demands_name = selector
-            .matchers
-            .iter()
-            .any(|m| m.name == METRIC_NAME && m.op == MatchOp::Equal && !m.value.is_empty());
-        if demands_name { Uniqueness { seen: None } } else { Uniqueness::new(name) }
+        match demands_one_name(selector) {
+            true => Uniqueness { seen: None },
+            false => Uniqueness::new(name),
+        }
+    }
+
+    /// Whether rows need all their labels.
+    pub fn is_needed(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// Whether a watched row collides with an earlier one.
+    pub fn collides(&mut self, row: &Row<'_>) -> bool {
+        self.add(row).is_err()
     }
 
     /// For any rows.

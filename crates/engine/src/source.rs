@@ -15,10 +15,15 @@ pub struct SelectLimits {
     pub series_max: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// What selecting and reading may cost, about, in samples; a source that cannot tell ignores it.
+    pub cost_max: u64,
 }
 
 /// Receives a series' index, timestamps and values.
 pub type SampleSink<'s> = dyn FnMut(usize, &[i64], &[f64]) + 's;
+
+/// Receives a series' index and labels.
+pub type LabelSink<'s> = dyn FnMut(usize, Labels) + 's;
 
 /// Why a source gave nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +68,18 @@ pub trait SeriesSet: Send + Sync {
     /// # Errors
     /// A failed read.
     fn labels(&self, idx: usize) -> Result<Labels, SourceError>;
+
+    /// Calls `sink(idx, labels)` for each series of `range`, in order. When names are `wanted`, the
+    /// labels of others may be missing. `sink` must not come back to the source.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn read_labels(
+        &self,
+        range: Range<usize>,
+        wanted: Option<&[&str]>,
+        sink: &mut LabelSink<'_>,
+    ) -> Result<(), SourceError>;
 
     /// Calls `sink(idx, timestamps, values)` once for each series of `range`, in order, with its
     /// samples in the selected time, oldest first; times in nanoseconds.

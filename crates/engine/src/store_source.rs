@@ -1,6 +1,6 @@
 //! The store as a source.
 
-use crate::source::{SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+use crate::source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 
@@ -11,8 +11,11 @@ impl Source for store::Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
-        let limits =
-            store::SelectLimits { series_max: limits.series_max, deadline: limits.deadline };
+        let limits = store::SelectLimits {
+            series_max: limits.series_max,
+            deadline: limits.deadline,
+            cost_max: limits.cost_max,
+        };
         let selection = store::Store::select(self, sets, range, &limits).map_err(translate)?;
         Ok(Box::new(selection))
     }
@@ -25,6 +28,15 @@ impl SeriesSet for store::Selection {
 
     fn labels(&self, idx: usize) -> Result<Labels, SourceError> {
         store::Selection::labels(self, idx).map_err(translate)
+    }
+
+    fn read_labels(
+        &self,
+        range: Range<usize>,
+        wanted: Option<&[&str]>,
+        sink: &mut LabelSink<'_>,
+    ) -> Result<(), SourceError> {
+        store::Selection::read_labels(self, range, wanted, sink).map_err(translate)
     }
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {

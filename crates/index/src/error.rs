@@ -25,6 +25,14 @@ pub enum Error {
         /// How many there may be.
         max: u64,
     },
+    /// A search would cost more than [`crate::CompiledMatchers::costing_at_most`] allows.
+    #[error("the search would look at {cost} blocks or strings, the limit is {max}")]
+    TooCostly {
+        /// What it would look at.
+        cost: u64,
+        /// What it may.
+        max: u64,
+    },
     /// Bytes that no writer of ours left behind: set the file aside.
     #[error("{file} is corrupt at byte {offset}: {what}")]
     Corrupt {

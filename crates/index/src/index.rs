@@ -158,7 +158,10 @@ impl Index {
                 Part::Segment(segment) => {
                     segment.search(matchers).map_err(|error| error.in_file(segment.name()))?
                 }
-                Part::Memory(memory) => memory.search(matchers),
+                Part::Memory(memory) => {
+                    matchers.check_cost(memory.search_cost(matchers))?;
+                    memory.search(matchers)
+                }
             };
             append(&mut out, found);
         }
@@ -182,7 +185,10 @@ impl Index {
                 Part::Segment(segment) => segment
                     .search_among(matchers, among)
                     .map_err(|error| error.in_file(segment.name()))?,
-                Part::Memory(memory) => memory.search_unsorted(matchers),
+                Part::Memory(memory) => {
+                    matchers.check_cost(memory.search_cost(matchers))?;
+                    memory.search_unsorted(matchers)
+                }
             };
             append(&mut out, found);
         }
@@ -211,7 +217,13 @@ impl Index {
 
     /// A reader for the labels of many series.
     pub fn label_reader(&self) -> LabelReader<'_> {
-        LabelReader { index: self, segment: None, cache: LabelCache::default() }
+        LabelReader { index: self, segment: None, wanted: None, cache: LabelCache::default() }
+    }
+
+    /// The same when only the labels of some names are needed; others may come too.
+    pub fn label_reader_of(&self, wanted: &[&str]) -> LabelReader<'_> {
+        let wanted: Arc<[String]> = wanted.iter().map(|name| name.to_string()).collect();
+        LabelReader { wanted: Some(wanted), ..self.label_reader() }
     }
 
     /// The names of the labels of these series, sorted.
@@ -443,6 +455,8 @@ pub struct LabelReader<'a> {
     index: &'a Index,
     /// Whose strings are in the cache.
     segment: Option<&'a Segment>,
+    /// Names of the labels that are needed; all when there is no list.
+    wanted: Option<Arc<[String]>>,
     cache: LabelCache,
 }
 
@@ -501,7 +515,7 @@ impl<'a> LabelReader<'a> {
         let part = self.index.part_of(block.entity_start);
         let part = part.ok_or(Error::InvalidEntity("block of another index"))?;
         if let Part::Segment(segment) = part {
-            self.cache = LabelCache::default();
+            self.cache = LabelCache::of(self.wanted.clone());
             self.segment = Some(segment);
         }
         Ok(part)

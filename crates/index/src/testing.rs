@@ -351,6 +351,8 @@ fn check_form(found: &[BlockMatch]) {
 fn listed(index: &Index, found: &[BlockMatch]) -> BTreeSet<(EntityId, u16, Labels)> {
     let mut out = BTreeSet::new();
     let mut reader = index.label_reader();
+    let wanted = [METRIC_NAME, "host"];
+    let mut partial_reader = index.label_reader_of(&wanted);
     let mut builder = LabelsBuilder::new();
     for one in found {
         for slot in &one.slots {
@@ -361,6 +363,11 @@ fn listed(index: &Index, found: &[BlockMatch]) -> BTreeSet<(EntityId, u16, Label
                 builder.clear();
                 reader.match_labels(one, column, slot, &mut builder).unwrap();
                 assert_eq!(builder.finish(), labels);
+                partial_reader.labels(&one.block, column, slot, &mut builder).unwrap();
+                let partial = builder.finish();
+                for name in wanted {
+                    assert_eq!(partial.get(name), labels.get(name), "a wanted label");
+                }
                 assert!(out.insert((one.block.entity(slot), column, labels)), "once");
             }
         }

@@ -21,8 +21,46 @@ pub(crate) fn check_selector(text: &str, selector: &VectorSelector) -> Result<()
     Checker { text }.named_once(selector)
 }
 
+/// The expressions of matchers that people and dashboards write most, lists of plain words, are
+/// recognised without the compiler, which takes longer than the query that they stand in.
+const PLAIN_SIZE_MAX: usize = 64 << 10;
+
+/// Refuses the pattern of a matcher that is no regular expression.
+pub(crate) fn check_matcher(pattern: &str) -> std::result::Result<(), String> {
+    if is_plain(pattern) { Ok(()) } else { compile_matcher(pattern).map(drop) }
+}
+
+/// Whether a pattern is made of plain characters, dots, `|` and balanced parentheses: then it is
+/// a regular expression.
+fn is_plain(pattern: &str) -> bool {
+    let mut depth = 0usize;
+    for byte in pattern.bytes() {
+        match byte {
+            b'(' => depth += 1,
+            b')' if 0 < depth => depth -= 1,
+            b'|' | b'.' | b'_' | b':' | b'-' | b'/' | b' ' | b',' => {}
+            _ if byte.is_ascii_alphanumeric() => {}
+            _ => return false,
+        }
+    }
+    depth == 0 && pattern.len() <= PLAIN_SIZE_MAX
+}
+
+/// Whether a plain pattern has an alternative or a group with nothing in it.
+fn has_gap(pattern: &str) -> bool {
+    let is_at_edge = pattern.is_empty() || pattern.starts_with('|') || pattern.ends_with('|');
+    is_at_edge || ["||", "(|", "|)", "()"].iter().any(|gap| pattern.contains(gap))
+}
+
+fn regex_matches_empty(pattern: &str) -> bool {
+    if is_plain(pattern) && !has_gap(pattern) {
+        return false;
+    }
+    compile_matcher(pattern).is_ok_and(|regex| regex.is_match(""))
+}
+
 /// The anchored regular expression of a matcher.
-pub(crate) fn compile_matcher(pattern: &str) -> std::result::Result<regex::Regex, String> {
+fn compile_matcher(pattern: &str) -> std::result::Result<regex::Regex, String> {
     regex::RegexBuilder::new(&format!("^(?s:{pattern})$"))
         .size_limit(crate::REGEX_SIZE_MAX)
         .build()
@@ -229,7 +267,46 @@ fn matches_empty(matcher: &Matcher) -> bool {
     match matcher.op {
         MatchOp::Equal => matcher.value.is_empty(),
         MatchOp::NotEqual => !matcher.value.is_empty(),
-        MatchOp::Regex => compile_matcher(&matcher.value).is_ok_and(|regex| regex.is_match("")),
-        MatchOp::NotRegex => !compile_matcher(&matcher.value).is_ok_and(|regex| regex.is_match("")),
+        MatchOp::Regex => regex_matches_empty(&matcher.value),
+        MatchOp::NotRegex => !regex_matches_empty(&matcher.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_patterns_are_told_as_the_compiler_would() {
+        for pattern in [
+            "",
+            "a",
+            "a|b",
+            "a||b",
+            "|a",
+            "a|",
+            "cpu_(a|b)",
+            "(a|)",
+            "()",
+            "(a)(b|c)",
+            "a)",
+            "(a",
+            ")(",
+            "a.b|c",
+            ".",
+            "((a|b)|c)d",
+            "a-b:9/c d,e",
+            "(|a)b",
+            "a()",
+            "(())",
+            "a*",
+            "a{2}",
+            "é",
+        ] {
+            let compiled = compile_matcher(pattern);
+            assert_eq!(check_matcher(pattern).is_ok(), compiled.is_ok(), "{pattern}");
+            let matches_empty = compiled.is_ok_and(|regex| regex.is_match(""));
+            assert_eq!(regex_matches_empty(pattern), matches_empty, "{pattern}");
+        }
     }
 }

@@ -243,7 +243,7 @@ impl Parser<'_> {
         self.advance();
         let matcher = Matcher::new(label, op, self.unquoted(&value)?);
         if matches!(op, MatchOp::Regex | MatchOp::NotRegex) {
-            crate::check::compile_matcher(&matcher.value)
+            crate::check::check_matcher(&matcher.value)
                 .map_err(|message| self.error(name.span.to(value.span), message))?;
         }
         Ok(matcher)

@@ -331,7 +331,7 @@ fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
 
 #[rustfmt::skip] // one metric, one line
 fn write_store(page: &mut Page, stats: &StoreStats) {
-    let families: [(&str, &str, &str, f64); 21] = [
+    let families: [(&str, &str, &str, f64); 24] = [
         ("quipu_store_samples_appended_total", "counter", "Samples taken since start.", stats.samples_appended_total as f64),
         ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
         ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
@@ -350,6 +350,9 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         ("quipu_store_wal_commits_total", "counter", "Syncs of the log since start; each serves a group of writes.", stats.wal_commits_total as f64),
         ("quipu_store_wal_commit_seconds_total", "counter", "Time spent in syncs of the log since start.", stats.wal_commit_ns_total as f64 / 1e9),
         ("quipu_store_index_memory_bytes", "gauge", "Memory of the index.", stats.index_memory_bytes as f64),
+        ("quipu_store_outline_size_bytes", "gauge", "Parsed headers of columns kept for queries, in memory.", stats.outline_bytes as f64),
+        ("quipu_store_outline_hits_total", "counter", "Headers that a query found parsed since start.", stats.outline_hits_total as f64),
+        ("quipu_store_outline_misses_total", "counter", "Headers that a query had to parse since start.", stats.outline_misses_total as f64),
         ("quipu_store_samples_replayed", "gauge", "Samples taken from the log at start.", stats.samples_replayed as f64),
         ("quipu_store_read_only", "gauge", "Whether writes are refused.", f64::from(u8::from(stats.read_only_reason.is_some()))),
         ("quipu_store_free_disk_bytes", "gauge", "Free bytes on the disk.", stats.free_disk_bytes as f64),

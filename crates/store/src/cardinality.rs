@@ -20,7 +20,7 @@ impl Store {
         let Some(day) = request.day.or(newest) else { return Ok(cardinality) };
         let start = i64::from(day).saturating_mul(NANOS_PER_DAY);
         let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
-        let limits = SelectLimits { series_max: usize::MAX, deadline: None };
+        let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
         // A day lies in one month, so there is at most one partition to count.
         self.for_each_live(&compile(&request.sets)?, range, &limits, &mut |state, live| {
             let counted = state.index.cardinality(live, request.top_n, None)?;

@@ -26,6 +26,7 @@ pub mod compact;
 pub mod recover;
 pub mod select;
 pub mod view;
+pub mod outlines;
 pub mod read;
 pub mod live;
 pub mod catalog;

@@ -5,10 +5,12 @@
 //! overlap they are merged and of equal timestamps the newest source wins.
 
 use crate::arena::NO_ROW;
-use crate::part::Part;
+use crate::outlines::Outlines;
+use crate::part::{KnownColumn, Part};
 use crate::seal::merge_two;
 use crate::view::{PartitionView, Source};
 use crate::{Error, Result};
+use codec::{ColumnScratch, TimestampsOutline, ValuesOutline};
 use index::BlockMatch;
 use model::{TimeRange, Timestamp};
 use std::ops::Range;
@@ -28,6 +30,8 @@ pub struct ColumnRequest<'a> {
     pub slots: &'a [u16],
     /// Only samples inside are wanted.
     pub range: TimeRange,
+    /// What is known of parts already.
+    pub outlines: &'a Outlines,
 }
 
 /// Samples of several series, one after the other.
@@ -51,6 +55,7 @@ pub struct ReadScratch {
     merged: Vec<(Timestamp, u32, f64)>,
     rows: Vec<(Timestamp, u64, u64)>,
     singles: Vec<(Timestamp, u64, u64)>,
+    column: ColumnScratch,
 }
 
 /// Appends the samples of each requested slot to `out`, one span per slot.
@@ -72,6 +77,10 @@ pub fn read_column(
     read_rows(request, scratch);
     // Stable: runs of a slot stay oldest source first.
     scratch.runs.sort_by_key(|(slot, _)| *slot);
+    if out.spans.is_empty() && scratch.runs.is_sorted_by(|a, b| a.0 < b.0) {
+        hand_over(request.slots.len(), scratch, out);
+        return Ok(());
+    }
     let mut next = 0;
     for slot_idx in 0..request.slots.len() as u32 {
         let count = scratch.runs[next..].partition_point(|(slot, _)| *slot == slot_idx);
@@ -82,6 +91,19 @@ pub fn read_column(
         out.spans.push(start..out.times.len());
     }
     Ok(())
+}
+
+/// Gives the samples themselves to `out`, which is empty, when no slot has two runs to be joined.
+fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
+    debug_assert!(out.times.is_empty() && out.values.is_empty());
+    std::mem::swap(&mut out.times, &mut scratch.times);
+    std::mem::swap(&mut out.values, &mut scratch.values);
+    let mut runs = scratch.runs.iter().peekable();
+    for slot_idx in 0..slots as u32 {
+        let run = runs.next_if(|(slot, _)| *slot == slot_idx);
+        out.spans.push(run.map_or(0..0, |(_, run)| run.clone()));
+    }
+    assert!(runs.next().is_none(), "runs of slots that were asked for");
 }
 
 fn note_corrupt(view: &PartitionView, source: &Source, error: &Error) {
@@ -107,12 +129,10 @@ fn read_source(
         }
         let known = request.slots.partition_point(|slot| u32::from(*slot) < slice.slots);
         let runs_start = scratch.runs.len();
-        read_slice(part, idx, request.column, &request.slots[..known], scratch)?;
+        read_slice(request, part, idx, known, scratch)?;
         for (slot_idx, run) in &mut scratch.runs[runs_start..] {
-            let times = &scratch.times[run.clone()];
-            let start = run.start + times.partition_point(|time| *time < request.range.start);
-            let end = run.start + times.partition_point(|time| *time <= request.range.end);
-            *run = start..end.max(start);
+            let inside = part_of_range(&scratch.times[run.clone()], &request.range);
+            *run = run.start + inside.start..run.start + inside.end;
             debug_assert!((*slot_idx as usize) < request.slots.len());
         }
         apply_tombstones(request, source, runs_start, scratch);
@@ -120,46 +140,98 @@ fn read_source(
     Ok(())
 }
 
-/// Decodes the slots of one slice and adds a run for each that has samples.
+/// The indexes of the increasing `times` that lie in the range.
+fn part_of_range(times: &[Timestamp], range: &TimeRange) -> Range<usize> {
+    let start = times.partition_point(|time| *time < range.start);
+    let end = times.partition_point(|time| *time <= range.end);
+    start..end.max(start)
+}
+
+/// Decodes the first `known` slots of the request in one slice and adds a run for each that has
+/// samples.
 fn read_slice(
+    request: &ColumnRequest<'_>,
     part: &Part,
     idx: usize,
-    column: u16,
-    slots: &[u16],
+    known: usize,
     scratch: &mut ReadScratch,
 ) -> Result<()> {
-    let column = usize::from(column);
-    let Some(times) = part.times(idx, column)? else { return Ok(()) };
+    let (column, slots) = (usize::from(request.column), &request.slots[..known]);
+    let Some(times) = part.known_times(idx, column, request.outlines)? else { return Ok(()) };
     let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return Ok(()) };
-    let lens = times.lens();
-    let values = part.values(idx, column, lens)?;
+    let values = part.known_values(idx, column, &times.outline, request.outlines)?;
     let span = usize::from(*first)..usize::from(*last) + 1;
-    let corrupt = |error: codec::Error| corrupt_page(part, idx, &error);
-    if span.len() <= slots.len() * DENSE_SHARE {
-        let mut start = scratch.times.len();
-        times.read(span.clone(), &mut scratch.times).map_err(corrupt)?;
-        values.read(span.clone(), &mut scratch.values).map_err(corrupt)?;
-        let mut wanted = slots.iter().zip(0u32..).peekable();
-        for slot in span {
-            let end = start + lens[slot] as usize;
-            let next = wanted.next_if(|(wanted, _)| usize::from(**wanted) == slot);
-            if let Some((_, slot_idx)) = next.filter(|_| start < end) {
-                scratch.runs.push((slot_idx, start..end));
-            }
-            start = end;
-        }
+    // Where each slot is a page, what lies after the range need not be decoded.
+    let has_own_pages = times.outline.layout().pages() == times.outline.lens().len();
+    let read = if !has_own_pages && span.len() <= slots.len() * DENSE_SHARE {
+        read_span(&times, &values, slots, span, scratch)
     } else {
-        for (slot, slot_idx) in slots.iter().zip(0u32..) {
-            let slot = usize::from(*slot);
-            if lens[slot] != 0 {
-                let start = scratch.times.len();
-                times.read(slot..slot + 1, &mut scratch.times).map_err(corrupt)?;
-                values.read(slot..slot + 1, &mut scratch.values).map_err(corrupt)?;
-                scratch.runs.push((slot_idx, start..scratch.times.len()));
-            }
-        }
-    }
+        slots.iter().zip(0u32..).try_for_each(|(slot, slot_idx)| {
+            let place = (usize::from(*slot), slot_idx);
+            read_slot(&times, &values, place, &request.range, scratch)
+        })
+    };
+    read.map_err(|error| corrupt_page(part, idx, &error))?;
     assert!(scratch.times.len() == scratch.values.len());
+    Ok(())
+}
+
+/// Decodes a span of slots whole and adds a run for each that is wanted.
+fn read_span(
+    times: &KnownColumn<'_, TimestampsOutline>,
+    values: &KnownColumn<'_, ValuesOutline>,
+    slots: &[u16],
+    span: Range<usize>,
+    scratch: &mut ReadScratch,
+) -> std::result::Result<(), codec::Error> {
+    let lens = times.outline.lens();
+    let mut start = scratch.times.len();
+    times.outline.read(times.bytes, span.clone(), &mut scratch.times)?;
+    let (column, out) = (&mut scratch.column, &mut scratch.values);
+    values.outline.read(values.bytes, span.clone(), column, out)?;
+    let mut wanted = slots.iter().zip(0u32..).peekable();
+    for slot in span {
+        let end = start + lens[slot] as usize;
+        let next = wanted.next_if(|(wanted, _)| usize::from(**wanted) == slot);
+        if let Some((_, slot_idx)) = next.filter(|_| start < end) {
+            scratch.runs.push((slot_idx, start..end));
+        }
+        start = end;
+    }
+    Ok(())
+}
+
+/// Decodes what one slot has in the range and adds a run.
+fn read_slot(
+    times: &KnownColumn<'_, TimestampsOutline>,
+    values: &KnownColumn<'_, ValuesOutline>,
+    (slot, slot_idx): (usize, u32),
+    range: &TimeRange,
+    scratch: &mut ReadScratch,
+) -> std::result::Result<(), codec::Error> {
+    if times.outline.lens()[slot] == 0 {
+        return Ok(());
+    }
+    let start = scratch.times.len();
+    let inside = match times.outline.grid() {
+        Some(grid) => {
+            let inside = part_of_range(grid, range);
+            scratch.times.extend_from_slice(&grid[inside.clone()]);
+            inside
+        }
+        None => {
+            times.outline.read(times.bytes, slot..slot + 1, &mut scratch.times)?;
+            let inside = part_of_range(&scratch.times[start..], range);
+            scratch.times.truncate(start + inside.end);
+            scratch.times.drain(start..start + inside.start);
+            inside
+        }
+    };
+    let (column, out) = (&mut scratch.column, &mut scratch.values);
+    values.outline.read_slot(values.bytes, slot, inside, column, out)?;
+    if start < scratch.times.len() {
+        scratch.runs.push((slot_idx, start..scratch.times.len()));
+    }
     Ok(())
 }
 

@@ -5,19 +5,22 @@
 //! series i = places[starts[i] .. starts[i + 1]], one for each month it lives in, oldest first
 //! ```
 
+use crate::outlines::Outlines;
 use crate::partition::Partition;
 use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::view::PartitionView;
 use crate::{Error, Result};
 use hashbrown::HashMap;
-use index::CompiledMatchers;
+use index::{BlockMatch, CompiledMatchers};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Series whose samples are gathered at once by [`Selection::read`].
-const READ_SERIES: usize = 512;
+/// Most series whose samples are gathered at once by [`Selection::read`].
+const READ_SERIES_MAX: u64 = 512;
+/// Samples gathered at once, about: half a megabyte, which stays in a core's cache.
+const READ_SAMPLES: u64 = 32 << 10;
 
 /// What takes the samples of a selection: index of the series, timestamps, as many values.
 pub type SampleSink<'a> = dyn FnMut(usize, &[i64], &[f64]) + 'a;
@@ -29,7 +32,15 @@ pub struct SelectLimits {
     pub series_max: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// What the selection and its samples may cost, about, in samples; more is refused before it
+    /// is done. For who must not be kept waiting: [`u64::MAX`] for all others.
+    pub cost_max: u64,
 }
+
+/// What it costs to find a series and begin to read it, in samples.
+const SERIES_COST: u64 = 1000;
+/// What it costs to look at a block or a string of the index, in samples.
+const LOOK_COST: u64 = 16;
 
 impl SelectLimits {
     /// Fails once the deadline has passed.
@@ -38,6 +49,19 @@ impl SelectLimits {
             Some(deadline) if deadline < Instant::now() => Err(Error::DeadlineExceeded),
             _ => Ok(()),
         }
+    }
+
+    /// Fails when the work would be more than `cost_max`.
+    pub fn check_cost(&self, cost: u64) -> Result<()> {
+        if cost <= self.cost_max {
+            return Ok(());
+        }
+        Err(Error::LimitExceeded {
+            limit: "select.cost",
+            what: "samples' worth of work",
+            value: cost,
+            max: self.cost_max,
+        })
     }
 
     /// Fails when there are more than `series_max` series.
@@ -72,6 +96,9 @@ pub struct Selection {
     starts: Vec<u32>,
     range: TimeRange,
     limits: SelectLimits,
+    outlines: Arc<Outlines>,
+    /// Series gathered at once.
+    read_series: usize,
 }
 
 impl Selection {
@@ -81,14 +108,22 @@ impl Selection {
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
+        outlines: &Arc<Outlines>,
     ) -> Result<Selection> {
-        let sets = compile(sets)?;
-        let mut views = Vec::new();
+        let mut sets = compile(sets)?;
+        if limits.cost_max < u64::MAX {
+            let look_max = limits.cost_max / LOOK_COST;
+            sets = sets.into_iter().map(|set| set.costing_at_most(look_max)).collect();
+        }
+        let (mut views, mut cost) = (Vec::new(), 0u64);
         let mut count = 0;
         for partition in partitions {
             limits.check_deadline()?;
-            let view = view_of(partition, &sets, &range)?;
-            count += view.groups.iter().map(|g| g.series_count() as usize).sum::<usize>();
+            let view = view_of(partition, &sets, &range, limits)?;
+            let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
+            cost = cost.saturating_add(samples_of(&view, &range));
+            limits.check_cost(cost.saturating_add(SERIES_COST.saturating_mul(series)))?;
+            count += series as usize;
             // Sets may name a series twice and months share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
@@ -102,6 +137,9 @@ impl Selection {
             starts: Vec::new(),
             range,
             limits: limits.clone(),
+            outlines: Arc::clone(outlines),
+            read_series: (READ_SAMPLES / (cost / count.max(1) as u64).max(1))
+                .clamp(16, READ_SERIES_MAX) as usize,
         };
         selection.place_series(1 < sets.len())?;
         limits.check_series(selection.len())?;
@@ -150,6 +188,37 @@ impl Selection {
         Ok(out)
     }
 
+    /// Calls `sink(idx, labels)` for each series of `range`, in order. When names are `wanted`, the
+    /// labels of others may be missing. A partition is locked meanwhile, so `sink` must not come
+    /// back to the store.
+    ///
+    /// # Errors
+    /// As [`Selection::labels`].
+    pub fn read_labels(
+        &self,
+        range: Range<usize>,
+        wanted: Option<&[&str]>,
+        sink: &mut dyn FnMut(usize, Labels),
+    ) -> Result<()> {
+        let mut builder = LabelsBuilder::new();
+        let mut series = range.map(|idx| (idx, self.places_of(idx)[0])).peekable();
+        while let Some((_, first)) = series.peek().copied() {
+            let view = &self.views[usize::from(first.view)];
+            let state = view.partition.read();
+            let mut reader = match wanted {
+                Some(wanted) => state.index.label_reader_of(wanted),
+                None => state.index.label_reader(),
+            };
+            while let Some((idx, place)) = series.next_if(|(_, place)| place.view == first.view) {
+                let block = &view.groups[place.group as usize].block;
+                builder.clear();
+                reader.labels(block, place.column, place.slot, &mut builder)?;
+                sink(idx, builder.finish());
+            }
+        }
+        Ok(())
+    }
+
     /// Calls `sink(idx, timestamps, values)` once for each series of `range`, in order; the slices
     /// are empty when the series has no sample in the selected time.
     ///
@@ -160,7 +229,7 @@ impl Selection {
         let mut start = range.start;
         while start < range.end {
             self.limits.check_deadline()?;
-            let end = range.end.min(start + READ_SERIES);
+            let end = range.end.min(start + self.read_series);
             reader.read(self, start..end, sink)?;
             start = end;
         }
@@ -254,9 +323,11 @@ fn view_of(
     partition: &Arc<Partition>,
     sets: &[CompiledMatchers],
     range: &TimeRange,
+    limits: &SelectLimits,
 ) -> Result<PartitionView> {
     // Singles of taken rows have no chain heads any more; they are rare, so seal first.
     if partition.read().taken.iter().any(|taken| !taken.view.singles().is_empty()) {
+        limits.check_cost(SEAL_COST)?;
         partition.seal_taken()?;
     }
     let state = partition.read();
@@ -265,6 +336,29 @@ fn view_of(
         matches.extend(state.index.search(set)?);
     }
     Ok(PartitionView::new(partition, &state, matches, range))
+}
+
+/// What sealing costs: always too much for who has a limit.
+const SEAL_COST: u64 = 1 << 40;
+
+/// How many samples a view's parts have of its series, about.
+fn samples_of(view: &PartitionView, range: &TimeRange) -> u64 {
+    let mut samples = 0u64;
+    for group in &view.groups {
+        let mut series_samples = 0;
+        for source in &view.sources {
+            let part = &source.part.part;
+            let slices = &part.slices()[part.find(group.block.series_start)];
+            for slice in slices {
+                if range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
+                    let cells = u64::from(slice.slots) * u64::from(slice.columns);
+                    series_samples += 1 + slice.samples / cells.max(1);
+                }
+            }
+        }
+        samples = samples.saturating_add(series_samples.saturating_mul(group.series_count()));
+    }
+    samples
 }
 
 /// Buffers of one thread that reads a selection.
@@ -335,6 +429,7 @@ impl SelectionReader {
                 column: place.column,
                 slots: &self.slots,
                 range: selection.range,
+                outlines: &selection.outlines,
             };
             let first = self.samples.spans.len();
             read_column(&request, &mut self.scratch, &mut self.samples)?;

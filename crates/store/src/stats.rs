@@ -45,6 +45,12 @@ pub struct StoreStats {
     pub wal_commit_ns_total: u64,
     /// Bytes of key maps and unflushed index in memory.
     pub index_memory_bytes: u64,
+    /// Bytes of parsed headers kept for queries.
+    pub outline_bytes: u64,
+    /// Headers that a query found parsed since start.
+    pub outline_hits_total: u64,
+    /// Headers that a query had to parse since start.
+    pub outline_misses_total: u64,
     /// Parts set aside as corrupt since start.
     pub corrupt_parts_total: u64,
     /// Oldest and newest timestamp stored, nanoseconds; `None` when empty.
@@ -76,6 +82,8 @@ impl Store {
             free_disk_bytes: self.vfs.free_space(&self.dir).unwrap_or(0),
             ..StoreStats::default()
         };
+        stats.outline_bytes = self.outlines.size() as u64;
+        (stats.outline_hits_total, stats.outline_misses_total) = self.outlines.hits_and_misses();
         for partition in self.all_partitions() {
             stats.add_partition(&partition.read());
         }

@@ -12,6 +12,7 @@ use crate::append::{AppendContext, AppendScratch};
 use crate::counters::Counters;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
+use crate::outlines::Outlines;
 use crate::partition::Partition;
 use crate::span::Month;
 use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig, recover};
@@ -56,6 +57,8 @@ pub struct Store {
     pub(crate) wal: Wal,
     pub(crate) metadata: MetadataBook,
     pub(crate) counters: Counters,
+    /// What queries have parsed of parts.
+    pub(crate) outlines: Arc<Outlines>,
     /// All partitions by month. Locked briefly, to find or add one.
     pub(crate) partitions: RwLock<BTreeMap<Month, Arc<Partition>>>,
     /// Held by the one flush that may run.
@@ -95,6 +98,7 @@ impl Store {
             wal: recovered.wal,
             metadata,
             counters,
+            outlines: Arc::default(),
             partitions: RwLock::new(recovered.partitions),
             flushing: Mutex::new(()),
             latch: Mutex::new(None),
@@ -238,7 +242,7 @@ impl Store {
     ) -> Result<Selection> {
         let range = range.intersect(&self.kept_span());
         self.handle_suspects();
-        Selection::new(&self.partitions_in(&range), sets, range, limits)
+        Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines)
     }
 
     /// Remembers what metrics are; durable on return.

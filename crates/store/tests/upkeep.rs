@@ -11,7 +11,8 @@ use vfs::{SimVfs, Vfs};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
-const LIMITS: SelectLimits = SelectLimits { series_max: 1_000_000, deadline: None };
+const LIMITS: SelectLimits =
+    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
 
 fn config() -> StoreConfig {
     StoreConfig { background: false, free_disk_min: 0, ..StoreConfig::standard() }

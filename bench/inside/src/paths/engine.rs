@@ -4,7 +4,8 @@ use crate::hosts::{self, START_NS};
 use crate::path::{HotPath, Pass};
 use crate::paths::store;
 use ::engine::{
-    QueryOptions, SampleSink, SelectLimits, SeriesSet, Source, SourceError, StepRange, Value,
+    LabelSink, QueryOptions, SampleSink, SelectLimits, SeriesSet, Source, SourceError, StepRange,
+    Value,
 };
 use ::store::Durability;
 use model::{Labels, Matcher, TimeRange};
@@ -82,6 +83,18 @@ impl SeriesSet for ReadySet<'_> {
 
     fn labels(&self, idx: usize) -> Result<Labels, SourceError> {
         Ok(self.0.labels[idx].clone())
+    }
+
+    fn read_labels(
+        &self,
+        range: Range<usize>,
+        _: Option<&[&str]>,
+        sink: &mut LabelSink<'_>,
+    ) -> Result<(), SourceError> {
+        for idx in range {
+            sink(idx, self.0.labels[idx].clone());
+        }
+        Ok(())
     }
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {

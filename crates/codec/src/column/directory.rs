@@ -20,53 +20,63 @@ pub fn put_directory(ends: &[usize], out: &mut Vec<u8>) {
     bitpack::put_ints(&sizes, out);
 }
 
-/// The pages of a stream.
+/// Where the pages of a stream are among its column's bytes, which are given again to each read.
 #[derive(Clone, Debug)]
-pub struct Pages<'a> {
-    /// From the first page to the end of the column.
-    bytes: &'a [u8],
-    /// Where each page starts, and after them the end of the last.
+pub struct Pages {
+    /// Where each page starts in the column, and after them the end of the last.
     offsets: Vec<u32>,
 }
 
-impl<'a> Pages<'a> {
-    /// Reads the directory of `count` pages and takes everything that is left as the pages.
-    pub fn read(reader: &mut Reader<'a>, count: usize) -> Result<Pages<'a>, Error> {
+impl Pages {
+    /// Reads the directory of `count` pages and takes everything that is left as the pages. The
+    /// reader must have started at the column's first byte, or `origin` bytes behind it.
+    pub fn read(reader: &mut Reader<'_>, count: usize, origin: usize) -> Result<Pages, Error> {
         let mut sizes = Vec::new();
         if 2 <= count {
             bitpack::read_ints(reader, count, &mut sizes)?;
         } else if count == 1 {
             sizes.push(reader.remaining() as i64);
         }
-        let left = u32::try_from(reader.remaining())
+        let column_end = u32::try_from(origin + reader.offset() + reader.remaining())
             .map_err(|_| reader.corrupt("column of 4 GiB or more"))?;
         let mut offsets = Vec::with_capacity(count + 1);
-        let mut end = 0u32;
+        let mut end = column_end - reader.remaining() as u32;
         offsets.push(end);
         for size in sizes {
             end = u32::try_from(size)
                 .ok()
                 .and_then(|size| end.checked_add(size))
-                .filter(|&end| end <= left)
+                .filter(|&end| end <= column_end)
                 .ok_or_else(|| reader.corrupt("pages reach beyond the column"))?;
             offsets.push(end);
         }
-        if end != left {
+        if end != column_end {
             return Err(reader.corrupt("bytes after the last page"));
         }
-        Ok(Pages { bytes: reader.slice(left as usize)?, offsets })
+        reader.slice(reader.remaining())?;
+        Ok(Pages { offsets })
     }
 
     /// The bytes of one page.
-    pub fn page(&self, page: usize) -> &'a [u8] {
-        &self.bytes[self.offsets[page] as usize..self.offsets[page + 1] as usize]
+    pub fn page<'a>(&self, column: &'a [u8], page: usize) -> &'a [u8] {
+        debug_assert!(self.end() <= column.len(), "the column that was opened");
+        &column[self.offsets[page] as usize..self.offsets[page + 1] as usize]
     }
 
     /// The bytes of one page without its first `skip`, for a decoder that reads ahead.
-    pub fn around(&self, page: usize, skip: usize) -> PageBytes<'a> {
+    pub fn around<'a>(&self, column: &'a [u8], page: usize, skip: usize) -> PageBytes<'a> {
         let start = self.offsets[page] as usize + skip;
         let end = self.offsets[page + 1] as usize;
-        PageBytes { and_beyond: &self.bytes[start..], size: end - start }
+        PageBytes { and_beyond: &column[start..self.end()], size: end - start }
+    }
+
+    /// Bytes of memory that the offsets take.
+    pub fn memory_size(&self) -> usize {
+        size_of_val(self.offsets.as_slice())
+    }
+
+    fn end(&self) -> usize {
+        self.offsets.last().map_or(0, |end| *end as usize)
     }
 }
 

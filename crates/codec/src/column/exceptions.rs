@@ -84,41 +84,51 @@ impl ExceptionsWriter {
 
 /// Puts exceptions back in place.
 #[derive(Debug)]
-pub struct ExceptionsReader<'a> {
-    /// Eight bytes a symbol.
-    symbols: &'a [[u8; 8]],
-    sections: Pages<'a>,
+pub struct ExceptionsReader {
+    /// Where the symbols are in the column, eight bytes each.
+    symbols: Range<usize>,
+    sections: Pages,
 }
 
-impl<'a> ExceptionsReader<'a> {
+impl ExceptionsReader {
     /// Parses the headers.
-    pub fn open(reader: &mut Reader<'a>, layout: &Layout) -> Result<ExceptionsReader<'a>, Error> {
+    pub fn open(reader: &mut Reader<'_>, layout: &Layout) -> Result<ExceptionsReader, Error> {
         let symbols = reader.varint_size(reader.remaining() / 8)?;
-        let (symbols, _) = reader.slice(symbols * 8)?.as_chunks::<8>();
+        let symbols_start = reader.offset();
+        reader.slice(symbols * 8)?;
+        let symbols = symbols_start..reader.offset();
         let size = reader.varint_size(reader.remaining())?;
+        let origin = reader.offset();
         let mut sections = Reader::new(reader.slice(size)?);
-        Ok(ExceptionsReader { symbols, sections: Pages::read(&mut sections, layout.pages())? })
+        let sections = Pages::read(&mut sections, layout.pages(), origin)?;
+        Ok(ExceptionsReader { symbols, sections })
     }
 
-    /// Overwrites the exceptions among `values`, which are the samples of `slots`, all of `page`.
+    /// Bytes of memory that the parsed headers take.
+    pub fn memory_size(&self) -> usize {
+        self.sections.memory_size()
+    }
+
+    /// Overwrites the exceptions among `values`, which are the samples `samples` of the column,
+    /// all of `page`.
     pub fn apply(
         &self,
+        column: &[u8],
         layout: &Layout,
         page: usize,
-        slots: &Range<usize>,
+        samples: &Range<usize>,
         values: &mut [f64],
     ) -> Result<(), Error> {
+        let (symbols, _) = column[self.symbols.clone()].as_chunks::<8>();
         let page_samples = layout.samples_of(&layout.page_slots(page));
-        let samples = layout.samples_of(slots);
         debug_assert!(values.len() == samples.len());
-        let mut reader = Reader::new(self.sections.page(page));
+        let mut reader = Reader::new(self.sections.page(column, page));
         let mut next = page_samples.start;
         while !reader.is_empty() {
             let skipped = reader.varint_size(page_samples.len())?;
-            let id = if self.symbols.len() == 1 { 0 } else { reader.varint_size(usize::MAX)? };
+            let id = if symbols.len() == 1 { 0 } else { reader.varint_size(usize::MAX)? };
             let place = next + skipped;
-            let symbol = self
-                .symbols
+            let symbol = symbols
                 .get(id)
                 .filter(|_| place < page_samples.end)
                 .ok_or_else(|| reader.corrupt("exception beyond its page or table"))?;

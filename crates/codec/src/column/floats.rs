@@ -6,7 +6,7 @@
 
 use super::directory::{Pages, put_directory};
 use super::layout::Layout;
-use super::model::{Model, ModelWriter, Modes, PcoScratch, read_model};
+use super::model::{Extent, MODEL_SIZE, Model, ModelWriter, Modes, PcoScratch, read_model};
 use crate::bytes::Reader;
 use crate::error::Error;
 use std::ops::Range;
@@ -33,36 +33,44 @@ pub fn put_floats(values: &[f64], layout: &Layout, out: &mut Vec<u8>) {
 
 /// Reads the pages of modelled floats.
 #[derive(Debug)]
-pub struct FloatsReader<'a> {
-    bytes: &'a [u8],
+pub struct FloatsReader {
+    /// Where the model is in the column.
+    bytes: Range<usize>,
     /// Built when the first page is read.
     model: OnceLock<Result<Box<Model<f64>>, Error>>,
-    pages: Pages<'a>,
+    pages: Pages,
 }
 
-impl<'a> FloatsReader<'a> {
+impl FloatsReader {
     /// Parses the headers of the stream, which reaches to the reader's end.
-    pub fn open(reader: &mut Reader<'a>, layout: &Layout) -> Result<FloatsReader<'a>, Error> {
+    pub fn open(reader: &mut Reader<'_>, layout: &Layout) -> Result<FloatsReader, Error> {
         let bytes = read_model(reader)?;
-        let pages = Pages::read(reader, layout.pages())?;
+        let pages = Pages::read(reader, layout.pages(), 0)?;
         Ok(FloatsReader { bytes, model: OnceLock::new(), pages })
     }
 
-    /// Appends the floats of `slots`, which are all of `page`, to `out`.
+    /// Bytes of memory that the parsed headers and the model take.
+    pub fn memory_size(&self) -> usize {
+        self.pages.memory_size() + MODEL_SIZE
+    }
+
+    /// Appends the floats `samples` of the column, which are all of `page`, to `out`.
     pub fn read(
         &self,
+        column: &[u8],
         layout: &Layout,
         page: usize,
-        slots: &Range<usize>,
+        samples: &Range<usize>,
         scratch: &mut PcoScratch,
         out: &mut Vec<f64>,
     ) -> Result<(), Error> {
-        let model = self.model.get_or_init(|| Model::read(self.bytes, Modes::Float).map(Box::new));
+        let read_model = || Model::read(&column[self.bytes.clone()], Modes::Float).map(Box::new);
+        let model = self.model.get_or_init(read_model);
         let model = model.as_ref().map_err(Clone::clone)?;
         let page_samples = layout.samples_of(&layout.page_slots(page));
-        let samples = layout.samples_of(slots);
         let mut place = page_samples.start;
-        model.read_page(self.pages.around(page, 0), page_samples.len(), scratch, &mut |window| {
+        let extent = Extent { len: page_samples.len(), wanted: samples.end - page_samples.start };
+        model.read_page(self.pages.around(column, page, 0), extent, scratch, &mut |window| {
             // The part of the window that was asked for.
             let window_end = place + window.len();
             let start = samples.start.clamp(place, window_end) - place;

@@ -13,7 +13,7 @@ use super::choose;
 use super::directory::{PageBytes, Pages, put_directory};
 use super::format::integers as format;
 use super::layout::{Layout, cut_to};
-use super::model::{Model, ModelWriter, Modes, PcoScratch, read_model};
+use super::model::{Extent, MODEL_SIZE, Model, ModelWriter, Modes, PcoScratch, read_model};
 use super::order::{Order, Parts, join};
 use super::scale::Scale;
 use crate::bytes::Reader;
@@ -185,21 +185,23 @@ impl Residues {
     }
 }
 
-/// Reads the pages of a stream.
+/// Reads the pages of a stream. It owns what the headers say and is given the column's bytes with
+/// each read, so that it can be kept for the next query.
 #[derive(Debug)]
-pub struct IntegersReader<'a> {
+pub struct IntegersReader {
     order: Order,
     scale: Option<Scale>,
-    packing: Packing<'a>,
-    pages: Pages<'a>,
+    packing: Packing,
+    pages: Pages,
 }
 
 /// How residues are packed.
 #[derive(Debug)]
-enum Packing<'a> {
+enum Packing {
     Blocks,
     Model {
-        bytes: &'a [u8],
+        /// Where the model is in the column.
+        bytes: Range<usize>,
         number: u8,
         /// Built when the first page is read: it takes some microseconds.
         model: OnceLock<Result<Box<AnyModel>, Error>>,
@@ -223,9 +225,9 @@ pub struct PageScratch {
     pub pco: PcoScratch,
 }
 
-impl<'a> IntegersReader<'a> {
+impl IntegersReader {
     /// Parses the headers of the stream, which reaches to the reader's end.
-    pub fn open(reader: &mut Reader<'a>, layout: &Layout) -> Result<IntegersReader<'a>, Error> {
+    pub fn open(reader: &mut Reader<'_>, layout: &Layout) -> Result<IntegersReader, Error> {
         let form = reader.u8()?;
         let order = Order::from_number(form & format::ORDER_MASK)
             .ok_or_else(|| reader.corrupt("order of differences over 2"))?;
@@ -239,13 +241,61 @@ impl<'a> IntegersReader<'a> {
             format::PACKED => Packing::Blocks,
             _ => Packing::Model { bytes: read_model(reader)?, number, model: OnceLock::new() },
         };
-        let pages = Pages::read(reader, layout.pages())?;
+        let pages = Pages::read(reader, layout.pages(), 0)?;
         Ok(IntegersReader { order, scale, packing, pages })
+    }
+
+    /// Bytes of memory that the parsed headers and the model take.
+    pub fn memory_size(&self) -> usize {
+        let model_size = match &self.packing {
+            Packing::Blocks => 0,
+            Packing::Model { .. } => MODEL_SIZE,
+        };
+        self.pages.memory_size() + model_size
+    }
+
+    /// Appends the first `count` integers of a slot of `page` to `out`; decodes no more of the
+    /// page than that takes.
+    pub fn read_slot_start(
+        &self,
+        column: &[u8],
+        layout: &Layout,
+        (page, slot): (usize, usize),
+        count: usize,
+        scratch: &mut PageScratch,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        debug_assert!(0 < count && count <= layout.len(slot));
+        let page_slots = layout.page_slots(page);
+        let counts = self.order.counts(layout.lens(&page_slots));
+        let before = self.order.counts(layout.lens(&(page_slots.start..slot)));
+        let own = self.order.counts([count].into_iter());
+        let mut reader = Reader::new(self.pages.page(column, page));
+        let Parts { firsts, seconds, residues } = &mut scratch.parts;
+        firsts.clear();
+        seconds.clear();
+        residues.clear();
+        read_ints(&mut reader, counts.firsts, firsts)?;
+        read_ints(&mut reader, counts.seconds, seconds)?;
+        let extent = Extent { len: counts.residues, wanted: before.residues + own.residues };
+        self.read_residues((column, page), &mut reader, extent, &mut scratch.pco, residues)?;
+        let parts = (
+            &firsts[before.firsts..before.firsts + own.firsts],
+            &seconds[before.seconds..before.seconds + own.seconds],
+            &residues[before.residues..before.residues + own.residues],
+        );
+        let start = out.len();
+        join(parts, [count].into_iter(), self.order, out);
+        if let Some(scale) = &self.scale {
+            scale.multiply(&mut out[start..]);
+        }
+        Ok(())
     }
 
     /// Appends the integers of `slots`, which are all of `page`, to `out`.
     pub fn read(
         &self,
+        column: &[u8],
         layout: &Layout,
         page: usize,
         slots: &Range<usize>,
@@ -255,11 +305,12 @@ impl<'a> IntegersReader<'a> {
         let page_slots = layout.page_slots(page);
         debug_assert!(page_slots.start <= slots.start && slots.end <= page_slots.end);
         let counts = self.order.counts(layout.lens(&page_slots));
-        let mut reader = Reader::new(self.pages.page(page));
+        let mut reader = Reader::new(self.pages.page(column, page));
+        let whole = Extent { len: counts.residues, wanted: counts.residues };
         let start = out.len();
         if self.order == Order::Zero {
             // Residues are the integers: no detour through the parts.
-            self.read_residues(page, &mut reader, counts.residues, &mut scratch.pco, out)?;
+            self.read_residues((column, page), &mut reader, whole, &mut scratch.pco, out)?;
             cut_to(layout.samples_of(slots), layout.samples_of(&page_slots), start, out);
         } else {
             let Parts { firsts, seconds, residues } = &mut scratch.parts;
@@ -268,7 +319,7 @@ impl<'a> IntegersReader<'a> {
             residues.clear();
             read_ints(&mut reader, counts.firsts, firsts)?;
             read_ints(&mut reader, counts.seconds, seconds)?;
-            self.read_residues(page, &mut reader, counts.residues, &mut scratch.pco, residues)?;
+            self.read_residues((column, page), &mut reader, whole, &mut scratch.pco, residues)?;
             let before = self.order.counts(layout.lens(&(page_slots.start..slots.start)));
             let parts = (
                 &firsts[before.firsts..],
@@ -285,24 +336,25 @@ impl<'a> IntegersReader<'a> {
 
     fn read_residues(
         &self,
-        page: usize,
+        (column, page): (&[u8], usize),
         reader: &mut Reader,
-        count: usize,
+        extent: Extent,
         scratch: &mut PcoScratch,
         out: &mut Vec<i64>,
     ) -> Result<(), Error> {
         match &self.packing {
             Packing::Blocks => {
-                read_ints(reader, count, out)?;
-                if !reader.is_empty() {
+                read_ints(reader, extent.wanted, out)?;
+                if extent.wanted == extent.len && !reader.is_empty() {
                     return Err(reader.corrupt("bytes after a page's last block"));
                 }
                 Ok(())
             }
             Packing::Model { bytes, number, model } => {
-                let model = model.get_or_init(|| AnyModel::read(bytes, *number).map(Box::new));
-                let bytes = self.pages.around(page, reader.offset());
-                model.as_ref().map_err(Clone::clone)?.read_page(bytes, count, scratch, out)
+                let read_model = || AnyModel::read(&column[bytes.clone()], *number).map(Box::new);
+                let model = model.get_or_init(read_model);
+                let bytes = self.pages.around(column, page, reader.offset());
+                model.as_ref().map_err(Clone::clone)?.read_page(bytes, extent, scratch, out)
             }
         }
     }
@@ -321,21 +373,21 @@ impl AnyModel {
     fn read_page(
         &self,
         bytes: PageBytes,
-        len: usize,
+        extent: Extent,
         scratch: &mut PcoScratch,
         out: &mut Vec<i64>,
     ) -> Result<(), Error> {
         match self {
-            AnyModel::Narrow8(model) => model.read_page(bytes, len, scratch, &mut |window| {
+            AnyModel::Narrow8(model) => model.read_page(bytes, extent, scratch, &mut |window| {
                 out.extend(window.iter().map(|&residue| i64::from(residue)));
             }),
-            AnyModel::Narrow16(model) => model.read_page(bytes, len, scratch, &mut |window| {
+            AnyModel::Narrow16(model) => model.read_page(bytes, extent, scratch, &mut |window| {
                 out.extend(window.iter().map(|&residue| i64::from(residue)));
             }),
-            AnyModel::Narrow32(model) => model.read_page(bytes, len, scratch, &mut |window| {
+            AnyModel::Narrow32(model) => model.read_page(bytes, extent, scratch, &mut |window| {
                 out.extend(window.iter().map(|&residue| i64::from(residue)));
             }),
-            AnyModel::Wide(model) => model.read_page(bytes, len, scratch, &mut |window| {
+            AnyModel::Wide(model) => model.read_page(bytes, extent, scratch, &mut |window| {
                 out.extend_from_slice(window);
             }),
         }

@@ -18,6 +18,9 @@ pub struct Layout {
 
 impl Layout {
     /// The layout of a column with these lens; fails when they exceed the limits of a column.
+    ///
+    /// # Errors
+    /// As said.
     pub fn new(lens: &[u32]) -> Result<Layout, Error> {
         if SLOTS_MAX < lens.len() {
             return Err(Error { offset: 0, what: "more slots than a column may have" });
@@ -88,6 +91,9 @@ impl Layout {
     }
 
     /// Fails unless `slots` is a range of slots of this column.
+    ///
+    /// # Errors
+    /// As said.
     pub fn check(&self, slots: &Range<usize>) -> Result<(), Error> {
         if slots.start <= slots.end && slots.end <= self.slots() {
             Ok(())

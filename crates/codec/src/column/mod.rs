@@ -23,8 +23,9 @@ mod scale;
 mod timestamps;
 mod values;
 
-pub use timestamps::{TimestampsReader, encode_timestamps};
-pub use values::{ValuesReader, encode_values};
+pub use layout::Layout;
+pub use timestamps::{TimestampsOutline, TimestampsReader, encode_timestamps};
+pub use values::{ColumnScratch, ValuesOutline, ValuesReader, encode_values};
 
 /// Samples a page aims at: enough to pay for its header, few enough to decode for one series.
 pub const PAGE_LEN: usize = 2048;

@@ -64,20 +64,32 @@ fn put_steps(list: &[i64], size_max: usize, out: &mut Vec<u8>) {
 
 /// Reads the pages of runs.
 #[derive(Debug)]
-pub struct RunsReader<'a> {
+pub struct RunsReader {
     scale: Scale,
-    pages: Pages<'a>,
+    pages: Pages,
 }
 
-impl<'a> RunsReader<'a> {
+impl RunsReader {
     /// Parses the headers; the pages reach to the reader's end.
-    pub fn open(reader: &mut Reader<'a>, layout: &Layout) -> Result<RunsReader<'a>, Error> {
-        Ok(RunsReader { scale: Scale::read(reader)?, pages: Pages::read(reader, layout.pages())? })
+    pub fn open(reader: &mut Reader<'_>, layout: &Layout) -> Result<RunsReader, Error> {
+        let scale = Scale::read(reader)?;
+        Ok(RunsReader { scale, pages: Pages::read(reader, layout.pages(), 0)? })
+    }
+
+    /// Bytes of memory that the parsed headers take.
+    pub fn memory_size(&self) -> usize {
+        self.pages.memory_size()
     }
 
     /// Appends all lists of a page to `out`.
-    pub fn read_page(&self, layout: &Layout, page: usize, out: &mut Vec<i64>) -> Result<(), Error> {
-        let mut reader = Reader::new(self.pages.page(page));
+    pub fn read_page(
+        &self,
+        column: &[u8],
+        layout: &Layout,
+        page: usize,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
+        let mut reader = Reader::new(self.pages.page(column, page));
         let start = out.len();
         let mut first = 0i64;
         for len in layout.lens(&layout.page_slots(page)).filter(|&len| 0 < len) {

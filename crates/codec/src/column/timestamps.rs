@@ -20,6 +20,7 @@ use super::{SAMPLES_MAX, SLOTS_MAX};
 use crate::bytes::{Reader, put_varint};
 use crate::error::Error;
 use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 /// Runs that take less than a byte for so many samples are not worth a try at anything else.
 const RUNS_GOOD: usize = 32;
@@ -86,21 +87,8 @@ fn put_column(
 /// Reads the slots of a column of timestamps.
 #[derive(Debug)]
 pub struct TimestampsReader<'a> {
-    lens: Vec<u32>,
-    /// The lists, as if they were slots.
-    layout: Layout,
-    /// The list of each slot, if it is not the slot's own: 0 for none, else 1 + its index.
-    ids: Option<Vec<u32>>,
-    body: Body<'a>,
-    /// The list that all slots with samples have, when there is only one.
-    grid: Option<Vec<i64>>,
-}
-
-#[derive(Debug)]
-enum Body<'a> {
-    Empty,
-    Runs(RunsReader<'a>),
-    Integers(IntegersReader<'a>),
+    column: &'a [u8],
+    outline: TimestampsOutline,
 }
 
 impl<'a> TimestampsReader<'a> {
@@ -108,8 +96,59 @@ impl<'a> TimestampsReader<'a> {
     ///
     /// # Errors
     /// When the bytes are not a column of timestamps.
-    pub fn open(bytes: &'a [u8]) -> Result<TimestampsReader<'a>, Error> {
-        let mut reader = Reader::new(bytes);
+    pub fn open(column: &'a [u8]) -> Result<TimestampsReader<'a>, Error> {
+        Ok(TimestampsReader { column, outline: TimestampsOutline::open(column)? })
+    }
+
+    /// How many samples each slot has.
+    pub fn lens(&self) -> &[u32] {
+        self.outline.lens()
+    }
+
+    /// The list of timestamps that every slot with samples has, if they all have the same.
+    pub fn grid(&self) -> Option<&[i64]> {
+        self.outline.grid()
+    }
+
+    /// Appends the timestamps of `slots` to `out`, in slot order.
+    ///
+    /// # Errors
+    /// When the bytes do not decode, or there are no such slots; `out` may then have grown.
+    pub fn read(&self, slots: Range<usize>, out: &mut Vec<i64>) -> Result<(), Error> {
+        self.outline.read(self.column, slots, out)
+    }
+}
+
+/// What the headers of a column of timestamps say, without its bytes: worth keeping for the next
+/// reader. Each read is given the bytes again; they must be those that it was opened with.
+#[derive(Debug)]
+pub struct TimestampsOutline {
+    lens: Vec<u32>,
+    /// How `lens` lie; shared with the columns of values at these timestamps.
+    slots: OnceLock<Arc<Layout>>,
+    /// The lists, as if they were slots.
+    layout: Layout,
+    /// The list of each slot, if it is not the slot's own: 0 for none, else 1 + its index.
+    ids: Option<Vec<u32>>,
+    body: Body,
+    /// The list that all slots with samples have, when there is only one.
+    grid: Option<Vec<i64>>,
+}
+
+#[derive(Debug)]
+enum Body {
+    Empty,
+    Runs(RunsReader),
+    Integers(IntegersReader),
+}
+
+impl TimestampsOutline {
+    /// Parses the headers, and decodes the list of timestamps if there is only one.
+    ///
+    /// # Errors
+    /// When the bytes are not a column of timestamps.
+    pub fn open(column: &[u8]) -> Result<TimestampsOutline, Error> {
+        let mut reader = Reader::new(column);
         let form = reader.u8()?;
         if form & !(format::MAPPING_MASK | format::RUNS) != 0 {
             return Err(reader.corrupt("form of timestamps that is not known"));
@@ -136,9 +175,32 @@ impl<'a> TimestampsReader<'a> {
         if !reader.is_empty() {
             return Err(reader.corrupt("bytes after the column's end"));
         }
-        let mut column = TimestampsReader { lens, layout, ids, body, grid: None };
-        column.grid = column.read_grid()?;
-        Ok(column)
+        let slots = OnceLock::new();
+        let mut outline = TimestampsOutline { lens, slots, layout, ids, body, grid: None };
+        outline.grid = outline.read_grid(column)?;
+        Ok(outline)
+    }
+
+    /// Bytes of memory that it takes, about, with the layout that it shares.
+    pub fn memory_size(&self) -> usize {
+        let body_size = match &self.body {
+            Body::Empty => 0,
+            Body::Runs(runs) => runs.memory_size(),
+            Body::Integers(integers) => integers.memory_size(),
+        };
+        // Lens, ids, and starts in two layouts: a number a slot each.
+        size_of::<TimestampsOutline>()
+            + self.lens.len() * 4 * size_of::<u32>()
+            + self.grid.as_ref().map_or(0, |grid| size_of_val(grid.as_slice()))
+            + body_size
+    }
+
+    /// How the slots' samples lie in columns of values at these timestamps.
+    pub fn layout(&self) -> &Arc<Layout> {
+        self.slots.get_or_init(|| {
+            // Opening has checked what a layout demands of lens.
+            Arc::new(Layout::new(&self.lens).expect("a column within its limits"))
+        })
     }
 
     /// How many samples each slot has.
@@ -155,7 +217,12 @@ impl<'a> TimestampsReader<'a> {
     ///
     /// # Errors
     /// When the bytes do not decode, or there are no such slots; `out` may then have grown.
-    pub fn read(&self, slots: Range<usize>, out: &mut Vec<i64>) -> Result<(), Error> {
+    pub fn read(
+        &self,
+        column: &[u8],
+        slots: Range<usize>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
         let Some(lens) = self.lens.get(slots.clone()) else {
             return Err(Error { offset: 0, what: "no such slot" });
         };
@@ -166,13 +233,13 @@ impl<'a> TimestampsReader<'a> {
             return Ok(());
         }
         match &self.ids {
-            None => self.read_lists(&slots, out),
-            Some(ids) => self.read_shared(&ids[slots], out),
+            None => self.read_lists(column, &slots, out),
+            Some(ids) => self.read_shared(column, &ids[slots], out),
         }
     }
 
     /// The lists of slots that share them: each page is decoded once.
-    fn read_shared(&self, ids: &[u32], out: &mut Vec<i64>) -> Result<(), Error> {
+    fn read_shared(&self, column: &[u8], ids: &[u32], out: &mut Vec<i64>) -> Result<(), Error> {
         let mut pages: Vec<Option<Vec<i64>>> = vec![None; self.layout.pages()];
         for &id in ids.iter().filter(|&&id| 0 < id) {
             let list = id as usize - 1;
@@ -182,7 +249,7 @@ impl<'a> TimestampsReader<'a> {
                 Some(decoded) => decoded,
                 empty => {
                     let mut decoded = Vec::new();
-                    self.read_lists(&lists, &mut decoded)?;
+                    self.read_lists(column, &lists, &mut decoded)?;
                     empty.insert(decoded)
                 }
             };
@@ -194,7 +261,12 @@ impl<'a> TimestampsReader<'a> {
     }
 
     /// Appends the lists of a range of lists.
-    fn read_lists(&self, lists: &Range<usize>, out: &mut Vec<i64>) -> Result<(), Error> {
+    fn read_lists(
+        &self,
+        column: &[u8],
+        lists: &Range<usize>,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Error> {
         if lists.is_empty() {
             return Ok(());
         }
@@ -207,10 +279,10 @@ impl<'a> TimestampsReader<'a> {
             match &self.body {
                 Body::Empty => {}
                 Body::Integers(integers) => {
-                    integers.read(layout, page, &wanted, &mut scratch, out)?;
+                    integers.read(column, layout, page, &wanted, &mut scratch, out)?;
                 }
                 Body::Runs(runs) => {
-                    runs.read_page(layout, page, out)?;
+                    runs.read_page(column, layout, page, out)?;
                     let samples = layout.samples_of(&wanted);
                     cut_to(samples, layout.samples_of(&page_lists), start, out);
                 }
@@ -220,11 +292,11 @@ impl<'a> TimestampsReader<'a> {
         Ok(())
     }
 
-    fn read_grid(&self) -> Result<Option<Vec<i64>>, Error> {
+    fn read_grid(&self, column: &[u8]) -> Result<Option<Vec<i64>>, Error> {
         let mut lists = (0..self.layout.slots()).filter(|&list| 0 < self.layout.len(list));
         let (Some(list), None) = (lists.next(), lists.next()) else { return Ok(None) };
         let mut grid = Vec::new();
-        self.read_lists(&(list..list + 1), &mut grid)?;
+        self.read_lists(column, &(list..list + 1), &mut grid)?;
         Ok(Some(grid))
     }
 }

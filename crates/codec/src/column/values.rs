@@ -17,6 +17,7 @@ use super::layout::Layout;
 use crate::bytes::{Reader, put_i64_zigzag, put_u64};
 use crate::error::Error;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// With more bytes a value, another encoding may be smaller than decimals.
 const DECIMAL_SIZE_GOOD: usize = 4;
@@ -114,20 +115,8 @@ fn put_floats(values: &[f64], layout: &Layout, out: &mut Vec<u8>) {
 /// Reads the slots of a column of values; decodes only the pages that are asked for.
 #[derive(Debug)]
 pub struct ValuesReader<'a> {
-    layout: Layout,
-    body: Body<'a>,
-}
-
-#[derive(Debug)]
-enum Body<'a> {
-    Constant(f64),
-    Decimals {
-        exponent: u8,
-        mantissas: IntegersReader<'a>,
-        exceptions: Option<ExceptionsReader<'a>>,
-    },
-    Bits(IntegersReader<'a>),
-    Floats(FloatsReader<'a>),
+    column: &'a [u8],
+    outline: ValuesOutline,
 }
 
 impl<'a> ValuesReader<'a> {
@@ -135,9 +124,52 @@ impl<'a> ValuesReader<'a> {
     ///
     /// # Errors
     /// When the bytes are not such a column.
-    pub fn open(bytes: &'a [u8], lens: &[u32]) -> Result<ValuesReader<'a>, Error> {
-        let layout = Layout::new(lens)?;
-        let mut reader = Reader::new(bytes);
+    pub fn open(column: &'a [u8], lens: &[u32]) -> Result<ValuesReader<'a>, Error> {
+        let outline = ValuesOutline::open(column, Arc::new(Layout::new(lens)?))?;
+        Ok(ValuesReader { column, outline })
+    }
+
+    /// Appends the values of `slots` to `out`, in slot order.
+    ///
+    /// # Errors
+    /// When the bytes do not decode, or there are no such slots; `out` may then have grown.
+    pub fn read(&self, slots: Range<usize>, out: &mut Vec<f64>) -> Result<(), Error> {
+        self.outline.read(self.column, slots, &mut ColumnScratch::default(), out)
+    }
+}
+
+/// What the headers of a column of values say, without its bytes: worth keeping for the next
+/// reader, since parsing them and building a model takes longer than decoding a page.
+///
+/// Each read is given the bytes again; they must be those that it was opened with.
+#[derive(Debug)]
+pub struct ValuesOutline {
+    layout: Arc<Layout>,
+    body: Body,
+}
+
+#[derive(Debug)]
+enum Body {
+    Constant(f64),
+    Decimals { exponent: u8, mantissas: IntegersReader, exceptions: Option<ExceptionsReader> },
+    Bits(IntegersReader),
+    Floats(FloatsReader),
+}
+
+/// Buffers that reads share.
+#[derive(Default)]
+pub struct ColumnScratch {
+    page: PageScratch,
+    integers: Vec<i64>,
+}
+
+impl ValuesOutline {
+    /// Parses the headers of a column whose slots lie as `layout` says.
+    ///
+    /// # Errors
+    /// When the bytes are not such a column.
+    pub fn open(column: &[u8], layout: Arc<Layout>) -> Result<ValuesOutline, Error> {
+        let mut reader = Reader::new(column);
         let body = if layout.samples() == 0 {
             Body::Constant(0.0)
         } else {
@@ -146,14 +178,34 @@ impl<'a> ValuesReader<'a> {
         if !reader.is_empty() {
             return Err(reader.corrupt("bytes after the column's end"));
         }
-        Ok(ValuesReader { layout, body })
+        Ok(ValuesOutline { layout, body })
+    }
+
+    /// Bytes of memory that it takes, about, the layout apart, which others share.
+    pub fn memory_size(&self) -> usize {
+        let body_size = match &self.body {
+            Body::Constant(_) => 0,
+            Body::Decimals { mantissas, exceptions, .. } => {
+                mantissas.memory_size()
+                    + exceptions.as_ref().map_or(0, ExceptionsReader::memory_size)
+            }
+            Body::Bits(bits) => bits.memory_size(),
+            Body::Floats(floats) => floats.memory_size(),
+        };
+        size_of::<ValuesOutline>() + body_size
     }
 
     /// Appends the values of `slots` to `out`, in slot order.
     ///
     /// # Errors
-    /// When the bytes do not decode, or there are no such slots; `out` may then have grown.
-    pub fn read(&self, slots: Range<usize>, out: &mut Vec<f64>) -> Result<(), Error> {
+    /// As [`ValuesReader::read`].
+    pub fn read(
+        &self,
+        column: &[u8],
+        slots: Range<usize>,
+        scratch: &mut ColumnScratch,
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
         self.layout.check(&slots)?;
         let count = self.layout.samples_of(&slots).len();
         if count == 0 {
@@ -163,56 +215,101 @@ impl<'a> ValuesReader<'a> {
             out.resize(out.len() + count, value);
             return Ok(());
         }
-        let mut scratch = Scratch::default();
         for page in self.layout.pages_of(&slots) {
             let page_slots = self.layout.page_slots(page);
             let wanted = slots.start.max(page_slots.start)..slots.end.min(page_slots.end);
-            self.read_page(page, &wanted, &mut scratch, out)?;
+            self.read_page(column, page, &wanted, scratch, out)?;
         }
         Ok(())
     }
 
     fn read_page(
         &self,
+        column: &[u8],
         page: usize,
         slots: &Range<usize>,
-        scratch: &mut Scratch,
+        scratch: &mut ColumnScratch,
         out: &mut Vec<f64>,
     ) -> Result<(), Error> {
-        let layout = &self.layout;
+        let layout = &*self.layout;
+        let samples = layout.samples_of(slots);
         let integers = &mut scratch.integers;
         integers.clear();
         match &self.body {
             Body::Constant(_) => {}
             Body::Decimals { exponent, mantissas, exceptions } => {
-                mantissas.read(layout, page, slots, &mut scratch.page, integers)?;
+                mantissas.read(column, layout, page, slots, &mut scratch.page, integers)?;
                 let start = out.len();
                 decimal::decimals(integers, *exponent, out);
                 if let Some(exceptions) = exceptions {
-                    exceptions.apply(layout, page, slots, &mut out[start..])?;
+                    exceptions.apply(column, layout, page, &samples, &mut out[start..])?;
                 }
             }
             Body::Bits(bits) => {
-                bits.read(layout, page, slots, &mut scratch.page, integers)?;
+                bits.read(column, layout, page, slots, &mut scratch.page, integers)?;
                 out.extend(integers.iter().map(|&bits| f64::from_bits(bits as u64)));
             }
             Body::Floats(floats) => {
-                floats.read(layout, page, slots, &mut scratch.page.pco, out)?;
+                floats.read(column, layout, page, &samples, &mut scratch.page.pco, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the values `wanted` of one slot to `out`, counted from the slot's first. Decodes
+    /// its page only as far as that takes.
+    ///
+    /// # Errors
+    /// As [`ValuesReader::read`].
+    pub fn read_slot(
+        &self,
+        column: &[u8],
+        slot: usize,
+        wanted: Range<usize>,
+        scratch: &mut ColumnScratch,
+        out: &mut Vec<f64>,
+    ) -> Result<(), Error> {
+        let layout = &*self.layout;
+        layout.check(&(slot..slot.saturating_add(1)))?;
+        if layout.len(slot) < wanted.end || wanted.end < wanted.start {
+            return Err(Error { offset: 0, what: "no such sample" });
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let page = layout.pages_of(&(slot..slot + 1)).start;
+        let start = layout.samples_of(&(slot..slot + 1)).start;
+        let samples = start + wanted.start..start + wanted.end;
+        let (place, count) = ((page, slot), wanted.end);
+        let integers = &mut scratch.integers;
+        integers.clear();
+        match &self.body {
+            Body::Constant(value) => out.resize(out.len() + wanted.len(), *value),
+            Body::Decimals { exponent, mantissas, exceptions } => {
+                let page_scratch = &mut scratch.page;
+                mantissas.read_slot_start(column, layout, place, count, page_scratch, integers)?;
+                let out_start = out.len();
+                decimal::decimals(&integers[wanted.start..], *exponent, out);
+                if let Some(exceptions) = exceptions {
+                    exceptions.apply(column, layout, page, &samples, &mut out[out_start..])?;
+                }
+            }
+            Body::Bits(bits) => {
+                let page_scratch = &mut scratch.page;
+                bits.read_slot_start(column, layout, place, count, page_scratch, integers)?;
+                let wanted = &integers[wanted.start..];
+                out.extend(wanted.iter().map(|&bits| f64::from_bits(bits as u64)));
+            }
+            Body::Floats(floats) => {
+                floats.read(column, layout, page, &samples, &mut scratch.page.pco, out)?;
             }
         }
         Ok(())
     }
 }
 
-/// Buffers of one read, reused from page to page.
-#[derive(Default)]
-struct Scratch {
-    page: PageScratch,
-    integers: Vec<i64>,
-}
-
-impl<'a> Body<'a> {
-    fn open(reader: &mut Reader<'a>, layout: &Layout) -> Result<Body<'a>, Error> {
+impl Body {
+    fn open(reader: &mut Reader<'_>, layout: &Layout) -> Result<Body, Error> {
         let byte = reader.u8()?;
         let exponent = byte >> 4;
         let has_exceptions = byte & format::WITH_EXCEPTIONS != 0;

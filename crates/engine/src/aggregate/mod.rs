@@ -46,7 +46,11 @@ impl Evaluator<'_> {
         let mut cells = cells::for_op(aggregate.op, grid.len, parameter);
         let mut groups = Groups::new(&aggregate.grouping);
         let reserved = Reservation::new(&context.usage);
-        self.stream(&aggregate.expr, grid, &mut |row| {
+        let names: Option<Vec<&str>> = match &aggregate.grouping {
+            Grouping::By(names) => Some(names.iter().map(String::as_str).collect()),
+            Grouping::Without(_) => None,
+        };
+        self.stream(&aggregate.expr, grid, names.as_deref(), &mut |row| {
             if row.values.iter().all(|value| crate::vector::is_absent(*value)) {
                 return Ok(());
             }

@@ -20,7 +20,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
         }
     };
     if call.function.name == "absent" {
-        evaluator.stream(argument, grid, &mut |row| {
+        evaluator.stream(argument, grid, Some(&[]), &mut |row| {
             take(row.values);
             Ok(())
         })?;

@@ -15,6 +15,8 @@ use pattern::Pattern;
 #[derive(Debug)]
 pub struct CompiledMatchers {
     list: Vec<CompiledMatcher>,
+    /// Blocks and strings that a search may look at.
+    cost_max: u64,
 }
 
 /// One matcher.
@@ -35,7 +37,26 @@ impl CompiledMatchers {
     /// [`Error::InvalidMatcher`] for a regular expression that does not parse or is too large.
     pub fn compile(matchers: &[Matcher]) -> Result<CompiledMatchers> {
         let list = matchers.iter().map(compile_one).collect::<Result<Vec<_>>>()?;
-        Ok(CompiledMatchers { list })
+        Ok(CompiledMatchers { list, cost_max: u64::MAX })
+    }
+
+    /// The same matchers for a search that fails with [`Error::TooCostly`] rather than look at more
+    /// than so many blocks and strings of one segment.
+    pub fn costing_at_most(self, cost_max: u64) -> CompiledMatchers {
+        CompiledMatchers { cost_max, ..self }
+    }
+
+    /// Fails when a search would look at more than it may.
+    pub(crate) fn check_cost(&self, cost: u64) -> Result<()> {
+        if cost <= self.cost_max {
+            return Ok(());
+        }
+        Err(Error::TooCostly { cost, max: self.cost_max })
+    }
+
+    /// Whether every matcher names the values it is about, so that none has to be looked for.
+    pub(crate) fn are_exact(&self) -> bool {
+        self.iter().all(|matcher| matches!(matcher.pattern, Pattern::Exact(_) | Pattern::NonEmpty))
     }
 
     /// The same, and that the label is there.

@@ -60,6 +60,9 @@ impl Pattern {
 
     /// From the text of a regular expression as Prometheus reads it; the error is the parser's.
     pub(crate) fn from_regex(text: &str) -> Result<Pattern, String> {
+        if let Some(strings) = plain_words(text) {
+            return Ok(Pattern::Exact(strings));
+        }
         let inner = translate(text);
         let hir = regex_syntax::ParserBuilder::new()
             .dot_matches_new_line(true)
@@ -74,6 +77,14 @@ impl Pattern {
             .build()
             .map_err(|error| one_line(&error))?;
         Ok(Pattern::Regex { prefixes: prefixes_of(&hir), regex })
+    }
+
+    /// Whether the strings of the set are found in a sorted dictionary without a walk.
+    pub(crate) fn is_range(&self) -> bool {
+        match self {
+            Pattern::Anything | Pattern::NonEmpty | Pattern::Exact(_) | Pattern::Prefix(..) => true,
+            Pattern::Suffix(_) | Pattern::Infix(_) | Pattern::Regex { .. } => false,
+        }
     }
 
     /// Whether the string is in the set.
@@ -94,6 +105,37 @@ impl Pattern {
             }
         }
     }
+}
+
+/// The strings of `a|b|c` or `head(a|b|c)tail` without special characters, sorted: what people and
+/// dashboards write most needs no parser.
+fn plain_words(text: &str) -> Option<Vec<String>> {
+    let is_plain = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'_' | b':' | b'-' | b'/' | b' ' | b',' | b'|')
+    };
+    let (head, group, tail) = match text.split_once('(') {
+        None => ("", text, ""),
+        Some((head, rest)) => {
+            let (group, tail) = rest.split_once(')')?;
+            (head, group, tail)
+        }
+    };
+    let are_plain = [head, group, tail].iter().all(|piece| piece.bytes().all(is_plain));
+    let count = group.split('|').count();
+    let size = group.len() + (head.len() + tail.len()) * count;
+    if !are_plain
+        || head.contains('|')
+        || tail.contains('|')
+        || EXPANSION_LEN_MAX < count
+        || EXPANSION_SIZE_MAX < size
+    {
+        return None;
+    }
+    let mut words: Vec<String> = group.split('|').map(|word| [head, word, tail].concat()).collect();
+    words.sort_unstable();
+    words.dedup();
+    Some(words)
 }
 
 /// The parser's drawing of where it stopped does not fit one line of an answer: keep the last.
@@ -335,6 +377,8 @@ mod tests {
         check("a|ab", "exact a ab");
         check("ab?", "exact a ab");
         check("foo|", "exact  foo");
+        check("cpu_(b|a)x", "exact cpu_ax cpu_bx");
+        check("a-b|c d|a-b", "exact a-b c d");
         check("(?i)ab", "exact AB Ab aB ab");
         check("a{1,3}", "exact a aa aaa");
         check(".*", "anything");

@@ -142,6 +142,12 @@ impl MemoryIndex {
         best.map(|places| places.iter().rev().map(group_of).collect())
     }
 
+    /// How many groups, blocks and strings a search looks at, at most.
+    pub(crate) fn search_cost(&self, matchers: &CompiledMatchers) -> u64 {
+        let strings = if matchers.are_exact() { 0 } else { self.entity_count() };
+        self.groups.len() as u64 + self.blocks.len() as u64 + strings
+    }
+
     /// Conditions on the metric's name, and those on tags.
     fn conditions(&self, matchers: &CompiledMatchers) -> (Vec<Ids>, Vec<Condition>) {
         let mut names = Vec::new();

@@ -118,6 +118,9 @@ impl Segment {
     pub(super) fn conditions(&self, matchers: &CompiledMatchers) -> Result<Conditions> {
         let mut conditions = Conditions { names: Vec::new(), tags: Vec::new() };
         for matcher in matchers.iter() {
+            if !matcher.pattern.is_range() {
+                matchers.check_cost(self.walk_cost(&matcher.name)?)?;
+            }
             if matcher.name == METRIC_NAME {
                 conditions.names.push(select(matcher, &self.metric_names()?)?);
                 continue;
@@ -131,6 +134,19 @@ impl Segment {
             conditions.tags.push(TagCondition { tag, matches_absent, values });
         }
         Ok(conditions)
+    }
+}
+
+impl Segment {
+    /// How many strings a pattern on a label may have to walk over.
+    fn walk_cost(&self, name: &str) -> Result<u64> {
+        if name == METRIC_NAME {
+            return Ok(u64::from(self.metric_names()?.count()));
+        }
+        Ok(match self.tag_names()?.find(name.as_bytes())? {
+            Some(tag) => u64::from(self.values(tag)?.count()),
+            None => 0,
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use crate::entity::BlockRef;
 use crate::error::{Result, corrupt};
 use crate::subset::BlockMatch;
 use model::{LabelsBuilder, METRIC_NAME};
+use std::sync::Arc;
 
 /// What neighbouring series share: their block's place, their group's names, and the strings
 /// that were last decoded for each label.
@@ -19,6 +20,15 @@ pub(crate) struct LabelCache {
     tags: BucketCache,
     /// By position: name and value of the tag; as many as any group has had.
     labels: Vec<CachedLabel>,
+    /// Names of the labels that are needed; all when there is no list.
+    wanted: Option<Arc<[String]>>,
+}
+
+impl LabelCache {
+    /// An empty cache for the labels of the given names, or for all.
+    pub(crate) fn of(wanted: Option<Arc<[String]>>) -> LabelCache {
+        LabelCache { wanted, ..LabelCache::default() }
+    }
 }
 
 #[derive(Default)]
@@ -27,6 +37,7 @@ struct CachedLabel {
     /// Id of the value, when it is of the present group.
     id: Option<u32>,
     value: String,
+    is_wanted: bool,
 }
 
 impl Segment {
@@ -63,6 +74,9 @@ impl Segment {
         out.push(METRIC_NAME, utf8(self.metric_names()?.get_cached(name, &mut cache.names)?)?);
         let LabelCache { lists, labels, .. } = cache;
         for (position, (tag, label)) in lists.tags.iter().zip(labels).enumerate() {
+            if !label.is_wanted {
+                continue;
+            }
             let id = self.column(&group, number, &record, position)?.get(usize::from(slot));
             if label.id != Some(id) {
                 label.id = None;
@@ -120,7 +134,7 @@ impl Segment {
     }
 
     fn enter_group(&self, cache: &mut LabelCache, group: &GroupRecord) -> Result<()> {
-        let LabelCache { lists, tags, labels, .. } = cache;
+        let LabelCache { lists, tags, labels, wanted, .. } = cache;
         self.lists(group, lists)?;
         let strings = self.tag_names()?;
         if labels.len() < lists.tags.len() {
@@ -130,6 +144,7 @@ impl Segment {
             label.id = None;
             label.name.clear();
             label.name.push_str(utf8(strings.get_cached(*tag, tags)?)?);
+            label.is_wanted = wanted.as_ref().is_none_or(|names| names.contains(&label.name));
         }
         Ok(())
     }

@@ -67,7 +67,9 @@ impl Segment {
             tests: Vec::new(),
             out: Vec::new(),
         };
-        match self.candidates_of(&conditions, among)? {
+        let (candidates, cost) = self.candidates_of(&conditions, among)?;
+        matchers.check_cost(cost)?;
+        match candidates {
             Candidates::Blocks(blocks) => search.in_blocks(&blocks)?,
             Candidates::Groups(groups) => {
                 groups.into_iter().try_for_each(|group| search.in_group(group))?;
@@ -79,12 +81,12 @@ impl Segment {
         Ok(search.out)
     }
 
-    /// The candidates that cost least.
+    /// The candidates that cost least, and what they cost.
     fn candidates_of(
         &self,
         conditions: &Conditions,
         among: Option<&RoaringBitmap>,
-    ) -> Result<Candidates> {
+    ) -> Result<(Candidates, u64)> {
         let mut best = Candidates::Everything;
         let mut best_cost =
             u64::from(self.counts().group_count) + u64::from(self.counts().block_count);
@@ -112,9 +114,9 @@ impl Segment {
         }
         match (best, few) {
             (Candidates::Everything, Some((among, _))) => {
-                Ok(Candidates::Blocks(self.blocks_of_ordinals(among)?))
+                Ok((Candidates::Blocks(self.blocks_of_ordinals(among)?), best_cost))
             }
-            (best, _) => Ok(best),
+            (best, _) => Ok((best, best_cost)),
         }
     }
 

@@ -7,11 +7,11 @@
 //!
 //! Doors are plain code; they run on worker threads, where blocking and panicking are allowed.
 
-use super::answer::{Failure, Wording};
+use super::answer::{Answer, Content, Failure, Wording};
 use super::body::{ReplyBody, drain, receive};
 use super::connection::Connection;
 use super::request::{Params, Request};
-use super::router::{self, Access, Class, ROUTES, Route};
+use super::router::{self, Access, BriefDoor, Class, ROUTES, Route};
 use super::stream::{Encoding, Sending, Sent, failure_response};
 use crate::admission::Permit;
 use crate::app::App;
@@ -181,6 +181,11 @@ async fn run(
         runtime: Handle::current(),
         head: sender,
     });
+    if let Some(answer) = route.brief.and_then(|brief| attempt(brief, &app, route, &request)) {
+        let Some(sending) = sending.take() else { unreachable!("just made") };
+        finish(&app, sending.send(answer));
+        return head.await.map_err(|_| lost());
+    }
     tokio::task::spawn_blocking(move || {
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&app, route, &request, &mut sending)));
         if outcome.is_err() {
@@ -192,7 +197,25 @@ async fn run(
         app.buffers.give_back(request.body);
         drop(held);
     });
-    head.await.map_err(|_| Failure::internal("the request failed inside the server; see its log"))
+    head.await.map_err(|_| lost())
+}
+
+fn lost() -> Failure {
+    Failure::internal("the request failed inside the server; see its log")
+}
+
+/// The answer to a request that is little work, made right here: handing it to a worker thread and
+/// back would take longer. `None` when the worker has to do it, or to say why it cannot be done.
+fn attempt(brief: BriefDoor, app: &Arc<App>, route: &Route, request: &Request) -> Option<Answer> {
+    match catch_unwind(AssertUnwindSafe(|| brief(app, request))) {
+        // What is streamed would wait for the socket.
+        Ok(answer) => answer.filter(|answer| !matches!(answer.content, Content::Stream(_))),
+        Err(_) => {
+            app.telemetry.panics.add(1);
+            tracing::error!(path = route.pattern, "a request ended in a panic");
+            None
+        }
+    }
 }
 
 fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: &mut Option<Sending>) {
@@ -210,7 +233,12 @@ fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: &mut 
         }
     };
     let Some(sending) = sending.take() else { return };
-    match sending.send(answer) {
+    finish(app, sending.send(answer));
+}
+
+/// Counts how an answer went out.
+fn finish(app: &App, sent: Sent) {
+    match sent {
         Sent::Complete | Sent::BrokenOff => {}
         Sent::ClientGone => app.telemetry.clients_gone.add(1),
         Sent::ClientStuck => app.telemetry.limit_hit(Limit::WriteTimeout),
@@ -265,7 +293,6 @@ fn check_site(route: &Route, arrived: &Arrived) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::config::{Config, Settings};
-    use crate::doors::answer::Answer;
     use store::Store;
     use vfs::{RealVfs, Vfs};
 
@@ -280,6 +307,7 @@ mod tests {
         access: Access::Read,
         wording: Wording::Prometheus,
         door: panicking,
+        brief: None,
     };
 
     fn app(directory: &std::path::Path) -> Arc<App> {

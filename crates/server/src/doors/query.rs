@@ -14,23 +14,79 @@ use hyper::StatusCode;
 use model::sample::NANOS_PER_MILLI;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Duration;
 use wire::params;
 use wire::prom_json::{self, Notes, ResultKind, push_scalar, push_string_result};
 
 /// What a client that went away would be told, were it there: nginx' word for it.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
+/// Points of an answer that is made as a whole: about 100 KiB. Larger ones are streamed.
+const WHOLE_POINTS_MAX: usize = 4096;
+
+/// What a query may cost, in samples read, to be answered without a worker thread: half a
+/// millisecond, ten times what handing it over and back costs. Long enough for the graphs of a
+/// few series, too short for another connection to notice.
+const BRIEF_COST_MAX: u64 = 250_000;
+
+/// Steps that cost about as much to evaluate as the samples of a series to read.
+const STEPS_PER_COST: u64 = 256;
+
 /// `/api/v1/query?query=...&time=...`
 pub fn instant(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    instant_with(app, request, options(app, request)?)
+}
+
+/// As [`instant`] when it is little work.
+pub fn instant_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
+    instant_with(app, request, brief_options(app, request)?).ok()
+}
+
+/// As [`range`] when it is little work.
+pub fn range_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
+    range_with(app, request, brief_options(app, request)?).ok()
+}
+
+fn brief_options(app: &App, request: &Request) -> Option<QueryOptions> {
+    // Subqueries evaluate at steps of their own, and functions of many windows take long for few
+    // samples; both are rare and go to a worker.
+    let text = text(request);
+    if BRIEF_TEXT_MAX < text.len() || text.contains(':') || text.contains("quantile") {
+        return None;
+    }
+    let mut options = options(app, request).ok()?;
+    options.deadline = options.deadline.map(|at| at.min(request.started + BRIEF_TIME_MAX));
+    options.limits.select_cost_max = BRIEF_COST_MAX;
+    options.limits.samples_max = options.limits.samples_max.min(BRIEF_COST_MAX);
+    Some(options)
+}
+
+/// Bytes of an expression that may be little work.
+const BRIEF_TEXT_MAX: usize = 1024;
+/// When to give up what looked like little work and was not: many selectors, a cold disk.
+const BRIEF_TIME_MAX: Duration = Duration::from_millis(5);
+
+fn instant_with(
+    app: &Arc<App>,
+    request: &Request,
+    options: QueryOptions,
+) -> Result<Answer, Failure> {
     let at = selection::time(request, "time")?.unwrap_or(request.now);
     let at_ms = at.div_euclid(NANOS_PER_MILLI);
-    let options = options(app, request)?;
     let result = engine::instant(&*app.store, text(request), at_ms, &options);
     Ok(answer(result.map_err(failure)?, at_ms))
 }
 
 /// `/api/v1/query_range?query=...&start=...&end=...&step=...`
 pub fn range(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    range_with(app, request, options(app, request)?)
+}
+
+fn range_with(
+    app: &Arc<App>,
+    request: &Request,
+    mut options: QueryOptions,
+) -> Result<Answer, Failure> {
     let moment = |name: &str| {
         let missing = || invalid(name, &"cannot parse \"\" to a valid timestamp");
         let at = selection::time(request, name)?.ok_or_else(missing)?;
@@ -40,8 +96,11 @@ pub fn range(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let step = request.params.get("step").unwrap_or("");
     let step_ms =
         params::parse_duration(step).map_err(|error| invalid("step", &error))? / NANOS_PER_MILLI;
-    let options = options(app, request)?;
     let steps = StepRange { start_ms, end_ms, step_ms };
+    if options.limits.select_cost_max < u64::MAX {
+        let count = end_ms.saturating_sub(start_ms).max(0) / step_ms.max(1);
+        options.limits.select_cost_max /= 1 + count as u64 / STEPS_PER_COST;
+    }
     let result = engine::range(&*app.store, text(request), steps, &options);
     Ok(answer(result.map_err(failure)?, end_ms))
 }
@@ -75,6 +134,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             samples_max: config.samples_max as u64,
             series_max: config.series_max,
             memory_bytes_max: config.memory_max,
+            ..QueryLimits::default()
         },
         deadline: Some(selection::deadline(app, request)?),
         cancelled: Some(request.cancelled.clone()),
@@ -116,6 +176,12 @@ fn answer(result: QueryResult, at_ms: i64) -> Answer {
     match result.value {
         Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &notes),
         Value::String(text) => push_string_result(&mut whole, at_ms, &text, &notes),
+        Value::Vector(samples) if samples.len() <= WHOLE_POINTS_MAX => {
+            write_vector(&mut whole, &samples, at_ms, &notes).expect("memory takes every byte");
+        }
+        Value::Matrix(matrix) if matrix.cells() <= WHOLE_POINTS_MAX => {
+            write_matrix(&mut whole, &matrix, &notes).expect("memory takes every byte");
+        }
         Value::Vector(samples) => {
             return stream(move |out| write_vector(out, &samples, at_ms, &notes));
         }

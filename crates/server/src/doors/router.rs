@@ -39,6 +39,10 @@ pub enum Access {
 /// Does the work of one route.
 pub type Door = fn(&Arc<App>, &Request) -> Result<Answer, Failure>;
 
+/// Does the work of one route where it takes well under a millisecond; `None` when it would not, or
+/// failed: then the route's door finds out why.
+pub type BriefDoor = fn(&Arc<App>, &Request) -> Option<Answer>;
+
 /// One row of the table.
 pub struct Route {
     /// The path.
@@ -53,6 +57,8 @@ pub struct Route {
     pub wording: Wording,
     /// What does the work.
     pub door: Door,
+    /// What does it without a worker thread when it is little.
+    pub brief: Option<BriefDoor>,
 }
 
 const GET: &[Method] = &[Method::GET, Method::HEAD];
@@ -61,37 +67,97 @@ const POST: &[Method] = &[Method::POST, Method::PUT];
 const ANY: &[Method] = &[Method::GET, Method::POST, Method::PUT];
 
 const fn insert(pattern: &'static str, wording: Wording, door: Door) -> Route {
-    Route { pattern, methods: POST, class: Class::Insert, access: Access::Change, wording, door }
+    Route {
+        pattern,
+        methods: POST,
+        class: Class::Insert,
+        access: Access::Change,
+        wording,
+        door,
+        brief: None,
+    }
 }
 
 const fn read(pattern: &'static str, door: Door) -> Route {
     let wording = Wording::Prometheus;
-    Route { pattern, methods: BOTH, class: Class::Query, access: Access::Read, wording, door }
+    Route {
+        pattern,
+        methods: BOTH,
+        class: Class::Query,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn query(pattern: &'static str, door: Door, brief: BriefDoor) -> Route {
+    Route { brief: Some(brief), ..read(pattern, door) }
 }
 
 const fn control(pattern: &'static str, door: Door) -> Route {
     let wording = Wording::Prometheus;
-    Route { pattern, methods: BOTH, class: Class::Control, access: Access::Read, wording, door }
+    Route {
+        pattern,
+        methods: BOTH,
+        class: Class::Control,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
 }
 
 const fn change(pattern: &'static str, methods: &'static [Method], door: Door) -> Route {
     let wording = Wording::Prometheus;
-    Route { pattern, methods, class: Class::Control, access: Access::Change, wording, door }
+    Route {
+        pattern,
+        methods,
+        class: Class::Control,
+        access: Access::Change,
+        wording,
+        door,
+        brief: None,
+    }
 }
 
 const fn open(pattern: &'static str, door: Door) -> Route {
     let wording = Wording::Plain;
-    Route { pattern, methods: GET, class: Class::Inline, access: Access::Open, wording, door }
+    Route {
+        pattern,
+        methods: GET,
+        class: Class::Inline,
+        access: Access::Open,
+        wording,
+        door,
+        brief: None,
+    }
 }
 
 const fn page(pattern: &'static str, door: Door) -> Route {
     let wording = Wording::Plain;
-    Route { pattern, methods: GET, class: Class::Control, access: Access::Read, wording, door }
+    Route {
+        pattern,
+        methods: GET,
+        class: Class::Control,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
 }
 
 const fn influx_query(pattern: &'static str) -> Route {
     let (wording, door) = (Wording::InfluxV1, influx::query as Door);
-    Route { pattern, methods: BOTH, class: Class::Control, access: Access::Read, wording, door }
+    Route {
+        pattern,
+        methods: BOTH,
+        class: Class::Control,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
 }
 
 /// Every route.
@@ -109,8 +175,8 @@ pub const ROUTES: &[Route] = &[
     insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, import::exposition),
     insert("/metrics/job{labels*}", Wording::Plain, import::pushgateway),
     // Samples out.
-    read("/api/v1/query", query::instant),
-    read("/api/v1/query_range", query::range),
+    query("/api/v1/query", query::instant, query::instant_brief),
+    query("/api/v1/query_range", query::range, query::range_brief),
     read("/api/v1/series", prometheus::series),
     read("/api/v1/labels", prometheus::labels),
     read("/api/v1/label/{name}/values", prometheus::label_values),

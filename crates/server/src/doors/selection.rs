@@ -137,7 +137,7 @@ pub fn deadline(app: &App, request: &Request) -> Result<Instant, Failure> {
 /// As [`deadline`].
 pub fn limits(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
     let deadline = Some(deadline(app, request)?);
-    Ok(SelectLimits { series_max: app.config.query.series_max, deadline })
+    Ok(SelectLimits { series_max: app.config.query.series_max, deadline, cost_max: u64::MAX })
 }
 
 /// Whose language the query is in.

@@ -25,7 +25,7 @@ pub mod verify;
 pub mod writer;
 
 pub use directory::Slice;
-pub use reader::{ColumnTimes, Part, PartSummary};
+pub use reader::{ColumnTimes, KnownColumn, Part, PartSummary};
 pub use verify::VerifiedPart;
 pub use writer::{FinishedPart, PartInfo, PartSink, PartWriter, SliceKey};
 

@@ -6,11 +6,15 @@
 
 use super::directory::{ColumnWord, Directory, Slice};
 use super::format::{self, CHECKSUM_SIZE, HEADER_SIZE, TRAILER_SIZE};
+use crate::outlines::{OutlineKey, OutlinedPage, Outlines};
 use crate::{Error, Result};
-use codec::{Effort, Reader, TimestampsReader, ValuesReader, crc32};
+use codec::{
+    Effort, Reader, TimestampsOutline, TimestampsReader, ValuesOutline, ValuesReader, crc32,
+};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use super::directory::ColumnTimes;
@@ -58,6 +62,9 @@ pub enum Check {
     Always,
 }
 
+/// The next [`Part::number`].
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// A page of a slice.
 #[derive(Clone, Copy)]
 enum Page {
@@ -65,8 +72,18 @@ enum Page {
     Column(usize),
 }
 
+/// A column's bytes and what is known of them.
+pub struct KnownColumn<'a, T> {
+    /// The bytes, behind their checksum.
+    pub bytes: &'a [u8],
+    /// Their parsed headers.
+    pub outline: Arc<T>,
+}
+
 /// An open part. Cheap to share, safe to read from many threads.
 pub struct Part {
+    /// What no other part of this process has.
+    number: u64,
     name: PathBuf,
     bytes: vfs::Bytes,
     directory: Directory,
@@ -86,7 +103,13 @@ impl Part {
         let summary = PartSummary::of(&directory, bytes.len() as u64);
         let pages = directory.slices.len() + directory.columns.len();
         let checked = (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-        Ok(Part { name, bytes, directory, summary, checked })
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Ok(Part { number, name, bytes, directory, summary, checked })
+    }
+
+    /// What tells the part from all others that this process opens, for caches.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// What errors call the part.
@@ -165,6 +188,69 @@ impl Part {
     /// [`Error::Corrupt`].
     pub fn values(&self, idx: usize, column: usize, lens: &[u32]) -> Result<ValuesReader<'_>> {
         self.values_with(idx, column, lens, Check::Once)
+    }
+
+    /// The timestamps of a column as [`Part::times`], their headers kept in `outlines`; `None` when
+    /// the column is empty.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn known_times(
+        &self,
+        idx: usize,
+        column: usize,
+        outlines: &Outlines,
+    ) -> Result<Option<KnownColumn<'_, TimestampsOutline>>> {
+        let (page, offset, bytes) = match self.column_times(idx, column) {
+            ColumnTimes::Empty => return Ok(None),
+            ColumnTimes::Own => {
+                let (offset, bytes) = self.page(idx, Page::Column(column), Check::Once)?;
+                let (times, _) =
+                    split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
+                (OutlinedPage::OwnTimes(column as u32), offset, times)
+            }
+            ColumnTimes::Shared if self.slices()[idx].times_size == 0 => {
+                return Err(self.corrupt_slice(idx, "shared times"));
+            }
+            ColumnTimes::Shared => {
+                let (offset, bytes) = self.page(idx, Page::SharedTimes, Check::Once)?;
+                (OutlinedPage::SharedTimes, offset, bytes)
+            }
+        };
+        let outline = outlines.times(self.outline_key(idx, page), || {
+            let outline =
+                TimestampsOutline::open(bytes).map_err(|error| self.corrupt_page(offset, error))?;
+            self.check_slots(idx, offset, outline.lens())?;
+            Ok::<_, Error>(outline)
+        })?;
+        Ok(Some(KnownColumn { bytes, outline }))
+    }
+
+    /// The values of a column at `times`, as [`Part::values`], their headers kept in `outlines`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn known_values(
+        &self,
+        idx: usize,
+        column: usize,
+        times: &TimestampsOutline,
+        outlines: &Outlines,
+    ) -> Result<KnownColumn<'_, ValuesOutline>> {
+        let (offset, mut bytes) = self.page(idx, Page::Column(column), Check::Once)?;
+        if self.column_times(idx, column) == ColumnTimes::Own {
+            (_, bytes) = split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
+        }
+        let key = self.outline_key(idx, OutlinedPage::Values(column as u32));
+        let outline = outlines.values(key, || {
+            ValuesOutline::open(bytes, Arc::clone(times.layout()))
+                .map_err(|error| self.corrupt_page(offset, error))
+        })?;
+        Ok(KnownColumn { bytes, outline })
+    }
+
+    fn outline_key(&self, idx: usize, page: OutlinedPage) -> OutlineKey {
+        OutlineKey { part: self.number, slice: idx as u32, page }
     }
 
     /// The UTC days with samples, ascending, each with the set of series that have one.
@@ -343,10 +429,15 @@ impl Part {
     ) -> Result<TimestampsReader<'a>> {
         let reader =
             TimestampsReader::open(bytes).map_err(|error| self.corrupt_page(offset, error))?;
-        if reader.lens().len() != self.slices()[idx].slots as usize {
+        self.check_slots(idx, offset, reader.lens())?;
+        Ok(reader)
+    }
+
+    fn check_slots(&self, idx: usize, offset: u64, lens: &[u32]) -> Result<()> {
+        if lens.len() != self.slices()[idx].slots as usize {
             return Err(self.corrupt(offset, "timestamps of each slot"));
         }
-        Ok(reader)
+        Ok(())
     }
 
     fn range(&self, offset: u64, size: usize) -> Result<&[u8]> {

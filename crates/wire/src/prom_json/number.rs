@@ -14,6 +14,9 @@ pub fn push_value(out: &mut Vec<u8>, value: f64) {
         out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
         return;
     }
+    if push_plain_text(out, value) {
+        return;
+    }
     let Some(digits) = Digits::of(value, out) else { return };
     let absolute = value.abs();
     if absolute != 0.0 && !(1e-6..1e21).contains(&absolute) {
@@ -21,6 +24,19 @@ pub fn push_value(out: &mut Vec<u8>, value: f64) {
     } else {
         digits.push_plain(out);
     }
+}
+
+/// Appends Ryu's text where it is what the API prints: plain digits around a point. Tells whether
+/// it was.
+fn push_plain_text(out: &mut Vec<u8>, value: f64) -> bool {
+    if !(1e-4..1e15).contains(&value.abs()) {
+        return false;
+    }
+    let mut buffer = ryu::Buffer::new();
+    let text = buffer.format_finite(value).as_bytes();
+    debug_assert!(!text.contains(&b'e'), "no exponent in this range");
+    out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
+    true
 }
 
 /// Appends a value as the text exposition format prints it: Go's `'g'`.
