@@ -61,15 +61,17 @@ fn measure(binary: &Path, name: &str) -> Result<f64> {
     per_operation(&runs[0], &runs[1]).with_context(|| format!("path {name}"))
 }
 
+/// Callgrind around quipu-inside. The program's own path and the environment are always the same:
+/// they move the heap, and on it how far strings are from the borders that `memcpy` likes.
 fn counted(binary: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--cache-sim=no", "--callgrind-out-file=/dev/null"])
-        .arg(binary)
+        .arg("./quipu-inside")
         .args(arguments)
-        // Settings of a person's shell are no part of what is measured.
-        .env_remove("VALGRIND_OPTS")
-        .env_remove("GLIBC_TUNABLES")
+        .current_dir(binary.parent().expect("a file is in a folder"))
+        .env_clear()
+        .env("PATH", env::var_os("PATH").unwrap_or_default())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
