@@ -122,6 +122,11 @@ pub const ROUTES: &[Route] = &[
     read("/metrics/find", graphite::find),
     read("/metrics/expand", graphite::expand),
     read("/metrics/index.json", graphite::index),
+    read("/tags", graphite::tags),
+    read("/tags/findSeries", graphite::find_series),
+    read("/tags/autoComplete/tags", graphite::complete_tags),
+    read("/tags/autoComplete/values", graphite::complete_values),
+    read("/tags/{name}", graphite::values),
     control("/api/v1/metadata", prometheus::metadata),
     control("/api/v1/query_exemplars", prometheus::exemplars),
     control("/api/v1/format_query", prometheus::format_query),
@@ -235,6 +240,8 @@ mod tests {
         check(get, "/prometheusx", None);
         check(get, "/graphite/metrics/find/", Some(("/metrics/find", "")));
         check(post, "/metrics/expand", Some(("/metrics/expand", "")));
+        check(get, "/tags/findSeries", Some(("/tags/findSeries", "")));
+        check(get, "/tags/host", Some(("/tags/{name}", "host")));
         check(get, "/api/v1/label/a%2Fb/values", Some(("/api/v1/label/{name}/values", "a%2Fb")));
         check(get, "/api/v1/label//values", None);
         check(get, "/api/v1/label/a/b/values", None);

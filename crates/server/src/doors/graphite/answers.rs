@@ -117,6 +117,38 @@ pub fn groups(by_query: Vec<(String, Vec<String>)>) -> Answer {
     })
 }
 
+/// `[{"tag":"host"}]`
+pub fn tags(list: Vec<String>) -> Answer {
+    json(move |out| {
+        let mut pieces = Pieces::new(out);
+        pieces.begin("[");
+        for tag in &list {
+            pieces.separate()?;
+            pieces.text("{\"tag\":");
+            pieces.string(tag);
+            pieces.text("}");
+        }
+        pieces.end("]")
+    })
+}
+
+/// `{"tag":"host","values":[{"count":1,"value":"a"}]}`; nobody counts, as in VictoriaMetrics.
+pub fn values(tag: String, list: Vec<String>) -> Answer {
+    json(move |out| {
+        let mut pieces = Pieces::new(out);
+        pieces.text("{\"tag\":");
+        pieces.string(&tag);
+        pieces.begin(",\"values\":[");
+        for value in &list {
+            pieces.separate()?;
+            pieces.text("{\"count\":1,\"value\":");
+            pieces.string(value);
+            pieces.text("}");
+        }
+        pieces.end("]}")
+    })
+}
+
 /// The answer of `/metrics/find`.
 pub fn nodes(found: Found, listing: Listing) -> Answer {
     json(move |out| match listing {

@@ -147,8 +147,8 @@ pub fn expand(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 pub fn index(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     refuse_jsonp(request)?;
     let limits = selection::limits(app, request)?;
-    let all_time = TimeRange::new(i64::MIN, i64::MAX);
-    let names = app.store.label_values(METRIC_NAME, &[], all_time, &limits)?;
+
+    let names = app.store.label_values(METRIC_NAME, &[], TimeRange::ALL, &limits)?;
     check_entries(names.len())?;
     Ok(answers::strings(names))
 }

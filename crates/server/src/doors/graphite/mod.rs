@@ -13,8 +13,10 @@ mod answers;
 mod metrics;
 mod moment;
 mod paths;
+mod tags;
 
 pub use metrics::{expand, find, index};
+pub use tags::{complete_tags, complete_values, find_series, tags, values};
 
 use super::answer::Failure;
 use super::request::Request;
