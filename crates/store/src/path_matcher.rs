@@ -48,7 +48,8 @@ mod tests {
         let other = Matcher::equal("job", "a.*");
         let plain = [other.clone()];
         assert!(matches!(without_patterns(&plain), Ok(Cow::Borrowed(_))));
-        let found = without_patterns(&[other.clone(), Matcher::equal(PATH_LABEL, "a.*.b")]);
+        let set = [other.clone(), Matcher::equal(PATH_LABEL, "a.*.b")];
+        let found = without_patterns(&set);
         let expected = Matcher::new(METRIC_NAME, MatchOp::Regex, r"a\.[^\.]*\.b");
         assert_eq!(*found.expect("a pattern"), [other, expected]);
         let negated = [Matcher::new(PATH_LABEL, MatchOp::NotEqual, "a")];
