@@ -1,12 +1,14 @@
 //! The nouns that every room shares: labels, samples, matchers, time ranges, write batches, limits.
 //!
 //! No I/O, no clock, no global state.
-//! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`], [`batch`], [`limits`].
+//! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`],
+//! [`path_pattern`], [`batch`], [`limits`].
 
 pub mod labels;
 pub mod sample;
 pub mod time_range;
 pub mod matcher;
+pub mod path_pattern;
 pub mod metadata;
 pub mod batch;
 pub mod limits;
@@ -15,5 +17,6 @@ pub use batch::{KeyDecoder, KeyHasher, Rejection, Row, Shape, WriteBatch};
 pub use labels::{LabelError, Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
 pub use metadata::{Metadata, MetricKind};
+pub use path_pattern::{PathCut, PathPattern, PathPatternError};
 pub use sample::{STALE_NAN_BITS, Sample, Timestamp, is_stale_marker, stale_marker};
 pub use time_range::TimeRange;

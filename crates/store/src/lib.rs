@@ -24,6 +24,7 @@ pub mod flush;
 pub mod manifest;
 pub mod compact;
 pub mod recover;
+pub mod path_matcher;
 pub mod select;
 pub mod view;
 pub mod outlines;

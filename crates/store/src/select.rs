@@ -9,7 +9,7 @@ use crate::outlines::Outlines;
 use crate::partition::Partition;
 use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::view::PartitionView;
-use crate::{Error, Result};
+use crate::{Error, Result, path_matcher};
 use hashbrown::HashMap;
 use index::{BlockMatch, CompiledMatchers};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
@@ -308,7 +308,10 @@ pub fn compile(sets: &[Vec<Matcher>]) -> Result<Vec<CompiledMatchers>> {
     if sets.is_empty() {
         return Ok(vec![CompiledMatchers::compile(&[])?]);
     }
-    sets.iter().map(|set| CompiledMatchers::compile(set).map_err(refusal)).collect()
+    let one = |set: &Vec<Matcher>| {
+        CompiledMatchers::compile(&path_matcher::without_patterns(set)?).map_err(refusal)
+    };
+    sets.iter().map(one).collect()
 }
 
 /// A matcher that does not compile is the caller's mistake, not a fault of the index.

@@ -25,6 +25,7 @@ pub mod unpack;
 pub mod admin;
 pub mod export;
 pub mod federate;
+pub mod graphite;
 pub mod page;
 pub mod prometheus;
 pub mod query;

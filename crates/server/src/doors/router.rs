@@ -1,12 +1,14 @@
 //! Which path leads to which door: one table, one line each.
 //!
 //! `{x}` in a pattern stands for one piece of a path, `{x*}` at its end for all that follows.
-//! Everything also answers under `/prometheus`, where clients that were told a path prefix look.
+//! Everything also answers under `/prometheus` and `/graphite`, where clients that were told a path
+//! prefix look.
 
 use super::answer::{Answer, Failure, Wording};
 use super::request::Request;
 use super::{
-    admin, export, federate, import, influx, page, prometheus, query, remote_write, status,
+    admin, export, federate, graphite, import, influx, page, prometheus, query, remote_write,
+    status,
 };
 use crate::app::App;
 use hyper::{Method, StatusCode};
@@ -183,6 +185,14 @@ pub const ROUTES: &[Route] = &[
     read("/api/v1/export", export::json_lines),
     read("/federate", federate::federate),
     read("/api/v1/status/tsdb", status::cardinality),
+    read("/metrics/find", graphite::find),
+    read("/metrics/expand", graphite::expand),
+    read("/metrics/index.json", graphite::index),
+    read("/tags", graphite::tags),
+    read("/tags/findSeries", graphite::find_series),
+    read("/tags/autoComplete/tags", graphite::complete_tags),
+    read("/tags/autoComplete/values", graphite::complete_values),
+    read("/tags/{name}", graphite::values),
     control("/api/v1/metadata", prometheus::metadata),
     control("/api/v1/query_exemplars", prometheus::exemplars),
     control("/api/v1/format_query", prometheus::format_query),
@@ -252,7 +262,7 @@ pub fn wording_of(path: &str) -> Wording {
 }
 
 fn without_prefix(path: &str) -> &str {
-    match path.strip_prefix("/prometheus") {
+    match path.strip_prefix("/prometheus").or_else(|| path.strip_prefix("/graphite")) {
         Some("") => "/",
         Some(rest) if rest.starts_with('/') => rest,
         _ => path,
@@ -294,6 +304,10 @@ mod tests {
         check(get, "/prometheus/api/v1/query", Some(("/api/v1/query", "")));
         check(post, "/api/v1/query/", Some(("/api/v1/query", "")));
         check(get, "/prometheusx", None);
+        check(get, "/graphite/metrics/find/", Some(("/metrics/find", "")));
+        check(post, "/metrics/expand", Some(("/metrics/expand", "")));
+        check(get, "/tags/findSeries", Some(("/tags/findSeries", "")));
+        check(get, "/tags/host", Some(("/tags/{name}", "host")));
         check(get, "/api/v1/label/a%2Fb/values", Some(("/api/v1/label/{name}/values", "a%2Fb")));
         check(get, "/api/v1/label//values", None);
         check(get, "/api/v1/label/a/b/values", None);
