@@ -29,9 +29,9 @@ pub struct Found {
 }
 
 /// The end of a node that other paths lead on from.
-const UNFOLDS: &str = ",\"allowChildren\":1,\"expandable\":1,\"leaf\":0}";
+const UNFOLDS: &str = "\",\"allowChildren\":1,\"expandable\":1,\"leaf\":0}";
 /// The end of any other.
-const LEAF: &str = ",\"allowChildren\":0,\"expandable\":0,\"leaf\":1}";
+const LEAF: &str = "\",\"allowChildren\":0,\"expandable\":0,\"leaf\":1}";
 
 /// A buffer that is handed on whenever it is large.
 struct Pieces<'a> {
@@ -188,11 +188,16 @@ fn write_tree(out: &mut dyn Write, found: &Found) -> io::Result<()> {
 }
 
 fn push_node(pieces: &mut Pieces<'_>, found: &Found, piece: &str, kind: &str) {
+    let name = found.name(piece);
     pieces.text("{\"id\":\"");
     push_escaped(&mut pieces.buffer, &found.head);
-    push_escaped(&mut pieces.buffer, piece);
-    pieces.text("\",\"text\":");
-    pieces.string(found.name(piece));
+    // Escaped once, copied the second time.
+    let start = pieces.buffer.len();
+    push_escaped(&mut pieces.buffer, name);
+    let end = pieces.buffer.len();
+    push_escaped(&mut pieces.buffer, &piece[name.len()..]);
+    pieces.text("\",\"text\":\"");
+    pieces.buffer.extend_from_within(start..end);
     pieces.text(kind);
 }
 
