@@ -35,7 +35,7 @@ pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
         Profile::Small => ((100, HOUR_NS, 1), vec![(400, 8 * HOUR_NS, 1)], (100, 2 * HOUR_NS, 1)),
         Profile::Full => (
             (1000, HOUR_NS, 1),
-            vec![(400, 3 * HOUR_NS, 3), (4000, 12 * HOUR_NS, 3), (40_000, 12 * HOUR_NS, 3)],
+            vec![(400, 3 * HOUR_NS, 3), (4000, 24 * HOUR_NS, 3), (40_000, 24 * HOUR_NS, 3)],
             (1000, 4 * HOUR_NS, 1),
         ),
     };
