@@ -1,5 +1,6 @@
 //! The command line: one function a command.
 
+use crate::matchers::series::Order;
 use crate::path::HotPath;
 use crate::{matchers, path, paths};
 use anyhow::{Context, Result, ensure};
@@ -32,6 +33,10 @@ pub fn command() -> Command {
             Command::new("matchers")
                 .about("The 16 matcher cases of record, on one core, without any cache")
                 .arg(value("series", "5000000", "How many; a multiple of 50"))
+                .arg(
+                    value("order", "record", "Neighbours share n, or differ in every label")
+                        .value_parser(["record", "mixed"]),
+                )
                 .arg(value("seconds", "2", "Time for each case"))
                 .arg(Arg::new("json").long("json").help("Where the figures go as JSON")),
         )
@@ -48,6 +53,10 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         Some(("time", matches)) => time(matches),
         Some(("matchers", matches)) => matchers::run(&matchers::Request {
             series: number(matches, "series")?,
+            order: match matches.get_one::<String>("order").map(String::as_str) {
+                Some("mixed") => Order::Mixed,
+                _ => Order::Record,
+            },
             time_per_case: seconds(matches)?,
             json: matches.get_one::<String>("json").map(PathBuf::from),
         }),

@@ -33,8 +33,18 @@ const PUBLISHED: [(&str, f64, f64); 16] = [
 /// The case for a number of series.
 struct Matchers {
     series: u64,
+    order: Order,
     /// The binary that measures.
     inside: Option<PathBuf>,
+}
+
+/// In which order series came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// As in the published measurements: neighbours share a label.
+    Record,
+    /// Neighbours differ in every label.
+    Mixed,
 }
 
 /// One case as the binary reports it.
@@ -66,16 +76,25 @@ pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
         Profile::Small => (500_000, 1),
         Profile::Full => (5_000_000, 3),
     };
-    Ok(vec![Planned::new(Matchers { series, inside: setting.inside.clone() }, repeats)])
+    let case = |order| Matchers { series, order, inside: setting.inside.clone() };
+    Ok([Order::Record, Order::Mixed].map(|order| Planned::new(case(order), repeats)).into())
 }
 
 impl Case for Matchers {
     fn file_name(&self) -> String {
-        format!("matchers-{}", self.series)
+        match self.order {
+            Order::Record => format!("matchers-{}", self.series),
+            Order::Mixed => format!("matchers-{}-mixed", self.series),
+        }
     }
 
     fn title(&self) -> String {
-        format!("Matchers over {} series, in process, one core, no result cache", self.series)
+        let order = match self.order {
+            Order::Record => "registered in the order of record",
+            Order::Mixed => "registered in an order in which neighbours differ in every label",
+        };
+        let series = self.series;
+        format!("Matchers over {series} series, {order}; in process, one core, no result cache")
     }
 
     fn unsupported(&self, contender: &Installed) -> Option<String> {
@@ -90,7 +109,9 @@ impl Case for Matchers {
         let inside = self.inside.as_ref().context("no binary that measures")?;
         let json = dir.join("matchers.json");
         let status = Command::new(inside)
-            .args(["matchers", "--series", &self.series.to_string(), "--json"])
+            .args(["matchers", "--series", &self.series.to_string()])
+            .args(["--order", if self.order == Order::Mixed { "mixed" } else { "record" }])
+            .arg("--json")
             .arg(&json)
             .stdout(Stdio::null())
             .status()

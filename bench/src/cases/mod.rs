@@ -77,21 +77,25 @@ pub const RECORDED: [(&str, &str, Plan); 5] = [
     ("matchers", "16 sets of matchers over 5M series, in process, on one core", matchers::planned),
 ];
 
-/// The cases of the named kinds, or all, in the order of running.
+/// The cases of a setting in the order of running: all, or those of which the kind or the table's
+/// file name is named.
 ///
 /// # Errors
 /// When a name is unknown.
 pub fn plan(setting: &Setting, only: &[String]) -> Result<Vec<Planned>> {
-    let is_known = |name: &&String| RECORDED.iter().any(|(known, _, _)| known == name);
-    let names = RECORDED.iter().map(|(name, _, _)| *name).collect::<Vec<_>>();
-    let unknown = only.iter().find(|name| !is_known(name));
-    ensure!(unknown.is_none(), "no cases {unknown:?}; there are {}", names.join(", "));
-    let mut planned = Vec::new();
-    for (name, _, plan) in RECORDED {
-        if only.is_empty() || only.iter().any(|one| one == name) {
-            planned.extend(plan(setting)?);
+    let (mut planned, mut names) = (Vec::new(), Vec::new());
+    for (kind, _, plan) in RECORDED {
+        names.push(kind.to_string());
+        for one in plan(setting)? {
+            let name = one.case.file_name();
+            if only.is_empty() || only.iter().any(|wanted| *wanted == kind || *wanted == name) {
+                planned.push(one);
+            }
+            names.push(name);
         }
     }
+    let unknown = only.iter().find(|wanted| !names.contains(wanted));
+    ensure!(unknown.is_none(), "no cases {unknown:?}; there are {}", names.join(", "));
     Ok(planned)
 }
 

@@ -21,7 +21,11 @@ pub fn command() -> Command {
                 PossibleValue::new("full").help("hours: the numbers of series of record"),
             ]),
         ))
-        .arg(flags::value("only", None, "Kinds of cases, by commas; all without"))
+        .arg(flags::value(
+            "only",
+            None,
+            "Kinds of cases or files of tables, by commas; all without",
+        ))
         .arg(flags::value("inside", None, "The quipu-inside binary, for the matcher cases"))
         .args(common_flags(INSTALLED, None))
         .args(flags::limit_flags())

@@ -7,10 +7,18 @@ use std::fmt::Write;
 
 /// The whole file.
 pub(super) fn table(case: &dyn Case, options: &CompareOptions, runs: &[Run]) -> String {
-    let (names, published) = (super::names(options), case.published());
+    // A server without any figure has its reason above the table and no column in it.
+    let has_figures = |name: &&str| {
+        runs.iter().any(|run| run.contender == *name && !run.outcome.figures.is_empty())
+    };
+    let names = super::names(options).into_iter().filter(has_figures).collect::<Vec<_>>();
+    let published = case.published();
     let mut text = format!("# {}\n\n", case.title());
     put_environment(&mut text, options, runs);
     put_stops(&mut text, runs);
+    if names.is_empty() {
+        return text;
+    }
     let mut header = format!("| | {} |", names.join(" | "));
     for other in names.iter().skip(1) {
         let _ = write!(header, " {} better than {other} |", names[0]);

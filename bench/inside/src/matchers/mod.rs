@@ -29,6 +29,8 @@ const SEARCHES_MAX: usize = 200_000;
 pub struct Request {
     /// How many series.
     pub series: u64,
+    /// In which order they are registered.
+    pub order: series::Order,
     /// How long each case is repeated.
     pub time_per_case: Duration,
     /// Where the figures go, if anywhere but to the terminal.
@@ -50,7 +52,7 @@ pub fn run(request: &Request) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut index = Index::open(Arc::new(vfs::RealVfs::new()), dir.path(), &[])?;
     let start = Instant::now();
-    series::build(&mut index, i_values)?;
+    series::build(&mut index, i_values, request.order)?;
     let build_seconds = start.elapsed().as_secs_f64();
     let segment_bytes = index.segments().iter().map(|segment| segment.size()).sum();
     eprintln!("{} series in one segment of {segment_bytes} bytes", index.series_count());
@@ -101,10 +103,16 @@ mod tests {
 
     #[test]
     fn a_small_run_finds_what_is_expected_and_writes_it_down() {
+        for order in [series::Order::Record, series::Order::Mixed] {
+            check_small_run(order);
+        }
+    }
+
+    fn check_small_run(order: series::Order) {
         let dir = tempfile::tempdir().unwrap();
         let json = dir.path().join("matchers.json");
-        run(&Request { series: 5000, time_per_case: Duration::ZERO, json: Some(json.clone()) })
-            .unwrap();
+        let time_per_case = Duration::ZERO;
+        run(&Request { series: 5000, order, time_per_case, json: Some(json.clone()) }).unwrap();
         let text = std::fs::read_to_string(json).unwrap();
         let report: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(report["cases"].as_array().unwrap().len(), 16);

@@ -1,4 +1,5 @@
-//! The series of the cases: for every i and every n of ten, five combinations with j.
+//! The series of the cases: for every i and every n of ten, five combinations with j; in the order
+//! of record, all i of one n after the other, or in one that mixes all n.
 
 use anyhow::Result;
 use index::{Index, NewEntity};
@@ -14,26 +15,41 @@ pub const SERIES_PER_I: u64 = N_VALUES * PAIRS.len() as u64;
 /// Values of i that gather in memory before they are frozen: 500,000 series, as in the store.
 const I_PER_SEGMENT: u64 = 10_000;
 
-/// Registers the series of some values of i, looking for each first as the store does.
+/// The order in which series are registered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All values of i for one n, then for the next: as the published measurements did.
+    Record,
+    /// All values of n for one i, then for the next: neighbours differ in every label.
+    Mixed,
+}
+
+/// Registers the series of some values of i and all of n, mixed.
 ///
 /// # Errors
 /// When the index is full or corrupt.
 pub fn register(index: &mut Index, i_values: Range<u64>) -> Result<()> {
     let mut log = Vec::new();
     for i in i_values {
-        let i = i.to_string();
         for n in 0..N_VALUES {
-            for (prefix, j) in PAIRS {
-                let n = format!("{prefix}{n}");
-                let tags = [("i", i.as_str()), ("j", j), ("n", n.as_str())];
-                let entity = NewEntity { names: &["m"], tags: &tags };
-                if index.find_entity(&entity)?.is_none() {
-                    index.register(&entity, &mut log)?;
-                }
-            }
+            register_pairs(index, i, n, &mut log)?;
         }
-        log.clear();
     }
+    Ok(())
+}
+
+/// Registers the five series of an i and an n, looking for each first as the store does.
+fn register_pairs(index: &mut Index, i: u64, n: u64, log: &mut Vec<u8>) -> Result<()> {
+    let i = i.to_string();
+    for (prefix, j) in PAIRS {
+        let n = format!("{prefix}{n}");
+        let tags = [("i", i.as_str()), ("j", j), ("n", n.as_str())];
+        let entity = NewEntity { names: &["m"], tags: &tags };
+        if index.find_entity(&entity)?.is_none() {
+            index.register(&entity, log)?;
+        }
+    }
+    log.clear();
     Ok(())
 }
 
@@ -53,11 +69,26 @@ pub fn freeze(index: &mut Index) -> Result<()> {
 ///
 /// # Errors
 /// When the disk fails.
-pub fn build(index: &mut Index, i_values: u64) -> Result<()> {
-    for start in (0..i_values).step_by(I_PER_SEGMENT as usize) {
-        register(index, start..i_values.min(start + I_PER_SEGMENT))?;
-        freeze(index)?;
+pub fn build(index: &mut Index, i_values: u64, order: Order) -> Result<()> {
+    let told = |index: &Index| {
         eprintln!("registered {} of {}", index.series_count(), i_values * SERIES_PER_I);
+    };
+    match order {
+        Order::Record => {
+            let mut log = Vec::new();
+            for n in 0..N_VALUES {
+                (0..i_values).try_for_each(|i| register_pairs(index, i, n, &mut log))?;
+                freeze(index)?;
+                told(index);
+            }
+        }
+        Order::Mixed => {
+            for start in (0..i_values).step_by(I_PER_SEGMENT as usize) {
+                register(index, start..i_values.min(start + I_PER_SEGMENT))?;
+                freeze(index)?;
+                told(index);
+            }
+        }
     }
     let count = index.segments().len();
     if 1 < count {
