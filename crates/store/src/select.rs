@@ -164,30 +164,6 @@ impl Selection {
         self.labels_at(&self.places_of(idx)[0])
     }
 
-    /// The labels of the series of a range, in order; quicker than one by one.
-    ///
-    /// # Errors
-    /// When the index turns out to be corrupt.
-    pub fn labels_of(&self, range: Range<usize>) -> Result<Vec<Labels>> {
-        let mut out = Vec::with_capacity(range.len());
-        let mut builder = LabelsBuilder::new();
-        while out.len() < range.len() {
-            let view_of = |len: usize| self.places_of(range.start + len)[0].view;
-            let view_idx = view_of(out.len());
-            let view = &self.views[usize::from(view_idx)];
-            let state = view.partition.read();
-            let mut reader = state.index.label_reader();
-            while out.len() < range.len() && view_of(out.len()) == view_idx {
-                let place = &self.places_of(range.start + out.len())[0];
-                builder.clear();
-                let group = &view.groups[place.group as usize];
-                reader.match_labels(group, place.column, place.slot, &mut builder)?;
-                out.push(builder.finish());
-            }
-        }
-        Ok(out)
-    }
-
     /// Calls `sink(idx, labels)` for each series of `range`, in order. When names are `wanted`, the
     /// labels of others may be missing. A partition is locked meanwhile, so `sink` must not come
     /// back to the store.
@@ -210,13 +186,23 @@ impl Selection {
                 None => state.index.label_reader(),
             };
             while let Some((idx, place)) = series.next_if(|(_, place)| place.view == first.view) {
-                let block = &view.groups[place.group as usize].block;
+                let group = &view.groups[place.group as usize];
                 builder.clear();
-                reader.labels(block, place.column, place.slot, &mut builder)?;
+                reader.match_labels(group, place.column, place.slot, &mut builder)?;
                 sink(idx, builder.finish());
             }
         }
         Ok(())
+    }
+
+    /// The labels of the series of a range, in order; quicker than one by one.
+    ///
+    /// # Errors
+    /// When the index turns out to be corrupt.
+    pub fn labels_of(&self, range: Range<usize>) -> Result<Vec<Labels>> {
+        let mut out = Vec::with_capacity(range.len());
+        self.read_labels(range, None, &mut |_, labels| out.push(labels))?;
+        Ok(out)
     }
 
     /// Calls `sink(idx, timestamps, values)` once for each series of `range`, in order; the slices
