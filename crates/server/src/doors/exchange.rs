@@ -5,7 +5,8 @@
 //! worker:                                       door > stream ─► head ─► async: count, answer
 //! ```
 //!
-//! Doors are plain code; they run on worker threads, where blocking and panicking are allowed.
+//! Doors are plain code; they run on worker threads, where blocking and panicking are allowed. A
+//! brief door's first try runs where the request arrived (`docs/decisions/0007`).
 
 use super::answer::{Answer, Content, Failure, Wording};
 use super::body::{ReplyBody, drain, receive};
