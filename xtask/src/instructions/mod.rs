@@ -56,7 +56,8 @@ fn print_table(comparisons: &[Comparison]) {
     for one in comparisons {
         let change = one.change_percent().map_or("-".to_string(), |p| format!("{p:+.2} %"));
         let (recorded, now) = (figure(one.recorded), figure(one.now));
-        println!("   {:24} {recorded:>12} {now:>12} {change:>9}  {}", one.path, one.note());
+        let line = format!("{:24} {recorded:>12} {now:>12} {change:>9}  {}", one.path, one.note());
+        println!("   {}", line.trim_end());
     }
 }
 
