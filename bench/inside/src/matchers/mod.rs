@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn an_odd_number_of_series_is_refused() {
-        let request = Request { series: 51, time_per_case: Duration::ZERO, json: None };
+        let order = series::Order::Record;
+        let request = Request { series: 51, order, time_per_case: Duration::ZERO, json: None };
         assert!(run(&request).unwrap_err().to_string().contains("multiple of 50"));
     }
 }
