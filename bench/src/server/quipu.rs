@@ -1,5 +1,5 @@
 //! Quipu, as a stranger starts it; only its own metrics are left out, so that every sample found
-//! is one that was sent.
+//! is one that was sent, and what a query may select and hold is raised, as for all peers.
 
 use super::{Peer, Processes, Ready, WriteDoor, nothing_to_prepare, nothing_to_set_up};
 use crate::load::settle::Call;
@@ -20,7 +20,16 @@ pub static QUIPU: Peer = Peer {
         let listen = format!("127.0.0.1:{}", place.port);
         ["serve", "--data-dir", &data_dir, "--http-listen", &listen].map(str::to_string).to_vec()
     },
-    environment: |_| vec![("QUIPU_SELF_SCRAPE_INTERVAL".to_string(), "0".to_string())],
+    environment: |_| {
+        let variables = [
+            ("QUIPU_SELF_SCRAPE_INTERVAL", "0"),
+            ("QUIPU_QUERY_MAX_SERIES", "100000000"),
+            ("QUIPU_QUERY_MAX_SAMPLES", "2000000000"),
+            ("QUIPU_QUERY_MAX_MEMORY", "8GiB"),
+            ("QUIPU_QUERY_TIMEOUT", "10m"),
+        ];
+        variables.map(|(name, value)| (name.to_string(), value.to_string())).to_vec()
+    },
     ready: Ready::Http("/-/ready"),
     set_up: nothing_to_set_up,
     processes: Processes::One,

@@ -86,6 +86,12 @@ impl Outlines {
         Outlines { size_max, kept: Mutex::default(), hits, misses }
     }
 
+    /// Keeps nothing: for who reads so much that each outline would be gone before it is asked
+    /// for again, and those of others with it.
+    pub fn none() -> Outlines {
+        Outlines::new(0)
+    }
+
     /// Bytes held, about.
     pub fn size(&self) -> usize {
         self.lock().size
@@ -125,6 +131,9 @@ impl Outlines {
     }
 
     fn find(&self, key: &OutlineKey) -> Option<Outline> {
+        if self.size_max == 0 {
+            return None;
+        }
         let mut kept = self.lock();
         let found = kept.by_key.get_mut(key).map(|entry| {
             entry.is_wanted = true;

@@ -19,6 +19,9 @@ use std::time::Instant;
 
 /// Most series whose samples are gathered at once by [`Selection::read`].
 const READ_SERIES_MAX: u64 = 512;
+/// Columns of blocks up to which a selection's outlines are kept for the next. More would fill
+/// the room of all outlines, and parsing them is little beside the rest of so large a query.
+const OUTLINED_COLUMNS_MAX: usize = 1 << 14;
 /// Samples gathered at once, about: half a megabyte, which stays in a core's cache.
 const READ_SAMPLES: u64 = 32 << 10;
 
@@ -131,13 +134,16 @@ impl Selection {
             }
         }
         assert!(views.len() <= usize::from(u16::MAX), "fewer partitions than months in an i64");
+        let groups = views.iter().flat_map(|view| &view.groups);
+        let columns = groups.map(|group| group.columns.len() as usize).sum::<usize>();
+        let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
         let mut selection = Selection {
             views,
             places: Vec::with_capacity(count),
             starts: Vec::new(),
             range,
             limits: limits.clone(),
-            outlines: Arc::clone(outlines),
+            outlines: if is_outlined { Arc::clone(outlines) } else { Arc::new(Outlines::none()) },
             read_series: (READ_SAMPLES / (cost / count.max(1) as u64).max(1))
                 .clamp(16, READ_SERIES_MAX) as usize,
         };
@@ -176,20 +182,35 @@ impl Selection {
         wanted: Option<&[&str]>,
         sink: &mut dyn FnMut(usize, Labels),
     ) -> Result<()> {
+        let places = range.clone().map(|idx| &self.places_of(idx)[0]);
+        let mut indexes = range;
+        self.labels_of_places(places, wanted, &mut |_, labels| {
+            sink(indexes.next().expect("a place for each series"), labels);
+        })
+    }
+
+    /// Calls `sink(place, labels)` for each place, in order; as [`Selection::read_labels`]. Quick
+    /// where neighbours are of one partition.
+    fn labels_of_places<'p>(
+        &self,
+        places: impl IntoIterator<Item = &'p Place>,
+        wanted: Option<&[&str]>,
+        sink: &mut dyn FnMut(&Place, Labels),
+    ) -> Result<()> {
         let mut builder = LabelsBuilder::new();
-        let mut series = range.map(|idx| (idx, self.places_of(idx)[0])).peekable();
-        while let Some((_, first)) = series.peek().copied() {
-            let view = &self.views[usize::from(first.view)];
+        let mut places = places.into_iter().peekable();
+        while let Some(view_idx) = places.peek().map(|first| first.view) {
+            let view = &self.views[usize::from(view_idx)];
             let state = view.partition.read();
             let mut reader = match wanted {
                 Some(wanted) => state.index.label_reader_of(wanted),
                 None => state.index.label_reader(),
             };
-            while let Some((idx, place)) = series.next_if(|(_, place)| place.view == first.view) {
+            while let Some(place) = places.next_if(|place| place.view == view_idx) {
                 let group = &view.groups[place.group as usize];
                 builder.clear();
                 reader.match_labels(group, place.column, place.slot, &mut builder)?;
-                sink(idx, builder.finish());
+                sink(place, builder.finish());
             }
         }
         Ok(())
@@ -271,11 +292,11 @@ impl Selection {
     fn join_months(&mut self) -> Result<()> {
         let mut series_of: HashMap<u128, u32> = HashMap::with_capacity(self.places.len() / 2);
         let mut by_series: Vec<(u32, Place)> = Vec::with_capacity(self.places.len());
-        for place in &self.places {
+        self.labels_of_places(&self.places, None, &mut |place, labels| {
             let next = series_of.len() as u32;
-            let fingerprint = self.labels_at(place)?.fingerprint();
-            by_series.push((*series_of.entry(fingerprint).or_insert(next), *place));
-        }
+            let series = *series_of.entry(labels.fingerprint()).or_insert(next);
+            by_series.push((series, *place));
+        })?;
         by_series.sort_unstable();
         self.starts.clear();
         for (idx, (series, _)) in by_series.iter().enumerate() {
