@@ -58,6 +58,7 @@ impl Loading {
         let path = contender.write_path(options.format.protocol);
         options.path = path.unwrap_or_default().to_string();
         options.settle = contender.peer.settle(self.idle);
+        options.settle.time_max = options.limits.time;
         load::run(workload, &options, &server.observed())
     }
 

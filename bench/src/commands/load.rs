@@ -51,6 +51,7 @@ pub fn run_workload(workload: &dyn Workload, matches: &ArgMatches) -> Result<Exi
         idle: flags::duration(matches, "idle")?,
         flush: QUIPU.flush.filter(|_| asks != "idle"),
         merge: QUIPU.merge.filter(|_| asks == "merge"),
+        time_max: None,
     };
     let report = load::run(workload, &options, &flags::observed(matches)?)?;
     print!("{report}");

@@ -17,6 +17,8 @@ pub struct Settle {
     pub flush: Option<Call>,
     /// Called last: makes few parts of many; `None` where the server cannot be asked to.
     pub merge: Option<Call>,
+    /// How long each of the two may take with what it sets off; [`TIME_MAX`] if not said.
+    pub time_max: Option<Duration>,
 }
 
 /// How a server is told to do something.
@@ -43,10 +45,8 @@ pub struct Settled {
     pub end: Option<ProcessUse>,
 }
 
-/// A flush or merge may take so long before its answer.
-const CALL_TIMEOUT: Duration = Duration::from_secs(1800);
-/// Background work is waited for at most so long.
-const QUIET_TIMEOUT: Duration = Duration::from_secs(1800);
+/// A flush or merge may take so long before its answer, and background work after it.
+pub const TIME_MAX: Duration = Duration::from_secs(1800);
 /// A server is quiet when it used less than this share of a core ...
 const QUIET_SHARE: f64 = 0.05;
 /// ... over so long.
@@ -55,19 +55,20 @@ const QUIET_WINDOW: Duration = Duration::from_secs(2);
 /// Settles the server.
 ///
 /// # Errors
-/// When a call fails or the process is gone.
+/// When a call fails, the process is gone, or the server is still at work when its time is over.
 pub fn run(settle: &Settle, authority: &str, observed: &Observed) -> Result<Settled> {
     std::thread::sleep(settle.idle);
     let idle = observed.process()?;
+    let time_max = settle.time_max.unwrap_or(TIME_MAX);
     if let Some(flush) = settle.flush {
-        call(authority, flush)?;
-        wait_until_quiet(observed);
+        call_within(authority, flush, time_max)?;
+        wait_until_quiet(observed, time_max)?;
     }
     let disk_flushed = observed.disk();
     let mut disk_merged = None;
     if let Some(merge) = settle.merge {
-        call(authority, merge)?;
-        wait_until_quiet(observed);
+        call_within(authority, merge, time_max)?;
+        wait_until_quiet(observed, time_max)?;
         disk_merged = observed.disk();
     }
     Ok(Settled { idle, disk_flushed, disk_merged, end: observed.process()? })
@@ -79,14 +80,16 @@ pub fn run(settle: &Settle, authority: &str, observed: &Observed) -> Result<Sett
 /// # Errors
 /// What the server said instead of success.
 pub fn call(authority: &str, call: Call) -> Result<()> {
+    call_within(authority, call, TIME_MAX)
+}
+
+fn call_within(authority: &str, call: Call, time_max: Duration) -> Result<()> {
     let path = match call {
         Call::Http(path) => path,
-        Call::Sql(statement) => {
-            return SqlClient::new(authority, CALL_TIMEOUT).execute(statement);
-        }
+        Call::Sql(statement) => return SqlClient::new(authority, time_max).execute(statement),
         Call::Quiet => return Ok(()),
     };
-    let mut client = HttpClient::new(authority, CALL_TIMEOUT);
+    let mut client = HttpClient::new(authority, time_max);
     let mut answer = client.get(path)?;
     if answer.status == 405 {
         answer = client.post(path, "", b"")?;
@@ -98,15 +101,16 @@ pub fn call(authority: &str, call: Call) -> Result<()> {
 }
 
 /// Waits until the server does next to nothing: merges go on in the background.
-fn wait_until_quiet(observed: &Observed) {
+fn wait_until_quiet(observed: &Observed, time_max: Duration) -> Result<()> {
     let start = Instant::now();
     let cpu_seconds = || observed.process().ok().flatten().map(|used| used.cpu_seconds);
-    while start.elapsed() < QUIET_TIMEOUT {
-        let Some(before) = cpu_seconds() else { return };
+    while start.elapsed() < time_max {
+        let Some(before) = cpu_seconds() else { return Ok(()) };
         std::thread::sleep(QUIET_WINDOW);
-        let Some(after) = cpu_seconds() else { return };
+        let Some(after) = cpu_seconds() else { return Ok(()) };
         if after - before <= QUIET_SHARE * QUIET_WINDOW.as_secs_f64() {
-            return;
+            return Ok(());
         }
     }
+    bail!("still at work after {:.1} min", time_max.as_secs_f64() / 60.0)
 }

@@ -144,7 +144,8 @@ impl Peer {
     /// What to do with it between the last request and the last measurement. A server that cannot
     /// be asked for a flush is at least waited for.
     pub fn settle(&self, idle: Duration) -> Settle {
-        Settle { idle, flush: Some(self.flush.unwrap_or(Call::Quiet)), merge: self.merge }
+        let flush = Some(self.flush.unwrap_or(Call::Quiet));
+        Settle { idle, flush, merge: self.merge, time_max: None }
     }
 
     /// Its binary on the path or in one of its own places.
