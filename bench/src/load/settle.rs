@@ -17,7 +17,7 @@ pub struct Settle {
     pub flush: Option<Call>,
     /// Called last: makes few parts of many; `None` where the server cannot be asked to.
     pub merge: Option<Call>,
-    /// How long each of the two may take with what it sets off; [`TIME_MAX`] if not said.
+    /// How long each of the two may take with what it sets off; 30 minutes if not said.
     pub time_max: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ pub struct Settled {
 }
 
 /// A flush or merge may take so long before its answer, and background work after it.
-pub const TIME_MAX: Duration = Duration::from_secs(1800);
+const TIME_MAX: Duration = Duration::from_secs(1800);
 /// A server is quiet when it used less than this share of a core ...
 const QUIET_SHARE: f64 = 0.05;
 /// ... over so long.
@@ -61,13 +61,13 @@ pub fn run(settle: &Settle, authority: &str, observed: &Observed) -> Result<Sett
     let idle = observed.process()?;
     let time_max = settle.time_max.unwrap_or(TIME_MAX);
     if let Some(flush) = settle.flush {
-        call_within(authority, flush, time_max)?;
+        call(authority, flush, time_max)?;
         wait_until_quiet(observed, time_max)?;
     }
     let disk_flushed = observed.disk();
     let mut disk_merged = None;
     if let Some(merge) = settle.merge {
-        call_within(authority, merge, time_max)?;
+        call(authority, merge, time_max)?;
         wait_until_quiet(observed, time_max)?;
         disk_merged = observed.disk();
     }
@@ -79,11 +79,7 @@ pub fn run(settle: &Settle, authority: &str, observed: &Observed) -> Result<Sett
 ///
 /// # Errors
 /// What the server said instead of success.
-pub fn call(authority: &str, call: Call) -> Result<()> {
-    call_within(authority, call, TIME_MAX)
-}
-
-fn call_within(authority: &str, call: Call, time_max: Duration) -> Result<()> {
+pub fn call(authority: &str, call: Call, time_max: Duration) -> Result<()> {
     let path = match call {
         Call::Http(path) => path,
         Call::Sql(statement) => return SqlClient::new(authority, time_max).execute(statement),

@@ -74,7 +74,7 @@ fn check(peer: &'static Peer) -> Vec<QueryReport> {
         assert_eq!(report.stopped, None, "{protocol:?}");
         // Called here, because settling would also wait for two quiet seconds.
         if let Some(flush) = peer.flush {
-            settle::call(server.authority(), flush).unwrap();
+            settle::call(server.authority(), flush, Duration::from_secs(60)).unwrap();
         }
         let used = report.server.unwrap();
         assert!(used.rss_peak_bytes > 1 << 20 && report.disk_flushed.unwrap().files > 0);

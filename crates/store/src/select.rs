@@ -135,7 +135,7 @@ impl Selection {
         }
         assert!(views.len() <= usize::from(u16::MAX), "fewer partitions than months in an i64");
         let groups = views.iter().flat_map(|view| &view.groups);
-        let columns = groups.map(|group| group.columns.len() as usize).sum::<usize>();
+        let columns = groups.map(|group| group.columns.len()).sum::<usize>();
         let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
         let mut selection = Selection {
             views,

@@ -43,6 +43,7 @@ enum Space {
 }
 
 impl Space {
+    #[inline]
     fn entries(&self) -> &[u32] {
         match self {
             Space::Empty => &[],
