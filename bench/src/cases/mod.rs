@@ -119,7 +119,7 @@ fn load_options(setting: &Setting) -> LoadOptions {
 
 fn limits(setting: &Setting) -> Limits {
     let (minutes, memory_gib, disk_gib) = match setting.profile {
-        Profile::Small => (2, 4, 10),
+        Profile::Small => (1, 4, 10),
         Profile::Full => (30, 20, 60),
     };
     let given = setting.limits;

@@ -56,7 +56,10 @@ fn plan(setting: &Setting, hosts: u32, interval_ns: i64) -> Result<Planned> {
         query_types: QUERY_TYPES.to_vec(),
         count: 1000,
         workers: 2,
-        time_max: Some(Duration::from_secs(5)),
+        time_max: Some(match setting.profile {
+            Profile::Small => Duration::from_secs(2),
+            Profile::Full => Duration::from_secs(5),
+        }),
     };
     Ok(Planned::new(case, 1))
 }

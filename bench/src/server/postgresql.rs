@@ -37,7 +37,9 @@ const PLACES: [&str; 4] = [
 ];
 
 /// PostgreSQL with plain tables.
-pub static POSTGRESQL: Peer = Peer {
+pub static POSTGRESQL: Peer = PLAIN;
+
+const PLAIN: Peer = Peer {
     name: "PostgreSQL",
     program: "postgres",
     program_places: &PLACES,
@@ -67,19 +69,12 @@ pub static POSTGRESQL: Peer = Peer {
 /// PostgreSQL with TimescaleDB's hypertables.
 pub static TIMESCALEDB: Peer = Peer {
     name: "TimescaleDB",
-    program: "postgres",
-    program_places: &PLACES,
-    version_arguments: &["--version"],
     extension_version: Some(timescaledb_version),
-    account: Some("postgres"),
-    prepare: make_cluster,
     serve_arguments: |place| {
         let own = ["shared_preload_libraries=timescaledb", "timescaledb.telemetry_level=off"];
         let own = own.into_iter().flat_map(|setting| ["-c".to_string(), setting.to_string()]);
         serve_arguments(place).into_iter().chain(own).collect()
     },
-    environment: no_environment,
-    ready: Ready::Sql,
     set_up: |authority| {
         let mut client = SqlClient::new(authority, SET_UP_TIMEOUT);
         client.execute("CREATE EXTENSION IF NOT EXISTS timescaledb")?;
@@ -89,18 +84,11 @@ pub static TIMESCALEDB: Peer = Peer {
              create_default_indexes => false, if_not_exists => true)",
         )
     },
-    processes: Processes::Tree,
-    stop_signal: "INT",
-    verify_arguments: None,
-    flush: Some(Call::Sql("CHECKPOINT")),
-    merge: None,
-    value_error_max: 0.0,
-    doors: &[WriteDoor::new(Protocol::Copy, "")],
-    doors_missing: "",
     language: Some(Language::Sql {
         minute: "time_bucket('1 minute', time)",
         hour: "time_bucket('1 hour', time)",
     }),
+    ..PLAIN
 };
 
 fn serve_arguments(place: &Place) -> Vec<String> {

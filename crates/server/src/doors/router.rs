@@ -150,16 +150,7 @@ const fn page(pattern: &'static str, door: Door) -> Route {
 }
 
 const fn influx_query(pattern: &'static str) -> Route {
-    let (wording, door) = (Wording::InfluxV1, influx::query as Door);
-    Route {
-        pattern,
-        methods: BOTH,
-        class: Class::Control,
-        access: Access::Read,
-        wording,
-        door,
-        brief: None,
-    }
+    Route { wording: Wording::InfluxV1, ..control(pattern, influx::query) }
 }
 
 /// Every route.
