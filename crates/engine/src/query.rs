@@ -28,6 +28,8 @@ pub struct QueryLimits {
     pub series_max: usize,
     /// Bytes held at once (`--query.max-memory`).
     pub memory_bytes_max: u64,
+    /// The flag that set it, for the error.
+    pub memory_flag: &'static str,
     /// What one selector may cost, in samples read, estimated beforehand; no flag: the server sets
     /// it to find out whether a query is short.
     pub select_cost_max: u64,
@@ -40,6 +42,7 @@ impl Default for QueryLimits {
             samples_max: 50_000_000,
             series_max: 10_000_000,
             memory_bytes_max: 4 << 30,
+            memory_flag: "query.max-memory",
             select_cost_max: u64::MAX,
         }
     }
@@ -351,8 +354,8 @@ impl<'a> Context<'a> {
         let bytes = self.usage.bytes.get();
         if limits.memory_bytes_max < bytes {
             return Err(QueryError::Execution(format!(
-                "the query holds {bytes} bytes, the limit is {} (query.max-memory)",
-                limits.memory_bytes_max
+                "the query holds {bytes} bytes, the limit is {} ({})",
+                limits.memory_bytes_max, limits.memory_flag
             )));
         }
         Ok(())

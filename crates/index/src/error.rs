@@ -47,6 +47,9 @@ pub enum Error {
     /// [`crate::Index::install`].
     #[error("the index changed since the segment was written")]
     Changed,
+    /// The labels of a series were asked for that a merge left out, see [`crate::MergeJob::run`].
+    #[error("a series was deleted while it was read; ask again")]
+    Dropped,
     /// The disk failed.
     #[error(transparent)]
     Io(#[from] vfs::Error),

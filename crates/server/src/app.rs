@@ -3,6 +3,7 @@
 use crate::admission::{BodyMemory, Gate, GateKind};
 use crate::config::Config;
 use crate::doors::body::Buffers;
+use crate::memory::Memory;
 use crate::telemetry::Telemetry;
 use model::Timestamp;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ pub struct App {
     pub vfs: Arc<dyn Vfs>,
     /// What is counted.
     pub telemetry: Arc<Telemetry>,
+    /// How much memory is used, and may be.
+    pub memory: Memory,
     /// Bounds write requests.
     pub inserts: Gate,
     /// Bounds queries.
@@ -53,6 +56,7 @@ impl App {
             started_at: vfs.now(),
             buffers: Buffers::default(),
             is_stopping: AtomicBool::new(false),
+            memory: Memory::new(config.memory_limit),
             config,
             store,
             vfs,

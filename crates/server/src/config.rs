@@ -9,12 +9,14 @@
 
 use crate::auth::Credentials;
 use crate::flags::{self, Flag, Kind};
+use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
+use crate::series_rules;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Durability, StoreConfig};
+use store::{Durability, LimitScope, SeriesLimit, StoreConfig};
 
 /// Why the settings cannot be used; each names the flag and where its value came from.
 #[derive(Debug, thiserror::Error)]
@@ -357,6 +359,8 @@ pub struct Config {
     pub settings: Settings,
     /// The store's directory.
     pub data_dir: PathBuf,
+    /// Bytes of memory to use; `u64::MAX` is no limit.
+    pub memory_limit: u64,
     /// The store's settings.
     pub store: StoreConfig,
     /// The HTTP server's.
@@ -377,12 +381,15 @@ impl Config {
     /// # Errors
     /// The first value that does not parse, is out of range, or does not go with the others.
     pub fn new(settings: Settings) -> Result<Config, ConfigError> {
+        let memory_limit =
+            settings.parsed("memory-limit", |text| parse_limit(text, memory::available()))?;
         let config = Config {
             data_dir: settings
                 .path("data-dir")
                 .ok_or_else(|| settings.refuse("data-dir", "is empty"))?,
-            store: store_config(&settings)?,
-            http: http_config(&settings)?,
+            memory_limit,
+            store: store_config(&settings, memory_limit)?,
+            http: http_config(&settings, memory_limit)?,
             credentials: credentials(&settings)?,
             insert: insert_config(&settings)?,
             query: query_config(&settings)?,
@@ -420,7 +427,10 @@ fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn store_config(settings: &Settings) -> Result<StoreConfig, ConfigError> {
+/// The share of the memory limit that the head may have, and that bodies may have.
+const SHARE: u64 = 8;
+
+fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, ConfigError> {
     let limits = model::limits::Limits {
         labels_per_series_max: settings.count("max-labels-per-series")?,
         label_name_size_max: settings.size("max-label-name-size")? as usize,
@@ -431,18 +441,44 @@ fn store_config(settings: &Settings) -> Result<StoreConfig, ConfigError> {
         return Err(settings.refuse("retention", "must be 0 or at least 1d"));
     }
     Ok(StoreConfig {
-        head_size_max: settings.size_between("head-size", 8 << 20, 1 << 40)? as usize,
+        head_size_max: settings
+            .size_between("head-size", 8 << 20, 1 << 40)?
+            .min(memory_limit / SHARE) as usize,
+        segment_merge_size_max: (memory_limit / SHARE).min(1 << 30),
         wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
         retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
         future_ns_max: nanos(settings.duration("future-retention")?),
         free_disk_min: settings.size("free-disk-min")?,
         flush_age_ns_max: nanos(settings.timeout("flush-age")?),
         limits,
+        series_limits: series_limits(settings)?,
         ..StoreConfig::standard()
     })
 }
 
-fn http_config(settings: &Settings) -> Result<HttpConfig, ConfigError> {
+/// The limit on all series, if there is one, and those of `series-limits`.
+fn series_limits(settings: &Settings) -> Result<Vec<SeriesLimit>, ConfigError> {
+    let count = |name| Ok(settings.count_or(name, usize::MAX)? as u64);
+    let flags = ["max-active-series", "max-new-series-hourly", "max-new-series-daily"];
+    let mut limits = Vec::new();
+    for (idx, name) in flags.into_iter().enumerate() {
+        let max = |place| if place == idx { count(name) } else { Ok(u64::MAX) };
+        let limit = SeriesLimit {
+            name: name.to_string(),
+            scope: LimitScope::All,
+            active_max: max(0)?,
+            new_hourly_max: max(1)?,
+            new_daily_max: max(2)?,
+        };
+        if settings.count(name)? != 0 {
+            limits.push(limit);
+        }
+    }
+    limits.extend(settings.parsed("series-limits", series_rules::parse)?);
+    Ok(limits)
+}
+
+fn http_config(settings: &Settings, memory_limit: u64) -> Result<HttpConfig, ConfigError> {
     let listen = settings.parsed("http-listen", parse_address)?;
     let tls = match (settings.path("tls-cert"), settings.path("tls-key")) {
         (Some(cert), Some(key)) => Some((cert, key)),
@@ -467,7 +503,7 @@ fn http_config(settings: &Settings) -> Result<HttpConfig, ConfigError> {
         body_timeout: settings.timeout("http.body-timeout")?,
         write_timeout: settings.timeout("http.write-timeout")?,
         body_size_max: body_size_max as usize,
-        bodies_size_max,
+        bodies_size_max: bodies_size_max.min((memory_limit / SHARE).max(body_size_max)),
         shutdown_timeout: settings.duration("shutdown-timeout")?,
     })
 }
@@ -609,6 +645,8 @@ mod tests {
         refused(&[("bearer-token-file", "/nonexistent/token")], "/nonexistent/token");
         refused(&[("max-bodies-size", "1MiB")], "max-body-size");
         refused(&[("retention", "1h")], "at least 1d");
+        refused(&[("series-limits", "each-metric active=")], "--series-limits (command line)");
+        refused(&[("series-limits", "{a=~\"(\"} active=1")], "--series-limits (command line)");
     }
 
     #[test]

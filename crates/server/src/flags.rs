@@ -81,6 +81,7 @@ pub const GROUPS: &[Group] = &[
     Group { heading: "General", flags: &[
         flag("config", Kind::Path, "", "TOML file with any of these flags as keys. Command line and environment win over it."),
         flag("log-level", Kind::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "How much to log to standard error."),
+        flag("memory-limit", Kind::Text, "60%", "Memory Quipu may use, as a size or a share of what the machine or its cgroup has. Near it caches shrink, then new series are refused and queries get less; known series go on. 0 is no limit."),
         flag("self-scrape-interval", Kind::Duration, "10s", "How often Quipu stores its own metrics in itself. 0 turns it off."),
         flag("shutdown-timeout", Kind::Duration, "30s", "How long a stop waits for requests that are under way."),
     ]},
@@ -118,6 +119,10 @@ pub const GROUPS: &[Group] = &[
         flag("max-labels-per-series", Kind::Count, "64", "Labels of one series, its name included. Series with more are refused."),
         flag("max-label-name-size", Kind::Size, "1KiB", "Bytes of a label's name."),
         flag("max-label-value-size", Kind::Size, "4KiB", "Bytes of a label's value."),
+        flag("max-active-series", Kind::Count, "0", "Series with a sample in the last hour or two. Beyond it new series are refused, known ones go on. 0 is no limit."),
+        flag("max-new-series-hourly", Kind::Count, "0", "New series in one clock hour. 0 is no limit."),
+        flag("max-new-series-daily", Kind::Count, "0", "New series on one UTC day. 0 is no limit."),
+        flag("series-limits", Kind::Text, "", "The same limits for the series of each metric, or for those that a selector matches; rules apart by semicolons: 'each-metric active=100000; {namespace=\"dev\"} active=50000 hourly=10000 daily=20000'."),
         flag("influx.database-label", Kind::Text, "db", "Label that takes the db= or bucket= of a line-protocol request. Empty: none."),
     ]},
     Group { heading: "Queries", flags: &[

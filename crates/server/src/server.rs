@@ -57,7 +57,8 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let tasks = vec![
             tokio::spawn(listen(app.clone(), listener, tls, connections.clone(), stopped.clone())),
-            tokio::spawn(self_scrape::run(app.clone(), stopped)),
+            tokio::spawn(self_scrape::run(app.clone(), stopped.clone())),
+            tokio::spawn(crate::watch::run(app.clone(), stopped)),
         ];
         Ok(Server { app, connections, stop, tasks })
     }

@@ -4,6 +4,7 @@
 //! path. [`crate::process`] adds what the operating system knows, the store adds [`StoreStats`].
 
 use crate::doors::router::ROUTES;
+use crate::memory::Memory;
 use crate::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -74,6 +75,8 @@ label_enum! {
         QuerySeries = "query.max-series",
         /// Memory of a query.
         QueryMemory = "query.max-memory",
+        /// Memory of all of Quipu.
+        Memory = "memory-limit",
         /// The store's head.
         HeadSize = "head-size",
         /// The store takes no writes.
@@ -230,13 +233,22 @@ impl Telemetry {
     }
 
     /// The text of `/metrics`.
-    pub fn exposition(&self, stats: &StoreStats, started_unix_seconds: f64) -> String {
+    pub fn exposition(
+        &self,
+        stats: &StoreStats,
+        memory: &Memory,
+        started_unix_seconds: f64,
+    ) -> String {
         let mut page = Page::default();
         page.family("quipu_build_info", "gauge", "The version, as a label.");
         page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         self.write_http(&mut page);
         self.write_inserts(&mut page);
         write_store(&mut page, stats);
+        page.family("quipu_memory_limit_bytes", "gauge", "Memory that may be used.");
+        page.sample("", &[], memory.limit() as f64);
+        page.family("quipu_memory_used_bytes", "gauge", "Memory of our own in RAM.");
+        page.sample("", &[], memory.used() as f64);
         process::write(&mut page, started_unix_seconds);
         page.text
     }
@@ -331,10 +343,13 @@ fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
 
 #[rustfmt::skip] // one metric, one line
 fn write_store(page: &mut Page, stats: &StoreStats) {
-    let families: [(&str, &str, &str, f64); 24] = [
+    let families: [(&str, &str, &str, f64); 27] = [
         ("quipu_store_samples_appended_total", "counter", "Samples taken since start.", stats.samples_appended_total as f64),
         ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
         ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
+        ("quipu_store_series_active", "gauge", "Series with a sample in this clock hour, or in the one before if those were more.", stats.series_active as f64),
+        ("quipu_store_series_new_total", "counter", "Series registered since start, in each month anew.", stats.series_new_total as f64),
+        ("quipu_store_series_refused_total", "counter", "New series refused since start: a limit on series, or on memory.", stats.series_refused_total as f64),
         ("quipu_store_partitions", "gauge", "Partitions.", stats.partitions as f64),
         ("quipu_store_parts", "gauge", "Parts on disk.", stats.parts as f64),
         ("quipu_store_part_samples", "gauge", "Samples in parts on disk.", stats.part_samples as f64),
@@ -407,7 +422,7 @@ mod tests {
         telemetry.answered(0, 200, Duration::from_millis(3));
         telemetry.answered(ROUTES.len(), 404, Duration::from_secs(100));
         telemetry.limit_hit(Limit::BodySize);
-        let text = telemetry.exposition(&StoreStats::default(), 1.0);
+        let text = telemetry.exposition(&StoreStats::default(), &Memory::new(1), 1.0);
         let mut family = "";
         for line in text.lines() {
             match line.strip_prefix("# TYPE ") {

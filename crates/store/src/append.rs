@@ -8,6 +8,7 @@
 use crate::arena::COLUMNS_MAX;
 use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
 use crate::partition::{Partition, SEAL_SIZE, State};
+use crate::series_limits::SeriesGate;
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::store::Appended;
 use crate::{Error, Result};
@@ -48,6 +49,8 @@ pub struct AppendContext<'a> {
     pub wal: &'a Wal,
     /// Limits on label sets.
     pub limits: &'a Limits,
+    /// Lets new series in, or not.
+    pub gate: &'a SeriesGate,
     /// Row ids after which the arena is renewed.
     pub arena_words_max: usize,
     /// Wall clock, nanoseconds.
@@ -62,6 +65,17 @@ pub struct AppendScratch {
     tags: LabelsBuilder,
     names: Vec<String>,
     values: Vec<f64>,
+    /// Entities registered for the present group of rows.
+    fresh: Vec<EntityId>,
+}
+
+/// What a row's key stands for.
+enum Resolved {
+    /// All values have a place.
+    Whole(Target),
+    /// Some values have one; the others are of new series that were refused, for this reason.
+    /// Not to be remembered: next time they may be let in.
+    Partial(Vec<Piece>, String),
 }
 
 impl Partition {
@@ -80,6 +94,7 @@ impl Partition {
         if self.is_dropped() {
             return Err(Error::PartitionDropped);
         }
+        state.enter_hour(self.month, context.now_ns);
         let samples_before = appended.samples;
         let mut found = [None; GROUP_ROWS];
         let mut hashes = [0u128; GROUP_ROWS];
@@ -88,8 +103,9 @@ impl Partition {
                 *hash = row.hash;
             }
             state.map.find_group(&hashes[..group.len()], &mut found);
+            scratch.fresh.clear();
             state.resolve_unknown(batch, group, &mut found, context, scratch, appended);
-            state.push_group(batch, group, &found, scratch, appended);
+            state.push_group(batch, group, &found, context, scratch, appended);
         }
         if appended.samples == samples_before {
             return Ok(None);
@@ -139,18 +155,19 @@ impl State {
             if found.is_some() {
                 continue;
             }
-            match self.resolve(batch, row, context.limits, scratch) {
-                Ok(target) => {
+            match self.resolve(batch, row, context, scratch) {
+                Ok(Resolved::Whole(target)) => {
                     self.map.insert(row.hash, target);
                     *found = Some(target);
                 }
-                Err(reason) => {
-                    appended.rejected += 1;
-                    if appended.rejections.len() < REJECTIONS_TOLD_MAX {
-                        let position = row.position;
-                        appended.rejections.push(Rejection { position, reason });
-                    }
+                Ok(Resolved::Partial(pieces, reason)) => {
+                    // Ahead of its group, which only matters to a row of the same instant in it.
+                    let values = batch.row_values(row);
+                    appended.samples +=
+                        self.push_pieces(&pieces, row.timestamp, values, context, scratch);
+                    appended.reject(row, reason);
                 }
+                Err(reason) => appended.reject(row, reason),
             }
         }
         self.arena.reserve_entities(self.index.memory().next_entity() as usize);
@@ -162,6 +179,7 @@ impl State {
         batch: &WriteBatch<'_>,
         group: &[Row],
         found: &[Option<Target>; GROUP_ROWS],
+        context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
         appended: &mut Appended,
     ) {
@@ -175,32 +193,57 @@ impl State {
             let values = batch.row_values(row);
             match target {
                 Some(Target::Entity(entity)) => {
+                    if self.is_first_of_hour(*entity) {
+                        self.note_active(*entity, &scratch.fresh, context);
+                    }
                     self.arena.push(*entity, row.timestamp, values);
                     scratch.encoder.row(*entity, row.timestamp, values);
+                    appended.samples += values.len() as u64;
                 }
-                Some(Target::Pieces(idx)) => self.push_pieces(*idx, row, values, scratch),
-                None => continue,
+                Some(Target::Pieces(idx)) => {
+                    // Taken out meanwhile, as the rest of the state changes.
+                    let pieces = std::mem::take(&mut self.pieces[*idx as usize]);
+                    appended.samples +=
+                        self.push_pieces(&pieces, row.timestamp, values, context, scratch);
+                    self.pieces[*idx as usize] = pieces;
+                }
+                None => {}
             }
-            appended.samples += values.len() as u64;
         }
     }
 
-    fn push_pieces(&mut self, idx: u32, row: &Row, values: &[f64], scratch: &mut AppendScratch) {
-        for piece in &self.pieces[idx as usize] {
+    /// Appends the values of a row that are in pieces; returns how many they are.
+    fn push_pieces(
+        &mut self,
+        pieces: &[Piece],
+        timestamp: i64,
+        values: &[f64],
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+    ) -> u64 {
+        let mut count = 0;
+        for piece in pieces {
             match piece {
                 Piece::Entity { entity, value_idx } => {
+                    if self.is_first_of_hour(*entity) {
+                        self.note_active(*entity, &scratch.fresh, context);
+                    }
                     scratch.values.clear();
                     scratch.values.extend(value_idx.iter().map(|idx| values[usize::from(*idx)]));
-                    self.arena.push(*entity, row.timestamp, &scratch.values);
-                    scratch.encoder.row(*entity, row.timestamp, &scratch.values);
+                    self.arena.push(*entity, timestamp, &scratch.values);
+                    scratch.encoder.row(*entity, timestamp, &scratch.values);
+                    count += value_idx.len() as u64;
                 }
                 Piece::Single { entity, column, value_idx } => {
+                    self.note_active_single(*entity, *column, &scratch.fresh, context);
                     let value = values[usize::from(*value_idx)];
-                    self.arena.push_single(*entity, *column, row.timestamp, value);
-                    scratch.encoder.single(*entity, *column, row.timestamp, value);
+                    self.arena.push_single(*entity, *column, timestamp, value);
+                    scratch.encoder.single(*entity, *column, timestamp, value);
+                    count += 1;
                 }
             }
         }
+        count
     }
 
     /// The slow path: from raw key to labels to entity, which is registered if it is new.
@@ -208,21 +251,24 @@ impl State {
         &mut self,
         batch: &WriteBatch<'_>,
         row: &Row,
-        limits: &Limits,
+        context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
-    ) -> Told<Target> {
-        decode_labels(batch, row, limits, scratch).map_err(|error| error.to_string())?;
+    ) -> Told<Resolved> {
+        decode_labels(batch, row, context.limits, scratch).map_err(|error| error.to_string())?;
         let names: Vec<&str> = scratch.names.iter().map(String::as_str).collect();
         let tags: Vec<(&str, &str)> = scratch.tags.iter().collect();
         let wanted = NewEntity { names: &names, tags: &tags };
         if let Some(entity) = self.index.find_entity(&wanted).map_err(text)? {
-            return Ok(Target::Entity(entity));
+            return Ok(Resolved::Whole(Target::Entity(entity)));
         }
         let find = |name: &&str| self.index.find_series(name, &tags).map_err(text);
         let known: Vec<Option<(EntityId, u16)>> = names.iter().map(find).collect::<Told<_>>()?;
         let log = &mut scratch.encoder.registrations;
         if known.iter().all(Option::is_none) {
-            return self.index.register(&wanted, log).map(Target::Entity).map_err(text);
+            context.gate.admit(context.now_ns, &names, &tags)?;
+            let entity = self.index.register(&wanted, log).map_err(text)?;
+            scratch.fresh.push(entity);
+            return Ok(Resolved::Whole(Target::Entity(entity)));
         }
         let mut pieces = self.pieces_of_known(&known).map_err(text)?;
         let new: Vec<u16> =
@@ -230,11 +276,15 @@ impl State {
         if !new.is_empty() {
             let names: Vec<&str> = new.iter().map(|idx| names[usize::from(*idx)]).collect();
             let rest = NewEntity { names: &names, tags: &tags };
+            if let Err(reason) = context.gate.admit(context.now_ns, &names, &tags) {
+                return Ok(Resolved::Partial(pieces, reason));
+            }
             let entity = self.index.register(&rest, log).map_err(text)?;
+            scratch.fresh.push(entity);
             pieces.push(Piece::Entity { entity, value_idx: new.into() });
         }
         self.pieces.push(pieces.into());
-        Ok(Target::Pieces(self.pieces.len() as u32 - 1))
+        Ok(Resolved::Whole(Target::Pieces(self.pieces.len() as u32 - 1)))
     }
 
     /// Series that exist already: whole entities where all columns are among them, else singles.
@@ -261,6 +311,15 @@ impl State {
             }));
         }
         Ok(pieces)
+    }
+}
+
+impl Appended {
+    fn reject(&mut self, row: &Row, reason: String) {
+        self.rejected += 1;
+        if self.rejections.len() < REJECTIONS_TOLD_MAX {
+            self.rejections.push(Rejection { position: row.position, reason });
+        }
     }
 }
 

@@ -125,8 +125,12 @@ impl Arena {
 
     /// Makes room for entities below `count`.
     pub fn reserve_entities(&mut self, count: usize) {
-        if self.last_row.len() < count {
-            self.last_row.resize(count.next_multiple_of(1024), NO_ROW);
+        let count = count.next_multiple_of(1024);
+        match self.last_row.len() {
+            // Pages that nobody writes to are never in memory, as in months that are over.
+            0 => self.last_row = vec![NO_ROW; count],
+            len if len < count => self.last_row.resize(count, NO_ROW),
+            _ => {}
         }
     }
 
@@ -229,8 +233,9 @@ impl Arena {
         self.span = (self.span.0.min(timestamp), self.span.1.max(timestamp));
     }
 
+    /// The id that the next row will have, if it fits the chunk being filled.
     #[inline]
-    fn next_row(&self) -> u32 {
+    pub fn next_row(&self) -> u32 {
         (self.base + self.chunks.len() * CHUNK_WORDS + self.tail.len()) as u32
     }
 

@@ -31,6 +31,7 @@ impl Store {
         match job {
             Job::Flush => self.flush(),
             Job::Expire => self.expire(),
+            Job::PrepareTurn => self.prepare_turn().map_err(|error| self.latch_if_failed(error)),
             Job::Merge => {
                 for partition in self.all_partitions() {
                     while self.merge_partition(&partition, MergeEffort::AsNeeded)? {}

@@ -32,15 +32,17 @@ pub enum MergeEffort {
 }
 
 /// What a merge was decided to do.
-struct Plan {
+pub(crate) struct Plan {
     inputs: Vec<Arc<LivePart>>,
     /// By input.
     tombstones: Vec<Vec<Tombstone>>,
+    /// Whether samples may go, by deletion or retention.
+    drops_samples: bool,
     output: PartEntry,
 }
 
 /// How the output came out.
-enum Written {
+pub(crate) enum Written {
     /// The store is closing; the file is gone again.
     Aborted,
     /// Finished; whether it holds any sample.
@@ -76,7 +78,9 @@ impl Store {
     /// As [`Store::merge_partition`], for the one that holds `merging`.
     fn merge_once(&self, partition: &Arc<Partition>, effort: MergeEffort) -> Result<bool> {
         self.merge_segments(partition)?;
-        let Some(plan) = self.plan_merge(partition, effort)? else { return Ok(false) };
+        let Some(plan) = self.plan_merge(partition, effort)? else {
+            return self.forget_dead(partition, effort);
+        };
         match self.write_merged(partition, &plan) {
             Ok(Written::Aborted) => Ok(false),
             Ok(Written::Samples(has_samples)) => {
@@ -99,7 +103,11 @@ impl Store {
         }
     }
 
-    fn plan_merge(&self, partition: &Partition, effort: MergeEffort) -> Result<Option<Plan>> {
+    pub(crate) fn plan_merge(
+        &self,
+        partition: &Partition,
+        effort: MergeEffort,
+    ) -> Result<Option<Plan>> {
         let _change = partition.lock_change();
         if partition.is_dropped() {
             return Ok(None);
@@ -123,7 +131,10 @@ impl Store {
         };
         let inputs: Vec<Arc<LivePart>> =
             chosen.iter().map(|idx| Arc::clone(&state.parts[*idx])).collect();
-        let tombstones = inputs.iter().map(|input| state.tombstones_for(&input.entry)).collect();
+        let tombstones: Vec<Vec<Tombstone>> =
+            inputs.iter().map(|input| state.tombstones_for(&input.entry)).collect();
+        let drops_samples =
+            self.config.retention_ns.is_some() || !tombstones.iter().all(Vec::is_empty);
         let mut manifest = state.manifest.clone();
         let order = inputs.iter().map(|input| input.entry.order).max().expect("some input");
         let number = manifest.sequence_next;
@@ -133,10 +144,10 @@ impl Store {
         // files that no manifest names are removed at start.
         partition.write().manifest = manifest;
         let output = PartEntry { file: number, order, applied: number };
-        Ok(Some(Plan { inputs, tombstones, output }))
+        Ok(Some(Plan { inputs, tombstones, drops_samples, output }))
     }
 
-    fn write_merged(&self, partition: &Partition, plan: &Plan) -> Result<Written> {
+    pub(crate) fn write_merged(&self, partition: &Partition, plan: &Plan) -> Result<Written> {
         let tombstones: Vec<Vec<(RoaringBitmap, TimeRange)>> = plan
             .tombstones
             .iter()
@@ -175,7 +186,12 @@ impl Store {
     }
 
     /// Makes the output, instead of the inputs, the partition's content.
-    fn swap_parts(&self, partition: &Partition, plan: &Plan, has_samples: bool) -> Result<()> {
+    pub(crate) fn swap_parts(
+        &self,
+        partition: &Partition,
+        plan: &Plan,
+        has_samples: bool,
+    ) -> Result<()> {
         let _change = partition.lock_change();
         let is_input = |file: u64| plan.inputs.iter().any(|input| input.entry.file == file);
         let mut manifest = partition.read().manifest.clone();
@@ -204,6 +220,9 @@ impl Store {
             state.parts.sort_by_key(|part| part.entry.order);
             state.manifest = manifest;
         }
+        if plan.drops_samples {
+            partition.note_loss();
+        }
         for input in &plan.inputs {
             self.vfs.remove(&partition.part_path(input.entry.file))?;
         }
@@ -218,7 +237,8 @@ impl Store {
         let job = {
             let state = partition.read();
             let sizes: Vec<u64> = state.index.segments().iter().map(|s| s.size()).collect();
-            let Some(range) = choose_segments(&sizes) else { return Ok(()) };
+            let size_max = self.config.segment_merge_size_max;
+            let Some(range) = choose_segments(&sizes, size_max) else { return Ok(()) };
             state.index.merge_job(range)
         };
         let merged = job.run(None)?;
@@ -246,11 +266,15 @@ impl Store {
 
 /// Which neighbouring index segments to join: the longest tail in which no segment is more than
 /// twice as large as all behind it, once it has four. So each is rewritten a logarithmic number of
-/// times and about four per factor of three in size remain. Pure.
-fn choose_segments(sizes: &[u64]) -> Option<std::ops::Range<usize>> {
+/// times and about four per factor of three in size remain. All of them together have at most
+/// `size_max` bytes. Pure.
+fn choose_segments(sizes: &[u64], size_max: u64) -> Option<std::ops::Range<usize>> {
     let mut start = sizes.len();
     let mut behind = 0;
     for (idx, size) in sizes.iter().enumerate().rev() {
+        if size_max < behind + size {
+            break;
+        }
         if behind == 0 || *size <= 2 * behind {
             start = idx;
         }
@@ -286,12 +310,14 @@ mod tests {
 
     #[test]
     fn index_segments_of_like_size_are_joined() {
-        let check = |sizes: &[u64], expected| assert_eq!(choose_segments(sizes), expected);
+        let check = |sizes: &[u64], expected| assert_eq!(choose_segments(sizes, 60), expected);
         check(&[], None);
         check(&[5, 5, 5], None);
         check(&[5, 5, 5, 5], Some(0..4));
         check(&[100, 5, 5, 5], None);
         check(&[100, 5, 5, 5, 5], Some(1..5));
         check(&[30, 5, 5, 5, 5], Some(0..5));
+        check(&[45, 30, 5, 5, 5, 5], Some(1..6));
+        check(&[50, 50, 50, 50], None);
     }
 }

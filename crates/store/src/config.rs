@@ -1,5 +1,6 @@
 //! What the owner of a store decides; every field is a flag of the binary.
 
+use crate::series_limits::SeriesLimit;
 use model::limits::Limits;
 
 /// How sure a writer wants to be before it is answered.
@@ -16,6 +17,9 @@ pub enum Durability {
 pub struct StoreConfig {
     /// Bytes of memory the head may hold, samples being flushed included.
     pub head_size_max: usize,
+    /// Index segments are joined to one of about this many bytes at most: writing it takes as much
+    /// memory.
+    pub segment_merge_size_max: u64,
     /// Bytes the log may hold before the head is flushed.
     pub wal_size_max: u64,
     /// Samples older than this many nanoseconds are dropped; `None` keeps everything.
@@ -28,6 +32,8 @@ pub struct StoreConfig {
     pub flush_age_ns_max: i64,
     /// Limits on label sets.
     pub limits: Limits,
+    /// Which new series are taken.
+    pub series_limits: Vec<SeriesLimit>,
     /// Row ids after which a partition's arena starts again; tests use few.
     pub arena_words_max: usize,
     /// Who syncs the log: a thread, or (in tests that must be repeatable) whoever waits.
@@ -41,12 +47,14 @@ impl StoreConfig {
     pub fn standard() -> StoreConfig {
         StoreConfig {
             head_size_max: 256 << 20,
+            segment_merge_size_max: 1 << 30,
             wal_size_max: 512 << 20,
             retention_ns: None,
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,
             free_disk_min: 100 << 20,
             flush_age_ns_max: 3600 * model::sample::NANOS_PER_SECOND,
             limits: Limits::DEFAULT,
+            series_limits: Vec::new(),
             arena_words_max: crate::arena::WORDS_MAX,
             committer: wal::Committer::Thread,
             background: true,

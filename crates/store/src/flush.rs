@@ -9,6 +9,7 @@ use crate::merge::{self, MergeInput, MergeOutcome};
 use crate::part::{PartInfo, PartSink, PartWriter};
 use crate::partition::{INDEX_DIR, LivePart, MemoryPart, PARTS_DIR, Partition, State, open_part};
 use crate::series_map::SeriesMap;
+use crate::span::Month;
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
@@ -43,7 +44,10 @@ impl Store {
         {
             let mut state = partition.write();
             if state.dirty_from.is_none() && state.flushing_from.is_none() {
-                state.forget_idle_keys();
+                // Those of a month to come were put there for its turn.
+                if partition.month <= Month::of(self.vfs.now()) {
+                    state.forget_idle_keys();
+                }
                 return Ok(());
             }
             state.take_arena();

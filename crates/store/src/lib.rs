@@ -14,7 +14,10 @@ pub mod store;
 pub mod span;
 pub mod partition;
 pub mod append;
+pub mod series_limits;
+pub mod activity;
 pub mod series_map;
+pub mod turn;
 pub mod arena;
 pub mod log_record;
 pub mod seal;
@@ -23,6 +26,7 @@ pub mod merge;
 pub mod flush;
 pub mod manifest;
 pub mod compact;
+pub mod forget;
 pub mod recover;
 pub mod path_matcher;
 pub mod select;
@@ -41,10 +45,14 @@ pub mod background;
 pub mod counters;
 pub mod stats;
 pub mod verify;
+#[cfg(test)]
+#[path = "../tests/rows/mod.rs"]
+mod rows;
 
 pub use config::{Durability, StoreConfig};
 pub use error::Error;
 pub use select::{SelectLimits, Selection};
+pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use stats::{Cardinality, CardinalityRequest, NameCount, StoreStats, VerifyReport};
 pub use store::{Appended, Store};
 pub use verify::verify;

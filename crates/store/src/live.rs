@@ -7,7 +7,6 @@
 //! ```
 
 use crate::Result;
-use crate::arena::NO_ROW;
 use crate::partition::State;
 use crate::view::sources_in;
 use hashbrown::HashSet;
@@ -152,11 +151,7 @@ fn live_rows(state: &State, span: &TimeRange, days: &RangeInclusive<i32>) -> Liv
     let taken = state.taken.iter().map(|taken| taken.view.time_min_max());
     let mut spans = taken.chain([state.arena.time_min_max()]).flatten();
     match spans.all(|(min, max)| span.covers(&TimeRange::new(min, max))) {
-        true => {
-            let taken = state.taken.iter().map(|taken| taken.view.first_row());
-            let oldest = taken.chain([state.arena.first_row()]).min();
-            LiveRows::Newest(oldest.unwrap_or(NO_ROW).max(NO_ROW + 1))
-        }
+        true => LiveRows::Newest(state.first_unsealed_row()),
         false => LiveRows::Entities(entities_of(state, Some(days))),
     }
 }

@@ -92,6 +92,11 @@ impl Outlines {
         Outlines::new(0)
     }
 
+    /// Forgets all.
+    pub fn clear(&self) {
+        *self.lock() = Kept::default();
+    }
+
     /// Bytes held, about.
     pub fn size(&self) -> usize {
         self.lock().size

@@ -7,8 +7,9 @@
 //!
 //! Locks, in the order in which they may be taken: `change`, `sealing`, `state`.
 
+use crate::activity::ActiveHour;
 use crate::append::Piece;
-use crate::arena::{Arena, ArenaView};
+use crate::arena::{Arena, ArenaView, NO_ROW};
 use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::part::Part;
 use crate::seal::sort_rows;
@@ -73,6 +74,8 @@ pub struct State {
     pub memory_parts: Vec<MemoryPart>,
     /// Parts on disk, by order.
     pub parts: Vec<Arc<LivePart>>,
+    /// The series counted as active.
+    pub active: ActiveHour,
     /// What the disk says.
     pub manifest: Manifest,
     /// Log segment of the oldest record that no part holds yet.
@@ -104,6 +107,8 @@ pub struct Partition {
     pub merging: Mutex<()>,
     /// Files of parts in which a reader found corrupt bytes, to be set aside.
     suspects: Mutex<Vec<u64>>,
+    /// Whether samples went by deletion or retention since entities without any were looked for.
+    may_have_dead: AtomicBool,
     /// Whether the partition has been dropped by retention; nothing may be written any more.
     dropped: AtomicBool,
     /// Bytes of the head, as of the last change; kept apart to be read without the lock.
@@ -136,6 +141,7 @@ impl Partition {
             taken: Vec::new(),
             memory_parts: Vec::new(),
             parts,
+            active: ActiveHour::default(),
             manifest,
             dirty_from: None,
             flushing_from: None,
@@ -152,6 +158,7 @@ impl Partition {
             sealing: Mutex::new(()),
             merging: Mutex::new(()),
             suspects: Mutex::new(Vec::new()),
+            may_have_dead: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             head_size: AtomicUsize::new(0),
         })
@@ -196,6 +203,16 @@ impl Partition {
         self.dropped.store(true, Ordering::Release);
     }
 
+    /// Notes that samples went by deletion or retention.
+    pub fn note_loss(&self) {
+        self.may_have_dead.store(true, Ordering::Release);
+    }
+
+    /// Whether [`Partition::note_loss`] was called since the last call of this.
+    pub fn take_loss(&self) -> bool {
+        self.may_have_dead.swap(false, Ordering::AcqRel)
+    }
+
     /// Bytes of memory that wait to be flushed.
     pub fn head_size(&self) -> usize {
         self.head_size.load(Ordering::Relaxed)
@@ -238,6 +255,7 @@ impl Partition {
             state.put_sealed(number, plan.encode(&view)?);
         }
         state.arena.renew();
+        state.active.restart();
         self.note_head_size(&state);
         Ok(())
     }
@@ -301,6 +319,14 @@ impl State {
         if count < known || known + known / 16 + 256 < count {
             self.index_size = (count, self.index.memory_size());
         }
+    }
+
+    /// The id of the oldest row that is not sealed yet, or of what would be it: an entity whose
+    /// newest row is older has none.
+    pub fn first_unsealed_row(&self) -> u32 {
+        let taken = self.taken.iter().map(|taken| taken.view.first_row());
+        let oldest = taken.chain([self.arena.first_row()]).min();
+        oldest.unwrap_or(NO_ROW).max(NO_ROW + 1)
     }
 
     /// Samples in rows and singles that are not sealed yet.

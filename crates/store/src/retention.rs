@@ -71,6 +71,7 @@ impl Store {
             state.parts.retain(|part| !expired.contains(&part.entry.file));
             state.manifest = manifest;
         }
+        partition.note_loss();
         for file in expired {
             self.vfs.remove(&partition.part_path(file)).map_err(Error::from)?;
         }

@@ -61,6 +61,24 @@ impl SeriesMap {
         self.slots.len() * size_of::<Slot>()
     }
 
+    /// Slots, used or not.
+    pub fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The keys in some slots, as far as they are kept, with their targets.
+    pub fn keys_in(&self, slots: std::ops::Range<usize>) -> Vec<(u128, Target)> {
+        let end = slots.end.min(self.slots.len());
+        let used = self.slots[slots.start.min(end)..end].iter().filter(|s| s.target != EMPTY);
+        used.map(|s| (u128::from(s.low) | u128::from(s.high) << 64, s.target())).collect()
+    }
+
+    /// Bytes that the next growth will need at once, if it is near.
+    pub fn growth_ahead(&self) -> usize {
+        let is_near = self.slots.len() * 2 <= self.len * 3;
+        if is_near { 2 * self.size() } else { 0 }
+    }
+
     /// Looks up at most [`GROUP_ROWS`] hashes; unknown ones give `None`.
     #[inline]
     pub fn find_group(&self, hashes: &[u128], found: &mut [Option<Target>; GROUP_ROWS]) {
@@ -101,6 +119,20 @@ impl SeriesMap {
         let slot = Slot { low: hash as u64, high: (hash >> 64) as u32, target };
         insert_slot(&mut self.slots, slot);
         self.len += 1;
+    }
+
+    /// Forgets the keys whose target is not to be kept.
+    pub fn retain(&mut self, is_kept: impl Fn(Target) -> bool) {
+        if self.slots.iter().all(|slot| slot.target == EMPTY || is_kept(slot.target())) {
+            return;
+        }
+        let mut kept = vec![FREE_SLOT; self.slots.len()];
+        self.len = 0;
+        for slot in self.slots.iter().filter(|s| s.target != EMPTY && is_kept(s.target())) {
+            insert_slot(&mut kept, *slot);
+            self.len += 1;
+        }
+        self.slots = kept;
     }
 
     fn find_after_home(&self, hash: u128) -> Option<Target> {
@@ -181,5 +213,11 @@ mod tests {
         }
         assert_eq!(find(&map, key(600)), None);
         assert_eq!(map.len(), 5600);
+        map.retain(|target| !matches!(target, Target::Entity(entity) if entity % 2 == 0));
+        assert_eq!(map.len(), 5300);
+        for i in 0..600u128 {
+            let wanted = (i % 2 == 1).then_some(Target::Entity(i as u32));
+            assert_eq!(find(&map, key(i)), wanted);
+        }
     }
 }

@@ -25,6 +25,12 @@ pub struct StoreStats {
     pub head_samples: u64,
     /// Series of the newest partition.
     pub series_current: u64,
+    /// Series with a sample in this clock hour, or in the one before if those were more.
+    pub series_active: u64,
+    /// Series registered since start.
+    pub series_new_total: u64,
+    /// New series refused since start.
+    pub series_refused_total: u64,
     /// Samples taken since start.
     pub samples_appended_total: u64,
     /// Rows rejected since start.
@@ -82,12 +88,24 @@ impl Store {
             free_disk_bytes: self.vfs.free_space(&self.dir).unwrap_or(0),
             ..StoreStats::default()
         };
+        stats.series_active = self.gate.active(self.vfs.now());
+        (stats.series_new_total, stats.series_refused_total) = self.gate.totals();
         stats.outline_bytes = self.outlines.size() as u64;
         (stats.outline_hits_total, stats.outline_misses_total) = self.outlines.hits_and_misses();
         for partition in self.all_partitions() {
             stats.add_partition(&partition.read());
         }
         stats
+    }
+}
+
+impl Store {
+    /// Bytes of memory that tables will need at once when they grow next, if that is near.
+    pub fn memory_ahead(&self) -> u64 {
+        let ahead = |partition: &std::sync::Arc<crate::partition::Partition>| {
+            partition.read().map.growth_ahead() as u64
+        };
+        self.all_partitions().iter().map(ahead).sum()
     }
 }
 
@@ -114,7 +132,10 @@ impl StoreStats {
         self.index_memory_bytes += (state.index.memory_size() + state.map.size()) as u64;
         self.head_bytes += state.head_size() as u64;
         self.head_samples += state.head_samples();
-        self.series_current = state.index.series_count();
+        // A month that was only prepared is not yet what people mean.
+        if !state.parts.is_empty() || state.head_samples() != 0 {
+            self.series_current = state.index.series_count();
+        }
     }
 
     fn widen(&mut self, min: i64, max: i64) {

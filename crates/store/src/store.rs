@@ -14,12 +14,14 @@ use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
 use crate::outlines::Outlines;
 use crate::partition::Partition;
+use crate::series_limits::{Refusals, SeriesGate};
 use crate::span::Month;
+use crate::turn::Turn;
 use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig, recover};
 use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use vfs::Vfs;
 use wal::{Lsn, Wal};
@@ -69,6 +71,10 @@ pub struct Store {
     pub(crate) low_disk: Mutex<Option<String>>,
     /// The last failure of background work, for people.
     pub(crate) last_failure: Mutex<Option<String>>,
+    pub(crate) gate: SeriesGate,
+    is_memory_tight: AtomicBool,
+    /// The preparation of the next month, when there is one.
+    pub(crate) turn: Mutex<Option<Turn>>,
     hasher: KeyHasher,
     jobs: Jobs,
     /// Buffers of appending threads that are not appending.
@@ -89,6 +95,7 @@ impl Store {
         let counters = Counters::default();
         let metadata = MetadataBook::read(vfs.as_ref(), dir)?;
         let recovered = recover::recover(&vfs, dir, &config, &metadata, &counters)?;
+        let gate = SeriesGate::new(&config.series_limits)?;
         let hasher = KeyHasher::new(vfs.random());
         let background = config.background;
         let store = Arc::new(Store {
@@ -104,6 +111,9 @@ impl Store {
             latch: Mutex::new(None),
             low_disk: Mutex::new(None),
             last_failure: Mutex::new(None),
+            gate,
+            is_memory_tight: AtomicBool::new(false),
+            turn: Mutex::new(None),
             hasher,
             jobs: Jobs::default(),
             scratches: Mutex::new(Vec::new()),
@@ -180,6 +190,7 @@ impl Store {
         let context = AppendContext {
             wal: &self.wal,
             limits: &self.config.limits,
+            gate: &self.gate,
             arena_words_max: self.config.arena_words_max,
             now_ns: self.vfs.now(),
         };
@@ -297,6 +308,16 @@ impl Store {
         }
     }
 
+    /// Takes no new series from now on, for this reason, or again those that the limits allow.
+    pub fn refuse_new_series(&self, reason: Option<String>) {
+        self.gate.set_closed(reason);
+    }
+
+    /// The new series that were refused since the last call; `None` when none was.
+    pub fn take_refusals(&self) -> Option<Refusals> {
+        self.gate.take_refusals()
+    }
+
     /// Bytes of heads of all partitions.
     pub(crate) fn head_size(&self) -> usize {
         self.partitions_read().values().map(|partition| partition.head_size()).sum()
@@ -304,7 +325,18 @@ impl Store {
 
     /// Head size that starts a flush: while it runs, as much again may come in.
     pub(crate) fn flush_size(&self) -> usize {
-        self.config.head_size_max / 2
+        let share = if self.is_memory_tight.load(Ordering::Relaxed) { 8 } else { 2 };
+        self.config.head_size_max / share
+    }
+
+    /// Keeps less in memory from now on, or as much as configured again: caches are emptied, the
+    /// head is flushed early.
+    pub fn set_memory_tight(&self, is_tight: bool) {
+        self.is_memory_tight.store(is_tight, Ordering::Relaxed);
+        if is_tight {
+            self.outlines.clear();
+            self.jobs.wake();
+        }
     }
 
     /// Keeps writers from running ahead of the disk: what waits for it stays bounded.

@@ -151,6 +151,54 @@ fn catalog_and_cardinality_are_exact_to_the_day() {
     assert_eq!(found.bytes_by_label.iter().map(|label| label.count).sum::<u64>(), 3);
 }
 
+/// One sample of each of `pods`, in a series that nobody else has, and one of a host.
+fn append_pods(store: &Store, pods: std::ops::Range<u32>, timestamp: i64) {
+    let mut rows = Rows::default();
+    for pod in pods {
+        let pod = format!("pod-{pod}");
+        rows.push(&store.hasher(), &[("pod", &pod)], timestamp, &[("cpu", 1.0), ("mem", 2.0)]);
+    }
+    rows.push(&store.hasher(), &[("host", "a")], timestamp, &[("m", 1.0)]);
+    store.append(&rows.batch(), Durability::Synced).unwrap();
+}
+
+#[test]
+fn deleted_series_leave_the_index_and_may_come_back() {
+    let disk = SimVfs::new(7);
+    disk.set_now(20_000 * DAY);
+    let store = open(&disk, "/data", config());
+    let start = 19_995 * DAY;
+    append_pods(&store, 0..3000, start);
+    store.flush().unwrap();
+    let before = store.stats();
+    let pods = |from: &str| vec![vec![Matcher::new("pod", MatchOp::Regex, from)]];
+    let all = |range| store.select(&pods("pod-.+"), range, &LIMITS).unwrap().len();
+    let early = store.select(&pods("pod-.+"), TimeRange::ALL, &LIMITS).unwrap();
+    // One of them is written again before the merge.
+    store.delete(&pods("pod-.+"), TimeRange::ALL).unwrap();
+    append_pods(&store, 5..6, start + SECOND);
+    store.force_merge("").unwrap();
+    assert_eq!(all(TimeRange::ALL), 2);
+    let after = store.stats();
+    assert_eq!((before.series_current, after.series_current), (6001, 3));
+    assert!(after.index_bytes * 10 < before.index_bytes, "{before:?} {after:?}");
+    // Who asked before the deletion has the samples, but nobody knows any more whose they are.
+    assert!(early.labels(0).unwrap_err().to_string().contains("deleted while it was read"));
+
+    append_pods(&store, 0..3000, start + 2 * SECOND);
+    assert_eq!(all(TimeRange::ALL), 6000);
+    let selection = store.select(&pods("pod-7"), TimeRange::ALL, &LIMITS).unwrap();
+    assert_eq!(selection.len(), 2);
+    let mut times = Vec::new();
+    selection.read(0..1, &mut |_, found, _| times.extend_from_slice(found)).unwrap();
+    assert_eq!(times, [start + 2 * SECOND], "the deleted sample does not come back");
+    let after = open(&disk.crash(), "/data", config());
+    assert_eq!(after.select(&pods("pod-.+"), TimeRange::ALL, &LIMITS).unwrap().len(), 6000);
+    store.close().unwrap();
+    let report = store::verify(Arc::new(disk.crash()), Path::new("/data"), &mut |_| ()).unwrap();
+    assert_eq!(report.problems, Vec::<String>::new());
+}
+
 #[test]
 fn metadata_survives_whatever_shortens_the_log() {
     let shorten: [fn(&Store); 2] = [

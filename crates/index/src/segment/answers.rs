@@ -5,7 +5,7 @@
 
 use super::{BlockRecord, Lists, Segment};
 use crate::BLOCK_SLOTS_MAX;
-use crate::error::{Result, corrupt};
+use crate::error::{Error, Result, corrupt};
 use crate::subset::BlockMatch;
 use model::METRIC_NAME;
 
@@ -99,7 +99,7 @@ impl Segment {
             return Ok((found.number, block));
         }
         let number = self.block_number(found.block.entity_start)?;
-        let number = number.ok_or_else(|| corrupt("block of a match"))?;
+        let number = number.ok_or(Error::Dropped)?;
         Ok((number, self.block_record(number)?))
     }
 }

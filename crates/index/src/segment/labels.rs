@@ -3,7 +3,7 @@
 use super::strings::BucketCache;
 use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
 use crate::entity::BlockRef;
-use crate::error::{Result, corrupt};
+use crate::error::{Error, Result, corrupt};
 use crate::subset::BlockMatch;
 use model::{LabelsBuilder, METRIC_NAME};
 use std::sync::Arc;
@@ -66,8 +66,8 @@ impl Segment {
         out: &mut LabelsBuilder,
     ) -> Result<()> {
         let (number, record, group) = self.enter_block(cache, block)?;
-        if record.len <= slot {
-            return Err(corrupt("entity in no block"));
+        if !self.is_live(&record, slot)? {
+            return Err(Error::Dropped);
         }
         let name = cache.lists.names.get(usize::from(column));
         let name = *name.ok_or_else(|| corrupt("column outside its block"))?;
@@ -113,7 +113,7 @@ impl Segment {
             return Ok((number, record, group));
         }
         let number = self.block_number(block.entity_start)?;
-        let number = number.ok_or_else(|| corrupt("entity in no block"))?;
+        let number = number.ok_or(Error::Dropped)?;
         self.enter_record(cache, block, number, self.block_record(number)?)
     }
 

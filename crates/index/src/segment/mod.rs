@@ -14,6 +14,7 @@
 
 mod answers;
 mod conditions;
+mod dead;
 mod dictionaries;
 mod find;
 pub(crate) mod labels;
@@ -234,6 +235,17 @@ impl Segment {
             }
         }
         Ok(bits)
+    }
+
+    /// Whether a slot of a block holds an entity.
+    fn is_live(&self, block: &BlockRecord, slot: u16) -> Result<bool> {
+        if block.len <= slot || block.live == ALL_LIVE {
+            return Ok(slot < block.len);
+        }
+        let byte =
+            usize::try_from(block.live).ok().and_then(|o| o.checked_add(usize::from(slot / 8)));
+        let byte = byte.and_then(|at| self.section(Section::Planes).get(at));
+        Ok(byte.ok_or_else(|| corrupt("live slots of a block"))? >> (slot % 8) & 1 == 1)
     }
 
     /// Decodes the lists of a group.

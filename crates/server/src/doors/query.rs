@@ -126,6 +126,11 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             return Err(invalid("name_removal", &"use at_once, late or keep_over_time"));
         }
     };
+    let share = app.memory.share_of_query(config.concurrency_max);
+    let (memory_bytes_max, memory_flag) = match share < config.memory_max {
+        true => (share, "memory-limit"),
+        false => (config.memory_max, "query.max-memory"),
+    };
     Ok(QueryOptions {
         dialect: selection::dialect(request)?,
         name_removal,
@@ -133,7 +138,8 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
         limits: QueryLimits {
             samples_max: config.samples_max as u64,
             series_max: config.series_max,
-            memory_bytes_max: config.memory_max,
+            memory_bytes_max,
+            memory_flag,
             ..QueryLimits::default()
         },
         deadline: Some(selection::deadline(app, request)?),
@@ -152,6 +158,7 @@ fn failure(error: QueryError) -> Failure {
             let failure = Failure::execution(&text);
             let known = [
                 ("query.max-memory", Limit::QueryMemory),
+                ("memory-limit", Limit::Memory),
                 ("query.max-series", Limit::QuerySeries),
                 ("too many samples", Limit::QuerySamples),
             ];

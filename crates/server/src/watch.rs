@@ -1,0 +1,114 @@
+//! Looks after the whole now and then, and tells the log what its owner should know.
+
+use crate::app::App;
+use crate::memory::{self, Pressure};
+use crate::quantity::format_size;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Refusals;
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often the watch looks: memory may grow by some tens of megabytes meanwhile.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Looks between two lines about refused series, so that a flood of them does not flood the log.
+const LOOKS_PER_LINE: u64 = 50;
+/// Looks between two times that caches are emptied while memory stays tight.
+const LOOKS_PER_CLEANING: u64 = 25;
+
+/// Watches until told to stop.
+pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let mut ticks = interval(PAUSE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut pressure = Pressure::Calm;
+    for look in 0u64.. {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stop.wait_for(|is_stopping| *is_stopping) => return,
+        }
+        // The store may be locked for a moment.
+        let (of_all, before) = (app.clone(), pressure);
+        let looked = tokio::task::spawn_blocking(move || look_once(&of_all, look, before));
+        pressure = looked.await.unwrap_or(before);
+    }
+}
+
+fn look_once(app: &App, look: u64, before: Pressure) -> Pressure {
+    let pressure = pressure_now(app);
+    let is_news = pressure != before;
+    if is_news || (pressure != Pressure::Calm && look.is_multiple_of(LOOKS_PER_CLEANING)) {
+        relieve(app, pressure);
+    }
+    if is_news {
+        tell(app, before, pressure);
+    }
+    if look.is_multiple_of(LOOKS_PER_LINE)
+        && let Some(refusals) = app.store.take_refusals()
+    {
+        tracing::warn!("{}", refusals_line(&refusals));
+    }
+    pressure
+}
+
+fn pressure_now(app: &App) -> Pressure {
+    match memory::used() {
+        Some(used) => app.memory.note(used, app.store.memory_ahead()),
+        None => Pressure::Calm,
+    }
+}
+
+/// Does what the pressure asks for.
+fn relieve(app: &App, pressure: Pressure) {
+    app.store.set_memory_tight(pressure != Pressure::Calm);
+    let refusal = (pressure == Pressure::Full).then(|| app.memory.refusal());
+    app.store.refuse_new_series(refusal);
+}
+
+/// Logs that the pressure changed, where that is worth a line.
+fn tell(app: &App, before: Pressure, now: Pressure) {
+    let limit = format_size(app.memory.limit());
+    match (before, now) {
+        (_, Pressure::Full) => tracing::warn!("{}", app.memory.refusal()),
+        (Pressure::Full, _) => {
+            tracing::info!("memory is below {limit} again: new series are taken")
+        }
+        (_, Pressure::Tight) => {
+            tracing::info!("memory nears {limit} (memory-limit): caches shrink")
+        }
+        (_, Pressure::Calm) => {}
+    }
+}
+
+/// What an owner needs to find who makes the series.
+fn refusals_line(refusals: &Refusals) -> String {
+    let Refusals { count, reason, example, label } = refusals;
+    let label = match label {
+        Some((label, values)) => {
+            format!("; of their labels {label:?} has most values, about {values}")
+        }
+        None => String::new(),
+    };
+    format!("{count} series since the last such line: {reason}{label}; for example {example}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_names_limit_label_and_example() {
+        let refusals = Refusals {
+            count: 12,
+            reason: "new series refused: 9 active series, the limit is 9 (max-active-series)"
+                .into(),
+            example: "up{pod=\"a\"}".into(),
+            label: Some(("pod".into(), 11)),
+        };
+        assert_eq!(
+            refusals_line(&refusals),
+            "12 series since the last such line: new series refused: 9 active series, the limit is \
+             9 (max-active-series); of their labels \"pod\" has most values, about 11; for example \
+             up{pod=\"a\"}"
+        );
+    }
+}

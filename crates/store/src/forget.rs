@@ -1,0 +1,260 @@
+//! Entities of which no sample is left leave the index, and their strings with them.
+//!
+//! ```text
+//! dead = entities of a segment - entities with a sample in parts, rows, singles
+//! a segment with many dead is written again without them (no lock), then, under the write lock:
+//!   one of them got a sample meanwhile ► the new segment goes, another time
+//!   none did                           ► their keys are forgotten, the segments swapped
+//! ```
+//!
+//! Ids are never given again, so that a sample of a series that comes back is one of a new entity.
+
+use crate::Result;
+use crate::append::Piece;
+use crate::compact::MergeEffort;
+use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, State};
+use crate::series_map::Target;
+use crate::store::Store;
+use index::{MergeJob, Segment};
+use model::TimeRange;
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// A segment is rewritten when at least one in so many of its entities is dead.
+const DEAD_SHARE: u64 = 8;
+
+/// Entities of one segment that had no sample when they were looked for.
+struct Condemned {
+    segment: Arc<Segment>,
+    entities: RoaringBitmap,
+    /// Writes the segment again.
+    job: MergeJob,
+    /// Parts from this number on were not looked at.
+    next_file: u64,
+}
+
+impl Store {
+    /// Rewrites segments without their dead entities where it pays, or all that have any. Tells
+    /// whether something went. The caller holds `merging`.
+    pub(crate) fn forget_dead(&self, partition: &Partition, effort: MergeEffort) -> Result<bool> {
+        if !partition.take_loss() && effort == MergeEffort::AsNeeded {
+            return Ok(false);
+        }
+        // Whoever repairs a part needs its label sets.
+        if self.has_parts_aside(partition)? {
+            return Ok(false);
+        }
+        let mut has_gone = false;
+        let all = condemned_of(&partition.read(), effort)?;
+        for condemned in &all {
+            has_gone |= self.forget(partition, condemned)?;
+        }
+        Ok(has_gone)
+    }
+
+    fn has_parts_aside(&self, partition: &Partition) -> Result<bool> {
+        let folder = partition.dir.join(PARTS_DIR);
+        if !self.vfs.exists(&folder) {
+            return Ok(false);
+        }
+        Ok(self.vfs.list(&folder)?.iter().any(|name| name.ends_with(CORRUPT_SUFFIX)))
+    }
+
+    fn forget(&self, partition: &Partition, condemned: &Condemned) -> Result<bool> {
+        let is_dead = |entity| condemned.entities.contains(entity);
+        let rewritten = condemned.job.run(Some(&is_dead))?;
+        let index_dir = partition.dir.join(INDEX_DIR);
+        let _change = partition.lock_change();
+        // A dropped partition has no directory any more.
+        if partition.is_dropped() {
+            return Ok(false);
+        }
+        {
+            // Held while the manifest is written, so that nobody finds an entity about to go.
+            let mut state = partition.write();
+            if state.has_revived(condemned)? {
+                partition.note_loss();
+                drop(state);
+                self.vfs.remove(&index_dir.join(rewritten.name()))?;
+                return Ok(false);
+            }
+            let mut manifest = state.manifest.clone();
+            let old = condemned.segment.name();
+            let name = manifest.segments.iter_mut().find(|name| *name == old);
+            *name.expect("only merges remove segments, and there is one merge at a time") =
+                rewritten.name().to_string();
+            manifest.write(self.vfs.as_ref(), &partition.dir)?;
+            state.manifest = manifest;
+            state.index.install(&rewritten)?;
+            state.forget_keys(&condemned.entities);
+        }
+        self.vfs.remove(&index_dir.join(condemned.segment.name()))?;
+        Ok(true)
+    }
+}
+
+/// The segments to rewrite.
+fn condemned_of(state: &State, effort: MergeEffort) -> Result<Vec<Condemned>> {
+    let live = state.ordinals_in_parts_from(0)?;
+    let mut out = Vec::new();
+    for (idx, segment) in state.index.segments().iter().enumerate() {
+        let mut entities = segment.entities_without(&live)?;
+        state.leave_unsealed(&mut entities);
+        let is_worth_it = match effort {
+            MergeEffort::Everything => !entities.is_empty(),
+            MergeEffort::AsNeeded => segment.entity_count() < entities.len() * DEAD_SHARE,
+        };
+        if is_worth_it {
+            out.push(Condemned {
+                segment: Arc::clone(segment),
+                entities,
+                job: state.index.merge_job(idx..idx + 1),
+                next_file: state.manifest.sequence_next,
+            });
+        }
+    }
+    Ok(out)
+}
+
+impl State {
+    /// The series with a sample in a part in memory, or on disk with this number or a later one.
+    fn ordinals_in_parts_from(&self, file: u64) -> Result<RoaringBitmap> {
+        let on_disk = self.parts.iter().filter(|part| file <= part.entry.file);
+        let (first_day, last_day) = TimeRange::ALL.days();
+        let mut ordinals = RoaringBitmap::new();
+        for part in on_disk.chain(self.memory_parts.iter().map(|memory| &memory.part)) {
+            ordinals |= part.part.live_on(first_day, last_day)?;
+        }
+        Ok(ordinals)
+    }
+
+    /// Removes the entities that have rows or singles that are not sealed yet.
+    fn leave_unsealed(&self, entities: &mut RoaringBitmap) {
+        let oldest = self.first_unsealed_row();
+        let has_row = |entity: &u32| oldest <= self.arena.last_row(*entity);
+        let with_row: RoaringBitmap = entities.iter().filter(has_row).collect();
+        *entities -= with_row;
+        let taken = self.taken.iter().map(|taken| taken.view.singles());
+        for single in taken.chain([self.arena.singles()]).flatten() {
+            entities.remove(single.entity);
+        }
+    }
+
+    /// Whether one of the condemned got a sample since.
+    fn has_revived(&self, condemned: &Condemned) -> Result<bool> {
+        let count = condemned.entities.len();
+        let mut still_dead = condemned.entities.clone();
+        self.leave_unsealed(&mut still_dead);
+        let newer = self.ordinals_in_parts_from(condemned.next_file)?;
+        if !newer.is_empty() {
+            still_dead &= condemned.segment.entities_without(&newer)?;
+        }
+        Ok(still_dead.len() < count)
+    }
+
+    /// Forgets the keys of these entities, so that a row of theirs is looked up again.
+    fn forget_keys(&mut self, entities: &RoaringBitmap) {
+        let State { map, pieces, .. } = self;
+        let is_dead = |piece: &Piece| match piece {
+            Piece::Entity { entity, .. } | Piece::Single { entity, .. } => {
+                entities.contains(*entity)
+            }
+        };
+        map.retain(|target| match target {
+            Target::Entity(entity) => !entities.contains(entity),
+            Target::Pieces(idx) => !pieces[idx as usize].iter().any(is_dead),
+        });
+        // Their places stay, for the others'.
+        pieces
+            .iter_mut()
+            .filter(|list| list.iter().any(is_dead))
+            .for_each(|list| *list = [].into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Rows;
+    use crate::span::Month;
+    use crate::{Durability, SelectLimits, StoreConfig};
+    use model::Matcher;
+    use std::path::Path;
+    use vfs::SimVfs;
+
+    const LIMITS: SelectLimits =
+        SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+
+    fn store() -> Arc<Store> {
+        let disk = SimVfs::new(1);
+        disk.set_now(1_000_000_000);
+        let config = StoreConfig { background: false, free_disk_min: 0, ..StoreConfig::standard() };
+        Store::open(Arc::new(disk), Path::new("/data"), config).unwrap()
+    }
+
+    /// Fifty hosts; of the second form come fields that are parts of an entity.
+    fn append(store: &Store, hosts: std::ops::Range<u32>, timestamp: i64, fields: &[&str]) {
+        let mut rows = Rows::default();
+        for host in hosts {
+            let host = format!("h{host}");
+            let fields: Vec<(&str, f64)> = fields.iter().map(|name| (*name, 1.0)).collect();
+            rows.push(&store.hasher(), &[("host", &host)], timestamp, &fields);
+        }
+        store.append(&rows.batch(), Durability::Synced).unwrap();
+    }
+
+    /// Samples of the hosts at this time and later.
+    fn count(store: &Store, from: i64) -> usize {
+        let range = TimeRange::new(from, i64::MAX);
+        let selection = store.select(&[], range, &LIMITS).unwrap();
+        let mut count = 0;
+        selection.read(0..selection.len(), &mut |_, times, _| count += times.len()).unwrap();
+        count
+    }
+
+    #[test]
+    fn who_comes_back_in_time_is_not_forgotten() {
+        // How a sample may come back: to rows, to a part on disk, as a single, to a part in memory.
+        type Then = fn(&Store, &Partition);
+        let ways: [(&[&str], Then); 4] = [
+            (&["a", "b"], |_, _| ()),
+            (&["a", "b"], |store, _| store.flush().unwrap()),
+            (&["a"], |_, _| ()),
+            (&["b"], |_, partition| {
+                partition.write().take_arena();
+                partition.seal_taken().unwrap();
+            }),
+        ];
+        for (fields, then) in ways {
+            let store = store();
+            append(&store, 0..50, 1, &["a", "b"]);
+            // Singles' keys, too, that must go with their entities.
+            append(&store, 0..50, 1, &["a"]);
+            store
+                .delete(&[vec![Matcher::new("host", model::MatchOp::Regex, ".+")]], TimeRange::ALL)
+                .unwrap();
+            let partition = store.partition(Month::of(1)).unwrap();
+            // Applies the deletion, and no more.
+            let plan = store.plan_merge(&partition, MergeEffort::Everything).unwrap().unwrap();
+            let written = store.write_merged(&partition, &plan).unwrap();
+            assert!(matches!(written, crate::compact::Written::Samples(false)));
+            store.swap_parts(&partition, &plan, false).unwrap();
+
+            let condemned = condemned_of(&partition.read(), MergeEffort::Everything).unwrap();
+            assert_eq!(condemned[0].entities.len(), 50);
+            append(&store, 7..8, 2, fields);
+            then(&store, &partition);
+            assert!(!store.forget(&partition, &condemned[0]).unwrap(), "one is alive");
+            assert_eq!(count(&store, 0), fields.len());
+            assert!(partition.take_loss(), "to be looked at again");
+
+            assert!(store.forget_dead(&partition, MergeEffort::Everything).unwrap());
+            assert!(!store.forget_dead(&partition, MergeEffort::Everything).unwrap());
+            assert_eq!(partition.read().index.entity_count(), 1);
+            append(&store, 0..50, 3, &["a"]);
+            append(&store, 0..50, 4, &["a", "b"]);
+            assert_eq!(count(&store, 3), 150);
+            assert_eq!(store.select(&[], TimeRange::ALL, &LIMITS).unwrap().len(), 100);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The turn of the month, prepared ahead: series that are active now are registered in the next
+//! month's index and their keys copied, before its first sample comes. So the first scrape of a
+//! month costs what the last one of the month before did.
+//!
+//! ```text
+//! last hours of the month, a tenth of a second in each:
+//! blocks of the old index ─ active entities ─► next month: find or register ─► new id of each
+//! slots of the old key map ─ entities with a new id ───────────────────────► key to new id
+//! ```
+//!
+//! Passes repeat, for who came meanwhile. Nothing depends on it: who was missed is registered with
+//! the first sample, as ever. Ids of a pass are checked when they are used, for a merge may have
+//! forgotten entities without samples.
+
+use crate::log_record::{KIND_ROWS, RowsEncoder};
+use crate::partition::{Partition, State};
+use crate::series_map::{GROUP_ROWS, Target};
+use crate::span::Month;
+use crate::store::Store;
+use crate::{Error, Result};
+use index::{BlockRef, EntityId, NewEntity};
+use model::sample::NANOS_PER_SECOND;
+use model::{LabelsBuilder, METRIC_NAME};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long before its end a month's turn is prepared.
+const AHEAD_NS: i64 = 6 * 3600 * NANOS_PER_SECOND;
+/// Time that one round may take, of a second.
+const ROUND_TIME: Duration = Duration::from_millis(100);
+/// Slots of a block, or of a key map, that are looked at under one lock.
+const STRIDE: usize = 1024;
+/// Rounds between the end of a pass and the next one.
+const PAUSE_ROUNDS: u32 = 300;
+/// No new id.
+const NONE: EntityId = EntityId::MAX;
+
+/// A preparation under way.
+pub struct Turn {
+    /// The month that ends.
+    from: Month,
+    stage: Stage,
+    /// By entity of the old month, the new id.
+    new_ids: Vec<EntityId>,
+}
+
+enum Stage {
+    /// Blocks are carried over; the next one.
+    Entities(Vec<BlockRef>, usize),
+    /// Keys are copied; the next slot, and how many slots the map had.
+    Keys(usize, usize),
+    /// All done for now; so many rounds are left to wait.
+    Pause(u32),
+}
+
+/// An entity's labels, on their way from one index to another.
+struct Carried {
+    entity: EntityId,
+    tags: LabelsBuilder,
+}
+
+impl Store {
+    /// Goes on with the preparation, if there is one to do.
+    ///
+    /// # Errors
+    /// When an index is corrupt, or the log fails.
+    pub fn prepare_turn(&self) -> Result<()> {
+        let now = self.vfs.now();
+        let mut turn = self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Some(old) = self.ending_partition(now) else {
+            *turn = None;
+            return Ok(());
+        };
+        let turn = match &mut *turn {
+            Some(turn) if turn.from == old.month => turn,
+            other => other.insert(Turn::new(&old)?),
+        };
+        // How much is done in a round is a matter of this machine's speed, not of the store's clock.
+        let start = Instant::now();
+        while start.elapsed() < ROUND_TIME && !matches!(turn.stage, Stage::Pause(_)) {
+            self.step(turn, &old)?;
+        }
+        if let Stage::Pause(left) = &mut turn.stage {
+            match left.checked_sub(1) {
+                Some(fewer) => *left = fewer,
+                None => turn.stage = Stage::of_blocks(&old)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Prepares all there is to prepare, at once.
+    ///
+    /// # Errors
+    /// As [`Store::prepare_turn`].
+    pub fn prepare_turn_fully(&self) -> Result<()> {
+        let Some(old) = self.ending_partition(self.vfs.now()) else { return Ok(()) };
+        let mut turn = Turn::new(&old)?;
+        while !matches!(turn.stage, Stage::Pause(_)) {
+            self.step(&mut turn, &old)?;
+        }
+        Ok(())
+    }
+
+    /// The partition of a month that is about to end, by the clock or by its newest samples.
+    fn ending_partition(&self, now: i64) -> Option<Arc<Partition>> {
+        let ends_soon = |partition: &&Arc<Partition>| {
+            let end = partition.month.range().end;
+            let newest = partition.read().arena.time_min_max().map_or(i64::MIN, |(_, max)| max);
+            let is_now = partition.month == Month::of(now) && end - AHEAD_NS <= now;
+            is_now || end - AHEAD_NS <= newest
+        };
+        let partitions = self.all_partitions();
+        // Later months are those of clocks that are ahead; the one before the newest may be it.
+        partitions.iter().rev().take(2).find(ends_soon).cloned()
+    }
+
+    fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
+        let next = self.partition(Month(turn.from.0 + 1))?;
+        match &mut turn.stage {
+            Stage::Pause(_) => Ok(()),
+            Stage::Entities(blocks, at) => match blocks.get(*at) {
+                None => {
+                    turn.stage = Stage::Keys(0, old.read().map.slot_count());
+                    Ok(())
+                }
+                Some(block) => {
+                    *at += 1;
+                    let block = *block;
+                    self.carry_block(turn, old, &next, &block)
+                }
+            },
+            Stage::Keys(at, slots) => {
+                let start = std::mem::replace(at, *at + STRIDE);
+                let keys = {
+                    let state = old.read();
+                    if state.map.slot_count() != *slots || *slots <= start {
+                        // Grown meanwhile: the next pass has the rest.
+                        turn.stage = Stage::Pause(PAUSE_ROUNDS);
+                        return Ok(());
+                    }
+                    state.map.keys_in(start..start + STRIDE)
+                };
+                copy_keys(&turn.new_ids, keys, &next)
+            }
+        }
+    }
+
+    /// Finds or registers the active entities of a block in the next month.
+    fn carry_block(
+        &self,
+        turn: &mut Turn,
+        old: &Partition,
+        next: &Partition,
+        block: &BlockRef,
+    ) -> Result<()> {
+        let (names, carried) = active_of(&old.read(), block, &turn.new_ids)?;
+        if carried.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut encoder = RowsEncoder::default();
+        encoder.start(0);
+        let mut state = next.write();
+        if next.is_dropped() {
+            return Err(Error::PartitionDropped);
+        }
+        for Carried { entity, tags } in &carried {
+            let tags: Vec<(&str, &str)> = tags.iter().collect();
+            let wanted = NewEntity { names: &names, tags: &tags };
+            let id = match state.index.find_entity(&wanted)? {
+                Some(known) => known,
+                None => state.index.register(&wanted, &mut encoder.registrations)?,
+            };
+            turn.note(*entity, id);
+        }
+        if encoder.registrations.is_empty() {
+            return Ok(());
+        }
+        let next_entity = state.index.memory().next_entity() as usize;
+        state.arena.reserve_entities(next_entity);
+        let mut head = Vec::new();
+        let pieces = encoder.finish(next.month, &mut head);
+        if state.dirty_from.is_none() {
+            state.dirty_from = Some(self.wal.stats().segment);
+            state.dirty_since_ns = self.vfs.now();
+        }
+        let record = [head.as_slice(), pieces[0], pieces[1]];
+        self.wal.append_parts(KIND_ROWS, &record)?;
+        state.note_index_size();
+        next.note_head_size(&state);
+        Ok(())
+    }
+}
+
+impl Turn {
+    fn new(old: &Partition) -> Result<Turn> {
+        Ok(Turn { from: old.month, stage: Stage::of_blocks(old)?, new_ids: Vec::new() })
+    }
+
+    fn note(&mut self, entity: EntityId, id: EntityId) {
+        let idx = entity as usize;
+        if self.new_ids.len() <= idx {
+            self.new_ids.resize(idx + 1, NONE);
+        }
+        self.new_ids[idx] = id;
+    }
+}
+
+impl Stage {
+    fn of_blocks(old: &Partition) -> Result<Stage> {
+        Ok(Stage::Entities(old.read().index.blocks()?, 0))
+    }
+}
+
+/// The metric names of a block, and its active entities that have no new id yet.
+fn active_of(
+    state: &State,
+    block: &BlockRef,
+    new_ids: &[EntityId],
+) -> Result<(Vec<String>, Vec<Carried>)> {
+    let is_wanted = |entity: &EntityId| {
+        state.was_active_lately(*entity)
+            && new_ids.get(*entity as usize).is_none_or(|id| *id == NONE)
+    };
+    // It may have grown since it was listed.
+    let block = BlockRef { len: block.capacity, ..*block };
+    let slots = (0..block.len as u16).map(|slot| block.entity(slot)).filter(is_wanted);
+    let (mut names, mut carried) = (Vec::new(), Vec::new());
+    let mut reader = state.index.label_reader();
+    let mut labels = LabelsBuilder::new();
+    for entity in slots {
+        // As the index has it now: merges cut blocks.
+        let Some(block) = state.index.block_of(entity)? else { continue };
+        let slot = block.slot(entity);
+        if names.is_empty() {
+            for column in 0..block.columns as u16 {
+                labels.clear();
+                reader.labels(&block, column, slot, &mut labels)?;
+                let name = labels.iter().find(|(name, _)| *name == METRIC_NAME);
+                names.push(name.map_or(String::new(), |(_, name)| name.to_string()));
+            }
+        }
+        labels.clear();
+        reader.labels(&block, 0, slot, &mut labels)?;
+        let mut tags = LabelsBuilder::new();
+        let others = labels.iter().filter(|(name, _)| *name != METRIC_NAME);
+        others.for_each(|(name, value)| tags.push(name, value));
+        tags.sort().map_err(|error| Error::Invalid(error.to_string()))?;
+        carried.push(Carried { entity, tags });
+    }
+    Ok((names, carried))
+}
+
+/// Lets the keys of carried entities lead to their new ids.
+fn copy_keys(new_ids: &[EntityId], keys: Vec<(u128, Target)>, next: &Partition) -> Result<()> {
+    let new_id = |(hash, target): (u128, Target)| match target {
+        Target::Entity(entity) => {
+            let id = new_ids.get(entity as usize).copied().filter(|id| *id != NONE);
+            id.map(|id| (hash, id))
+        }
+        // Those are few, and found anew at the first row.
+        Target::Pieces(_) => None,
+    };
+    let keys: Vec<(u128, EntityId)> = keys.into_iter().filter_map(new_id).collect();
+    let mut state = next.write();
+    let mut found = [None; GROUP_ROWS];
+    for group in keys.chunks(GROUP_ROWS) {
+        let hashes: Vec<u128> = group.iter().map(|(hash, _)| *hash).collect();
+        state.map.find_group(&hashes, &mut found);
+        for ((hash, id), known) in group.iter().zip(&found) {
+            if known.is_none() && state.index.block_of(*id)?.is_some() {
+                state.map.insert(*hash, Target::Entity(*id));
+            }
+        }
+    }
+    Ok(())
+}
