@@ -15,6 +15,20 @@ use std::collections::BinaryHeap;
 /// A text and how many series (or values) it stands for.
 pub type Counted = (String, u64);
 
+/// Bytes that a match takes: of each of its columns all its slots together.
+pub type BytesOf<'a> = &'a dyn Fn(&BlockMatch) -> Vec<u64>;
+
+/// What is to be counted.
+#[derive(Clone, Copy, Default)]
+pub struct CardinalityQuestion<'a> {
+    /// Entries of each list, at most.
+    pub top: usize,
+    /// A label whose values get a list of their own.
+    pub focus: Option<&'a str>,
+    /// Where lists by bytes are wanted, the bytes.
+    pub bytes: Option<BytesOf<'a>>,
+}
+
 /// What [`crate::Index::cardinality`] found. Lists are by decreasing count, then by text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cardinality {
@@ -34,6 +48,25 @@ pub struct Cardinality {
     pub pairs: Vec<Counted>,
     /// Values of the label asked about that most series have.
     pub focus_values: Vec<Counted>,
+    /// Metrics whose series take most bytes.
+    pub metric_bytes: Vec<Counted>,
+    /// Pairs, as `label=value`, whose series take most bytes.
+    pub pair_bytes: Vec<Counted>,
+}
+
+/// Series, and the bytes they take.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    series: u64,
+    bytes: u64,
+}
+
+impl std::ops::AddAssign for Weight {
+    fn add_assign(&mut self, other: Weight) {
+        self.series += other.series;
+        // Bytes are what a corrupt part says.
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
 }
 
 /// One part of the index, and which of its series count.
@@ -42,13 +75,15 @@ pub(crate) struct CountedPart<'a> {
     pub matches: &'a [BlockMatch],
 }
 
-/// Counts the matched series; lists have up to `top` entries.
+/// Counts the matched series.
 pub(crate) fn count(
     parts: &[CountedPart<'_>],
-    top: usize,
-    focus: Option<&str>,
+    question: &CardinalityQuestion<'_>,
 ) -> Result<Cardinality> {
-    let mut tallies = parts.iter().map(Tally::new).collect::<Result<Vec<_>>>()?;
+    let CardinalityQuestion { top, focus, bytes } = *question;
+    let tally = |part| Tally::new(part, bytes);
+    let mut tallies = parts.iter().map(tally).collect::<Result<Vec<_>>>()?;
+    let byte_top = if bytes.is_some() { top } else { 0 };
     let mut totals = Totals {
         counts: Cardinality::default(),
         metrics: TopList::new(top),
@@ -57,6 +92,8 @@ pub(crate) fn count(
         pairs: TopList::new(top),
         focus: focus.unwrap_or_default(),
         focus_values: TopList::new(top),
+        metric_bytes: TopList::new(byte_top),
+        pair_bytes: TopList::new(byte_top),
     };
     totals.counts.series_count =
         parts.iter().flat_map(|part| part.matches).map(BlockMatch::series_count).sum();
@@ -82,16 +119,19 @@ pub(crate) fn count(
 /// What is known of one part after a look at its groups.
 struct Tally<'a> {
     part: &'a CountedPart<'a>,
-    /// Series by name id.
-    names: Vec<u64>,
+    /// By match, the bytes of a slot, when bytes count.
+    slot_bytes: Vec<u64>,
+    /// By name id.
+    names: Vec<Weight>,
     /// Tag, index of the match, number of the block, position of the tag: sorted.
     places: Vec<(u32, u32, u32, u32)>,
 }
 
 impl<'a> Tally<'a> {
-    fn new(part: &'a CountedPart<'a>) -> Result<Tally<'a>> {
+    fn new(part: &'a CountedPart<'a>, bytes: Option<BytesOf<'_>>) -> Result<Tally<'a>> {
         let name_count = part.piece.id_count(Space::MetricNames)?;
-        let mut tally = Tally { part, names: vec![0; name_count as usize], places: Vec::new() };
+        let names = vec![Weight::default(); name_count as usize];
+        let mut tally = Tally { part, slot_bytes: Vec::new(), names, places: Vec::new() };
         let mut last_group = None;
         let (mut names, mut tags) = (Vec::new(), Vec::new());
         for (match_idx, found) in part.matches.iter().enumerate() {
@@ -100,11 +140,18 @@ impl<'a> Tally<'a> {
                 (names, tags) = part.piece.group_lists(group)?;
                 last_group = Some(group);
             }
+            let column_bytes = bytes.map_or_else(Vec::new, |bytes| bytes(found));
+            let mut column_bytes = column_bytes.iter().copied();
+            let mut all_bytes = 0u64;
             for column in &found.columns {
+                let bytes = column_bytes.next().unwrap_or(0);
+                all_bytes = all_bytes.saturating_add(bytes);
                 let id = names.get(usize::from(column)).copied();
                 let count = id.and_then(|id| tally.names.get_mut(id as usize));
-                *count.ok_or_else(|| corrupt("name of a group"))? += found.slots.len() as u64;
+                *count.ok_or_else(|| corrupt("name of a group"))? +=
+                    Weight { series: found.slots.len() as u64, bytes };
             }
+            tally.slot_bytes.push(all_bytes / found.slots.len().max(1) as u64);
             for (position, tag) in tags.iter().enumerate() {
                 tally.places.push((*tag, match_idx as u32, number, position as u32));
             }
@@ -114,25 +161,28 @@ impl<'a> Tally<'a> {
     }
 
     /// Series by value id of a tag, if a matched series has it.
-    fn count_values(&self, tag: u32) -> Result<Option<(PieceCursor<'a>, Vec<u64>)>> {
+    fn count_values(&self, tag: u32) -> Result<Option<(PieceCursor<'a>, Vec<Weight>)>> {
         let start = self.places.partition_point(|place| place.0 < tag);
         let end = self.places.partition_point(|place| place.0 <= tag);
         if start == end {
             return Ok(None);
         }
         let piece = self.part.piece;
-        let mut counts = vec![0; piece.id_count(Space::Values(tag))? as usize];
+        let mut counts = vec![Weight::default(); piece.id_count(Space::Values(tag))? as usize];
         let mut ids = [0; BLOCK_SLOTS_MAX];
         for (_, match_idx, number, position) in &self.places[start..end] {
             let found = &self.part.matches[*match_idx as usize];
             let len = (found.block.len as usize).min(BLOCK_SLOTS_MAX);
             let ids = &mut ids[..len];
             piece.column_ids(*number, *position as usize, ids)?;
+            let weight = Weight {
+                series: found.columns.len() as u64,
+                bytes: self.slot_bytes[*match_idx as usize],
+            };
             for slot in &found.slots {
                 let id = ids.get(usize::from(slot)).copied();
                 let count = id.and_then(|id| counts.get_mut(id as usize));
-                *count.ok_or_else(|| corrupt("value id in a column"))? +=
-                    found.columns.len() as u64;
+                *count.ok_or_else(|| corrupt("value id in a column"))? += weight;
             }
         }
         Ok(Some((piece.cursor(Space::Values(tag))?, counts)))
@@ -179,6 +229,8 @@ struct Totals<'a> {
     pairs: TopList,
     focus: &'a str,
     focus_values: TopList,
+    metric_bytes: TopList,
+    pair_bytes: TopList,
 }
 
 impl Totals<'_> {
@@ -186,17 +238,18 @@ impl Totals<'_> {
     fn add_label(
         &mut self,
         label: &str,
-        parts: Vec<Option<(PieceCursor<'_>, Vec<u64>)>>,
+        parts: Vec<Option<(PieceCursor<'_>, Vec<Weight>)>>,
     ) -> Result<()> {
         let (cursors, counts): (Vec<_>, Vec<_>) = parts.into_iter().map(Option::unzip).unzip();
-        let counts: Vec<Vec<u64>> = counts.into_iter().map(Option::unwrap_or_default).collect();
+        let counts: Vec<Vec<Weight>> = counts.into_iter().map(Option::unwrap_or_default).collect();
         let mut walk = Walk { cursors };
         let (mut series, mut values) = (0, 0);
         while let Some((value, ids)) = walk.next()? {
-            let count_in = |(id, counts): (&Option<u32>, &Vec<u64>)| {
-                id.and_then(|id| counts.get(id as usize).copied()).unwrap_or(0)
-            };
-            let count: u64 = ids.iter().zip(&counts).map(count_in).sum();
+            let mut weight = Weight::default();
+            for (id, counts) in ids.iter().zip(&counts) {
+                weight += id.and_then(|id| counts.get(id as usize).copied()).unwrap_or_default();
+            }
+            let Weight { series: count, bytes } = weight;
             // Values of other series, and the name of metrics without a name.
             if count == 0 || value.is_empty() {
                 continue;
@@ -205,11 +258,13 @@ impl Totals<'_> {
             values += 1;
             if label == METRIC_NAME {
                 self.metrics.push(count, || value.clone());
+                self.metric_bytes.push(bytes, || value.clone());
             }
             if label == self.focus {
                 self.focus_values.push(count, || value.clone());
             }
             self.pairs.push(count, || format!("{label}={value}"));
+            self.pair_bytes.push(bytes, || format!("{label}={value}"));
         }
         if values != 0 {
             self.counts.label_count += 1;
@@ -227,6 +282,8 @@ impl Totals<'_> {
             label_values: self.label_values.finish(),
             pairs: self.pairs.finish(),
             focus_values: self.focus_values.finish(),
+            metric_bytes: self.metric_bytes.finish(),
+            pair_bytes: self.pair_bytes.finish(),
             ..self.counts
         }
     }

@@ -77,7 +77,11 @@ fn use_segment(bytes: Vec<u8>) {
         let _ = segment.label_values("host", &found);
         let _ = segment.label_values("__name__", &found);
         let part = crate::cardinality::CountedPart { piece: &segment, matches: &found };
-        let _ = crate::cardinality::count(&[part], 3, Some("host"));
+        let bytes = |found: &crate::BlockMatch| vec![7; found.columns.len()];
+        let question =
+            crate::CardinalityQuestion { top: 3, focus: Some("host"), bytes: Some(&bytes) };
+        let _ = crate::cardinality::count(&[part], &question);
+        let _ = segment.label_sizes();
     }
     let tags = [("host", "host_3"), ("rack", "3"), ("zone", "a")];
     let _ = segment.find_entity(&NewEntity { names: &["cpu_user", "cpu_system"], tags: &tags });

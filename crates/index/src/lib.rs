@@ -31,7 +31,7 @@ pub mod subset;
 #[cfg(test)]
 mod testing;
 
-pub use cardinality::{Cardinality, Counted};
+pub use cardinality::{BytesOf, Cardinality, CardinalityQuestion, Counted};
 pub use entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId, NewEntity};
 pub use error::{Error, Result};
 pub use index::{Index, LabelReader, merge_sorted};

@@ -1,6 +1,6 @@
 //! Seeded random label sets and matchers, and the naive index that all answers are compared with.
 
-use crate::cardinality::{Cardinality, Counted};
+use crate::cardinality::{Cardinality, CardinalityQuestion, Counted};
 use crate::entity::{EntityId, NewEntity};
 use crate::index::Index;
 use crate::matcher::CompiledMatchers;
@@ -280,8 +280,23 @@ impl NaiveIndex {
                 label_values: top_of(series.iter().map(|(n, c)| (n.to_string(), c.1)), top),
                 pairs: top_of(pairs.iter().map(|((n, v), c)| (format!("{n}={v}"), *c)), top),
                 focus_values: of("n"),
+                ..Cardinality::default()
             };
-            assert_eq!(index.cardinality(&found, top, Some("n")).unwrap(), wanted);
+            let focus = Some("n");
+            let question = CardinalityQuestion { top, focus, bytes: None };
+            assert_eq!(index.cardinality(&found, &question).unwrap(), wanted);
+            // Seven bytes a series.
+            let bytes = |m: &BlockMatch| vec![7 * m.slots.len() as u64; m.columns.len()];
+            let question = CardinalityQuestion { bytes: Some(&bytes), ..question };
+            let times = |list: &[Counted]| {
+                list.iter().map(|(text, count)| (text.clone(), 7 * count)).collect::<Vec<_>>()
+            };
+            let wanted = Cardinality {
+                metric_bytes: times(&wanted.metrics),
+                pair_bytes: times(&wanted.pairs),
+                ..wanted
+            };
+            assert_eq!(index.cardinality(&found, &question).unwrap(), wanted);
         }
     }
 

@@ -296,7 +296,18 @@ fn status_pages() {
     let tsdb = get("/api/v1/status/tsdb?limit=1").json();
     assert_eq!(tsdb["data"]["seriesCountByMetricName"][0]["name"], "m_v");
     assert_eq!(tsdb["data"]["headStats"]["numSeries"], 1);
+    assert_eq!(tsdb["data"]["totalSeries"], 1, "VictoriaMetrics' name");
+    let focused = get("/api/v1/status/tsdb?topN=3&focusLabel=a").json();
+    assert_eq!(focused["data"]["seriesCountByFocusLabelValue"][0]["name"], "1");
     assert_eq!(get("/api/v1/status/tsdb?limit=0").status, 400);
+    let new = get("/api/v1/status/series/new?hours=1").json();
+    assert_eq!(new["data"]["newSeriesByHour"][0]["series"], 1, "{new}");
+    assert_eq!(get("/api/v1/status/series/new?hours=0").status, 400);
+    for left in [1, 0] {
+        let unqueried = get("/api/v1/status/series/unqueried").json();
+        assert_eq!(unqueried["data"]["totalSeries"], left, "{unqueried}");
+        assert_eq!(get(&format!("/api/v1/query?query=m_v&time={T}")).status, 200);
+    }
     assert_eq!(get("/api/v1/status/tsdb?date=2023-13-14").status, 400);
     assert_eq!(get("/-/ready").status, 200);
     let page = get("/");

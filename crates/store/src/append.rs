@@ -267,6 +267,7 @@ impl State {
         if known.iter().all(Option::is_none) {
             context.gate.admit(context.now_ns, &names, &tags)?;
             let entity = self.index.register(&wanted, log).map_err(text)?;
+            self.note_birth(entity, names.len() as u64, context.now_ns);
             scratch.fresh.push(entity);
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
@@ -280,6 +281,7 @@ impl State {
                 return Ok(Resolved::Partial(pieces, reason));
             }
             let entity = self.index.register(&rest, log).map_err(text)?;
+            self.note_birth(entity, names.len() as u64, context.now_ns);
             scratch.fresh.push(entity);
             pieces.push(Piece::Entity { entity, value_idx: new.into() });
         }

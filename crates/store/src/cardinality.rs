@@ -1,12 +1,18 @@
-//! Who makes the series: counts by metric, label and pair, on one day.
+//! Who makes the series: counts by metric, label and pair, of the series of a day, of those that are
+//! new, or of those that nobody asks for; and what they cost.
 
+use crate::births::HOURS_KEPT;
+use crate::live::push_kept;
+use crate::partition::{Partition, State};
 use crate::select::compile;
-use crate::stats::{Cardinality, CardinalityRequest, NameCount};
+use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries};
 use crate::store::Store;
 use crate::{Result, SelectLimits};
+use index::{BlockMatch, CardinalityQuestion, CompiledMatchers};
 use model::TimeRange;
 use model::sample::NANOS_PER_DAY;
 use model::time_range::day_of;
+use roaring::RoaringBitmap;
 
 impl Store {
     /// Counts the series live on a day, by default the newest with data.
@@ -14,6 +20,56 @@ impl Store {
     /// # Errors
     /// As [`Store::select`].
     pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
+        self.count_live(request, &|_, matches| matches)
+    }
+
+    /// The same of those among them whose samples nobody has asked for since start.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
+        self.count_live(request, &|partition, matches| {
+            let queried = partition.queried();
+            let mut kept = Vec::with_capacity(matches.len());
+            for found in matches {
+                let is_kept = |column, slot| !queried.contains(found.block.ordinal(column, slot));
+                push_kept(&found, &is_kept, &mut kept);
+            }
+            kept
+        })
+    }
+
+    /// Counts the series registered in the last hours, up to a day of them and since start; of two
+    /// months around the turn of a month.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn new_series(&self, request: &CardinalityRequest, hours: u32) -> Result<NewSeries> {
+        let hours = hours.min(HOURS_KEPT as u32);
+        let now = self.now();
+        let sets = compile(&request.sets)?;
+        let mut new = NewSeries::default();
+        for partition in self.all_partitions() {
+            let state = partition.read();
+            let mut entities = RoaringBitmap::new();
+            for births in state.births_since(hours, now) {
+                entities |= &births.entities;
+                new.add_hour(births.hour, births.series);
+            }
+            if !entities.is_empty() {
+                let matches = matches_of(&state, &sets, &entities)?;
+                new.series.add(count(&state, &matches, request)?, request.top_n);
+            }
+        }
+        Ok(new)
+    }
+
+    /// Counts what `choose` leaves of the series live on the day.
+    fn count_live(
+        &self,
+        request: &CardinalityRequest,
+        choose: &dyn Fn(&Partition, Vec<BlockMatch>) -> Vec<BlockMatch>,
+    ) -> Result<Cardinality> {
         let span = self.stats().time_min_max;
         let newest = span.map(|(_, max)| day_of(max));
         let mut cardinality = Cardinality { time_min_max: span, ..Cardinality::default() };
@@ -21,23 +77,143 @@ impl Store {
         let start = i64::from(day).saturating_mul(NANOS_PER_DAY);
         let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
         let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+        let sets = compile(&request.sets)?;
         // A day lies in one month, so there is at most one partition to count.
-        self.for_each_live(&compile(&request.sets)?, range, &limits, &mut |state, live| {
-            let counted = state.index.cardinality(live, request.top_n, None)?;
-            cardinality.series = counted.series_count;
-            cardinality.label_pairs = counted.pair_count;
-            cardinality.by_metric = named(counted.metrics);
-            cardinality.by_pair = named(counted.pairs);
-            cardinality.values_by_label = named(counted.label_values);
-            for label in &cardinality.values_by_label {
-                let values = state.index.label_values(&label.name, live)?;
-                let count = values.iter().map(|value| value.len() as u64).sum();
-                cardinality.bytes_by_label.push(NameCount { name: label.name.clone(), count });
-            }
+        self.for_each_live(&sets, range, &limits, &mut |partition, state, live| {
+            let matches = choose(partition, std::mem::take(live));
+            cardinality = Cardinality { time_min_max: span, ..count(state, &matches, request)? };
             Ok(())
         })?;
-        cardinality.bytes_by_label.sort_by_key(|label| std::cmp::Reverse(label.count));
         Ok(cardinality)
+    }
+}
+
+impl NewSeries {
+    fn add_hour(&mut self, hour: i64, series: u64) {
+        match self.hours.iter_mut().find(|(known, _)| *known == hour) {
+            Some((_, count)) => *count += series,
+            None => self.hours.push((hour, series)),
+        }
+        self.hours.sort_unstable();
+    }
+}
+
+impl Cardinality {
+    /// Adds the counts of another partition: exact but for names that are in neither top list.
+    fn add(&mut self, other: Cardinality, top: usize) {
+        self.series += other.series;
+        self.label_pairs += other.label_pairs;
+        for (own, others) in [
+            (&mut self.by_metric, other.by_metric),
+            (&mut self.by_label, other.by_label),
+            (&mut self.by_pair, other.by_pair),
+            (&mut self.values_by_label, other.values_by_label),
+            (&mut self.by_focus_value, other.by_focus_value),
+        ] {
+            for row in others {
+                match own.iter_mut().find(|known| known.name == row.name) {
+                    Some(known) => known.count += row.count,
+                    None => own.push(row),
+                }
+            }
+            own.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+            own.truncate(top);
+        }
+    }
+}
+
+/// The series of these entities that match.
+fn matches_of(
+    state: &State,
+    sets: &[CompiledMatchers],
+    entities: &RoaringBitmap,
+) -> Result<Vec<BlockMatch>> {
+    let mut ordinals = RoaringBitmap::new();
+    for entity in entities {
+        if let Some(block) = state.index.block_of(entity)? {
+            let slot = block.slot(entity);
+            ordinals.extend((0..block.columns).map(|column| block.ordinal(column as u16, slot)));
+        }
+    }
+    let mut kept = Vec::new();
+    for set in sets {
+        for found in state.index.search_among(set, Some(&ordinals))? {
+            let is_kept = |_, slot| entities.contains(found.block.entity(slot));
+            push_kept(&found, &is_kept, &mut kept);
+        }
+    }
+    if 1 < sets.len() {
+        index::sort_by_entity(&mut kept);
+    }
+    Ok(kept)
+}
+
+fn count(
+    state: &State,
+    matches: &[BlockMatch],
+    request: &CardinalityRequest,
+) -> Result<Cardinality> {
+    let bytes = |found: &BlockMatch| bytes_of(state, found);
+    let question = CardinalityQuestion {
+        top: request.top_n,
+        focus: request.focus_label.as_deref(),
+        bytes: Some(&bytes),
+    };
+    let counted = state.index.cardinality(matches, &question)?;
+    let series_in_all = state.index.series_count().max(1);
+    let mut out = Cardinality {
+        series: counted.series_count,
+        label_pairs: counted.pair_count,
+        by_metric: named(counted.metrics),
+        by_label: named(counted.labels),
+        by_pair: named(counted.pairs),
+        values_by_label: named(counted.label_values),
+        by_focus_value: named(counted.focus_values),
+        disk_bytes: matches.iter().flat_map(&bytes).sum(),
+        disk_bytes_by_metric: named(counted.metric_bytes),
+        disk_bytes_by_pair: named(counted.pair_bytes),
+        memory_bytes_per_series: state.series_memory() as f64 / series_in_all as f64,
+        ..Cardinality::default()
+    };
+    for label in &out.values_by_label {
+        let values = state.index.label_values(&label.name, matches)?;
+        let count = values.iter().map(|value| value.len() as u64).sum();
+        out.bytes_by_label.push(NameCount { name: label.name.clone(), count });
+    }
+    sort_by_count(&mut out.bytes_by_label);
+    out.index_bytes_by_label = named(state.index.label_sizes()?);
+    sort_by_count(&mut out.index_bytes_by_label);
+    out.index_bytes_by_label.truncate(request.top_n);
+    Ok(out)
+}
+
+fn sort_by_count(list: &mut [NameCount]) {
+    list.sort_by_key(|row| std::cmp::Reverse(row.count));
+}
+
+/// Bytes on disk of a match's columns, about: slots of a column count alike.
+fn bytes_of(state: &State, found: &BlockMatch) -> Vec<u64> {
+    let mut bytes = vec![0; found.columns.len()];
+    for part in &state.parts {
+        let part = &part.part;
+        for idx in part.find(found.block.series_start) {
+            let slots = u64::from(part.slices()[idx].slots.max(1));
+            let matched = found.slots.len() as u64;
+            let sizes: Vec<u64> = part.column_sizes(idx).collect();
+            for (column, bytes) in found.columns.iter().zip(&mut bytes) {
+                let size = sizes.get(usize::from(column)).copied().unwrap_or(0);
+                *bytes += size * matched.min(slots) / slots;
+            }
+        }
+    }
+    bytes
+}
+
+impl State {
+    /// Bytes of memory that knowing the series takes: keys, ids of newest rows, label sets that no
+    /// segment holds yet.
+    pub fn series_memory(&self) -> usize {
+        self.map.size() + 4 * self.index.memory().next_entity() as usize + self.index.memory_size()
     }
 }
 

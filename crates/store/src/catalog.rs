@@ -1,7 +1,7 @@
 //! Which series, label names and values there are in a span of time, exact to the UTC day.
 
 use crate::live::Live;
-use crate::partition::State;
+use crate::partition::{Partition, State};
 use crate::select::compile;
 use crate::store::Store;
 use crate::{Result, SelectLimits};
@@ -10,6 +10,10 @@ use model::{Labels, LabelsBuilder, Matcher, TimeRange};
 
 /// Matched blocks between two looks at the clock.
 const GROUPS_PER_CHECK: usize = 4096;
+
+/// What is done with the live matched series of a partition.
+pub(crate) type VisitLive<'a> =
+    dyn FnMut(&Partition, &State, &mut Vec<BlockMatch>) -> Result<()> + 'a;
 
 impl Store {
     /// Label sets live in `range`, exact to the UTC day, sorted. No sets: all.
@@ -24,7 +28,7 @@ impl Store {
     ) -> Result<Vec<Labels>> {
         let mut all = Vec::new();
         let sets = compile(sets)?;
-        self.for_each_live(&sets, range, limits, &mut |state, live| {
+        self.for_each_live(&sets, range, limits, &mut |_, state, live| {
             index::sort_by_entity(live);
             let start = all.len();
             for some in live.chunks(GROUPS_PER_CHECK) {
@@ -51,7 +55,7 @@ impl Store {
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        self.for_each_live(&compile(sets)?, range, limits, &mut |state, live| {
+        self.for_each_live(&compile(sets)?, range, limits, &mut |_, state, live| {
             index::merge_sorted(&mut names, state.index.label_names(live)?);
             Ok(())
         })?;
@@ -72,7 +76,7 @@ impl Store {
         let mut values = Vec::new();
         // Series without the label have no value to add, and the index finds those with it.
         let sets: Vec<_> = compile(sets)?.into_iter().map(|set| set.and_has(name)).collect();
-        self.for_each_live(&sets, range, limits, &mut |state, live| {
+        self.for_each_live(&sets, range, limits, &mut |_, state, live| {
             index::merge_sorted(&mut values, state.index.label_values(name, live)?);
             Ok(())
         })?;
@@ -85,7 +89,7 @@ impl Store {
         sets: &[CompiledMatchers],
         range: TimeRange,
         limits: &SelectLimits,
-        visit: &mut dyn FnMut(&State, &mut [BlockMatch]) -> Result<()>,
+        visit: &mut VisitLive<'_>,
     ) -> Result<()> {
         let range = range.intersect(&self.kept_span());
         for partition in self.partitions_in(&range) {
@@ -93,7 +97,7 @@ impl Store {
             let state = partition.read();
             let live = Live::new(&state, &range)?;
             if !live.is_empty() {
-                visit(&state, &mut live_groups(&live, &state.index, sets)?)?;
+                visit(&partition, &state, &mut live_groups(&live, &state.index, sets)?)?;
             }
         }
         Ok(())

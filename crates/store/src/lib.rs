@@ -16,6 +16,7 @@ pub mod partition;
 pub mod append;
 pub mod series_limits;
 pub mod activity;
+pub mod births;
 pub mod series_map;
 pub mod turn;
 pub mod arena;
@@ -53,7 +54,7 @@ pub use config::{Durability, StoreConfig};
 pub use error::Error;
 pub use select::{SelectLimits, Selection};
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
-pub use stats::{Cardinality, CardinalityRequest, NameCount, StoreStats, VerifyReport};
+pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats, VerifyReport};
 pub use store::{Appended, Store};
 pub use verify::verify;
 

@@ -95,18 +95,7 @@ impl<'a> Live<'a> {
             out.push(found);
             return;
         }
-        let mut by_slots: Vec<(Vec<u16>, Vec<u16>)> = Vec::new();
-        for column in found.columns.iter() {
-            let is_live = |slot: &u16| self.has(&found.block, column, *slot);
-            let slots: Vec<u16> = found.slots.iter().filter(is_live).collect();
-            match by_slots.iter_mut().find(|(known, _)| *known == slots) {
-                Some((_, columns)) => columns.push(column),
-                None => by_slots.push((slots, vec![column])),
-            }
-        }
-        for (slots, columns) in by_slots.into_iter().filter(|(slots, _)| !slots.is_empty()) {
-            out.push(found.restricted(Subset::from_sorted(&columns), Subset::from_sorted(&slots)));
-        }
+        push_kept(&found, &|column, slot| self.has(&found.block, column, slot), out);
     }
 
     /// Whether a series is live.
@@ -144,6 +133,26 @@ impl<'a> Live<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Appends the series of a match that are to be kept, told by column and slot. Columns with the same
+/// slots stay one product.
+pub fn push_kept(
+    found: &BlockMatch,
+    is_kept: &dyn Fn(u16, u16) -> bool,
+    out: &mut Vec<BlockMatch>,
+) {
+    let mut by_slots: Vec<(Vec<u16>, Vec<u16>)> = Vec::new();
+    for column in found.columns.iter() {
+        let slots: Vec<u16> = found.slots.iter().filter(|slot| is_kept(column, *slot)).collect();
+        match by_slots.iter_mut().find(|(known, _)| *known == slots) {
+            Some((_, columns)) => columns.push(column),
+            None => by_slots.push((slots, vec![column])),
+        }
+    }
+    for (slots, columns) in by_slots.into_iter().filter(|(slots, _)| !slots.is_empty()) {
+        out.push(found.restricted(Subset::from_sorted(&columns), Subset::from_sorted(&slots)));
     }
 }
 

@@ -10,6 +10,7 @@
 use crate::activity::ActiveHour;
 use crate::append::Piece;
 use crate::arena::{Arena, ArenaView, NO_ROW};
+use crate::births::Births;
 use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::part::Part;
 use crate::seal::sort_rows;
@@ -17,7 +18,9 @@ use crate::series_map::SeriesMap;
 use crate::span::Month;
 use crate::store::lock;
 use crate::{Error, Result};
-use index::Index;
+use index::{BlockMatch, Index};
+use roaring::RoaringBitmap;
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -74,6 +77,8 @@ pub struct State {
     pub memory_parts: Vec<MemoryPart>,
     /// Parts on disk, by order.
     pub parts: Vec<Arc<LivePart>>,
+    /// Who was registered in the last hours.
+    pub births: VecDeque<Births>,
     /// The series counted as active.
     pub active: ActiveHour,
     /// What the disk says.
@@ -105,6 +110,8 @@ pub struct Partition {
     sealing: Mutex<()>,
     /// Held by the one merge that may run.
     pub merging: Mutex<()>,
+    /// Ordinals of the series whose samples somebody asked for since start.
+    queried: Mutex<RoaringBitmap>,
     /// Files of parts in which a reader found corrupt bytes, to be set aside.
     suspects: Mutex<Vec<u64>>,
     /// Whether samples went by deletion or retention since entities without any were looked for.
@@ -141,6 +148,7 @@ impl Partition {
             taken: Vec::new(),
             memory_parts: Vec::new(),
             parts,
+            births: VecDeque::new(),
             active: ActiveHour::default(),
             manifest,
             dirty_from: None,
@@ -157,6 +165,7 @@ impl Partition {
             change: Mutex::new(()),
             sealing: Mutex::new(()),
             merging: Mutex::new(()),
+            queried: Mutex::new(RoaringBitmap::new()),
             suspects: Mutex::new(Vec::new()),
             may_have_dead: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
@@ -201,6 +210,27 @@ impl Partition {
     /// Marks the partition as dropped.
     pub fn set_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Notes that the samples of these series are about to be read.
+    pub fn note_queried(&self, groups: &[BlockMatch]) {
+        let mut queried = lock(&self.queried);
+        for group in groups {
+            for column in &group.columns {
+                if group.slots.is_all() {
+                    let first = group.block.ordinal(column, 0);
+                    queried.insert_range(first..=first + (group.slots.len() - 1) as u32);
+                } else {
+                    queried
+                        .extend(group.slots.iter().map(|slot| group.block.ordinal(column, slot)));
+                }
+            }
+        }
+    }
+
+    /// The series noted by [`Partition::note_queried`].
+    pub fn queried(&self) -> RoaringBitmap {
+        lock(&self.queried).clone()
     }
 
     /// Notes that samples went by deletion or retention.

@@ -130,6 +130,7 @@ impl Selection {
             // Sets may name a series twice and months share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
+                partition.note_queried(&view.groups);
                 views.push(view);
             }
         }

@@ -167,6 +167,8 @@ pub struct CardinalityRequest {
     pub day: Option<i32>,
     /// Only series that match one of these; empty is all.
     pub sets: Vec<Vec<model::Matcher>>,
+    /// A label whose values get a list of their own.
+    pub focus_label: Option<String>,
 }
 
 /// What it gets, each list by falling count.
@@ -182,10 +184,33 @@ pub struct Cardinality {
     pub values_by_label: Vec<NameCount>,
     /// Bytes of distinct values by label name.
     pub bytes_by_label: Vec<NameCount>,
+    /// Series by label name.
+    pub by_label: Vec<NameCount>,
     /// Series by `name=value`.
     pub by_pair: Vec<NameCount>,
+    /// Series by value of the label asked about.
+    pub by_focus_value: Vec<NameCount>,
+    /// Bytes on disk of all samples of these series, in the month of the day.
+    pub disk_bytes: u64,
+    /// The same by metric.
+    pub disk_bytes_by_metric: Vec<NameCount>,
+    /// The same by `name=value`.
+    pub disk_bytes_by_pair: Vec<NameCount>,
+    /// Bytes on disk that labels take in the month's index, whoever has them.
+    pub index_bytes_by_label: Vec<NameCount>,
+    /// Bytes of memory that knowing a series takes, on average.
+    pub memory_bytes_per_series: f64,
     /// Oldest and newest timestamp of the head, nanoseconds.
     pub time_min_max: Option<(i64, i64)>,
+}
+
+/// Series that were registered lately.
+#[derive(Clone, Debug, Default)]
+pub struct NewSeries {
+    /// Hours since the epoch, and how many were registered in each; oldest first.
+    pub hours: Vec<(i64, u64)>,
+    /// Who they are.
+    pub series: Cardinality,
 }
 
 /// What walking every checksum and invariant found.

@@ -141,7 +141,7 @@ fn catalog_and_cardinality_are_exact_to_the_day() {
     store.delete(&[vec![Matcher::equal("host", "b")]], TimeRange::ALL).unwrap();
     assert_eq!(values("host", day(19_994)), ["a", "c"]);
 
-    let request = CardinalityRequest { top_n: 2, day: None, sets: Vec::new() };
+    let request = CardinalityRequest { top_n: 2, day: None, sets: Vec::new(), focus_label: None };
     let found = store.cardinality(&request).unwrap();
     assert_eq!(found.series, 2, "the newest day");
     let all = CardinalityRequest { day: Some(19_994), ..request };

@@ -22,6 +22,7 @@ pub(crate) mod piece;
 pub(crate) mod planes;
 pub(crate) mod postings;
 mod search;
+mod sizes;
 pub(crate) mod strings;
 mod verify;
 pub(crate) mod writer;

@@ -66,6 +66,11 @@ pub(crate) struct Planes<'a> {
 }
 
 impl<'a> Planes<'a> {
+    /// Bytes of all planes.
+    pub(crate) fn size(&self) -> usize {
+        plane_size(self.len) * self.width as usize
+    }
+
     /// The column of `len` slots that starts at `offset` of the section.
     pub(crate) fn open(
         section: &'a [u8],

@@ -23,6 +23,7 @@ pub mod remote_write;
 pub mod unpack;
 
 pub mod admin;
+pub mod cardinality;
 pub mod export;
 pub mod federate;
 pub mod graphite;

@@ -7,8 +7,8 @@
 use super::answer::{Answer, Failure, Wording};
 use super::request::Request;
 use super::{
-    admin, export, federate, graphite, import, influx, page, prometheus, query, remote_write,
-    status,
+    admin, cardinality, export, federate, graphite, import, influx, page, prometheus, query,
+    remote_write, status,
 };
 use crate::app::App;
 use hyper::{Method, StatusCode};
@@ -175,7 +175,9 @@ pub const ROUTES: &[Route] = &[
     read("/api/v1/label/{name}/values", prometheus::label_values),
     read("/api/v1/export", export::json_lines),
     read("/federate", federate::federate),
-    read("/api/v1/status/tsdb", status::cardinality),
+    read("/api/v1/status/tsdb", cardinality::tsdb),
+    read("/api/v1/status/series/new", cardinality::new_series),
+    read("/api/v1/status/series/unqueried", cardinality::unqueried),
     read("/metrics/find", graphite::find),
     read("/metrics/expand", graphite::expand),
     read("/metrics/index.json", graphite::index),

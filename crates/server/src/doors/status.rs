@@ -1,23 +1,17 @@
-//! What the server tells about itself: signs of life, versions, flags, metrics, cardinality.
+//! What the server tells about itself: signs of life, versions, flags, metrics.
 
 use super::answer::{Answer, Failure};
 use super::request::Request;
-use super::selection;
 use crate::app::App;
-use crate::calendar::{parse_day, rfc3339};
+use crate::calendar::rfc3339;
 use hyper::StatusCode;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use store::{CardinalityRequest, NameCount};
 
 /// The version of Prometheus whose API this is, as Grafana decides by it what to ask for.
 const PROMETHEUS_VERSION: &str = "3.5.0";
-
-/// Rows of each list of `/api/v1/status/tsdb`, when not asked otherwise, and at most.
-const TOP_DEFAULT: usize = 10;
-const TOP_MAX: usize = 1000;
 
 /// `/-/healthy`: the process lives.
 pub fn healthy(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
@@ -110,39 +104,4 @@ pub fn no_rules(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> 
 /// `/api/v1/alerts`: there are none; Grafana asks.
 pub fn no_alerts(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::success(json!({ "alerts": [] })))
-}
-
-/// `/api/v1/status/tsdb`: which metrics, labels and pairs make the series.
-pub fn cardinality(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let top = request.params.filled("limit").or(request.params.filled("topN"));
-    let top_n = match top.map(str::parse::<usize>) {
-        None => TOP_DEFAULT,
-        Some(Ok(top)) if 0 < top => top.min(TOP_MAX),
-        Some(_) => return Err(Failure::bad_data("limit must be a number from 1")),
-    };
-    let date = request.params.filled("date");
-    let day = date
-        .map(|text| parse_day(text).ok_or_else(|| selection::invalid("date", &"use YYYY-MM-DD")))
-        .transpose()?;
-    let sets = selection::matcher_sets(request)?;
-    let found = app.store.cardinality(&CardinalityRequest { top_n, day, sets })?;
-    let stats = app.store.stats();
-    let (min, max) = found.time_min_max.or(stats.time_min_max).unwrap_or((0, 0));
-    Ok(Answer::success(json!({
-        "headStats": {
-            "numSeries": found.series,
-            "numLabelPairs": found.label_pairs,
-            "chunkCount": stats.parts,
-            "minTime": min / NANOS_PER_MILLI,
-            "maxTime": max / NANOS_PER_MILLI,
-        },
-        "seriesCountByMetricName": counts(&found.by_metric),
-        "labelValueCountByLabelName": counts(&found.values_by_label),
-        "memoryInBytesByLabelName": counts(&found.bytes_by_label),
-        "seriesCountByLabelValuePair": counts(&found.by_pair),
-    })))
-}
-
-fn counts(list: &[NameCount]) -> Vec<Value> {
-    list.iter().map(|row| json!({ "name": row.name, "value": row.count })).collect()
 }

@@ -378,6 +378,16 @@ impl Part {
         &self.directory.columns[first..first + slice.columns as usize]
     }
 
+    /// Bytes that each column of a slice takes, with its share of the shared timestamps.
+    pub fn column_sizes(&self, idx: usize) -> impl Iterator<Item = u64> + '_ {
+        let words = self.column_words(idx);
+        let times_size = u64::from(self.slices()[idx].times_size);
+        let is_shared = |word: &&ColumnWord| word.times() == ColumnTimes::Shared;
+        let share = times_size / words.iter().filter(is_shared).count().max(1) as u64;
+        let share_of = move |word: &ColumnWord| if is_shared(&word) { share } else { 0 };
+        words.iter().map(move |word| word.size() as u64 + share_of(word))
+    }
+
     /// All bytes of a slice, with every checksum checked.
     pub(super) fn checked_slice_bytes(&self, idx: usize) -> Result<&[u8]> {
         let slice = &self.slices()[idx];
