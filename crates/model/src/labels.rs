@@ -269,7 +269,8 @@ impl LabelsBuilder {
     pub fn finish(&mut self) -> Labels {
         let text = &self.text;
         self.spans.sort_by(|a, b| span_name(text, a).cmp(span_name(text, b)));
-        let mut bytes = Vec::with_capacity(self.text.len() + 4 * self.spans.len());
+        // Exact as long as no string is longer than 127 bytes.
+        let mut bytes = Vec::with_capacity(self.text.len() + 2 * self.spans.len());
         for (idx, span) in self.spans.iter().enumerate() {
             let name = span_name(text, span);
             let is_last = self.spans.get(idx + 1).is_none_or(|next| span_name(text, next) != name);

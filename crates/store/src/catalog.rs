@@ -15,6 +15,10 @@ const GROUPS_PER_CHECK: usize = 4096;
 pub(crate) type VisitLive<'a> =
     dyn FnMut(&Partition, &State, &mut Vec<BlockMatch>) -> Result<()> + 'a;
 
+/// Series that are worth a thread, and threads at most.
+const SERIES_PER_THREAD: usize = 16 * 1024;
+const THREADS_MAX: usize = 8;
+
 impl Store {
     /// Label sets live in `range`, exact to the UTC day, sorted. No sets: all.
     ///
@@ -30,13 +34,10 @@ impl Store {
         let sets = compile(sets)?;
         self.for_each_live(&sets, range, limits, &mut |_, state, live| {
             index::sort_by_entity(live);
-            let start = all.len();
-            for some in live.chunks(GROUPS_PER_CHECK) {
-                push_labels(&state.index, some, &mut all)?;
-                // Sets may name a series twice, so this bound is generous.
-                limits.check_series((all.len() - start) / sets.len())?;
-                limits.check_deadline()?;
-            }
+            let count = live.iter().map(BlockMatch::series_count).sum::<u64>() as usize;
+            // Sets may name a series twice, so this bound is generous.
+            limits.check_series(count / sets.len())?;
+            read_labels(&state.index, live, count, limits, &mut all)?;
             all.sort();
             all.dedup();
             limits.check_series(all.len())
@@ -102,6 +103,53 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Appends the labels of all matches, whose series are `count`, in their order. Many are read by
+/// several threads.
+fn read_labels(
+    index: &Index,
+    matches: &[BlockMatch],
+    count: usize,
+    limits: &SelectLimits,
+    out: &mut Vec<Labels>,
+) -> Result<()> {
+    let read = |matches: &[BlockMatch], out: &mut Vec<Labels>| {
+        for some in matches.chunks(GROUPS_PER_CHECK) {
+            limits.check_deadline()?;
+            push_labels(index, some, out)?;
+        }
+        Ok(())
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = (count / SERIES_PER_THREAD).clamp(1, cores.min(THREADS_MAX));
+    if threads == 1 {
+        return read(matches, out);
+    }
+    let pieces: Vec<&[BlockMatch]> = matches.chunks(matches.len().div_ceil(threads)).collect();
+    let results: Vec<Result<Vec<Labels>>> = std::thread::scope(|scope| {
+        let one = |piece| {
+            scope.spawn(move || {
+                let mut labels = Vec::new();
+                read(piece, &mut labels).map(|()| labels)
+            })
+        };
+        let others: Vec<_> = pieces[1..].iter().map(|piece| one(*piece)).collect();
+        let mut first = Vec::with_capacity(count);
+        let first = read(pieces[0], &mut first).map(|()| first);
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        [first].into_iter().chain(others.into_iter().map(join)).collect()
+    });
+    for labels in results {
+        let mut labels = labels?;
+        match out.is_empty() {
+            true => *out = labels,
+            false => out.append(&mut labels),
+        }
+    }
+    Ok(())
 }
 
 fn push_labels(index: &Index, matches: &[BlockMatch], out: &mut Vec<Labels>) -> Result<()> {
