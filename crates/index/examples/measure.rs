@@ -24,7 +24,7 @@ fn open() -> Index {
 
 /// Registers an entity as the store does: look first.
 fn add(index: &mut Index, names: &[&str], tags: &[(&str, &str)], log: &mut Vec<u8>) {
-    let entity = NewEntity { names, tags };
+    let entity = NewEntity::new(names, tags);
     if index.find_entity(&entity).expect("no disk").is_none() {
         index.register(&entity, log).expect("room");
     }
@@ -80,7 +80,7 @@ fn tsbs(hosts: usize, columns: usize) {
     for tags in &all {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(n, v)| (*n, v.as_str())).collect();
         for names in METRICS.chunks(columns) {
-            black_box(index.find_entity(&NewEntity { names, tags: &tags }).expect("no disk"));
+            black_box(index.find_entity(&NewEntity::new(names, &tags)).expect("no disk"));
         }
     }
     println!("  find, memory {:9.2} us an entity", per(start, index.entity_count()));
@@ -106,7 +106,7 @@ fn tsbs_on_disk(index: &Index, all: &[Vec<(&str, String)>], columns: usize) {
     for tags in all {
         let tags: Vec<(&str, &str)> = tags.iter().map(|(n, v)| (*n, v.as_str())).collect();
         for names in METRICS.chunks(columns) {
-            let found = index.find_entity(&NewEntity { names, tags: &tags }).expect("no rot");
+            let found = index.find_entity(&NewEntity::new(names, &tags)).expect("no rot");
             assert!(found.is_some());
         }
     }

@@ -29,17 +29,31 @@ pub(crate) const BLOCK_SERIES_MAX: usize = 64 << 10;
 /// a group of a million has blocks of full size almost from the start.
 const CAPACITIES: [u32; 5] = [1, 16, 64, 256, BLOCK_SLOTS_MAX as u32];
 
-/// An entity to look up or to register.
+/// An entity to look up or to register; its strings are hashed once, when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEntity<'a> {
-    /// Names of its metrics, in the order of its columns, without repeats. An empty name stands
-    /// for series that have no `__name__`.
-    pub names: &'a [&'a str],
-    /// Its other labels, by strictly increasing name, without empty names and values.
-    pub tags: &'a [(&'a str, &'a str)],
+    pub(crate) names: &'a [&'a str],
+    pub(crate) tags: &'a [(&'a str, &'a str)],
+    pub(crate) hash: EntityHash,
 }
 
-impl NewEntity<'_> {
+impl<'a> NewEntity<'a> {
+    /// An entity of these metrics, in the order of its columns and without repeats (an empty name
+    /// stands for series that have no `__name__`), and these other labels, by strictly increasing
+    /// name, without empty names and values.
+    pub fn new(names: &'a [&'a str], tags: &'a [(&'a str, &'a str)]) -> NewEntity<'a> {
+        NewEntity { names, tags, hash: EntityHash::of(names, tags) }
+    }
+
+    /// An entity of other metrics with the same tags.
+    pub fn with_names<'b>(&self, names: &'b [&'b str]) -> NewEntity<'b>
+    where
+        'a: 'b,
+    {
+        let hash = EntityHash { names: hash_names(names), ..self.hash };
+        NewEntity { names, tags: self.tags, hash }
+    }
+
     /// Checks the rules that cost little: all but the uniqueness of names.
     pub(crate) fn check(&self) -> Result<()> {
         if self.names.is_empty() || FIELDS_PER_LINE_MAX < self.names.len() {
@@ -134,7 +148,7 @@ pub(crate) struct EntityHash {
 
 impl EntityHash {
     pub(crate) fn of(names: &[&str], tags: &[(&str, &str)]) -> EntityHash {
-        EntityHash { tags: hash_tags(tags), names: hash_strings(NAMES_SEED, names.iter().copied()) }
+        EntityHash { tags: hash_tags(tags), names: hash_names(names) }
     }
 
     /// Key of the whole entity in the table of entities.
@@ -153,6 +167,10 @@ const TAGS_SEED: u64 = 0x7461_6773;
 const NAMES_SEED: u64 = 0x6e61_6d65;
 /// 2^64 divided by the golden ratio, odd: spreads the upper half.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn hash_names(names: &[&str]) -> u64 {
+    hash_strings(NAMES_SEED, names.iter().copied())
+}
 
 fn hash_tags(tags: &[(&str, &str)]) -> u64 {
     hash_strings(TAGS_SEED, tags.iter().flat_map(|(name, value)| [*name, *value]))

@@ -29,7 +29,7 @@ fn good_segment() -> &'static [u8] {
             };
             let tags = [("host", host.as_str()), ("rack", rack.as_str()), ("zone", "a")];
             let tags = &tags[..2 + number % 2];
-            memory.register(&NewEntity { names, tags }, &mut log).expect("room");
+            memory.register(&NewEntity::new(names, tags), &mut log).expect("room");
         }
         freeze_bytes(&memory).expect("a segment")
     })
@@ -84,8 +84,8 @@ fn use_segment(bytes: Vec<u8>) {
         let _ = segment.label_sizes();
     }
     let tags = [("host", "host_3"), ("rack", "3"), ("zone", "a")];
-    let _ = segment.find_entity(&NewEntity { names: &["cpu_user", "cpu_system"], tags: &tags });
-    let _ = segment.find_series("cpu_system", &tags);
+    let _ = segment.find_entity(&NewEntity::new(&["cpu_user", "cpu_system"], &tags));
+    let _ = segment.find_column(&NewEntity::new(&["cpu_system"], &tags));
     let _ = segment.verify_content();
     let is_dead = |entity: u32| entity.is_multiple_of(3);
     for is_dead in [None, Some(&is_dead as &dyn Fn(u32) -> bool)] {
@@ -200,7 +200,7 @@ mod tests {
             let host = (number * number % 61).to_string();
             let tags: &[(&str, &str)] = &[("host", &host), ("zone", "a")];
             let names: &[&str] = if number % 3 == 0 { &["a", "b"] } else { &["c"] };
-            let entity = NewEntity { names, tags: &tags[..1 + number % 2] };
+            let entity = NewEntity::new(names, &tags[..1 + number % 2]);
             if memory.find_entity(&entity).is_none() {
                 memory.register(&entity, &mut log).unwrap();
             }

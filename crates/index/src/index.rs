@@ -14,7 +14,7 @@
 mod tests;
 
 use crate::cardinality::{Cardinality, CardinalityQuestion, CountedPart};
-use crate::entity::{BlockRef, EntityHash, EntityId, NewEntity};
+use crate::entity::{BlockRef, EntityId, NewEntity};
 use crate::error::{Error, Result};
 use crate::jobs::{FreezeJob, MergeJob, NewSegment};
 use crate::matcher::CompiledMatchers;
@@ -78,27 +78,22 @@ impl Index {
     /// # Errors
     /// When a segment turns out to be corrupt, as in all methods that read.
     pub fn find_entity(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
-        let hash = EntityHash::of(entity.names, entity.tags);
         for part in self.parts().rev() {
-            if let Some(found) = part.find_hashed(&hash, entity)? {
+            if let Some(found) = part.find_entity(entity)? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    /// The series of this metric name and these tags, whether it came alone or as one metric of
-    /// an entity: its entity and column. When it came both ways, one of them.
+    /// The series of an entity of one metric as one column of another entity, of several metrics:
+    /// that entity and the column.
     ///
     /// # Errors
     /// As [`Index::find_entity`].
-    pub fn find_series(
-        &self,
-        name: &str,
-        tags: &[(&str, &str)],
-    ) -> Result<Option<(EntityId, u16)>> {
+    pub fn find_column(&self, entity: &NewEntity<'_>) -> Result<Option<(EntityId, u16)>> {
         for part in self.parts().rev() {
-            if let Some(found) = part.find_series(name, tags)? {
+            if let Some(found) = part.find_column(entity)? {
                 return Ok(Some(found));
             }
         }
@@ -536,21 +531,21 @@ impl<'a> LabelReader<'a> {
 }
 
 impl Part<'_> {
-    fn find_hashed(&self, hash: &EntityHash, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
+    fn find_entity(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
         match self {
             Part::Segment(segment) => {
-                segment.find_hashed(hash, entity).map_err(|error| error.in_file(segment.name()))
+                segment.find_entity(entity).map_err(|error| error.in_file(segment.name()))
             }
-            Part::Memory(memory) => Ok(memory.find_hashed(hash, entity)),
+            Part::Memory(memory) => Ok(memory.find_entity(entity)),
         }
     }
 
-    fn find_series(&self, name: &str, tags: &[(&str, &str)]) -> Result<Option<(EntityId, u16)>> {
+    fn find_column(&self, entity: &NewEntity<'_>) -> Result<Option<(EntityId, u16)>> {
         match self {
             Part::Segment(segment) => {
-                segment.find_series(name, tags).map_err(|error| error.in_file(segment.name()))
+                segment.find_column(entity).map_err(|error| error.in_file(segment.name()))
             }
-            Part::Memory(memory) => Ok(memory.find_series(name, tags)),
+            Part::Memory(memory) => Ok(memory.find_column(entity)),
         }
     }
 

@@ -54,7 +54,7 @@ impl OwnedEntity {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         let tags: Vec<(&str, &str)> =
             self.tags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        use_it(&NewEntity { names: &names, tags: &tags })
+        use_it(&NewEntity::new(&names, &tags))
     }
 
     pub(crate) fn labels(&self, column: usize) -> Labels {
@@ -313,7 +313,7 @@ impl NaiveIndex {
             for (column, name) in entity.names.iter().enumerate() {
                 let ordinal = block.ordinal(column as u16, block.slot(*id));
                 assert_eq!(index.block_of_ordinal(ordinal).unwrap(), Some(block));
-                let (found, at) = index.find_series(name, &tags).unwrap().expect("a series");
+                let (found, at) = find_series(index, name, &tags).expect("a series");
                 assert_eq!(self.entities[&found].labels(usize::from(at)), entity.labels(column));
             }
             let mut builder = LabelsBuilder::new();
@@ -322,12 +322,20 @@ impl NaiveIndex {
             let mut other = entity.clone();
             other.names.push("one more".to_string());
             assert_eq!(other.with(|e| index.find_entity(e).unwrap()), None);
-            assert_eq!(index.find_series("one more", &tags).unwrap(), None);
+            assert_eq!(find_series(index, "one more", &tags), None);
             let mut other = entity.clone();
             other.tags.insert("a".to_string(), "no such value".to_string());
             assert_eq!(other.with(|e| index.find_entity(e).unwrap()), None);
         }
     }
+}
+
+/// The series of this name and these tags, alone or as one column of an entity.
+fn find_series(index: &Index, name: &str, tags: &[(&str, &str)]) -> Option<(EntityId, u16)> {
+    let names = [name];
+    let entity = NewEntity::new(&names, tags);
+    let alone = index.find_entity(&entity).unwrap().map(|entity| (entity, 0));
+    alone.or_else(|| index.find_column(&entity).unwrap())
 }
 
 /// A matcher with its regular expression as plainly as can be.

@@ -253,10 +253,13 @@ impl LabelsBuilder {
     /// [`LabelError::Duplicate`] when a name occurs twice, [`LabelError::EmptyName`].
     pub fn sort(&mut self) -> Result<(), LabelError> {
         let text = &self.text;
-        self.spans.sort_by(|a, b| span_name(text, a).cmp(span_name(text, b)));
-        for pair in self.spans.windows(2) {
-            if span_name(text, &pair[0]) == span_name(text, &pair[1]) {
-                return Err(LabelError::Duplicate(span_name(text, &pair[0]).to_string()));
+        let name = |span: &Span| span_name(text, span);
+        // Most senders sort.
+        if !self.spans.is_sorted_by(|a, b| name(a) < name(b)) {
+            self.spans.sort_by(|a, b| name(a).cmp(name(b)));
+            if let Some(pair) = self.spans.windows(2).find(|pair| name(&pair[0]) == name(&pair[1]))
+            {
+                return Err(LabelError::Duplicate(name(&pair[0]).to_string()));
             }
         }
         match self.spans.first() {

@@ -257,12 +257,11 @@ impl State {
         decode_labels(batch, row, context.limits, scratch).map_err(|error| error.to_string())?;
         let names: Vec<&str> = scratch.names.iter().map(String::as_str).collect();
         let tags: Vec<(&str, &str)> = scratch.tags.iter().collect();
-        let wanted = NewEntity { names: &names, tags: &tags };
+        let wanted = NewEntity::new(&names, &tags);
         if let Some(entity) = self.index.find_entity(&wanted).map_err(text)? {
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
-        let find = |name: &&str| self.index.find_series(name, &tags).map_err(text);
-        let known: Vec<Option<(EntityId, u16)>> = names.iter().map(find).collect::<Told<_>>()?;
+        let known = self.find_each(&wanted, &names).map_err(text)?;
         let log = &mut scratch.encoder.registrations;
         if known.iter().all(Option::is_none) {
             context.gate.admit(context.now_ns, &names, &tags)?;
@@ -276,7 +275,7 @@ impl State {
             (0..names.len() as u16).filter(|idx| known[usize::from(*idx)].is_none()).collect();
         if !new.is_empty() {
             let names: Vec<&str> = new.iter().map(|idx| names[usize::from(*idx)]).collect();
-            let rest = NewEntity { names: &names, tags: &tags };
+            let rest = wanted.with_names(&names);
             if let Err(reason) = context.gate.admit(context.now_ns, &names, &tags) {
                 return Ok(Resolved::Partial(pieces, reason));
             }
@@ -287,6 +286,26 @@ impl State {
         }
         self.pieces.push(pieces.into());
         Ok(Resolved::Whole(Target::Pieces(self.pieces.len() as u32 - 1)))
+    }
+
+    /// Where each metric's series of an unknown entity is, if it is known: alone, or as one column
+    /// of another entity.
+    fn find_each(
+        &self,
+        entity: &NewEntity<'_>,
+        names: &[&str],
+    ) -> index::Result<Vec<Option<(EntityId, u16)>>> {
+        let find = |name: &&str| {
+            let one = [*name];
+            let one = entity.with_names(&one);
+            // Of an entity of one metric it is known already that it is not there alone.
+            let alone = if names.len() == 1 { None } else { self.index.find_entity(&one)? };
+            match alone {
+                Some(alone) => Ok(Some((alone, 0))),
+                None => self.index.find_column(&one),
+            }
+        };
+        names.iter().map(find).collect()
     }
 
     /// Series that exist already: whole entities where all columns are among them, else singles.

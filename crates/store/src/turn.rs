@@ -167,7 +167,7 @@ impl Store {
         }
         for Carried { entity, tags } in &carried {
             let tags: Vec<(&str, &str)> = tags.iter().collect();
-            let wanted = NewEntity { names: &names, tags: &tags };
+            let wanted = NewEntity::new(&names, &tags);
             let id = match state.index.find_entity(&wanted)? {
                 Some(known) => known,
                 None => state.index.register(&wanted, &mut encoder.registrations)?,

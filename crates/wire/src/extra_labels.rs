@@ -61,13 +61,12 @@ impl ExtraLabels {
     /// [`LabelError::Duplicate`] when the series brought a name twice. Looked for once all are
     /// there: comparing each with all before it would take seconds for a key full of labels.
     pub(crate) fn complete(&self, tags: &mut LabelsBuilder) -> Result<(), LabelError> {
-        let mut names: Vec<&str> = tags.iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        for pair in names.windows(2) {
-            if let [first, second] = pair
-                && first == second
-            {
-                return Err(LabelError::Duplicate((*first).to_string()));
+        // Most senders sort.
+        if !tags.iter().is_sorted_by(|(a, _), (b, _)| a < b) {
+            let mut names: Vec<&str> = tags.iter().map(|(name, _)| name).collect();
+            names.sort_unstable();
+            if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(LabelError::Duplicate(pair[0].to_string()));
             }
         }
         for (name, value) in self.iter() {

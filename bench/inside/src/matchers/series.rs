@@ -44,7 +44,7 @@ fn register_pairs(index: &mut Index, i: u64, n: u64, log: &mut Vec<u8>) -> Resul
     for (prefix, j) in PAIRS {
         let n = format!("{prefix}{n}");
         let tags = [("i", i.as_str()), ("j", j), ("n", n.as_str())];
-        let entity = NewEntity { names: &["m"], tags: &tags };
+        let entity = NewEntity::new(&["m"], &tags);
         if index.find_entity(&entity)?.is_none() {
             index.register(&entity, log)?;
         }

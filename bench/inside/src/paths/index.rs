@@ -83,7 +83,7 @@ impl Hosts {
     fn each(&self, mut visit: impl FnMut(&NewEntity<'_>)) {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         for tags in &self.tags {
-            visit(&NewEntity { names: &names, tags: &hosts::borrowed(tags) });
+            visit(&NewEntity::new(&names, &hosts::borrowed(tags)));
         }
     }
 

@@ -22,7 +22,7 @@ mod replay;
 mod search;
 mod source;
 
-use crate::entity::{BlockRef, EntityHash, EntityId, hash_strings};
+use crate::entity::{BlockRef, EntityId, hash_strings};
 use crate::error::Result;
 use crate::subset::BlockMatch;
 use cells::{CellPool, Column};
@@ -62,9 +62,15 @@ pub struct MemoryIndex {
     /// Entities by [`EntityHash::entity`], and those of several metrics also by
     /// [`EntityHash::tags_only`].
     entities: HashTable<HashedEntity>,
+    /// Groups of entities registered lately, by the hash of their metrics: of these the names of
+    /// the tags need not be hashed.
+    recent_groups: [u32; RECENT_GROUPS],
     entity_count: u64,
     series_count: u64,
 }
+
+/// Metrics that come by turns, as of a host that is scraped, and are found at once.
+const RECENT_GROUPS: usize = 32;
 
 #[derive(Clone, Copy)]
 struct HashedEntity {
@@ -111,15 +117,7 @@ impl MemoryIndex {
 
     /// The entity with exactly these metric names and tags.
     pub fn find_entity(&self, entity: &crate::NewEntity<'_>) -> Option<EntityId> {
-        self.find_hashed(&EntityHash::of(entity.names, entity.tags), entity)
-    }
-
-    pub(crate) fn find_hashed(
-        &self,
-        hash: &EntityHash,
-        entity: &crate::NewEntity<'_>,
-    ) -> Option<EntityId> {
-        let hash = hash.entity();
+        let hash = entity.hash.entity();
         let found = self.entities.find(widen(hash), |one| {
             one.hash == hash && {
                 let (block, slot) = self.place(one.entity);
@@ -130,20 +128,19 @@ impl MemoryIndex {
         Some(found.entity)
     }
 
-    /// The series of this metric name and these tags, alone or as one column of an entity.
-    pub fn find_series(&self, name: &str, tags: &[(&str, &str)]) -> Option<(EntityId, u16)> {
-        let hash = EntityHash::of(&[name], tags);
-        if let Some(entity) = self.find_hashed(&hash, &crate::NewEntity { names: &[name], tags }) {
-            return Some((entity, 0));
-        }
-        let name_id = self.dictionary.find(METRIC_NAMES, name)?;
-        let hash = hash.tags_only();
+    /// The series of an entity of one metric as one column of another entity, of several metrics.
+    pub fn find_column(&self, entity: &crate::NewEntity<'_>) -> Option<(EntityId, u16)> {
+        let [name] = entity.names else { return None };
+        let hash = entity.hash.tags_only();
         let mut column = None;
         let found = self.entities.find(widen(hash), |one| {
             one.hash == hash && {
                 let (block, slot) = self.place(one.entity);
-                column = self.names(block.group).iter().position(|id| *id == name_id);
-                column.is_some() && self.tags_are(block, slot, tags)
+                let mut names = self.names(block.group).iter();
+                let is_name =
+                    |id: &u32| self.dictionary.get_bytes(METRIC_NAMES, *id) == name.as_bytes();
+                column = names.position(is_name);
+                column.is_some() && self.tags_are(block, slot, entity.tags)
             }
         })?;
         Some((found.entity, column? as u16))

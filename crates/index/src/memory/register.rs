@@ -6,7 +6,7 @@
 use super::cells::Column;
 use super::dictionary::{METRIC_NAMES, TAG_NAMES, values_of, widen};
 use super::log::{Placement, put_block, put_block_like, put_entity};
-use super::{Block, Group, HashedEntity, MemoryIndex, NONE};
+use super::{Block, Group, HashedEntity, MemoryIndex, NONE, RECENT_GROUPS};
 use crate::entity::{EntityHash, EntityId, NewEntity, next_capacity};
 use crate::error::{Error, Result};
 
@@ -21,22 +21,38 @@ impl MemoryIndex {
         entity.check()?;
         debug_assert!(self.find_entity(entity).is_none(), "registered twice: {entity:?}");
         self.check_room(entity)?;
-        let tag_names: Vec<&str> = entity.tags.iter().map(|(name, _)| *name).collect();
-        let group = match self.find_group(entity.names, &tag_names) {
-            Some(group) => group,
-            None => {
-                check_names_unique(entity.names)?;
-                self.add_group(entity.names, &tag_names)
-            }
+        let place = entity.hash.names as usize % RECENT_GROUPS;
+        let group = match self.recent_groups[place] {
+            recent if self.is_of_group(entity, recent) => recent,
+            _ => self.group_of(entity)?,
         };
+        self.recent_groups[place] = group;
         let block_idx = match self.open_block_of(group) {
             Some(block_idx) => block_idx,
-            None => self.register_block(group, entity.names, &tag_names, log)?,
+            None => self.register_block(group, entity, log)?,
         };
-        let hash = EntityHash::of(entity.names, entity.tags);
-        let id = self.add_entity(block_idx, &hash, entity.tags.iter().map(|(_, value)| *value));
+        let id =
+            self.add_entity(block_idx, &entity.hash, entity.tags.iter().map(|(_, value)| *value));
         put_entity(log, id, entity.tags);
         Ok(id)
+    }
+
+    /// Whether an entity is of this group, if there is such a group.
+    fn is_of_group(&self, entity: &NewEntity<'_>, group_idx: u32) -> bool {
+        let Some(group) = self.groups.get(group_idx as usize) else { return false };
+        let tag_names = entity.tags.iter().map(|(name, _)| *name);
+        group.tag_count as usize == entity.tags.len()
+            && self.names_are(group, entity.names)
+            && self.tag_names_are(group_idx, tag_names)
+    }
+
+    fn group_of(&mut self, entity: &NewEntity<'_>) -> Result<u32> {
+        let tag_names: Vec<&str> = entity.tags.iter().map(|(name, _)| *name).collect();
+        if let Some(group) = self.find_group(entity.names, &tag_names) {
+            return Ok(group);
+        }
+        check_names_unique(entity.names)?;
+        Ok(self.add_group(entity.names, &tag_names))
     }
 
     /// Whether strings and cells of one more entity fit, whatever it is.
@@ -63,18 +79,16 @@ impl MemoryIndex {
             let group = &self.groups[*idx as usize];
             group.hash == hash
                 && self.names_are(group, names)
-                && self.tag_names_are(*idx, tag_names)
+                && group.tag_count as usize == tag_names.len()
+                && self.tag_names_are(*idx, tag_names.iter().copied())
         })?;
         Some(*found)
     }
 
-    fn tag_names_are(&self, group: u32, tag_names: &[&str]) -> bool {
-        let ids = self.tags(group);
-        ids.len() == tag_names.len()
-            && ids
-                .iter()
-                .zip(tag_names)
-                .all(|(id, name)| self.dictionary.get_bytes(TAG_NAMES, *id) == name.as_bytes())
+    /// Whether these, as many as the group has, are its tags' names.
+    fn tag_names_are<'a>(&self, group: u32, names: impl Iterator<Item = &'a str>) -> bool {
+        let mut pairs = self.tags(group).iter().zip(names);
+        pairs.all(|(id, name)| self.dictionary.get_bytes(TAG_NAMES, *id) == name.as_bytes())
     }
 
     pub(super) fn add_group(&mut self, names: &[&str], tag_names: &[&str]) -> u32 {
@@ -114,10 +128,10 @@ impl MemoryIndex {
     fn register_block(
         &mut self,
         group: u32,
-        names: &[&str],
-        tag_names: &[&str],
+        entity: &NewEntity<'_>,
         log: &mut Vec<u8>,
     ) -> Result<usize> {
+        let names = entity.names;
         let Group { block_count, first_block, .. } = self.groups[group as usize];
         let capacity = next_capacity(block_count, names.len());
         let placement =
@@ -125,7 +139,7 @@ impl MemoryIndex {
         check_ids_left(&placement, names.len())?;
         match self.blocks.get(first_block as usize) {
             Some(first) => put_block_like(log, placement, first.entity_start),
-            None => put_block(log, placement, names, tag_names.iter().copied()),
+            None => put_block(log, placement, names, entity.tags.iter().map(|(name, _)| *name)),
         }
         Ok(self.add_block(group, &placement))
     }

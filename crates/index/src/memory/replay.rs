@@ -151,10 +151,10 @@ impl MemoryIndex {
             self.names(group).iter().map(|id| self.dictionary.get(METRIC_NAMES, *id)).collect();
         let tag_names = self.tags(group).iter().map(|id| self.dictionary.get(TAG_NAMES, *id));
         let tags: Vec<(&str, &str)> = tag_names.zip(values.iter().copied()).collect();
-        let hash = EntityHash::of(&names, &tags);
-        match self.find_hashed(&hash, &NewEntity { names: &names, tags: &tags }) {
+        let entity = NewEntity::new(&names, &tags);
+        match self.find_entity(&entity) {
             Some(_) => Err(Error::InvalidEntity("entity registered twice")),
-            None => Ok(hash),
+            None => Ok(entity.hash),
         }
     }
 }
@@ -162,5 +162,5 @@ impl MemoryIndex {
 /// The rules of [`NewEntity`] for the lists of a block.
 fn check_lists(names: &[&str], tag_names: &[&str]) -> Result<()> {
     let tags: Vec<(&str, &str)> = tag_names.iter().map(|name| (*name, "-")).collect();
-    NewEntity { names, tags: &tags }.check()
+    NewEntity::new(names, &tags).check()
 }

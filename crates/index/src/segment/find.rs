@@ -6,7 +6,7 @@
 //! ```
 
 use super::{Lists, Segment};
-use crate::entity::{EntityHash, EntityId, NewEntity};
+use crate::entity::{EntityId, NewEntity};
 use crate::error::{Result, corrupt};
 use crate::format::{HASH_SIZE, Section};
 
@@ -16,16 +16,8 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn find_entity(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
-        self.find_hashed(&EntityHash::of(entity.names, entity.tags), entity)
-    }
-
-    pub(crate) fn find_hashed(
-        &self,
-        hash: &EntityHash,
-        entity: &NewEntity<'_>,
-    ) -> Result<Option<EntityId>> {
         let mut lists = Lists::default();
-        for candidate in self.candidates(hash.entity())? {
+        for candidate in self.candidates(entity.hash.entity())? {
             let names_are = |segment: &Segment, lists: &Lists, text: &mut Vec<u8>| {
                 segment.names_are(lists, entity.names, text)
             };
@@ -36,27 +28,24 @@ impl Segment {
         Ok(None)
     }
 
-    /// The series of this metric name and these tags, alone or as one column of an entity.
+    /// The series of an entity of one metric as one column of another entity, of several metrics.
     ///
     /// # Errors
     /// As [`Segment::block_of`].
-    pub fn find_series(
-        &self,
-        name: &str,
-        tags: &[(&str, &str)],
-    ) -> Result<Option<(EntityId, u16)>> {
-        let hash = EntityHash::of(&[name], tags);
-        if let Some(entity) = self.find_hashed(&hash, &NewEntity { names: &[name], tags })? {
-            return Ok(Some((entity, 0)));
+    pub fn find_column(&self, entity: &NewEntity<'_>) -> Result<Option<(EntityId, u16)>> {
+        let [name] = entity.names else { return Ok(None) };
+        let mut candidates = self.candidates(entity.hash.tags_only())?.peekable();
+        if candidates.peek().is_none() {
+            return Ok(None);
         }
         let Some(name_id) = self.metric_names()?.find(name.as_bytes())? else {
             return Ok(None);
         };
         let mut lists = Lists::default();
-        for candidate in self.candidates(hash.tags_only())? {
+        for candidate in candidates {
             let has_name =
                 |_: &Segment, lists: &Lists, _: &mut Vec<u8>| Ok(lists.names.contains(&name_id));
-            if self.entity_is(candidate, tags, &mut lists, has_name)? {
+            if self.entity_is(candidate, entity.tags, &mut lists, has_name)? {
                 let column = lists.names.iter().position(|id| *id == name_id);
                 return Ok(column.map(|column| (candidate, column as u16)));
             }

@@ -2,7 +2,6 @@
 
 use super::piece::{Piece, PieceCursor, Space};
 use super::{Segment, utf8};
-use crate::entity::EntityHash;
 use crate::error::{Result, corrupt};
 use crate::format::{ENTITY_BLOCK_SIZE, HASH_SIZE, SECTIONS, Section};
 use crate::subset::{count_bits, for_each_bit};
@@ -173,8 +172,8 @@ impl Segment {
         let strings: Vec<&str> = strings.iter().map(String::as_str).collect();
         let (names, tags) = strings.split_at(names.len());
         let tags: Vec<(&str, &str)> = tags.as_chunks().0.iter().map(|[n, v]| (*n, *v)).collect();
-        let new = crate::NewEntity { names, tags: &tags };
-        let found = self.find_hashed(&EntityHash::of(names, &tags), &new)?;
+        let new = crate::NewEntity::new(names, &tags);
+        let found = self.find_entity(&new)?;
         match found == Some(entity) {
             true => Ok(()),
             false => Err(corrupt("an entity is not found by its labels")),

@@ -40,10 +40,10 @@ impl KeyDecoder for RemoteWriteKeys {
 
     fn metric_name(&self, key: &[u8], _field: &str, name: &mut String) -> Result<(), LabelError> {
         let mut count = 0;
-        each_label(key, |label, value| {
-            if label == METRIC_NAME {
+        each_pair(key, |label, value| {
+            if label == METRIC_NAME.as_bytes() {
                 count += 1;
-                name.push_str(value);
+                name.push_str(utf8(value, "label value")?);
             }
             Ok(())
         })?;
@@ -55,9 +55,33 @@ impl KeyDecoder for RemoteWriteKeys {
 }
 
 /// Calls `take` with each label of the run.
+#[inline]
 fn each_label(
     key: &[u8],
     mut take: impl FnMut(&str, &str) -> Result<(), LabelError>,
+) -> Result<(), LabelError> {
+    // Tags and short lengths are ASCII, so mostly the run as a whole is UTF-8 when its strings are,
+    // and one check is quicker than two for each label. ASCII can be cut anywhere.
+    if key.is_ascii() {
+        let text = std::str::from_utf8(key).map_err(|_| LabelError::InvalidUtf8("label"))?;
+        let str_of = |bytes: &[u8]| {
+            let start = bytes.as_ptr().addr().checked_sub(key.as_ptr().addr());
+            start.and_then(|start| text.get(start..start + bytes.len())).unwrap_or("")
+        };
+        return each_pair(key, |name, value| take(str_of(name), str_of(value)));
+    }
+    each_pair(key, |name, value| take(utf8(name, "label name")?, utf8(value, "label value")?))
+}
+
+fn utf8<'a>(bytes: &'a [u8], what: &'static str) -> Result<&'a str, LabelError> {
+    std::str::from_utf8(bytes).map_err(|_| LabelError::InvalidUtf8(what))
+}
+
+/// The same with bytes that nobody has looked at.
+#[inline]
+fn each_pair(
+    key: &[u8],
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<(), LabelError>,
 ) -> Result<(), LabelError> {
     let mut labels = Message::new(key);
     while let Some((_, label)) = labels.next_field().map_err(broken)? {
@@ -70,9 +94,6 @@ fn each_label(
                 _ => {}
             }
         }
-        let name = std::str::from_utf8(name).map_err(|_| LabelError::InvalidUtf8("label name"))?;
-        let value =
-            std::str::from_utf8(value).map_err(|_| LabelError::InvalidUtf8("label value"))?;
         take(name, value)?;
     }
     Ok(())
