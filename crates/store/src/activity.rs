@@ -51,6 +51,11 @@ impl State {
         }
     }
 
+    /// Whether anything was appended in this hour or the one before.
+    pub fn is_active(&self, now_ns: i64) -> bool {
+        now_ns.div_euclid(NANOS_PER_HOUR) <= self.active.hour + 1
+    }
+
     /// Whether an entity got a row in this hour or the one before.
     pub fn was_active_lately(&self, entity: u32) -> bool {
         self.active.mark_before.max(NO_ROW + 1) <= self.arena.last_row(entity)

@@ -106,9 +106,9 @@ impl Store {
     fn ending_partition(&self, now: i64) -> Option<Arc<Partition>> {
         let ends_soon = |partition: &&Arc<Partition>| {
             let end = partition.month.range().end;
-            let newest = partition.read().arena.time_min_max().map_or(i64::MIN, |(_, max)| max);
             let is_now = partition.month == Month::of(now) && end - AHEAD_NS <= now;
-            is_now || end - AHEAD_NS <= newest
+            let state = partition.read();
+            is_now || (state.is_active(now) && end - AHEAD_NS <= state.newest())
         };
         let partitions = self.all_partitions();
         // Later months are those of clocks that are ahead; the one before the newest may be it.
@@ -210,6 +210,16 @@ impl Turn {
 impl Stage {
     fn of_blocks(old: &Partition) -> Result<Stage> {
         Ok(Stage::Entities(old.read().index.blocks()?, 0))
+    }
+}
+
+impl State {
+    /// Timestamp of the newest sample.
+    fn newest(&self) -> i64 {
+        let in_parts = self.parts.iter().chain(self.memory_parts.iter().map(|m| &m.part));
+        let in_parts = in_parts.map(|part| part.part.summary().max_ts);
+        let in_rows = self.arena.time_min_max().map(|(_, max)| max);
+        in_parts.chain(in_rows).max().unwrap_or(i64::MIN)
     }
 }
 
