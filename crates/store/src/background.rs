@@ -32,13 +32,19 @@ impl Store {
             Job::Flush => self.flush(),
             Job::Expire => self.expire(),
             Job::PrepareTurn => self.prepare_turn().map_err(|error| self.latch_if_failed(error)),
-            Job::Merge => {
-                for partition in self.all_partitions() {
-                    while self.merge_partition(&partition, MergeEffort::AsNeeded)? {}
-                }
-                Ok(())
-            }
+            Job::Merge => self.merge_as_needed(),
         }
+    }
+
+    /// Does all merges that pay, as the background does.
+    ///
+    /// # Errors
+    /// On I/O errors; the parts are then as they were.
+    pub fn merge_as_needed(&self) -> Result<()> {
+        for partition in self.all_partitions() {
+            while self.merge_partition(&partition, MergeEffort::AsNeeded)? {}
+        }
+        Ok(())
     }
 
     /// Counts and keeps the failure of a job, for people.

@@ -5,7 +5,7 @@
 
 use crate::manifest::{PartEntry, Tombstone};
 use crate::merge::{self, ChooseLimits, MergeInput, MergeOutcome, PartFacts};
-use crate::part::{PartInfo, PartSink, PartWriter};
+use crate::part::{Part, PartInfo, PartSink, PartWriter};
 use crate::partition::{INDEX_DIR, LivePart, PARTS_DIR, Partition, State, open_part};
 use crate::store::{Store, lock};
 use crate::{Error, Result};
@@ -19,6 +19,8 @@ use std::sync::atomic::Ordering;
 
 /// Samples of a merge after which what was read of its inputs is let go, some 16 MiB.
 const RELEASE_SAMPLES: u64 = 32 << 20;
+/// A part is written again when at least one in so many of its series is deleted.
+const DELETED_SHARE: u64 = 4;
 /// Fewest index segments worth a merge.
 const SEGMENTS_TO_JOIN: usize = 4;
 
@@ -216,7 +218,7 @@ impl Store {
             let mut state = partition.write();
             state.parts.retain(|part| !is_input(part.entry.file));
             let entry = plan.output;
-            state.parts.extend(part.map(|part| Arc::new(LivePart { part, entry })));
+            state.parts.extend(part.map(|part| Arc::new(LivePart::new(part, entry))));
             state.parts.sort_by_key(|part| part.entry.order);
             state.manifest = manifest;
         }
@@ -287,9 +289,33 @@ fn choose_segments(sizes: &[u64], size_max: u64) -> Option<std::ops::Range<usize
 impl State {
     /// Whether a part is rewritten though it is merged with no other.
     fn must_rewrite(&self, part: &LivePart, effort: MergeEffort) -> bool {
-        effort == MergeEffort::Everything
-            && self.manifest.tombstones.iter().any(|t| part.entry.applied < t.sequence)
+        let waiting = self.tombstones_for(&part.entry);
+        let Some(newest) = waiting.iter().map(|t| t.sequence).max() else { return false };
+        match effort {
+            MergeEffort::Everything => true,
+            // Weighed once for each deletion.
+            MergeEffort::AsNeeded if newest <= part.weighed.load(Ordering::Relaxed) => false,
+            MergeEffort::AsNeeded => {
+                part.weighed.store(newest, Ordering::Relaxed);
+                is_worth_rewriting(&part.part, &waiting)
+            }
+        }
     }
+}
+
+/// Whether so many of a part's series are deleted for all of its time that it pays to write it again
+/// without them, though it is merged with no other.
+fn is_worth_rewriting(part: &Part, tombstones: &[Tombstone]) -> bool {
+    let summary = part.summary();
+    let span = TimeRange::new(summary.min_ts, summary.max_ts);
+    let mut deleted = RoaringBitmap::new();
+    for tombstone in tombstones.iter().filter(|tombstone| tombstone.range.covers(&span)) {
+        deleted |= &tombstone.series;
+    }
+    let (first_day, last_day) = span.days();
+    // What is rotten is found by who merges or reads it.
+    let Ok(live) = part.live_on(first_day, last_day) else { return false };
+    live.len() <= DELETED_SHARE * deleted.intersection_len(&live)
 }
 
 fn facts_of(part: &LivePart) -> PartFacts {

@@ -84,7 +84,7 @@ impl Store {
             state.index.install(frozen)?;
         }
         state.manifest = manifest;
-        state.parts.extend(part.map(|part| Arc::new(LivePart { part, entry })));
+        state.parts.extend(part.map(|part| Arc::new(LivePart::new(part, entry))));
         state.memory_parts.retain(|m| inputs.iter().all(|input| input.number != m.number));
         state.flushing_from = None;
         state.note_index_size();

@@ -22,7 +22,7 @@ use index::{BlockMatch, Index};
 use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs::Vfs;
 
@@ -42,6 +42,15 @@ pub struct LivePart {
     pub part: Part,
     /// Its place in the manifest; meaningless for a part in memory.
     pub entry: PartEntry,
+    /// The newest deletion that was weighed against the cost of rewriting the part.
+    pub weighed: AtomicU64,
+}
+
+impl LivePart {
+    /// A part at its place in the manifest.
+    pub fn new(part: Part, entry: PartEntry) -> LivePart {
+        LivePart { part, entry, weighed: AtomicU64::new(0) }
+    }
 }
 
 /// Rows taken out of the arena, on their way to a part in memory.
@@ -319,7 +328,7 @@ impl State {
         let removed = self.taken.remove(0);
         assert!(removed.number == number, "only the holder of `sealing` removes");
         let entry = PartEntry { file: 0, order: 0, applied: 0 };
-        let part = Arc::new(LivePart { part, entry });
+        let part = Arc::new(LivePart::new(part, entry));
         self.memory_parts.push(MemoryPart { number, part });
     }
 
@@ -389,7 +398,7 @@ fn open_parts(
         let path = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
         match open_part(vfs, &path) {
             Ok(part) => {
-                parts.push(Arc::new(LivePart { part, entry: *entry }));
+                parts.push(Arc::new(LivePart::new(part, *entry)));
                 good.push(*entry);
             }
             Err(Error::Corrupt { .. }) => {

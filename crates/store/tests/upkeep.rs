@@ -228,3 +228,21 @@ fn a_second_owner_is_refused() {
     let second = Store::open(Arc::new(disk.clone()), Path::new("/data"), config());
     assert!(second.is_err());
 }
+
+#[test]
+fn the_background_drops_what_is_mostly_deleted() {
+    let disk = SimVfs::new(8);
+    disk.set_now(20_000 * DAY);
+    let store = open(&disk, "/data", config());
+    append_pods(&store, 0..400, 19_995 * DAY);
+    store.flush().unwrap();
+    let pods = |from: &str| vec![vec![Matcher::new("pod", MatchOp::Regex, from)]];
+    let sizes = || (store.stats().part_samples, store.stats().series_current);
+    assert_eq!(sizes(), (801, 801));
+    store.delete(&pods("pod-[1-9]"), TimeRange::ALL).unwrap();
+    store.merge_as_needed().unwrap();
+    assert_eq!(sizes(), (801, 801), "too few to write the part again");
+    store.delete(&pods("pod-[1-9].*"), TimeRange::ALL).unwrap();
+    store.merge_as_needed().unwrap();
+    assert_eq!(sizes(), (3, 3), "pod-0 and the host are left");
+}
