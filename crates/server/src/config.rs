@@ -444,7 +444,7 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         head_size_max: settings
             .size_between("head-size", 8 << 20, 1 << 40)?
             .min(memory_limit / SHARE) as usize,
-        segment_merge_size_max: (memory_limit / SHARE).min(1 << 30),
+        segment_merge_size_max: (memory_limit / (3 * SHARE)).min(192 << 20),
         wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
         retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
         future_ns_max: nanos(settings.duration("future-retention")?),

@@ -17,8 +17,8 @@ pub enum Durability {
 pub struct StoreConfig {
     /// Bytes of memory the head may hold, samples being flushed included.
     pub head_size_max: usize,
-    /// Index segments are joined to one of about this many bytes at most: writing it takes as much
-    /// memory.
+    /// Index segments are joined to one of about this many bytes at most: to write it takes four
+    /// times as much memory where series have nothing in common.
     pub segment_merge_size_max: u64,
     /// Bytes the log may hold before the head is flushed.
     pub wal_size_max: u64,
@@ -47,7 +47,7 @@ impl StoreConfig {
     pub fn standard() -> StoreConfig {
         StoreConfig {
             head_size_max: 256 << 20,
-            segment_merge_size_max: 1 << 30,
+            segment_merge_size_max: 192 << 20,
             wal_size_max: 512 << 20,
             retention_ns: None,
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,
