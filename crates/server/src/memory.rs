@@ -91,7 +91,8 @@ pub fn parse_limit(text: &str, available: u64) -> Result<u64, String> {
     let limit = match text.trim().strip_suffix('%') {
         None => parse_size(text)?,
         Some(percent) => match percent.trim().parse::<u64>() {
-            Ok(percent @ 1..=100) => available / 100 * percent,
+            // A small machine is no reason not to start.
+            Ok(percent @ 1..=100) => (available / 100 * percent).max(LIMIT_MIN),
             _ => return Err(format!("{text:?} is no share; write it like 60%")),
         },
     };
@@ -162,7 +163,8 @@ mod tests {
         assert_eq!(parse_limit("60%", 1000 << 20), Ok((1000 << 20) / 100 * 60));
         assert_eq!(parse_limit("4GiB", 1), Ok(4 << 30));
         assert_eq!(parse_limit("0", 1), Ok(u64::MAX));
-        for bad in ["0%", "101%", "x%", "10MiB", "1%", "many"] {
+        assert_eq!(parse_limit("60%", 64 << 20), Ok(LIMIT_MIN), "small machines start, too");
+        for bad in ["0%", "101%", "x%", "10MiB", "many"] {
             assert!(parse_limit(bad, 1 << 30).is_err(), "{bad}");
         }
     }
