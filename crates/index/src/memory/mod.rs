@@ -59,8 +59,8 @@ pub struct MemoryIndex {
     /// Columns of all blocks; a block holds a range of as many as its group has tags.
     columns: Vec<Column>,
     cells: CellPool,
-    /// Entities by [`EntityHash::entity`], and those of several metrics also by
-    /// [`EntityHash::tags_only`].
+    /// Entities by [`crate::entity::EntityHash::entity`], and those of several metrics also by
+    /// [`crate::entity::EntityHash::tags_only`].
     entities: HashTable<HashedEntity>,
     /// Groups of entities registered lately, by the hash of their metrics: of these the names of
     /// the tags need not be hashed.
