@@ -86,6 +86,7 @@ fn memory_stays_below_its_limit_whatever_comes() -> Result<()> {
         }
     }
     println!("refused from round {refused_at:?} on, {:.0} MiB", peak / 1024.0 / 1024.0);
+    ensure!(refused_at.is_some(), "nothing was ever refused");
     server.write("/write", pods(0..10))?;
     ensure!(server.export("cpu_usage")?.0.len() == 10);
     server.stop()

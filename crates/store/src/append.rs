@@ -170,7 +170,6 @@ impl State {
                 Err(reason) => appended.reject(row, reason),
             }
         }
-        self.arena.reserve_entities(self.index.memory().next_entity() as usize);
     }
 
     /// Appends a group of resolved rows to arena and log record.
@@ -265,8 +264,7 @@ impl State {
         let log = &mut scratch.encoder.registrations;
         if known.iter().all(Option::is_none) {
             context.gate.admit(context.now_ns, &names, &tags)?;
-            let entity = self.index.register(&wanted, log).map_err(text)?;
-            self.note_birth(entity, names.len() as u64, context.now_ns);
+            let entity = self.register(&wanted, names.len(), context, log)?;
             scratch.fresh.push(entity);
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
@@ -279,13 +277,26 @@ impl State {
             if let Err(reason) = context.gate.admit(context.now_ns, &names, &tags) {
                 return Ok(Resolved::Partial(pieces, reason));
             }
-            let entity = self.index.register(&rest, log).map_err(text)?;
-            self.note_birth(entity, names.len() as u64, context.now_ns);
+            let entity = self.register(&rest, names.len(), context, log)?;
             scratch.fresh.push(entity);
             pieces.push(Piece::Entity { entity, value_idx: new.into() });
         }
         self.pieces.push(pieces.into());
         Ok(Resolved::Whole(Target::Pieces(self.pieces.len() as u32 - 1)))
+    }
+
+    /// Registers an entity of so many series that was let in; rows of it can be pushed at once.
+    fn register(
+        &mut self,
+        entity: &NewEntity<'_>,
+        series: usize,
+        context: &AppendContext<'_>,
+        log: &mut Vec<u8>,
+    ) -> Told<EntityId> {
+        let id = self.index.register(entity, log).map_err(text)?;
+        self.arena.reserve_entities(self.index.memory().next_entity() as usize);
+        self.note_birth(id, series as u64, context.now_ns);
+        Ok(id)
     }
 
     /// Where each metric's series of an unknown entity is, if it is known: alone, or as one column

@@ -139,3 +139,26 @@ fn a_closed_gate_refuses_new_series_only() {
     store.refuse_new_series(None);
     assert_eq!(append(&store, 0..7, &["a"]).rejected, 0);
 }
+
+#[test]
+fn a_row_may_be_refused_in_part_right_behind_the_one_that_registers_its_entity() {
+    let none = u64::MAX;
+    // Labels that nobody shares, so that ids have no gaps: one of these meets the end of the room
+    // that was made for entities.
+    for known in 1020..1030 {
+        let disk = SimVfs::new(5);
+        let store = open(&disk, &[limit(LimitScope::All, [known + 1, none, none])]);
+        let mut rows = Rows::default();
+        for label in 0..known {
+            let name = format!("label{label}");
+            rows.push(&store.hasher(), &[(&name, "v")], store.now(), &[("a", 1.0)]);
+        }
+        store.append(&rows.batch(), Durability::Synced).unwrap();
+        let mut rows = Rows::default();
+        let tags = [("last", "v")];
+        rows.push(&store.hasher(), &tags, store.now(), &[("a", 1.0)]);
+        rows.push(&store.hasher(), &tags, store.now() + 1, &[("a", 2.0), ("b", 2.0)]);
+        let appended = store.append(&rows.batch(), Durability::Synced).unwrap();
+        assert_eq!((appended.samples, appended.rejected), (2, 1));
+    }
+}
