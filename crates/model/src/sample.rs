@@ -7,6 +7,8 @@ pub type Timestamp = i64;
 pub const NANOS_PER_MILLI: i64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const NANOS_PER_SECOND: i64 = 1_000_000_000;
+/// Nanoseconds in an hour.
+pub const NANOS_PER_HOUR: i64 = 3600 * NANOS_PER_SECOND;
 /// Nanoseconds in a UTC day; the store's liveness is exact to the day.
 pub const NANOS_PER_DAY: i64 = 86_400 * NANOS_PER_SECOND;
 

@@ -4,7 +4,8 @@
 //! each-metric active=100000; {namespace="dev"} active=50000 hourly=10000 daily=20000
 //! ```
 
-use promql::{Dialect, Expr};
+use crate::doors::selection::matchers_of;
+use promql::Dialect;
 use store::{LimitScope, SeriesLimit};
 
 /// The word that stands for a limit of its own for every metric.
@@ -54,12 +55,7 @@ fn parse_rule(rule: &str) -> Result<SeriesLimit, String> {
 fn parse_selector(text: &str) -> Result<Vec<model::Matcher>, String> {
     let expr = promql::parse(text, Dialect::PromQl)
         .map_err(|error| format!("{text:?} is neither {EACH_METRIC} nor a selector: {error}"))?;
-    match expr {
-        Expr::Vector(selector) if selector.offset_ms == 0 && selector.at.is_none() => {
-            Ok(selector.matchers)
-        }
-        _ => Err(format!("{text:?} is no series selector")),
-    }
+    matchers_of(expr).ok_or_else(|| format!("{text:?} is no series selector"))
 }
 
 /// Splits at a character that is not inside quotes.

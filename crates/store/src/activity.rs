@@ -8,10 +8,8 @@ use crate::arena::NO_ROW;
 use crate::partition::State;
 use crate::span::Month;
 use hashbrown::HashSet;
-use model::sample::NANOS_PER_SECOND;
+use model::sample::NANOS_PER_HOUR;
 use model::{Labels, LabelsBuilder};
-
-const NANOS_PER_HOUR: i64 = 3600 * NANOS_PER_SECOND;
 
 /// Where the present hour began.
 #[derive(Default)]

@@ -10,6 +10,7 @@ use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
 use crate::partition::{Partition, SEAL_SIZE, State};
 use crate::series_limits::SeriesGate;
 use crate::series_map::{GROUP_ROWS, Target};
+use crate::span::Month;
 use crate::store::Appended;
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
@@ -110,14 +111,8 @@ impl Partition {
         if appended.samples == samples_before {
             return Ok(None);
         }
-        let pieces = scratch.encoder.finish(self.month, &mut scratch.head);
-        let record = [scratch.head.as_slice(), pieces[0], pieces[1]];
-        if state.dirty_from.is_none() {
-            state.dirty_from = Some(context.wal.stats().segment);
-            state.dirty_since_ns = context.now_ns;
-        }
-        // Under the lock, so that the log has the records of a partition in the order applied.
-        let lsn = context.wal.append_parts(KIND_ROWS, &record)?;
+        let AppendScratch { encoder, head, .. } = scratch;
+        let lsn = state.log_rows(self.month, encoder, head, context.wal, context.now_ns)?;
         if SEAL_SIZE <= state.arena.rows_size() {
             state.take_arena();
         }
@@ -134,6 +129,25 @@ impl Partition {
 }
 
 impl State {
+    /// Logs what the encoder holds of this partition. Under its lock, so that the log has the
+    /// records of a partition in the order applied.
+    pub fn log_rows(
+        &mut self,
+        month: Month,
+        encoder: &mut RowsEncoder,
+        head: &mut Vec<u8>,
+        wal: &Wal,
+        now_ns: i64,
+    ) -> Result<Lsn> {
+        let pieces = encoder.finish(month, head);
+        let record = [head.as_slice(), pieces[0], pieces[1]];
+        if self.dirty_from.is_none() {
+            self.dirty_from = Some(wal.stats().segment);
+            self.dirty_since_ns = now_ns;
+        }
+        Ok(wal.append_parts(KIND_ROWS, &record)?)
+    }
+
     /// Finds or registers the series of the rows whose hash is unknown.
     fn resolve_unknown(
         &mut self,

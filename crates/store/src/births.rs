@@ -2,11 +2,10 @@
 //! Kept in memory and since start: a bitmap an hour, nearly nothing where ids follow each other.
 
 use crate::partition::State;
-use model::sample::NANOS_PER_SECOND;
+use model::sample::NANOS_PER_HOUR;
 use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 
-const NANOS_PER_HOUR: i64 = 3600 * NANOS_PER_SECOND;
 /// Hours that are kept: a day, and the one that has begun.
 pub const HOURS_KEPT: usize = 25;
 

@@ -52,7 +52,7 @@ impl StoreConfig {
             retention_ns: None,
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,
             free_disk_min: 100 << 20,
-            flush_age_ns_max: 3600 * model::sample::NANOS_PER_SECOND,
+            flush_age_ns_max: model::sample::NANOS_PER_HOUR,
             limits: Limits::DEFAULT,
             series_limits: Vec::new(),
             arena_words_max: crate::arena::WORDS_MAX,

@@ -11,12 +11,11 @@
 use crate::store::lock;
 use hashbrown::HashMap;
 use index::CompiledMatchers;
-use model::sample::{NANOS_PER_DAY, NANOS_PER_SECOND};
+use model::sample::{NANOS_PER_DAY, NANOS_PER_HOUR};
 use model::{Labels, METRIC_NAME, Matcher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const NANOS_PER_HOUR: i64 = 3600 * NANOS_PER_SECOND;
 /// Labels of refused series that are watched, at most.
 const WATCHED_LABELS_MAX: usize = 256;
 

@@ -12,20 +12,20 @@
 //! the first sample, as ever. Ids of a pass are checked when they are used, for a merge may have
 //! forgotten entities without samples.
 
-use crate::log_record::{KIND_ROWS, RowsEncoder};
+use crate::log_record::RowsEncoder;
 use crate::partition::{Partition, State};
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::span::Month;
-use crate::store::Store;
+use crate::store::{Store, lock};
 use crate::{Error, Result};
 use index::{BlockRef, EntityId, NewEntity};
-use model::sample::NANOS_PER_SECOND;
+use model::sample::NANOS_PER_HOUR;
 use model::{LabelsBuilder, METRIC_NAME};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long before its end a month's turn is prepared.
-const AHEAD_NS: i64 = 6 * 3600 * NANOS_PER_SECOND;
+const AHEAD_NS: i64 = 6 * NANOS_PER_HOUR;
 /// Time that one round may take, of a second.
 const ROUND_TIME: Duration = Duration::from_millis(100);
 /// Slots of a block, or of a key map, that are looked at under one lock.
@@ -66,7 +66,7 @@ impl Store {
     /// When an index is corrupt, or the log fails.
     pub fn prepare_turn(&self) -> Result<()> {
         let now = self.vfs.now();
-        let mut turn = self.turn.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut turn = lock(&self.turn);
         let Some(old) = self.ending_partition(now) else {
             *turn = None;
             return Ok(());
@@ -179,14 +179,8 @@ impl Store {
         }
         let next_entity = state.index.memory().next_entity() as usize;
         state.arena.reserve_entities(next_entity);
-        let mut head = Vec::new();
-        let pieces = encoder.finish(next.month, &mut head);
-        if state.dirty_from.is_none() {
-            state.dirty_from = Some(self.wal.stats().segment);
-            state.dirty_since_ns = self.vfs.now();
-        }
-        let record = [head.as_slice(), pieces[0], pieces[1]];
-        self.wal.append_parts(KIND_ROWS, &record)?;
+        let now = self.vfs.now();
+        state.log_rows(next.month, &mut encoder, &mut Vec::new(), &self.wal, now)?;
         state.note_index_size();
         next.note_head_size(&state);
         Ok(())

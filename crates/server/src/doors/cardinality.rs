@@ -8,7 +8,7 @@ use super::request::Request;
 use super::selection;
 use crate::app::App;
 use crate::calendar::{parse_day, rfc3339};
-use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
+use model::sample::{NANOS_PER_HOUR, NANOS_PER_MILLI};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{Cardinality, CardinalityRequest, NameCount};
@@ -19,7 +19,6 @@ const TOP_MAX: usize = 1000;
 /// Hours of new series, when not asked otherwise, and at most.
 const HOURS_DEFAULT: u32 = 24;
 const HOURS_MAX: u32 = 25;
-const NANOS_PER_HOUR: i64 = 3600 * NANOS_PER_SECOND;
 
 /// `/api/v1/status/tsdb`: which metrics, labels and pairs make the series of a day.
 pub fn tsdb(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {

@@ -66,14 +66,18 @@ fn required(sets: Vec<Vec<Matcher>>) -> Result<Vec<Vec<Matcher>>, Failure> {
 }
 
 fn parse_selector(text: &str, parse: ParseFn) -> Result<Vec<Matcher>, Failure> {
-    let refuse =
-        |reason: String| Failure::bad_data(format!("invalid parameter \"match[]\": {reason}"));
+    let refuse = |reason| Failure::bad_data(format!("invalid parameter \"match[]\": {reason}"));
     let expr = parse(text, Dialect::PromQl).map_err(|error| refuse(error.to_string()))?;
+    matchers_of(expr).ok_or_else(|| refuse(format!("{text:?} is no series selector")))
+}
+
+/// The matchers of an expression that is a selector and nothing else.
+pub fn matchers_of(expr: Expr) -> Option<Vec<Matcher>> {
     match expr {
         Expr::Vector(selector) if selector.offset_ms == 0 && selector.at.is_none() => {
-            Ok(selector.matchers)
+            Some(selector.matchers)
         }
-        _ => Err(refuse(format!("{text:?} is no series selector"))),
+        _ => None,
     }
 }
 

@@ -60,16 +60,6 @@ fn each_label(
     key: &[u8],
     mut take: impl FnMut(&str, &str) -> Result<(), LabelError>,
 ) -> Result<(), LabelError> {
-    // Tags and short lengths are ASCII, so mostly the run as a whole is UTF-8 when its strings are,
-    // and one check is quicker than two for each label. ASCII can be cut anywhere.
-    if key.is_ascii() {
-        let text = std::str::from_utf8(key).map_err(|_| LabelError::InvalidUtf8("label"))?;
-        let str_of = |bytes: &[u8]| {
-            let start = bytes.as_ptr().addr().checked_sub(key.as_ptr().addr());
-            start.and_then(|start| text.get(start..start + bytes.len())).unwrap_or("")
-        };
-        return each_pair(key, |name, value| take(str_of(name), str_of(value)));
-    }
     each_pair(key, |name, value| take(utf8(name, "label name")?, utf8(value, "label value")?))
 }
 
