@@ -91,3 +91,28 @@ fn memory_stays_below_its_limit_whatever_comes() -> Result<()> {
     ensure!(server.export("cpu_usage")?.0.len() == 10);
     server.stop()
 }
+
+#[test]
+fn what_a_burst_needed_goes_back_to_the_system() -> Result<()> {
+    const SERIES: u32 = 200_000;
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory, &[])?;
+    server.write("/write", pods(0..SERIES))?;
+    ensure!(server.post("/internal/force_flush", "")?.status == 200);
+    let list = || -> Result<()> {
+        let answer = server.get("/api/v1/series?match[]=cpu_usage")?;
+        ensure!(answer.status == 200 && 50 * SERIES as usize <= answer.body.len());
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads = [0; 4].map(|_| scope.spawn(list));
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })?;
+    let burst = server.resident_bytes("RssAnon")?;
+    poll("memory given back", PATIENCE, || {
+        let used = server.resident_bytes("RssAnon")?;
+        ensure!(used + (20 << 20) < burst, "{used} bytes, after the burst {burst}");
+        Ok(())
+    })?;
+    server.stop()
+}

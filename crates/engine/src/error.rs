@@ -20,6 +20,9 @@ pub enum QueryError {
     /// Somebody cancelled it.
     #[error("query was canceled in {0}")]
     Canceled(&'static str),
+    /// Series were deleted while they were read, each time it was tried.
+    #[error("series were deleted while the query read them; ask again")]
+    Changed,
     /// The store failed.
     #[error("{0}")]
     Storage(String),
@@ -33,6 +36,7 @@ impl QueryError {
             QueryError::Execution(_) => "execution",
             QueryError::Timeout(_) => "timeout",
             QueryError::Canceled(_) => "canceled",
+            QueryError::Changed => "unavailable",
             QueryError::Storage(_) => "internal",
         }
     }

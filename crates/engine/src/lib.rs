@@ -26,6 +26,7 @@ mod matching;
 mod memory_source;
 mod names;
 pub mod query;
+mod read_ahead;
 mod result;
 mod rollup;
 pub mod script;

@@ -19,6 +19,9 @@ use std::time::Instant;
 /// Steps that Prometheus' HTTP API allows after the first.
 pub const STEPS_MAX: i64 = 11_000;
 
+/// How often a query starts again because series were deleted meanwhile.
+const CHANGES_MAX: usize = 3;
+
 /// Bounds on one query; each has a flag of the binary.
 #[derive(Clone, Debug)]
 pub struct QueryLimits {
@@ -154,7 +157,7 @@ pub fn instant(
         let result = evaluate_instant(&context, &expr, grid)?;
         Ok((result, context.collision.get()))
     };
-    with_names_if_needed(evaluate, &expr, options)
+    again_if_changed(|| with_names_if_needed(evaluate, &expr, options))
 }
 
 /// Evaluates an expression, parsed from `text`, at one moment.
@@ -169,7 +172,8 @@ pub fn instant_expr(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let grid = Grid::instant(at_ms);
-    evaluate_instant(&Context::new(source, text, options, grid, at_ms), expr, grid)
+    let context = || Context::new(source, text, options, grid, at_ms);
+    again_if_changed(|| evaluate_instant(&context(), expr, grid))
 }
 
 fn evaluate_instant(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<QueryResult> {
@@ -200,7 +204,7 @@ pub fn range(
         let result = evaluate_range(&context, &expr, grid)?;
         Ok((result, context.collision.get()))
     };
-    with_names_if_needed(evaluate, &expr, options)
+    again_if_changed(|| with_names_if_needed(evaluate, &expr, options))
 }
 
 /// Evaluates an expression, parsed from `text`, at every step of a range.
@@ -215,7 +219,19 @@ pub fn range_expr(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     let grid = check_range(range)?;
-    evaluate_range(&Context::new(source, text, options, grid, range.end_ms), expr, grid)
+    let context = || Context::new(source, text, options, grid, range.end_ms);
+    again_if_changed(|| evaluate_range(&context(), expr, grid))
+}
+
+/// A merge may drop deleted series between their selection and their reading.
+fn again_if_changed(evaluate: impl Fn() -> Result<QueryResult>) -> Result<QueryResult> {
+    for _ in 0..CHANGES_MAX {
+        match evaluate() {
+            Err(QueryError::Changed) => {}
+            other => return other,
+        }
+    }
+    evaluate()
 }
 
 fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<QueryResult> {
@@ -422,6 +438,7 @@ impl From<SourceError> for QueryError {
         match error {
             SourceError::DeadlineExceeded => QueryError::Timeout("expression evaluation"),
             SourceError::LimitExceeded(message) => QueryError::Execution(message),
+            SourceError::Changed => QueryError::Changed,
             SourceError::Failed(message) => QueryError::Storage(message),
         }
     }

@@ -6,12 +6,14 @@
 //! that were scraped together share their timestamps, so the windows of one series serve the
 //! next ones too, after one comparison of the lists.
 //!
-//! Series are read and rows are made in the source's order, one series at a time: nothing here
-//! holds more than one series' samples.
+//! Rows are made in the source's order, one series at a time: nothing here holds more than one
+//! series' samples, but for the batches that threads read ahead when there are many.
 
 use crate::error::{QueryError, Result};
 use crate::names::{Collision, demands_one_name};
 use crate::query::{Context, NameRemoval};
+use crate::read_ahead::{read_ahead, threads_for};
+use crate::source::SeriesSet;
 use crate::time::{Grid, Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
 use model::{Labels, TimeRange};
@@ -122,6 +124,14 @@ pub(crate) type Wanted<'w> = Option<&'w [&'w str]>;
 /// Receives one series: its labels, timestamps and values.
 pub(crate) type SeriesVisitor<'v> = dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()> + 'v;
 
+/// How far the series of a selector are read.
+struct SeriesReader<'a> {
+    set: &'a dyn SeriesSet,
+    wanted: Wanted<'a>,
+    next: usize,
+    labels: Vec<Labels>,
+}
+
 impl Context<'_> {
     /// Where a selector with these modifiers looks from the steps of `grid`.
     pub fn reference(&self, grid: Grid, at: Option<At>, offset_ms: i64) -> Reference {
@@ -154,37 +164,64 @@ impl Context<'_> {
         let sets = [selector.matchers.clone()];
         let set = self.source.select(&sets, range, &self.select_limits())?;
         self.count_series(set.len());
-        let mut failure: Option<QueryError> = None;
-        let mut labels = Vec::new();
+        let mut reader = SeriesReader { set: &*set, wanted, next: 0, labels: Vec::new() };
         // Rows that are watched most often collide soon, and need few labels from then on.
-        let is_watched = self.collision.get() == Collision::Watched;
-        let mut count = if is_watched { SERIES_WATCHED } else { SERIES_PER_CHECK };
-        let mut end = 0;
-        while end < set.len() {
-            self.check()?;
-            let start = end;
-            end = (end + count).min(set.len());
+        let mut count = SERIES_WATCHED;
+        while self.collision.get() == Collision::Watched && reader.next < set.len() {
+            self.read_some(&mut reader, count, visit)?;
             count = (2 * count).min(SERIES_PER_CHECK);
-            let mut samples = 0u64;
-            labels.clear();
-            match self.wanted_now(wanted) {
-                Some([]) => labels.resize(end - start, Labels::default()),
-                wanted => set.read_labels(start..end, wanted, &mut |_, one| labels.push(one))?,
-            }
-            set.read(start..end, &mut |idx, timestamps, values| {
-                if timestamps.is_empty() || failure.is_some() {
-                    return;
-                }
-                debug_assert_eq!(timestamps.len(), values.len());
-                samples += timestamps.len() as u64;
-                failure = visit(&labels[idx - start], timestamps, values).err();
-            })?;
-            self.count_samples_read(samples);
-            if let Some(failure) = failure {
-                return Err(failure);
-            }
         }
-        Ok(())
+        let batch_len = set.batch_len().min(SERIES_PER_CHECK);
+        let left = reader.next..set.len();
+        let threads = threads_for(left.len() / batch_len);
+        if threads == 1 {
+            while reader.next < set.len() {
+                self.read_some(&mut reader, SERIES_PER_CHECK, visit)?;
+            }
+            return Ok(());
+        }
+        read_ahead(&*set, left, batch_len, wanted, threads, |batch| {
+            self.check()?;
+            let mut samples = 0;
+            for (labels, timestamps, values) in batch.series() {
+                samples += timestamps.len() as u64;
+                if !timestamps.is_empty() {
+                    visit(labels, timestamps, values)?;
+                }
+            }
+            self.count_samples_read(samples);
+            Ok(())
+        })
+    }
+
+    /// Visits up to `count` more series.
+    fn read_some(
+        &self,
+        reader: &mut SeriesReader<'_>,
+        count: usize,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<()> {
+        self.check()?;
+        let SeriesReader { set, wanted, next, labels } = reader;
+        let start = *next;
+        *next = (start + count).min(set.len());
+        let mut failure: Option<QueryError> = None;
+        let mut samples = 0u64;
+        labels.clear();
+        match self.wanted_now(*wanted) {
+            Some([]) => labels.resize(*next - start, Labels::default()),
+            wanted => set.read_labels(start..*next, wanted, &mut |_, one| labels.push(one))?,
+        }
+        set.read(start..*next, &mut |idx, timestamps, values| {
+            if timestamps.is_empty() || failure.is_some() {
+                return;
+            }
+            debug_assert_eq!(timestamps.len(), values.len());
+            samples += timestamps.len() as u64;
+            failure = visit(&labels[idx - start], timestamps, values).err();
+        })?;
+        self.count_samples_read(samples);
+        failure.map_or(Ok(()), Err)
     }
 
     /// All labels while rows are watched for collisions.

@@ -34,10 +34,16 @@ pub enum SourceError {
     /// More than a limit allows; the message names it.
     #[error("{0}")]
     LimitExceeded(String),
+    /// Selected series are gone: select again.
+    #[error("series were deleted while they were read")]
+    Changed,
     /// It could not be read.
     #[error("{0}")]
     Failed(String),
 }
+
+/// Series read at once from a source that does not care.
+const BATCH_LEN: usize = 64;
 
 /// Something that series can be selected from.
 pub trait Source: Sync {
@@ -61,6 +67,11 @@ pub trait SeriesSet: Send + Sync {
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many series are best read at once: their samples should fit a core's cache.
+    fn batch_len(&self) -> usize {
+        BATCH_LEN
     }
 
     /// The labels of series `idx`.

@@ -26,6 +26,10 @@ impl SeriesSet for store::Selection {
         store::Selection::len(self)
     }
 
+    fn batch_len(&self) -> usize {
+        store::Selection::batch_len(self)
+    }
+
     fn labels(&self, idx: usize) -> Result<Labels, SourceError> {
         store::Selection::labels(self, idx).map_err(translate)
     }
@@ -48,6 +52,7 @@ fn translate(error: store::Error) -> SourceError {
     match error {
         store::Error::DeadlineExceeded => SourceError::DeadlineExceeded,
         store::Error::LimitExceeded { .. } => SourceError::LimitExceeded(error.to_string()),
+        store::Error::SeriesDropped => SourceError::Changed,
         other => SourceError::Failed(other.to_string()),
     }
 }

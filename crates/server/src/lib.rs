@@ -4,6 +4,7 @@
 //! process. Read in this order: [`commands`], [`flags`], [`config`], [`server`], [`app`], [`doors`].
 
 pub mod admission;
+pub mod allocator;
 pub mod app;
 pub mod auth;
 pub mod calendar;

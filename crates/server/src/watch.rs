@@ -1,5 +1,6 @@
 //! Looks after the whole now and then, and tells the log what its owner should know.
 
+use crate::allocator::{self, Freed};
 use crate::app::App;
 use crate::memory::{self, Pressure};
 use crate::quantity::format_size;
@@ -15,6 +16,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LOOKS_PER_LINE: u64 = 50;
 /// Looks between two times that caches are emptied while memory stays tight.
 const LOOKS_PER_CLEANING: u64 = 25;
+/// Looks between two times that idle memory goes back to the system.
+const LOOKS_PER_GIVING: u64 = 5;
 
 /// Watches until told to stop.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
@@ -39,6 +42,9 @@ fn look_once(app: &App, look: u64, before: Pressure) -> Pressure {
     if is_news || (pressure != Pressure::Calm && look.is_multiple_of(LOOKS_PER_CLEANING)) {
         relieve(app, pressure);
     }
+    if look.is_multiple_of(LOOKS_PER_GIVING) {
+        allocator::give_back(Freed::Idle);
+    }
     if is_news {
         tell(app, before, pressure);
     }
@@ -62,6 +68,9 @@ fn relieve(app: &App, pressure: Pressure) {
     app.store.set_memory_tight(pressure != Pressure::Calm);
     let refusal = (pressure == Pressure::Full).then(|| app.memory.refusal());
     app.store.refuse_new_series(refusal);
+    if pressure != Pressure::Calm {
+        allocator::give_back(Freed::All);
+    }
 }
 
 /// Logs that the pressure changed, where that is worth a line.

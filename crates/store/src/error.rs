@@ -50,13 +50,25 @@ pub enum Error {
     /// Retention removed the partition while it was about to be used; the store tries again.
     #[error("the partition was just dropped by retention")]
     PartitionDropped,
+    /// A selected series was deleted, and a merge left it out of the index: select again.
+    #[error("a series was deleted while it was read; ask again")]
+    SeriesDropped,
     /// The index refused or could not be read.
     #[error(transparent)]
-    Index(#[from] index::Error),
+    Index(index::Error),
     /// The log failed.
     #[error(transparent)]
     Wal(#[from] wal::Error),
     /// The file system failed.
     #[error(transparent)]
     Io(#[from] vfs::Error),
+}
+
+impl From<index::Error> for Error {
+    fn from(error: index::Error) -> Error {
+        match error {
+            index::Error::Dropped => Error::SeriesDropped,
+            other => Error::Index(other),
+        }
+    }
 }

@@ -158,6 +158,11 @@ impl Selection {
         if self.starts.is_empty() { self.places.len() } else { self.starts.len() - 1 }
     }
 
+    /// How many series are best read at once: about half a megabyte of samples.
+    pub fn batch_len(&self) -> usize {
+        self.read_series
+    }
+
     /// Whether none did.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -146,6 +146,7 @@ impl From<store::Error> for Failure {
     fn from(error: store::Error) -> Failure {
         let text = error.to_string();
         match error {
+            store::Error::SeriesDropped => Failure::unavailable(text),
             store::Error::HeadFull { .. } => Failure::unavailable(text).hit(Limit::HeadSize),
             store::Error::ReadOnly { .. } => {
                 Failure { retry_after: Some(30), ..Failure::unavailable(text).hit(Limit::ReadOnly) }

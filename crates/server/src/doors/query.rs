@@ -173,6 +173,7 @@ fn failure(error: QueryError) -> Failure {
             let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST);
             Failure::other(status.unwrap_or(StatusCode::BAD_REQUEST), "canceled", text)
         }
+        QueryError::Changed => Failure::unavailable(text),
         QueryError::Storage(_) => Failure::internal(text),
     }
 }

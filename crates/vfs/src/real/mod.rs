@@ -1,7 +1,7 @@
 //! The operating system's files, clock and randomness.
 //!
-//! Every method is one system call or a few; all policy is above. The only `unsafe` of the
-//! workspace is here: in `map.rs` and in `space.rs`.
+//! Every method is one system call or a few; all policy is above. Its `unsafe` is in
+//! `map.rs` and in `space.rs`.
 
 mod file;
 mod lock;
