@@ -24,6 +24,7 @@ mod eval;
 pub mod fuzzing;
 mod matching;
 mod memory_source;
+mod metricsql;
 mod names;
 pub mod query;
 mod read_ahead;

@@ -31,6 +31,7 @@ mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
 mod lexer;
+pub mod metricsql;
 mod number;
 mod parser;
 mod print;

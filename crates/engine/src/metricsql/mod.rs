@@ -1,0 +1,105 @@
+//! MetricsQL: VictoriaMetrics' language with VictoriaMetrics' numbers.
+//!
+//! ```text
+//! eval ── selectors, windows, subqueries ──> rollup      samples to points on the grid
+//!      ├─ values ──────────────────────────> transform
+//!      ├─ labels ──────────────────────────> label
+//!      ├─ many series to one ──────────────> aggregate
+//!      └─ two sides ───────────────────────> binary
+//! ```
+//!
+//! Everything is a list of [`Series`]: a number is one series without labels, a gap is NaN, and
+//! what has nothing but gaps at the end is left out of the answer.
+
+mod aggregate;
+mod label;
+mod rollup;
+mod transform;
+
+use crate::error::{QueryError, Result};
+use crate::time::Grid;
+use model::Labels;
+
+/// The points of one series on the query's grid.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Series {
+    /// Its labels, the metric's name among them.
+    pub labels: Labels,
+    /// A value for each step of the grid; NaN is a gap.
+    pub values: Vec<f64>,
+}
+
+/// What a function is called with, evaluated.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument {
+    /// A string literal.
+    Text(String),
+    /// Anything else.
+    Series(Vec<Series>),
+}
+
+/// What a function knows besides its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallContext<'a> {
+    /// The function's name in lower case, for dispatch and errors.
+    pub name: &'a str,
+    /// The steps that all series have values for.
+    pub grid: Grid,
+    /// The clock of whoever asks, milliseconds since the epoch.
+    pub now_ms: i64,
+    /// `keep_metric_names` stands behind the call.
+    pub keep_metric_names: bool,
+}
+
+impl CallContext<'_> {
+    /// An error of this call.
+    pub fn fail<T>(&self, message: impl std::fmt::Display) -> Result<T> {
+        Err(QueryError::Execution(format!("{}: {message}", self.name)))
+    }
+
+    /// Fails unless there are `min..=max` arguments.
+    pub fn expect_count(&self, arguments: &[Argument], min: usize, max: usize) -> Result<()> {
+        if (min..=max).contains(&arguments.len()) {
+            return Ok(());
+        }
+        let wanted = if min == max { min.to_string() } else { format!("{min} to {max}") };
+        self.fail(format!("{} arguments given, {wanted} expected", arguments.len()))
+    }
+
+    /// The argument's string.
+    pub fn text<'b>(&self, arguments: &'b [Argument], idx: usize) -> Result<&'b str> {
+        match arguments.get(idx) {
+            Some(Argument::Text(text)) => Ok(text),
+            Some(Argument::Series(_)) => {
+                self.fail(format!("argument {} must be a string", idx + 1))
+            }
+            None => self.fail(format!("argument {} is missing", idx + 1)),
+        }
+    }
+
+    /// The argument's series.
+    pub fn series<'b>(&self, arguments: &'b [Argument], idx: usize) -> Result<&'b [Series]> {
+        match arguments.get(idx) {
+            Some(Argument::Series(series)) => Ok(series),
+            Some(Argument::Text(_)) => {
+                self.fail(format!("argument {} must not be a string", idx + 1))
+            }
+            None => self.fail(format!("argument {} is missing", idx + 1)),
+        }
+    }
+
+    /// The argument's one series as a number for each step.
+    pub fn numbers<'b>(&self, arguments: &'b [Argument], idx: usize) -> Result<&'b [f64]> {
+        match self.series(arguments, idx)? {
+            [one] => Ok(&one.values),
+            many => {
+                self.fail(format!("argument {} must be one series, {} given", idx + 1, many.len()))
+            }
+        }
+    }
+}
+
+/// The labels without the metric's name.
+pub(crate) fn without_name(labels: &Labels) -> Labels {
+    crate::vector::without_metadata(labels)
+}
