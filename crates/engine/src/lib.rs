@@ -41,8 +41,8 @@ mod vector;
 pub use error::QueryError;
 pub use memory_source::MemorySource;
 pub use query::{
-    NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange, instant,
-    instant_expr, range, range_expr,
+    MetricsQlOptions, NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange,
+    instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
 pub use source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};

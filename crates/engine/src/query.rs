@@ -3,6 +3,7 @@
 use crate::annotations::{Annotations, Level};
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::metricsql;
 use crate::names::{Collision, with_names_if_needed};
 use crate::result::{Matrix, Sample, Value};
 use crate::source::{SelectLimits, Source, SourceError};
@@ -65,6 +66,17 @@ pub enum NameRemoval {
     KeepOverTime,
 }
 
+/// What only MetricsQL asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetricsQlOptions {
+    /// The step of an instant query, which windows that are left out and `[1i]` refer to.
+    pub step_ms: i64,
+    /// How far back samples may be looked for; without it each series' own interval decides.
+    pub lookback_ms: Option<i64>,
+    /// The clock, for `now()`.
+    pub now_ms: i64,
+}
+
 /// How a query is to be evaluated.
 #[derive(Clone, Debug)]
 pub struct QueryOptions {
@@ -78,6 +90,8 @@ pub struct QueryOptions {
     pub lookback_ms: i64,
     /// The step of subqueries that name none.
     pub subquery_step_ms: i64,
+    /// For queries in MetricsQL.
+    pub metricsql: MetricsQlOptions,
     /// Bounds.
     pub limits: QueryLimits,
     /// When to give up.
@@ -94,6 +108,7 @@ impl Default for QueryOptions {
             name_removal: NameRemoval::AtOnce,
             lookback_ms: 5 * 60_000,
             subquery_step_ms: 60_000,
+            metricsql: MetricsQlOptions::default(),
             limits: QueryLimits::default(),
             deadline: None,
             cancelled: None,
@@ -150,6 +165,15 @@ pub fn instant(
     at_ms: i64,
     options: &QueryOptions,
 ) -> Result<QueryResult> {
+    if options.dialect == Dialect::MetricsQl {
+        let expr = promql::metricsql::parse(text)?;
+        let grid = Grid::instant(at_ms);
+        return again_if_changed(|| {
+            let context = Context::new(source, text, options, grid, at_ms);
+            let value = metricsql::instant(&context, &expr, at_ms)?;
+            Ok(context.finish(value))
+        });
+    }
     let expr = parse(text, options)?;
     let evaluate = |options: &QueryOptions, collision| {
         let grid = Grid::instant(at_ms);
@@ -197,6 +221,16 @@ pub fn range(
     range: StepRange,
     options: &QueryOptions,
 ) -> Result<QueryResult> {
+    if options.dialect == Dialect::MetricsQl {
+        let expr = promql::metricsql::parse(text)?;
+        let grid = Grid::span(range.start_ms, range.end_ms, range.step_ms.max(1));
+        let grid = grid.unwrap_or(Grid::instant(range.start_ms));
+        return again_if_changed(|| {
+            let context = Context::new(source, text, options, grid, range.end_ms);
+            let value = metricsql::range(&context, &expr, range)?;
+            Ok(context.finish(value))
+        });
+    }
     let expr = parse(text, options)?;
     let evaluate = |options: &QueryOptions, collision| {
         let grid = check_range(range)?;

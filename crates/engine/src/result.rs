@@ -61,6 +61,17 @@ impl Matrix {
         Matrix { order: order(&labels), labels, samples: Samples::Grid(grid, values) }
     }
 
+    /// As [`Matrix::on_grid`], with the series in the order in which they are given.
+    pub(crate) fn on_grid_as_they_stand(
+        grid: Grid,
+        labels: Vec<Labels>,
+        values: Vec<f64>,
+    ) -> Matrix {
+        assert_eq!(labels.len() * grid.len, values.len());
+        let order = (0..labels.len() as u32).collect();
+        Matrix { order, labels, samples: Samples::Grid(grid, values) }
+    }
+
     pub(crate) fn of_points(series: Vec<(Labels, Vec<(i64, f64)>)>) -> Matrix {
         let (labels, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
         Matrix { order: order(&labels), labels, samples: Samples::Points(points) }

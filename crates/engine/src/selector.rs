@@ -16,7 +16,7 @@ use crate::read_ahead::{read_ahead, threads_for};
 use crate::source::SeriesSet;
 use crate::time::{Grid, Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
-use model::{Labels, TimeRange};
+use model::{Labels, Matcher, TimeRange};
 use promql::{At, VectorSelector};
 use std::collections::HashSet;
 
@@ -148,11 +148,11 @@ impl Context<'_> {
         }
     }
 
-    /// Calls `visit` with the labels and samples of every series of `selector` that has samples
-    /// in `range`, in the source's order. Labels that are not `wanted` may be missing.
+    /// Calls `visit` with the labels and samples of every series that matches one of `sets` and has
+    /// samples in `range`, in the source's order. Labels that are not `wanted` may be missing.
     pub fn read_series(
         &self,
-        selector: &VectorSelector,
+        sets: &[Vec<Matcher>],
         range: TimeRange,
         wanted: Wanted<'_>,
         visit: &mut SeriesVisitor<'_>,
@@ -161,8 +161,7 @@ impl Context<'_> {
         if range.is_empty() {
             return Ok(());
         }
-        let sets = [selector.matchers.clone()];
-        let set = self.source.select(&sets, range, &self.select_limits())?;
+        let set = self.source.select(sets, range, &self.select_limits())?;
         self.count_series(set.len());
         let mut reader = SeriesReader { set: &*set, wanted, next: 0, labels: Vec::new() };
         // Rows that are watched most often collide soon, and need few labels from then on.
@@ -241,10 +240,15 @@ impl Context<'_> {
         let mut windows = Windows::new(reference, self.options.lookback_ms);
         let mut row = vec![ABSENT; grid.len];
         let range = windows.time_range();
-        self.read_series(selector, range, wanted, &mut |labels, timestamps, values| {
-            newest(windows.of(timestamps), values, &mut row);
-            sink(&Row { labels, name: NameState::Kept, values: &row })
-        })
+        self.read_series(
+            &[selector.matchers.clone()],
+            range,
+            wanted,
+            &mut |labels, timestamps, values| {
+                newest(windows.of(timestamps), values, &mut row);
+                sink(&Row { labels, name: NameState::Kept, values: &row })
+            },
+        )
     }
 
     /// As [`Context::stream_selector`], with the samples' times in seconds for values.
@@ -254,13 +258,19 @@ impl Context<'_> {
         let mut row = vec![ABSENT; grid.len];
         let mut vector = Vector::new(self, grid.len);
         let range = windows.time_range();
-        self.read_series(selector, range, None, &mut |labels, timestamps, values| {
-            for (value, (low, high)) in row.iter_mut().zip(windows.of(timestamps)) {
-                let is_there = low < high && !is_absent(values[*high as usize - 1]);
-                *value = if is_there { seconds(timestamps[*high as usize - 1]) } else { ABSENT };
-            }
-            vector.push(self, Key::new(labels.clone()), &row)
-        })?;
+        self.read_series(
+            &[selector.matchers.clone()],
+            range,
+            None,
+            &mut |labels, timestamps, values| {
+                for (value, (low, high)) in row.iter_mut().zip(windows.of(timestamps)) {
+                    let is_there = low < high && !is_absent(values[*high as usize - 1]);
+                    *value =
+                        if is_there { seconds(timestamps[*high as usize - 1]) } else { ABSENT };
+                }
+                vector.push(self, Key::new(labels.clone()), &row)
+            },
+        )?;
         Ok(vector)
     }
 }

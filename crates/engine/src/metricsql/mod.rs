@@ -12,13 +12,19 @@
 //! what has nothing but gaps at the end is left out of the answer.
 
 mod aggregate;
+mod binary;
+mod eval;
 mod label;
+mod query;
 mod rollup;
 mod transform;
 
+pub(crate) use query::{instant, range};
+
 use crate::error::{QueryError, Result};
 use crate::time::Grid;
-use model::Labels;
+use crate::vector::compare_labels;
+use model::{Labels, METRIC_NAME};
 
 /// The points of one series on the query's grid.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,5 +107,15 @@ impl CallContext<'_> {
 
 /// The labels without the metric's name.
 pub(crate) fn without_name(labels: &Labels) -> Labels {
-    crate::vector::without_metadata(labels)
+    let mut builder = labels.to_builder();
+    builder.remove(METRIC_NAME);
+    builder.finish()
+}
+
+/// Sorts series by the metric's name, then by labels.
+pub(crate) fn sort_by_name(series: &mut [Series]) {
+    series.sort_by(|a, b| {
+        let names = a.labels.metric_name().cmp(b.labels.metric_name());
+        names.then_with(|| compare_labels(&a.labels, &b.labels))
+    });
 }

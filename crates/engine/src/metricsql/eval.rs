@@ -1,0 +1,359 @@
+//! One match over the tree: every expression becomes series on a grid.
+
+use super::rollup::{RollupCall, Windows, series_argument};
+use super::{Argument, CallContext, Series, aggregate, binary, label, transform};
+use crate::error::{QueryError, Result};
+use crate::query::Context;
+use crate::selector::StaleFilter;
+use crate::time::{Grid, to_ns};
+use crate::vector::Reservation;
+use model::sample::NANOS_PER_MILLI;
+use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, TimeRange};
+use promql::metricsql::{
+    Aggregate, Call, Duration, Expr, Function, FunctionKind, Rollup, Selector, Union, find_function,
+};
+
+/// Points that one series of a subquery may have.
+const SUBQUERY_POINTS_MAX: usize = 100_000;
+/// What a subquery reads ahead of its window, as VictoriaMetrics does: the longest silence that a
+/// rollup looks back over.
+const SILENCE_MS: i64 = 5 * 60_000;
+
+/// Evaluates expressions within one query.
+pub(super) struct Evaluator<'a> {
+    pub context: &'a Context<'a>,
+    /// What the rows of rollups take.
+    kept: Reservation,
+}
+
+/// What one call of a rollup function looks at.
+struct Look<'e> {
+    /// The function.
+    function: &'static Function,
+    keep_metric_names: bool,
+    /// Its arguments but the one that is looked at.
+    arguments: Vec<Argument>,
+    /// What is looked at: a selector, or an expression that a subquery is made of.
+    expr: &'e Expr,
+    /// Window, step, offset and `@`, where they were written.
+    modifiers: Option<&'e Rollup>,
+}
+
+impl<'a> Evaluator<'a> {
+    pub fn new(context: &'a Context<'a>) -> Evaluator<'a> {
+        Evaluator { context, kept: Reservation::new(&context.usage) }
+    }
+
+    /// The series that an expression has on a grid. Some may have nothing but gaps.
+    pub fn series(&self, expr: &Expr, grid: Grid) -> Result<Vec<Series>> {
+        self.context.check()?;
+        match expr {
+            Expr::Number(number) => Ok(vec![constant(number.value, grid)]),
+            Expr::Duration(literal) => {
+                let seconds = literal.duration.at_step(grid.step_ms) as f64 / 1000.0;
+                Ok(vec![constant(seconds, grid)])
+            }
+            // VictoriaMetrics' value of a string that no function takes as one.
+            Expr::String(_) => Ok(vec![constant(f64::NAN, grid)]),
+            Expr::Selector(_) => self.look(&default_look(expr, None)?, grid),
+            Expr::Rollup(rollup) => self.look(&default_look(&rollup.expr, Some(rollup))?, grid),
+            Expr::Call(call) if call.function.kind == FunctionKind::Rollup => {
+                self.rollup_call(call, grid)
+            }
+            Expr::Call(call) => self.call(call, grid),
+            Expr::Aggregate(aggregate) => self.aggregate(aggregate, grid),
+            Expr::Binary(binary) => {
+                let left = self.series(&binary.left, grid)?;
+                let right = self.series(&binary.right, grid)?;
+                binary::apply(binary, left, right)
+            }
+            Expr::Union(union) => self.union(union, grid),
+        }
+    }
+
+    fn union(&self, union: &Union, grid: Grid) -> Result<Vec<Series>> {
+        let arguments = self.arguments(&union.expressions, grid)?;
+        transform::call(&self.call_context("union", false, grid), arguments)
+    }
+
+    fn call_context<'n>(&self, name: &'n str, keeps: bool, grid: Grid) -> CallContext<'n> {
+        let now_ms = self.context.options.metricsql.now_ms;
+        CallContext { name, grid, now_ms, keep_metric_names: keeps }
+    }
+
+    fn arguments(&self, expressions: &[Expr], grid: Grid) -> Result<Vec<Argument>> {
+        expressions.iter().map(|expr| self.argument(expr, grid)).collect()
+    }
+
+    fn argument(&self, expr: &Expr, grid: Grid) -> Result<Argument> {
+        match expr {
+            Expr::String(text) => Ok(Argument::Text(text.value.clone())),
+            expr => self.series(expr, grid).map(Argument::Series),
+        }
+    }
+
+    fn call(&self, call: &Call, grid: Grid) -> Result<Vec<Series>> {
+        let arguments = self.arguments(&call.arguments, grid)?;
+        let context = self.call_context(call.function.name, call.keep_metric_names, grid);
+        match (call.function.kind, call.arguments.as_slice()) {
+            (FunctionKind::Label, _) => label::call(&context, arguments),
+            (FunctionKind::Transform, [argument]) if call.function.name == "absent" => {
+                let mut series = transform::call(&context, arguments)?;
+                series.iter_mut().for_each(|one| one.labels = demanded_labels(argument));
+                Ok(series)
+            }
+            _ => transform::call(&context, arguments),
+        }
+    }
+
+    fn aggregate(&self, aggregate: &Aggregate, grid: Grid) -> Result<Vec<Series>> {
+        let arguments = self.arguments(&aggregate.arguments, grid)?;
+        let context = self.call_context(aggregate.function.name, false, grid);
+        aggregate::call(&context, arguments, aggregate.grouping.as_ref(), aggregate.limit)
+    }
+
+    // ---- windows ----
+
+    fn rollup_call(&self, call: &Call, grid: Grid) -> Result<Vec<Series>> {
+        let name = call.function.name;
+        let idx = series_argument(name, call.arguments.len());
+        let Some(looked_at) = call.arguments.get(idx) else {
+            let context = self.call_context(name, false, grid);
+            return context.fail(format!("argument {} is missing", idx + 1));
+        };
+        let mut arguments = Vec::new();
+        for (_, argument) in call.arguments.iter().enumerate().filter(|(other, _)| *other != idx) {
+            arguments.push(self.argument(argument, grid)?);
+        }
+        let (expr, modifiers) = match looked_at {
+            Expr::Rollup(rollup) => (&rollup.expr, Some(&**rollup)),
+            expr => (expr, None),
+        };
+        let keep_metric_names = call.keep_metric_names;
+        let function = call.function;
+        self.look(&Look { function, keep_metric_names, arguments, expr, modifiers }, grid)
+    }
+
+    /// The rows of a rollup, after `@` and `offset`.
+    fn look(&self, look: &Look<'_>, grid: Grid) -> Result<Vec<Series>> {
+        let Some(at) = look.modifiers.and_then(|modifiers| modifiers.at.as_ref()) else {
+            return self.look_from(look, grid);
+        };
+        let at_ms = self.moment(at, grid)?;
+        let once = Grid { start_ms: at_ms, step_ms: grid.step_ms, len: 1 };
+        let mut series = self.look_from(&look.at_one_step(grid), once)?;
+        for one in &mut series {
+            let value = one.values[0];
+            one.values.clear();
+            one.values.resize(grid.len, value);
+        }
+        Ok(series)
+    }
+
+    /// The moment that stands behind `@`: the first value of an expression of one series.
+    fn moment(&self, at: &Expr, grid: Grid) -> Result<i64> {
+        let series = self.series(at, grid)?;
+        let [one] = series.as_slice() else {
+            let message = format!("`@` needs one series, {} given", series.len());
+            return Err(QueryError::Execution(message));
+        };
+        match one.values.iter().find(|value| !value.is_nan()) {
+            Some(seconds) => Ok((seconds * 1000.0) as i64),
+            None => Err(QueryError::Execution("the value behind `@` is NaN".to_string())),
+        }
+    }
+
+    fn look_from(&self, look: &Look<'_>, grid: Grid) -> Result<Vec<Series>> {
+        let duration = |of: fn(&Rollup) -> Option<Duration>| {
+            look.modifiers.and_then(of).map(|duration| duration.at_step(grid.step_ms))
+        };
+        let name = look.function.name;
+        let mut start_ms = grid.start_ms.saturating_sub(duration(|one| one.offset).unwrap_or(0));
+        if name == "rollup_candlestick" {
+            // A candle is named by its start, not by its end.
+            start_ms = start_ms.saturating_add(grid.step_ms);
+        }
+        let window_ms = duration(|one| one.window);
+        if window_ms.is_some_and(|window| window < 0) {
+            let context = self.call_context(name, false, grid);
+            return context.fail("the window in brackets is negative");
+        }
+        let mut windows = Windows {
+            grid: Grid { start_ms, ..grid },
+            window_ms,
+            lookback_ms: self.context.options.metricsql.lookback_ms,
+            is_subquery: false,
+        };
+        let has_step = look.modifiers.is_some_and(|one| one.has_colon || one.step.is_some());
+        let rows = match look.expr {
+            Expr::Selector(selector) if !has_step => self.of_selector(look, selector, windows)?,
+            expr => {
+                windows.is_subquery = true;
+                let step_ms = duration(|one| one.step).filter(|step| *step != 0);
+                self.of_subquery(look, expr, step_ms.unwrap_or(grid.step_ms), windows)?
+            }
+        };
+        match name {
+            "absent_over_time" => Ok(vec![absent_where_all_are(look.expr, &rows, grid)]),
+            _ => Ok(rows),
+        }
+    }
+
+    fn rollup_of(&self, look: &Look<'_>, windows: Windows) -> Result<RollupCall> {
+        let name = look.function.name;
+        let context = self.call_context(name, look.keep_metric_names, windows.grid);
+        RollupCall::new(&context, look.arguments.clone(), windows)
+    }
+
+    fn of_selector(
+        &self,
+        look: &Look<'_>,
+        selector: &Selector,
+        windows: Windows,
+    ) -> Result<Vec<Series>> {
+        if selector.sets.iter().all(Vec::is_empty) {
+            return Ok(vec![constant(f64::NAN, windows.grid)]);
+        }
+        let mut call = self.rollup_of(look, windows)?;
+        let mut rows = Vec::new();
+        let range = call.time_range();
+        self.context.read_series(&selector.sets, range, None, &mut |labels, times, values| {
+            let before = rows.len();
+            call.run(labels, times, values, &mut rows);
+            self.keep(&rows[before..])
+        })?;
+        Ok(rows)
+    }
+
+    fn of_subquery(
+        &self,
+        look: &Look<'_>,
+        expr: &Expr,
+        step_ms: i64,
+        windows: Windows,
+    ) -> Result<Vec<Series>> {
+        if step_ms <= 0 {
+            let context = self.call_context(look.function.name, false, windows.grid);
+            return context.fail("the step in brackets is not positive");
+        }
+        let mut call = self.rollup_of(look, windows)?;
+        let inner = subquery_grid(windows, step_ms)?;
+        self.context.check_steps(inner)?;
+        let mut rows = Vec::new();
+        let (mut times, mut values) = (Vec::new(), Vec::new());
+        for series in self.series(expr, inner)? {
+            times.clear();
+            values.clear();
+            let there = series.values.iter().enumerate().filter(|(_, value)| !value.is_nan());
+            for (step, value) in there {
+                times.push(to_ns(inner.at_ms(step)));
+                values.push(*value);
+            }
+            let before = rows.len();
+            call.run(&series.labels, &times, &values, &mut rows);
+            self.keep(&rows[before..])?;
+        }
+        Ok(rows)
+    }
+
+    /// Counts rows as held until the end of the query.
+    fn keep(&self, rows: &[Series]) -> Result<()> {
+        for row in rows {
+            let bytes = row.values.len() * 8 + row.labels.as_bytes().len() + size_of::<Series>();
+            self.kept.grow(row.values.len() as u64, bytes as u64);
+        }
+        self.context.check_memory()
+    }
+
+    /// The samples of `selector[window]` up to one moment, as they are stored.
+    pub fn samples(
+        &self,
+        selector: &Selector,
+        range: TimeRange,
+    ) -> Result<Vec<(Labels, Vec<(i64, f64)>)>> {
+        let mut series = Vec::new();
+        let mut filter = StaleFilter::default();
+        self.context.read_series(&selector.sets, range, None, &mut |labels, times, values| {
+            let (times, values) = filter.apply(times, values);
+            self.kept.grow(times.len() as u64, 16 * times.len() as u64);
+            self.context.check_memory()?;
+            let times = times.iter().map(|time| time.div_euclid(NANOS_PER_MILLI));
+            let points: Vec<(i64, f64)> = times.zip(values.iter().copied()).collect();
+            if !points.is_empty() {
+                series.push((labels.clone(), points));
+            }
+            Ok(())
+        })?;
+        Ok(series)
+    }
+}
+
+impl Look<'_> {
+    /// The same with the grid's scalar arguments cut to the one step that `@` leaves.
+    fn at_one_step(&self, grid: Grid) -> Look<'_> {
+        let mut arguments = self.arguments.clone();
+        for argument in &mut arguments {
+            if let Argument::Series(series) = argument {
+                series.iter_mut().for_each(|one| {
+                    debug_assert_eq!(one.values.len(), grid.len);
+                    one.values.truncate(1);
+                });
+            }
+        }
+        Look { arguments, ..*self }
+    }
+}
+
+/// What a selector, or an expression with a window, means where no function says what to do.
+fn default_look<'e>(expr: &'e Expr, modifiers: Option<&'e Rollup>) -> Result<Look<'e>> {
+    let function = find_function("default_rollup")
+        .ok_or_else(|| QueryError::Execution("default_rollup is not in the table".to_string()))?;
+    Ok(Look { function, keep_metric_names: false, arguments: Vec::new(), expr, modifiers })
+}
+
+/// The steps that a subquery is evaluated at for the windows of a call.
+fn subquery_grid(windows: Windows, step_ms: i64) -> Result<Grid> {
+    let Windows { grid, window_ms, .. } = windows;
+    let ahead = window_ms.unwrap_or(0).saturating_add(step_ms).saturating_add(SILENCE_MS);
+    let first = grid.start_ms.saturating_sub(ahead).div_euclid(step_ms).saturating_mul(step_ms);
+    let last_ms = grid.at_ms(grid.len - 1).saturating_add(step_ms);
+    let last = last_ms.saturating_add(step_ms - 1).div_euclid(step_ms).saturating_mul(step_ms);
+    match Grid::span(first, last, step_ms) {
+        Some(inner) if inner.len <= SUBQUERY_POINTS_MAX => Ok(inner),
+        inner => Err(QueryError::Execution(format!(
+            "a subquery of {} points, the limit is {SUBQUERY_POINTS_MAX}; take a larger step",
+            inner.map_or(0, |inner| inner.len)
+        ))),
+    }
+}
+
+/// One series without labels.
+pub(super) fn constant(value: f64, grid: Grid) -> Series {
+    Series { labels: Labels::default(), values: vec![value; grid.len] }
+}
+
+/// The labels that series of a selector must have: what is absent would have had them.
+fn demanded_labels(expr: &Expr) -> Labels {
+    let Expr::Selector(selector) = expr else { return Labels::default() };
+    let [set] = selector.sets.as_slice() else { return Labels::default() };
+    let mut builder = LabelsBuilder::new();
+    for matcher in set {
+        if matcher.op == MatchOp::Equal && matcher.name != METRIC_NAME {
+            builder.push(&matcher.name, &matcher.value);
+        }
+    }
+    builder.finish()
+}
+
+/// One where every row says that its series is absent.
+fn absent_where_all_are(expr: &Expr, rows: &[Series], grid: Grid) -> Series {
+    let mut absent = Series { labels: demanded_labels(expr), ..constant(1.0, grid) };
+    for row in rows {
+        for (value, one) in absent.values.iter_mut().zip(&row.values) {
+            if one.is_nan() {
+                *value = f64::NAN;
+            }
+        }
+    }
+    absent
+}
