@@ -11,6 +11,7 @@ mod cases;
 mod commands;
 mod compare;
 mod crash;
+mod differential;
 mod flags;
 mod http;
 mod instant;

@@ -3,6 +3,7 @@
 mod compare;
 mod contenders;
 mod crash;
+mod differential;
 mod load;
 mod shapes;
 mod suite;
@@ -35,6 +36,7 @@ pub fn command() -> Command {
         .subcommand(shapes)
         .subcommand(crash::command())
         .subcommand(compare::command())
+        .subcommand(differential::command())
         .subcommand(suite::command())
 }
 
@@ -56,6 +58,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         },
         Some(("crash", matches)) => crash::run(matches),
         Some(("compare", matches)) => compare::run(matches),
+        Some(("differential", matches)) => differential::run(matches),
         Some(("suite", matches)) => suite::run(matches),
         _ => unreachable!("clap demands a subcommand"),
     }

@@ -12,6 +12,7 @@ use crate::flags::{self, Flag, Kind};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
 use crate::series_rules;
+use promql::Dialect;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -338,6 +339,8 @@ pub struct InsertConfig {
 /// Limits of queries.
 #[derive(Clone, Debug)]
 pub struct QueryConfig {
+    /// Language of queries that do not say.
+    pub dialect: Dialect,
     /// Time for one query.
     pub timeout: Duration,
     /// Queries at one time.
@@ -546,8 +549,11 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
 }
 
 fn query_config(settings: &Settings) -> Result<QueryConfig, ConfigError> {
-    settings.choice("query.dialect")?;
     Ok(QueryConfig {
+        dialect: match settings.choice("query.dialect")? {
+            "metricsql" => Dialect::MetricsQl,
+            _ => Dialect::PromQl,
+        },
         timeout: settings.timeout("query.timeout")?,
         concurrency_max: settings.count_or("query.max-concurrency", (2 * cpus()).max(4))?,
         samples_max: settings.count_or("query.max-samples", usize::MAX)?,

@@ -132,7 +132,7 @@ pub const GROUPS: &[Group] = &[
         flag("query.max-series", Kind::Count, "1000000", "Series one query may select."),
         flag("query.max-memory", Kind::Size, "1GiB", "Memory one query may hold."),
         flag("query.lookback-delta", Kind::Duration, "5m", "How far an instant selector looks back for a sample."),
-        flag("query.dialect", Kind::Choice(&["promql"]), "promql", "Language of queries that do not say dialect=..."),
+        flag("query.dialect", Kind::Choice(&["promql", "metricsql"]), "promql", "Language of queries that do not say dialect=..."),
     ]},
 ];
 

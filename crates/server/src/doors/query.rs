@@ -7,11 +7,12 @@ use super::selection::{self, invalid};
 use crate::app::App;
 use crate::telemetry::Limit;
 use engine::{
-    Matrix, NameRemoval, QueryError, QueryLimits, QueryOptions, QueryResult, Sample, StepRange,
-    Value,
+    Matrix, MetricsQlOptions, NameRemoval, QueryError, QueryLimits, QueryOptions, QueryResult,
+    Sample, StepRange, Value,
 };
 use hyper::StatusCode;
 use model::sample::NANOS_PER_MILLI;
+use promql::Dialect;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,10 @@ fn brief_options(app: &App, request: &Request) -> Option<QueryOptions> {
         return None;
     }
     let mut options = options(app, request).ok()?;
+    // Windows that are left out make subqueries of any expression.
+    if options.dialect == Dialect::MetricsQl {
+        return None;
+    }
     options.deadline = options.deadline.map(|at| at.min(request.started + BRIEF_TIME_MAX));
     options.limits.select_cost_max = BRIEF_COST_MAX;
     options.limits.samples_max = options.limits.samples_max.min(BRIEF_COST_MAX);
@@ -87,22 +92,52 @@ fn range_with(
     request: &Request,
     mut options: QueryOptions,
 ) -> Result<Answer, Failure> {
-    let moment = |name: &str| {
-        let missing = || invalid(name, &"cannot parse \"\" to a valid timestamp");
-        let at = selection::time(request, name)?.ok_or_else(missing)?;
-        Ok::<i64, Failure>(at.div_euclid(NANOS_PER_MILLI))
-    };
-    let (start_ms, end_ms) = (moment("start")?, moment("end")?);
-    let step = request.params.get("step").unwrap_or("");
-    let step_ms =
-        params::parse_duration(step).map_err(|error| invalid("step", &error))? / NANOS_PER_MILLI;
-    let steps = StepRange { start_ms, end_ms, step_ms };
+    let steps = step_range(request, options.dialect)?;
+    let StepRange { start_ms, end_ms, step_ms } = steps;
     if options.limits.select_cost_max < u64::MAX {
         let count = end_ms.saturating_sub(start_ms).max(0) / step_ms.max(1);
         options.limits.select_cost_max /= 1 + count as u64 / STEPS_PER_COST;
     }
     let result = engine::range(&*app.store, text(request), steps, &options);
     Ok(answer(result.map_err(failure)?, end_ms))
+}
+
+/// `start`, `end` and `step`, which VictoriaMetrics' clients may leave out: the last five minutes.
+fn step_range(request: &Request, dialect: Dialect) -> Result<StepRange, Failure> {
+    let is_lax = dialect == Dialect::MetricsQl;
+    let moment = |name: &str, default_ms: i64| match selection::time(request, name)? {
+        Some(at) => Ok(at.div_euclid(NANOS_PER_MILLI)),
+        None if is_lax => Ok(default_ms),
+        None => Err(invalid(name, &"cannot parse \"\" to a valid timestamp")),
+    };
+    let now_ms = request.now.div_euclid(NANOS_PER_MILLI);
+    let start_ms = moment("start", now_ms - METRICSQL_STEP_MS)?;
+    let end_ms = moment("end", now_ms)?;
+    let step_ms = match request.params.filled("step") {
+        None if is_lax => METRICSQL_STEP_MS,
+        text => {
+            let step = params::parse_duration(text.unwrap_or(""));
+            step.map_err(|error| invalid("step", &error))? / NANOS_PER_MILLI
+        }
+    };
+    Ok(StepRange { start_ms, end_ms, step_ms })
+}
+
+/// VictoriaMetrics' step where none is given.
+const METRICSQL_STEP_MS: i64 = 5 * 60_000;
+
+fn metricsql_options(request: &Request) -> Result<MetricsQlOptions, Failure> {
+    let duration_ms = |name: &str| {
+        let Some(text) = request.params.filled(name) else { return Ok(None) };
+        let nanos = params::parse_duration(text).map_err(|error| invalid(name, &error))?;
+        Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| 0 < *ms))
+    };
+    let lookback_ms = duration_ms("max_lookback")?;
+    Ok(MetricsQlOptions {
+        step_ms: duration_ms("step")?.or(lookback_ms).unwrap_or(METRICSQL_STEP_MS),
+        lookback_ms,
+        now_ms: request.now.div_euclid(NANOS_PER_MILLI),
+    })
 }
 
 fn text(request: &Request) -> &str {
@@ -131,8 +166,13 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
         true => (share, "memory-limit"),
         false => (config.memory_max, "query.max-memory"),
     };
+    let dialect = selection::dialect(app, request)?;
     Ok(QueryOptions {
-        dialect: selection::dialect(request)?,
+        dialect,
+        metricsql: match dialect {
+            Dialect::PromQl => MetricsQlOptions::default(),
+            Dialect::MetricsQl => metricsql_options(request)?,
+        },
         name_removal,
         lookback_ms,
         limits: QueryLimits {

@@ -144,14 +144,17 @@ pub fn limits(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
     Ok(SelectLimits { series_max: app.config.query.series_max, deadline, cost_max: u64::MAX })
 }
 
-/// Whose language the query is in.
+/// Whose language the query is in: `dialect`, else query.dialect.
 ///
 /// # Errors
 /// 400 for a language that is not there.
-pub fn dialect(request: &Request) -> Result<Dialect, Failure> {
+pub fn dialect(app: &App, request: &Request) -> Result<Dialect, Failure> {
     match request.params.filled("dialect") {
-        None | Some("promql") => Ok(Dialect::PromQl),
-        Some("metricsql") => Err(invalid("dialect", &"metricsql is not available yet; use promql")),
-        Some(other) => Err(invalid("dialect", &format!("{other:?} is not known; use promql"))),
+        None => Ok(app.config.query.dialect),
+        Some("promql") => Ok(Dialect::PromQl),
+        Some("metricsql") => Ok(Dialect::MetricsQl),
+        Some(other) => {
+            Err(invalid("dialect", &format!("{other:?} is not known; use promql or metricsql")))
+        }
     }
 }
