@@ -12,7 +12,7 @@ use crate::error::{QueryError, Result};
 use crate::time::{Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Scalar};
 
-pub(crate) use over_time::quantile;
+pub(crate) use over_time::{max, min, quantile};
 
 /// The functions on windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
