@@ -92,6 +92,13 @@ impl Function {
         }
     }
 
+    const fn numbers(mut self, count: usize) -> Function {
+        if let Kind::Row(kernel, _) = self.kind {
+            self.kind = Kind::Row(kernel, count);
+        }
+        self
+    }
+
     const fn alone_only(mut self) -> Function {
         self.place = Place::Alone;
         self
@@ -133,18 +140,9 @@ const fn plain(name: &'static str, kernel: fn(&Window<'_>) -> f64) -> Function {
     Function::new(name, Kind::Row(Kernel::Plain(kernel), 0))
 }
 
-/// A kernel with scalar arguments.
-const fn with(count: usize, name: &'static str, kernel: fn(&Window<'_>) -> f64) -> Function {
-    Function::new(name, Kind::Row(Kernel::Plain(kernel), count))
-}
-
 /// A kernel that sorts.
-const fn sorting(
-    name: &'static str,
-    kernel: fn(&Window<'_>, &mut Vec<f64>) -> f64,
-    count: usize,
-) -> Function {
-    Function::new(name, Kind::Row(Kernel::Sorting(kernel), count))
+const fn sorting(name: &'static str, kernel: fn(&Window<'_>, &mut Vec<f64>) -> f64) -> Function {
+    Function::new(name, Kind::Row(Kernel::Sorting(kernel), 0))
 }
 
 /// Least, largest and mean.
@@ -163,10 +161,10 @@ static FUNCTIONS: &[Function] = &[
     plain("avg_over_time", over_time::average).keeps_name(),
     plain("changes", counter::changes).reads_before(),
     plain("changes_prometheus", counter::changes_inside).alone_only(),
-    with(1, "count_eq_over_time", over_time::count_equal),
-    with(1, "count_gt_over_time", over_time::count_above),
-    with(1, "count_le_over_time", over_time::count_up_to),
-    with(1, "count_ne_over_time", over_time::count_not_equal),
+    plain("count_eq_over_time", over_time::count_equal).numbers(1),
+    plain("count_gt_over_time", over_time::count_above).numbers(1),
+    plain("count_le_over_time", over_time::count_up_to).numbers(1),
+    plain("count_ne_over_time", over_time::count_not_equal).numbers(1),
     plain("count_over_time", over_time::samples),
     Function::new("count_values_over_time", Kind::Values),
     plain("decreases_over_time", counter::falls).reads_before(),
@@ -176,14 +174,14 @@ static FUNCTIONS: &[Function] = &[
     plain("deriv", trend::slope).stretches(),
     plain("deriv_fast", counter::rate).reads_before().stretches(),
     plain("descent_over_time", counter::descent).reads_before(),
-    sorting("distinct_over_time", spread::distinct, 0),
-    with(1, "duration_over_time", interval::duration),
+    sorting("distinct_over_time", spread::distinct),
+    plain("duration_over_time", interval::duration).numbers(1),
     plain("first_over_time", over_time::first).keeps_name(),
     plain("geomean_over_time", over_time::geometric_mean).keeps_name(),
     Function::new("histogram_over_time", Kind::Histogram),
-    with(1, "hoeffding_bound_lower", spread::hoeffding_lower).keeps_name(),
-    with(1, "hoeffding_bound_upper", spread::hoeffding_upper).keeps_name(),
-    with(2, "holt_winters", trend::smoothing).keeps_name(),
+    plain("hoeffding_bound_lower", spread::hoeffding_lower).numbers(1).keeps_name(),
+    plain("hoeffding_bound_upper", spread::hoeffding_upper).numbers(1).keeps_name(),
+    plain("holt_winters", trend::smoothing).numbers(2).keeps_name(),
     plain("idelta", counter::last_delta).reads_before(),
     plain("ideriv", counter::last_rate).reads_before().stretches(),
     plain("increase", counter::delta).reads_before().of_counter(),
@@ -191,20 +189,20 @@ static FUNCTIONS: &[Function] = &[
     plain("increase_pure", counter::increase_pure).reads_before().of_counter(),
     plain("increases_over_time", counter::rises).reads_before(),
     plain("integrate", trend::area).reads_before(),
-    sorting("iqr_over_time", spread::outlier, 0).inside_only(),
+    sorting("iqr_over_time", spread::outlier).inside_only(),
     plain("irate", counter::last_rate).reads_before().stretches().of_counter(),
     plain("lag", interval::lag).reads_before(),
     plain("last_over_time", over_time::last).keeps_name(),
     plain("lifetime", interval::lifetime).reads_before(),
-    sorting("mad_over_time", spread::median_distance, 0),
+    sorting("mad_over_time", spread::median_distance),
     plain("max_over_time", over_time::max).keeps_name(),
-    sorting("median_over_time", spread::median, 0).keeps_name(),
+    sorting("median_over_time", spread::median).keeps_name(),
     plain("min_over_time", over_time::min).keeps_name(),
-    sorting("mode_over_time", spread::mode, 0).keeps_name(),
-    sorting("outlier_iqr_over_time", spread::outlier, 0).alone_only(),
-    with(1, "predict_linear", trend::prediction).keeps_name(),
+    sorting("mode_over_time", spread::mode).keeps_name(),
+    sorting("outlier_iqr_over_time", spread::outlier).alone_only(),
+    plain("predict_linear", trend::prediction).numbers(1).keeps_name(),
     plain("present_over_time", over_time::present),
-    sorting("quantile_over_time", spread::quantile_asked, 1).keeps_name(),
+    sorting("quantile_over_time", spread::quantile_asked).numbers(1).keeps_name(),
     Function::new("quantiles_over_time", Kind::Quantiles).keeps_name(),
     plain("range_over_time", over_time::range),
     plain("rate", counter::rate).reads_before().stretches().of_counter(),
@@ -219,16 +217,16 @@ static FUNCTIONS: &[Function] = &[
     extremes("rollup_rate", to_slopes).stretches().of_counter(),
     extremes("rollup_scrape_interval", to_intervals).stretches(),
     plain("scrape_interval", interval::scrape_interval).reads_before().stretches(),
-    with(1, "share_eq_over_time", over_time::share_equal),
-    with(1, "share_gt_over_time", over_time::share_above),
-    with(1, "share_le_over_time", over_time::share_up_to),
+    plain("share_eq_over_time", over_time::share_equal).numbers(1),
+    plain("share_gt_over_time", over_time::share_above).numbers(1),
+    plain("share_le_over_time", over_time::share_up_to).numbers(1),
     plain("stale_samples_over_time", over_time::stale_samples).keeps_stale(),
     plain("stddev_over_time", spread::deviation),
     plain("stdvar_over_time", spread::variance),
     plain("sum2_over_time", over_time::sum_of_squares),
-    with(1, "sum_eq_over_time", over_time::sum_equal),
-    with(1, "sum_gt_over_time", over_time::sum_above),
-    with(1, "sum_le_over_time", over_time::sum_up_to),
+    plain("sum_eq_over_time", over_time::sum_equal).numbers(1),
+    plain("sum_gt_over_time", over_time::sum_above).numbers(1),
+    plain("sum_le_over_time", over_time::sum_up_to).numbers(1),
     plain("sum_over_time", over_time::sum),
     plain("tfirst_over_time", over_time::time_of_first),
     plain("timestamp", over_time::time_of_last).stretches(),

@@ -27,10 +27,10 @@ pub(super) enum Labelled {
 }
 
 /// The rows of one series by what their label says.
-pub(super) struct Rows {
+struct Rows {
     steps: usize,
     /// The label's value and the row's, in order of arrival.
-    pub rows: Vec<(String, Vec<f64>)>,
+    rows: Vec<(String, Vec<f64>)>,
     /// Where the row of a key is.
     known: HashMap<u64, usize>,
 }

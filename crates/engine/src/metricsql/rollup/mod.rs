@@ -206,10 +206,11 @@ impl RollupCall {
         TimeRange::new(start, to_ns(end_ms).saturating_add(NANOS_PER_MILLI - 1))
     }
 
-    /// The moments that a subquery of this step, or an expression without one in steps of the
-    /// query, is evaluated at. All points that it has there are for [`RollupCall::run`].
-    pub fn subquery_grid(&self, step_ms: i64) -> Grid {
+    /// The moments that a subquery of this step is evaluated at, or one without a step or any
+    /// other expression. All points that it has there are for [`RollupCall::run`].
+    pub fn subquery_grid(&self, step_ms: Option<i64>) -> Grid {
         let Windows { grid, end_ms, window_ms, .. } = self.windows;
+        let step_ms = step_ms.filter(|step| 0 < *step).unwrap_or(grid.step_ms);
         let length_ms = window_ms.unwrap_or(0).saturating_add(step_ms).saturating_add(SILENCE_MS);
         let start_ms = grid.start_ms.saturating_sub(length_ms);
         let start_ms = start_ms - start_ms % step_ms;
@@ -351,3 +352,6 @@ fn with_label(labels: &Labels, name: &str, value: &str) -> Labels {
     builder.set(name, value);
     builder.finish()
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,8 +38,9 @@ fn fit(window: &Window<'_>) -> Option<(f64, f64)> {
 /// Holt's linear method: the smoothed value at the window's end.
 pub(super) fn smoothing(window: &Window<'_>) -> f64 {
     let [level_factor, slope_factor] = window.numbers;
-    let is_wrong = |factor: f64| factor < 0.0 || 1.0 < factor;
-    if window.values.is_empty() || is_wrong(level_factor) || is_wrong(slope_factor) {
+    // A factor that is missing does not matter to a single value.
+    let is_usable = |factor: f64| factor.is_nan() || (0.0..=1.0).contains(&factor);
+    if window.values.is_empty() || !is_usable(level_factor) || !is_usable(slope_factor) {
         return f64::NAN;
     }
     let Some((mut level, values)) = window.split_first() else { return f64::NAN };

@@ -6,6 +6,8 @@
 //!
 //! A bucket is open below and closed above. Its name is the value of the label `vmrange`.
 
+use std::f64::consts::{LOG2_E, LOG10_2};
+
 /// The lowest power of ten with buckets of its own.
 const POWER_MIN: i32 = -9;
 /// Where the buckets end.
@@ -82,9 +84,9 @@ fn log10(value: f64) -> f64 {
     let log2 = if fraction == 0.5 {
         f64::from(exponent - 1)
     } else {
-        fraction.ln() * (1.0 / std::f64::consts::LN_2) + f64::from(exponent)
+        fraction.ln() * LOG2_E + f64::from(exponent)
     };
-    log2 * (std::f64::consts::LN_2 / std::f64::consts::LN_10)
+    log2 * LOG10_2
 }
 
 /// A positive number as `fraction * 2^exponent` with a fraction from a half to one.

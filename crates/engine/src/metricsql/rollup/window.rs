@@ -147,10 +147,10 @@ pub(super) fn sample_interval_ms(timestamps: &[i64]) -> Option<i64> {
 pub(super) fn tolerated_gap_ms(interval_ms: i64) -> i64 {
     let room = match interval_ms {
         ..=2_000 => interval_ms * 4,
-        ..=4_000 => interval_ms * 2,
-        ..=8_000 => interval_ms,
-        ..=16_000 => interval_ms / 2,
-        ..=32_000 => interval_ms / 4,
+        2_001..=4_000 => interval_ms * 2,
+        4_001..=8_000 => interval_ms,
+        8_001..=16_000 => interval_ms / 2,
+        16_001..=32_000 => interval_ms / 4,
         _ => interval_ms / 8,
     };
     interval_ms.saturating_add(room)
