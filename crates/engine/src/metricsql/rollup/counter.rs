@@ -17,7 +17,14 @@ pub(super) fn delta(window: &Window<'_>) -> f64 {
     // before anybody looked.
     let next = window.values.get(1).copied().or(window.later);
     let step = next.map_or(0.0, |next| next - first);
-    if first.abs() < FIRST_STEPS_MAX * (step.abs() + 1.0) { *last } else { last - first }
+    if first.abs() < FIRST_STEPS_MAX * (step.abs() + 1.0) {
+        *last
+    } else if window.values.len() == 1 {
+        // Also of an infinite value, whose distance from itself is no number.
+        0.0
+    } else {
+        last - first
+    }
 }
 
 /// The last value less the one before the window, which is zero if there was none.

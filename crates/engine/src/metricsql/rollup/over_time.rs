@@ -16,12 +16,14 @@ pub(super) fn last(window: &Window<'_>) -> f64 {
 
 /// The smallest value.
 pub(super) fn min(window: &Window<'_>) -> f64 {
-    window.unless_empty(smallest)
+    // What begins with NaN has no order.
+    if first(window).is_nan() { f64::NAN } else { smallest(window.values) }
 }
 
 /// The largest value.
 pub(super) fn max(window: &Window<'_>) -> f64 {
-    window.unless_empty(largest)
+    // What begins with NaN has no order.
+    if first(window).is_nan() { f64::NAN } else { largest(window.values) }
 }
 
 /// The largest value less the smallest.

@@ -50,8 +50,11 @@ pub(super) fn remove_resets(timestamps: &[i64], values: &mut [f64], gap_max_ms: 
             correction = 0.0;
             continue;
         }
-        // Rounding must not make a new reset.
-        values[idx] = (raw + correction).max(values[idx - 1]);
+        values[idx] = raw + correction;
+        // Rounding must not make a new reset; NaN, where there were infinities, stays.
+        if values[idx] < values[idx - 1] {
+            values[idx] = values[idx - 1];
+        }
     }
 }
 

@@ -3,11 +3,13 @@
 use super::interval::{lag, scrape_interval};
 use super::over_time::{average, last, max, min};
 use super::window::Window;
-use crate::rollup::quantile;
 
 /// The population variance, found in one walk.
 pub(super) fn variance(window: &Window<'_>) -> f64 {
     window.unless_empty(|values| {
+        if values.len() == 1 {
+            return 0.0;
+        }
         let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
         for value in values {
             count += 1.0;
@@ -74,6 +76,15 @@ pub(super) fn median_distance(window: &Window<'_>, sorted: &mut Vec<f64>) -> f64
     let median = quantile(0.5, window.values, sorted);
     let distances: Vec<f64> = window.values.iter().map(|value| (value - median).abs()).collect();
     quantile(0.5, &distances, sorted)
+}
+
+/// The quantile of what is a number: differences of infinities are none.
+fn quantile(phi: f64, values: &[f64], sorted: &mut Vec<f64>) -> f64 {
+    if !values.iter().any(|value| value.is_nan()) {
+        return crate::rollup::quantile(phi, values, sorted);
+    }
+    let numbers: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    crate::rollup::quantile(phi, &numbers, sorted)
 }
 
 /// An outlier is further than this many ranges between quartiles from the nearer quartile.

@@ -16,6 +16,8 @@ struct Samples {
     values: Vec<f64>,
 }
 
+type Known<'a> = HashMap<&'a str, Samples>;
+
 struct Question<'a> {
     series: &'a str,
     name: &'a str,
@@ -49,7 +51,7 @@ fn parse_question(text: &str) -> Question<'_> {
     let [window_ms, lookback_ms] =
         [window, lookback].map(|length| (**length != *"-").then(|| milliseconds(length)));
     let grid = Grid::span(start_ms, end_ms, milliseconds(step)).unwrap();
-    let is_subquery = series.starts_with("sub:");
+    let is_subquery = series.contains(':');
     let windows = Windows { grid, end_ms, window_ms, lookback_ms, is_subquery };
     let number = |text: &str| {
         let value = |step| match text {
@@ -82,6 +84,22 @@ fn subquery_samples(call: &RollupCall, step_ms: i64) -> Samples {
     samples
 }
 
+/// The points of a selector as a subquery; a gap is NaN.
+fn nested_samples(known: &Known<'_>, outer: &RollupCall, series: &str, step_ms: i64) -> Samples {
+    let grid = outer.subquery_grid(Some(step_ms));
+    let windows = Windows {
+        grid,
+        end_ms: grid.at_ms(grid.len - 1),
+        window_ms: None,
+        is_subquery: false,
+        ..outer.windows
+    };
+    let question = Question { series, name: "default_rollup", windows, arguments: Vec::new() };
+    let mut rows = answer(known, &question);
+    let timestamps = (0..grid.len).map(|step| to_ns(grid.at_ms(step))).collect();
+    rows.pop().map_or(Samples::default(), |(_, values)| Samples { timestamps, values })
+}
+
 fn samples_within(samples: &Samples, range: TimeRange) -> Samples {
     let low = samples.timestamps.partition_point(|at| *at < range.start);
     let high = samples.timestamps.partition_point(|at| *at <= range.end);
@@ -92,18 +110,19 @@ fn samples_within(samples: &Samples, range: TimeRange) -> Samples {
 }
 
 /// The rows of an answer as text and values, sorted; rows of nothing but gaps are left out.
-fn answer(known: &HashMap<&str, Samples>, question: &Question<'_>) -> Vec<(String, Vec<f64>)> {
+fn answer(known: &Known<'_>, question: &Question<'_>) -> Vec<(String, Vec<f64>)> {
     let grid = question.windows.grid;
     let name = question.name;
     let context = CallContext { name, grid, now_ms: 0, keep_metric_names: false };
     let arguments = question.arguments.clone();
     let mut call = RollupCall::new(&context, arguments, question.windows).unwrap();
-    let samples = match question.series.strip_prefix("sub:") {
-        Some(step) => subquery_samples(&call, milliseconds(step)),
+    let samples = match question.series.split_once(':') {
+        Some(("sub", step)) => subquery_samples(&call, milliseconds(step)),
+        Some((series, step)) => nested_samples(known, &call, series, milliseconds(step)),
         None => samples_within(&known[question.series], call.time_range()),
     };
-    let metric: &[(&str, &str)] =
-        if question.windows.is_subquery { &[] } else { &[("__name__", "m")] };
+    let is_named = !question.series.starts_with("sub:");
+    let metric: &[(&str, &str)] = if is_named { &[("__name__", "m")] } else { &[] };
     let mut rows = Vec::new();
     if !samples.timestamps.is_empty() {
         call.run(&Labels::from_pairs(metric), &samples.timestamps, &samples.values, &mut rows);

@@ -96,6 +96,8 @@ impl Cut<'_> {
         let start_ms = end_ms.saturating_sub(self.reach.window_ms);
         let timestamps = &self.timestamps[low..high];
         let before = low.checked_sub(1).map(|idx| (self.timestamps[idx], self.values[idx]));
+        // Differences of infinities are no values.
+        let before = before.filter(|(_, value)| !value.is_nan());
         let nearest = start_ms.saturating_sub(self.reach.previous_ms);
         let first_ms = timestamps.first().copied().unwrap_or(start_ms);
         let is_earlier = |at: i64| self.reach.earlier_ms.is_none_or(|limit| first_ms - at < limit);
@@ -104,7 +106,7 @@ impl Cut<'_> {
             values: &self.values[low..high],
             previous: before.filter(|(at, _)| low < self.timestamps.len() && nearest < *at),
             earlier: before.filter(|(at, _)| is_earlier(*at)).map(|(_, value)| value),
-            later: self.values.get(high).copied(),
+            later: self.values.get(high).copied().filter(|value| !value.is_nan()),
             start_ms,
             end_ms,
             numbers,
