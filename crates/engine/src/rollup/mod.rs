@@ -12,7 +12,7 @@ use crate::error::{QueryError, Result};
 use crate::time::{Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Scalar};
 
-pub(crate) use over_time::quantile;
+pub(crate) use over_time::{max, min, quantile};
 
 /// The functions on windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,8 +149,8 @@ impl RollupCall {
             Rollup::DoubleExponentialSmoothing => self.smoothing(&series, row)?,
             Rollup::Avg => series.values(row, sum::average),
             Rollup::Sum => series.values(row, sum::total),
-            Rollup::Min => series.values(row, over_time::min),
-            Rollup::Max => series.values(row, over_time::max),
+            Rollup::Min => series.values(row, min),
+            Rollup::Max => series.values(row, max),
             Rollup::Count => series.values(row, |values| values.len() as f64),
             Rollup::Present | Rollup::Absent => series.values(row, |_| 1.0),
             Rollup::First => series.values(row, |values| values[0]),

@@ -6,12 +6,12 @@ use std::cmp::Ordering;
 const LANES: usize = 8;
 
 /// The smallest value; NaN only when there is nothing else.
-pub(super) fn min(values: &[f64]) -> f64 {
+pub(crate) fn min(values: &[f64]) -> f64 {
     best(values, f64::INFINITY, |value, best| value < best)
 }
 
 /// The largest value; NaN only when there is nothing else.
-pub(super) fn max(values: &[f64]) -> f64 {
+pub(crate) fn max(values: &[f64]) -> f64 {
     best(values, f64::NEG_INFINITY, |value, best| value > best)
 }
 
