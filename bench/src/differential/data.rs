@@ -30,12 +30,13 @@ struct Series {
     kind: Kind,
     /// Percent of samples that are missing, in runs.
     gap_percent: u64,
-    /// Times are off by up to so much.
-    jitter_ms: u64,
+    /// Times are off by up to so many hundredths of a second.
+    jitter_cs: u64,
 }
 
-/// The plain bytes of a remote-write request with all samples of a seed.
-pub fn request(seed: u64) -> Vec<u8> {
+/// The plain bytes of a remote-write request with all samples of a seed, `shift_ms` later.
+pub fn request(seed: u64, shift_ms: i64) -> Vec<u8> {
+    let start_ms = START_MS + shift_ms;
     let mut random = Random::new(seed);
     let (mut out, mut scratch) = (Vec::new(), Vec::new());
     for series in all_series() {
@@ -46,14 +47,14 @@ pub fn request(seed: u64) -> Vec<u8> {
             if random.below(100) < series.gap_percent {
                 is_gap = !is_gap;
             }
-            let jitter = random.below(series.jitter_ms + 1) as i64;
+            let jitter = 10 * random.below(series.jitter_cs + 1) as i64;
             if !is_gap {
-                let timestamp = START_MS + step * INTERVAL_MS + jitter;
+                let timestamp = start_ms + step * INTERVAL_MS + jitter;
                 put_labels_series(&series.labels, value, timestamp, &mut scratch, &mut out);
             }
         }
     }
-    put_histogram(&mut random, &mut scratch, &mut out);
+    put_histogram(start_ms, &mut random, &mut scratch, &mut out);
     out
 }
 
@@ -69,19 +70,19 @@ fn next_value(kind: Kind, value: f64, random: &mut Random) -> f64 {
 
 fn all_series() -> Vec<Series> {
     let mut all = Vec::new();
-    let mut add = |name: &str, kind, gap_percent, jitter_ms, tags: &[(&str, &str)]| {
+    let mut add = |name: &str, kind, gap_percent, jitter_cs, tags: &[(&str, &str)]| {
         let mut labels = LabelSet::default();
         labels.set_metric_name(name);
         tags.iter().for_each(|(name, value)| labels.push(name, value));
-        all.push(Series { labels, kind, gap_percent, jitter_ms });
+        all.push(Series { labels, kind, gap_percent, jitter_cs });
     };
     for job in ["api", "db"] {
         for instance in ["1", "2", "3"] {
             let tags = [("instance", instance), ("job", job)];
             add("gauge", Kind::Gauge, 0, 0, &tags);
             add("requests_total", Kind::Counter, 0, 0, &tags);
-            add("jittered", Kind::Gauge, 0, 4000, &tags);
-            add("gappy", Kind::Gauge, 8, 2000, &tags);
+            add("jittered", Kind::Gauge, 0, 400, &tags);
+            add("gappy", Kind::Gauge, 8, 200, &tags);
         }
         add("state", Kind::State, 0, 0, &[("job", job)]);
         add(
@@ -97,7 +98,7 @@ fn all_series() -> Vec<Series> {
 }
 
 /// A histogram whose buckets grow together.
-fn put_histogram(random: &mut Random, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
+fn put_histogram(start_ms: i64, random: &mut Random, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     const BOUNDS: [&str; 5] = ["0.1", "0.5", "1", "5", "+Inf"];
     for job in ["api", "db"] {
         let mut counts = [0u64; BOUNDS.len()];
@@ -112,7 +113,7 @@ fn put_histogram(random: &mut Random, scratch: &mut Vec<u8>, out: &mut Vec<u8>) 
                 labels.set_metric_name("latency_bucket");
                 labels.push("job", job);
                 labels.push("le", bound);
-                let timestamp = START_MS + step * INTERVAL_MS;
+                let timestamp = start_ms + step * INTERVAL_MS;
                 put_labels_series(&labels, count as f64, timestamp, scratch, out);
             }
         }

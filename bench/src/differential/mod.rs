@@ -71,7 +71,13 @@ pub fn run(options: &DifferentialOptions) -> Result<DifferentialSummary> {
         RunningServer::start(installed, &dir, &log)
     };
     let (quipu, peer) = (start(&options.quipu, "quipu")?, start(&options.peer, "peer")?);
-    let plain = data::request(options.seed);
+    // Windows of Prometheus 2 are closed at both ends, those of 3 and ours are open on the left: no
+    // sample may lie on an edge.
+    let (data_shift_ms, ask_shift) = match options.dialect {
+        Dialect::PromQl => (503, ".25"),
+        Dialect::MetricsQl => (0, ""),
+    };
+    let plain = data::request(options.seed, data_shift_ms);
     for (server, installed) in [(&quipu, &options.quipu), (&peer, &options.peer)] {
         fill(server, installed, &plain)?;
     }
@@ -82,7 +88,7 @@ pub fn run(options: &DifferentialOptions) -> Result<DifferentialSummary> {
     let progress = ProgressBar::new(options.count).with_style(style);
     for _ in 0..options.count {
         let (expression, step) = (generator.expression(), generator.step_seconds());
-        let path = path(&expression, step);
+        let path = path(&expression, step, ask_shift);
         let suffix = match options.dialect {
             Dialect::PromQl => "",
             Dialect::MetricsQl => "&dialect=metricsql",
@@ -129,13 +135,13 @@ fn fill(server: &RunningServer, installed: &Installed, plain: &[u8]) -> Result<(
 }
 
 /// An instant query in the middle of the data, or a range over the last part of it.
-fn path(expression: &str, step: Option<i64>) -> String {
+fn path(expression: &str, step: Option<i64>, shift: &str) -> String {
     let (start, end) = (START_MS / 1000, (START_MS + SPAN_MS) / 1000);
     let query = percent_encode(expression);
     match step {
-        None => format!("/api/v1/query?time={}&query={query}", end - 1207),
+        None => format!("/api/v1/query?time={}{shift}&query={query}", end - 1207),
         Some(step) => format!(
-            "/api/v1/query_range?start={}&end={}&step={step}&query={query}",
+            "/api/v1/query_range?start={}{shift}&end={}{shift}&step={step}&query={query}",
             start + 3000,
             end + 300
         ),

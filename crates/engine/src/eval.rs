@@ -244,8 +244,8 @@ impl Evaluator<'_> {
         let mut counters = CounterNames::default();
         let mut row = vec![ABSENT; call.steps.len];
         let range = windows.time_range();
-        let sets = [selector.matchers.clone()];
-        self.context.read_series(&sets, range, wanted, &mut |labels, times, values| {
+        let sets = std::slice::from_ref(&selector.matchers);
+        self.context.read_series(sets, range, wanted, &mut |labels, times, values| {
             let (times, values) = filter.apply(times, values);
             call.fill(times, values, windows.of(times), &mut row)?;
             if expects_counter {
@@ -325,8 +325,8 @@ impl Evaluator<'_> {
                 let windows = Windows::new(reference, matrix.range_ms);
                 let range = windows.time_range();
                 let mut filter = StaleFilter::default();
-                let sets = [selector.matchers.clone()];
-                self.context.read_series(&sets, range, None, &mut |labels, times, values| {
+                let sets = std::slice::from_ref(&selector.matchers);
+                self.context.read_series(sets, range, None, &mut |labels, times, values| {
                     let (times, values) = filter.apply(times, values);
                     kept.grow(times.len() as u64, 16 * times.len() as u64);
                     self.context.check_memory()?;

@@ -166,7 +166,7 @@ pub fn instant(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     if options.dialect == Dialect::MetricsQl {
-        let expr = promql::metricsql::parse(text)?;
+        let expr = metricsql::parse(text)?;
         let grid = Grid::instant(at_ms);
         return again_if_changed(|| {
             let context = Context::new(source, text, options, grid, at_ms);
@@ -222,7 +222,7 @@ pub fn range(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     if options.dialect == Dialect::MetricsQl {
-        let expr = promql::metricsql::parse(text)?;
+        let expr = metricsql::parse(text)?;
         let grid = Grid::span(range.start_ms, range.end_ms, range.step_ms.max(1));
         let grid = grid.unwrap_or(Grid::instant(range.start_ms));
         return again_if_changed(|| {

@@ -241,7 +241,7 @@ impl Context<'_> {
         let mut row = vec![ABSENT; grid.len];
         let range = windows.time_range();
         self.read_series(
-            &[selector.matchers.clone()],
+            std::slice::from_ref(&selector.matchers),
             range,
             wanted,
             &mut |labels, timestamps, values| {
@@ -259,7 +259,7 @@ impl Context<'_> {
         let mut vector = Vector::new(self, grid.len);
         let range = windows.time_range();
         self.read_series(
-            &[selector.matchers.clone()],
+            std::slice::from_ref(&selector.matchers),
             range,
             None,
             &mut |labels, timestamps, values| {

@@ -1,6 +1,6 @@
 //! One match over the tree: every expression becomes series on a grid.
 
-use super::rollup::{RollupCall, Windows, series_argument};
+use super::rollup::{RollupCall, Windows, join_absent, series_argument};
 use super::{Argument, CallContext, Series, aggregate, binary, label, transform};
 use crate::error::{QueryError, Result};
 use crate::query::Context;
@@ -15,9 +15,18 @@ use promql::metricsql::{
 
 /// Points that one series of a subquery may have.
 const SUBQUERY_POINTS_MAX: usize = 100_000;
-/// What a subquery reads ahead of its window, as VictoriaMetrics does: the longest silence that a
-/// rollup looks back over.
-const SILENCE_MS: i64 = 5 * 60_000;
+
+/// The steps of a query or of a subquery.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Steps {
+    /// The moments.
+    pub grid: Grid,
+    /// The end that was asked for: the last moment, or less than a step behind it.
+    pub end_ms: i64,
+}
+
+/// One series' stored samples: milliseconds and values.
+type Samples = (Labels, Vec<(i64, f64)>);
 
 /// Evaluates expressions within one query.
 pub(super) struct Evaluator<'a> {
@@ -45,56 +54,56 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The series that an expression has on a grid. Some may have nothing but gaps.
-    pub fn series(&self, expr: &Expr, grid: Grid) -> Result<Vec<Series>> {
+    pub fn series(&self, expr: &Expr, steps: Steps) -> Result<Vec<Series>> {
         self.context.check()?;
         match expr {
-            Expr::Number(number) => Ok(vec![constant(number.value, grid)]),
+            Expr::Number(number) => Ok(vec![constant(number.value, steps.grid)]),
             Expr::Duration(literal) => {
-                let seconds = literal.duration.at_step(grid.step_ms) as f64 / 1000.0;
-                Ok(vec![constant(seconds, grid)])
+                let seconds = literal.duration.at_step(steps.grid.step_ms) as f64 / 1000.0;
+                Ok(vec![constant(seconds, steps.grid)])
             }
             // VictoriaMetrics' value of a string that no function takes as one.
-            Expr::String(_) => Ok(vec![constant(f64::NAN, grid)]),
-            Expr::Selector(_) => self.look(&default_look(expr, None)?, grid),
-            Expr::Rollup(rollup) => self.look(&default_look(&rollup.expr, Some(rollup))?, grid),
+            Expr::String(_) => Ok(vec![constant(f64::NAN, steps.grid)]),
+            Expr::Selector(_) => self.look(&default_look(expr, None)?, steps),
+            Expr::Rollup(rollup) => self.look(&default_look(&rollup.expr, Some(rollup))?, steps),
             Expr::Call(call) if call.function.kind == FunctionKind::Rollup => {
-                self.rollup_call(call, grid)
+                self.rollup_call(call, steps)
             }
-            Expr::Call(call) => self.call(call, grid),
-            Expr::Aggregate(aggregate) => self.aggregate(aggregate, grid),
+            Expr::Call(call) => self.call(call, steps),
+            Expr::Aggregate(aggregate) => self.aggregate(aggregate, steps),
             Expr::Binary(binary) => {
-                let left = self.series(&binary.left, grid)?;
-                let right = self.series(&binary.right, grid)?;
+                let left = self.series(&binary.left, steps)?;
+                let right = self.series(&binary.right, steps)?;
                 binary::apply(binary, left, right)
             }
-            Expr::Union(union) => self.union(union, grid),
+            Expr::Union(union) => self.union(union, steps),
         }
     }
 
-    fn union(&self, union: &Union, grid: Grid) -> Result<Vec<Series>> {
-        let arguments = self.arguments(&union.expressions, grid)?;
-        transform::call(&self.call_context("union", false, grid), arguments)
+    fn union(&self, union: &Union, steps: Steps) -> Result<Vec<Series>> {
+        let arguments = self.arguments(&union.expressions, steps)?;
+        transform::call(&self.call_context("union", false, steps), arguments)
     }
 
-    fn call_context<'n>(&self, name: &'n str, keeps: bool, grid: Grid) -> CallContext<'n> {
+    fn call_context<'n>(&self, name: &'n str, keeps: bool, steps: Steps) -> CallContext<'n> {
         let now_ms = self.context.options.metricsql.now_ms;
-        CallContext { name, grid, now_ms, keep_metric_names: keeps }
+        CallContext { name, grid: steps.grid, now_ms, keep_metric_names: keeps }
     }
 
-    fn arguments(&self, expressions: &[Expr], grid: Grid) -> Result<Vec<Argument>> {
-        expressions.iter().map(|expr| self.argument(expr, grid)).collect()
+    fn arguments(&self, expressions: &[Expr], steps: Steps) -> Result<Vec<Argument>> {
+        expressions.iter().map(|expr| self.argument(expr, steps)).collect()
     }
 
-    fn argument(&self, expr: &Expr, grid: Grid) -> Result<Argument> {
+    fn argument(&self, expr: &Expr, steps: Steps) -> Result<Argument> {
         match expr {
             Expr::String(text) => Ok(Argument::Text(text.value.clone())),
-            expr => self.series(expr, grid).map(Argument::Series),
+            expr => self.series(expr, steps).map(Argument::Series),
         }
     }
 
-    fn call(&self, call: &Call, grid: Grid) -> Result<Vec<Series>> {
-        let arguments = self.arguments(&call.arguments, grid)?;
-        let context = self.call_context(call.function.name, call.keep_metric_names, grid);
+    fn call(&self, call: &Call, steps: Steps) -> Result<Vec<Series>> {
+        let arguments = self.arguments(&call.arguments, steps)?;
+        let context = self.call_context(call.function.name, call.keep_metric_names, steps);
         match (call.function.kind, call.arguments.as_slice()) {
             (FunctionKind::Label, _) => label::call(&context, arguments),
             (FunctionKind::Transform, [argument]) if call.function.name == "absent" => {
@@ -106,24 +115,30 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn aggregate(&self, aggregate: &Aggregate, grid: Grid) -> Result<Vec<Series>> {
-        let arguments = self.arguments(&aggregate.arguments, grid)?;
-        let context = self.call_context(aggregate.function.name, false, grid);
+    fn aggregate(&self, aggregate: &Aggregate, steps: Steps) -> Result<Vec<Series>> {
+        let arguments = self.arguments(&aggregate.arguments, steps)?;
+        let context = self.call_context(aggregate.function.name, false, steps);
         aggregate::call(&context, arguments, aggregate.grouping.as_ref(), aggregate.limit)
     }
 
     // ---- windows ----
 
-    fn rollup_call(&self, call: &Call, grid: Grid) -> Result<Vec<Series>> {
+    fn rollup_call(&self, call: &Call, steps: Steps) -> Result<Vec<Series>> {
         let name = call.function.name;
         let idx = series_argument(name, call.arguments.len());
         let Some(looked_at) = call.arguments.get(idx) else {
-            let context = self.call_context(name, false, grid);
+            let context = self.call_context(name, false, steps);
             return context.fail(format!("argument {} is missing", idx + 1));
         };
         let mut arguments = Vec::new();
         for (_, argument) in call.arguments.iter().enumerate().filter(|(other, _)| *other != idx) {
-            arguments.push(self.argument(argument, grid)?);
+            match argument {
+                // The names of `aggr_over_time`.
+                Expr::Union(list) if name == "aggr_over_time" => {
+                    arguments.extend(self.arguments(&list.expressions, steps)?)
+                }
+                argument => arguments.push(self.argument(argument, steps)?),
+            }
         }
         let (expr, modifiers) = match looked_at {
             Expr::Rollup(rollup) => (&rollup.expr, Some(&**rollup)),
@@ -131,28 +146,28 @@ impl<'a> Evaluator<'a> {
         };
         let keep_metric_names = call.keep_metric_names;
         let function = call.function;
-        self.look(&Look { function, keep_metric_names, arguments, expr, modifiers }, grid)
+        self.look(&Look { function, keep_metric_names, arguments, expr, modifiers }, steps)
     }
 
     /// The rows of a rollup, after `@` and `offset`.
-    fn look(&self, look: &Look<'_>, grid: Grid) -> Result<Vec<Series>> {
+    fn look(&self, look: &Look<'_>, steps: Steps) -> Result<Vec<Series>> {
         let Some(at) = look.modifiers.and_then(|modifiers| modifiers.at.as_ref()) else {
-            return self.look_from(look, grid);
+            return self.look_from(look, steps);
         };
-        let at_ms = self.moment(at, grid)?;
-        let once = Grid { start_ms: at_ms, step_ms: grid.step_ms, len: 1 };
-        let mut series = self.look_from(&look.at_one_step(grid), once)?;
+        let at_ms = self.moment(at, steps)?;
+        let grid = Grid { start_ms: at_ms, len: 1, ..steps.grid };
+        let mut series = self.look_from(&look.at_one_step(), Steps { grid, end_ms: at_ms })?;
         for one in &mut series {
             let value = one.values[0];
             one.values.clear();
-            one.values.resize(grid.len, value);
+            one.values.resize(steps.grid.len, value);
         }
         Ok(series)
     }
 
     /// The moment that stands behind `@`: the first value of an expression of one series.
-    fn moment(&self, at: &Expr, grid: Grid) -> Result<i64> {
-        let series = self.series(at, grid)?;
+    fn moment(&self, at: &Expr, steps: Steps) -> Result<i64> {
+        let series = self.series(at, steps)?;
         let [one] = series.as_slice() else {
             let message = format!("`@` needs one series, {} given", series.len());
             return Err(QueryError::Execution(message));
@@ -163,23 +178,21 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn look_from(&self, look: &Look<'_>, grid: Grid) -> Result<Vec<Series>> {
+    fn look_from(&self, look: &Look<'_>, steps: Steps) -> Result<Vec<Series>> {
         let duration = |of: fn(&Rollup) -> Option<Duration>| {
-            look.modifiers.and_then(of).map(|duration| duration.at_step(grid.step_ms))
+            look.modifiers.and_then(of).map(|duration| duration.at_step(steps.grid.step_ms))
         };
         let name = look.function.name;
-        let mut start_ms = grid.start_ms.saturating_sub(duration(|one| one.offset).unwrap_or(0));
-        if name == "rollup_candlestick" {
-            // A candle is named by its start, not by its end.
-            start_ms = start_ms.saturating_add(grid.step_ms);
+        let (window_ms, step_ms) = (duration(|one| one.window), duration(|one| one.step));
+        if window_ms.is_some_and(|window| window < 0) || step_ms.is_some_and(|step| step < 0) {
+            let context = self.call_context(name, false, steps);
+            return context.fail("a window or step in brackets is negative");
         }
-        let window_ms = duration(|one| one.window);
-        if window_ms.is_some_and(|window| window < 0) {
-            let context = self.call_context(name, false, grid);
-            return context.fail("the window in brackets is negative");
-        }
+        let offset_ms = duration(|one| one.offset).unwrap_or(0);
+        let start_ms = steps.grid.start_ms.saturating_sub(offset_ms);
         let mut windows = Windows {
-            grid: Grid { start_ms, ..grid },
+            grid: Grid { start_ms, ..steps.grid },
+            end_ms: steps.end_ms.saturating_sub(offset_ms),
             window_ms,
             lookback_ms: self.context.options.metricsql.lookback_ms,
             is_subquery: false,
@@ -189,19 +202,22 @@ impl<'a> Evaluator<'a> {
             Expr::Selector(selector) if !has_step => self.of_selector(look, selector, windows)?,
             expr => {
                 windows.is_subquery = true;
-                let step_ms = duration(|one| one.step).filter(|step| *step != 0);
-                self.of_subquery(look, expr, step_ms.unwrap_or(grid.step_ms), windows)?
+                self.of_subquery(look, expr, step_ms, windows)?
             }
         };
         match name {
-            "absent_over_time" => Ok(vec![absent_where_all_are(look.expr, &rows, grid)]),
+            "absent_over_time" => {
+                let values = join_absent(&rows, steps.grid.len);
+                Ok(vec![Series { labels: demanded_labels(look.expr), values }])
+            }
             _ => Ok(rows),
         }
     }
 
     fn rollup_of(&self, look: &Look<'_>, windows: Windows) -> Result<RollupCall> {
         let name = look.function.name;
-        let context = self.call_context(name, look.keep_metric_names, windows.grid);
+        let steps = Steps { grid: windows.grid, end_ms: windows.end_ms };
+        let context = self.call_context(name, look.keep_metric_names, steps);
         RollupCall::new(&context, look.arguments.clone(), windows)
     }
 
@@ -229,16 +245,19 @@ impl<'a> Evaluator<'a> {
         &self,
         look: &Look<'_>,
         expr: &Expr,
-        step_ms: i64,
+        step_ms: Option<i64>,
         windows: Windows,
     ) -> Result<Vec<Series>> {
-        if step_ms <= 0 {
-            let context = self.call_context(look.function.name, false, windows.grid);
-            return context.fail("the step in brackets is not positive");
-        }
         let mut call = self.rollup_of(look, windows)?;
-        let inner = subquery_grid(windows, step_ms)?;
-        self.context.check_steps(inner)?;
+        let grid = call.subquery_grid(step_ms);
+        if SUBQUERY_POINTS_MAX < grid.len {
+            return Err(QueryError::Execution(format!(
+                "a subquery of {} points, the limit is {SUBQUERY_POINTS_MAX}; take a larger step",
+                grid.len
+            )));
+        }
+        self.context.check_steps(grid)?;
+        let inner = Steps { grid, end_ms: grid.at_ms(grid.len - 1) };
         let mut rows = Vec::new();
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for series in self.series(expr, inner)? {
@@ -246,7 +265,7 @@ impl<'a> Evaluator<'a> {
             values.clear();
             let there = series.values.iter().enumerate().filter(|(_, value)| !value.is_nan());
             for (step, value) in there {
-                times.push(to_ns(inner.at_ms(step)));
+                times.push(to_ns(grid.at_ms(step)));
                 values.push(*value);
             }
             let before = rows.len();
@@ -270,7 +289,7 @@ impl<'a> Evaluator<'a> {
         &self,
         selector: &Selector,
         range: TimeRange,
-    ) -> Result<Vec<(Labels, Vec<(i64, f64)>)>> {
+    ) -> Result<Vec<Samples>> {
         let mut series = Vec::new();
         let mut filter = StaleFilter::default();
         self.context.read_series(&selector.sets, range, None, &mut |labels, times, values| {
@@ -289,15 +308,12 @@ impl<'a> Evaluator<'a> {
 }
 
 impl Look<'_> {
-    /// The same with the grid's scalar arguments cut to the one step that `@` leaves.
-    fn at_one_step(&self, grid: Grid) -> Look<'_> {
+    /// The same with arguments cut to the one step that `@` leaves.
+    fn at_one_step(&self) -> Look<'_> {
         let mut arguments = self.arguments.clone();
         for argument in &mut arguments {
             if let Argument::Series(series) = argument {
-                series.iter_mut().for_each(|one| {
-                    debug_assert_eq!(one.values.len(), grid.len);
-                    one.values.truncate(1);
-                });
+                series.iter_mut().for_each(|one| one.values.truncate(1));
             }
         }
         Look { arguments, ..*self }
@@ -309,22 +325,6 @@ fn default_look<'e>(expr: &'e Expr, modifiers: Option<&'e Rollup>) -> Result<Loo
     let function = find_function("default_rollup")
         .ok_or_else(|| QueryError::Execution("default_rollup is not in the table".to_string()))?;
     Ok(Look { function, keep_metric_names: false, arguments: Vec::new(), expr, modifiers })
-}
-
-/// The steps that a subquery is evaluated at for the windows of a call.
-fn subquery_grid(windows: Windows, step_ms: i64) -> Result<Grid> {
-    let Windows { grid, window_ms, .. } = windows;
-    let ahead = window_ms.unwrap_or(0).saturating_add(step_ms).saturating_add(SILENCE_MS);
-    let first = grid.start_ms.saturating_sub(ahead).div_euclid(step_ms).saturating_mul(step_ms);
-    let last_ms = grid.at_ms(grid.len - 1).saturating_add(step_ms);
-    let last = last_ms.saturating_add(step_ms - 1).div_euclid(step_ms).saturating_mul(step_ms);
-    match Grid::span(first, last, step_ms) {
-        Some(inner) if inner.len <= SUBQUERY_POINTS_MAX => Ok(inner),
-        inner => Err(QueryError::Execution(format!(
-            "a subquery of {} points, the limit is {SUBQUERY_POINTS_MAX}; take a larger step",
-            inner.map_or(0, |inner| inner.len)
-        ))),
-    }
 }
 
 /// One series without labels.
@@ -343,17 +343,4 @@ fn demanded_labels(expr: &Expr) -> Labels {
         }
     }
     builder.finish()
-}
-
-/// One where every row says that its series is absent.
-fn absent_where_all_are(expr: &Expr, rows: &[Series], grid: Grid) -> Series {
-    let mut absent = Series { labels: demanded_labels(expr), ..constant(1.0, grid) };
-    for row in rows {
-        for (value, one) in absent.values.iter_mut().zip(&row.values) {
-            if one.is_nan() {
-                *value = f64::NAN;
-            }
-        }
-    }
-    absent
 }

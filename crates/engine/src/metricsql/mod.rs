@@ -15,11 +15,12 @@ mod aggregate;
 mod binary;
 mod eval;
 mod label;
+mod prepare;
 mod query;
 mod rollup;
 mod transform;
 
-pub(crate) use query::{instant, range};
+pub(crate) use query::{instant, parse, range};
 
 use crate::error::{QueryError, Result};
 use crate::time::Grid;

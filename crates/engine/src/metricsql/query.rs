@@ -4,7 +4,8 @@
 //! multiples of the step, and the newest points are not replaced by older ones
 //! (`docs/decisions/0011-metricsql.md`).
 
-use super::eval::Evaluator;
+use super::eval::{Evaluator, Steps};
+use super::prepare::turn_comparisons;
 use super::{Series, sort_by_name};
 use crate::error::{QueryError, Result};
 use crate::query::{Context, StepRange};
@@ -17,6 +18,16 @@ use std::collections::HashSet;
 
 /// Points that one series of a range may have.
 const POINTS_MAX: usize = 30_000;
+
+/// The tree of a text, ready to be evaluated.
+///
+/// # Errors
+/// The text is no expression.
+pub(crate) fn parse(text: &str) -> Result<Expr> {
+    let mut expr = promql::metricsql::parse(text)?;
+    turn_comparisons(&mut expr);
+    Ok(expr)
+}
 
 /// The value of an expression at one moment.
 ///
@@ -34,7 +45,7 @@ pub(crate) fn instant(context: &Context<'_>, expr: &Expr, at_ms: i64) -> Result<
         return window_of(context, rollup, (window.at_step(step_ms), step_ms), end_ms);
     }
     let grid = Grid { start_ms: at_ms, step_ms, len: 1 };
-    let series = evaluate(context, expr, grid)?;
+    let series = evaluate(context, expr, Steps { grid, end_ms: at_ms })?;
     let sample = |series: Series| Sample { labels: series.labels, value: series.values[0] };
     Ok(Value::Vector(series.into_iter().map(sample).collect()))
 }
@@ -79,7 +90,7 @@ pub(crate) fn range(context: &Context<'_>, expr: &Expr, range: StepRange) -> Res
         }
         None => return bad("invalid parameter \"end\": it must not be before start".to_string()),
     };
-    let series = evaluate(context, expr, grid)?;
+    let series = evaluate(context, expr, Steps { grid, end_ms: range.end_ms })?;
     let (mut labels, mut values) = (Vec::with_capacity(series.len()), Vec::new());
     for one in series {
         labels.push(one.labels);
@@ -89,9 +100,9 @@ pub(crate) fn range(context: &Context<'_>, expr: &Expr, range: StepRange) -> Res
 }
 
 /// The series of an answer: those with points, sorted unless the expression says how, all different.
-fn evaluate(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Vec<Series>> {
-    context.check_steps(grid)?;
-    let mut series = Evaluator::new(context).series(expr, grid)?;
+fn evaluate(context: &Context<'_>, expr: &Expr, steps: Steps) -> Result<Vec<Series>> {
+    context.check_steps(steps.grid)?;
+    let mut series = Evaluator::new(context).series(expr, steps)?;
     series.retain(|one| one.values.iter().any(|value| !value.is_nan()));
     if !orders_itself(expr) {
         sort_by_name(&mut series);
