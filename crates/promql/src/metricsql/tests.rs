@@ -1,0 +1,3 @@
+//! Tables of good and bad expressions.
+
+use crate::metricsql::*;
