@@ -12,8 +12,12 @@
 //! what has nothing but gaps at the end is left out of the answer.
 
 mod aggregate;
+mod arguments;
 mod label;
+#[cfg(test)]
+mod observed;
 mod rollup;
+mod statistics;
 mod transform;
 
 use crate::error::{QueryError, Result};
