@@ -7,6 +7,8 @@ use regex::{Regex, RegexBuilder};
 
 /// Points that one call may make out of fewer: 160 MB of them.
 const MADE_POINTS_MAX: usize = 20_000_000;
+/// Bytes of the labels of one series, which calls inside calls could double again and again.
+const LABELS_SIZE_MAX: usize = 64 << 10;
 
 impl CallContext<'_> {
     /// Fails unless there are `min` arguments or more.
@@ -92,6 +94,19 @@ impl CallContext<'_> {
     /// The same for one that has to match from end to end.
     pub(super) fn regex_of_all(&self, pattern: &str) -> Result<Regex> {
         self.regex(&format!("^(?:{pattern})$"))
+    }
+
+    /// Fails when a series' labels have grown longer than labels should be.
+    pub(super) fn check_labels(&self, labels: &Labels) -> Result<()> {
+        self.check_size(labels.as_bytes().len())
+    }
+
+    /// The same for what is to become a label.
+    pub(super) fn check_size(&self, size: usize) -> Result<()> {
+        if LABELS_SIZE_MAX < size {
+            return self.fail(format!("labels of {size} bytes, the limit is {LABELS_SIZE_MAX}"));
+        }
+        Ok(())
     }
 
     /// Fails when the call makes more series than a server's memory should hold.

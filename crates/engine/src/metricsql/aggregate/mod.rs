@@ -17,12 +17,13 @@ mod fold;
 mod points;
 mod rows;
 
-use super::arguments::{drop_empty, filter_labels};
+use super::arguments::drop_empty;
 use super::{Argument, CallContext, Series};
+use crate::aggregate::Groups;
 use crate::error::Result;
-use model::{Labels, METRIC_NAME};
+use crate::selector::{NameState, Row};
+use model::Labels;
 use promql::Grouping;
-use std::collections::HashMap;
 
 /// Series that belong together.
 struct Group {
@@ -44,7 +45,8 @@ pub(crate) fn call(
     limit: u64,
 ) -> Result<Vec<Series>> {
     let arguments = arguments.as_mut_slice();
-    let groups = Grouped { grouping: &canonical(grouping), limit };
+    let one_group = Grouping::By(Vec::new());
+    let groups = Grouped { grouping: grouping.unwrap_or(&one_group), limit };
     match context.name {
         "sum" | "sum2" | "min" | "max" | "avg" | "count" | "group" | "geomean" => {
             fold::call(context, arguments, &groups)
@@ -57,51 +59,31 @@ pub(crate) fn call(
     }
 }
 
-/// The labels that make groups; without any there is one group.
-fn canonical(grouping: Option<&Grouping>) -> Grouping {
-    match grouping {
-        None => Grouping::By(Vec::new()),
-        Some(Grouping::By(names)) => Grouping::By(names.clone()),
-        Some(Grouping::Without(names)) => {
-            let mut names = names.clone();
-            names.push(METRIC_NAME.to_string());
-            Grouping::Without(names)
-        }
-    }
-}
-
 /// How series become groups.
 struct Grouped<'a> {
     grouping: &'a Grouping,
+    /// At most so many groups; 0 is no limit.
     limit: u64,
 }
 
 impl Grouped<'_> {
-    /// The labels of the group that a series belongs to.
-    fn labels_of(&self, labels: &Labels) -> Labels {
-        let is_listed = |names: &[String], name: &str| names.iter().any(|listed| listed == name);
-        match self.grouping {
-            Grouping::By(names) if names.is_empty() => Labels::default(),
-            Grouping::By(names) => filter_labels(labels, |name| is_listed(names, name)),
-            Grouping::Without(names) => filter_labels(labels, |name| !is_listed(names, name)),
-        }
-    }
-
     /// The groups, in the order of their first series. Series without points belong to none.
     fn split(&self, mut series: Vec<Series>) -> Vec<Group> {
         drop_empty(&mut series);
-        let mut known: HashMap<Labels, usize> = HashMap::new();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups = Groups::new(self.grouping);
+        let mut members: Vec<Vec<Series>> = Vec::new();
         for one in series {
-            let labels = self.labels_of(&one.labels);
-            if let Some(idx) = known.get(&labels) {
-                groups[*idx].series.push(one);
-            } else if self.limit == 0 || (groups.len() as u64) < self.limit {
-                known.insert(labels.clone(), groups.len());
-                groups.push(Group { labels, series: vec![one] });
+            let row = Row { labels: &one.labels, name: NameState::Kept, values: &one.values };
+            let idx = groups.of(&row);
+            if idx == members.len() && (self.limit == 0 || (idx as u64) < self.limit) {
+                members.push(Vec::new());
+            }
+            if let Some(members) = members.get_mut(idx) {
+                members.push(one);
             }
         }
-        groups
+        let labels = groups.keys().into_iter().map(|key| key.labels);
+        labels.zip(members).map(|(labels, series)| Group { labels, series }).collect()
     }
 }
 

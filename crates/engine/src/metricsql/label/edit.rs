@@ -1,6 +1,6 @@
 //! Functions that write, copy and remove labels. An empty value is no label.
 
-use super::super::arguments::filter_labels;
+use super::super::arguments::{filter_labels, with_label};
 use super::super::{Argument, CallContext, Series};
 use crate::error::Result;
 use model::{Labels, LabelsBuilder, METRIC_NAME};
@@ -28,10 +28,12 @@ fn edit(
     arguments: &mut [Argument],
     change: impl Fn(&mut LabelsBuilder),
 ) -> Result<Vec<Series>> {
-    edit_series(context.take(arguments, 0)?, change)
+    let series = context.take(arguments, 0)?;
+    edit_series(context, series, change)
 }
 
 fn edit_series(
+    context: &CallContext<'_>,
     mut series: Vec<Series>,
     change: impl Fn(&mut LabelsBuilder),
 ) -> Result<Vec<Series>> {
@@ -39,6 +41,7 @@ fn edit_series(
         let mut builder = one.labels.to_builder();
         change(&mut builder);
         one.labels = builder.finish();
+        context.check_labels(&one.labels)?;
     }
     Ok(series)
 }
@@ -51,14 +54,14 @@ fn alias(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Se
     context.expect_count(arguments, 2, 2)?;
     let series = context.take(arguments, 0)?;
     let name = context.text(arguments, 1)?;
-    edit_series(series, |labels| labels.set(METRIC_NAME, name))
+    edit_series(context, series, |labels| labels.set(METRIC_NAME, name))
 }
 
 fn set(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
     context.expect_at_least(arguments, 1)?;
     let series = context.take(arguments, 0)?;
     let pairs = context.text_pairs(arguments, 1)?;
-    edit_series(series, |labels| {
+    edit_series(context, series, |labels| {
         pairs.iter().for_each(|(name, value)| labels.set(name, value));
     })
 }
@@ -80,7 +83,7 @@ fn copy(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Ser
     let series = context.take(arguments, 0)?;
     let pairs = context.text_pairs(arguments, 1)?;
     let is_move = context.name == "label_move";
-    edit_series(series, |labels| {
+    edit_series(context, series, |labels| {
         for (source, target) in &pairs {
             let value = get(labels, source);
             if value.is_empty() || source == target {
@@ -99,7 +102,7 @@ fn map(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Seri
     let series = context.take(arguments, 0)?;
     let name = context.text(arguments, 1)?;
     let values: HashMap<&str, &str> = context.text_pairs(arguments, 2)?.into_iter().collect();
-    edit_series(series, |labels| {
+    edit_series(context, series, |labels| {
         if let Some(value) = values.get(labels.get(name).unwrap_or("")) {
             labels.set(name, value);
         }
@@ -108,15 +111,18 @@ fn map(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Seri
 
 fn join(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
     context.expect_at_least(arguments, 3)?;
-    let series = context.take(arguments, 0)?;
+    let mut series = context.take(arguments, 0)?;
     let texts = context.texts(arguments, 1)?;
     let [target, separator, sources @ ..] = texts.as_slice() else { return Ok(series) };
-    edit_series(series, |labels| {
+    for one in &mut series {
         let values: Vec<&str> =
-            sources.iter().map(|source| labels.get(source).unwrap_or("")).collect();
-        let joined = values.join(separator);
-        labels.set(target, &joined);
-    })
+            sources.iter().map(|source| one.labels.get(source).unwrap_or("")).collect();
+        let size: usize = values.iter().map(|value| value.len() + separator.len()).sum();
+        context.check_size(size)?;
+        one.labels = with_label(&one.labels, target, &values.join(separator));
+        context.check_labels(&one.labels)?;
+    }
+    Ok(series)
 }
 
 fn change_case(
@@ -127,7 +133,7 @@ fn change_case(
     context.expect_at_least(arguments, 2)?;
     let series = context.take(arguments, 0)?;
     let names = context.texts(arguments, 1)?;
-    edit_series(series, |labels| {
+    edit_series(context, series, |labels| {
         for name in &names {
             let value: String = get(labels, name).chars().map(change).collect();
             labels.set(name, &value);

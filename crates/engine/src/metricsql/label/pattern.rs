@@ -3,7 +3,6 @@
 use super::super::arguments::with_label;
 use super::super::{Argument, CallContext, Series};
 use crate::error::Result;
-use model::Labels;
 use regex::Regex;
 use std::collections::HashMap;
 
@@ -24,7 +23,7 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
             let name = context.text(arguments, 1)?;
             let regex = context.regex(context.text(arguments, 2)?)?;
             let replacement = context.text(arguments, 3)?;
-            Ok(Replacement { regex, source: name, target: name, replacement }.run(series))
+            Replacement { regex, source: name, target: name, replacement }.run(context, series)
         }
         _ => {
             context.expect_count(arguments, 5, 5)?;
@@ -33,7 +32,7 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
             let replacement = context.text(arguments, 2)?;
             let source = context.text(arguments, 3)?;
             let regex = context.regex_of_all(context.text(arguments, 4)?)?;
-            Ok(Replacement { regex, source, target, replacement }.run(series))
+            Replacement { regex, source, target, replacement }.run(context, series)
         }
     }
 }
@@ -48,28 +47,36 @@ struct Replacement<'a> {
 }
 
 impl Replacement<'_> {
-    fn run(&self, mut series: Vec<Series>) -> Vec<Series> {
+    fn run(&self, context: &CallContext<'_>, mut series: Vec<Series>) -> Result<Vec<Series>> {
         // Few values usually stand for many series.
         let mut known: HashMap<String, Option<String>> = HashMap::new();
         for one in &mut series {
             let value = one.labels.get(self.source).unwrap_or("");
             if !known.contains_key(value) {
-                known.insert(value.to_string(), self.replace(value));
+                known.insert(value.to_string(), self.replace(context, value)?);
             }
             if let Some(Some(replaced)) = known.get(value) {
-                one.labels = self.with_target(&one.labels, replaced);
+                one.labels = with_label(&one.labels, self.target, replaced);
+                context.check_labels(&one.labels)?;
             }
         }
-        series
+        Ok(series)
     }
 
     /// The value with every match replaced, if there is any.
-    fn replace(&self, value: &str) -> Option<String> {
-        let is_match = self.regex.is_match(value);
-        is_match.then(|| self.regex.replace_all(value, self.replacement).into_owned())
-    }
-
-    fn with_target(&self, labels: &Labels, value: &str) -> Labels {
-        with_label(labels, self.target, value)
+    fn replace(&self, context: &CallContext<'_>, value: &str) -> Result<Option<String>> {
+        // What one match may become has to be known before it is written.
+        let references = self.replacement.matches('$').count();
+        context.check_size(self.replacement.len() + references * value.len())?;
+        let mut replaced = String::new();
+        let mut end = None;
+        for captures in self.regex.captures_iter(value) {
+            let found = captures.get_match();
+            replaced.push_str(&value[end.unwrap_or(0)..found.start()]);
+            captures.expand(self.replacement, &mut replaced);
+            context.check_size(replaced.len())?;
+            end = Some(found.end());
+        }
+        Ok(end.map(|end| replaced + &value[end..]))
     }
 }
