@@ -12,12 +12,16 @@
 //! what has nothing but gaps at the end is left out of the answer.
 
 mod aggregate;
+mod arguments;
 mod binary;
 mod eval;
 mod label;
+#[cfg(test)]
+mod observed;
 mod prepare;
 mod query;
 mod rollup;
+mod statistics;
 mod transform;
 
 pub(crate) use query::{instant, parse, range};

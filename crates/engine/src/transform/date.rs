@@ -23,7 +23,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
 }
 
 /// The function from seconds since the epoch to a part of the date.
-fn part(name: &str) -> fn(i64) -> f64 {
+pub(crate) fn part(name: &str) -> fn(i64) -> f64 {
     match name {
         "minute" => |at| (at.rem_euclid(3600) / 60) as f64,
         "hour" => |at| (at.rem_euclid(86_400) / 3600) as f64,
