@@ -127,7 +127,7 @@ fn step_range(request: &Request, dialect: Dialect) -> Result<StepRange, Failure>
 const METRICSQL_STEP_MS: i64 = 5 * 60_000;
 
 fn metricsql_options(request: &Request) -> Result<MetricsQlOptions, Failure> {
-    let duration_ms = |name: &str| {
+    let duration_ms = |name: &str| -> Result<Option<i64>, Failure> {
         let Some(text) = request.params.filled(name) else { return Ok(None) };
         let nanos = params::parse_duration(text).map_err(|error| invalid(name, &error))?;
         Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| 0 < *ms))
