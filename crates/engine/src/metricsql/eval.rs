@@ -285,11 +285,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The samples of `selector[window]` up to one moment, as they are stored.
-    pub fn samples(
-        &self,
-        selector: &Selector,
-        range: TimeRange,
-    ) -> Result<Vec<Samples>> {
+    pub fn samples(&self, selector: &Selector, range: TimeRange) -> Result<Vec<Samples>> {
         let mut series = Vec::new();
         let mut filter = StaleFilter::default();
         self.context.read_series(&selector.sets, range, None, &mut |labels, times, values| {

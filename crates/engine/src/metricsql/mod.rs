@@ -19,6 +19,7 @@ mod label;
 #[cfg(test)]
 mod observed;
 mod prepare;
+mod pushdown;
 mod query;
 mod rollup;
 mod statistics;

@@ -6,6 +6,7 @@
 
 use super::eval::{Evaluator, Steps};
 use super::prepare::turn_comparisons;
+use super::pushdown::push_down;
 use super::{Series, sort_by_name};
 use crate::error::{QueryError, Result};
 use crate::query::{Context, StepRange};
@@ -25,6 +26,7 @@ const POINTS_MAX: usize = 30_000;
 /// The text is no expression.
 pub(crate) fn parse(text: &str) -> Result<Expr> {
     let mut expr = promql::metricsql::parse(text)?;
+    push_down(&mut expr);
     turn_comparisons(&mut expr);
     Ok(expr)
 }
