@@ -44,7 +44,7 @@ const PROMQL_ROLLUPS: [&str; 22] = [
     "count_over_time",
 ];
 /// Rollups of one argument.
-const METRICSQL_ROLLUPS: [&str; 59] = [
+const METRICSQL_ROLLUPS: [&str; 53] = [
     "rate",
     "increase",
     "delta",
@@ -98,12 +98,16 @@ const METRICSQL_ROLLUPS: [&str; 59] = [
     "tlast_change_over_time",
     "timestamp",
     "timestamp_with_name",
+];
+/// Rollups of which each series becomes three.
+const METRICSQL_SPLIT_ROLLUPS: [&str; 7] = [
     "rollup",
     "rollup_rate",
     "rollup_deriv",
     "rollup_delta",
     "rollup_increase",
     "rollup_scrape_interval",
+    "rollup_candlestick",
 ];
 /// Rollups with a number behind the series.
 const METRICSQL_ROLLUPS_WITH: [&str; 11] = [
@@ -148,8 +152,8 @@ const METRICSQL_TRANSFORMS: [&str; 24] = [
     "hour",
 ];
 const AGGREGATES: [&str; 8] = ["sum", "avg", "count", "min", "max", "group", "stddev", "stdvar"];
-const METRICSQL_AGGREGATES: [&str; 10] =
-    ["any", "distinct", "geomean", "mad", "median", "mode", "share", "sum2", "zscore", "histogram"];
+const METRICSQL_AGGREGATES: [&str; 9] =
+    ["distinct", "geomean", "mad", "median", "mode", "share", "sum2", "zscore", "histogram"];
 const GROUPINGS: [&str; 5] =
     ["", " by (job)", " by (job, instance)", " without (instance)", " by (nothing)"];
 const BINARY: [&str; 15] =
@@ -226,9 +230,13 @@ impl Generator {
         format!(" offset {}", self.pick(&OFFSETS))
     }
 
-    fn selector(&mut self) -> String {
+    fn selector_alone(&mut self) -> String {
         let metric = self.pick(&METRICS);
-        format!("{metric}{}{}", self.matchers(), self.modifiers())
+        format!("{metric}{}", self.matchers())
+    }
+
+    fn selector(&mut self) -> String {
+        format!("{}{}", self.selector_alone(), self.modifiers())
     }
 
     /// What a rollup looks at, window included.
@@ -242,11 +250,15 @@ impl Generator {
             let step = self.pick(&["15s", "1m", "40s"]);
             return format!("({})[{window}:{step}]", self.vector(depth - 1));
         }
-        let metric = self.pick(&METRICS);
-        format!("{metric}{}[{window}]{}", self.matchers(), self.modifiers())
+        format!("{}[{window}]{}", self.selector_alone(), self.modifiers())
     }
 
     fn rollup(&mut self, depth: u32) -> String {
+        if self.is_metricsql() && self.chance(10) {
+            // Nested, VictoriaMetrics gives their series the label `rollup` twice.
+            let function = self.pick(&METRICSQL_SPLIT_ROLLUPS);
+            return format!("{function}({}[{}])", self.selector_alone(), self.pick(&WINDOWS));
+        }
         let window = self.window(depth);
         if self.is_metricsql() && self.chance(20) {
             let function = self.pick(&METRICSQL_ROLLUPS_WITH);

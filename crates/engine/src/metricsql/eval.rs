@@ -1,5 +1,6 @@
 //! One match over the tree: every expression becomes series on a grid.
 
+use super::pushdown::{decides, demand, shared_conditions};
 use super::rollup::{RollupCall, Windows, join_absent, series_argument};
 use super::{Argument, CallContext, Series, aggregate, binary, label, transform};
 use crate::error::{QueryError, Result};
@@ -10,7 +11,8 @@ use crate::vector::Reservation;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, TimeRange};
 use promql::metricsql::{
-    Aggregate, Call, Duration, Expr, Function, FunctionKind, Rollup, Selector, Union, find_function,
+    Aggregate, Binary, BinaryOp, Call, Duration, Expr, Function, FunctionKind, Rollup, Selector,
+    Union, find_function,
 };
 
 /// Points that one series of a subquery may have.
@@ -71,12 +73,37 @@ impl<'a> Evaluator<'a> {
             }
             Expr::Call(call) => self.call(call, steps),
             Expr::Aggregate(aggregate) => self.aggregate(aggregate, steps),
-            Expr::Binary(binary) => {
-                let left = self.series(&binary.left, steps)?;
-                let right = self.series(&binary.right, steps)?;
-                binary::apply(binary, left, right)
-            }
+            Expr::Binary(binary) => self.binary(binary, steps),
             Expr::Union(union) => self.union(union, steps),
+        }
+    }
+
+    /// Evaluates the side that decides first, and of the other only what can match it.
+    fn binary(&self, binary: &Binary, steps: Steps) -> Result<Vec<Series>> {
+        let is_right_first = matches!(binary.op, BinaryOp::And | BinaryOp::If)
+            || (binary.fill_left.is_some() && binary.fill_right.is_none());
+        let (first, second) = match is_right_first {
+            true => (&binary.right, &binary.left),
+            false => (&binary.left, &binary.right),
+        };
+        let ahead = self.series(first, steps)?;
+        let behind = match decides(binary) {
+            false => self.series(second, steps)?,
+            true if ahead.is_empty() => return Ok(Vec::new()),
+            true => {
+                let conditions = shared_conditions(binary, &ahead);
+                if conditions.is_empty() {
+                    self.series(second, steps)?
+                } else {
+                    let mut second = second.clone();
+                    demand(&mut second, &conditions);
+                    self.series(&second, steps)?
+                }
+            }
+        };
+        match is_right_first {
+            true => binary::apply(binary, behind, ahead),
+            false => binary::apply(binary, ahead, behind),
         }
     }
 

@@ -4,10 +4,12 @@
 //! `default` this is more than a saving: VictoriaMetrics does it there as well, and its answers
 //! lack what only the side without the condition has.
 
+use super::Series;
 use super::rollup::series_argument;
-use model::{METRIC_NAME, Matcher};
+use model::{METRIC_NAME, MatchOp, Matcher};
 use promql::Grouping;
 use promql::metricsql::{Aggregate, Binary, BinaryOp, Call, Expr, FunctionKind, Selector};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Spreads the conditions of all operations in a tree.
 pub(super) fn push_down(expr: &mut Expr) {
@@ -135,6 +137,57 @@ fn grouped(aggregate: &Aggregate, mut conditions: Vec<Matcher>) -> Vec<Matcher> 
     conditions
 }
 
+// ---- what evaluation adds ----
+
+/// Values of one label that are worth a condition.
+const VALUES_MAX: usize = 100;
+
+/// Whether the series of one side of an operation tell which of the other can matter.
+pub(super) fn decides(binary: &Binary) -> bool {
+    let is_sum_of_all =
+        |expr: &Expr| matches!(expr, Expr::Aggregate(one) if has_no_labels(one.grouping.as_ref()));
+    let takes_all = matches!(binary.op, BinaryOp::Or | BinaryOp::Default);
+    let fills_both = binary.fill_left.is_some() && binary.fill_right.is_some();
+    let of_all = is_sum_of_all(&binary.left) || is_sum_of_all(&binary.right);
+    !(takes_all || fills_both || of_all)
+}
+
+fn has_no_labels(grouping: Option<&Grouping>) -> bool {
+    match grouping {
+        None => true,
+        Some(Grouping::By(labels) | Grouping::Without(labels)) => labels.is_empty(),
+    }
+}
+
+/// Conditions that all of one side's series meet and that the other's must meet to match them:
+/// for each label that all have, its values, if they are few.
+pub(super) fn shared_conditions(binary: &Binary, series: &[Series]) -> Vec<Matcher> {
+    let mut values: BTreeMap<&str, (BTreeSet<&str>, usize)> = BTreeMap::new();
+    for (name, value) in series.iter().flat_map(|one| one.labels.iter()) {
+        if name != METRIC_NAME {
+            let (values, count) = values.entry(name).or_default();
+            if values.len() <= VALUES_MAX {
+                values.insert(value);
+            }
+            *count += 1;
+        }
+    }
+    let shared = values
+        .into_iter()
+        .filter(|(_, (values, count))| *count == series.len() && values.len() <= VALUES_MAX);
+    let condition = |(name, (values, _)): (&str, (BTreeSet<&str>, usize))| {
+        let values: Vec<&str> = values.into_iter().collect();
+        match values.as_slice() {
+            [value] => Matcher::equal(name, *value),
+            many => {
+                let escaped: Vec<String> = many.iter().map(|text| regex::escape(text)).collect();
+                Matcher::new(name, MatchOp::Regex, escaped.join("|"))
+            }
+        }
+    };
+    matched(binary, shared.map(condition).collect())
+}
+
 // ---- functions ----
 
 /// Which arguments a call's series come from.
@@ -231,7 +284,7 @@ fn without_label(label: Option<&Expr>, conditions: &mut Vec<Matcher>) {
 // ---- putting conditions on an expression ----
 
 /// Adds conditions to the selectors of an expression, as far down as they mean the same.
-fn demand(expr: &mut Expr, wanted: &[Matcher]) {
+pub(super) fn demand(expr: &mut Expr, wanted: &[Matcher]) {
     if wanted.is_empty() {
         return;
     }
