@@ -19,7 +19,7 @@ const METRICS: [&str; 8] =
 const WINDOWS: [&str; 6] = ["10s", "45s", "1m", "5m", "17m", "1h"];
 const OFFSETS: [&str; 4] = ["30s", "5m", "-2m", "1h"];
 
-const PROMQL_ROLLUPS: [&str; 22] = [
+const PROMQL_ROLLUPS: [&str; 20] = [
     "rate",
     "increase",
     "delta",
@@ -40,8 +40,6 @@ const PROMQL_ROLLUPS: [&str; 22] = [
     "quantile_over_time",
     "predict_linear",
     "absent_over_time",
-    "holt_winters",
-    "count_over_time",
 ];
 /// Rollups of one argument.
 const METRICSQL_ROLLUPS: [&str; 53] = [
@@ -272,7 +270,6 @@ impl Generator {
         match function {
             "quantile_over_time" => format!("{function}(0.{}, {window})", self.random.below(10)),
             "predict_linear" => format!("{function}({window}, {})", self.random.below(600)),
-            "holt_winters" => format!("{function}({window}, 0.3, 0.6)"),
             _ => format!("{function}({window}){keeps}"),
         }
     }
