@@ -11,6 +11,7 @@ use crate::ast::Grouping;
 use crate::error::{ParseError, Span};
 use crate::metricsql::functions::{self, FunctionKind};
 use crate::metricsql::number::seconds;
+use crate::metricsql::parser::WRITTEN_NESTING_MAX;
 use crate::metricsql::raw::{self, Definition, Length, Piece, Raw};
 use crate::metricsql::templates::BUILT_IN;
 use crate::metricsql::{
@@ -82,7 +83,7 @@ impl<'a> Expander<'a> {
     /// Expands one node.
     pub(super) fn expr(&mut self, scope: Scope, raw: &'a Raw) -> Result<Node> {
         let span = self.span(raw.span());
-        if NESTING_MAX <= self.depth {
+        if WRITTEN_NESTING_MAX <= self.depth {
             return Err(self.too_deep(span));
         }
         self.depth += 1;
