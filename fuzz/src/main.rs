@@ -33,6 +33,7 @@ const TARGETS: &[Target] = &[
     ("wire-params", wire::fuzzing::fuzz_params),
     ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
     ("promql-parse", promql::fuzzing::fuzz_parse),
+    ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
     ("engine-evaluate", engine::fuzzing::fuzz_evaluate),
 ];
 /// Bytes of an input.

@@ -45,7 +45,7 @@ impl Parser<'_> {
             sets.push(Vec::new());
         }
         let span = start.to(self.previous());
-        self.node(Raw::Selector(Selector { name, sets, span }), 0)
+        self.node(Raw::Selector(Box::new(Selector { name, sets, span })), 0)
     }
 
     /// What stands between braces, of which the opening one has been read.
@@ -153,7 +153,16 @@ impl Parser<'_> {
     // ---- suffixes ----
 
     /// `[window:step]`, then `@` and `offset`, each at most once and in any order.
-    pub(super) fn suffix(&mut self, (expr, depth): Node) -> Result<Node> {
+    pub(super) fn suffix(&mut self, node: Node) -> Result<Node> {
+        let token = self.peek();
+        match token.kind {
+            Kind::LeftBracket | Kind::At => self.rollup(node),
+            _ if self.is_word(token, "offset") => self.rollup(node),
+            _ => Ok(node),
+        }
+    }
+
+    fn rollup(&mut self, (expr, depth): Node) -> Result<Node> {
         let start = expr.span();
         let mut rollup = Rollup {
             expr,
@@ -164,9 +173,8 @@ impl Parser<'_> {
             at: None,
             span: start,
         };
-        let first = self.peek().kind;
         let mut depth = depth;
-        if first == Kind::LeftBracket {
+        if self.peek().kind == Kind::LeftBracket {
             self.brackets(&mut rollup)?;
         }
         loop {
@@ -185,7 +193,7 @@ impl Parser<'_> {
         let is_bare = rollup.window.is_none() && rollup.step.is_none() && !rollup.has_colon;
         if is_bare && rollup.offset.is_none() && rollup.at.is_none() {
             // `m[$__interval]` leaves the window to the function, as `m` does.
-            if first != Kind::LeftBracket || matches!(rollup.expr, Raw::Selector(_)) {
+            if matches!(rollup.expr, Raw::Selector(_)) {
                 return Ok((rollup.expr, depth));
             }
             rollup.window = Some(Length::Fixed(ONE_STEP));
@@ -237,7 +245,11 @@ impl Parser<'_> {
         let duration = match token.kind {
             Kind::Duration => parse_duration(self.text_of(token), is_negative)
                 .map_err(|why| self.error(token.span, why))?,
-            Kind::Number => seconds(sign * self.number_of(token)?),
+            // `5M` would be months to some readers and millions of seconds to none.
+            Kind::Number => match self.text_of(token).parse::<f64>() {
+                Ok(value) => seconds(sign * value),
+                Err(_) => return Err(self.unexpected("a duration or a number of seconds")),
+            },
             Kind::Interval => Duration { ms: 0.0, steps: sign },
             _ => return Err(self.unexpected("a duration")),
         };

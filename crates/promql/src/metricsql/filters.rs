@@ -82,8 +82,10 @@ impl<'a> Expander<'a> {
 
     fn matcher(&mut self, label: &str, op: MatchOp, value: String, span: Span) -> Result<Matcher> {
         self.charge_part(label.len() + value.len(), span)?;
-        if matches!(op, MatchOp::Regex | MatchOp::NotRegex) {
+        let is_regex = matches!(op, MatchOp::Regex | MatchOp::NotRegex);
+        if is_regex && !self.patterns.contains(&value) {
             check_matcher(&value).map_err(|why| self.error(span, why))?;
+            self.patterns.insert(value.clone());
         }
         Ok(Matcher::new(label, op, value))
     }

@@ -4,7 +4,7 @@
 //! right-associative. A unary minus is a subtraction from zero that takes in only what binds
 //! tighter than a subtraction: `-a ^ b` is `0 - a ^ b`, and in `x * -a * b` the minus stops at
 //! `a`. One suffix of `[...]`, `@` and `offset` binds tighter than all operators.
-//! A tree deeper than [`NESTING_MAX`] or of too many parts is refused while it is built.
+//! A tree that is too deep or of too many parts is refused while it is built.
 
 use crate::NESTING_MAX;
 use crate::error::{ParseError, Span};
@@ -21,6 +21,11 @@ type Node = (Raw, usize);
 
 /// Nodes of a text. A dashboard's longest query has some hundreds.
 const NODES_MAX: usize = 1 << 18;
+/// Levels of the tree as it is written: those of the result and of a constant in it.
+pub(crate) const WRITTEN_NESTING_MAX: usize = NESTING_MAX + 2;
+/// Levels of operators and parentheses: what the printed form of any tree has at most, in which
+/// each operation may be a right operand and in parentheses.
+const PARENS_NESTING_MAX: usize = 2 * WRITTEN_NESTING_MAX;
 
 /// Parses a whole text.
 pub(crate) fn parse(text: &str) -> Result<Raw> {
@@ -196,7 +201,7 @@ impl<'a> Parser<'a> {
         let span = name_span.to(self.previous());
         let (grouping, limit) = (None, 0);
         let call = Call { name, name_span, arguments, keep_metric_names, grouping, limit, span };
-        self.node(Raw::Call(call), depth)
+        self.node(Raw::Call(Box::new(call)), depth)
     }
 
     fn aggregate(&mut self, name: String, name_span: Span) -> Result<Node> {
@@ -209,14 +214,14 @@ impl<'a> Parser<'a> {
         let span = name_span.to(self.previous());
         let keep_metric_names = false;
         let call = Call { name, name_span, arguments, keep_metric_names, grouping, limit, span };
-        self.node(Raw::Call(call), depth)
+        self.node(Raw::Call(Box::new(call)), depth)
     }
 
     /// Expressions in parentheses: `keep_metric_names` behind them belongs to the operation that
     /// is the only one.
     fn parens(&mut self) -> Result<Node> {
         let open = self.peek().span;
-        let (mut items, depth) = self.nested(Parser::arguments)?;
+        let (mut items, depth) = self.arguments()?;
         if items.len() != 1 {
             let span = open.to(self.previous());
             return self.node(Raw::Union(items, span), depth);
@@ -300,7 +305,7 @@ impl<'a> Parser<'a> {
             let message = format!("expression of more than {NODES_MAX} parts");
             return Err(self.error(self.peek().span, message));
         }
-        if NESTING_MAX <= depth {
+        if WRITTEN_NESTING_MAX <= depth {
             return Err(self.too_deep());
         }
         Ok((raw, depth + 1))
@@ -308,7 +313,7 @@ impl<'a> Parser<'a> {
 
     /// Runs `parse` one level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if NESTING_MAX <= self.depth {
+        if PARENS_NESTING_MAX <= self.depth {
             return Err(self.too_deep());
         }
         self.depth += 1;

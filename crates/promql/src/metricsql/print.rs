@@ -215,7 +215,8 @@ fn write_operand(f: &mut Formatter<'_>, expr: &Expr, in_parens: bool) -> Result 
 /// Whether an operand would be taken apart by the operator beside it, or its suffix misread.
 fn needs_parens(expr: &Expr) -> bool {
     match expr {
-        Expr::Binary(_) => true,
+        // One that keeps names has its own.
+        Expr::Binary(binary) => !binary.keep_metric_names,
         Expr::Rollup(rollup) => rollup.offset.is_some() || rollup.at.is_some(),
         _ => false,
     }

@@ -6,14 +6,15 @@ use crate::error::Span;
 use crate::metricsql::{BinaryOp, Duration, Matching};
 use model::MatchOp;
 
-/// A node of the tree.
+/// A node of the tree. What is large is boxed, since every level of the parser holds some nodes
+/// on its stack.
 pub(crate) enum Raw {
     Number(f64, Span),
     String(String, Span),
     Duration(Duration, Span),
-    Selector(Selector),
+    Selector(Box<Selector>),
     Rollup(Box<Rollup>),
-    Call(Call),
+    Call(Box<Call>),
     Binary(Box<Binary>),
     /// None, or several expressions in parentheses.
     Union(Vec<Raw>, Span),

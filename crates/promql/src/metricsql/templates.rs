@@ -17,7 +17,7 @@ pub struct Template {
     pub definition: &'static str,
     /// A use of it that needs no data.
     pub example: &'static str,
-    /// What the example gives at 01:00:00 on the second day of 1970.
+    /// What the example gives at 01:00:00 on the second day of 1970 with a step of a minute.
     pub answer: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub static TEMPLATES: &[Template] = &[
         doc: "Gives all series a name.",
         definition: r#"alias(q, name) = label_set(q, "__name__", name)"#,
         example: r#"alias(time(), "now")"#,
-        answer: r#"now{} 90000"#,
+        answer: "now 90000",
     },
     Template {
         name: "range_median",
@@ -55,8 +55,8 @@ pub static TEMPLATES: &[Template] = &[
         definition: "ttf(free) = smooth_exponential(\
             clamp_max(clamp_max(-free, 0) / clamp_max(deriv_fast(free), 0), 365*24*3600), \
             clamp_max(step()/300, 1))",
-        example: "ttf(91000 - time())",
-        answer: "?",
+        example: "ttf((91000 - time())[1h:1m])",
+        answer: "{} 1000",
     },
 ];
 

@@ -11,6 +11,7 @@ use crate::ast::Grouping;
 use crate::error::{ParseError, Span};
 use crate::metricsql::functions::{self, FunctionKind};
 use crate::metricsql::number::seconds;
+use crate::metricsql::parser::WRITTEN_NESTING_MAX;
 use crate::metricsql::raw::{self, Definition, Length, Piece, Raw};
 use crate::metricsql::templates::BUILT_IN;
 use crate::metricsql::{
@@ -18,6 +19,7 @@ use crate::metricsql::{
     Union, fold,
 };
 use crate::quote::quote;
+use std::collections::{BTreeSet, HashSet};
 
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
 /// A node and the depth of the tree below it.
@@ -34,7 +36,14 @@ const TEMPLATES_MAX: usize = 500;
 
 /// Expands the templates of `raw`, which was parsed from `text`.
 pub(crate) fn expand(text: &str, raw: &Raw) -> Result<Expr> {
-    let mut expander = Expander { text, templates: Vec::new(), size: 0, depth: 0, call_span: None };
+    let mut expander = Expander {
+        text,
+        templates: Vec::new(),
+        patterns: HashSet::new(),
+        size: 0,
+        depth: 0,
+        call_span: None,
+    };
     let scope = expander.define(None, &BUILT_IN, Origin::BuiltIn, Span::default())?;
     Ok(expander.expr(scope, raw)?.0)
 }
@@ -71,6 +80,8 @@ pub(super) enum Value<'a> {
 pub(super) struct Expander<'a> {
     text: &'a str,
     templates: Vec<Template<'a>>,
+    /// Regular expressions that are known to be some: a template may use one many times.
+    pub(super) patterns: HashSet<String>,
     /// What has been made so far, see [`EXPANDED_SIZE_MAX`].
     size: usize,
     depth: usize,
@@ -82,7 +93,7 @@ impl<'a> Expander<'a> {
     /// Expands one node.
     pub(super) fn expr(&mut self, scope: Scope, raw: &'a Raw) -> Result<Node> {
         let span = self.span(raw.span());
-        if NESTING_MAX <= self.depth {
+        if WRITTEN_NESTING_MAX <= self.depth {
             return Err(self.too_deep(span));
         }
         self.depth += 1;
@@ -251,7 +262,7 @@ impl<'a> Expander<'a> {
 
     /// A list of labels, in which templates of names or of lists of names may stand.
     fn labels(&mut self, scope: Scope, labels: &[String], span: Span) -> Result<Vec<String>> {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut expanded = Vec::with_capacity(labels.len());
         for label in labels {
             let names = match self.find(scope, label) {
