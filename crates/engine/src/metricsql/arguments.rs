@@ -2,7 +2,7 @@
 
 use super::{Argument, CallContext, Series};
 use crate::error::Result;
-use model::{Labels, LabelsBuilder, METRIC_NAME};
+use model::{Labels, LabelsBuilder};
 use regex::{Regex, RegexBuilder};
 
 /// Points that one call may make out of fewer: 160 MB of them.
@@ -141,11 +141,6 @@ pub(super) fn filter_labels(labels: &Labels, is_kept: impl Fn(&str) -> bool) -> 
         builder.push(name, value);
     }
     builder.finish()
-}
-
-/// The labels that make a histogram of buckets: all but the bounds and the metric's name.
-pub(super) fn is_histogram_label(name: &str) -> bool {
-    name != "le" && name != METRIC_NAME
 }
 
 /// Drops the series that have nothing but gaps.

@@ -16,6 +16,8 @@ mod choose;
 mod fold;
 mod points;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use super::arguments::drop_empty;
 use super::{Argument, CallContext, Series};

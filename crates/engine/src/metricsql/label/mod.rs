@@ -5,6 +5,8 @@ mod edit;
 mod order;
 mod pattern;
 mod pick;
+#[cfg(test)]
+mod tests;
 
 use super::{Argument, CallContext, Series};
 use crate::error::Result;

@@ -1,10 +1,10 @@
 //! Numbers about histograms, whose buckets are series that differ in `le` or `vmrange`.
 
-use super::super::arguments::{format_shortest, is_histogram_label, with_label};
+use super::super::arguments::{format_shortest, with_label};
 use super::super::{Argument, CallContext, Series};
 use super::buckets::{Bucket, by_bound, ranges_to_bounds};
 use crate::error::Result;
-use model::Labels;
+use model::{Labels, METRIC_NAME};
 
 /// A number with the bounds that it lies between for sure.
 #[derive(Clone, Copy)]
@@ -38,9 +38,9 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
     }
 }
 
-/// Histograms by their labels, buckets in order.
+/// Histograms by their labels without the metric's name, buckets in order.
 fn histograms(series: Vec<Series>) -> Vec<(Labels, Vec<Bucket>)> {
-    by_bound(ranges_to_bounds(series), is_histogram_label)
+    by_bound(ranges_to_bounds(series), |name| name != "le" && name != METRIC_NAME)
 }
 
 /// A function of a number and a histogram, whose bounds are shown if a label for them is given.

@@ -15,6 +15,8 @@ mod order;
 mod random;
 mod range;
 mod running;
+#[cfg(test)]
+mod tests;
 
 pub(super) use buckets::ranges_to_bounds;
 
