@@ -1,7 +1,8 @@
 //! The scripts of `testdata/promql`, the examples of the function table, and random expressions.
 
 use engine::script::Runner;
-use engine::{NameRemoval, QueryOptions, fuzzing, instant};
+use engine::{MetricsQlOptions, NameRemoval, QueryOptions, fuzzing, instant};
+use promql::Dialect;
 use std::path::PathBuf;
 
 fn options() -> QueryOptions {
@@ -46,6 +47,27 @@ fn scripts_with_late_name_removal() {
 fn scripts_that_keep_names_over_time() {
     let options = QueryOptions { name_removal: NameRemoval::KeepOverTime, ..options() };
     run_directory("promql/kept_names", &options);
+}
+
+/// Answers that VictoriaMetrics gave.
+#[test]
+fn scripts_in_metricsql() {
+    let metricsql = MetricsQlOptions { step_ms: 300_000, ..MetricsQlOptions::default() };
+    let options = QueryOptions { dialect: Dialect::MetricsQl, metricsql, ..options() };
+    run_directory("metricsql", &options);
+}
+
+#[test]
+fn every_example_of_metricsql_gives_its_answer() {
+    let metricsql = MetricsQlOptions { step_ms: 60_000, ..MetricsQlOptions::default() };
+    let options = QueryOptions { dialect: Dialect::MetricsQl, metricsql, ..options() };
+    for function in promql::metricsql::FUNCTIONS.iter().filter(|one| one.answer != "?") {
+        let answer = function.answer.replace(", {", "\n  {");
+        let script = format!("eval instant at 25h {}\n  {answer}\n", function.example);
+        let report = Runner::new(options.clone()).run(&script).expect("a script");
+        let failures: Vec<_> = report.failures().collect();
+        assert!(failures.is_empty(), "{failures:?}");
+    }
 }
 
 #[test]

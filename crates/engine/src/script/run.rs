@@ -8,6 +8,7 @@ use crate::result::{Matrix, Value};
 use crate::vector::compare_labels;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
+use promql::Dialect;
 use regex::Regex;
 
 /// Relative difference of values that pass for equal, as in Prometheus' own runner.
@@ -128,7 +129,9 @@ impl Runner {
     /// An instant evaluation must agree with the middle step of a range around it.
     fn check_as_range(&self, eval: &Eval, at_ms: i64, value: &Value) -> Result<(), String> {
         let is_ordered = eval.expects.iter().any(|expect| expect.kind == ExpectKind::Ordered);
-        if is_ordered || matches!(value, Value::String(_) | Value::Matrix(_)) {
+        // MetricsQL's windows depend on whether there is one step or many.
+        let is_metricsql = self.options.dialect == Dialect::MetricsQl;
+        if is_metricsql || is_ordered || matches!(value, Value::String(_) | Value::Matrix(_)) {
             return Ok(());
         }
         let steps = StepRange { start_ms: at_ms - 60_000, end_ms: at_ms + 60_000, step_ms: 60_000 };
@@ -271,7 +274,9 @@ fn compare_matrix(eval: &Eval, matrix: &Matrix) -> Result<(), String> {
     if expected.len() != matrix.len() && !is_scalar {
         return Err(format!("expected {expected:?}, got {:?}", shown()));
     }
-    for (idx, (labels, points)) in expected.iter().enumerate() {
+    let mut order: Vec<usize> = (0..matrix.len()).collect();
+    order.sort_by(|a, b| compare_labels(matrix.labels(*a), matrix.labels(*b)));
+    for (idx, (labels, points)) in order.into_iter().zip(&expected) {
         let found: Vec<(i64, f64)> = matrix.points(idx).collect();
         let same_times = points.iter().map(|p| p.0).eq(found.iter().map(|p| p.0));
         if *labels != matrix.labels(idx) || !same_times {

@@ -155,7 +155,7 @@ pub static FUNCTIONS: &[Function] = &[
     row(Transform, "keep_next_value", "keep_next_value(q)", "Fills gaps with the value after them.", "keep_next_value(time())", "{} 90000"),
     row(Label, "label_copy", r#"label_copy(q, "src1", "dst1", ..., "srcN", "dstN")"#, "Copies values from one label to another.", r#"label_copy(label_set(1, "a", "x"), "a", "b")"#, r#"{a="x",b="x"} 1"#),
     row(Label, "label_del", r#"label_del(q, "label1", ..., "labelN")"#, "Drops labels.", r#"label_del(label_set(1, "a", "x"), "a")"#, "{} 1"),
-    row(Label, "label_graphite_group", "label_graphite_group(q, group1, ..., groupN)", "Makes the metric's name of chosen parts of it, which are separated by dots.", r#"label_graphite_group(label_set(1, "__name__", "a.b.c"), 0, 2)"#, "a.c 1"),
+    row(Label, "label_graphite_group", "label_graphite_group(q, group1, ..., groupN)", "Makes the metric's name of chosen parts of it, which are separated by dots.", r#"label_graphite_group(label_set(1, "__name__", "a.b.c"), 0, 2)"#, r#"{"a.c"} 1"#),
     row(Label, "label_join", r#"label_join(q, "dst", "separator", "src1", ..., "srcN")"#, "Sets a label to the values of other labels, joined by a separator.", r#"label_join(label_set(1, "a", "x"), "b", "-", "a", "a")"#, r#"{a="x",b="x-x"} 1"#),
     row(Label, "label_keep", r#"label_keep(q, "label1", ..., "labelN")"#, "Drops all labels but these.", r#"label_keep(label_set(1, "a", "x", "b", "y"), "a")"#, r#"{a="x"} 1"#),
     row(Label, "label_lowercase", r#"label_lowercase(q, "label1", ..., "labelN")"#, "Values of labels in lower case.", r#"label_lowercase(label_set(1, "a", "X"), "a")"#, r#"{a="x"} 1"#),
