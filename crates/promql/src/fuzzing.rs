@@ -34,6 +34,8 @@ pub fn fuzz_metricsql(data: &[u8]) {
             let again = metricsql::parse(&printed)
                 .unwrap_or_else(|error| panic!("{text:?} printed as {printed:?}: {error}"));
             assert_eq!(again.to_string(), printed, "of {text:?}");
+            let pretty = metricsql::prettify(text).unwrap_or_default();
+            assert_eq!(metricsql::expand_with(&pretty), Ok(printed), "{text:?} as {pretty:?}");
         }
         Err(error) => check_error(text, &error),
     }

@@ -174,7 +174,9 @@ impl Parser<'_> {
             span: start,
         };
         let mut depth = depth;
+        let mut bracket = start;
         if self.peek().kind == Kind::LeftBracket {
+            bracket = self.peek_second().span;
             self.brackets(&mut rollup)?;
         }
         loop {
@@ -196,7 +198,7 @@ impl Parser<'_> {
             if matches!(rollup.expr, Raw::Selector(_)) {
                 return Ok((rollup.expr, depth));
             }
-            rollup.window = Some(Length::Fixed(ONE_STEP));
+            rollup.window = Some(Length::Fixed(ONE_STEP, bracket));
         }
         self.node(Raw::Rollup(Box::new(rollup)), depth)
     }
@@ -235,8 +237,11 @@ impl Parser<'_> {
         if !self.is_operator(BinaryOp::Sub) {
             return self.length();
         }
-        self.advance();
-        self.fixed_length(true)
+        let minus = self.advance().span;
+        match self.fixed_length(true)? {
+            Length::Fixed(duration, span) => Ok(Length::Fixed(duration, minus.to(span))),
+            template => Ok(template),
+        }
     }
 
     fn fixed_length(&mut self, is_negative: bool) -> Result<Length> {
@@ -254,7 +259,7 @@ impl Parser<'_> {
             _ => return Err(self.unexpected("a duration")),
         };
         self.advance();
-        Ok(Length::Fixed(duration))
+        Ok(Length::Fixed(duration, token.span))
     }
 
     // ---- modifiers ----

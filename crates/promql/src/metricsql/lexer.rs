@@ -261,6 +261,22 @@ pub(crate) fn unescape_name(text: &str) -> String {
     out
 }
 
+/// The text that is read as this name.
+pub(crate) fn escape_name(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for (at, c) in name.char_indices() {
+        let fits = if at == 0 { may_begin_name(c) } else { may_continue_name(c) };
+        match c {
+            _ if fits => out.push(c),
+            _ if c.is_control() || (c != ' ' && c.is_whitespace()) => {
+                out.push_str(&format!("\\u{:04x}", c as u32));
+            }
+            _ => out.extend(['\\', c]),
+        }
+    }
+    out
+}
+
 /// The character that follows a backslash in a name, and its bytes: itself, `x2d` or `u002d`.
 fn unescape(text: &str) -> Option<(char, usize)> {
     let first = text.chars().next()?;
@@ -408,6 +424,9 @@ mod tests {
         check("1e", &[Kind::Bad("bad number")]);
         check("$__rate_interval", &[Kind::Interval, Kind::End]);
         check("é$", &[Kind::Name, Kind::Bad("unexpected character")]);
+        for name in ["a-b c", "1\u{1}", "é\\x"] {
+            assert_eq!(unescape_name(&escape_name(name)), name);
+        }
         assert_eq!(unescape_name("a\\x2db\\u00e9\\é\\xzz"), "a-béé\\xzz");
     }
 }

@@ -38,6 +38,7 @@ mod functions;
 mod lexer;
 mod number;
 mod parser;
+mod pretty;
 mod print;
 mod raw;
 mod templates;
@@ -58,12 +59,23 @@ use crate::error::{ParseError, Span};
 /// # Errors
 /// What is wrong and where.
 pub fn parse(text: &str) -> Result<Expr, ParseError> {
+    with::expand(text, &parse_written(text)?)
+}
+
+/// The expression in lines that are not too long, its templates and literals as they were written.
+///
+/// # Errors
+/// What is wrong with the grammar, and where.
+pub fn prettify(text: &str) -> Result<String, ParseError> {
+    Ok(pretty::print(text, &parse_written(text)?))
+}
+
+fn parse_written(text: &str) -> Result<raw::Raw, ParseError> {
     if TEXT_SIZE_MAX < text.len() {
         let message = format!("expression of {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
         return Err(ParseError::new(text, Span::default(), message));
     }
-    let raw = parser::parse(text)?;
-    with::expand(text, &raw)
+    parser::parse(text)
 }
 
 /// The canonical form of `text` without templates.

@@ -115,15 +115,7 @@ impl Binary {
         if let Some(join) = &self.join {
             join.fmt(f)?;
         }
-        match (self.fill_left, self.fill_right) {
-            (Some(left), Some(right)) if left.to_bits() == right.to_bits() => {
-                write_fill(f, "fill", Some(left))
-            }
-            (left, right) => {
-                write_fill(f, "fill_left", left)?;
-                write_fill(f, "fill_right", right)
-            }
-        }
+        write_fills(f, self.fill_left, self.fill_right)
     }
 }
 
@@ -177,7 +169,20 @@ fn write_matcher(f: &mut Formatter<'_>, matcher: &Matcher) -> Result {
     write!(f, "{}{}", matcher.op, quote(&matcher.value))
 }
 
-fn write_fill(f: &mut Formatter<'_>, word: &str, value: Option<f64>) -> Result {
+/// What stands for a missing side, on the left and on the right.
+pub(super) fn write_fills(f: &mut dyn Write, left: Option<f64>, right: Option<f64>) -> Result {
+    match (left, right) {
+        (Some(left), Some(right)) if left.to_bits() == right.to_bits() => {
+            write_fill(f, "fill", Some(left))
+        }
+        (left, right) => {
+            write_fill(f, "fill_left", left)?;
+            write_fill(f, "fill_right", right)
+        }
+    }
+}
+
+fn write_fill(f: &mut dyn Write, word: &str, value: Option<f64>) -> Result {
     match value {
         None => Ok(()),
         Some(value) if value == 0.0 && value.is_sign_negative() => write!(f, " {word}(-0)"),
@@ -194,7 +199,7 @@ fn write_list(f: &mut Formatter<'_>, expressions: &[Expr]) -> Result {
     f.write_char(')')
 }
 
-fn write_labels(f: &mut Formatter<'_>, word: &str, labels: &[String]) -> Result {
+pub(super) fn write_labels(f: &mut dyn Write, word: &str, labels: &[String]) -> Result {
     write!(f, "{word}(")?;
     for (idx, label) in labels.iter().enumerate() {
         f.write_str(if idx == 0 { "" } else { "," })?;
@@ -204,7 +209,7 @@ fn write_labels(f: &mut Formatter<'_>, word: &str, labels: &[String]) -> Result 
 }
 
 /// A label's name, in quotes if it has to be.
-fn write_name(f: &mut Formatter<'_>, name: &str) -> Result {
+pub(super) fn write_name(f: &mut dyn Write, name: &str) -> Result {
     if is_plain_name(name) { f.write_str(name) } else { f.write_str(&quote(name)) }
 }
 
@@ -228,7 +233,7 @@ fn is_negative(expr: &Expr) -> bool {
 }
 
 /// Words that are no metric's name where an operator, a modifier or a number may stand.
-fn is_reserved(name: &str) -> bool {
+pub(super) fn is_reserved(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "bool",
         "by",

@@ -48,7 +48,7 @@ pub(crate) enum Filter {
 
 /// A duration or the name of a template.
 pub(crate) enum Length {
-    Fixed(Duration),
+    Fixed(Duration, Span),
     Template(String, Span),
 }
 

@@ -341,6 +341,46 @@ fn bad_templates() {
     bad("WITH (x = nope(m)) 1 + x", "1:11: parse error: unknown function \"nope\"");
 }
 
+/// `text` is printed in these lines, which mean the same.
+#[track_caller]
+fn pretty(text: &str, lines: &str) {
+    let printed = prettify(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(printed, lines);
+    assert_eq!(prettify(&printed).unwrap(), lines);
+    assert_eq!(expand_with(&printed), expand_with(text));
+}
+
+#[test]
+fn lines() {
+    pretty("1+0x1F*1.5Ki", "1 + (0x1F * 1.5Ki)");
+    pretty("-a^-'b'", "-(a ^ (-'b'))");
+    pretty("m[90s:$__interval]offset -1h@end()", "m[90s:$__interval] offset -1h @ end()");
+    pretty("a+on(x)group_left(*)prefix 'p' b", "a + on(x) group_left(*) prefix \"p\" b");
+    pretty("(a+b)keep_metric_names*c", "(a + b) keep_metric_names * c");
+    pretty("SUM(m)BY(a)LIMIT 5", "SUM(m) by(a) limit 5");
+    pretty(
+        "WITH(c={a='b'},f(q)=q+q,)f(m{c,d=\"e\"})",
+        "WITH (c = {a=\"b\"}, f(q) = q + q) f(m{c,d=\"e\"})",
+    );
+    pretty("a+{\"b c\",d=~'e' or f!=\"g\"}", "a + {\"b c\",d=~\"e\" or f!=\"g\"}");
+    pretty("(on)", "{\"on\"}");
+    let (long, other) = ("l".repeat(50), "o".repeat(50));
+    pretty(&format!("{long}/-{other}"), &format!("{long}\n  /\n(-{other})"));
+    pretty(
+        &format!("rate({long}{{a=\"{other}\" or b='c'}}[5m]) keep_metric_names"),
+        &format!(
+            "rate(\n  {long}{{\n    a=\"{other}\"\n      or\n    b=\"c\"\n  }}[5m]\n) keep_metric_names"
+        ),
+    );
+    pretty(
+        &format!("WITH (x = {long} + {other}, y = 1) ({long} + x)[5m:]"),
+        &format!(
+            "WITH (\n  x = (\n    {long}\n      +\n    {other}\n  ),\n  y = 1,\n)\n({long} + x)[5m:]"
+        ),
+    );
+    assert!(prettify("sum(").is_err());
+}
+
 /// Templates that double what they use stop at the limit, not when the memory is full.
 #[test]
 fn templates_cannot_blow_up() {
@@ -402,6 +442,7 @@ fn deep_texts_are_refused() {
         for (open, close) in [("m+", ""), ("abs(", ")"), ("m^", ""), ("-", "")] {
             let fine = parse(&deep(open, close, NESTING_MAX - 1)).unwrap().to_string();
             good(&fine, &fine);
+            assert_eq!(expand_with(&prettify(&fine).unwrap()).unwrap(), fine);
         }
         let kept = deep("(m + ", ") keep_metric_names", NESTING_MAX - 1);
         good(&kept, &kept);

@@ -161,7 +161,7 @@ impl<'a> Expander<'a> {
     fn length(&mut self, scope: Scope, length: Option<&'a Length>) -> Result<Option<Duration>> {
         let (name, span) = match length {
             None => return Ok(None),
-            Some(Length::Fixed(duration)) => return Ok(Some(*duration)),
+            Some(Length::Fixed(duration, _)) => return Ok(Some(*duration)),
             Some(Length::Template(name, span)) => (name, self.span(*span)),
         };
         match self.named(scope, name, span)? {
@@ -413,7 +413,7 @@ impl<'a> Expander<'a> {
         self.size = self.size.saturating_add(size);
         if EXPANDED_SIZE_MAX < self.size {
             let message = format!(
-                "expression with its templates expanded is larger than {EXPANDED_SIZE_MAX}"
+                "expression with its templates expanded is larger than {EXPANDED_SIZE_MAX} bytes"
             );
             return Err(self.error(span, message));
         }
