@@ -28,7 +28,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
 }
 
 /// Functions of one number.
-fn simple(name: &str) -> Option<fn(f64) -> f64> {
+pub(crate) fn simple(name: &str) -> Option<fn(f64) -> f64> {
     Some(match name {
         "abs" => f64::abs,
         "ceil" => f64::ceil,

@@ -3,7 +3,7 @@
 use super::super::arguments::{filter_labels, with_label};
 use super::super::{Argument, CallContext, Series};
 use crate::error::Result;
-use model::{Labels, LabelsBuilder, METRIC_NAME};
+use model::{LabelsBuilder, METRIC_NAME};
 use std::collections::HashMap;
 
 pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
@@ -22,17 +22,8 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
     }
 }
 
-/// Edits the labels of all series of the first argument.
+/// Edits the labels of all series.
 fn edit(
-    context: &CallContext<'_>,
-    arguments: &mut [Argument],
-    change: impl Fn(&mut LabelsBuilder),
-) -> Result<Vec<Series>> {
-    let series = context.take(arguments, 0)?;
-    edit_series(context, series, change)
-}
-
-fn edit_series(
     context: &CallContext<'_>,
     mut series: Vec<Series>,
     change: impl Fn(&mut LabelsBuilder),
@@ -54,14 +45,14 @@ fn alias(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Se
     context.expect_count(arguments, 2, 2)?;
     let series = context.take(arguments, 0)?;
     let name = context.text(arguments, 1)?;
-    edit_series(context, series, |labels| labels.set(METRIC_NAME, name))
+    edit(context, series, |labels| labels.set(METRIC_NAME, name))
 }
 
 fn set(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
     context.expect_at_least(arguments, 1)?;
     let series = context.take(arguments, 0)?;
     let pairs = context.text_pairs(arguments, 1)?;
-    edit_series(context, series, |labels| {
+    edit(context, series, |labels| {
         pairs.iter().for_each(|(name, value)| labels.set(name, value));
     })
 }
@@ -83,7 +74,7 @@ fn copy(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Ser
     let series = context.take(arguments, 0)?;
     let pairs = context.text_pairs(arguments, 1)?;
     let is_move = context.name == "label_move";
-    edit_series(context, series, |labels| {
+    edit(context, series, |labels| {
         for (source, target) in &pairs {
             let value = get(labels, source);
             if value.is_empty() || source == target {
@@ -102,7 +93,7 @@ fn map(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Seri
     let series = context.take(arguments, 0)?;
     let name = context.text(arguments, 1)?;
     let values: HashMap<&str, &str> = context.text_pairs(arguments, 2)?.into_iter().collect();
-    edit_series(context, series, |labels| {
+    edit(context, series, |labels| {
         if let Some(value) = values.get(labels.get(name).unwrap_or("")) {
             labels.set(name, value);
         }
@@ -133,7 +124,7 @@ fn change_case(
     context.expect_at_least(arguments, 2)?;
     let series = context.take(arguments, 0)?;
     let names = context.texts(arguments, 1)?;
-    edit_series(context, series, |labels| {
+    edit(context, series, |labels| {
         for name in &names {
             let value: String = get(labels, name).chars().map(change).collect();
             labels.set(name, &value);
@@ -158,7 +149,8 @@ fn graphite_group(context: &CallContext<'_>, arguments: &mut [Argument]) -> Resu
     let parts: Result<Vec<i64>> =
         (1..arguments.len()).map(|idx| context.integer(arguments, idx)).collect();
     let parts = parts?;
-    edit(context, arguments, |labels| {
+    let series = context.take(arguments, 0)?;
+    edit(context, series, |labels| {
         let name = get(labels, METRIC_NAME);
         let nodes: Vec<&str> = name.split('.').collect();
         let node = |part: &i64| usize::try_from(*part).ok().and_then(|part| nodes.get(part));
@@ -166,10 +158,4 @@ fn graphite_group(context: &CallContext<'_>, arguments: &mut [Argument]) -> Resu
             parts.iter().map(|part| node(part).copied().unwrap_or("")).collect();
         labels.set(METRIC_NAME, &picked.join("."));
     })
-}
-
-/// Whether the labels named are all equal; those that are not there are empty.
-pub(super) fn are_equal(labels: &Labels, names: &[&str]) -> bool {
-    let value = |name: &&str| labels.get(name).unwrap_or("");
-    names.windows(2).all(|pair| value(&pair[0]) == value(&pair[1]))
 }

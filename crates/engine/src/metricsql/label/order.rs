@@ -16,10 +16,10 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
     let mut series = context.take(arguments, 0)?;
     let names = context.texts(arguments, 1)?;
     series.sort_by(|a, b| {
-        let orders = names.iter().map(|name| {
+        let mut orders = names.iter().map(|name| {
             compare(a.labels.get(name).unwrap_or(""), b.labels.get(name).unwrap_or(""))
         });
-        let order = orders.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
+        let order = orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
         if is_descending { order.reverse() } else { order }
     });
     Ok(series)

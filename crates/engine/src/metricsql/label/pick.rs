@@ -2,8 +2,8 @@
 
 use super::super::arguments::{filter_labels, parse_float};
 use super::super::{Argument, CallContext, Series, without_name};
-use super::edit::are_equal;
 use crate::error::Result;
+use model::Labels;
 use std::collections::HashSet;
 
 pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
@@ -49,4 +49,10 @@ fn drop_common(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<
         one.labels = filter_labels(&one.labels, |name| !common.contains(name));
     }
     Ok(series)
+}
+
+/// Whether the labels named are all equal; those that are not there are empty.
+fn are_equal(labels: &Labels, names: &[&str]) -> bool {
+    let value = |name: &&str| labels.get(name).unwrap_or("");
+    names.windows(2).all(|pair| value(&pair[0]) == value(&pair[1]))
 }

@@ -3,7 +3,7 @@
 use super::super::{Argument, CallContext, Series};
 use super::map_rows;
 use crate::error::Result;
-use std::f64::consts::PI;
+use crate::transform::math::simple;
 
 /// How far decimals are looked for in a number with a fraction.
 const DECIMALS_PRECISION: f64 = 1e12;
@@ -37,32 +37,10 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
 
 /// Functions of one number.
 fn of_point(name: &str) -> Option<fn(f64) -> f64> {
-    Some(match name {
-        "abs" => f64::abs,
-        "ceil" => f64::ceil,
-        "floor" => f64::floor,
-        "exp" => f64::exp,
-        "sqrt" => f64::sqrt,
-        "ln" => f64::ln,
-        "log2" => f64::log2,
-        "log10" => f64::log10,
-        "sin" => f64::sin,
-        "cos" => f64::cos,
-        "tan" => f64::tan,
-        "asin" => f64::asin,
-        "acos" => f64::acos,
-        "atan" => f64::atan,
-        "sinh" => f64::sinh,
-        "cosh" => f64::cosh,
-        "tanh" => f64::tanh,
-        "asinh" => f64::asinh,
-        "acosh" => f64::acosh,
-        "atanh" => f64::atanh,
-        "rad" => |value| value * PI / 180.0,
-        "deg" => |value| value * 180.0 / PI,
-        "sgn" => sign,
-        _ => return None,
-    })
+    match name {
+        "sgn" => Some(sign),
+        _ => simple(name),
+    }
 }
 
 /// Functions of a number and another one that may differ from step to step.
