@@ -128,6 +128,10 @@ fn point(node: &Binary, a: f64, b: f64) -> f64 {
 }
 
 fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
+    // A gap to the power of 0 is a gap.
+    if a.is_nan() {
+        return a;
+    }
     let op = match op {
         BinaryOp::Add => promql::BinaryOp::Add,
         BinaryOp::Sub => promql::BinaryOp::Sub,

@@ -114,7 +114,8 @@ impl<'a> Evaluator<'a> {
 
     fn call_context<'n>(&self, name: &'n str, keeps: bool, steps: Steps) -> CallContext<'n> {
         let now_ms = self.context.options.metricsql.now_ms;
-        CallContext { name, grid: steps.grid, now_ms, keep_metric_names: keeps }
+        let Steps { grid, end_ms } = steps;
+        CallContext { name, grid, end_ms, now_ms, keep_metric_names: keeps }
     }
 
     fn arguments(&self, expressions: &[Expr], steps: Steps) -> Result<Vec<Argument>> {

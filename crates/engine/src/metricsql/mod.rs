@@ -57,13 +57,21 @@ pub(crate) struct CallContext<'a> {
     pub name: &'a str,
     /// The steps that all series have values for.
     pub grid: Grid,
+    /// The end that was asked for: the last step, or less than a step behind it.
+    pub end_ms: i64,
     /// The clock of whoever asks, milliseconds since the epoch.
     pub now_ms: i64,
     /// `keep_metric_names` stands behind the call.
     pub keep_metric_names: bool,
 }
 
-impl CallContext<'_> {
+impl<'a> CallContext<'a> {
+    /// A call on a grid that ends where it was asked to, at the epoch.
+    pub fn new(name: &'a str, grid: Grid) -> CallContext<'a> {
+        let end_ms = grid.at_ms(grid.len - 1);
+        CallContext { name, grid, end_ms, now_ms: 0, keep_metric_names: false }
+    }
+
     /// An error of this call.
     pub fn fail<T>(&self, message: impl std::fmt::Display) -> Result<T> {
         Err(QueryError::Execution(format!("{}: {message}", self.name)))

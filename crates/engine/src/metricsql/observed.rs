@@ -160,10 +160,8 @@ impl Call {
 
     fn run(self, family: Family) -> Result<Vec<Series>> {
         let context = CallContext {
-            name: &self.name,
-            grid: GRID,
-            now_ms: 0,
             keep_metric_names: self.keep_metric_names,
+            ..CallContext::new(&self.name, GRID)
         };
         match family {
             Family::Transform => transform::call(&context, self.arguments),

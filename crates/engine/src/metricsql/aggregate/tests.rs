@@ -11,7 +11,7 @@ fn run(
     by: Option<&[&str]>,
     limit: u64,
 ) -> Result<Vec<Series>> {
-    let context = CallContext { name, grid: GRID, now_ms: 0, keep_metric_names: false };
+    let context = CallContext::new(name, GRID);
     let grouping = by.map(|names| Grouping::By(names.iter().map(ToString::to_string).collect()));
     call(&context, arguments, grouping.as_ref(), limit)
 }
@@ -91,10 +91,10 @@ fn the_best_come_first_and_the_rest_before_them() {
 
 #[test]
 fn what_multiplies_series_ends_at_a_limit() {
-    let context = CallContext { name: "q", grid: GRID, now_ms: 0, keep_metric_names: false };
+    let context = CallContext::new("q", GRID);
     assert!(context.check_made(10_000_000).is_ok());
     assert!(context.check_made(10_000_001).is_err());
     let wide = Grid { len: 20_000_001, ..GRID };
-    let context = CallContext { name: "q", grid: wide, now_ms: 0, keep_metric_names: false };
+    let context = CallContext::new("q", wide);
     assert!(context.check_made(1).is_err());
 }

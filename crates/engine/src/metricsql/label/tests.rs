@@ -6,7 +6,7 @@ use model::Labels;
 
 fn run(name: &str, value: &str, texts: &[&str]) -> Result<Vec<Series>> {
     let grid = Grid { start_ms: 0, step_ms: 1000, len: 1 };
-    let context = CallContext { name, grid, now_ms: 0, keep_metric_names: false };
+    let context = CallContext::new(name, grid);
     let labels = Labels::from_pairs(&[("a", value)]);
     let mut arguments = vec![Argument::Series(vec![Series { labels, values: vec![1.0] }])];
     arguments.extend(texts.iter().map(|text| Argument::Text(text.to_string())));

@@ -113,7 +113,7 @@ fn samples_within(samples: &Samples, range: TimeRange) -> Samples {
 fn answer(known: &Known<'_>, question: &Question<'_>) -> Vec<(String, Vec<f64>)> {
     let grid = question.windows.grid;
     let name = question.name;
-    let context = CallContext { name, grid, now_ms: 0, keep_metric_names: false };
+    let context = CallContext::new(name, grid);
     let arguments = question.arguments.clone();
     let mut call = RollupCall::new(&context, arguments, question.windows).unwrap();
     let samples = match question.series.split_once(':') {
@@ -188,7 +188,7 @@ fn answers_are_those_of_victoriametrics() {
 /// A call on a grid of three minutes.
 fn call(name: &str, keep_metric_names: bool, texts: &[&str]) -> Result<RollupCall> {
     let grid = Grid { start_ms: 600_000, step_ms: 60_000, len: 3 };
-    let context = CallContext { name, grid, now_ms: 0, keep_metric_names };
+    let context = CallContext { keep_metric_names, ..CallContext::new(name, grid) };
     let arguments = texts.iter().map(|text| Argument::Text(text.to_string())).collect();
     let windows =
         Windows { grid, end_ms: 730_000, window_ms: None, lookback_ms: None, is_subquery: false };

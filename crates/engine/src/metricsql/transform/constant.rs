@@ -16,7 +16,7 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
         "pi" => context.constant(std::f64::consts::PI),
         "now" => context.constant(context.now_ms as f64 / 1e3),
         "start" => context.constant(at(0)),
-        "end" => context.constant(at(grid.len.saturating_sub(1))),
+        "end" => context.constant(context.end_ms as f64 / 1e3),
         "step" => context.constant(grid.step_ms as f64 / 1e3),
         _ => vec![context.nameless((0..grid.len).map(at).collect())],
     })

@@ -5,7 +5,7 @@ use crate::time::Grid;
 use model::Labels;
 
 fn context(name: &str, grid: Grid) -> CallContext<'_> {
-    CallContext { name, grid, now_ms: 1_700_000_000_500, keep_metric_names: false }
+    CallContext { now_ms: 1_700_000_000_500, ..CallContext::new(name, grid) }
 }
 
 fn number(value: f64, len: usize) -> Argument {
