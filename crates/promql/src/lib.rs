@@ -21,6 +21,8 @@
 //! labels    = "(" [label {"," label} [","]] ")"             labels may be strings: any UTF-8
 //! ```
 //!
+//! [`metricsql`] is the other language, with a tree of its own.
+//!
 //! Names, types, precedences and error texts are those of Prometheus 3. Bounds: a text has at
 //! most [`TEXT_SIZE_MAX`] bytes, a tree at most [`NESTING_MAX`] levels.
 
