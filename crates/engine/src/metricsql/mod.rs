@@ -67,6 +67,7 @@ pub(crate) struct CallContext<'a> {
 
 impl<'a> CallContext<'a> {
     /// A call on a grid that ends where it was asked to, at the epoch.
+    #[cfg(test)]
     pub fn new(name: &'a str, grid: Grid) -> CallContext<'a> {
         let end_ms = grid.at_ms(grid.len - 1);
         CallContext { name, grid, end_ms, now_ms: 0, keep_metric_names: false }
