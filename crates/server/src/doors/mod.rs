@@ -30,5 +30,6 @@ pub mod graphite;
 pub mod page;
 pub mod prometheus;
 pub mod query;
+pub mod remote_read;
 pub mod selection;
 pub mod status;

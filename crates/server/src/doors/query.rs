@@ -126,11 +126,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             return Err(invalid("name_removal", &"use at_once, late or keep_over_time"));
         }
     };
-    let share = app.memory.share_of_query(config.concurrency_max);
-    let (memory_bytes_max, memory_flag) = match share < config.memory_max {
-        true => (share, "memory-limit"),
-        false => (config.memory_max, "query.max-memory"),
-    };
+    let (memory_bytes_max, memory_flag) = selection::memory_max(app);
     Ok(QueryOptions {
         dialect: selection::dialect(request)?,
         name_removal,

@@ -8,7 +8,7 @@ use super::answer::{Answer, Failure, Wording};
 use super::request::Request;
 use super::{
     admin, cardinality, export, federate, graphite, import, influx, page, prometheus, query,
-    remote_write, status,
+    remote_read, remote_write, status,
 };
 use crate::app::App;
 use hyper::{Method, StatusCode};
@@ -173,6 +173,7 @@ pub const ROUTES: &[Route] = &[
     read("/api/v1/series", prometheus::series),
     read("/api/v1/labels", prometheus::labels),
     read("/api/v1/label/{name}/values", prometheus::label_values),
+    Route { methods: POST, wording: Wording::Plain, ..read("/api/v1/read", remote_read::read) },
     read("/api/v1/export", export::json_lines),
     read("/federate", federate::federate),
     read("/api/v1/status/tsdb", cardinality::tsdb),

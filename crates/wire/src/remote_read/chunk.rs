@@ -100,21 +100,32 @@ struct BitWriter<'a> {
 }
 
 impl BitWriter<'_> {
-    /// Appends the lowest `len` bits of `value`.
+    /// Appends the lowest `len` bits of `value`. A whole byte at a byte's border leaves an empty
+    /// byte behind, as it does in Prometheus, so that chunks are the same byte for byte.
     fn put(&mut self, value: u64, len: u32) {
         let mut left = len;
+        while 8 <= left {
+            left -= 8;
+            let byte = (value >> left) as u8;
+            self.or(byte);
+            self.out.push(byte.checked_shl(self.free).unwrap_or(0));
+        }
         while 0 < left {
-            if self.free == 0 {
-                self.out.push(0);
-                self.free = 8;
-            }
-            let count = left.min(self.free);
+            let count = left.min(if self.free == 0 { 8 } else { self.free });
             left -= count;
+            self.or(((value >> left) as u8) << (8 - count));
             self.free -= count;
-            let piece = (value >> left) as u8 & (0xff >> (8 - count));
-            if let Some(last) = self.out.last_mut() {
-                *last |= piece << self.free;
-            }
+        }
+    }
+
+    /// Writes the highest bits of `byte` into the last byte, as many as are free there.
+    fn or(&mut self, byte: u8) {
+        if self.free == 0 {
+            self.out.push(0);
+            self.free = 8;
+        }
+        if let Some(last) = self.out.last_mut() {
+            *last |= byte >> (8 - self.free);
         }
     }
 
