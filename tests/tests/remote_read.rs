@@ -85,8 +85,11 @@ fn joined(frames: &[Vec<u8>]) -> Result<Vec<ReadSeries>> {
     Ok(found)
 }
 
+/// Samples by time and bits.
+type Bits = Vec<(i64, u64)>;
+
 /// Labels and samples, whatever the chunks; values by their bits, as NaN is no equal of itself.
-fn plain(series: &[ReadSeries]) -> Vec<(usize, String, Vec<(i64, u64)>)> {
+fn plain(series: &[ReadSeries]) -> Vec<(usize, String, Bits)> {
     let bits = |sample: &MillisSample| (sample.millis, sample.value.to_bits());
     let samples = |one: &ReadSeries| one.chunks.iter().flatten().map(bits).collect();
     series.iter().map(|one| (one.query_idx, one.labels.to_string(), samples(one))).collect()
