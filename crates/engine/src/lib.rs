@@ -40,7 +40,7 @@ mod vector;
 pub use error::QueryError;
 pub use memory_source::MemorySource;
 pub use query::{
-    NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange, instant,
+    NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange, Timings, instant,
     instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};

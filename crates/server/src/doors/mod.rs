@@ -31,5 +31,8 @@ pub mod page;
 pub mod prometheus;
 pub mod query;
 pub mod remote_read;
+pub mod report;
+pub mod running;
 pub mod selection;
 pub mod status;
+pub mod syntax;

@@ -1,4 +1,4 @@
-//! Prometheus' API besides queries: series, labels, metadata, formatting.
+//! Prometheus' API besides queries: series, labels, metadata.
 
 use super::answer::{Answer, Failure, JSON};
 use super::request::{Request, decode_percent};
@@ -13,14 +13,6 @@ use wire::prom_json::{List, Notes};
 
 /// Bytes collected before they are handed on.
 pub const PIECE_SIZE: usize = 32 << 10;
-
-/// `/api/v1/format_query`: the expression as the parser understands it.
-pub fn format_query(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let dialect = selection::dialect(request)?;
-    let text = request.params.get("query").unwrap_or("");
-    let expr = promql::parse(text, dialect).map_err(|error| selection::invalid("query", &error))?;
-    Ok(Answer::success(json!(expr.to_string())))
-}
 
 /// `/api/v1/series`
 pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {

@@ -2,8 +2,10 @@
 
 use super::answer::{Answer, Failure, JSON};
 use super::prometheus::PIECE_SIZE;
+use super::report::{Report, Wishes};
 use super::request::Request;
 use super::selection::{self, invalid};
+use crate::activity::{Active, Asked};
 use crate::app::App;
 use crate::telemetry::Limit;
 use engine::{
@@ -16,7 +18,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::params;
-use wire::prom_json::{self, Notes, ResultKind, push_scalar, push_string_result};
+use wire::prom_json::{self, ResultKind, push_scalar, push_string_result};
 
 /// What a client that went away would be told, were it there: nginx' word for it.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -73,8 +75,10 @@ fn instant_with(
 ) -> Result<Answer, Failure> {
     let at = selection::time(request, "time")?.unwrap_or(request.now);
     let at_ms = at.div_euclid(NANOS_PER_MILLI);
-    let result = engine::instant(&*app.store, text(request), at_ms, &options);
-    Ok(answer(result.map_err(failure)?, at_ms))
+    let steps = StepRange { start_ms: at_ms, end_ms: at_ms, step_ms: 0 };
+    run(app, request, steps, &options, &|| {
+        engine::instant(&*app.store, text(request), at_ms, &options)
+    })
 }
 
 /// `/api/v1/query_range?query=...&start=...&end=...&step=...`
@@ -101,8 +105,41 @@ fn range_with(
         let count = end_ms.saturating_sub(start_ms).max(0) / step_ms.max(1);
         options.limits.select_cost_max /= 1 + count as u64 / STEPS_PER_COST;
     }
-    let result = engine::range(&*app.store, text(request), steps, &options);
-    Ok(answer(result.map_err(failure)?, end_ms))
+    run(app, request, steps, &options, &|| {
+        engine::range(&*app.store, text(request), steps, &options)
+    })
+}
+
+/// Evaluates a query that is listed as running meanwhile. One that is tried because it may be
+/// brief is over before anybody could look, and counts only when it succeeds: else it comes again.
+fn run(
+    app: &App,
+    request: &Request,
+    steps: StepRange,
+    options: &QueryOptions,
+    evaluate: &dyn Fn() -> Result<QueryResult, QueryError>,
+) -> Result<Answer, Failure> {
+    let wishes = Wishes::of(request)?;
+    let StepRange { start_ms, end_ms, step_ms } = steps;
+    let asked = Asked { text: text(request).into(), start_ms, end_ms, step_ms };
+    let queued = request.started.elapsed();
+    let result = match options.limits.select_cost_max {
+        u64::MAX => {
+            let (peer, started) = (request.peer, request.started);
+            let cancelled = request.cancelled.clone();
+            let active = Active { asked: asked.clone(), peer, started, cancelled };
+            let mut running = app.activity.begin(active);
+            let result = evaluate();
+            running.bytes = result.as_ref().map_or(0, |result| result.stats.bytes_peak);
+            result
+        }
+        _ => evaluate().inspect(|result| {
+            app.activity.note_ended(&asked, request.started, result.stats.bytes_peak);
+        }),
+    };
+    let mut result = result.map_err(failure)?;
+    let report = Report::new(wishes, request, &asked, queued, &mut result);
+    Ok(answer(result.value, end_ms, report))
 }
 
 fn text(request: &Request) -> &str {
@@ -174,22 +211,21 @@ fn failure(error: QueryError) -> Failure {
     }
 }
 
-fn answer(result: QueryResult, at_ms: i64) -> Answer {
-    let notes = Notes { warnings: result.warnings, infos: result.infos };
+fn answer(value: Value, at_ms: i64, report: Report) -> Answer {
     let mut whole = Vec::new();
-    match result.value {
-        Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &notes),
-        Value::String(text) => push_string_result(&mut whole, at_ms, &text, &notes),
+    match value {
+        Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &report.notes()),
+        Value::String(text) => push_string_result(&mut whole, at_ms, &text, &report.notes()),
         Value::Vector(samples) if samples.len() <= WHOLE_POINTS_MAX => {
-            write_vector(&mut whole, &samples, at_ms, &notes).expect("memory takes every byte");
+            write_vector(&mut whole, &samples, at_ms, &report).expect("memory takes every byte");
         }
         Value::Matrix(matrix) if matrix.cells() <= WHOLE_POINTS_MAX => {
-            write_matrix(&mut whole, &matrix, &notes).expect("memory takes every byte");
+            write_matrix(&mut whole, &matrix, &report).expect("memory takes every byte");
         }
         Value::Vector(samples) => {
-            return stream(move |out| write_vector(out, &samples, at_ms, &notes));
+            return stream(move |out| write_vector(out, &samples, at_ms, &report));
         }
-        Value::Matrix(matrix) => return stream(move |out| write_matrix(out, &matrix, &notes)),
+        Value::Matrix(matrix) => return stream(move |out| write_matrix(out, &matrix, &report)),
     }
     Answer::bytes(StatusCode::OK, JSON, whole)
 }
@@ -202,7 +238,7 @@ fn write_vector(
     out: &mut dyn Write,
     samples: &[Sample],
     at_ms: i64,
-    notes: &Notes,
+    report: &Report,
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Vector);
@@ -210,11 +246,11 @@ fn write_vector(
         json.vector_sample(&mut buffer, labels, at_ms, *value);
         hand_on(out, &mut buffer)?;
     }
-    json.end(&mut buffer, notes);
+    json.end(&mut buffer, &report.notes());
     out.write_all(&buffer)
 }
 
-fn write_matrix(out: &mut dyn Write, matrix: &Matrix, notes: &Notes) -> io::Result<()> {
+fn write_matrix(out: &mut dyn Write, matrix: &Matrix, report: &Report) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Matrix);
     for idx in 0..matrix.len() {
@@ -230,7 +266,7 @@ fn write_matrix(out: &mut dyn Write, matrix: &Matrix, notes: &Notes) -> io::Resu
             }
         }
     }
-    json.end(&mut buffer, notes);
+    json.end(&mut buffer, &report.notes());
     out.write_all(&buffer)
 }
 
