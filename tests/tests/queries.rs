@@ -237,3 +237,43 @@ fn expressions_as_texts_and_trees() -> Result<()> {
     }
     server.stop()
 }
+
+#[test]
+fn exports_in_other_shapes() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = server(directory.path())?;
+    let export = |more: &str| server.get(&format!("/api/v1/export{more}"));
+    let format = "__name__,host,__value__,__timestamp__:unix_s";
+    let selector = percent("m_v{host=\"3\"}");
+    let answer = export(&format!("/csv?match[]={selector}&format={format}&start={NOON}"))?;
+    ensure!(answer.status == 200, "{}", answer.excerpt());
+    assert_eq!(answer.header("content-type"), "text/csv; charset=utf-8");
+    let expected: String =
+        (0..5).map(|step| format!("m_v,3,{step},{}\n", NOON + 10 * step)).collect();
+    assert_eq!(answer.text(), expected);
+    for (query, part) in [
+        ("?match[]=m_v", "format"),
+        ("?match[]=m_v&format=__timestamp__:week", "week"),
+        ("?format=a", "match[]"),
+        ("?match[]=m_v&format=a&start=yesterday", "start"),
+    ] {
+        let bad = export(&format!("/csv{query}"))?;
+        assert!(bad.status == 400 && bad.text().contains(part), "{}", bad.excerpt());
+    }
+    let matrix = export("?match[]=m_v&format=promapi&reduce_mem_usage=1")?.matrix()?;
+    assert_eq!(matrix.len(), 10);
+    assert!(matrix.values().all(|samples| samples.len() == 5));
+    assert!(export("?match[]=nothing&format=promapi")?.matrix()?.is_empty());
+    // Partial dates and relative times, as VictoriaMetrics takes them.
+    for (start, end, count) in [
+        ("2024-02", "2024-03", 50),
+        ("2024-02-29T12", "2024-02-29T12:01Z", 50),
+        ("1709208000000", "1709208000000000000", 10),
+        ("2024-03", "now-5m", 0),
+        ("-1h", "now", 0),
+    ] {
+        let answer = export(&format!("?match[]=m_v&start={start}&end={end}"))?;
+        assert_eq!(answer.export()?.len(), count, "{start} to {end}");
+    }
+    server.stop()
+}

@@ -24,6 +24,7 @@ pub mod unpack;
 
 pub mod admin;
 pub mod cardinality;
+pub mod csv;
 pub mod export;
 pub mod federate;
 pub mod graphite;

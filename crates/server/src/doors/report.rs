@@ -151,6 +151,7 @@ impl Trace {
     /// The shape of VictoriaMetrics.
     fn json(&self) -> String {
         let Trace { timings, stats, series, .. } = self;
+        let now = Instant::now();
         let leaf = |time: Duration, message: String| json!({ "duration_msec": millis(time), "message": message });
         let QueryStats { steps, samples_read, samples_peak, bytes_peak, .. } = stats;
         let work = format!(
@@ -167,13 +168,13 @@ impl Trace {
             ],
         });
         json!({
-            "duration_msec": millis(self.started.elapsed()),
+            "duration_msec": millis(now - self.started),
             "message": format!("{}: {series} series", self.message),
             "children": [
                 leaf(self.queued, "receive the request and wait for a turn".to_string()),
                 leaf(timings.parse, "parse".to_string()),
                 evaluate,
-                leaf(self.evaluated.elapsed(), format!("encode and send {series} series")),
+                leaf(now - self.evaluated, format!("encode and send {series} series")),
             ],
         })
         .to_string()
