@@ -1,6 +1,6 @@
 //! Instant and range queries: parameters to the engine, its value to JSON as it is written.
 
-use super::answer::{Answer, Failure, JSON};
+use super::answer::{Answer, Content, Failure, JSON};
 use super::prometheus::PIECE_SIZE;
 use super::report::{Report, Wishes};
 use super::request::Request;
@@ -111,7 +111,7 @@ fn range_with(
 }
 
 /// Evaluates a query that is listed as running meanwhile. One that is tried because it may be
-/// brief is over before anybody could look, and counts only when it succeeds: else it comes again.
+/// brief is over before anybody could look, and counts only when that was all: else it comes again.
 fn run(
     app: &App,
     request: &Request,
@@ -123,8 +123,10 @@ fn run(
     let StepRange { start_ms, end_ms, step_ms } = steps;
     let asked = Asked { text: text(request).into(), start_ms, end_ms, step_ms };
     let queued = request.started.elapsed();
-    let result = match options.limits.select_cost_max {
-        u64::MAX => {
+    let is_tried = options.limits.select_cost_max < u64::MAX;
+    let result = match is_tried {
+        true => evaluate(),
+        false => {
             let (peer, started) = (request.peer, request.started);
             let cancelled = request.cancelled.clone();
             let active = Active { asked: asked.clone(), peer, started, cancelled };
@@ -133,13 +135,15 @@ fn run(
             running.bytes = result.as_ref().map_or(0, |result| result.stats.bytes_peak);
             result
         }
-        _ => evaluate().inspect(|result| {
-            app.activity.note_ended(&asked, request.started, result.stats.bytes_peak);
-        }),
     };
     let mut result = result.map_err(failure)?;
+    let bytes = result.stats.bytes_peak;
     let report = Report::new(wishes, request, &asked, queued, &mut result);
-    Ok(answer(result.value, end_ms, report))
+    let answer = answer(result.value, end_ms, report);
+    if is_tried && !matches!(answer.content, Content::Stream(_)) {
+        app.activity.note_ended(&asked, request.started, bytes);
+    }
+    Ok(answer)
 }
 
 fn text(request: &Request) -> &str {
