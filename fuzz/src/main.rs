@@ -27,6 +27,8 @@ const TARGETS: &[Target] = &[
     ("wire-influx", wire::fuzzing::fuzz_influx),
     ("wire-remote-write-v1", wire::fuzzing::fuzz_remote_write_v1),
     ("wire-remote-write-v2", wire::fuzzing::fuzz_remote_write_v2),
+    ("wire-remote-read", wire::fuzzing::fuzz_remote_read),
+    ("wire-remote-read-answer", wire::fuzzing::fuzz_remote_read_answer),
     ("wire-exposition", wire::fuzzing::fuzz_exposition),
     ("wire-json-lines", wire::fuzzing::fuzz_json_lines),
     ("wire-compression", wire::fuzzing::fuzz_compression),

@@ -277,6 +277,8 @@ impl Evaluator<'_> {
         let name = self.rollup_name(rollup);
         let mut uniqueness = Uniqueness::new(name);
         for (key, times, values) in self.subquery(subquery, reference)? {
+            // Subqueries within each other come here long after each of them looked first.
+            self.context.check()?;
             call.fill(&times, &values, windows.of(&times), &mut row)?;
             let is_late = key.drops_name && name == NameState::Kept;
             let name = if is_late { NameState::DroppedLate } else { name };

@@ -42,7 +42,7 @@ pub use error::QueryError;
 pub use memory_source::MemorySource;
 pub use query::{
     MetricsQlOptions, NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange,
-    instant, instant_expr, range, range_expr,
+    Timings, instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
 pub use source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};

@@ -104,7 +104,7 @@ mod tests {
             ("{__name__!=\"up\", a=\"b\"}", false),
             ("{a=\"b\"}", false),
         ] {
-            let expr = promql::parse(selector, promql::Dialect::PromQl).expect(selector);
+            let expr = promql::parse(selector).expect(selector);
             let Expr::Vector(vector) = &expr else { panic!("{selector}") };
             assert_eq!(demands_one_name(vector), expected, "{selector}");
         }

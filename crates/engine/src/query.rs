@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Steps that Prometheus' HTTP API allows after the first.
 pub const STEPS_MAX: i64 = 11_000;
@@ -131,6 +131,26 @@ pub struct QueryStats {
     pub steps: u64,
 }
 
+/// Where the time of a query went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Text to tree.
+    pub parse: Duration,
+    /// Selectors finding their series.
+    pub select: Duration,
+    /// Everything from the tree to the value, selecting and ordering included.
+    pub evaluate: Duration,
+    /// Ordering the value's series.
+    pub sort: Duration,
+}
+
+impl Timings {
+    /// Evaluating without selecting and ordering: reading samples and calculating.
+    pub fn work(&self) -> Duration {
+        self.evaluate.saturating_sub(self.select + self.sort)
+    }
+}
+
 /// The answer to a query.
 #[derive(Debug)]
 pub struct QueryResult {
@@ -142,6 +162,8 @@ pub struct QueryResult {
     pub infos: Vec<String>,
     /// What it cost.
     pub stats: QueryStats,
+    /// How long it took.
+    pub timings: Timings,
 }
 
 /// The first and last step of a range query, and what lies between steps.
@@ -166,22 +188,24 @@ pub fn instant(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     if options.dialect == Dialect::MetricsQl {
-        let expr = metricsql::parse(text)?;
-        let grid = Grid::instant(at_ms);
-        return again_if_changed(|| {
-            let context = Context::new(source, text, options, grid, at_ms);
-            let value = metricsql::instant(&context, &expr, at_ms)?;
-            Ok(context.finish(value))
-        });
+        return in_metricsql(
+            source,
+            text,
+            options,
+            (Grid::instant(at_ms), at_ms),
+            &|context, expr| metricsql::instant(context, expr, at_ms),
+        );
     }
-    let expr = parse(text, options)?;
+    let (expr, parse) = parse(text, options)?;
     let evaluate = |options: &QueryOptions, collision| {
         let grid = Grid::instant(at_ms);
         let context = Context::new(source, text, options, grid, at_ms).watching(collision);
         let result = evaluate_instant(&context, &expr, grid)?;
         Ok((result, context.collision.get()))
     };
-    again_if_changed(|| with_names_if_needed(evaluate, &expr, options))
+    let mut result = again_if_changed(|| with_names_if_needed(evaluate, &expr, options))?;
+    result.timings.parse = parse;
+    Ok(result)
 }
 
 /// Evaluates an expression, parsed from `text`, at one moment.
@@ -205,7 +229,10 @@ fn evaluate_instant(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Qu
     let value = match expr.value_type() {
         ValueType::String => Value::String(evaluator.string(expr)?),
         ValueType::Scalar => Value::Scalar(evaluator.scalar(expr, grid)?.at(0)),
-        ValueType::Vector => Value::Vector(samples(context.named(evaluator.vector(expr, grid)?)?)),
+        ValueType::Vector => {
+            let vector = context.named(evaluator.vector(expr, grid)?)?;
+            Value::Vector(context.sorting(|| samples(vector)))
+        }
         ValueType::Matrix => Value::Matrix(evaluator.matrix(expr, grid.start_ms)?),
     };
     Ok(context.finish(value))
@@ -222,23 +249,22 @@ pub fn range(
     options: &QueryOptions,
 ) -> Result<QueryResult> {
     if options.dialect == Dialect::MetricsQl {
-        let expr = metricsql::parse(text)?;
         let grid = Grid::span(range.start_ms, range.end_ms, range.step_ms.max(1));
         let grid = grid.unwrap_or(Grid::instant(range.start_ms));
-        return again_if_changed(|| {
-            let context = Context::new(source, text, options, grid, range.end_ms);
-            let value = metricsql::range(&context, &expr, range)?;
-            Ok(context.finish(value))
+        return in_metricsql(source, text, options, (grid, range.end_ms), &|context, expr| {
+            metricsql::range(context, expr, range)
         });
     }
-    let expr = parse(text, options)?;
+    let (expr, parse) = parse(text, options)?;
     let evaluate = |options: &QueryOptions, collision| {
         let grid = check_range(range)?;
         let context = Context::new(source, text, options, grid, range.end_ms).watching(collision);
         let result = evaluate_range(&context, &expr, grid)?;
         Ok((result, context.collision.get()))
     };
-    again_if_changed(|| with_names_if_needed(evaluate, &expr, options))
+    let mut result = again_if_changed(|| with_names_if_needed(evaluate, &expr, options))?;
+    result.timings.parse = parse;
+    Ok(result)
 }
 
 /// Evaluates an expression, parsed from `text`, at every step of a range.
@@ -255,6 +281,26 @@ pub fn range_expr(
     let grid = check_range(range)?;
     let context = || Context::new(source, text, options, grid, range.end_ms);
     again_if_changed(|| evaluate_range(&context(), expr, grid))
+}
+
+/// Evaluates a text in the other dialect over a grid and its end.
+fn in_metricsql(
+    source: &dyn Source,
+    text: &str,
+    options: &QueryOptions,
+    (grid, end_ms): (Grid, i64),
+    evaluate: &dyn Fn(&Context<'_>, &promql::metricsql::Expr) -> Result<Value>,
+) -> Result<QueryResult> {
+    let started = Instant::now();
+    let expr = metricsql::parse(text)?;
+    let parse = started.elapsed();
+    let mut result = again_if_changed(|| {
+        let context = Context::new(source, text, options, grid, end_ms);
+        let value = evaluate(&context, &expr)?;
+        Ok(context.finish(value))
+    })?;
+    result.timings.parse = parse;
+    Ok(result)
 }
 
 /// A merge may drop deleted series between their selection and their reading.
@@ -281,7 +327,8 @@ fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Quer
         ValueType::Vector => {
             let vector = context.named(evaluator.vector(expr, grid)?)?;
             let (keys, values) = vector.into_parts();
-            Matrix::on_grid(grid, keys.into_iter().map(|key| key.labels).collect(), values)
+            let labels = keys.into_iter().map(|key| key.labels).collect();
+            context.sorting(|| Matrix::on_grid(grid, labels, values))
         }
         other => {
             return Err(QueryError::BadData(format!(
@@ -293,12 +340,12 @@ fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Quer
     Ok(context.finish(Value::Matrix(value)))
 }
 
-fn parse(text: &str, options: &QueryOptions) -> Result<Expr> {
-    let options = promql::Options {
-        dialect: options.dialect,
-        experimental_functions: options.experimental_functions,
-    };
-    Ok(promql::parse_with(text, &options)?)
+/// The tree, and how long it took to make it.
+fn parse(text: &str, options: &QueryOptions) -> Result<(Expr, Duration)> {
+    let started = Instant::now();
+    let options = promql::Options { experimental_functions: options.experimental_functions };
+    let expr = promql::parse_with(text, &options)?;
+    Ok((expr, started.elapsed()))
 }
 
 /// The grid of a range, whose errors are those of Prometheus' HTTP API.
@@ -351,6 +398,8 @@ pub(crate) struct Context<'a> {
     /// Whether rows that keep their names would collide without them.
     pub collision: Cell<Collision>,
     stats: Cell<QueryStats>,
+    started: Instant,
+    timings: Cell<Timings>,
 }
 
 impl<'a> Context<'a> {
@@ -371,6 +420,8 @@ impl<'a> Context<'a> {
             usage: Rc::default(),
             collision: Cell::new(Collision::Unwatched),
             stats: Cell::new(QueryStats { steps: grid.len as u64, ..QueryStats::default() }),
+            started: Instant::now(),
+            timings: Cell::default(),
         }
     }
 
@@ -430,10 +481,24 @@ impl<'a> Context<'a> {
         }
     }
 
-    pub fn count_series(&self, count: usize) {
+    /// Notes a selection: how many series it found, and when it began.
+    pub fn count_series(&self, count: usize, began: Instant) {
         let mut stats = self.stats.get();
         stats.series += count as u64;
         self.stats.set(stats);
+        let mut timings = self.timings.get();
+        timings.select += began.elapsed();
+        self.timings.set(timings);
+    }
+
+    /// Notes how long it takes to order the value.
+    fn sorting<T>(&self, sort: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let sorted = sort();
+        let mut timings = self.timings.get();
+        timings.sort += began.elapsed();
+        self.timings.set(timings);
+        sorted
     }
 
     pub fn count_samples_read(&self, count: u64) {
@@ -458,11 +523,13 @@ impl<'a> Context<'a> {
         let mut stats = self.stats.get();
         stats.samples_peak = self.usage.samples_peak.get();
         stats.bytes_peak = self.usage.bytes_peak.get();
+        let timings = Timings { evaluate: self.started.elapsed(), ..self.timings.get() };
         QueryResult {
             value,
             warnings: self.annotations.render(Level::Warning),
             infos: self.annotations.render(Level::Info),
             stats,
+            timings,
         }
     }
 }

@@ -79,15 +79,20 @@ impl Matrix {
 
     /// How many series there are.
     pub fn len(&self) -> usize {
-        self.labels.len()
+        self.order.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
+        self.order.is_empty()
     }
 
-    /// How many points there are, gaps on the grid counted too.
+    /// Leaves out all but the first `len` series.
+    pub fn truncate(&mut self, len: usize) {
+        self.order.truncate(len);
+    }
+
+    /// How many points there are, gaps on the grid and series left out counted too.
     pub fn cells(&self) -> usize {
         match &self.samples {
             Samples::Grid(_, values) => values.len(),

@@ -19,6 +19,7 @@ use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
 use model::{Labels, Matcher, TimeRange};
 use promql::{At, VectorSelector};
 use std::collections::HashSet;
+use std::time::Instant;
 
 /// Series read between two looks at the deadline; the store gathers as many at once.
 const SERIES_PER_CHECK: usize = 512;
@@ -161,8 +162,9 @@ impl Context<'_> {
         if range.is_empty() {
             return Ok(());
         }
+        let began = Instant::now();
         let set = self.source.select(sets, range, &self.select_limits())?;
-        self.count_series(set.len());
+        self.count_series(set.len(), began);
         let mut reader = SeriesReader { set: &*set, wanted, next: 0, labels: Vec::new() };
         // Rows that are watched most often collide soon, and need few labels from then on.
         let mut count = SERIES_WATCHED;

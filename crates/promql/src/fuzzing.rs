@@ -6,7 +6,7 @@ use crate::{Options, metricsql, parse_with};
 /// Parses the bytes; what parses must print to a text that parses to the same print.
 pub fn fuzz_parse(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let options = Options { experimental_functions: true, ..Options::default() };
+    let options = Options { experimental_functions: true };
     match parse_with(text, &options) {
         Ok(expr) => {
             let printed = expr.to_string();

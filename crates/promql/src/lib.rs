@@ -68,8 +68,6 @@ pub enum Dialect {
 /// What the parser accepts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whose language.
-    pub dialect: Dialect,
     /// Whether functions and aggregations that Prometheus calls experimental are known.
     pub experimental_functions: bool,
 }
@@ -78,8 +76,8 @@ pub struct Options {
 ///
 /// # Errors
 /// What is wrong and where, as Prometheus says it.
-pub fn parse(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
-    parse_with(text, &Options { dialect, experimental_functions: false })
+pub fn parse(text: &str) -> Result<Expr, ParseError> {
+    parse_with(text, &Options { experimental_functions: false })
 }
 
 /// Parses and checks `text`.
@@ -97,8 +95,8 @@ pub fn parse_with(text: &str, options: &Options) -> Result<Expr, ParseError> {
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_listing(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
-    let mut expr = parse_tree(text, &Options { dialect, experimental_functions: false })?;
+pub fn parse_listing(text: &str) -> Result<Expr, ParseError> {
+    let mut expr = parse_tree(text, &Options { experimental_functions: false })?;
     match &expr {
         Expr::Vector(selector) => check::check_selector(text, selector)?,
         _ => check::check(text, &mut expr)?,
@@ -107,10 +105,6 @@ pub fn parse_listing(text: &str, dialect: Dialect) -> Result<Expr, ParseError> {
 }
 
 fn parse_tree(text: &str, options: &Options) -> Result<Expr, ParseError> {
-    if options.dialect == Dialect::MetricsQl {
-        let message = "the metricsql dialect is not available yet";
-        return Err(ParseError::new(text, Span::default(), message));
-    }
     if TEXT_SIZE_MAX < text.len() {
         let message = format!("expression of {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
         return Err(ParseError::new(text, Span::default(), message));

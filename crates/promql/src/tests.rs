@@ -3,7 +3,7 @@
 use crate::*;
 
 fn parse_all(text: &str) -> Result<Expr, ParseError> {
-    parse_with(text, &Options { experimental_functions: true, ..Options::default() })
+    parse_with(text, &Options { experimental_functions: true })
 }
 
 /// `text` parses and prints as `printed`.
@@ -160,7 +160,7 @@ fn selectors() {
 
 #[test]
 fn selectors_that_list_may_match_everything() {
-    let listing = |text| parse_listing(text, Dialect::PromQl);
+    let listing = |text| parse_listing(text);
     for text in ["{}", "{__name__=~\".*\"}", "{a=\"\"}", "up", "{a!=\"b\"}"] {
         assert!(matches!(listing(text), Ok(Expr::Vector(_))), "{text}");
     }
@@ -231,15 +231,9 @@ fn calls_and_aggregations() {
 
 #[test]
 fn experimental_functions_need_their_option() {
-    let message = |text| parse(text, Dialect::PromQl).unwrap_err().message;
+    let message = |text| parse(text).unwrap_err().message;
     assert_eq!(message("mad_over_time(a[5m])"), "function \"mad_over_time\" is not enabled");
     assert!(message("limitk(1, a)").starts_with("limitk() is experimental"));
-}
-
-#[test]
-fn metricsql_is_not_taken_for_promql() {
-    let error = parse("up", Dialect::MetricsQl).unwrap_err();
-    assert_eq!(error.message, "the metricsql dialect is not available yet");
 }
 
 /// Depth is bounded, so a small stack is enough for any text.

@@ -1,5 +1,6 @@
 //! What every door can reach: the store, the settings, the gates and the counters.
 
+use crate::activity::Activity;
 use crate::admission::{BodyMemory, Gate, GateKind};
 use crate::config::Config;
 use crate::doors::body::Buffers;
@@ -28,6 +29,8 @@ pub struct App {
     pub inserts: Gate,
     /// Bounds queries.
     pub queries: Gate,
+    /// Which queries run, and which did.
+    pub activity: Activity,
     /// Bounds the memory of bodies.
     pub body_memory: BodyMemory,
     /// Buffers for bodies.
@@ -63,6 +66,7 @@ impl App {
             telemetry,
             inserts,
             queries,
+            activity: Activity::default(),
             body_memory,
             address,
         }

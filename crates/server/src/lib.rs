@@ -3,6 +3,7 @@
 //! `main.rs` is a shell around [`commands::run`], so that tests can start a [`server::Server`] in
 //! process. Read in this order: [`commands`], [`flags`], [`config`], [`server`], [`app`], [`doors`].
 
+pub mod activity;
 pub mod admission;
 pub mod allocator;
 pub mod app;

@@ -5,7 +5,6 @@
 //! ```
 
 use crate::doors::selection::matchers_of;
-use promql::Dialect;
 use store::{LimitScope, SeriesLimit};
 
 /// The word that stands for a limit of its own for every metric.
@@ -53,7 +52,7 @@ fn parse_rule(rule: &str) -> Result<SeriesLimit, String> {
 }
 
 fn parse_selector(text: &str) -> Result<Vec<model::Matcher>, String> {
-    let expr = promql::parse(text, Dialect::PromQl)
+    let expr = promql::parse(text)
         .map_err(|error| format!("{text:?} is neither {EACH_METRIC} nor a selector: {error}"))?;
     matchers_of(expr).ok_or_else(|| format!("{text:?} is no series selector"))
 }

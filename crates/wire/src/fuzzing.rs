@@ -5,7 +5,10 @@
 
 use crate::compression::{Encoding, decompress};
 use crate::decoded::{Decoded, Start};
-use crate::{Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_write};
+use crate::{
+    Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_read,
+    remote_write,
+};
 use model::{KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
@@ -85,6 +88,34 @@ pub fn fuzz_remote_write_v2(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
     if let Ok(decoded) = remote_write::v2::decode(data, &KeyHasher::new(1), &keys) {
         check(&decoded, data.len());
+    }
+}
+
+/// Requests of remote read, uncompressed.
+pub fn fuzz_remote_read(data: &[u8]) {
+    let Ok(request) = remote_read::ReadRequest::decode(data) else { return };
+    assert!(request.queries.len() <= remote_read::QUERIES_MAX);
+    for query in &request.queries {
+        assert!(query.matchers.len() <= remote_read::MATCHERS_MAX);
+    }
+}
+
+/// Answers of remote read; a chunk that was taken is written and read again.
+pub fn fuzz_remote_read_answer(data: &[u8]) {
+    use remote_read::{chunk, decode};
+    let _ = decode::decode_samples(data);
+    let _ = decode::decode_frame(data);
+    for frame in decode::split_frames(data).unwrap_or_default() {
+        let _ = decode::decode_frame(frame);
+    }
+    let Ok(samples) = chunk::decode_chunk(data) else { return };
+    for samples in samples.chunks(remote_read::CHUNK_SAMPLES_MAX) {
+        let mut bytes = Vec::new();
+        chunk::push_chunk(&mut bytes, samples);
+        let again = chunk::decode_chunk(&bytes).unwrap_or_default();
+        let bits =
+            |sample: &remote_write::encode::MillisSample| (sample.millis, sample.value.to_bits());
+        assert!(again.iter().map(bits).eq(samples.iter().map(bits)));
     }
 }
 
@@ -168,6 +199,13 @@ pub const TARGETS: &[Target] = &[
     ]),
     ("remote_write_v2", fuzz_remote_write_v2, &[
         b"\x22\0\x22\x08__name__\x22\x01a\x2a\x16\x0a\x02\x01\x02\x12\x0b\x09\0\0\0\0\0\0\xf0?\x10\x01*\x03\x08\x01\x18",
+    ]),
+    ("remote_read", fuzz_remote_read, &[
+        b"\x0a\x14\x08\x01\x10\x05\x1a\x0e\x08\x02\x12\x08__name__\x1a\0\x12\x02\x01\0",
+    ]),
+    ("remote_read_answer", fuzz_remote_read_answer, &[
+        b"\0\x04\xd0\x0f\x3f\xf0\0\0\0\0\0\0\xe8\x07\x10\0\x08",
+        b"\x0a\x10\x0a\x06\x0a\x01a\x12\x01b\x12\x06\x22\x04\0\x01\x02\x03",
     ]),
     ("exposition", fuzz_exposition, &[
         b"# HELP a b\\n\n# TYPE a counter\na{b=\"c\\\"}\",d=\"e\"} 1.5e3 1000 # {t=\"x\"} 1\n# EOF\n",

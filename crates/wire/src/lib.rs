@@ -6,14 +6,15 @@
 //!
 //! ```text
 //! influx  remote_write  exposition  json_lines   samples in: body ──► decoded::Decoded
-//! exposition  json_lines  prom_json              answers out: series ──► Vec<u8>
+//! exposition  json_lines  prom_json  remote_read answers out: series ──► Vec<u8>
 //! params                                         times and durations in URLs
-//! compression  protobuf  number                  what they stand on
+//! compression  protobuf  number  crc32c          what they stand on
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod compression;
+mod crc32c;
 pub mod decoded;
 #[cfg(test)]
 mod doc_examples;
@@ -30,6 +31,7 @@ pub mod prom_json;
 pub mod protobuf;
 #[cfg(test)]
 mod random;
+pub mod remote_read;
 pub mod remote_write;
 
 pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};

@@ -295,8 +295,7 @@ fn parse_expect(text: &str, eval: &mut Eval) -> Result<(), String> {
         "no_info" => ExpectKind::NoInfo,
         "ordered" => ExpectKind::Ordered,
         "string" => {
-            let literal =
-                promql::parse(rest, promql::Dialect::PromQl).map_err(|e| e.to_string())?;
+            let literal = promql::parse(rest).map_err(|e| e.to_string())?;
             let promql::Expr::String(literal) = literal else {
                 return Err(format!("no string: {rest:?}"));
             };

@@ -66,7 +66,7 @@ fn parse_labels(inside: &str, labels: &mut LabelsBuilder) -> Result<(), String> 
         "{{{inside}{}__any__=\"x\"}}",
         if inside.trim_end().ends_with(',') { "" } else { "," }
     );
-    let expr = promql::parse(&text, promql::Dialect::PromQl).map_err(|error| error.to_string())?;
+    let expr = promql::parse(&text).map_err(|error| error.to_string())?;
     let promql::Expr::Vector(selector) = expr else {
         return Err(format!("no labels: {inside:?}"));
     };

@@ -12,6 +12,7 @@
 use crate::config::HttpConfig;
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -23,6 +24,8 @@ use tokio::sync::Notify;
 /// One connection.
 pub struct Connection {
     epoch: Instant,
+    /// Who is at its other end.
+    pub peer: Option<SocketAddr>,
     /// When a byte last moved in either direction.
     active_at: AtomicU64,
     /// When the first byte of a head arrived; 0 when none has.
@@ -51,9 +54,10 @@ pub enum Verdict {
 }
 
 impl Connection {
-    fn new(epoch: Instant) -> Connection {
+    fn new(epoch: Instant, peer: Option<SocketAddr>) -> Connection {
         let connection = Connection {
             epoch,
+            peer,
             active_at: AtomicU64::new(0),
             head_since: AtomicU64::new(0),
             requests: AtomicU32::new(0),
@@ -176,13 +180,16 @@ impl Connections {
     /// Registers a new connection; at the limit the longest idle one has to go.
     ///
     /// Returns whether one had to, or `None` when all are busy and the new one cannot stay.
-    pub fn register(self: &Arc<Connections>) -> Option<(Registered, Room)> {
+    pub fn register(
+        self: &Arc<Connections>,
+        peer: Option<SocketAddr>,
+    ) -> Option<(Registered, Room)> {
         let mut open = self.open.lock().expect("no panic while held");
         let room =
             if open.by_id.len() < self.count_max { Room::Free } else { make_room(&mut open)? };
         let id = open.next_id;
         open.next_id += 1;
-        let connection = Arc::new(Connection::new(self.epoch));
+        let connection = Arc::new(Connection::new(self.epoch, peer));
         open.by_id.insert(id, connection.clone());
         Some((Registered { id, connections: self.clone(), connection }, room))
     }
@@ -285,26 +292,26 @@ mod tests {
     #[test]
     fn at_the_limit_the_longest_idle_goes() {
         let connections = Connections::new(2);
-        let (first, room) = connections.register().expect("room");
+        let (first, room) = connections.register(None).expect("room");
         assert_eq!(room, Room::Free);
-        let (second, _) = connections.register().expect("room");
+        let (second, _) = connections.register(None).expect("room");
         let busy = first.connection.begin_request();
-        let (third, room) = connections.register().expect("the second is idle");
+        let (third, room) = connections.register(None).expect("the second is idle");
         assert_eq!(room, Room::Made);
         assert_eq!(connections.count(), 3, "until the second is really gone");
         drop(second);
         assert_eq!(connections.count(), 2);
         let busy_too = third.connection.begin_request();
-        assert!(connections.register().is_none(), "all are busy");
+        assert!(connections.register(None).is_none(), "all are busy");
         drop((busy, busy_too));
-        assert!(connections.register().is_some());
+        assert!(connections.register(None).is_some());
     }
 
     #[test]
     fn verdicts() {
         let patient = http(&[]);
         let strict = http(&[("http.idle-timeout", "1ns"), ("http.header-timeout", "1ns")]);
-        let connection = Arc::new(Connection::new(Instant::now()));
+        let connection = Arc::new(Connection::new(Instant::now(), None));
         assert_eq!(connection.verdict(&patient), Verdict::Keep);
         assert_eq!(connection.verdict(&strict), Verdict::Idle);
         connection.was_read(b"GET");
@@ -313,7 +320,7 @@ mod tests {
         assert_eq!(connection.verdict(&strict), Verdict::Keep);
         drop(request);
         assert_eq!(connection.verdict(&strict), Verdict::Idle);
-        let http2 = Arc::new(Connection::new(Instant::now()));
+        let http2 = Arc::new(Connection::new(Instant::now(), None));
         http2.was_read(b"PRI * HTTP/2.0\r\n");
         assert_eq!(http2.verdict(&strict), Verdict::Idle, "frames between requests are ordinary");
     }

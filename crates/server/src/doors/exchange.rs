@@ -20,6 +20,7 @@ use crate::telemetry::Limit;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use hyper::{Method, Response, StatusCode};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -52,6 +53,7 @@ pub async fn exchange(
                 params: Params::parse(head.uri.query().unwrap_or("")),
                 headers: head.headers,
                 started,
+                peer: connection.peer,
                 cancelled,
             };
             (index, route.wording, serve(&app, arrived, &mut incoming).await)
@@ -110,6 +112,7 @@ struct Arrived {
     params: Params,
     headers: HeaderMap,
     started: Instant,
+    peer: Option<SocketAddr>,
     cancelled: Arc<AtomicBool>,
 }
 
@@ -151,6 +154,7 @@ async fn serve(
         body,
         now: app.vfs.now(),
         started: arrived.started,
+        peer: arrived.peer,
         cancelled: arrived.cancelled,
     };
     if route.class == Class::Inline {
@@ -331,6 +335,7 @@ mod tests {
             body: Vec::new(),
             now: 0,
             started: Instant::now(),
+            peer: None,
             cancelled: Arc::default(),
         };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");

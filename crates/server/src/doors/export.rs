@@ -1,38 +1,63 @@
-//! `/api/v1/export`: raw samples, as JSON lines or as exposition text, streamed series by series.
+//! `/api/v1/export`: raw samples, as JSON lines, exposition text, an answer of Prometheus' API or
+//! CSV, streamed series by series.
 
-use super::answer::{Answer, Failure};
+use super::answer::{Answer, Failure, JSON};
+use super::csv::Columns;
 use super::prometheus::PIECE_SIZE;
 use super::request::Request;
 use super::selection;
 use crate::app::App;
 use model::Labels;
+use model::sample::NANOS_PER_MILLI;
 use std::io::{self, Write};
 use std::sync::Arc;
 use store::Selection;
 use wire::exposition::Format;
 use wire::exposition::encode::{content_type, push_sample};
 use wire::json_lines::LineWriter;
+use wire::prom_json::{self, Notes, ResultKind};
 
 /// Series read at once: the store gathers their samples together.
 const SERIES_PER_READ: usize = 128;
 
-/// Appends one series to the answer.
-type PushSeries = Box<dyn Fn(&mut Vec<u8>, &Labels, &[i64], &[f64]) + Send>;
+/// How samples are written.
+enum Shape {
+    Lines(LineWriter),
+    Text,
+    Csv(Columns),
+    /// A matrix of Prometheus' API; `None` before its beginning.
+    Matrix(Option<prom_json::Answer>),
+}
 
 /// `/api/v1/export?match[]=...&start=...&end=...&format=...&max_rows_per_line=...`
-pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+pub fn export(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let (content_type, shape) = shape(request)?;
+    answer(app, request, content_type, shape)
+}
+
+/// `/api/v1/export/csv?match[]=...&format=...`
+pub fn csv(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let columns = Columns::parse(request.params.get("format").unwrap_or(""))?;
+    answer(app, request, "text/csv; charset=utf-8", Shape::Csv(columns))
+}
+
+fn answer(
+    app: &App,
+    request: &Request,
+    content_type: &'static str,
+    shape: Shape,
+) -> Result<Answer, Failure> {
     let sets = selection::required_listing_sets(request)?;
     let range = selection::time_range(request)?;
-    let (content_type, push) = format(request)?;
     // Exports may take as long as their client reads; only the selection has a deadline.
     let mut limits = selection::limits(app, request)?;
     limits.deadline = None;
     let selection = app.store.select(&sets, range, &limits)?;
-    let write = move |out: &mut dyn Write| write(out, &selection, &push);
+    let write = move |out: &mut dyn Write| write(out, &selection, shape);
     Ok(Answer::stream(content_type, Box::new(write)))
 }
 
-fn format(request: &Request) -> Result<(&'static str, PushSeries), Failure> {
+fn shape(request: &Request) -> Result<(&'static str, Shape), Failure> {
     match request.params.filled("format") {
         None | Some("jsonl") => {
             let rows = match request.params.filled("max_rows_per_line").map(str::parse) {
@@ -42,24 +67,52 @@ fn format(request: &Request) -> Result<(&'static str, PushSeries), Failure> {
                     return Err(selection::invalid("max_rows_per_line", &"must be a whole number"));
                 }
             };
-            let writer = LineWriter::new(rows);
-            let push: PushSeries = Box::new(move |out, labels, times, values| {
-                writer.push_series(out, labels, times, values)
-            });
-            Ok(("application/stream+json", push))
+            Ok(("application/stream+json", Shape::Lines(LineWriter::new(rows))))
         }
-        Some("prometheus") => Ok((content_type(Format::Text), Box::new(push_text))),
-        Some(_) => Err(selection::invalid("format", &"use jsonl or prometheus")),
+        Some("prometheus") => Ok((content_type(Format::Text), Shape::Text)),
+        Some("promapi") => Ok((JSON, Shape::Matrix(None))),
+        Some(_) => Err(selection::invalid("format", &"use jsonl, prometheus or promapi")),
     }
 }
 
-fn push_text(out: &mut Vec<u8>, labels: &Labels, times: &[i64], values: &[f64]) {
-    for (time, value) in times.iter().zip(values) {
-        push_sample(out, labels, *value, Some(*time), Format::Text);
+impl Shape {
+    fn push(&mut self, out: &mut Vec<u8>, labels: &Labels, times: &[i64], values: &[f64]) {
+        match self {
+            Shape::Lines(writer) => writer.push_series(out, labels, times, values),
+            Shape::Csv(columns) => columns.push_series(out, labels, times, values),
+            Shape::Text => {
+                for (time, value) in times.iter().zip(values) {
+                    push_sample(out, labels, *value, Some(*time), Format::Text);
+                }
+            }
+            Shape::Matrix(answer) => {
+                let answer = begin(answer, out);
+                answer.series(out, labels);
+                for (time, value) in times.iter().zip(values) {
+                    answer.point(out, time.div_euclid(NANOS_PER_MILLI), *value);
+                }
+            }
+        }
+    }
+
+    fn end(self, out: &mut Vec<u8>) {
+        if let Shape::Matrix(mut answer) = self {
+            begin(&mut answer, out);
+            if let Some(answer) = answer {
+                answer.end(out, &Notes::default());
+            }
+        }
     }
 }
 
-fn write(out: &mut dyn Write, selection: &Selection, push: &PushSeries) -> io::Result<()> {
+fn begin<'a>(
+    answer: &'a mut Option<prom_json::Answer>,
+    out: &mut Vec<u8>,
+) -> &'a mut prom_json::Answer {
+    answer.get_or_insert_with(|| prom_json::Answer::begin(out, ResultKind::Matrix))
+}
+
+fn write(out: &mut dyn Write, selection: &Selection, mut shape: Shape) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());
@@ -70,7 +123,7 @@ fn write(out: &mut dyn Write, selection: &Selection, push: &PushSeries) -> io::R
             if written.is_err() || times.is_empty() {
                 return;
             }
-            push(&mut buffer, &labels[idx - start], times, values);
+            shape.push(&mut buffer, &labels[idx - start], times, values);
             if PIECE_SIZE <= buffer.len() {
                 written = out.write_all(&buffer);
                 buffer.clear();
@@ -79,5 +132,6 @@ fn write(out: &mut dyn Write, selection: &Selection, push: &PushSeries) -> io::R
         written?;
         read.map_err(io::Error::other)?;
     }
+    shape.end(&mut buffer);
     out.write_all(&buffer)
 }

@@ -11,6 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +44,7 @@ pub async fn listen(
             _ = stop.wait_for(|is_stopping| *is_stopping) => return,
         };
         match accepted {
-            Ok((socket, _)) => admit(&app, socket, &tls, &connections, &stop),
+            Ok((socket, peer)) => admit(&app, socket, peer, &tls, &connections, &stop),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept connections");
                 sleep(ACCEPT_PAUSE).await;
@@ -55,12 +56,13 @@ pub async fn listen(
 fn admit(
     app: &Arc<App>,
     socket: TcpStream,
+    peer: SocketAddr,
     tls: &Option<TlsAcceptor>,
     connections: &Arc<Connections>,
     stop: &watch::Receiver<bool>,
 ) {
     app.telemetry.connections_total.add(1);
-    let Some((place, room)) = connections.register() else {
+    let Some((place, room)) = connections.register(Some(peer)) else {
         app.telemetry.limit_hit(Limit::Connections);
         refuse(socket);
         return;

@@ -24,11 +24,16 @@ pub mod unpack;
 
 pub mod admin;
 pub mod cardinality;
+pub mod csv;
 pub mod export;
 pub mod federate;
 pub mod graphite;
 pub mod page;
 pub mod prometheus;
 pub mod query;
+pub mod remote_read;
+pub mod report;
+pub mod running;
 pub mod selection;
 pub mod status;
+pub mod syntax;

@@ -1,11 +1,10 @@
-//! Prometheus' API besides queries: series, labels, metadata, formatting.
+//! Prometheus' API besides queries: series, labels, metadata.
 
 use super::answer::{Answer, Failure, JSON};
 use super::request::{Request, decode_percent};
 use super::selection;
 use crate::app::App;
 use model::Metadata;
-use promql::Dialect;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::io::Write;
@@ -14,17 +13,6 @@ use wire::prom_json::{List, Notes};
 
 /// Bytes collected before they are handed on.
 pub const PIECE_SIZE: usize = 32 << 10;
-
-/// `/api/v1/format_query`: the expression as the parser understands it.
-pub fn format_query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let text = request.params.get("query").unwrap_or("");
-    let formatted = match selection::dialect(app, request)? {
-        Dialect::PromQl => promql::parse(text, Dialect::PromQl).map(|expr| expr.to_string()),
-        Dialect::MetricsQl => promql::metricsql::parse(text).map(|expr| expr.to_string()),
-    };
-    let formatted = formatted.map_err(|error| selection::invalid("query", &error))?;
-    Ok(Answer::success(json!(formatted)))
-}
 
 /// `/api/v1/series`
 pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {

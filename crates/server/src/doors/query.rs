@@ -1,9 +1,11 @@
 //! Instant and range queries: parameters to the engine, its value to JSON as it is written.
 
-use super::answer::{Answer, Failure, JSON};
+use super::answer::{Answer, Content, Failure, JSON};
 use super::prometheus::PIECE_SIZE;
+use super::report::{Report, Wishes};
 use super::request::Request;
 use super::selection::{self, invalid};
+use crate::activity::{Active, Asked};
 use crate::app::App;
 use crate::telemetry::Limit;
 use engine::{
@@ -17,7 +19,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use wire::params;
-use wire::prom_json::{self, Notes, ResultKind, push_scalar, push_string_result};
+use wire::prom_json::{self, ResultKind, push_scalar, push_string_result};
 
 /// What a client that went away would be told, were it there: nginx' word for it.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -78,8 +80,10 @@ fn instant_with(
 ) -> Result<Answer, Failure> {
     let at = selection::time(request, "time")?.unwrap_or(request.now);
     let at_ms = at.div_euclid(NANOS_PER_MILLI);
-    let result = engine::instant(&*app.store, text(request), at_ms, &options);
-    Ok(answer(result.map_err(failure)?, at_ms))
+    let steps = StepRange { start_ms: at_ms, end_ms: at_ms, step_ms: 0 };
+    run(app, request, steps, &options, &|| {
+        engine::instant(&*app.store, text(request), at_ms, &options)
+    })
 }
 
 /// `/api/v1/query_range?query=...&start=...&end=...&step=...`
@@ -98,8 +102,45 @@ fn range_with(
         let count = end_ms.saturating_sub(start_ms).max(0) / step_ms.max(1);
         options.limits.select_cost_max /= 1 + count as u64 / STEPS_PER_COST;
     }
-    let result = engine::range(&*app.store, text(request), steps, &options);
-    Ok(answer(result.map_err(failure)?, end_ms))
+    run(app, request, steps, &options, &|| {
+        engine::range(&*app.store, text(request), steps, &options)
+    })
+}
+
+/// Evaluates a query that is listed as running meanwhile. One that is tried because it may be
+/// brief is over before anybody could look, and counts only when that was all: else it comes again.
+fn run(
+    app: &App,
+    request: &Request,
+    steps: StepRange,
+    options: &QueryOptions,
+    evaluate: &dyn Fn() -> Result<QueryResult, QueryError>,
+) -> Result<Answer, Failure> {
+    let wishes = Wishes::of(request)?;
+    let StepRange { start_ms, end_ms, step_ms } = steps;
+    let asked = Asked { text: text(request).into(), start_ms, end_ms, step_ms };
+    let queued = request.started.elapsed();
+    let is_tried = options.limits.select_cost_max < u64::MAX;
+    let result = match is_tried {
+        true => evaluate(),
+        false => {
+            let (peer, started) = (request.peer, request.started);
+            let cancelled = request.cancelled.clone();
+            let active = Active { asked: asked.clone(), peer, started, cancelled };
+            let mut running = app.activity.begin(active);
+            let result = evaluate();
+            running.bytes = result.as_ref().map_or(0, |result| result.stats.bytes_peak);
+            result
+        }
+    };
+    let mut result = result.map_err(|error| failure(error, &asked.text, options.dialect))?;
+    let bytes = result.stats.bytes_peak;
+    let report = Report::new(wishes, request, &asked, queued, &mut result);
+    let answer = answer(result.value, end_ms, report);
+    if is_tried && !matches!(answer.content, Content::Stream(_)) {
+        app.activity.note_ended(&asked, request.started, bytes);
+    }
+    Ok(answer)
 }
 
 /// `start`, `end` and `step`, which VictoriaMetrics' clients may leave out: the last five minutes.
@@ -161,12 +202,8 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             return Err(invalid("name_removal", &"use at_once, late or keep_over_time"));
         }
     };
-    let share = app.memory.share_of_query(config.concurrency_max);
-    let (memory_bytes_max, memory_flag) = match share < config.memory_max {
-        true => (share, "memory-limit"),
-        false => (config.memory_max, "query.max-memory"),
-    };
     let dialect = selection::dialect(app, request)?;
+    let (memory_bytes_max, memory_flag) = selection::memory_max(app);
     Ok(QueryOptions {
         dialect,
         metricsql: match dialect {
@@ -189,9 +226,16 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
 }
 
 /// The failure that an error of the engine is to the client; limits are counted by their name.
-fn failure(error: QueryError) -> Failure {
+fn failure(error: QueryError, query: &str, dialect: Dialect) -> Failure {
     let text = error.to_string();
     match error {
+        QueryError::Parse(_)
+            if dialect == Dialect::PromQl && promql::metricsql::parse(query).is_ok() =>
+        {
+            let hint = "this is MetricsQL: ask with dialect=metricsql, or start with \
+                        --query.dialect metricsql";
+            invalid("query", &format!("{text}; {hint}"))
+        }
         QueryError::Parse(_) => invalid("query", &text),
         QueryError::BadData(_) => Failure::bad_data(text),
         QueryError::Execution(_) => {
@@ -218,22 +262,21 @@ fn failure(error: QueryError) -> Failure {
     }
 }
 
-fn answer(result: QueryResult, at_ms: i64) -> Answer {
-    let notes = Notes { warnings: result.warnings, infos: result.infos };
+fn answer(value: Value, at_ms: i64, report: Report) -> Answer {
     let mut whole = Vec::new();
-    match result.value {
-        Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &notes),
-        Value::String(text) => push_string_result(&mut whole, at_ms, &text, &notes),
+    match value {
+        Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &report.notes()),
+        Value::String(text) => push_string_result(&mut whole, at_ms, &text, &report.notes()),
         Value::Vector(samples) if samples.len() <= WHOLE_POINTS_MAX => {
-            write_vector(&mut whole, &samples, at_ms, &notes).expect("memory takes every byte");
+            write_vector(&mut whole, &samples, at_ms, &report).expect("memory takes every byte");
         }
         Value::Matrix(matrix) if matrix.cells() <= WHOLE_POINTS_MAX => {
-            write_matrix(&mut whole, &matrix, &notes).expect("memory takes every byte");
+            write_matrix(&mut whole, &matrix, &report).expect("memory takes every byte");
         }
         Value::Vector(samples) => {
-            return stream(move |out| write_vector(out, &samples, at_ms, &notes));
+            return stream(move |out| write_vector(out, &samples, at_ms, &report));
         }
-        Value::Matrix(matrix) => return stream(move |out| write_matrix(out, &matrix, &notes)),
+        Value::Matrix(matrix) => return stream(move |out| write_matrix(out, &matrix, &report)),
     }
     Answer::bytes(StatusCode::OK, JSON, whole)
 }
@@ -246,7 +289,7 @@ fn write_vector(
     out: &mut dyn Write,
     samples: &[Sample],
     at_ms: i64,
-    notes: &Notes,
+    report: &Report,
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Vector);
@@ -254,11 +297,11 @@ fn write_vector(
         json.vector_sample(&mut buffer, labels, at_ms, *value);
         hand_on(out, &mut buffer)?;
     }
-    json.end(&mut buffer, notes);
+    json.end(&mut buffer, &report.notes());
     out.write_all(&buffer)
 }
 
-fn write_matrix(out: &mut dyn Write, matrix: &Matrix, notes: &Notes) -> io::Result<()> {
+fn write_matrix(out: &mut dyn Write, matrix: &Matrix, report: &Report) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Matrix);
     for idx in 0..matrix.len() {
@@ -274,7 +317,7 @@ fn write_matrix(out: &mut dyn Write, matrix: &Matrix, notes: &Notes) -> io::Resu
             }
         }
     }
-    json.end(&mut buffer, notes);
+    json.end(&mut buffer, &report.notes());
     out.write_all(&buffer)
 }
 

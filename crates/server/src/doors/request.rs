@@ -4,6 +4,7 @@ use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
 use model::Timestamp;
 use std::borrow::Cow;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -89,7 +90,9 @@ pub struct Request {
     pub now: Timestamp,
     /// Monotonic clock when the head arrived.
     pub started: Instant,
-    /// Set once the client is gone.
+    /// Who sent it, if it came over a socket.
+    pub peer: Option<SocketAddr>,
+    /// Set once the client is gone, or somebody kills the query.
     pub cancelled: Arc<AtomicBool>,
 }
 

@@ -8,7 +8,7 @@ use super::answer::{Answer, Failure, Wording};
 use super::request::Request;
 use super::{
     admin, cardinality, export, federate, graphite, import, influx, page, prometheus, query,
-    remote_write, status,
+    remote_read, remote_write, running, status, syntax,
 };
 use crate::app::App;
 use hyper::{Method, StatusCode};
@@ -66,6 +66,7 @@ pub struct Route {
 const GET: &[Method] = &[Method::GET, Method::HEAD];
 const BOTH: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const POST: &[Method] = &[Method::POST, Method::PUT];
+const DELETE: &[Method] = &[Method::DELETE];
 const ANY: &[Method] = &[Method::GET, Method::POST, Method::PUT];
 
 const fn insert(pattern: &'static str, wording: Wording, door: Door) -> Route {
@@ -173,7 +174,9 @@ pub const ROUTES: &[Route] = &[
     read("/api/v1/series", prometheus::series),
     read("/api/v1/labels", prometheus::labels),
     read("/api/v1/label/{name}/values", prometheus::label_values),
-    read("/api/v1/export", export::json_lines),
+    Route { methods: POST, wording: Wording::Plain, ..read("/api/v1/read", remote_read::read) },
+    read("/api/v1/export", export::export),
+    read("/api/v1/export/csv", export::csv),
     read("/federate", federate::federate),
     read("/api/v1/status/tsdb", cardinality::tsdb),
     read("/api/v1/status/series/new", cardinality::new_series),
@@ -188,7 +191,12 @@ pub const ROUTES: &[Route] = &[
     read("/tags/{name}", graphite::values),
     control("/api/v1/metadata", prometheus::metadata),
     control("/api/v1/query_exemplars", prometheus::exemplars),
-    control("/api/v1/format_query", prometheus::format_query),
+    control("/api/v1/format_query", syntax::format_query),
+    control("/api/v1/parse_query", syntax::parse_query),
+    control("/prettify-query", syntax::prettify),
+    control("/expand-with-exprs", syntax::expand_with),
+    control("/api/v1/status/active_queries", running::active),
+    control("/api/v1/status/top_queries", running::top),
     control("/api/v1/status/buildinfo", status::build),
     control("/api/v1/status/runtimeinfo", status::runtime),
     control("/api/v1/status/flags", status::flags),
@@ -200,6 +208,8 @@ pub const ROUTES: &[Route] = &[
     change("/api/v1/admin/tsdb/delete_series", POST, admin::delete_series),
     change("/api/v1/admin/tsdb/clean_tombstones", POST, admin::clean_tombstones),
     change("/api/v1/admin/tsdb/snapshot", POST, admin::snapshot),
+    change("/api/v1/status/active_queries", DELETE, running::kill_by_parameter),
+    change("/api/v1/status/active_queries/{id}/kill", POST, running::kill),
     change("/snapshot/create", ANY, admin::snapshot_create),
     change("/snapshot/list", GET, admin::snapshot_list),
     change("/snapshot/delete", ANY, admin::snapshot_delete),

@@ -30,7 +30,7 @@ pub fn listing_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
 }
 
 /// What makes a tree of a text.
-type ParseFn = fn(&str, Dialect) -> Result<Expr, ParseError>;
+type ParseFn = fn(&str) -> Result<Expr, ParseError>;
 
 fn parse_sets(request: &Request, parse: ParseFn) -> Result<Vec<Vec<Matcher>>, Failure> {
     let texts: Vec<&str> =
@@ -67,7 +67,7 @@ fn required(sets: Vec<Vec<Matcher>>) -> Result<Vec<Vec<Matcher>>, Failure> {
 
 fn parse_selector(text: &str, parse: ParseFn) -> Result<Vec<Matcher>, Failure> {
     let refuse = |reason| Failure::bad_data(format!("invalid parameter \"match[]\": {reason}"));
-    let expr = parse(text, Dialect::PromQl).map_err(|error| refuse(error.to_string()))?;
+    let expr = parse(text).map_err(|error| refuse(error.to_string()))?;
     matchers_of(expr).ok_or_else(|| refuse(format!("{text:?} is no series selector")))
 }
 
@@ -142,6 +142,16 @@ pub fn deadline(app: &App, request: &Request) -> Result<Instant, Failure> {
 pub fn limits(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
     let deadline = Some(deadline(app, request)?);
     Ok(SelectLimits { series_max: app.config.query.series_max, deadline, cost_max: u64::MAX })
+}
+
+/// Bytes that a query may hold, and the flag that says so.
+pub fn memory_max(app: &App) -> (u64, &'static str) {
+    let config = &app.config.query;
+    let share = app.memory.share_of_query(config.concurrency_max);
+    match share < config.memory_max {
+        true => (share, "memory-limit"),
+        false => (config.memory_max, "query.max-memory"),
+    }
 }
 
 /// Whose language the query is in: `dialect`, else query.dialect.

@@ -19,6 +19,10 @@ pub struct Notes {
     pub warnings: Vec<String>,
     /// The query may be meant otherwise.
     pub infos: Vec<String>,
+    /// What it cost, as JSON; empty when nobody asked.
+    pub stats: String,
+    /// Where its time went, as JSON; empty when nobody asked.
+    pub trace: String,
 }
 
 /// Why a request failed: the word in `errorType`.
@@ -131,8 +135,8 @@ impl Answer {
     /// Closes the answer.
     pub fn end(mut self, out: &mut Vec<u8>, notes: &Notes) {
         self.close_series(out);
-        out.extend_from_slice(b"]}");
-        push_notes(out, notes);
+        out.push(b']');
+        end_data(out, notes);
         out.push(b'}');
     }
 
@@ -198,8 +202,7 @@ pub fn push_scalar(out: &mut Vec<u8>, millis: i64, value: f64, notes: &Notes) {
         b"{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":",
     );
     push_point(out, millis, value);
-    out.push(b'}');
-    push_notes(out, notes);
+    end_data(out, notes);
     out.push(b'}');
 }
 
@@ -211,8 +214,8 @@ pub fn push_string_result(out: &mut Vec<u8>, millis: i64, text: &str, notes: &No
     push_millis(out, millis);
     out.push(b',');
     push_string(out, text);
-    out.extend_from_slice(b"]}");
-    push_notes(out, notes);
+    out.push(b']');
+    end_data(out, notes);
     out.push(b'}');
 }
 
@@ -233,6 +236,16 @@ fn push_point(out: &mut Vec<u8>, millis: i64, value: f64) {
     out.extend_from_slice(b"\"]");
 }
 
+/// Closes a query's data, in which the stats stand, and tells the notes.
+fn end_data(out: &mut Vec<u8>, notes: &Notes) {
+    if !notes.stats.is_empty() {
+        out.extend_from_slice(b",\"stats\":");
+        out.extend_from_slice(notes.stats.as_bytes());
+    }
+    out.push(b'}');
+    push_notes(out, notes);
+}
+
 fn push_notes(out: &mut Vec<u8>, notes: &Notes) {
     for (name, texts) in [("warnings", &notes.warnings), ("infos", &notes.infos)] {
         if texts.is_empty() {
@@ -248,5 +261,9 @@ fn push_notes(out: &mut Vec<u8>, notes: &Notes) {
             push_string(out, text);
         }
         out.push(b']');
+    }
+    if !notes.trace.is_empty() {
+        out.extend_from_slice(b",\"trace\":");
+        out.extend_from_slice(notes.trace.as_bytes());
     }
 }

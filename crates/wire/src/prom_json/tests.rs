@@ -104,7 +104,11 @@ fn strings_are_escaped() {
 fn envelopes() {
     let up = Labels::from_pairs(&[("__name__", "up"), ("A", "1"), ("job", "x")]);
     let none = Labels::default();
-    let notes = Notes { warnings: vec!["w".into()], infos: vec!["i".into(), "j".into()] };
+    let notes = Notes {
+        warnings: vec!["w".into()],
+        infos: vec!["i".into(), "j".into()],
+        ..Notes::default()
+    };
     let vector = text(|out| {
         let mut answer = Answer::begin(out, ResultKind::Vector);
         answer.vector_sample(out, &up, 1500, 1.0);

@@ -138,14 +138,14 @@ impl RequestV2 {
     }
 }
 
-fn put_label(out: &mut Vec<u8>, part: &mut Vec<u8>, name: &str, value: &str) {
+pub(crate) fn put_label(out: &mut Vec<u8>, part: &mut Vec<u8>, name: &str, value: &str) {
     part.clear();
     put_bytes(part, 1, name.as_bytes());
     put_bytes(part, 2, value.as_bytes());
     put_bytes(out, 1, part);
 }
 
-fn put_sample(out: &mut Vec<u8>, part: &mut Vec<u8>, sample: &MillisSample) {
+pub(crate) fn put_sample(out: &mut Vec<u8>, part: &mut Vec<u8>, sample: &MillisSample) {
     part.clear();
     put_double(part, 1, sample.value);
     put_number(part, 2, sample.millis as u64);

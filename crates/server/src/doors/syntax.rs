@@ -1,0 +1,273 @@
+//! Expressions as texts and as trees: `/api/v1/format_query`, `/api/v1/parse_query`,
+//! `/prettify-query`, `/expand-with-exprs`. Trees have the shape of Prometheus' page.
+
+use super::answer::{Answer, Failure};
+use super::request::Request;
+use super::selection;
+use crate::app::App;
+use model::Matcher;
+use promql::{
+    Aggregate, Arity, At, Binary, Call, Cardinality, Dialect, Expr, Grouping, VectorSelector,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// `/api/v1/format_query`: the expression as the parser understands it.
+pub fn format_query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!(formatted(app, request)?)))
+}
+
+/// `/prettify-query`: the same in the shape of VictoriaMetrics.
+pub fn prettify(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let text = formatted(app, request)?;
+    Ok(Answer::json(&json!({ "status": "success", "query": text })))
+}
+
+/// `/expand-with-exprs`: a MetricsQL expression without its templates.
+pub fn expand_with(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let expanded = promql::metricsql::expand_with(text(request));
+    let expanded = expanded.map_err(|error| selection::invalid("query", &error))?;
+    Ok(Answer::json(&json!({ "status": "success", "expr": expanded })))
+}
+
+/// `/api/v1/parse_query`: the expression as a tree.
+pub fn parse_query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    if selection::dialect(app, request)? == Dialect::MetricsQl {
+        return Err(selection::invalid("dialect", &"trees are of promql only"));
+    }
+    let expr = promql::parse(text(request));
+    Ok(Answer::success(tree(&expr.map_err(|error| selection::invalid("query", &error))?)))
+}
+
+fn text(request: &Request) -> &str {
+    request.params.get("query").unwrap_or("")
+}
+
+fn formatted(app: &App, request: &Request) -> Result<String, Failure> {
+    let formatted = match selection::dialect(app, request)? {
+        Dialect::PromQl => promql::parse(text(request)).map(|expr| expr.to_string()),
+        Dialect::MetricsQl => promql::metricsql::prettify(text(request)),
+    };
+    formatted.map_err(|error| selection::invalid("query", &error))
+}
+
+/// A tree is bounded in depth by the parser.
+fn tree(expr: &Expr) -> Value {
+    match expr {
+        Expr::Number(node) => {
+            json!({ "type": "numberLiteral", "val": number(node.value) })
+        }
+        Expr::String(node) => json!({ "type": "stringLiteral", "val": node.value }),
+        Expr::Paren(node) => json!({ "type": "parenExpr", "expr": tree(&node.expr) }),
+        Expr::Unary(node) => {
+            let op = match node.op {
+                promql::UnaryOp::Plus => "+",
+                promql::UnaryOp::Minus => "-",
+            };
+            json!({ "type": "unaryExpr", "op": op, "expr": tree(&node.expr) })
+        }
+        Expr::Vector(node) => selector(node, "vectorSelector"),
+        Expr::Matrix(node) => {
+            let mut value = selector(&node.selector, "matrixSelector");
+            value["range"] = json!(node.range_ms);
+            value
+        }
+        Expr::Subquery(node) => json!({
+            "type": "subquery",
+            "expr": tree(&node.expr),
+            "range": node.range_ms,
+            "offset": node.offset_ms,
+            "step": node.step_ms.unwrap_or(0),
+            "timestamp": timestamp(node.at),
+            "startOrEnd": start_or_end(node.at),
+        }),
+        Expr::Call(node) => call(node),
+        Expr::Aggregate(node) => aggregate(node),
+        Expr::Binary(node) => binary(node),
+    }
+}
+
+/// Digits without an exponent, as Go writes them.
+fn number(value: f64) -> String {
+    match value {
+        value if value.is_infinite() && value < 0.0 => "-Inf".to_string(),
+        value if value.is_infinite() => "+Inf".to_string(),
+        value => value.to_string(),
+    }
+}
+
+fn selector(node: &VectorSelector, kind: &str) -> Value {
+    let matcher = |matcher: &Matcher| {
+        let Matcher { name, op, value } = matcher;
+        json!({ "name": name, "value": value, "type": op.to_string() })
+    };
+    json!({
+        "type": kind,
+        "name": node.name.as_deref().unwrap_or(""),
+        "offset": node.offset_ms,
+        "matchers": node.matchers.iter().map(matcher).collect::<Vec<_>>(),
+        "timestamp": timestamp(node.at),
+        "startOrEnd": start_or_end(node.at),
+    })
+}
+
+fn timestamp(at: Option<At>) -> Option<i64> {
+    match at {
+        Some(At::Timestamp(ms)) => Some(ms),
+        Some(At::Start | At::End) | None => None,
+    }
+}
+
+fn start_or_end(at: Option<At>) -> Option<&'static str> {
+    match at {
+        Some(At::Start) => Some("start"),
+        Some(At::End) => Some("end"),
+        Some(At::Timestamp(_)) | None => None,
+    }
+}
+
+fn call(node: &Call) -> Value {
+    let function = node.function;
+    // How many of the last argument there may be; -1 is any number.
+    let variadic = match function.arity {
+        Arity::Exact => 0,
+        Arity::LastUpTo(count) => count as i64,
+        Arity::LastRepeats => -1,
+    };
+    let types: Vec<&str> = function.arguments.iter().map(|of| of.as_str()).collect();
+    json!({
+        "type": "call",
+        "func": {
+            "name": function.name,
+            "argTypes": types,
+            "variadic": variadic,
+            "returnType": function.returns.as_str(),
+        },
+        "args": node.arguments.iter().map(tree).collect::<Vec<_>>(),
+    })
+}
+
+fn aggregate(node: &Aggregate) -> Value {
+    let (labels, is_without) = match &node.grouping {
+        Grouping::By(labels) => (labels, false),
+        Grouping::Without(labels) => (labels, true),
+    };
+    json!({
+        "type": "aggregation",
+        "op": node.op.as_str(),
+        "expr": tree(&node.expr),
+        "param": node.parameter.as_ref().map(tree),
+        "grouping": labels,
+        "without": is_without,
+    })
+}
+
+fn binary(node: &Binary) -> Value {
+    let matching = node.matching.as_ref().map(|matching| {
+        let card = match matching.cardinality {
+            Cardinality::OneToOne => "one-to-one",
+            Cardinality::ManyToOne => "many-to-one",
+            Cardinality::OneToMany => "one-to-many",
+            Cardinality::ManyToMany => "many-to-many",
+        };
+        json!({
+            "card": card,
+            "labels": matching.labels,
+            "on": matching.is_on,
+            "include": matching.include,
+        })
+    });
+    json!({
+        "type": "binaryExpr",
+        "op": node.op.as_str(),
+        "lhs": tree(&node.left),
+        "rhs": tree(&node.right),
+        "matching": matching,
+        "bool": node.returns_bool,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &Value) {
+        let expr = promql::parse(text).expect(text);
+        assert_eq!(&tree(&expr), expected, "{text}");
+    }
+
+    fn up(kind: &str) -> Value {
+        let matcher = json!({ "name": "__name__", "value": "up", "type": "=" });
+        json!({
+            "type": kind, "name": "up", "offset": 0, "matchers": [matcher],
+            "timestamp": null, "startOrEnd": null,
+        })
+    }
+
+    #[test]
+    fn leaves() {
+        check("1.5", &json!({ "type": "numberLiteral", "val": "1.5" }));
+        check("1e21", &json!({ "type": "numberLiteral", "val": "1000000000000000000000" }));
+        check("-Inf", &json!({ "type": "numberLiteral", "val": "-Inf" }));
+        check("\"a\"", &json!({ "type": "stringLiteral", "val": "a" }));
+        check("up", &up("vectorSelector"));
+        let mut shifted = up("vectorSelector");
+        shifted["offset"] = json!(-60_000);
+        shifted["timestamp"] = json!(1_500);
+        check("up offset -1m @ 1.5", &shifted);
+        let mut ending = up("matrixSelector");
+        ending["range"] = json!(300_000);
+        ending["startOrEnd"] = json!("end");
+        check("up[5m] @ end()", &ending);
+    }
+
+    #[test]
+    fn branches() {
+        check("(up)", &json!({ "type": "parenExpr", "expr": up("vectorSelector") }));
+        let mut matrix = up("matrixSelector");
+        matrix["range"] = json!(60_000);
+        check(
+            "rate(up[1m])",
+            &json!({
+                "type": "call",
+                "func": {
+                    "name": "rate", "argTypes": ["matrix"], "variadic": 0, "returnType": "vector",
+                },
+                "args": [matrix],
+            }),
+        );
+        check(
+            "topk without (a) (3, up)",
+            &json!({
+                "type": "aggregation", "op": "topk", "expr": up("vectorSelector"),
+                "param": { "type": "numberLiteral", "val": "3" }, "grouping": ["a"], "without": true,
+            }),
+        );
+        check(
+            "up[1h:]",
+            &json!({
+                "type": "subquery", "expr": up("vectorSelector"), "range": 3_600_000, "offset": 0,
+                "step": 0, "timestamp": null, "startOrEnd": null,
+            }),
+        );
+        check(
+            "up == bool on (a) group_left (b) up",
+            &json!({
+                "type": "binaryExpr", "op": "==", "lhs": up("vectorSelector"),
+                "rhs": up("vectorSelector"), "bool": true,
+                "matching": {
+                    "card": "many-to-one", "labels": ["a"], "on": true, "include": ["b"],
+                },
+            }),
+        );
+        let one = json!({ "type": "numberLiteral", "val": "1" });
+        check(
+            "1 + 1",
+            &json!({
+                "type": "binaryExpr", "op": "+", "lhs": one, "rhs": one, "matching": null,
+                "bool": false,
+            }),
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Answers read back, for clients and tests: the counterpart of the encoders.
+
+use super::FRAME_SIZE_MAX;
+use super::chunk::decode_chunk;
+use crate::Error;
+use crate::crc32c::crc32c;
+use crate::protobuf::Message;
+use crate::remote_write::encode::MillisSample;
+use model::{Labels, LabelsBuilder};
+
+/// Bytes of the checksum before a frame's message.
+const CHECKSUM_SIZE: usize = 4;
+/// Bytes of a frame that is read: one chunk and long labels may be more than a frame should have.
+const FRAME_READ_MAX: usize = 16 * FRAME_SIZE_MAX;
+
+/// A series of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadSeries {
+    /// Which query it answers, from 0.
+    pub query_idx: usize,
+    /// Whose samples.
+    pub labels: Labels,
+    /// The samples of each chunk; those of one message are in one.
+    pub chunks: Vec<Vec<MillisSample>>,
+}
+
+/// The series of an uncompressed `ReadResponse`.
+///
+/// # Errors
+/// The bytes are no such message.
+pub fn decode_samples(bytes: &[u8]) -> Result<Vec<ReadSeries>, Error> {
+    let mut found = Vec::new();
+    let mut query_idx = 0;
+    let mut message = Message::new(bytes);
+    while let Some((number, result)) = message.next_field()? {
+        let mut result = Message::new(if number == 1 { result.bytes() } else { &[] });
+        while let Some((1, series)) = result.next_field()? {
+            found.push(series_of_samples(series.bytes(), query_idx)?);
+        }
+        query_idx += 1;
+    }
+    Ok(found)
+}
+
+fn series_of_samples(bytes: &[u8], query_idx: usize) -> Result<ReadSeries, Error> {
+    let mut labels = LabelsBuilder::new();
+    let mut samples = Vec::new();
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        match number {
+            1 => push_label(&mut labels, field.bytes())?,
+            2 => samples.push(sample(field.bytes())?),
+            _ => {}
+        }
+    }
+    Ok(ReadSeries { query_idx, labels: labels.finish(), chunks: vec![samples] })
+}
+
+fn sample(bytes: &[u8]) -> Result<MillisSample, Error> {
+    let mut sample = MillisSample { millis: 0, value: 0.0 };
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        match number {
+            1 => sample.value = field.double(),
+            2 => sample.millis = field.signed(),
+            _ => {}
+        }
+    }
+    Ok(sample)
+}
+
+/// The messages of a stream of frames, their checksums compared.
+///
+/// # Errors
+/// A frame that ends early, is too large, or has another checksum.
+pub fn split_frames(mut bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let bad = |expected| Error::malformed("frame", frames.len(), expected);
+        let mut head = Message::new(bytes);
+        let size = usize::try_from(head.varint()?).unwrap_or(usize::MAX);
+        if FRAME_READ_MAX < size {
+            return Err(bad("a size within the limit"));
+        }
+        let rest = bytes.get(head.offset()..).unwrap_or_default();
+        let (sum, rest) =
+            rest.split_first_chunk::<CHECKSUM_SIZE>().ok_or_else(|| bad("a checksum"))?;
+        let (message, rest) = rest.split_at_checked(size).ok_or_else(|| bad("its message"))?;
+        if crc32c(message) != u32::from_be_bytes(*sum) {
+            return Err(bad("the checksum of its message"));
+        }
+        frames.push(message);
+        bytes = rest;
+    }
+    Ok(frames)
+}
+
+/// The series of one frame's message.
+///
+/// # Errors
+/// The bytes are no such message.
+pub fn decode_frame(bytes: &[u8]) -> Result<Vec<ReadSeries>, Error> {
+    let (mut found, mut query_idx) = (Vec::new(), 0);
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        match number {
+            1 => found.push(chunked_series(field.bytes())?),
+            2 => query_idx = usize::try_from(field.signed()).unwrap_or(0),
+            _ => {}
+        }
+    }
+    found.iter_mut().for_each(|series| series.query_idx = query_idx);
+    Ok(found)
+}
+
+fn chunked_series(bytes: &[u8]) -> Result<ReadSeries, Error> {
+    let mut labels = LabelsBuilder::new();
+    let mut chunks = Vec::new();
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        match number {
+            1 => push_label(&mut labels, field.bytes())?,
+            2 => chunks.push(chunk(field.bytes())?),
+            _ => {}
+        }
+    }
+    Ok(ReadSeries { query_idx: 0, labels: labels.finish(), chunks })
+}
+
+fn chunk(bytes: &[u8]) -> Result<Vec<MillisSample>, Error> {
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        if number == 4 {
+            return decode_chunk(field.bytes());
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn push_label(labels: &mut LabelsBuilder, bytes: &[u8]) -> Result<(), Error> {
+    let (mut name, mut value) = (String::new(), String::new());
+    let mut message = Message::new(bytes);
+    while let Some((number, field)) = message.next_field()? {
+        match number {
+            1 => name = field.text(),
+            2 => value = field.text(),
+            _ => {}
+        }
+    }
+    labels.push(&name, &value);
+    Ok(())
+}
