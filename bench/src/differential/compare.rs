@@ -66,8 +66,9 @@ fn first_difference(ours: &[(f64, f64)], theirs: &[(f64, f64)], tolerance: f64) 
 }
 
 fn are_close(a: f64, b: f64, tolerance: f64) -> bool {
-    let scale = a.abs().max(b.abs());
-    a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * scale.max(1.0)
+    let scale = a.abs().max(b.abs()).max(1.0);
+    let is_close = scale.is_finite() && (a - b).abs() <= tolerance * scale;
+    a == b || (a.is_nan() && b.is_nan()) || is_close
 }
 
 fn points(answer: &Answer) -> Result<Points> {
