@@ -1,15 +1,17 @@
 //! One match over the tree: every expression becomes series on a grid.
 
+use super::aggregate::{self, Folding};
 use super::pushdown::{decides, demand, shared_conditions};
 use super::rollup::{RollupCall, Windows, join_absent, series_argument};
-use super::{Argument, CallContext, Series, aggregate, binary, label, transform};
+use super::{Argument, CallContext, Series, binary, label, transform};
 use crate::error::{QueryError, Result};
 use crate::query::Context;
-use crate::selector::StaleFilter;
+use crate::selector::{StaleFilter, Wanted};
 use crate::time::{Grid, to_ns};
 use crate::vector::Reservation;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, TimeRange};
+use promql::Grouping;
 use promql::metricsql::{
     Aggregate, Binary, BinaryOp, Call, Duration, Expr, Function, FunctionKind, Rollup, Selector,
     Union, find_function,
@@ -144,14 +146,66 @@ impl<'a> Evaluator<'a> {
     }
 
     fn aggregate(&self, aggregate: &Aggregate, steps: Steps) -> Result<Vec<Series>> {
-        let arguments = self.arguments(&aggregate.arguments, steps)?;
-        let context = self.call_context(aggregate.function.name, false, steps);
-        aggregate::call(&context, arguments, aggregate.grouping.as_ref(), aggregate.limit)
+        let Aggregate { function, arguments, grouping, limit, .. } = aggregate;
+        let (name, grouping) = (function.name, grouping.as_ref());
+        if let [argument] = arguments.as_slice()
+            && let Some(folding) = aggregate::folding(name, grouping, *limit, steps.grid.len)
+            && let Some(look) = self.plain_look(argument, steps)?
+        {
+            return self.fold_rows(&look, folding, grouping, steps);
+        }
+        let arguments = self.arguments(arguments, steps)?;
+        aggregate::call(&self.call_context(name, false, steps), arguments, grouping, *limit)
+    }
+
+    /// A rollup of a selector whose rows need no more than to be made: no `@`, no subquery.
+    fn plain_look<'e>(&self, expr: &'e Expr, steps: Steps) -> Result<Option<Look<'e>>> {
+        let look = match expr {
+            Expr::Selector(_) => default_look(expr, None)?,
+            Expr::Rollup(rollup) => default_look(&rollup.expr, Some(rollup))?,
+            Expr::Call(call) if call.function.kind == FunctionKind::Rollup => {
+                self.look_of_call(call, steps)?
+            }
+            _ => return Ok(None),
+        };
+        let is_plain = matches!(look.expr, Expr::Selector(_))
+            && look.modifiers.is_none_or(|one| one.at.is_none() && !is_subquery(one))
+            && look.function.name != "absent_over_time";
+        Ok(is_plain.then_some(look))
+    }
+
+    /// Aggregates the rows of a rollup as they are made: only groups are kept.
+    fn fold_rows(
+        &self,
+        look: &Look<'_>,
+        mut folding: Folding,
+        grouping: Option<&Grouping>,
+        steps: Steps,
+    ) -> Result<Vec<Series>> {
+        let Expr::Selector(selector) = look.expr else { return Ok(Vec::new()) };
+        let wanted: Option<Vec<&str>> = match grouping {
+            None => Some(Vec::new()),
+            Some(Grouping::By(names)) => Some(names.iter().map(String::as_str).collect()),
+            Some(Grouping::Without(_)) => None,
+        };
+        let windows = self.windows_of(look, steps)?;
+        self.stream(look, selector, windows, wanted.as_deref(), &mut |row| {
+            if folding.add(&row.labels, &row.values) {
+                let bytes = 16 * row.values.len() + row.labels.as_bytes().len();
+                self.kept.grow(row.values.len() as u64, bytes as u64);
+            }
+            self.context.check_memory()
+        })?;
+        Ok(folding.finish())
     }
 
     // ---- windows ----
 
     fn rollup_call(&self, call: &Call, steps: Steps) -> Result<Vec<Series>> {
+        self.look(&self.look_of_call(call, steps)?, steps)
+    }
+
+    fn look_of_call<'e>(&self, call: &'e Call, steps: Steps) -> Result<Look<'e>> {
         let name = call.function.name;
         let idx = series_argument(name, call.arguments.len());
         let Some(looked_at) = call.arguments.get(idx) else {
@@ -174,7 +228,7 @@ impl<'a> Evaluator<'a> {
         };
         let keep_metric_names = call.keep_metric_names;
         let function = call.function;
-        self.look(&Look { function, keep_metric_names, arguments, expr, modifiers }, steps)
+        Ok(Look { function, keep_metric_names, arguments, expr, modifiers })
     }
 
     /// The rows of a rollup, after `@` and `offset`.
@@ -206,34 +260,44 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn look_from(&self, look: &Look<'_>, steps: Steps) -> Result<Vec<Series>> {
+    /// Where the windows of a call end and how long they are, after `offset`.
+    fn windows_of(&self, look: &Look<'_>, steps: Steps) -> Result<Windows> {
         let duration = |of: fn(&Rollup) -> Option<Duration>| {
             look.modifiers.and_then(of).map(|duration| duration.at_step(steps.grid.step_ms))
         };
-        let name = look.function.name;
-        let (window_ms, step_ms) = (duration(|one| one.window), duration(|one| one.step));
-        if window_ms.is_some_and(|window| window < 0) || step_ms.is_some_and(|step| step < 0) {
-            let context = self.call_context(name, false, steps);
-            return context.fail("a window or step in brackets is negative");
+        let window_ms = duration(|one| one.window);
+        if window_ms.is_some_and(|window| window < 0) {
+            let context = self.call_context(look.function.name, false, steps);
+            return context.fail("the window in brackets is negative");
         }
         let offset_ms = duration(|one| one.offset).unwrap_or(0);
         let start_ms = steps.grid.start_ms.saturating_sub(offset_ms);
-        let mut windows = Windows {
+        Ok(Windows {
             grid: Grid { start_ms, ..steps.grid },
             end_ms: steps.end_ms.saturating_sub(offset_ms),
             window_ms,
             lookback_ms: self.context.options.metricsql.lookback_ms,
             is_subquery: false,
-        };
-        let has_step = look.modifiers.is_some_and(|one| one.has_colon || one.step.is_some());
+        })
+    }
+
+    fn look_from(&self, look: &Look<'_>, steps: Steps) -> Result<Vec<Series>> {
+        let windows = self.windows_of(look, steps)?;
         let rows = match look.expr {
-            Expr::Selector(selector) if !has_step => self.of_selector(look, selector, windows)?,
+            Expr::Selector(selector) if !look.modifiers.is_some_and(is_subquery) => {
+                self.of_selector(look, selector, windows)?
+            }
             expr => {
-                windows.is_subquery = true;
-                self.of_subquery(look, expr, step_ms, windows)?
+                let step = look.modifiers.and_then(|one| one.step);
+                let step_ms = step.map(|step| step.at_step(steps.grid.step_ms));
+                if step_ms.is_some_and(|step| step < 0) {
+                    let context = self.call_context(look.function.name, false, steps);
+                    return context.fail("the step in brackets is negative");
+                }
+                self.of_subquery(look, expr, step_ms, Windows { is_subquery: true, ..windows })?
             }
         };
-        match name {
+        match look.function.name {
             "absent_over_time" => {
                 let values = join_absent(&rows, steps.grid.len);
                 Ok(vec![Series { labels: demanded_labels(look.expr), values }])
@@ -255,18 +319,34 @@ impl<'a> Evaluator<'a> {
         selector: &Selector,
         windows: Windows,
     ) -> Result<Vec<Series>> {
+        let mut rows = Vec::new();
+        self.stream(look, selector, windows, None, &mut |row| {
+            self.keep(std::slice::from_ref(&row))?;
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Hands over the rows of a rollup of a selector; labels that are not `wanted` may be missing.
+    fn stream(
+        &self,
+        look: &Look<'_>,
+        selector: &Selector,
+        windows: Windows,
+        wanted: Wanted<'_>,
+        sink: &mut dyn FnMut(Series) -> Result<()>,
+    ) -> Result<()> {
         if selector.sets.iter().all(Vec::is_empty) {
-            return Ok(vec![constant(f64::NAN, windows.grid)]);
+            return sink(constant(f64::NAN, windows.grid));
         }
         let mut call = self.rollup_of(look, windows)?;
         let mut rows = Vec::new();
         let range = call.time_range();
-        self.context.read_series(&selector.sets, range, None, &mut |labels, times, values| {
-            let before = rows.len();
+        self.context.read_series(&selector.sets, range, wanted, &mut |labels, times, values| {
             call.run(labels, times, values, &mut rows);
-            self.keep(&rows[before..])
-        })?;
-        Ok(rows)
+            rows.drain(..).try_for_each(&mut *sink)
+        })
     }
 
     fn of_subquery(
@@ -342,6 +422,11 @@ impl Look<'_> {
         }
         Look { arguments, ..*self }
     }
+}
+
+/// Whether brackets make a subquery, also of a selector.
+fn is_subquery(modifiers: &Rollup) -> bool {
+    modifiers.has_colon || modifiers.step.is_some()
 }
 
 /// What a selector, or an expression with a window, means where no function says what to do.

@@ -1,8 +1,12 @@
 //! Aggregates that take in one series after the other.
 
 use super::super::{Argument, CallContext, Series};
-use super::{Group, Grouped};
+use super::Grouped;
+use crate::aggregate::Groups;
 use crate::error::Result;
+use crate::selector::{NameState, Row};
+use model::Labels;
+use promql::Grouping;
 
 /// How the values at a point become one.
 struct Fold {
@@ -14,14 +18,81 @@ struct Fold {
     finish: fn(f64, f64) -> f64,
 }
 
+/// Whether an aggregate of that name takes in one series after the other.
+pub(super) fn is_fold(name: &str) -> bool {
+    matches!(name, "sum" | "sum2" | "min" | "max" | "avg" | "count" | "group" | "geomean")
+}
+
 pub(super) fn call(
     context: &CallContext<'_>,
     arguments: &mut [Argument],
-    groups: &Grouped<'_>,
+    grouped: &Grouped<'_>,
 ) -> Result<Vec<Series>> {
-    let fold = fold(context.name);
-    let series = context.take_all(arguments)?;
-    Ok(groups.split(series).into_iter().map(|group| run(group, &fold)).collect())
+    let mut folding = Folding::new(context.name, grouped.grouping, grouped.limit, context.grid.len);
+    for one in context.take_all(arguments)? {
+        folding.add(&one.labels, &one.values);
+    }
+    Ok(folding.finish())
+}
+
+/// An aggregation that is fed with one row after the other and keeps only groups.
+pub(crate) struct Folding {
+    fold: Fold,
+    groups: Groups,
+    /// Further groups are left out; 0 is no limit.
+    limit: u64,
+    steps: usize,
+    /// `steps` numbers of each group, and how many values they are of.
+    numbers: Vec<f64>,
+    counts: Vec<f64>,
+}
+
+impl Folding {
+    /// No rows yet. The name is one of a fold.
+    pub fn new(name: &str, grouping: &Grouping, limit: u64, steps: usize) -> Folding {
+        let groups = Groups::new(grouping);
+        let (numbers, counts) = (Vec::new(), Vec::new());
+        Folding { fold: fold(name), groups, limit, steps, numbers, counts }
+    }
+
+    /// Takes in a row, unless it has no point. Says whether a group was made for it.
+    pub fn add(&mut self, labels: &Labels, values: &[f64]) -> bool {
+        if values.iter().all(|value| value.is_nan()) {
+            return false;
+        }
+        let known = self.numbers.len() / self.steps;
+        let group = self.groups.of(&Row { labels, name: NameState::Kept, values });
+        if self.limit != 0 && self.limit <= group as u64 {
+            return false;
+        }
+        let is_new = group == known;
+        if is_new {
+            self.numbers.resize(self.numbers.len() + self.steps, f64::NAN);
+            self.counts.resize(self.numbers.len(), 0.0);
+        }
+        let span = group * self.steps..(group + 1) * self.steps;
+        let numbers = self.numbers[span.clone()].iter_mut();
+        for ((number, count), value) in numbers.zip(&mut self.counts[span]).zip(values) {
+            if !value.is_nan() {
+                let Fold { first, next, .. } = self.fold;
+                *number = if *count == 0.0 { first(*value) } else { next(*number, *value) };
+                *count += 1.0;
+            }
+        }
+        is_new
+    }
+
+    /// A row for each group.
+    pub fn finish(mut self) -> Vec<Series> {
+        for (number, count) in self.numbers.iter_mut().zip(&self.counts) {
+            if 0.0 < *count {
+                *number = (self.fold.finish)(*number, *count);
+            }
+        }
+        let labels = self.groups.keys().into_iter().map(|key| key.labels);
+        let rows = self.numbers.chunks_exact(self.steps).map(<[f64]>::to_vec);
+        labels.zip(rows).map(|(labels, values)| Series { labels, values }).collect()
+    }
 }
 
 fn fold(name: &str) -> Fold {
@@ -55,23 +126,4 @@ fn fold(name: &str) -> Fold {
         },
         _ => Fold { first: itself, next: |sum, value| sum + value, finish: plain },
     }
-}
-
-fn run(group: Group, fold: &Fold) -> Series {
-    let mut numbers = vec![f64::NAN; group.series[0].values.len()];
-    let mut counts = vec![0.0; numbers.len()];
-    for one in &group.series {
-        for ((number, count), value) in numbers.iter_mut().zip(&mut counts).zip(&one.values) {
-            if value.is_nan() {
-                continue;
-            }
-            *number =
-                if *count == 0.0 { (fold.first)(*value) } else { (fold.next)(*number, *value) };
-            *count += 1.0;
-        }
-    }
-    for (number, count) in numbers.iter_mut().zip(counts).filter(|(_, count)| 0.0 < *count) {
-        *number = (fold.finish)(*number, count);
-    }
-    Series { labels: group.labels, values: numbers }
 }

@@ -19,6 +19,8 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fold::Folding;
+
 use super::arguments::drop_empty;
 use super::{Argument, CallContext, Series};
 use crate::aggregate::Groups;
@@ -50,15 +52,25 @@ pub(crate) fn call(
     let one_group = Grouping::By(Vec::new());
     let groups = Grouped { grouping: grouping.unwrap_or(&one_group), limit };
     match context.name {
-        "sum" | "sum2" | "min" | "max" | "avg" | "count" | "group" | "geomean" => {
-            fold::call(context, arguments, &groups)
-        }
+        name if fold::is_fold(name) => fold::call(context, arguments, &groups),
         "stddev" | "stdvar" | "distinct" | "mode" | "median" | "mad" | "quantile" => {
             points::call(context, arguments, &groups)
         }
         "histogram" | "quantiles" | "count_values" => rows::call(context, arguments, &groups),
         _ => choose::call(context, arguments, &groups),
     }
+}
+
+/// An aggregation of that name that is fed with one row after the other, if it is of that kind.
+pub(crate) fn folding(
+    name: &str,
+    grouping: Option<&Grouping>,
+    limit: u64,
+    steps: usize,
+) -> Option<Folding> {
+    let one_group = Grouping::By(Vec::new());
+    let grouping = grouping.unwrap_or(&one_group);
+    fold::is_fold(name).then(|| Folding::new(name, grouping, limit, steps))
 }
 
 /// How series become groups.
