@@ -1,0 +1,76 @@
+// Small tables of the server's work: queries that run, each with an end to it, and those that took
+// most of the time lately.
+
+import { activeQueries, killQuery, topQueries } from './api.js';
+import { element } from './format.js';
+
+const TOP = 6;
+
+/** Seconds with the unit that makes them short. */
+function time(seconds) {
+  if (seconds < 1) return `${Number((seconds * 1e3).toPrecision(2))} ms`;
+  return `${Number(seconds.toPrecision(3))} s`;
+}
+
+/** Fills both tables. `onQuery(text)` is told which query was clicked. */
+export class Activity {
+  #running;
+  #top;
+  #onQuery;
+
+  constructor({ running, top, onQuery }) {
+    this.#running = running;
+    this.#top = top;
+    this.#onQuery = onQuery;
+  }
+
+  async refresh() {
+    await Promise.all([
+      this.#fill(this.#running, activeQueries(), (query) => this.#runningRow(query), 'nothing runs now'),
+      this.#fill(this.#top, topQueries(TOP), (query) => this.#topRow(query), 'none of the last ten minutes took long'),
+    ]);
+  }
+
+  async #fill(table, asked, row, nothing) {
+    const body = table.tBodies[0];
+    const say = (text) => {
+      const cell = element('td', 'label-name', text);
+      cell.colSpan = table.tHead.rows[0].cells.length;
+      body.replaceChildren(element('tr', '', cell));
+    };
+    try {
+      const rows = (await asked).map(row);
+      if (rows.length > 0) body.replaceChildren(...rows);
+      else say(nothing);
+    } catch (error) {
+      say(error.message);
+    }
+  }
+
+  #runningRow({ id, query, duration }) {
+    const end = element('button', 'quiet', 'End');
+    end.type = 'button';
+    end.title = `End the query ${id}`;
+    end.addEventListener('click', async () => {
+      end.disabled = true;
+      // A query that ended by itself meanwhile is what was wanted.
+      await killQuery(id).catch(() => {});
+      await this.refresh();
+    });
+    return element('tr', '', this.#text(query),
+      element('td', 'number', time(parseFloat(duration))), element('td', 'number', end));
+  }
+
+  #topRow({ query, count, sumDurationSeconds }) {
+    return element('tr', '', this.#text(query), element('td', 'number', String(count)),
+      element('td', 'number', time(sumDurationSeconds / count)), element('td', 'number', time(sumDurationSeconds)));
+  }
+
+  #text(query) {
+    const button = element('button', 'text', query);
+    button.type = 'button';
+    button.title = query;
+    button.addEventListener('click', () => this.#onQuery(query));
+    return element('td', '', button);
+  }
+}
