@@ -50,8 +50,7 @@ fn series(line: &str) -> (String, Vec<&str>) {
     let end = line.rfind('}').map_or_else(|| line.find(' ').unwrap_or(line.len()), |at| at + 1);
     let (labels, numbers) = line.split_at(end);
     let braces = if labels.contains('{') { "" } else { "{}" };
-    let labels = format!("{}{braces}", labels.replace('"', ""));
-    (labels, numbers.split_whitespace().collect())
+    (format!("{labels}{braces}"), numbers.split_whitespace().collect())
 }
 
 /// The script's series as JSON lines.
@@ -64,7 +63,7 @@ fn samples(script: &str) -> String {
         let mut metric = json!({ "__name__": name });
         for pair in rest.trim_end_matches('}').split(',').filter(|pair| !pair.is_empty()) {
             let (label, value) = pair.split_once('=').unwrap_or((pair, ""));
-            metric[label] = json!(value);
+            metric[label] = json!(value.trim_matches('"'));
         }
         let (mut values, mut timestamps) = (Vec::new(), Vec::new());
         for (at, number) in numbers.iter().enumerate().filter(|(_, number)| **number != "_") {
@@ -176,14 +175,17 @@ fn answers_that_can_be_reasoned_out() -> Result<()> {
         assert_eq!(instant(&server, query, 600)?, expected, "{query}");
         Ok(())
     };
-    check("increase(c_v[1m])", &[("{host=a}", "12"), ("{host=b}", "24")])?;
+    check("increase(c_v[1m])", &[("{host=\"a\"}", "12"), ("{host=\"b\"}", "24")])?;
     check("sum(rate(c_v[1m])) * 60", &[("{}", "36")])?;
-    check("rate(c_v{host=\"a\"}[4i]) > 0", &[("{host=a}", "0.2")])?;
-    check("c_v{host=\"a\" or host=\"none\"}", &[("c_v{host=a}", "120")])?;
+    check("rate(c_v{host=\"a\"}[4i]) > 0", &[("{host=\"a\"}", "0.2")])?;
+    check("c_v{host=\"a\" or host=\"none\"}", &[("c_v{host=\"a\"}", "120")])?;
     check("alias(max(c_v), \"most\")", &[("most{}", "240")])?;
-    check("label_set(max(c_v), \"a\", \"1\") + 1Ki", &[("{a=1}", "1264")])?;
-    check("sum(c_v) by (host) limit 1", &[("{host=a}", "120")])?;
-    check("share(c_v)", &[("{host=a}", "0.3333333333333333"), ("{host=b}", "0.6666666666666666")])?;
+    check("label_set(max(c_v), \"a\", \"1\") + 1Ki", &[("{a=\"1\"}", "1264")])?;
+    check("sum(c_v) by (host) limit 1", &[("{host=\"a\"}", "120")])?;
+    check(
+        "share(c_v)",
+        &[("{host=\"a\"}", "0.3333333333333333"), ("{host=\"b\"}", "0.6666666666666666")],
+    )?;
     check("nothing default 5", &[("{}", "5")])?;
     server.stop()
 }

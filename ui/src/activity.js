@@ -17,6 +17,7 @@ export class Activity {
   #running;
   #top;
   #onQuery;
+  #ending = new Set();
 
   constructor({ running, top, onQuery }) {
     this.#running = running;
@@ -48,17 +49,29 @@ export class Activity {
   }
 
   #runningRow({ id, query, duration }) {
-    const end = element('button', 'quiet', 'End');
-    end.type = 'button';
-    end.title = `End the query ${id}`;
-    end.addEventListener('click', async () => {
-      end.disabled = true;
-      // A query that ended by itself meanwhile is what was wanted.
-      await killQuery(id).catch(() => {});
-      await this.refresh();
-    });
     return element('tr', '', this.#text(query),
-      element('td', 'number', time(parseFloat(duration))), element('td', 'number', end));
+      element('td', 'number', time(parseFloat(duration))), element('td', 'number', this.#endButton(id)));
+  }
+
+  /** A query ends when it next looks up from its work; until then its button says so. */
+  #endButton(id) {
+    const isEnding = this.#ending.has(id);
+    const button = element('button', 'quiet', isEnding ? 'Ending' : 'End');
+    button.type = 'button';
+    button.disabled = isEnding;
+    button.title = `End the query ${id}`;
+    button.addEventListener('click', async () => {
+      button.disabled = true;
+      try {
+        await killQuery(id);
+        this.#ending.add(id);
+        await this.refresh();
+      } catch (error) {
+        button.textContent = 'Failed';
+        button.title = error.message;
+      }
+    });
+    return button;
   }
 
   #topRow({ query, count, sumDurationSeconds }) {
