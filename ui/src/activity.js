@@ -65,11 +65,15 @@ export class Activity {
       try {
         await killQuery(id);
         this.#ending.add(id);
-        await this.refresh();
       } catch (error) {
-        button.textContent = 'Failed';
-        button.title = error.message;
+        // One that ended by itself meanwhile is what was wanted.
+        if (error.kind !== 'not_found') {
+          button.textContent = 'Failed';
+          button.title = error.message;
+          return;
+        }
       }
+      await this.refresh();
     });
     return button;
   }
