@@ -1,7 +1,8 @@
 //! The page at `/`: served from the binary, asking nobody else, and it renders in a browser.
 
-use anyhow::{Result, ensure};
-use e2e::{Launch, is_installed, run};
+use anyhow::{Context, Result, ensure};
+use e2e::{Launch, Server, is_installed, percent, run};
+use std::path::Path;
 
 #[test]
 fn the_page_and_all_its_files_are_served_with_a_policy() -> Result<()> {
@@ -69,17 +70,15 @@ fn imports(script: &str, path: &str) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn the_page_renders_in_a_browser() -> Result<()> {
+/// What a browser shows at `/` with something behind `#`, once its scripts have run; `None` without
+/// a browser.
+fn shown(server: &Server, directory: &Path, hash: &str) -> Result<Option<String>> {
     if !is_installed("chromium") {
         println!("skipped: chromium is not installed");
-        return Ok(());
+        return Ok(None);
     }
-    let directory = tempfile::tempdir()?;
-    let server = Launch::new(directory.path()).start()?;
-    server.write("/write", "weather,city=Cusco temperature=14.5\nrain,city=Lima mm=0")?;
-    let profile = format!("--user-data-dir={}", directory.path().join("profile").display());
-    let url = format!("{}/#query=weather_temperature", server.url());
+    let profile = format!("--user-data-dir={}", directory.join("profile").display());
+    let url = format!("{}/#{hash}", server.url());
     let arguments = [
         "--headless",
         "--no-sandbox",
@@ -91,13 +90,78 @@ fn the_page_renders_in_a_browser() -> Result<()> {
         url.as_str(),
     ];
     let output = run("chromium", &arguments)?;
-    let dom = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "chromium: {}", String::from_utf8_lossy(&output.stderr));
-    assert!(dom.contains("Quipu"), "{dom}");
-    // The list of the biggest metrics is filled by scripts that asked the server.
-    assert!(dom.contains("weather_temperature"), "{dom}");
     let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "chromium: {errors}");
     assert!(!errors.contains("Refused to"), "the policy forbids something: {errors}");
     assert!(!errors.contains("Uncaught"), "{errors}");
+    Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+#[test]
+fn the_page_renders_in_a_browser() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    server.write("/write", "weather,city=Cusco temperature=14.5\nrain,city=Lima mm=0")?;
+    // The graph's last step may be before the sample, so zero stands in for it.
+    let query = percent("count(weather_temperature) or vector(0)");
+    if let Some(dom) = shown(&server, directory.path(), &format!("query={query}"))? {
+        assert!(dom.contains("Quipu"), "{dom}");
+        // The list of the biggest metrics is filled by scripts that asked the server.
+        assert!(dom.contains("weather_temperature"), "{dom}");
+        assert!(dom.contains("1 series"), "the query has an answer: {dom}");
+        assert!(dom.contains("nothing runs now"), "running queries were asked for: {dom}");
+    }
+    server.stop()
+}
+
+/// What the page says of the dialect, it says in the empty box.
+fn speaks(dom: &str, title: &str) -> bool {
+    dom.contains(&format!("placeholder=\"{title}, such as"))
+}
+
+#[test]
+fn the_page_asks_in_the_chosen_dialect() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    let query = format!("query={}", percent("alias(time(), \"clock\")"));
+    let open = |more: &str| shown(&server, directory.path(), &format!("{query}{more}"));
+    if let Some(dom) = open("&dialect=metricsql")? {
+        assert!(speaks(&dom, "MetricsQL"), "{dom}");
+        assert!(dom.contains("1 series") && dom.contains("clock</td>"), "{dom}");
+        assert!(!dom.contains("Ask in"), "{dom}");
+    }
+    // The server's own default; the error comes with a button that switches.
+    if let Some(dom) = open("")? {
+        assert!(speaks(&dom, "PromQL"), "{dom}");
+        assert!(dom.contains("ask with dialect=metricsql"), "{dom}");
+        assert!(dom.contains("value=\"metricsql\">Ask in MetricsQL</button>"), "{dom}");
+    }
+    server.stop()
+}
+
+#[test]
+fn the_servers_default_is_the_pages() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("query.dialect", "metricsql").start()?;
+    if let Some(dom) = shown(&server, directory.path(), "query=vector(1)")? {
+        assert!(speaks(&dom, "MetricsQL"), "{dom}");
+    }
+    server.stop()
+}
+
+#[test]
+fn completion_has_no_list_of_functions_of_its_own() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    let script = server.get("/ui/src/completion.js")?.text();
+    assert!(script.contains("functions(dialect)"), "{script}");
+    for dialect in ["promql", "metricsql"] {
+        let list = server.get(&format!("/api/v1/functions?dialect={dialect}"))?.data()?;
+        let rows = list.as_array().context("a list")?;
+        let names = rows.iter().filter_map(|row| row["name"].as_str());
+        for name in names.filter(|name| name.contains('_')) {
+            assert!(!script.contains(name), "{name} is written into the page");
+        }
+    }
     server.stop()
 }

@@ -9,12 +9,14 @@ export class ApiError extends Error {
   }
 }
 
-async function get(path, parameters, signal) {
+async function ask(method, path, parameters, signal) {
   const query = new URLSearchParams();
-  for (const [name, value] of parameters) query.append(name, value);
+  for (const [name, value] of parameters) {
+    if (value !== null) query.append(name, value);
+  }
   let response;
   try {
-    response = await fetch(`${path}?${query}`, { signal, headers: { accept: 'application/json' } });
+    response = await fetch(`${path}?${query}`, { method, signal, headers: { accept: 'application/json' } });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
     throw new ApiError('the server does not answer', 'network');
@@ -26,16 +28,50 @@ async function get(path, parameters, signal) {
   } catch {
     throw new ApiError(text.trim() || `status ${response.status}`, 'http');
   }
-  if (body.status !== 'success') throw new ApiError(body.error, body.errorType);
+  if (!response.ok || body.status === 'error') throw new ApiError(body.error, body.errorType);
   return body;
 }
 
-/** A range query: `{ series: [{ metric, values }], warnings }`, times in seconds. */
-export async function queryRange(query, start, end, step, signal) {
-  const parameters = [['query', query], ['start', start], ['end', end], ['step', step]];
+function get(path, parameters, signal) {
+  return ask('GET', path, parameters, signal);
+}
+
+/** A range query: `{ series: [{ metric, values }], notes }`, times in seconds. */
+export async function queryRange({ query, dialect, start, end, step }, signal) {
+  const parameters = Object.entries({ query, dialect, start, end, step });
   const body = await get('/api/v1/query_range', parameters, signal);
   const notes = [...(body.warnings ?? []), ...(body.infos ?? [])];
   return { series: body.data.result, notes };
+}
+
+/** The query in the layout of its language. */
+export async function prettify(query, dialect) {
+  return (await get('/prettify-query', Object.entries({ query, dialect }))).query;
+}
+
+/** The functions of a dialect, with usage and a sentence each. */
+export async function functions(dialect) {
+  return (await get('/api/v1/functions', [['dialect', dialect]])).data;
+}
+
+/** The dialect of queries that do not say one. */
+export async function serverDialect() {
+  return (await get('/api/v1/functions', [])).dialect;
+}
+
+/** The queries that run. */
+export async function activeQueries() {
+  return (await get('/api/v1/status/active_queries', [])).data;
+}
+
+/** Ends a query that runs. */
+export async function killQuery(id) {
+  await ask('POST', `/api/v1/status/active_queries/${encodeURIComponent(id)}/kill`, []);
+}
+
+/** The queries that took most of the time lately. */
+export async function topQueries(count) {
+  return (await get('/api/v1/status/top_queries', [['topN', count]])).topBySumDuration;
 }
 
 /** Names of all metrics, or of those that the server finds first. */

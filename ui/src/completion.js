@@ -1,21 +1,17 @@
 // Completion in the query box: metric names, functions, label names and label values, by what
-// stands before the cursor.
+// stands before the cursor. Functions are those of the chosen dialect, as the server lists them.
 
-import { labelNames, labelValues, metricNames } from './api.js';
+import { functions, labelNames, labelValues, metricNames } from './api.js';
 import { element } from './format.js';
 
 const SHOWN_MAX = 50;
 const KEPT_MS = 30_000;
 
-const FUNCTIONS = (
-  'abs absent absent_over_time avg_over_time ceil changes clamp clamp_max clamp_min count_over_time ' +
-  'day_of_month day_of_week delta deriv exp floor histogram_quantile hour idelta increase irate ' +
-  'label_join label_replace last_over_time ln log10 log2 max_over_time min_over_time minute month ' +
-  'predict_linear present_over_time quantile_over_time rate resets round scalar sgn sort sort_desc ' +
-  'sqrt stddev_over_time stdvar_over_time sum_over_time time timestamp vector year'
-).split(' ');
-const AGGREGATES = 'sum avg min max count group stddev stdvar topk bottomk quantile count_values'.split(' ');
-const KEYWORDS = 'by without on ignoring group_left group_right offset bool and or unless'.split(' ');
+const KEYWORDS = {
+  promql: 'by without on ignoring group_left group_right offset bool and or unless'.split(' '),
+  metricsql: ('by without on ignoring group_left group_right offset bool and or unless default if ifnot ' +
+    'limit keep_metric_names WITH').split(' '),
+};
 
 /** Lists that the server gave, for a while. */
 class Lists {
@@ -83,14 +79,17 @@ export function rank(words, part) {
 export class Completion {
   #box;
   #list;
+  #dialect;
   #lists = new Lists();
   #words = [];
   #chosen = -1;
   #asked = 0;
 
-  constructor(box, list) {
+  /** `dialect()` gives the name of the chosen one. */
+  constructor(box, list, dialect) {
     this.#box = box;
     this.#list = list;
+    this.#dialect = dialect;
     box.addEventListener('input', () => this.#update());
     box.addEventListener('blur', () => setTimeout(() => this.close(), 150));
     list.addEventListener('mousedown', (event) => {
@@ -149,11 +148,15 @@ export class Completion {
     if (kind === 'label') {
       return named(await this.#lists.get(`label ${metric}`, () => labelNames(metric)), 'label');
     }
+    const dialect = this.#dialect();
+    const [names, known] = await Promise.all([
+      this.#lists.get('names', metricNames),
+      this.#lists.get(`functions ${dialect}`, () => functions(dialect)),
+    ]);
     return [
-      ...named(await this.#lists.get('names', metricNames), 'metric'),
-      ...named(FUNCTIONS, 'function'),
-      ...named(AGGREGATES, 'aggregate'),
-      ...named(KEYWORDS, 'keyword'),
+      ...named(names, 'metric'),
+      ...known.filter(({ name, experimental }) => name !== '' && !experimental).map(functionWord),
+      ...named(KEYWORDS[dialect] ?? [], 'keyword'),
     ];
   }
 
@@ -183,7 +186,7 @@ export class Completion {
     const start = cursor - found.word.length;
     const after = this.#box.value.slice(cursor).replace(/^[\w:]*/, '');
     let text = found.kind === 'value' ? word.text.replace(/["\\]/g, '\\$&') : word.text;
-    if ((word.note === 'function' || word.note === 'aggregate') && !after.startsWith('(')) text += '(';
+    if (word.isCalled && !after.startsWith('(')) text += '(';
     this.#box.value = this.#box.value.slice(0, start) + text + after;
     this.#box.setSelectionRange(start + text.length, start + text.length);
     this.close();
@@ -192,10 +195,15 @@ export class Completion {
   }
 }
 
+function functionWord({ name, kind, usage, doc }) {
+  return { text: name, note: kind, isCalled: true, usage, doc };
+}
+
 function item(word, part, index) {
   const at = word.text.toLowerCase().indexOf(part.toLowerCase());
   const name = element('span', '', word.text.slice(0, at), element('b', '', word.text.slice(at, at + part.length)), word.text.slice(at + part.length));
   const made = element('li', '', name, element('small', '', word.note));
+  if (word.isCalled) made.append(element('p', '', element('code', '', word.usage), ` ${word.doc}`));
   made.dataset.index = index;
   made.setAttribute('role', 'option');
   made.setAttribute('aria-selected', 'false');

@@ -2,8 +2,10 @@
 //
 // State is in the address behind `#`, so that a page can be reloaded, kept and sent.
 
-import { queryRange } from './api.js';
+import { Activity } from './activity.js';
+import { prettify, queryRange, serverDialect } from './api.js';
 import { Completion } from './completion.js';
+import { DIALECTS, dialectOf, rememberDialect, rememberedDialect, suggestedDialect } from './dialect.js';
 import { clock, day, element, moment, seriesName } from './format.js';
 import { Graph } from './graph.js';
 import { Overview } from './overview.js';
@@ -23,7 +25,7 @@ let state = readAddress();
 let running = null;
 let refreshTimer = null;
 
-const completion = new Completion(box, find('completion'));
+const completion = new Completion(box, find('completion'), () => state.dialect);
 const graph = new Graph(find('graph'), {
   onZoom: (start, end) => change({ from: Math.floor(start), to: Math.ceil(end) }),
   onHover: (index) => table.at(index),
@@ -37,12 +39,9 @@ const table = new Table(find('table'), find('value-head'), {
   onFocus: (index) => graph.focus(index),
 });
 const overview = new Overview({
-  onMetric: (name) => {
-    box.value = /^[a-zA-Z_:][\w:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`;
-    grow();
-    submit();
-  },
+  onMetric: (name) => ask(/^[a-zA-Z_:][\w:]*$/.test(name) ? name : `{${JSON.stringify(name)}}`),
 });
+const activity = new Activity({ running: find('running-queries'), top: find('top-queries'), onQuery: ask });
 
 function readAddress() {
   const parameters = new URLSearchParams(location.hash.slice(1));
@@ -50,6 +49,7 @@ function readAddress() {
   const [from, to] = [Number(parameters.get('from')), Number(parameters.get('to'))];
   return {
     query: parameters.get('query') ?? FIRST_QUERY,
+    dialect: dialectOf(parameters.get('dialect'))?.name ?? rememberedDialect(),
     range: RANGES.some(([, known]) => known === seconds) ? seconds : 900,
     refresh: parameters.has('refresh') ? Number(parameters.get('refresh')) || 0 : 10,
     from: from > 0 && to > from ? from : null,
@@ -59,6 +59,7 @@ function readAddress() {
 
 function writeAddress() {
   const parameters = new URLSearchParams({ query: state.query, range: state.range, refresh: state.refresh });
+  if (state.dialect) parameters.set('dialect', state.dialect);
   if (state.from) {
     parameters.set('from', state.from);
     parameters.set('to', state.to);
@@ -81,6 +82,33 @@ function submit() {
   return change({ query: box.value.trim() });
 }
 
+/** Puts a query into the box and runs it. */
+function ask(query) {
+  box.value = query;
+  grow();
+  return submit();
+}
+
+/** What somebody chose stays chosen on the next visit. */
+function choose(dialect) {
+  rememberDialect(dialect);
+  completion.close();
+  return change({ dialect, query: box.value.trim() });
+}
+
+/** Lays out the text in the box, and says why it cannot where it has an error. */
+async function layOut() {
+  completion.close();
+  const query = box.value.trim();
+  if (query === '') return;
+  try {
+    box.value = await prettify(query, state.dialect);
+    grow();
+  } catch (error) {
+    showError(error, query);
+  }
+}
+
 /** Start, end and step, on a grid that does not move with each refresh. */
 function grid() {
   const end = state.to ?? Date.now() / 1000;
@@ -99,11 +127,11 @@ async function run() {
   const { start, end, step } = grid();
   const started = performance.now();
   try {
-    const answer = await queryRange(state.query, start, end, step, mine.signal);
+    const answer = await queryRange({ query: state.query, dialect: state.dialect, start, end, step }, mine.signal);
     if (mine !== running) return;
     show(answer, start, end, step, performance.now() - started);
   } catch (error) {
-    if (mine === running && error.name !== 'AbortError') showError(error);
+    if (mine === running && error.name !== 'AbortError') showError(error, state.query);
   } finally {
     if (mine === running) find('query-form').querySelector('.run').classList.remove('busy');
   }
@@ -157,14 +185,19 @@ function showNothing(text) {
 }
 
 /** Shows the server's words; for a parse error also the line with a mark under the place. */
-function showError(error) {
+function showError(error, query) {
   find('graph').classList.add('stale');
   find('notes').hidden = true;
   find('error').hidden = false;
   find('error-text').textContent = error.message;
   const place = /\b(\d+):(\d+): parse error/.exec(error.message);
-  const line = place && state.query.split('\n')[Number(place[1]) - 1];
+  const line = place && query.split('\n')[Number(place[1]) - 1];
   find('error-place').textContent = line === undefined || line === null ? '' : `${line}\n${' '.repeat(characters(line, Number(place[2]) - 1))}^`;
+  const suggested = suggestedDialect(error.message, state.dialect);
+  const button = find('error-switch');
+  button.hidden = !suggested;
+  button.textContent = suggested ? `Ask in ${suggested.title}` : '';
+  button.value = suggested?.name ?? '';
 }
 
 /** Columns of the server are bytes of UTF-8. */
@@ -180,6 +213,9 @@ function showControls() {
   const isOneDay = state.from && day(state.from) === day(state.to);
   find('window').textContent = state.from ? `${moment(state.from)} – ${isOneDay ? clock(state.to, true) : moment(state.to)}` : '';
   find('refresh').value = String(state.refresh);
+  const { title, example } = dialectOf(state.dialect) ?? DIALECTS[0];
+  find('dialect').value = state.dialect;
+  box.placeholder = `${title}, such as ${example}`;
 }
 
 function schedule() {
@@ -195,7 +231,23 @@ function grow() {
   box.style.height = `${box.scrollHeight + 2}px`;
 }
 
-function begin() {
+/** The server decides for those who never chose; one that does not answer will say so itself. */
+async function settleDialect() {
+  if (state.dialect) return;
+  const name = await serverDialect().catch(() => null);
+  state.dialect ??= dialectOf(name)?.name ?? DIALECTS[0].name;
+}
+
+function refreshOverview() {
+  overview.refresh();
+  activity.refresh();
+}
+
+async function begin() {
+  find('dialect').replaceChildren(...DIALECTS.map(({ name, title }) => new Option(title, name)));
+  find('dialect').addEventListener('change', (event) => choose(event.target.value));
+  find('error-switch').addEventListener('click', (event) => choose(event.target.value));
+  find('format').addEventListener('click', layOut);
   find('ranges').replaceChildren(...RANGES.map(([name, seconds]) => {
     const button = element('button', '', name);
     button.type = 'button';
@@ -222,14 +274,17 @@ function begin() {
   find('refresh').addEventListener('change', (event) => change({ refresh: Number(event.target.value) }));
   find('zoom-out').addEventListener('click', () => change({ from: null, to: null }));
   addEventListener('hashchange', () => {
+    const { dialect } = state;
     state = readAddress();
+    state.dialect ??= dialect;
     box.value = state.query;
     grow();
     change({});
   });
+  refreshOverview();
+  setInterval(() => document.hidden || refreshOverview(), OVERVIEW_SECONDS * 1000);
+  await settleDialect();
   change({});
-  overview.refresh();
-  setInterval(() => document.hidden || overview.refresh(), OVERVIEW_SECONDS * 1000);
 }
 
 begin();

@@ -91,7 +91,7 @@ export class Overview {
     const query = 'sum(rate(quipu_store_samples_appended_total{job="quipu"}[1m]))';
     const frame = this.#find('ingest-spark');
     try {
-      const { series } = await queryRange(query, end - SPARK_SECONDS, end, SPARK_STEP);
+      const { series } = await queryRange({ query, dialect: 'promql', start: end - SPARK_SECONDS, end, step: SPARK_STEP });
       const values = (series[0]?.values ?? []).map(([time, text]) => [time, Number(text)]);
       if (values.length > 1) {
         frame.replaceChildren(sparkline(values));

@@ -61,20 +61,20 @@ fn scripts_in_metricsql() {
 fn every_example_of_metricsql_gives_its_answer() {
     let metricsql = MetricsQlOptions { step_ms: 60_000, ..MetricsQlOptions::default() };
     let options = QueryOptions { dialect: Dialect::MetricsQl, metricsql, ..options() };
-    for function in promql::metricsql::FUNCTIONS.iter().filter(|one| one.answer != "?") {
-        let answer = function.answer.replace(", {", "\n  {");
-        let script = format!("eval instant at 25h {}\n  {answer}\n", function.example);
-        let report = Runner::new(options.clone()).run(&script).expect("a script");
-        let failures: Vec<_> = report.failures().collect();
-        assert!(failures.is_empty(), "{failures:?}");
-    }
+    check_examples(Dialect::MetricsQl, "25h", &options);
 }
 
 #[test]
 fn every_example_gives_its_answer() {
-    for function in promql::FUNCTIONS {
-        let script = format!("eval instant at 1h {}\n  {}\n", function.example, function.answer);
-        let report = Runner::new(options()).run(&script).expect("a script");
+    check_examples(Dialect::PromQl, "1h", &options());
+}
+
+fn check_examples(dialect: Dialect, at: &str, options: &QueryOptions) {
+    for entry in promql::reference::entries(dialect) {
+        let Some(answer) = entry.answer else { continue };
+        let answer = answer.replace(", {", "\n  {");
+        let script = format!("eval instant at {at} {}\n  {answer}\n", entry.example);
+        let report = Runner::new(options.clone()).run(&script).expect("a script");
         let failures: Vec<_> = report.failures().collect();
         assert!(failures.is_empty(), "{failures:?}");
     }

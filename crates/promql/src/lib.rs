@@ -26,6 +26,7 @@
 //! Names, types, precedences and error texts are those of Prometheus 3. Bounds: a text has at
 //! most [`TEXT_SIZE_MAX`] bytes, a tree at most [`NESTING_MAX`] levels.
 
+mod aggregations;
 mod ast;
 mod check;
 mod error;
@@ -38,10 +39,12 @@ mod number;
 mod parser;
 mod print;
 mod quote;
+pub mod reference;
 #[cfg(test)]
 mod tests;
 mod token;
 
+pub use aggregations::{AGGREGATIONS, Aggregation};
 pub use ast::*;
 pub use error::{ParseError, Span};
 pub use functions::{Arity, FUNCTIONS, Function, FunctionKind, find as find_function};

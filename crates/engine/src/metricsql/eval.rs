@@ -369,6 +369,8 @@ impl<'a> Evaluator<'a> {
         let mut rows = Vec::new();
         let (mut times, mut values) = (Vec::new(), Vec::new());
         for series in self.series(expr, inner)? {
+            // One series may be windows without number over samples without number.
+            self.context.check()?;
             times.clear();
             values.clear();
             let there = series.values.iter().enumerate().filter(|(_, value)| !value.is_nan());

@@ -27,6 +27,7 @@ pub mod cardinality;
 pub mod csv;
 pub mod export;
 pub mod federate;
+pub mod functions;
 pub mod graphite;
 pub mod page;
 pub mod prometheus;

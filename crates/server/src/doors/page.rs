@@ -39,6 +39,8 @@ const ASSETS: &[Asset] = &[
     asset!("src/api.js", JAVASCRIPT),
     asset!("src/format.js", JAVASCRIPT),
     asset!("src/completion.js", JAVASCRIPT),
+    asset!("src/dialect.js", JAVASCRIPT),
+    asset!("src/activity.js", JAVASCRIPT),
     asset!("src/graph.js", JAVASCRIPT),
     asset!("src/table.js", JAVASCRIPT),
     asset!("src/overview.js", JAVASCRIPT),

@@ -7,8 +7,8 @@
 use super::answer::{Answer, Failure, Wording};
 use super::request::Request;
 use super::{
-    admin, cardinality, export, federate, graphite, import, influx, page, prometheus, query,
-    remote_read, remote_write, running, status, syntax,
+    admin, cardinality, export, federate, functions, graphite, import, influx, page, prometheus,
+    query, remote_read, remote_write, running, status, syntax,
 };
 use crate::app::App;
 use hyper::{Method, StatusCode};
@@ -191,6 +191,7 @@ pub const ROUTES: &[Route] = &[
     read("/tags/{name}", graphite::values),
     control("/api/v1/metadata", prometheus::metadata),
     control("/api/v1/query_exemplars", prometheus::exemplars),
+    control("/api/v1/functions", functions::list),
     control("/api/v1/format_query", syntax::format_query),
     control("/api/v1/parse_query", syntax::parse_query),
     control("/prettify-query", syntax::prettify),
