@@ -7,6 +7,7 @@
 
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::fill::Filling;
 use crate::matching::{Signatures, match_groups};
 use crate::query::NameRemoval;
 use crate::time::Grid;
@@ -51,11 +52,17 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
 
 /// What a comparison leaves where it holds and where it does not.
 #[derive(Clone, Copy, PartialEq)]
-enum Outcome {
+pub(crate) enum Outcome {
     /// The value at hand, or a gap.
     Filter,
     /// 1 or 0.
     Bool,
+}
+
+impl Outcome {
+    pub fn of(binary: &Binary) -> Outcome {
+        if binary.returns_bool { Outcome::Bool } else { Outcome::Filter }
+    }
 }
 
 impl Evaluator<'_> {
@@ -125,9 +132,12 @@ impl Evaluator<'_> {
         // Many-to-one is the general case; one-to-many is the same with sides changed.
         let is_swapped = matching.cardinality == Cardinality::OneToMany;
         let (many, one) = if is_swapped { (&right, &left) } else { (&left, &right) };
-        let groups = match_groups(matching, many, one);
         let maker = KeyMaker { binary, matching, removal: self.context.options.name_removal };
-        let outcome = if binary.returns_bool { Outcome::Bool } else { Outcome::Filter };
+        if matching.fill.is_any() {
+            return self.filled_vectors(&Filling { maker: &maker, many, one, is_swapped });
+        }
+        let groups = match_groups(matching, many, one);
+        let outcome = Outcome::of(binary);
         let mut out = Vector::new(self.context, many.steps());
         let mut row = vec![ABSENT; many.steps()];
         for group in &groups {
@@ -183,7 +193,7 @@ impl Evaluator<'_> {
 }
 
 /// Combines two rows step by step.
-fn combine(op: BinaryOp, outcome: Outcome, a: &[f64], b: &[f64], row: &mut [f64]) {
+pub(crate) fn combine(op: BinaryOp, outcome: Outcome, a: &[f64], b: &[f64], row: &mut [f64]) {
     let each = |row: &mut [f64], f: &dyn Fn(f64, f64) -> f64| {
         for ((out, a), b) in row.iter_mut().zip(a).zip(b) {
             *out = if is_absent(*a) || is_absent(*b) { ABSENT } else { f(*a, *b) };
@@ -230,14 +240,14 @@ impl Presence {
 }
 
 /// Makes the labels of a result from those of its two sides.
-struct KeyMaker<'a> {
-    binary: &'a Binary,
-    matching: &'a VectorMatching,
-    removal: NameRemoval,
+pub(crate) struct KeyMaker<'a> {
+    pub binary: &'a Binary,
+    pub matching: &'a VectorMatching,
+    pub removal: NameRemoval,
 }
 
 impl KeyMaker<'_> {
-    fn key(&self, many: &Key, one: &Key) -> Key {
+    pub fn key(&self, many: &Key, one: &Key) -> Key {
         let is_late = self.binary.returns_bool && self.removal == NameRemoval::Late;
         Key { labels: self.labels(many, one), drops_name: is_late }
     }

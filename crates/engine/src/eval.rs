@@ -11,14 +11,14 @@ use crate::error::{QueryError, Result};
 use crate::names::Collision;
 use crate::query::{Context, NameRemoval};
 use crate::result::Matrix;
-use crate::rollup::{Rollup, RollupCall};
+use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
 use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
 use crate::vector::{ABSENT, Key, Scalar, Vector};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
-use promql::{Call, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
+use promql::{Call, Edges, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
 
 /// Evaluates expressions within one query.
 pub(crate) struct Evaluator<'a> {
@@ -192,6 +192,7 @@ impl Evaluator<'_> {
         }
         match window {
             Some(Expr::Matrix(matrix)) => {
+                check_edges(call.function.name, matrix.selector.edges)?;
                 let call = self.rollup_call(rollup, parameters, matrix, grid);
                 self.rollup_of_selector(&call, matrix, wanted, sink)
             }
@@ -240,14 +241,18 @@ impl Evaluator<'_> {
         let needs_all = expects_counter || (uniqueness.is_needed() && !is_watched);
         let wanted = if needs_all { None } else { wanted };
         let mut windows = Windows::new(call.reference, call.range_ms);
+        let edged = self.edged_windows(matrix, call.reference);
         let mut filter = StaleFilter::default();
         let mut counters = CounterNames::default();
         let mut row = vec![ABSENT; call.steps.len];
-        let range = windows.time_range();
+        let range = edged.map_or(windows.time_range(), |edged| edged.time_range());
         let sets = std::slice::from_ref(&selector.matchers);
         self.context.read_series(sets, range, wanted, &mut |labels, times, values| {
             let (times, values) = filter.apply(times, values);
-            call.fill(times, values, windows.of(times), &mut row)?;
+            match &edged {
+                None => call.fill(times, values, windows.of(times), &mut row)?,
+                Some(edged) => edged.fill(call.rollup, times, values, &mut row),
+            }
             if expects_counter {
                 counters.check(self.context, matrix, labels, &row);
             }
@@ -259,6 +264,14 @@ impl Evaluator<'_> {
             }
             sink(&row)
         })
+    }
+
+    /// The windows of a selector that has values at their edges.
+    fn edged_windows(&self, matrix: &MatrixSelector, reference: Reference) -> Option<EdgedWindows> {
+        let edges = matrix.selector.edges;
+        let lookback_ms = self.context.options.lookback_ms;
+        let windows = EdgedWindows { edges, reference, range_ms: matrix.range_ms, lookback_ms };
+        (edges != Edges::Samples).then_some(windows)
     }
 
     fn rollup_of_subquery(
@@ -324,12 +337,18 @@ impl Evaluator<'_> {
             Expr::Matrix(matrix) => {
                 let selector = &matrix.selector;
                 let reference = self.context.reference(grid, selector.at, selector.offset_ms);
-                let windows = Windows::new(reference, matrix.range_ms);
-                let range = windows.time_range();
+                let edged = self.edged_windows(matrix, reference);
+                let range = match &edged {
+                    None => Windows::new(reference, matrix.range_ms).time_range(),
+                    Some(edged) => edged.time_range(),
+                };
                 let mut filter = StaleFilter::default();
                 let sets = std::slice::from_ref(&selector.matchers);
                 self.context.read_series(sets, range, None, &mut |labels, times, values| {
                     let (times, values) = filter.apply(times, values);
+                    let made = edged.map(|edged| edged.samples(times, values));
+                    let (times, values) =
+                        made.as_ref().map_or((times, values), |(times, values)| (times, values));
                     kept.grow(times.len() as u64, 16 * times.len() as u64);
                     self.context.check_memory()?;
                     if !times.is_empty() {

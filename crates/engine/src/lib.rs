@@ -20,6 +20,7 @@ mod annotations;
 mod binary;
 mod error;
 mod eval;
+mod fill;
 #[doc(hidden)]
 pub mod fuzzing;
 mod matching;

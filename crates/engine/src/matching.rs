@@ -100,7 +100,7 @@ impl MatchGroup {
         for step in 0..one.steps() {
             let mut there = self.one.iter().filter(|idx| !is_absent(one.row(**idx)[step]));
             let (Some(a), Some(b)) = (there.next(), there.next()) else { continue };
-            if !many.rows().any(|(_, row)| !is_absent(row[step])) {
+            if !matching.fill.is_any() && !many.rows().any(|(_, row)| !is_absent(row[step])) {
                 continue;
             }
             let side =
@@ -143,7 +143,7 @@ impl MatchGroup {
                 for (mark, (a, b)) in marks.iter_mut().zip(rows) {
                     let meets = !is_absent(*a) && !is_absent(*b);
                     if meets && *mark {
-                        return Err(QueryError::Execution(too_many(matching).to_string()));
+                        return Err(too_many(matching));
                     }
                     *mark |= meets;
                 }
@@ -153,17 +153,19 @@ impl MatchGroup {
     }
 }
 
-fn too_many(matching: &VectorMatching) -> &'static str {
-    match matching.cardinality {
+pub(crate) fn too_many(matching: &VectorMatching) -> QueryError {
+    let message = match matching.cardinality {
         Cardinality::OneToOne => {
             "multiple matches for labels: many-to-one matching must be explicit \
              (group_left/group_right)"
         }
         _ => "multiple matches for labels: grouping labels must ensure unique matches",
-    }
+    };
+    QueryError::Execution(message.to_string())
 }
 
-fn matched_labels(matching: &VectorMatching, labels: &Labels) -> Labels {
+/// The labels that are part of the signature.
+pub(crate) fn matched_labels(matching: &VectorMatching, labels: &Labels) -> Labels {
     let mut builder = LabelsBuilder::new();
     for (name, value) in labels.iter().filter(|(name, _)| is_matched(matching, name)) {
         builder.push(name, value);
@@ -172,7 +174,7 @@ fn matched_labels(matching: &VectorMatching, labels: &Labels) -> Labels {
 }
 
 /// Labels as Prometheus writes them in errors: `{__name__="up", job="a"}`.
-fn format_labels(labels: &Labels) -> String {
+pub(crate) fn format_labels(labels: &Labels) -> String {
     let pairs: Vec<String> =
         labels.iter().map(|(name, value)| format!("{name}={}", promql::quote(value))).collect();
     format!("{{{}}}", pairs.join(", "))

@@ -66,13 +66,14 @@ impl Source for MemorySource {
     }
 }
 
-struct Condition<'a> {
-    matcher: &'a Matcher,
+/// A matcher, ready to be asked.
+pub(crate) struct Condition<'a> {
+    pub matcher: &'a Matcher,
     regex: Option<Regex>,
 }
 
 impl Condition<'_> {
-    fn compile(matcher: &Matcher) -> Result<Condition<'_>, SourceError> {
+    pub fn compile(matcher: &Matcher) -> Result<Condition<'_>, SourceError> {
         let regex = match matcher.op {
             MatchOp::Equal | MatchOp::NotEqual => None,
             MatchOp::Regex | MatchOp::NotRegex => Some(
@@ -84,7 +85,10 @@ impl Condition<'_> {
     }
 
     fn matches(&self, labels: &Labels) -> bool {
-        let value = labels.get(&self.matcher.name).unwrap_or("");
+        self.matches_value(labels.get(&self.matcher.name).unwrap_or(""))
+    }
+
+    pub fn matches_value(&self, value: &str) -> bool {
         let is_match = match &self.regex {
             Some(regex) => regex.is_match(value),
             None => value == self.matcher.value,

@@ -10,7 +10,7 @@ use crate::source::{SelectLimits, Source, SourceError};
 use crate::time::Grid;
 use crate::vector::{Scalar, Usage, Vector, compare_labels};
 use model::Labels;
-use promql::{Dialect, Expr, ValueType};
+use promql::{Dialect, Expr, QueryTimes, ValueType};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ pub struct MetricsQlOptions {
 pub struct QueryOptions {
     /// Whose language and numbers.
     pub dialect: Dialect,
-    /// Whether experimental functions are known.
+    /// Whether functions and syntax that Prometheus calls experimental are known.
     pub experimental_functions: bool,
     /// When metric names go.
     pub name_removal: NameRemoval,
@@ -196,7 +196,8 @@ pub fn instant(
             &|context, expr| metricsql::instant(context, expr, at_ms),
         );
     }
-    let (expr, parse) = parse(text, options)?;
+    let times = QueryTimes { step_ms: 0, range_ms: 0 };
+    let (expr, parse) = parse(text, options, times)?;
     let evaluate = |options: &QueryOptions, collision| {
         let grid = Grid::instant(at_ms);
         let context = Context::new(source, text, options, grid, at_ms).watching(collision);
@@ -255,7 +256,9 @@ pub fn range(
             metricsql::range(context, expr, range)
         });
     }
-    let (expr, parse) = parse(text, options)?;
+    let StepRange { start_ms, end_ms, step_ms } = range;
+    let times = QueryTimes { step_ms, range_ms: end_ms.saturating_sub(start_ms) };
+    let (expr, parse) = parse(text, options, times)?;
     let evaluate = |options: &QueryOptions, collision| {
         let grid = check_range(range)?;
         let context = Context::new(source, text, options, grid, range.end_ms).watching(collision);
@@ -341,10 +344,13 @@ fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Quer
 }
 
 /// The tree, and how long it took to make it.
-fn parse(text: &str, options: &QueryOptions) -> Result<(Expr, Duration)> {
+fn parse(text: &str, options: &QueryOptions, times: QueryTimes) -> Result<(Expr, Duration)> {
     let started = Instant::now();
     let options = promql::Options { experimental_functions: options.experimental_functions };
-    let expr = promql::parse_with(text, &options)?;
+    let mut expr = promql::parse_with(text, &options)?;
+    if options.experimental_functions {
+        promql::settle_durations(text, &mut expr, times)?;
+    }
     Ok((expr, started.elapsed()))
 }
 

@@ -13,11 +13,12 @@ use crate::error::{QueryError, Result};
 use crate::names::{Collision, demands_one_name};
 use crate::query::{Context, NameRemoval};
 use crate::read_ahead::{read_ahead, threads_for};
+use crate::rollup::EdgedWindows;
 use crate::source::SeriesSet;
 use crate::time::{Grid, Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
 use model::{Labels, Matcher, TimeRange};
-use promql::{At, VectorSelector};
+use promql::{At, Edges, VectorSelector};
 use std::collections::HashSet;
 use std::time::Instant;
 
@@ -239,6 +240,9 @@ impl Context<'_> {
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let reference = self.reference(grid, selector.at, selector.offset_ms);
+        if selector.edges == Edges::Smoothed {
+            return self.stream_smoothed(selector, reference, wanted, sink);
+        }
         let mut windows = Windows::new(reference, self.options.lookback_ms);
         let mut row = vec![ABSENT; grid.len];
         let range = windows.time_range();
@@ -251,6 +255,26 @@ impl Context<'_> {
                 sink(&Row { labels, name: NameState::Kept, values: &row })
             },
         )
+    }
+
+    /// As [`Context::stream_selector`] for a selector that is interpolated.
+    fn stream_smoothed(
+        &self,
+        selector: &VectorSelector,
+        reference: Reference,
+        wanted: Wanted<'_>,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let (edges, lookback_ms) = (selector.edges, self.options.lookback_ms);
+        let windows = EdgedWindows { edges, reference, range_ms: 0, lookback_ms };
+        let mut row = vec![ABSENT; reference.len];
+        let mut filter = StaleFilter::default();
+        let sets = std::slice::from_ref(&selector.matchers);
+        self.read_series(sets, windows.time_range(), wanted, &mut |labels, times, values| {
+            let (times, values) = filter.apply(times, values);
+            windows.interpolate(times, values, &mut row);
+            sink(&Row { labels, name: NameState::Kept, values: &row })
+        })
     }
 
     /// As [`Context::stream_selector`], with the samples' times in seconds for values.

@@ -4,6 +4,7 @@
 //! of the evaluation can point at it. Times are milliseconds, as everywhere in PromQL.
 //! The tree is at most [`crate::NESTING_MAX`] deep, so walking it by recursion is safe.
 
+use crate::durations::DurationExpr;
 use crate::error::Span;
 use crate::functions::Function;
 use model::Matcher;
@@ -99,6 +100,29 @@ pub enum At {
     End,
 }
 
+/// Where the values at the edges of a window come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edges {
+    /// The samples inside are all there is.
+    #[default]
+    Samples,
+    /// `anchored`: the last sample before the window stands at its start.
+    Anchored,
+    /// `smoothed`: interpolated between the samples inside and those around.
+    Smoothed,
+}
+
+impl Edges {
+    /// The modifier, empty for none.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Edges::Samples => "",
+            Edges::Anchored => "anchored",
+            Edges::Smoothed => "smoothed",
+        }
+    }
+}
+
 /// A selector of series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorSelector {
@@ -108,8 +132,12 @@ pub struct VectorSelector {
     pub matchers: Vec<Matcher>,
     /// `offset 5m`: how far back to look, negative for forward.
     pub offset_ms: i64,
+    /// What the offset is calculated from, where it is: see [`crate::settle_durations`].
+    pub offset_expr: Option<Box<DurationExpr>>,
     /// `@ ...`
     pub at: Option<At>,
+    /// `anchored`, `smoothed`
+    pub edges: Edges,
     /// Where it stands.
     pub span: Span,
 }
@@ -121,6 +149,8 @@ pub struct MatrixSelector {
     pub selector: VectorSelector,
     /// The window's length.
     pub range_ms: i64,
+    /// What it is calculated from, where it is.
+    pub range_expr: Option<Box<DurationExpr>>,
     /// Where it stands.
     pub span: Span,
 }
@@ -132,10 +162,16 @@ pub struct Subquery {
     pub expr: Expr,
     /// The window's length.
     pub range_ms: i64,
+    /// What it is calculated from, where it is.
+    pub range_expr: Option<Box<DurationExpr>>,
     /// Between evaluations; `None` for the default.
     pub step_ms: Option<i64>,
+    /// What it is calculated from, where it is.
+    pub step_expr: Option<Box<DurationExpr>>,
     /// As for a selector.
     pub offset_ms: i64,
+    /// As for a selector.
+    pub offset_expr: Option<Box<DurationExpr>>,
     /// As for a selector.
     pub at: Option<At>,
     /// Where it stands.
@@ -388,6 +424,24 @@ pub struct VectorMatching {
     pub labels: Vec<String>,
     /// The labels of `group_left` or `group_right`, taken from the "one" side.
     pub include: Vec<String>,
+    /// What stands in for series that have no partner.
+    pub fill: Fill,
+}
+
+/// Values for the side of an operation on which a series is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fill {
+    /// `fill_left (v)`
+    pub left: Option<f64>,
+    /// `fill_right (v)`
+    pub right: Option<f64>,
+}
+
+impl Fill {
+    /// Whether there is any.
+    pub fn is_any(self) -> bool {
+        self.left.is_some() || self.right.is_some()
+    }
 }
 
 /// A binary operation.

@@ -151,12 +151,29 @@ impl Checker<'_> {
             return self.fail(call.span, message);
         }
         for (idx, argument) in call.arguments.iter_mut().enumerate() {
+            if idx == 1 && function.name == "info" {
+                self.label_selector(argument)?;
+                continue;
+            }
             let wanted = function.arguments[idx.min(listed - 1)];
             let found = self.expr(argument)?;
             let context = format!("call to function {}", quote(function.name));
             self.expect(argument.span(), wanted, found, &context)?;
         }
         Ok(())
+    }
+
+    /// The second argument of `info`: matchers without a name outside the braces, which may match
+    /// everything.
+    fn label_selector(&self, argument: &Expr) -> Result<()> {
+        match argument {
+            Expr::Vector(selector) if selector.name.is_none() => Ok(()),
+            Expr::Vector(_) => {
+                let message = "expected label selectors only, got vector selector instead";
+                self.fail(argument.span(), message)
+            }
+            _ => self.fail(argument.span(), "expected label selectors only"),
+        }
     }
 
     fn aggregate(&self, aggregate: &mut Aggregate) -> Result<()> {
@@ -217,9 +234,14 @@ impl Checker<'_> {
     fn matching(&self, binary: &mut Binary, sides: [ValueType; 2]) -> Result<()> {
         let span = binary.left.span().to(binary.right.span());
         let operator = quote(binary.op.as_str());
+        let fill = binary.matching.as_ref().map_or(Fill::default(), |matching| matching.fill);
         if sides != [ValueType::Vector; 2] {
             if binary.matching.take().is_some_and(|matching| !matching.labels.is_empty()) {
                 return self.fail(span, "vector matching only allowed between instant vectors");
+            }
+            if fill.is_any() {
+                let message = "filling in missing series only allowed between instant vectors";
+                return self.fail(span, message);
             }
             if binary.op.is_set() {
                 let message =
@@ -233,6 +255,10 @@ impl Checker<'_> {
         {
             if matching.cardinality != Cardinality::OneToOne {
                 return self.fail(span, format!("no grouping allowed for {operator} operation"));
+            }
+            if matching.fill.is_any() {
+                let message = "filling in missing series not allowed for set operators";
+                return self.fail(span, message);
             }
             matching.cardinality = Cardinality::ManyToMany;
         }

@@ -49,7 +49,7 @@ pub struct Function {
     pub arity: Arity,
     /// What it returns.
     pub returns: ValueType,
-    /// Whether Prometheus hides it behind `--enable-feature=promql-experimental-functions`.
+    /// Whether Prometheus calls it experimental: [`crate::EXPERIMENTAL_FLAG`] is needed.
     pub is_experimental: bool,
     /// What it works on.
     pub kind: FunctionKind,
@@ -149,6 +149,7 @@ pub static FUNCTIONS: &[Function] = &[
     row(Histogram, "histogram_count", &[Vector], "The number of observations of native histograms.", "histogram_count(vector(1))", ""),
     row(Histogram, "histogram_fraction", &[Scalar, Scalar, Vector], "The share of observations between two bounds.", r#"histogram_fraction(0, 1, label_replace(vector(10), "le", "1", "", "") or label_replace(vector(20), "le", "+Inf", "", ""))"#, "{} 0.5"),
     row(Histogram, "histogram_quantile", &[Scalar, Vector], "The quantile of a histogram, interpolated within its bucket.", r#"histogram_quantile(0.25, label_replace(vector(10), "le", "1", "", "") or label_replace(vector(20), "le", "+Inf", "", ""))"#, "{} 0.5"),
+    row(Histogram, "histogram_quantiles", &[Vector, Text, Scalar, Scalar], "Up to ten quantiles of a histogram, told apart by a label.", r#"histogram_quantiles(label_replace(vector(10), "le", "1", "", "") or label_replace(vector(20), "le", "+Inf", "", ""), "q", 0.25)"#, r#"{q="0.25"} 0.5"#).arity(Arity::LastUpTo(9)).experimental(),
     row(Histogram, "histogram_stddev", &[Vector], "The standard deviation of the observations of native histograms.", "histogram_stddev(vector(1))", ""),
     row(Histogram, "histogram_stdvar", &[Vector], "The variance of the observations of native histograms.", "histogram_stdvar(vector(1))", ""),
     row(Histogram, "histogram_sum", &[Vector], "The sum of the observations of native histograms.", "histogram_sum(vector(1))", ""),
@@ -156,6 +157,7 @@ pub static FUNCTIONS: &[Function] = &[
     row(Date, "hour", &[Vector], "The hour of the day, in UTC.", "hour()", "{} 1").arity(Arity::LastUpTo(1)),
     row(Rollup, "idelta", &[Matrix], "The difference of the window's last two samples.", "idelta(vector(time())[5m:1m])", "{} 60"),
     row(Rollup, "increase", &[Matrix], "How much a counter grew within the window, extrapolated to the whole window.", "increase(vector(time())[5m:1m])", "{} 300"),
+    row(Label, "info", &[Vector, Vector], "Adds the labels that an info metric, `target_info` unless the second argument names others, has for the series' `instance` and `job`.", "info(vector(1))", "{} 1").arity(Arity::LastUpTo(1)).experimental(),
     row(Rollup, "irate", &[Matrix], "The growth per second of a counter between the window's last two samples.", "irate(vector(time())[5m:1m])", "{} 1"),
     row(Label, "label_join", &[Vector, Text, Text, Text], "Sets a label to the values of other labels, joined by a separator.", r#"label_join(vector(1), "a", "-", "b", "c")"#, r#"{a="-"} 1"#).arity(Arity::LastRepeats),
     row(Label, "label_replace", &[Vector, Text, Text, Text, Text], "Sets a label from what a regular expression found in another label.", r#"label_replace(vector(1), "a", "x$1", "b", "(.*)")"#, r#"{a="x"} 1"#),

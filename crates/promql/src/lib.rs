@@ -7,11 +7,16 @@
 //! The grammar in one page, loosest first; `{x}` is repetition, `[x]` an option:
 //!
 //! ```text
-//! expr      = expr binary [bool] [(on|ignoring) labels [(group_left|group_right) [labels]]] expr
+//! expr      = expr binary [bool] [(on|ignoring) labels [(group_left|group_right) [labels]]]
+//!             [fill] expr
 //!           | (+|-) expr | primary {postfix}
 //! binary    = or < and unless < == != < <= > >= < + - < * / % atan2 < ^ (right-associative)
-//! postfix   = "[" duration "]" | "[" duration ":" [duration] "]"
-//!           | offset [-]duration | @ (number | start() | end())
+//! fill      = fill value | fill_left value | fill_right value | both of these; value = "(" number ")"
+//! postfix   = "[" length "]" | "[" length ":" [length] "]"
+//!           | offset [-]term | @ (number | start() | end()) | anchored | smoothed
+//! length    = length (+ - * / % ^) length | (+|-) length | term
+//! term      = number | duration | step() | range() | "(" length ")"
+//!           | (max_of|min_of) "(" length "," length ")"
 //! primary   = number | duration | string | "(" expr ")" | selector
 //!           | function "(" [expr {"," expr}] ")"
 //!           | aggregate [(by|without) labels] "(" expr ["," expr] ")" [(by|without) labels]
@@ -29,6 +34,7 @@
 mod aggregations;
 mod ast;
 mod check;
+mod durations;
 mod error;
 mod functions;
 #[doc(hidden)]
@@ -46,11 +52,14 @@ mod token;
 
 pub use aggregations::{AGGREGATIONS, Aggregation};
 pub use ast::*;
+pub use durations::{DurationExpr, DurationKind, QueryTimes, settle_durations};
 pub use error::{ParseError, Span};
 pub use functions::{Arity, FUNCTIONS, Function, FunctionKind, find as find_function};
 pub use number::{format_duration_ms, format_number, parse_duration_ms};
 pub use quote::quote;
 
+/// The flag that turns on what is experimental, for errors.
+pub const EXPERIMENTAL_FLAG: &str = "--query.experimental-functions";
 /// Levels of a tree. Each costs parser and engine some stack; people need about ten.
 pub const NESTING_MAX: usize = 200;
 /// Bytes of an expression's text. The longest sane dashboards have some kilobytes.
@@ -71,7 +80,8 @@ pub enum Dialect {
 /// What the parser accepts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether functions and aggregations that Prometheus calls experimental are known.
+    /// Whether the functions, aggregations and modifiers are known that Prometheus calls
+    /// experimental: also `anchored`, `smoothed`, `fill` and calculated durations.
     pub experimental_functions: bool,
 }
 

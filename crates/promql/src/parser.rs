@@ -10,11 +10,14 @@ use crate::ast::*;
 use crate::error::{ParseError, Span};
 use crate::functions;
 use crate::lexer::{self, Tokens};
-use crate::number::{DURATION_MS_MAX, parse_duration_ms, parse_number};
+use crate::number::{parse_duration_ms, parse_number};
 use crate::quote::{UnquoteError, quote, unquote};
 use crate::token::{Keyword, OperatorToken, Token, TokenKind, describe};
-use crate::{NESTING_MAX, Options};
+use crate::{EXPERIMENTAL_FLAG, NESTING_MAX, Options};
 use model::{METRIC_NAME, MatchOp, Matcher};
+
+mod durations;
+mod modifiers;
 
 pub(crate) type Result<T> = std::result::Result<T, ParseError>;
 
@@ -116,10 +119,11 @@ impl Parser<'_> {
                 TokenKind::LeftBracket => node = self.brackets(node)?,
                 TokenKind::Keyword(Keyword::Offset) => self.offset(&mut node.0)?,
                 TokenKind::Operator(OperatorToken::At) => self.at_modifier(&mut node.0)?,
-                TokenKind::Keyword(keyword @ (Keyword::Anchored | Keyword::Smoothed)) => {
-                    let word = if keyword == Keyword::Anchored { "anchored" } else { "smoothed" };
-                    let message = format!("{word} modifier is experimental and not enabled");
-                    return Err(self.error(node.0.span(), message));
+                TokenKind::Keyword(Keyword::Anchored) => {
+                    self.edges_modifier(&mut node.0, Edges::Anchored)?;
+                }
+                TokenKind::Keyword(Keyword::Smoothed) => {
+                    self.edges_modifier(&mut node.0, Edges::Smoothed)?;
                 }
                 _ => return Ok(node),
             }
@@ -190,7 +194,15 @@ impl Parser<'_> {
         if let Some(name) = &name {
             matchers.push(Matcher::equal(METRIC_NAME, name));
         }
-        let selector = VectorSelector { name, matchers, offset_ms: 0, at: None, span };
+        let selector = VectorSelector {
+            name,
+            matchers,
+            offset_ms: 0,
+            offset_expr: None,
+            at: None,
+            edges: Edges::Samples,
+            span,
+        };
         Ok((Expr::Vector(selector), 1))
     }
 
@@ -249,209 +261,6 @@ impl Parser<'_> {
         Ok(matcher)
     }
 
-    /// `[range]`, `[range:]` or `[range:step]`.
-    fn brackets(&mut self, (expr, depth): Node) -> Result<Node> {
-        let open = self.advance();
-        let range_ms = self.bracket_duration(
-            "subquery or range selector",
-            "number, duration, step(), or range()",
-        )?;
-        let close = self.peek();
-        match close.kind {
-            TokenKind::RightBracket => {
-                self.advance();
-                let matrix = self.matrix_selector(expr, range_ms, open.span.to(close.span))?;
-                self.node(matrix, depth)
-            }
-            TokenKind::Colon => {
-                self.advance();
-                let step_ms = match self.peek().kind {
-                    TokenKind::RightBracket => None,
-                    _ => Some(self.bracket_duration(
-                        "subquery selector",
-                        "number, duration, step(), range(), or \"]\"",
-                    )?),
-                };
-                let close = self.peek();
-                if close.kind != TokenKind::RightBracket {
-                    return Err(self.unexpected("subquery selector", "\"]\""));
-                }
-                self.advance();
-                let span = expr.span().to(close.span);
-                let (offset_ms, at) = (0, None);
-                let subquery = Subquery { expr, range_ms, step_ms, offset_ms, at, span };
-                self.node(Expr::Subquery(Box::new(subquery)), depth)
-            }
-            _ => Err(self.unexpected("subquery or range", "\":\" or \"]\"")),
-        }
-    }
-
-    fn matrix_selector(&self, expr: Expr, range_ms: i64, brackets: Span) -> Result<Expr> {
-        let message = match &expr {
-            Expr::Vector(selector) if selector.offset_ms != 0 => {
-                "no offset modifiers allowed before range"
-            }
-            Expr::Vector(selector) if selector.at.is_some() => {
-                "no @ modifiers allowed before range"
-            }
-            Expr::Vector(_) => "",
-            _ => "ranges only allowed for vector selectors",
-        };
-        match expr {
-            Expr::Vector(selector) if message.is_empty() => {
-                let span = selector.span.to(brackets);
-                Ok(Expr::Matrix(MatrixSelector { selector, range_ms, span }))
-            }
-            _ => Err(self.error(brackets, message)),
-        }
-    }
-
-    /// A positive duration inside brackets, in milliseconds.
-    fn bracket_duration(&mut self, context: &str, expected: &str) -> Result<i64> {
-        let start = self.peek().span;
-        let sign = self.sign();
-        let token = self.peek();
-        match token.kind {
-            TokenKind::Number | TokenKind::Duration => {}
-            TokenKind::LeftParen
-            | TokenKind::Keyword(
-                Keyword::Step | Keyword::Range | Keyword::MaxOf | Keyword::MinOf,
-            ) => {
-                return Err(self.error(start, "experimental duration expression is not enabled"));
-            }
-            _ => return Err(self.unexpected(context, expected)),
-        }
-        let number = self.number_literal()?;
-        if let TokenKind::Operator(_) = self.peek().kind {
-            return Err(self.error(start, "experimental duration expression is not enabled"));
-        }
-        let span = start.to(number.span);
-        let ms = self.duration_of(number.value * sign, span)?;
-        if number.value * sign <= 0.0 {
-            return Err(self.error(span, "duration must be greater than 0"));
-        }
-        Ok(ms)
-    }
-
-    fn duration_of(&self, seconds: f64, span: Span) -> Result<i64> {
-        if seconds.is_nan() || DURATION_MS_MAX as f64 <= seconds.abs() * 1000.0 {
-            return Err(self.error(span, "duration out of range"));
-        }
-        // Prometheus rounds to nanoseconds, then cuts to milliseconds.
-        Ok((seconds * 1e9).round() as i64 / 1_000_000)
-    }
-
-    /// Reads a sign, if there is one, as the factor it stands for.
-    fn sign(&mut self) -> f64 {
-        match self.peek().kind {
-            TokenKind::Operator(OperatorToken::Add) => {
-                self.advance();
-                1.0
-            }
-            TokenKind::Operator(OperatorToken::Sub) => {
-                self.advance();
-                -1.0
-            }
-            _ => 1.0,
-        }
-    }
-
-    fn offset(&mut self, expr: &mut Expr) -> Result<()> {
-        self.advance();
-        let start = self.peek().span;
-        let sign = self.sign();
-        match self.peek().kind {
-            TokenKind::Number | TokenKind::Duration => {}
-            TokenKind::LeftParen
-            | TokenKind::Keyword(
-                Keyword::Step | Keyword::Range | Keyword::MaxOf | Keyword::MinOf,
-            ) => {
-                return Err(self.error(start, "experimental duration expression is not enabled"));
-            }
-            _ => return Err(self.unexpected("offset", "number, duration, step(), or range()")),
-        }
-        let number = self.number_literal()?;
-        let offset_ms = self.duration_of(number.value * sign, start.to(number.span))?;
-        let span = expr.span();
-        let (slot, end) = match expr {
-            Expr::Vector(node) => (&mut node.offset_ms, &mut node.span.end),
-            Expr::Matrix(node) => (&mut node.selector.offset_ms, &mut node.span.end),
-            Expr::Subquery(node) => (&mut node.offset_ms, &mut node.span.end),
-            _ => {
-                return Err(ParseError::new(
-                    self.text,
-                    span,
-                    "offset modifier must be preceded by an instant vector selector or \
-                     range vector selector or a subquery",
-                ));
-            }
-        };
-        if *slot != 0 {
-            let message = "offset may not be set multiple times";
-            return Err(ParseError::new(self.text, span, message));
-        }
-        *slot = offset_ms;
-        *end = self.last_closing;
-        Ok(())
-    }
-
-    fn at_modifier(&mut self, expr: &mut Expr) -> Result<()> {
-        self.advance();
-        let token = self.peek();
-        let span = expr.span();
-        let at = match token.kind {
-            TokenKind::Keyword(keyword @ (Keyword::Start | Keyword::End)) => {
-                self.advance();
-                self.expect(TokenKind::LeftParen)?;
-                self.expect(TokenKind::RightParen)?;
-                if keyword == Keyword::Start { At::Start } else { At::End }
-            }
-            TokenKind::Operator(OperatorToken::Add | OperatorToken::Sub)
-            | TokenKind::Number
-            | TokenKind::Duration => {
-                let sign = self.sign();
-                if !matches!(self.peek().kind, TokenKind::Number | TokenKind::Duration) {
-                    return Err(self.unexpected("@", "timestamp"));
-                }
-                At::Timestamp(self.timestamp(sign, span)?)
-            }
-            _ => return Err(self.unexpected("@", "timestamp")),
-        };
-        let (slot, end) = match expr {
-            Expr::Vector(node) => (&mut node.at, &mut node.span.end),
-            Expr::Matrix(node) => (&mut node.selector.at, &mut node.span.end),
-            Expr::Subquery(node) => (&mut node.at, &mut node.span.end),
-            _ => {
-                return Err(ParseError::new(
-                    self.text,
-                    span,
-                    "@ modifier must be preceded by an instant vector selector or range \
-                     vector selector or a subquery",
-                ));
-            }
-        };
-        if slot.is_some() {
-            let message = "@ <timestamp> may not be set multiple times";
-            return Err(ParseError::new(self.text, span, message));
-        }
-        *slot = Some(at);
-        *end = self.last_closing;
-        Ok(())
-    }
-
-    fn timestamp(&mut self, sign: f64, span: Span) -> Result<i64> {
-        let seconds = self.number_literal()?.value * sign;
-        if seconds.abs() < 9_223_372_036_854_775_000.0 {
-            return Ok((seconds * 1000.0).round() as i64);
-        }
-        let shown = if seconds.is_finite() {
-            format!("{seconds:.6}")
-        } else {
-            crate::number::format_number(seconds)
-        };
-        Err(self.error(span, format!("timestamp out of bounds for @ modifier: {shown}")))
-    }
-
     // ---- calls and aggregations ----
 
     fn may_be_function(&self, token: &Token) -> bool {
@@ -478,8 +287,8 @@ impl Parser<'_> {
             return Err(self.error(name.span, message));
         };
         if function.is_experimental && !self.options.experimental_functions {
-            let message = format!("function {} is not enabled", quote(text));
-            return Err(self.error(name.span, message));
+            let what = format!("function {} is not enabled", quote(text));
+            return Err(self.not_enabled(name.span, &what));
         }
         let span = Span { start: name.span.start, end: self.last_closing };
         self.node(Expr::Call(Call { function, arguments, span }), depth)
@@ -542,12 +351,8 @@ impl Parser<'_> {
         }
         let desired = 1 + usize::from(op.parameter().is_some());
         if op.is_experimental() && !self.options.experimental_functions {
-            let message = format!(
-                "{}() is experimental and must be enabled with \
-                 --enable-feature=promql-experimental-functions",
-                op.as_str()
-            );
-            return Err(self.error(span, message));
+            let what = format!("{}() is experimental and not enabled", op.as_str());
+            return Err(self.not_enabled(span, &what));
         }
         if arguments.len() != desired {
             let message = format!(
@@ -649,45 +454,6 @@ impl Parser<'_> {
         })
     }
 
-    /// `bool`, `on (...)`, `ignoring (...)`, `group_left (...)`, `group_right (...)`.
-    fn binary_modifier(&mut self) -> Result<(bool, VectorMatching)> {
-        let returns_bool = self.skip_keyword(Keyword::Bool);
-        let mut matching = VectorMatching {
-            cardinality: Cardinality::OneToOne,
-            is_on: false,
-            labels: Vec::new(),
-            include: Vec::new(),
-        };
-        if self.skip_keyword(Keyword::On) {
-            matching.is_on = true;
-        } else if !self.skip_keyword(Keyword::Ignoring) {
-            self.refuse_fill()?;
-            return Ok((returns_bool, matching));
-        }
-        matching.labels = self.labels()?;
-        if self.skip_keyword(Keyword::GroupLeft) {
-            matching.cardinality = Cardinality::ManyToOne;
-        } else if self.skip_keyword(Keyword::GroupRight) {
-            matching.cardinality = Cardinality::OneToMany;
-        }
-        let is_grouped = matching.cardinality != Cardinality::OneToOne;
-        if is_grouped && self.peek().kind == TokenKind::LeftParen {
-            matching.include = self.labels()?;
-        }
-        self.refuse_fill()?;
-        Ok((returns_bool, matching))
-    }
-
-    fn refuse_fill(&self) -> Result<()> {
-        match self.peek().kind {
-            TokenKind::Keyword(Keyword::Fill | Keyword::FillLeft | Keyword::FillRight) => {
-                let message = "binop fill modifiers are experimental and not enabled";
-                Err(self.error(self.peek().span, message))
-            }
-            _ => Ok(()),
-        }
-    }
-
     // ---- tokens ----
 
     fn peek(&self) -> Token {
@@ -744,6 +510,11 @@ impl Parser<'_> {
 
     fn error(&self, span: Span, message: impl Into<String>) -> ParseError {
         ParseError::new(self.text, span, message)
+    }
+
+    /// What stands at `span` is experimental, and such things are refused.
+    fn not_enabled(&self, span: Span, what: &str) -> ParseError {
+        self.error(span, format!("{what}; start with {EXPERIMENTAL_FLAG}"))
     }
 
     /// The token at hand should not be here; if it is the lexer's error, that is the error.

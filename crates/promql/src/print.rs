@@ -1,6 +1,7 @@
 //! Tree to text: the canonical form of an expression, which parses to the same tree.
 
 use crate::ast::*;
+use crate::durations::DurationExpr;
 use crate::number::{format_duration_ms, format_number};
 use crate::quote::quote;
 use model::{METRIC_NAME, MatchOp, Matcher};
@@ -13,18 +14,20 @@ impl Display for Expr {
             Expr::String(string) => f.write_str(&quote(&string.value)),
             Expr::Vector(selector) => {
                 write_selector(f, selector)?;
-                write_modifiers(f, selector.at, selector.offset_ms)
+                write_selector_modifiers(f, selector)
             }
             Expr::Matrix(matrix) => {
                 write_selector(f, &matrix.selector)?;
-                write!(f, "[{}]", format_duration_ms(matrix.range_ms))?;
-                write_modifiers(f, matrix.selector.at, matrix.selector.offset_ms)
+                let range = duration(matrix.range_expr.as_deref(), matrix.range_ms);
+                write!(f, "[{range}]")?;
+                write_selector_modifiers(f, &matrix.selector)
             }
             Expr::Subquery(subquery) => {
-                let step = subquery.step_ms.map(format_duration_ms).unwrap_or_default();
-                let range = format_duration_ms(subquery.range_ms);
+                let step = subquery.step_ms.map(|ms| duration(subquery.step_expr.as_deref(), ms));
+                let step = step.unwrap_or_default();
+                let range = duration(subquery.range_expr.as_deref(), subquery.range_ms);
                 write!(f, "{}[{range}:{step}]", subquery.expr)?;
-                write_modifiers(f, subquery.at, subquery.offset_ms)
+                write_modifiers(f, subquery.at, subquery.offset_expr.as_deref(), subquery.offset_ms)
             }
             Expr::Call(call) => {
                 f.write_str(call.function.name)?;
@@ -93,6 +96,7 @@ impl Display for Binary {
             if let Some(side) = side {
                 write!(f, " group_{side} ({})", join_labels(&matching.include))?;
             }
+            write_fill(f, matching.fill)?;
         }
         write!(f, " {}", self.right)
     }
@@ -126,15 +130,46 @@ fn format_matcher(matcher: &Matcher) -> String {
     format!("{}{}{}", label_name(&matcher.name), matcher.op, quote(&matcher.value))
 }
 
-fn write_modifiers(f: &mut Formatter<'_>, at: Option<At>, offset_ms: i64) -> Result {
+fn write_fill(f: &mut Formatter<'_>, fill: Fill) -> Result {
+    if let Fill { left: Some(left), right: Some(right) } = fill
+        && left.to_bits() == right.to_bits()
+    {
+        return write!(f, " fill ({})", format_number(left));
+    }
+    for (side, value) in [("left", fill.left), ("right", fill.right)] {
+        if let Some(value) = value {
+            write!(f, " fill_{side} ({})", format_number(value))?;
+        }
+    }
+    Ok(())
+}
+
+/// A duration as it was written, if it was a calculation.
+fn duration(expr: Option<&DurationExpr>, ms: i64) -> String {
+    expr.map_or_else(|| format_duration_ms(ms), DurationExpr::to_string)
+}
+
+fn write_selector_modifiers(f: &mut Formatter<'_>, selector: &VectorSelector) -> Result {
+    if selector.edges != Edges::Samples {
+        write!(f, " {}", selector.edges.as_str())?;
+    }
+    write_modifiers(f, selector.at, selector.offset_expr.as_deref(), selector.offset_ms)
+}
+
+fn write_modifiers(
+    f: &mut Formatter<'_>,
+    at: Option<At>,
+    offset_expr: Option<&DurationExpr>,
+    offset_ms: i64,
+) -> Result {
     match at {
         Some(At::Timestamp(ms)) => write!(f, " @ {:.3}", ms as f64 / 1000.0)?,
         Some(At::Start) => f.write_str(" @ start()")?,
         Some(At::End) => f.write_str(" @ end()")?,
         None => {}
     }
-    if offset_ms != 0 {
-        write!(f, " offset {}", format_duration_ms(offset_ms))?;
+    if offset_ms != 0 || offset_expr.is_some() {
+        write!(f, " offset {}", duration(offset_expr, offset_ms))?;
     }
     Ok(())
 }

@@ -83,7 +83,24 @@ fn operators() {
     bad("a +\n  ^ b", "2:3: parse error: unexpected <op:^>");
     bad("1 !~ 2", "1:3: parse error: unexpected character after '!': '~'");
     bad("a fill(0) b", "1:3: parse error: unexpected <fill>");
-    bad("a + fill(0) b", "1:5: parse error: binop fill modifiers are experimental and not enabled");
+    good("a + fill(0) b", "a + fill (0) b");
+    good(
+        "a + on(x) fill_right(-Inf) fill_left(1m) b",
+        "a + on (x) fill_left (60) fill_right (-Inf) b",
+    );
+    good("a == bool fill_left(NaN) b", "a == bool fill_left (NaN) b");
+    bad(
+        "a + fill(b) c",
+        "1:10: parse error: unexpected identifier \"b\" in fill modifier, expected number",
+    );
+    bad(
+        "1 + fill(0) a",
+        "1:1: parse error: filling in missing series only allowed between instant vectors",
+    );
+    bad(
+        "a or fill(0) b",
+        "1:1: parse error: filling in missing series not allowed for set operators",
+    );
 }
 
 #[test]
@@ -154,7 +171,21 @@ fn selectors() {
         "a[5m][5m:]",
         "1:1: parse error: subquery is only allowed on instant vector, got matrix instead",
     );
-    bad("a[5m+1m]", "1:3: parse error: experimental duration expression is not enabled");
+    good("a[5m+1m]", "a[5m + 1m]");
+    good("a offset 1m smoothed", "a smoothed offset 1m");
+    good("a[5m]anchored @ 1", "a[5m] anchored @ 1.000");
+    bad("a[5m:] anchored", "1:1: parse error: anchored modifier is not supported for subqueries");
+    bad("abs(a) smoothed", "1:1: parse error: smoothed modifier not implemented");
+    bad(
+        "a[5m] smoothed anchored",
+        "1:1: parse error: anchored and smoothed modifiers cannot be used together",
+    );
+    bad("a offset -step() offset 1m", "1:1: parse error: offset may not be set multiple times");
+    bad(
+        "info(a, b)",
+        "1:9: parse error: expected label selectors only, got vector selector instead",
+    );
+    bad("info(a, abs(b))", "1:9: parse error: expected label selectors only");
     assert!(parse_all("a{b=~\"(\"}").unwrap_err().to_string().contains("error parsing regexp"));
 }
 
@@ -232,8 +263,19 @@ fn calls_and_aggregations() {
 #[test]
 fn experimental_functions_need_their_option() {
     let message = |text| parse(text).unwrap_err().message;
-    assert_eq!(message("mad_over_time(a[5m])"), "function \"mad_over_time\" is not enabled");
-    assert!(message("limitk(1, a)").starts_with("limitk() is experimental"));
+    for (text, what) in [
+        ("mad_over_time(a[5m])", "function \"mad_over_time\" is not enabled"),
+        ("limitk(1, a)", "limitk() is experimental and not enabled"),
+        ("info(a)", "function \"info\" is not enabled"),
+        ("a[5m] anchored", "anchored modifier is experimental and not enabled"),
+        ("a smoothed", "smoothed modifier is experimental and not enabled"),
+        ("a + fill (0) b", "binop fill modifiers are experimental and not enabled"),
+        ("a[2 * 5m]", "experimental duration expression is not enabled"),
+        ("a offset step()", "experimental duration expression is not enabled"),
+    ] {
+        let expected = format!("{what}; start with --query.experimental-functions");
+        assert_eq!(message(text), expected, "{text}");
+    }
 }
 
 /// Depth is bounded, so a small stack is enough for any text.

@@ -4,6 +4,7 @@
 //! steps inside, and each kernel works on slices straight from the decoder.
 
 mod counter;
+mod edges;
 mod over_time;
 mod regression;
 pub(crate) mod sum;
@@ -12,6 +13,7 @@ use crate::error::{QueryError, Result};
 use crate::time::{Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Scalar};
 
+pub(crate) use edges::{EdgedWindows, check_edges};
 pub(crate) use over_time::{max, min, quantile};
 
 /// The functions on windows.

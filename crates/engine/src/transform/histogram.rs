@@ -8,7 +8,7 @@ use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
 use model::LabelsBuilder;
 use promql::{Call, Span};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The label that holds a bucket's upper bound.
 const BUCKET_LABEL: &str = "le";
@@ -25,15 +25,10 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
             let buckets = evaluator.vector(&call.arguments[1], grid)?;
             let span = call.arguments[1].span();
             over_histograms(context, &buckets, span, |step, buckets| {
-                let (value, repair) = bucket_quantile(q.at(step), buckets);
-                if let Some(repair) = repair {
-                    let at_ms = grid.at_ms(step);
-                    let found = Monotonicity { first_ms: at_ms, last_ms: at_ms, ..repair };
-                    context.annotations.monotonicity(span, found);
-                }
-                value
+                told_quantile(context, span, grid.at_ms(step), q.at(step), buckets)
             })
         }
+        "histogram_quantiles" => quantiles(evaluator, call, grid),
         "histogram_fraction" => {
             let lower = evaluator.scalar(&call.arguments[0], grid)?;
             let upper = evaluator.scalar(&call.arguments[1], grid)?;
@@ -48,6 +43,59 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
             Ok(Vector::new(context, grid.len))
         }
     }
+}
+
+/// `histogram_quantiles`: as many quantiles as arguments, told apart by a label.
+fn quantiles(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
+    let context = evaluator.context;
+    let buckets = evaluator.vector(&call.arguments[0], grid)?;
+    let label = evaluator.string(&call.arguments[1])?;
+    let span = call.arguments[0].span();
+    let mut out = Vector::new(context, grid.len);
+    for argument in &call.arguments[2..] {
+        let q = evaluator.scalar(argument, grid)?;
+        warn_of_quantiles(context, &q, argument.span());
+        let wanted: BTreeSet<u64> = q.values().iter().map(|value| value.to_bits()).collect();
+        // The label's value is the quantile, so each one that occurs makes rows of its own.
+        for bits in wanted {
+            let value = f64::from_bits(bits);
+            let rows = over_histograms(context, &buckets, span, |step, buckets| {
+                match q.at(step).to_bits() == bits {
+                    true => told_quantile(context, span, grid.at_ms(step), value, buckets),
+                    false => ABSENT,
+                }
+            })?;
+            for (key, row) in rows.rows() {
+                let mut builder = key.labels.to_builder();
+                builder.set(&label, &quantile_text(value));
+                let key = Key { labels: builder.finish(), drops_name: key.drops_name };
+                out.push(context, key, row)?;
+            }
+        }
+    }
+    out.merge_same_labels()
+}
+
+/// A quantile as OpenMetrics writes the label of a summary: with a point.
+fn quantile_text(q: f64) -> String {
+    let text = promql::format_number(q);
+    if q.is_finite() && !text.contains('.') { format!("{text}.0") } else { text }
+}
+
+/// A quantile of ordered buckets; what had to be repaired for it is noted.
+fn told_quantile(
+    context: &Context<'_>,
+    span: Span,
+    at_ms: i64,
+    q: f64,
+    buckets: &mut Vec<Bucket>,
+) -> f64 {
+    let (value, repair) = bucket_quantile(q, buckets);
+    if let Some(repair) = repair {
+        let found = Monotonicity { first_ms: at_ms, last_ms: at_ms, ..repair };
+        context.annotations.monotonicity(span, found);
+    }
+    value
 }
 
 /// Warns of quantiles that are no numbers between 0 and 1.

@@ -1,8 +1,10 @@
-//! `label_replace` and `label_join`: new labels, the samples untouched.
+//! `label_replace` and `label_join`: new labels, the samples untouched. `info` has a file of its
+//! own.
 
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::time::Grid;
+use crate::transform::info;
 use crate::vector::{Key, Vector};
 use model::METRIC_NAME;
 use promql::Call;
@@ -11,6 +13,9 @@ use std::collections::HashMap;
 
 /// Evaluates a call of such a function.
 pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
+    if call.function.name == "info" {
+        return info::call(evaluator, call, grid);
+    }
     let strings: Result<Vec<String>> =
         call.arguments[1..].iter().map(|argument| evaluator.string(argument)).collect();
     let strings = strings?;

@@ -1,0 +1,163 @@
+//! Binary operators with `fill`: a series without a partner meets a number.
+//!
+//! Groups are as without `fill`, but those of one side alone count too. In each, at every step:
+//!
+//! ```text
+//! many there, one there      many op one
+//! many there, one missing    many op fill       if there is one for that side
+//! many missing, one there    fill op one        likewise, once
+//! ```
+
+use crate::binary::{KeyMaker, Outcome, combine};
+use crate::error::Result;
+use crate::eval::Evaluator;
+use crate::matching::{MatchGroup, Signatures, matched_labels, too_many};
+use crate::vector::{ABSENT, Key, Vector, is_absent};
+use model::Labels;
+use promql::Cardinality;
+use std::collections::HashMap;
+
+/// Two sides of an operation, of which either may be filled.
+pub(crate) struct Filling<'a> {
+    pub maker: &'a KeyMaker<'a>,
+    pub many: &'a Vector,
+    pub one: &'a Vector,
+    /// Whether the left side is the "one" side.
+    pub is_swapped: bool,
+}
+
+/// The rows of an operation as they are made.
+struct Output<'a> {
+    filling: &'a Filling<'a>,
+    vector: Vector,
+    row: Vec<f64>,
+    /// At which steps a result of the group has these labels.
+    seen: HashMap<Labels, Vec<bool>>,
+}
+
+impl Evaluator<'_> {
+    /// Arithmetic and comparisons of matched series and of those without a partner.
+    pub(crate) fn filled_vectors(&self, filling: &Filling<'_>) -> Result<Vector> {
+        let (many, one) = (filling.many, filling.one);
+        let matching = filling.maker.matching;
+        let steps = many.steps();
+        let mut output = Output {
+            filling,
+            vector: Vector::new(self.context, steps),
+            row: vec![ABSENT; steps],
+            seen: HashMap::new(),
+        };
+        for group in filling.groups() {
+            self.context.check()?;
+            group.check_one_side(matching, many, one)?;
+            output.seen.clear();
+            self.fill_group(filling, &group, &mut output)?;
+        }
+        output.vector.merge_same_labels()
+    }
+
+    fn fill_group(
+        &self,
+        filling: &Filling<'_>,
+        group: &MatchGroup,
+        output: &mut Output<'_>,
+    ) -> Result<()> {
+        let (many, one) = (filling.many, filling.one);
+        let (many_fill, one_fill) = filling.fills();
+        for many_idx in &group.many {
+            let (key, row) = (many.key(*many_idx), many.row(*many_idx));
+            for one_idx in &group.one {
+                self.emit(output, (key, row), (one.key(*one_idx), one.row(*one_idx)))?;
+            }
+            if let Some(value) = one_fill {
+                let alone = without(row, one, &group.one);
+                let filled = vec![value; row.len()];
+                self.emit(output, (key, &alone), (&filling.stand_in(key), &filled))?;
+            }
+        }
+        let Some(value) = many_fill else { return Ok(()) };
+        for one_idx in &group.one {
+            let (key, row) = (one.key(*one_idx), one.row(*one_idx));
+            let alone = without(row, many, &group.many);
+            let filled = vec![value; row.len()];
+            self.emit(output, (&filling.stand_in(key), &filled), (key, &alone))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the result of two rows, unless it is at a step at which there is one already.
+    fn emit(
+        &self,
+        output: &mut Output<'_>,
+        (many_key, many): (&Key, &[f64]),
+        (one_key, one): (&Key, &[f64]),
+    ) -> Result<()> {
+        let maker = output.filling.maker;
+        let key = maker.key(many_key, one_key);
+        // In one-to-one matching any two are too many, whatever their labels.
+        let labels = match maker.matching.cardinality {
+            Cardinality::OneToOne => Labels::default(),
+            _ => key.labels.clone(),
+        };
+        let marks = output.seen.entry(labels).or_insert_with(|| vec![false; many.len()]);
+        for (mark, (a, b)) in marks.iter_mut().zip(many.iter().zip(one)) {
+            let meets = !is_absent(*a) && !is_absent(*b);
+            if meets && *mark {
+                return Err(too_many(maker.matching));
+            }
+            *mark |= meets;
+        }
+        let (a, b) = if output.filling.is_swapped { (one, many) } else { (many, one) };
+        combine(maker.binary.op, Outcome::of(maker.binary), a, b, &mut output.row);
+        output.vector.push(self.context, key, &output.row)
+    }
+}
+
+impl Filling<'_> {
+    /// What stands in for the "many" side and for the "one" side. Under `group_right` Prometheus
+    /// takes `fill_left` for the "many" side too, which is the right one, and so do we.
+    fn fills(&self) -> (Option<f64>, Option<f64>) {
+        let fill = self.maker.matching.fill;
+        (fill.left, fill.right)
+    }
+
+    /// The key of a missing partner: the labels that are matched.
+    fn stand_in(&self, key: &Key) -> Key {
+        Key::new(matched_labels(self.maker.matching, &key.labels))
+    }
+
+    /// All groups, also those of one side only.
+    fn groups(&self) -> Vec<MatchGroup> {
+        let mut signatures = Signatures::new(self.maker.matching);
+        let mut groups: Vec<MatchGroup> = Vec::new();
+        let mut at = |key: &Key, groups: &mut Vec<MatchGroup>| {
+            let id = signatures.of(&key.labels);
+            if groups.len() <= id {
+                groups.push(MatchGroup { many: Vec::new(), one: Vec::new() });
+            }
+            id
+        };
+        for (idx, key) in self.one.keys().iter().enumerate() {
+            let id = at(key, &mut groups);
+            groups[id].one.push(idx);
+        }
+        for (idx, key) in self.many.keys().iter().enumerate() {
+            let id = at(key, &mut groups);
+            groups[id].many.push(idx);
+        }
+        groups
+    }
+}
+
+/// The row where none of the other side's rows has a value.
+fn without(row: &[f64], others: &Vector, idxs: &[usize]) -> Vec<f64> {
+    let mut alone = row.to_vec();
+    for idx in idxs {
+        for (value, other) in alone.iter_mut().zip(others.row(*idx)) {
+            if !is_absent(*other) {
+                *value = ABSENT;
+            }
+        }
+    }
+    alone
+}
