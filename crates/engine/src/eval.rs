@@ -12,6 +12,7 @@ use crate::names::Collision;
 use crate::query::{Context, NameRemoval};
 use crate::result::Matrix;
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
+use crate::rows::RowMaker;
 use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
@@ -240,23 +241,17 @@ impl Evaluator<'_> {
         // Equal labels and wrong names are only seen where all labels are.
         let needs_all = expects_counter || (uniqueness.is_needed() && !is_watched);
         let wanted = if needs_all { None } else { wanted };
-        let mut windows = Windows::new(call.reference, call.range_ms);
-        let edged = self.edged_windows(matrix, call.reference);
-        let mut filter = StaleFilter::default();
         let mut counters = CounterNames::default();
-        let mut row = vec![ABSENT; call.steps.len];
-        let range = edged.map_or(windows.time_range(), |edged| edged.time_range());
+        let edged = self.edged_windows(matrix, call.reference);
+        let plain = Windows::new(call.reference, call.range_ms).time_range();
+        let range = edged.map_or(plain, |edged| edged.time_range());
         let sets = std::slice::from_ref(&selector.matchers);
-        self.context.read_series(sets, range, wanted, &mut |labels, times, values| {
-            let (times, values) = filter.apply(times, values);
-            match &edged {
-                None => call.fill(times, values, windows.of(times), &mut row)?,
-                Some(edged) => edged.fill(call.rollup, times, values, &mut row),
-            }
+        let begin = || RollupRows::of(call, edged);
+        self.context.read_rows(sets, range, wanted, call.steps.len, &begin, &mut |labels, row| {
             if expects_counter {
-                counters.check(self.context, matrix, labels, &row);
+                counters.check(self.context, matrix, labels, row);
             }
-            let row = Row { labels, name, values: &row };
+            let row = Row { labels, name, values: row };
             match collision.get() {
                 Collision::Unwatched => uniqueness.add(&row)?,
                 Collision::Watched if uniqueness.collides(&row) => collision.set(Collision::Found),
@@ -381,6 +376,35 @@ fn own(grid: Grid) -> Reference {
 
 fn unknown(name: &str) -> QueryError {
     QueryError::Execution(format!("function {name:?} is not available here"))
+}
+
+/// Makes the rows of a rollup over the series of a selector.
+struct RollupRows<'c> {
+    call: &'c RollupCall,
+    windows: Windows,
+    /// Where the windows are when their edges count.
+    edged: Option<EdgedWindows>,
+    filter: StaleFilter,
+}
+
+impl RollupRows<'_> {
+    fn of(call: &RollupCall, edged: Option<EdgedWindows>) -> RollupRows<'_> {
+        let windows = Windows::new(call.reference, call.range_ms);
+        RollupRows { call, windows, edged, filter: StaleFilter::default() }
+    }
+}
+
+impl RowMaker for RollupRows<'_> {
+    fn make(&mut self, timestamps: &[i64], values: &[f64], row: &mut [f64]) -> Result<()> {
+        let (times, values) = self.filter.apply(timestamps, values);
+        match &self.edged {
+            None => self.call.fill(times, values, self.windows.of(times), row),
+            Some(edged) => {
+                edged.fill(self.call.rollup, times, values, row);
+                Ok(())
+            }
+        }
+    }
 }
 
 /// Notes metrics that `rate` is used on though their names say they are no counters.

@@ -31,6 +31,7 @@ pub mod query;
 mod read_ahead;
 mod result;
 mod rollup;
+mod rows;
 pub mod script;
 mod selector;
 mod source;

@@ -9,7 +9,7 @@ use crate::selector::Wanted;
 use crate::source::{SeriesSet, SourceError};
 use model::Labels;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// From so many batches on, threads pay: some milliseconds of reading.
 pub(crate) const BATCHES_MIN: usize = 8;
@@ -18,7 +18,7 @@ const THREADS_MAX: usize = 8;
 
 /// Some series with their samples.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct SampleBatch {
     labels: Vec<Labels>,
     timestamps: Vec<i64>,
     values: Vec<f64>,
@@ -26,27 +26,25 @@ pub(crate) struct Batch {
     ends: Vec<usize>,
 }
 
-impl Batch {
-    fn read(
+impl SampleBatch {
+    /// Replaces what is there by the series of `range`.
+    pub fn read(
+        &mut self,
         set: &dyn SeriesSet,
         range: Range<usize>,
         wanted: Wanted<'_>,
-    ) -> Result<Batch, SourceError> {
-        let mut batch = Batch::default();
-        batch.labels.reserve(range.len());
-        match wanted {
-            Some([]) => batch.labels.resize(range.len(), Labels::default()),
-            wanted => {
-                set.read_labels(range.clone(), wanted, &mut |_, one| batch.labels.push(one))?;
-            }
-        }
-        set.read(range, &mut |_, timestamps, values| {
-            debug_assert_eq!(timestamps.len(), values.len());
-            batch.timestamps.extend_from_slice(timestamps);
-            batch.values.extend_from_slice(values);
-            batch.ends.push(batch.values.len());
-        })?;
-        Ok(batch)
+    ) -> Result<(), SourceError> {
+        let SampleBatch { labels, timestamps, values, ends } = self;
+        read_labels(set, range.clone(), wanted, labels)?;
+        timestamps.clear();
+        values.clear();
+        ends.clear();
+        set.read(range, &mut |_, some_timestamps, some_values| {
+            debug_assert_eq!(some_timestamps.len(), some_values.len());
+            timestamps.extend_from_slice(some_timestamps);
+            values.extend_from_slice(some_values);
+            ends.push(values.len());
+        })
     }
 
     /// Its series, in order; some may have no samples.
@@ -59,6 +57,24 @@ impl Batch {
     }
 }
 
+/// Replaces `labels` by those of the series of `range`.
+pub(crate) fn read_labels(
+    set: &dyn SeriesSet,
+    range: Range<usize>,
+    wanted: Wanted<'_>,
+    labels: &mut Vec<Labels>,
+) -> Result<(), SourceError> {
+    labels.clear();
+    match wanted {
+        Some([]) => labels.resize(range.len(), Labels::default()),
+        wanted => {
+            labels.reserve(range.len());
+            set.read_labels(range, wanted, &mut |_, one| labels.push(one))?;
+        }
+    }
+    Ok(())
+}
+
 /// How many threads read this many batches; less than two: none but the caller.
 pub(crate) fn threads_for(batches: usize) -> usize {
     if batches < BATCHES_MIN {
@@ -68,29 +84,35 @@ pub(crate) fn threads_for(batches: usize) -> usize {
 }
 
 /// Hands the series of `range` to `visit`, `batch_len` at a time and in order, and ends at the
-/// first error, its own or one of `visit`.
+/// first error, of reading or of `visit`. Each thread begins with a call of `begin` and fills
+/// batches with what that returns; batches that were visited are filled again.
 ///
 /// # Errors
 /// The first, in the order of the series.
-pub(crate) fn read_ahead<E: From<SourceError>>(
-    set: &dyn SeriesSet,
+pub(crate) fn read_ahead<B: Default + Send, E: Send, R>(
     range: Range<usize>,
     batch_len: usize,
-    wanted: Wanted<'_>,
     threads: usize,
-    mut visit: impl FnMut(&Batch) -> Result<(), E>,
-) -> Result<(), E> {
+    begin: &(impl Fn() -> R + Sync),
+    mut visit: impl FnMut(&mut B) -> Result<(), E>,
+) -> Result<(), E>
+where
+    R: FnMut(Range<usize>, &mut B) -> Result<(), E>,
+{
     let batch_at = |idx: usize| {
         let start = range.start + idx * batch_len;
         start..range.end.min(start + batch_len)
     };
     let batches = range.len().div_ceil(batch_len);
     std::thread::scope(|scope| {
-        let start = |first: usize| -> Receiver<Result<Batch, SourceError>> {
+        let start = |first: usize| -> (Receiver<Result<B, E>>, SyncSender<B>) {
             let (sender, receiver) = sync_channel(1);
+            let (used_sender, used) = sync_channel(2);
             scope.spawn(move || {
+                let mut read = begin();
                 for idx in (first..batches).step_by(threads) {
-                    let batch = Batch::read(set, batch_at(idx), wanted);
+                    let mut batch: B = used.try_recv().unwrap_or_default();
+                    let batch = read(batch_at(idx), &mut batch).map(|()| batch);
                     let is_last = batch.is_err();
                     // Nobody waits any more when `visit` failed.
                     if sender.send(batch).is_err() || is_last {
@@ -98,15 +120,17 @@ pub(crate) fn read_ahead<E: From<SourceError>>(
                     }
                 }
             });
-            receiver
+            (receiver, used_sender)
         };
-        let receivers: Vec<_> = (0..threads.min(batches)).map(start).collect();
+        let readers: Vec<_> = (0..threads.min(batches)).map(start).collect();
         for idx in 0..batches {
-            match receivers[idx % threads].recv() {
-                Ok(batch) => visit(&batch?)?,
-                // The thread panicked, which the scope passes on.
-                Err(_) => break,
-            }
+            let (receiver, used) = &readers[idx % threads];
+            // It fails when the thread panicked, which the scope passes on.
+            let Ok(batch) = receiver.recv() else { break };
+            let mut batch = batch?;
+            visit(&mut batch)?;
+            // The thread may be done.
+            let _ = used.try_send(batch);
         }
         Ok(())
     })
@@ -167,7 +191,8 @@ mod tests {
         ] {
             let set = Numbered { len, bad: usize::MAX };
             let mut next = start;
-            read_ahead(&set, start..len, batch_len, None, threads, |batch| {
+            let begin = || |range, batch: &mut SampleBatch| batch.read(&set, range, None);
+            read_ahead(start..len, batch_len, threads, &begin, |batch| {
                 for (labels, timestamps, values) in batch.series() {
                     assert_eq!(labels.get("n"), Some(next.to_string().as_str()));
                     assert_eq!(timestamps, &[1, 2][..next % 3]);
@@ -185,13 +210,14 @@ mod tests {
     fn the_first_error_ends_it() {
         let set = Numbered { len: 100, bad: 50 };
         let mut seen = 0;
-        let result = read_ahead(&set, 0..100, 10, Some(&[]), 3, |batch| {
+        let begin = || |range, batch: &mut SampleBatch| batch.read(&set, range, Some(&[]));
+        let result = read_ahead(0..100, 10, 3, &begin, |batch| {
             seen += batch.series().count();
             Ok::<_, SourceError>(())
         });
         assert_eq!((result, seen), (Err(SourceError::Failed("series 50".into())), 50));
         let mut seen = 0;
-        let result = read_ahead(&set, 0..100, 10, None, 3, |batch| {
+        let result = read_ahead(0..100, 10, 3, &begin, |batch| {
             seen += batch.series().count();
             Err(SourceError::DeadlineExceeded)
         });

@@ -129,9 +129,9 @@ fn order(labels: &[Labels]) -> Vec<u32> {
     // Comparing label by label would read every set a dozen times.
     let (mut keys, mut ends) = (Vec::new(), Vec::with_capacity(labels.len()));
     for labels in labels {
-        for (name, value) in labels.iter() {
-            push_ordered(&mut keys, name);
-            push_ordered(&mut keys, value);
+        for pair in labels.pairs() {
+            push_ordered(&mut keys, pair.name);
+            push_ordered(&mut keys, pair.value);
         }
         ends.push(keys.len());
     }
@@ -148,11 +148,15 @@ const KEYED_LEN_MIN: usize = 32;
 
 /// Appends a string so that strings one after the other compare as their bytes do: a zero ends it,
 /// and what would be mistaken for the end is escaped.
-fn push_ordered(keys: &mut Vec<u8>, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            0 | 1 => keys.extend_from_slice(&[1, byte + 1]),
-            _ => keys.push(byte),
+fn push_ordered(keys: &mut Vec<u8>, text: &[u8]) {
+    if text.iter().all(|byte| 1 < *byte) {
+        keys.extend_from_slice(text);
+    } else {
+        for byte in text {
+            match byte {
+                0 | 1 => keys.extend_from_slice(&[1, byte + 1]),
+                _ => keys.push(*byte),
+            }
         }
     }
     keys.push(0);

@@ -6,20 +6,23 @@
 //! that were scraped together share their timestamps, so the windows of one series serve the
 //! next ones too, after one comparison of the lists.
 //!
-//! Rows are made in the source's order, one series at a time: nothing here holds more than one
-//! series' samples, but for the batches that threads read ahead when there are many.
+//! Rows come in the source's order, one series at a time: nothing here holds more than one series'
+//! samples, but for the batches that threads make ahead when there are many: of rows, which are
+//! smaller than samples, where nobody asks for these.
 
 use crate::error::{QueryError, Result};
 use crate::names::{Collision, demands_one_name};
 use crate::query::{Context, NameRemoval};
-use crate::read_ahead::{read_ahead, threads_for};
+use crate::read_ahead::{SampleBatch, read_ahead, read_labels, threads_for};
 use crate::rollup::EdgedWindows;
+use crate::rows::{RowBatch, RowMaker};
 use crate::source::SeriesSet;
 use crate::time::{Grid, Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
 use model::{Labels, Matcher, TimeRange};
 use promql::{At, Edges, VectorSelector};
 use std::collections::HashSet;
+use std::ops::Range;
 use std::time::Instant;
 
 /// Series read between two looks at the deadline; the store gathers as many at once.
@@ -126,6 +129,19 @@ pub(crate) type Wanted<'w> = Option<&'w [&'w str]>;
 /// Receives one series: its labels, timestamps and values.
 pub(crate) type SeriesVisitor<'v> = dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()> + 'v;
 
+/// Receives the labels and the row of one series.
+pub(crate) type RowVisitor<'v> = dyn FnMut(&Labels, &[f64]) -> Result<()> + 'v;
+
+/// Series that a thread reads at once.
+fn batch_len(set: &dyn SeriesSet) -> usize {
+    set.batch_len().min(SERIES_PER_CHECK)
+}
+
+/// How many threads read the series of a range; less than two: none but the caller.
+fn threads_for_series(set: &dyn SeriesSet, range: &Range<usize>) -> usize {
+    threads_for(range.len() / batch_len(set))
+}
+
 /// How far the series of a selector are read.
 struct SeriesReader<'a> {
     set: &'a dyn SeriesSet,
@@ -159,30 +175,19 @@ impl Context<'_> {
         wanted: Wanted<'_>,
         visit: &mut SeriesVisitor<'_>,
     ) -> Result<()> {
-        self.check()?;
-        if range.is_empty() {
+        let Some(set) = self.select(sets, range)? else { return Ok(()) };
+        let left = self.read_alone(&*set, wanted, visit)?;
+        if left.is_empty() {
             return Ok(());
         }
-        let began = Instant::now();
-        let set = self.source.select(sets, range, &self.select_limits())?;
-        self.count_series(set.len(), began);
-        let mut reader = SeriesReader { set: &*set, wanted, next: 0, labels: Vec::new() };
-        // Rows that are watched most often collide soon, and need few labels from then on.
-        let mut count = SERIES_WATCHED;
-        while self.collision.get() == Collision::Watched && reader.next < set.len() {
-            self.read_some(&mut reader, count, visit)?;
-            count = (2 * count).min(SERIES_PER_CHECK);
-        }
-        let batch_len = set.batch_len().min(SERIES_PER_CHECK);
-        let left = reader.next..set.len();
-        let threads = threads_for(left.len() / batch_len);
-        if threads == 1 {
-            while reader.next < set.len() {
-                self.read_some(&mut reader, SERIES_PER_CHECK, visit)?;
+        let (batch_len, threads) = (batch_len(&*set), threads_for_series(&*set, &left));
+        let set = &*set;
+        let begin = || {
+            |range, batch: &mut SampleBatch| {
+                batch.read(set, range, wanted).map_err(QueryError::from)
             }
-            return Ok(());
-        }
-        read_ahead(&*set, left, batch_len, wanted, threads, |batch| {
+        };
+        read_ahead(left, batch_len, threads, &begin, |batch| {
             self.check()?;
             let mut samples = 0;
             for (labels, timestamps, values) in batch.series() {
@@ -194,6 +199,80 @@ impl Context<'_> {
             self.count_samples_read(samples);
             Ok(())
         })
+    }
+
+    /// As [`Context::read_series`] for who wants rows of `steps` values: calls `visit` with what
+    /// `begin`'s makers make of each series. The row of a series without samples may be left out.
+    pub fn read_rows<M: RowMaker>(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        wanted: Wanted<'_>,
+        steps: usize,
+        begin: &(impl Fn() -> M + Sync),
+        visit: &mut RowVisitor<'_>,
+    ) -> Result<()> {
+        let Some(set) = self.select(sets, range)? else { return Ok(()) };
+        let set = &*set;
+        let (mut maker, mut row) = (begin(), vec![ABSENT; steps]);
+        let left = self.read_alone(set, wanted, &mut |labels, timestamps, values| {
+            maker.make(timestamps, values, &mut row)?;
+            visit(labels, &row)
+        })?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let threads = threads_for_series(set, &left);
+        let batch_len = RowBatch::len_max(batch_len(set), steps, left.len() / threads);
+        let begin = || {
+            let mut maker = begin();
+            move |range, batch: &mut RowBatch| batch.read(set, range, wanted, steps, &mut maker)
+        };
+        read_ahead(left, batch_len, threads, &begin, |batch| {
+            self.check()?;
+            self.count_samples_read(batch.samples());
+            batch.rows(steps).try_for_each(|(labels, row)| visit(labels, row))?;
+            batch.take_failure()
+        })
+    }
+
+    /// Selects series; `None` when there is no time in which they could have samples.
+    fn select(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+    ) -> Result<Option<Box<dyn SeriesSet + '_>>> {
+        self.check()?;
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let set = self.source.select(sets, range, &self.select_limits())?;
+        self.count_series(set.len(), began);
+        Ok(Some(set))
+    }
+
+    /// Visits series until threads pay; returns which are left for them.
+    fn read_alone(
+        &self,
+        set: &dyn SeriesSet,
+        wanted: Wanted<'_>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<Range<usize>> {
+        let mut reader = SeriesReader { set, wanted, next: 0, labels: Vec::new() };
+        // Rows that are watched most often collide soon, and need few labels from then on.
+        let mut count = SERIES_WATCHED;
+        while self.collision.get() == Collision::Watched && reader.next < set.len() {
+            self.read_some(&mut reader, count, visit)?;
+            count = (2 * count).min(SERIES_PER_CHECK);
+        }
+        if 1 < threads_for_series(set, &(reader.next..set.len())) {
+            return Ok(reader.next..set.len());
+        }
+        while reader.next < set.len() {
+            self.read_some(&mut reader, SERIES_PER_CHECK, visit)?;
+        }
+        Ok(set.len()..set.len())
     }
 
     /// Visits up to `count` more series.
@@ -209,11 +288,7 @@ impl Context<'_> {
         *next = (start + count).min(set.len());
         let mut failure: Option<QueryError> = None;
         let mut samples = 0u64;
-        labels.clear();
-        match self.wanted_now(*wanted) {
-            Some([]) => labels.resize(*next - start, Labels::default()),
-            wanted => set.read_labels(start..*next, wanted, &mut |_, one| labels.push(one))?,
-        }
+        read_labels(*set, start..*next, self.wanted_now(*wanted), labels)?;
         set.read(start..*next, &mut |idx, timestamps, values| {
             if timestamps.is_empty() || failure.is_some() {
                 return;
@@ -243,17 +318,15 @@ impl Context<'_> {
         if selector.edges == Edges::Smoothed {
             return self.stream_smoothed(selector, reference, wanted, sink);
         }
-        let mut windows = Windows::new(reference, self.options.lookback_ms);
-        let mut row = vec![ABSENT; grid.len];
-        let range = windows.time_range();
-        self.read_series(
+        let lookback_ms = self.options.lookback_ms;
+        let range = Windows::new(reference, lookback_ms).time_range();
+        self.read_rows(
             std::slice::from_ref(&selector.matchers),
             range,
             wanted,
-            &mut |labels, timestamps, values| {
-                newest(windows.of(timestamps), values, &mut row);
-                sink(&Row { labels, name: NameState::Kept, values: &row })
-            },
+            grid.len,
+            &|| NewestRows { windows: Windows::new(reference, lookback_ms) },
+            &mut |labels, values| sink(&Row { labels, name: NameState::Kept, values }),
         )
     }
 
@@ -302,9 +375,16 @@ impl Context<'_> {
 }
 
 /// The newest value of each window. A stale marker is a gap as it stands.
-fn newest(bounds: &[(u32, u32)], values: &[f64], row: &mut [f64]) {
-    for (value, (low, high)) in row.iter_mut().zip(bounds) {
-        *value = if low < high { values[*high as usize - 1] } else { ABSENT };
+struct NewestRows {
+    windows: Windows,
+}
+
+impl RowMaker for NewestRows {
+    fn make(&mut self, timestamps: &[i64], values: &[f64], row: &mut [f64]) -> Result<()> {
+        for (value, (low, high)) in row.iter_mut().zip(self.windows.of(timestamps)) {
+            *value = if low < high { values[*high as usize - 1] } else { ABSENT };
+        }
+        Ok(())
     }
 }
 

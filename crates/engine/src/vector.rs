@@ -12,7 +12,7 @@
 
 use crate::error::{QueryError, Result};
 use crate::query::{Context, NameRemoval};
-use model::{Labels, LabelsBuilder, METRIC_NAME, sample::STALE_NAN_BITS};
+use model::{Labels, METRIC_NAME, sample::STALE_NAN_BITS};
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -28,8 +28,9 @@ pub(crate) fn is_absent(value: f64) -> bool {
 }
 
 /// Labels that describe the metric rather than the series; whatever drops the name drops them.
-pub(crate) fn is_metadata_label(name: &str) -> bool {
-    matches!(name, METRIC_NAME | "__type__" | "__unit__")
+pub(crate) fn is_metadata_label(name: impl AsRef<[u8]>) -> bool {
+    let name = name.as_ref();
+    [METRIC_NAME, "__type__", "__unit__"].iter().any(|one| one.as_bytes() == name)
 }
 
 /// The identity of a row.
@@ -59,14 +60,7 @@ impl Key {
 
 /// The labels without those that describe the metric.
 pub(crate) fn without_metadata(labels: &Labels) -> Labels {
-    if !labels.iter().any(|(name, _)| is_metadata_label(name)) {
-        return labels.clone();
-    }
-    let mut builder = LabelsBuilder::new();
-    for (name, value) in labels.iter().filter(|(name, _)| !is_metadata_label(name)) {
-        builder.push(name, value);
-    }
-    builder.finish()
+    labels.only(|name| !is_metadata_label(name))
 }
 
 /// The order of series in an answer: by names and values, as Prometheus compares labels.

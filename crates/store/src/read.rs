@@ -2,7 +2,8 @@
 //!
 //! Each source adds *runs*: the sorted samples it has of one slot. Runs of a slot come oldest source
 //! first. Most often they follow each other in time and are copied one after the other; where they
-//! overlap they are merged and of equal timestamps the newest source wins.
+//! overlap they are merged and of equal timestamps the newest source wins. Slots that have one list
+//! of timestamps get it once: their spans of values differ, those of timestamps do not.
 
 use crate::arena::NO_ROW;
 use crate::outlines::Outlines;
@@ -34,15 +35,53 @@ pub struct ColumnRequest<'a> {
     pub outlines: &'a Outlines,
 }
 
-/// Samples of several series, one after the other.
+/// Samples of several series.
 #[derive(Default)]
 pub struct Samples {
-    /// Timestamps, increasing within a series.
+    /// Timestamps, increasing within a series; series may share them.
     pub times: Vec<Timestamp>,
-    /// As many values.
+    /// Values, one series after the other.
     pub values: Vec<f64>,
     /// Where each series' samples are.
-    pub spans: Vec<Range<usize>>,
+    pub spans: Vec<Span>,
+}
+
+impl Samples {
+    /// Timestamps and values of a span.
+    pub fn of(&self, span: &Span) -> (&[Timestamp], &[f64]) {
+        (&self.times[span.times()], &self.values[span.values()])
+    }
+}
+
+/// Where the samples of a series are in their buffers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Where the timestamps start, of which there are as many as values.
+    times_start: usize,
+    /// The values.
+    values: Range<usize>,
+}
+
+impl Span {
+    /// The indexes of the timestamps.
+    pub fn times(&self) -> Range<usize> {
+        self.times_start..self.times_start + self.values.len()
+    }
+
+    /// The indexes of the values.
+    pub fn values(&self) -> Range<usize> {
+        self.values.clone()
+    }
+
+    /// The span of some of its samples, counted from its first.
+    fn part(&self, inside: &Range<usize>) -> Span {
+        debug_assert!(inside.start <= inside.end && inside.end <= self.values.len());
+        let start = self.values.start;
+        Span {
+            times_start: self.times_start + inside.start,
+            values: start + inside.start..start + inside.end,
+        }
+    }
 }
 
 /// Buffers of one reading thread.
@@ -51,11 +90,22 @@ pub struct ReadScratch {
     times: Vec<Timestamp>,
     values: Vec<f64>,
     /// Samples of one slot in one source, as (index of the slot in the request, place in buffers).
-    runs: Vec<(u32, Range<usize>)>,
+    runs: Vec<(u32, Span)>,
     merged: Vec<(Timestamp, u32, f64)>,
     rows: Vec<(Timestamp, u64, u64)>,
     singles: Vec<(Timestamp, u64, u64)>,
     column: ColumnScratch,
+}
+
+impl ReadScratch {
+    /// Adds a run of all samples from these places on, if there are any.
+    fn push_run(&mut self, slot_idx: u32, times_start: usize, values_start: usize) {
+        let values = values_start..self.values.len();
+        assert!(self.times.len() - times_start == values.len(), "a value for each timestamp");
+        if !values.is_empty() {
+            self.runs.push((slot_idx, Span { times_start, values }));
+        }
+    }
 }
 
 /// Appends the samples of each requested slot to `out`, one span per slot.
@@ -86,9 +136,9 @@ pub fn read_column(
         let count = scratch.runs[next..].partition_point(|(slot, _)| *slot == slot_idx);
         let runs = next..next + count;
         next = runs.end;
-        let start = out.times.len();
+        let (times_start, start) = (out.times.len(), out.values.len());
         join_runs(scratch, runs, out);
-        out.spans.push(start..out.times.len());
+        out.spans.push(Span { times_start, values: start..out.values.len() });
     }
     Ok(())
 }
@@ -101,7 +151,7 @@ fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
     let mut runs = scratch.runs.iter().peekable();
     for slot_idx in 0..slots as u32 {
         let run = runs.next_if(|(slot, _)| *slot == slot_idx);
-        out.spans.push(run.map_or(0..0, |(_, run)| run.clone()));
+        out.spans.push(run.map_or_else(Span::default, |(_, run)| run.clone()));
     }
     assert!(runs.next().is_none(), "runs of slots that were asked for");
 }
@@ -130,9 +180,14 @@ fn read_source(
         let known = request.slots.partition_point(|slot| u32::from(*slot) < slice.slots);
         let runs_start = scratch.runs.len();
         read_slice(request, part, idx, known, scratch)?;
+        // Neighbours most often share their timestamps.
+        let mut last = (0..0, 0..0);
         for (slot_idx, run) in &mut scratch.runs[runs_start..] {
-            let inside = part_of_range(&scratch.times[run.clone()], &request.range);
-            *run = run.start + inside.start..run.start + inside.end;
+            if last.0 != run.times() {
+                let inside = part_of_range(&scratch.times[run.times()], &request.range);
+                last = (run.times(), inside);
+            }
+            *run = run.part(&last.1);
             debug_assert!((*slot_idx as usize) < request.slots.len());
         }
         apply_tombstones(request, source, runs_start, scratch);
@@ -171,9 +226,7 @@ fn read_slice(
             read_slot(&times, &values, place, &request.range, scratch)
         })
     };
-    read.map_err(|error| corrupt_page(part, idx, &error))?;
-    assert!(scratch.times.len() == scratch.values.len());
-    Ok(())
+    read.map_err(|error| corrupt_page(part, idx, &error))
 }
 
 /// Decodes a span of slots whole and adds a run for each that is wanted.
@@ -185,19 +238,25 @@ fn read_span(
     scratch: &mut ReadScratch,
 ) -> std::result::Result<(), codec::Error> {
     let lens = times.outline.lens();
-    let mut start = scratch.times.len();
-    times.outline.read(times.bytes, span.clone(), &mut scratch.times)?;
+    let (mut times_start, mut start) = (scratch.times.len(), scratch.values.len());
+    let grid = times.outline.grid();
+    match grid {
+        Some(grid) => scratch.times.extend_from_slice(grid),
+        None => times.outline.read(times.bytes, span.clone(), &mut scratch.times)?,
+    }
     let (column, out) = (&mut scratch.column, &mut scratch.values);
     values.outline.read(values.bytes, span.clone(), column, out)?;
     let mut wanted = slots.iter().zip(0u32..).peekable();
     for slot in span {
-        let end = start + lens[slot] as usize;
+        let len = lens[slot] as usize;
         let next = wanted.next_if(|(wanted, _)| usize::from(**wanted) == slot);
-        if let Some((_, slot_idx)) = next.filter(|_| start < end) {
-            scratch.runs.push((slot_idx, start..end));
+        if let Some((_, slot_idx)) = next.filter(|_| 0 < len) {
+            scratch.runs.push((slot_idx, Span { times_start, values: start..start + len }));
         }
-        start = end;
+        start += len;
+        times_start += if grid.is_some() { 0 } else { len };
     }
+    assert!(start == scratch.values.len());
     Ok(())
 }
 
@@ -212,7 +271,7 @@ fn read_slot(
     if times.outline.lens()[slot] == 0 {
         return Ok(());
     }
-    let start = scratch.times.len();
+    let (start, values_start) = (scratch.times.len(), scratch.values.len());
     let inside = match times.outline.grid() {
         Some(grid) => {
             let inside = part_of_range(grid, range);
@@ -229,9 +288,7 @@ fn read_slot(
     };
     let (column, out) = (&mut scratch.column, &mut scratch.values);
     values.outline.read_slot(values.bytes, slot, inside, column, out)?;
-    if start < scratch.times.len() {
-        scratch.runs.push((slot_idx, start..scratch.times.len()));
-    }
+    scratch.push_run(slot_idx, start, values_start);
     Ok(())
 }
 
@@ -258,15 +315,15 @@ fn apply_tombstones(
             if !tombstone.series.contains(block.ordinal(request.column, slot)) {
                 continue;
             }
-            let times = &scratch.times[run.clone()];
-            let cut_start = run.start + times.partition_point(|t| *t < tombstone.range.start);
-            let cut_end = run.start + times.partition_point(|t| *t <= tombstone.range.end);
-            if cut_end <= cut_start {
+            let times = &scratch.times[run.times()];
+            let cut = part_of_range(times, &tombstone.range);
+            if cut.is_empty() {
                 continue;
             }
-            scratch.runs[idx].1 = run.start..cut_start;
-            if cut_end < run.end {
-                scratch.runs.push((slot_idx, cut_end..run.end));
+            let rest = cut.end..times.len();
+            scratch.runs[idx].1 = run.part(&(0..cut.start));
+            if !rest.is_empty() {
+                scratch.runs.push((slot_idx, run.part(&rest)));
             }
         }
     }
@@ -299,10 +356,10 @@ fn read_rows(request: &ColumnRequest<'_>, scratch: &mut ReadScratch) {
         scratch.rows.sort_unstable_by_key(|row| (row.0, row.1));
         scratch.singles.reverse();
         scratch.singles.sort_by_key(|single| (single.0, single.1));
-        let start = scratch.times.len();
+        let (start, values_start) = (scratch.times.len(), scratch.values.len());
         let (rows, singles) = (scratch.rows.iter().copied(), scratch.singles.iter().copied());
         merge_two(rows, singles, &mut scratch.times, &mut scratch.values);
-        scratch.runs.push((slot_idx, start..scratch.times.len()));
+        scratch.push_run(slot_idx, start, values_start);
     }
 }
 
@@ -311,20 +368,21 @@ fn join_runs(scratch: &mut ReadScratch, runs: Range<usize>, out: &mut Samples) {
     let runs = &scratch.runs[runs];
     let mut ordered = true;
     let mut last = None;
-    for (_, run) in runs.iter().filter(|(_, run)| !run.is_empty()) {
-        ordered &= last < Some(scratch.times[run.start]);
-        last = Some(scratch.times[run.end - 1]);
+    for (_, run) in runs.iter().filter(|(_, run)| !run.values.is_empty()) {
+        let times = &scratch.times[run.times()];
+        ordered &= last < times.first();
+        last = times.last();
     }
     if ordered {
         for (_, run) in runs {
-            out.times.extend_from_slice(&scratch.times[run.clone()]);
-            out.values.extend_from_slice(&scratch.values[run.clone()]);
+            out.times.extend_from_slice(&scratch.times[run.times()]);
+            out.values.extend_from_slice(&scratch.values[run.values()]);
         }
         return;
     }
     scratch.merged.clear();
     for ((_, run), age) in runs.iter().zip(0u32..) {
-        let samples = scratch.times[run.clone()].iter().zip(&scratch.values[run.clone()]);
+        let samples = scratch.times[run.times()].iter().zip(&scratch.values[run.values()]);
         scratch.merged.extend(samples.map(|(time, value)| (*time, age, *value)));
     }
     scratch.merged.sort_by_key(|(time, age, _)| (*time, *age));

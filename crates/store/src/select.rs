@@ -7,14 +7,14 @@
 
 use crate::outlines::Outlines;
 use crate::partition::Partition;
-use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
+use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
 use crate::view::PartitionView;
 use crate::{Error, Result, path_matcher};
 use hashbrown::HashMap;
 use index::{BlockMatch, CompiledMatchers};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 /// Most series whose samples are gathered at once by [`Selection::read`].
@@ -102,6 +102,9 @@ pub struct Selection {
     outlines: Arc<Outlines>,
     /// Series gathered at once.
     read_series: usize,
+    /// Those that nobody uses just now, so that reads that follow each other find buffers that
+    /// have grown already.
+    readers: Mutex<Vec<SelectionReader>>,
 }
 
 impl Selection {
@@ -147,6 +150,7 @@ impl Selection {
             outlines: if is_outlined { Arc::clone(outlines) } else { Arc::new(Outlines::none()) },
             read_series: (READ_SAMPLES / (cost / count.max(1) as u64).max(1))
                 .clamp(16, READ_SERIES_MAX) as usize,
+            readers: Mutex::default(),
         };
         selection.place_series(1 < sets.len())?;
         limits.check_series(selection.len())?;
@@ -238,7 +242,7 @@ impl Selection {
     /// # Errors
     /// [`Error::Corrupt`], [`Error::DeadlineExceeded`].
     pub fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<()> {
-        let mut reader = SelectionReader::default();
+        let mut reader = self.readers().pop().unwrap_or_default();
         let mut start = range.start;
         while start < range.end {
             self.limits.check_deadline()?;
@@ -246,7 +250,12 @@ impl Selection {
             reader.read(self, start..end, sink)?;
             start = end;
         }
+        self.readers().push(reader);
         Ok(())
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<SelectionReader>> {
+        self.readers.lock().expect("no panic while held")
     }
 
     fn places_of(&self, idx: usize) -> &[Place] {
@@ -385,7 +394,7 @@ struct SelectionReader {
     /// (place, its index among the places of the series that are being read).
     order: Vec<(Place, u32)>,
     /// By that index, the span in `samples`.
-    spans: Vec<Range<usize>>,
+    spans: Vec<Span>,
     slots: Vec<u16>,
     times: Vec<i64>,
     values: Vec<f64>,
@@ -405,15 +414,16 @@ impl SelectionReader {
             let spans = &self.spans[next..next + count];
             next += count;
             if let [span] = spans {
-                let span = span.clone();
-                sink(idx, &self.samples.times[span.clone()], &self.samples.values[span]);
+                let (times, values) = self.samples.of(span);
+                sink(idx, times, values);
                 continue;
             }
             self.times.clear();
             self.values.clear();
             for span in spans {
-                self.times.extend_from_slice(&self.samples.times[span.clone()]);
-                self.values.extend_from_slice(&self.samples.values[span.clone()]);
+                let (times, values) = self.samples.of(span);
+                self.times.extend_from_slice(times);
+                self.values.extend_from_slice(values);
             }
             sink(idx, &self.times, &self.values);
         }
@@ -433,7 +443,7 @@ impl SelectionReader {
         }
         self.order.sort_unstable();
         self.spans.clear();
-        self.spans.resize(self.order.len(), 0..0);
+        self.spans.resize(self.order.len(), Span::default());
         let column_of = |place: &Place| (place.view, place.group, place.column);
         for same in self.order.chunk_by(|a, b| column_of(&a.0) == column_of(&b.0)) {
             let place = &same[0].0;

@@ -5,6 +5,9 @@
 //! group 0      cell     cell     cell        a row is added to its group's cells, one by one
 //! group 1      cell     cell     cell
 //! ```
+//!
+//! A group's first row is kept as it is, which takes a quarter of the memory of cells: many groups
+//! never get a second one.
 
 use crate::rollup::quantile;
 use crate::rollup::sum::{Mean, Sum};
@@ -13,8 +16,8 @@ use promql::AggregateOp;
 
 /// The cells of one aggregation.
 pub(super) trait Cells {
-    /// Adds cells for one more group.
-    fn add_group(&mut self);
+    /// Adds one more group with its first row.
+    fn add_group(&mut self, values: &[f64]);
     /// What a group takes.
     fn bytes_per_group(&self) -> usize;
     /// Adds the values of a row to its group.
@@ -48,41 +51,84 @@ trait Cell: Copy {
     /// No value yet.
     const EMPTY: Self;
     fn add(&mut self, value: f64);
+    #[inline(always)]
+    fn add_if_there(&mut self, value: f64) {
+        if !is_absent(value) {
+            self.add(value);
+        }
+    }
     /// The value, or [`ABSENT`].
     fn value(&self) -> f64;
 }
 
 struct Grid<C> {
     steps: usize,
+    /// The first row of each group.
+    firsts: Vec<f64>,
+    /// Which cells each group has: an index into `cells` by rows, [`NO_CELLS`] while it has one row.
+    places: Vec<u32>,
     cells: Vec<C>,
 }
 
+/// The place of the cells of a group without any.
+const NO_CELLS: u32 = u32::MAX;
+
 impl<C: Cell> Grid<C> {
     fn new(steps: usize) -> Grid<C> {
-        Grid { steps, cells: Vec::new() }
+        Grid { steps, firsts: Vec::new(), places: Vec::new(), cells: Vec::new() }
+    }
+
+    fn first(&self, group: usize) -> &[f64] {
+        &self.firsts[group * self.steps..(group + 1) * self.steps]
+    }
+
+    /// Cells for the group, with its first row in them.
+    fn add_cells(&mut self, group: usize) -> usize {
+        let place = self.cells.len() / self.steps;
+        assert!(place < NO_CELLS as usize, "groups fit a u32");
+        self.cells.extend(self.firsts[group * self.steps..].iter().take(self.steps).map(|value| {
+            let mut cell = C::EMPTY;
+            cell.add_if_there(*value);
+            cell
+        }));
+        self.places[group] = place as u32;
+        place
     }
 }
 
 impl<C: Cell> Cells for Grid<C> {
-    fn add_group(&mut self) {
-        self.cells.resize(self.cells.len() + self.steps, C::EMPTY);
+    fn add_group(&mut self, values: &[f64]) {
+        debug_assert_eq!(values.len(), self.steps);
+        self.places.push(NO_CELLS);
+        self.firsts.extend_from_slice(values);
     }
 
     fn bytes_per_group(&self) -> usize {
-        self.steps * size_of::<C>()
+        self.steps * (size_of::<f64>() + size_of::<C>())
     }
 
     fn add_row(&mut self, group: usize, values: &[f64]) {
-        let cells = &mut self.cells[group * self.steps..(group + 1) * self.steps];
+        let place = match self.places[group] {
+            NO_CELLS => self.add_cells(group),
+            place => place as usize,
+        };
+        let cells = &mut self.cells[place * self.steps..(place + 1) * self.steps];
         for (cell, value) in cells.iter_mut().zip(values) {
-            if !is_absent(*value) {
-                cell.add(*value);
-            }
+            cell.add_if_there(*value);
         }
     }
 
     fn finish(&mut self, group: usize, row: &mut [f64]) {
-        let cells = &self.cells[group * self.steps..(group + 1) * self.steps];
+        if self.places[group] == NO_CELLS {
+            for (value, first) in row.iter_mut().zip(self.first(group)) {
+                let mut cell = C::EMPTY;
+                cell.add_if_there(*first);
+                *value = cell.value();
+            }
+            return;
+        }
+        let place = self.places[group] as usize;
+        let cells = &self.cells[place * self.steps..(place + 1) * self.steps];
         for (value, cell) in row.iter_mut().zip(cells) {
             *value = cell.value();
         }
@@ -261,8 +307,10 @@ struct Quantiles {
 }
 
 impl Cells for Quantiles {
-    fn add_group(&mut self) {
+    fn add_group(&mut self, values: &[f64]) {
+        let group = self.values.len() / self.steps;
         self.values.resize(self.values.len() + self.steps, Vec::new());
+        self.add_row(group, values);
     }
 
     fn bytes_per_group(&self) -> usize {

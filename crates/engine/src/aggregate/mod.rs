@@ -15,10 +15,10 @@ use crate::selector::{NameState, Row};
 use crate::time::Grid;
 use crate::transform::histogram::warn_of_quantiles;
 use crate::vector::{ABSENT, Key, Reservation, Vector, is_metadata_label};
-use model::LabelsBuilder;
-use model::labels::push_pair;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use promql::{Aggregate, AggregateOp, Grouping};
-use std::collections::HashMap;
+use xxhash_rust::xxh3::xxh3_64;
 
 impl Evaluator<'_> {
     /// The value of an aggregation at every step.
@@ -56,14 +56,14 @@ impl Evaluator<'_> {
             }
             let known = groups.len();
             let group = groups.of(row);
-            if known <= group {
-                cells.add_group();
-                let bytes = cells.bytes_per_group() + 128;
-                reserved.grow(grid.len as u64, bytes as u64);
-                context.check_memory()?;
+            if group < known {
+                cells.add_row(group, row.values);
+                return Ok(());
             }
-            cells.add_row(group, row.values);
-            Ok(())
+            cells.add_group(row.values);
+            let bytes = cells.bytes_per_group() + 128;
+            reserved.grow(grid.len as u64, bytes as u64);
+            context.check_memory()
         })?;
         let mut out = Vector::new(context, grid.len);
         let mut row = vec![ABSENT; grid.len];
@@ -77,13 +77,11 @@ impl Evaluator<'_> {
 
 /// Numbers groups in the order in which they are first seen.
 pub(crate) struct Groups {
-    /// Names of the labels that make or do not make a group, sorted.
-    names: Vec<String>,
-    is_without: bool,
-    /// Groups by the canonical bytes of their labels.
-    ids: HashMap<Box<[u8]>, usize>,
-    /// Whether a row of the group is to lose its name at the end.
-    drops_name: Vec<bool>,
+    grouped: GroupedLabels,
+    /// Indexes into `keys`, by the canonical bytes of the labels there.
+    ids: HashTable<u32>,
+    /// Labels that make each group, and whether a row of it is to lose its name at the end.
+    keys: Vec<Key>,
     /// Memory for the bytes of the row at hand.
     bytes: Vec<u8>,
 }
@@ -96,63 +94,68 @@ impl Groups {
         };
         let mut names = names.clone();
         names.sort_unstable();
-        Groups { names, is_without, ids: HashMap::new(), drops_name: Vec::new(), bytes: Vec::new() }
+        let grouped = GroupedLabels { names, is_without };
+        Groups { grouped, ids: HashTable::new(), keys: Vec::new(), bytes: Vec::new() }
     }
 
     /// The number of the row's group, a new one if it is the first of it.
     pub fn of(&mut self, row: &Row<'_>) -> usize {
-        self.bytes.clear();
+        let Groups { grouped, ids, keys, bytes } = self;
+        bytes.clear();
         // Without labels to look for there is one group, whatever the row.
-        if self.is_without || !self.names.is_empty() {
-            for (name, value) in row.labels.iter() {
-                if self.makes_group(name, row.name) {
-                    push_pair(&mut self.bytes, name, value);
+        if grouped.is_without || !grouped.names.is_empty() {
+            for pair in row.labels.pairs() {
+                if grouped.contains(pair.name, row.name) {
+                    bytes.extend_from_slice(pair.bytes);
                 }
             }
         }
-        let id = match self.ids.get(self.bytes.as_slice()) {
-            Some(id) => *id,
-            None => {
-                let id = self.ids.len();
-                self.ids.insert(self.bytes.as_slice().into(), id);
-                self.drops_name.push(false);
+        let bytes_of = |id: &u32| keys[*id as usize].labels.as_bytes();
+        let hash_of = |id: &u32| xxh3_64(bytes_of(id));
+        let found = ids.entry(xxh3_64(bytes), |id| bytes_of(id) == bytes, hash_of);
+        let id = match found {
+            Entry::Occupied(id) => *id.get() as usize,
+            Entry::Vacant(place) => {
+                let id = keys.len();
+                place.insert(u32::try_from(id).expect("memory for fewer groups"));
+                keys.push(Key::new(row.labels.only(|name| grouped.contains(name, row.name))));
                 id
             }
         };
-        self.drops_name[id] |= row.name == NameState::DroppedLate;
+        keys[id].drops_name |= row.name == NameState::DroppedLate;
         id
     }
 
-    fn makes_group(&self, name: &str, state: NameState) -> bool {
-        if state == NameState::Dropped && is_metadata_label(name) {
-            return false;
-        }
-        let is_listed = match self.names.as_slice() {
-            [only] => only == name,
-            names => names.binary_search_by(|probe| probe.as_str().cmp(name)).is_ok(),
-        };
-        if self.is_without { !is_listed && name != model::METRIC_NAME } else { is_listed }
-    }
-
     pub fn len(&self) -> usize {
-        self.ids.len()
+        self.keys.len()
     }
 
     /// The keys of all groups, by number.
     pub fn keys(self) -> Vec<Key> {
-        let mut keys: Vec<Key> = self
-            .drops_name
-            .iter()
-            .map(|drops_name| Key {
-                labels: LabelsBuilder::new().finish(),
-                drops_name: *drops_name,
-            })
-            .collect();
-        for (bytes, id) in self.ids {
-            // The bytes were made pair by pair, in order.
-            keys[id].labels = model::Labels::from_canonical(&bytes).unwrap_or_default();
+        self.keys
+    }
+}
+
+/// Which labels make a group.
+struct GroupedLabels {
+    /// Names of the labels that make or do not make a group, sorted.
+    names: Vec<String>,
+    is_without: bool,
+}
+
+impl GroupedLabels {
+    fn contains(&self, name: &[u8], state: NameState) -> bool {
+        if state == NameState::Dropped && is_metadata_label(name) {
+            return false;
         }
-        keys
+        let is_listed = match self.names.as_slice() {
+            [only] => only.as_bytes() == name,
+            names => names.binary_search_by(|probe| probe.as_bytes().cmp(name)).is_ok(),
+        };
+        match self.is_without {
+            true => !is_listed && name != model::METRIC_NAME.as_bytes(),
+            false => is_listed,
+        }
     }
 }
 

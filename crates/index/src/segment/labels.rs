@@ -37,6 +37,8 @@ struct CachedLabel {
     /// Id of the value, when it is of the present group.
     id: Option<u32>,
     value: String,
+    /// Of the tag's values: those of neighbours are neighbours too when names are counted.
+    values: BucketCache,
     is_wanted: bool,
 }
 
@@ -80,9 +82,9 @@ impl Segment {
             let id = self.column(&group, number, &record, position)?.get(usize::from(slot));
             if label.id != Some(id) {
                 label.id = None;
-                let mut bytes = std::mem::take(&mut label.value).into_bytes();
-                self.values(*tag)?.get(id, &mut bytes)?;
-                label.value = String::from_utf8(bytes).map_err(|_| corrupt("UTF-8 of a label"))?;
+                label.value.clear();
+                let value = self.values(*tag)?.get_cached(id, &mut label.values)?;
+                label.value.push_str(utf8(value)?);
                 label.id = Some(id);
             }
             out.push(&label.name, &label.value);
@@ -142,6 +144,7 @@ impl Segment {
         }
         for (tag, label) in lists.tags.iter().zip(labels) {
             label.id = None;
+            label.values.clear();
             label.name.clear();
             label.name.push_str(utf8(strings.get_cached(*tag, tags)?)?);
             label.is_wanted = wanted.as_ref().is_none_or(|names| names.contains(&label.name));

@@ -118,8 +118,7 @@ impl<'a> Strings<'a> {
         }
         let (bucket, idx) = (id as usize / BUCKET_LEN, id as usize % BUCKET_LEN);
         if cache.bucket != Some(bucket) {
-            *cache = BucketCache { text: std::mem::take(&mut cache.text), ..Default::default() };
-            cache.text.clear();
+            cache.clear();
             cache.bucket = Some(bucket);
         }
         if cache.len <= idx {
@@ -235,6 +234,12 @@ pub(crate) struct BucketCache {
 }
 
 impl BucketCache {
+    /// Forgets the bucket, keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        (self.bucket, self.len, self.read_size) = (None, 0, 0);
+    }
+
     fn push_next(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let [last_start, last_end] = match self.len.checked_sub(1) {
             Some(last) => self.spans[last].map(|place| place as usize),

@@ -91,6 +91,58 @@ enum State {
 /// A success with a vector or a matrix, written series by series.
 pub struct Answer {
     state: State,
+    moments: Moments,
+}
+
+/// The times of the first points of a series as text: most often those of the next series too.
+#[derive(Default)]
+struct Moments {
+    known: Vec<Moment>,
+    /// How many points the series has so far.
+    next: usize,
+}
+
+/// Milliseconds and the text of a point up to its value.
+struct Moment {
+    millis: i64,
+    text: [u8; MOMENT_SIZE_MAX],
+    size: usize,
+}
+
+/// The longest text of a moment: `[-9223372036854775.808,"` has 24 bytes.
+const MOMENT_SIZE_MAX: usize = 24;
+/// Moments kept: a hundred kilobytes.
+const MOMENTS_MAX: usize = 2048;
+
+impl Moments {
+    /// Appends the text of the series' next point up to its value.
+    #[inline]
+    fn push(&mut self, out: &mut Vec<u8>, millis: i64) {
+        let idx = self.next;
+        self.next += 1;
+        match self.known.get(idx) {
+            Some(moment) if moment.millis == millis => {
+                out.extend_from_slice(moment.text.get(..moment.size).unwrap_or_default());
+            }
+            _ => self.push_new(out, idx, millis),
+        }
+    }
+
+    #[cold]
+    fn push_new(&mut self, out: &mut Vec<u8>, idx: usize, millis: i64) {
+        let start = out.len();
+        push_point_start(out, millis);
+        let written = out.get(start..).unwrap_or_default();
+        let mut moment = Moment { millis, text: [0; MOMENT_SIZE_MAX], size: written.len() };
+        for (to, from) in moment.text.iter_mut().zip(written) {
+            *to = *from;
+        }
+        match self.known.get_mut(idx) {
+            Some(known) => *known = moment,
+            None if idx < MOMENTS_MAX => self.known.push(moment),
+            None => {}
+        }
+    }
 }
 
 impl Answer {
@@ -103,7 +155,7 @@ impl Answer {
         out.extend_from_slice(b"{\"status\":\"success\",\"data\":{\"resultType\":\"");
         out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(b"\",\"result\":[");
-        Answer { state: State::Empty }
+        Answer { state: State::Empty, moments: Moments::default() }
     }
 
     /// One sample of a vector.
@@ -120,6 +172,7 @@ impl Answer {
         self.open_metric(out, labels);
         out.extend_from_slice(b",\"values\":[");
         self.state = State::SeriesStart;
+        self.moments.next = 0;
     }
 
     /// The next point of the series that is open.
@@ -129,7 +182,9 @@ impl Answer {
             out.push(b',');
         }
         self.state = State::InSeries;
-        push_point(out, millis, value);
+        self.moments.push(out, millis);
+        push_value(out, value);
+        out.extend_from_slice(b"\"]");
     }
 
     /// Closes the answer.
@@ -229,11 +284,15 @@ pub fn push_error(out: &mut Vec<u8>, kind: ErrorKind, message: &str) {
 }
 
 fn push_point(out: &mut Vec<u8>, millis: i64, value: f64) {
+    push_point_start(out, millis);
+    push_value(out, value);
+    out.extend_from_slice(b"\"]");
+}
+
+fn push_point_start(out: &mut Vec<u8>, millis: i64) {
     out.push(b'[');
     push_millis(out, millis);
     out.extend_from_slice(b",\"");
-    push_value(out, value);
-    out.extend_from_slice(b"\"]");
 }
 
 /// Closes a query's data, in which the stats stand, and tells the notes.

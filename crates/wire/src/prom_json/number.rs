@@ -1,6 +1,6 @@
 //! float64 and timestamps as text, as Go's `strconv` and Prometheus print them.
 //!
-//! Digits are the shortest that read back to the same bits (Ryu); only their layout is ours:
+//! Digits are the shortest that read back to the same bits (Żmij's); only their layout is ours:
 //!
 //! ```text
 //! API answers   'f', or 'e' below 1e-6 and from 1e21 on    1234567   0.00001   1e-07   1e+21
@@ -26,13 +26,13 @@ pub fn push_value(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// Appends Ryu's text where it is what the API prints: plain digits around a point. Tells whether
+/// Appends Żmij's text where it is what the API prints: plain digits around a point. Tells whether
 /// it was.
 fn push_plain_text(out: &mut Vec<u8>, value: f64) -> bool {
     if !(1e-4..1e15).contains(&value.abs()) {
         return false;
     }
-    let mut buffer = ryu::Buffer::new();
+    let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(value).as_bytes();
     debug_assert!(!text.contains(&b'e'), "no exponent in this range");
     out.extend_from_slice(text.strip_suffix(b".0").unwrap_or(text));
@@ -85,11 +85,11 @@ impl Digits {
             out.extend_from_slice(if value < 0.0 { b"-Inf" } else { b"+Inf" });
             return None;
         }
-        let mut buffer = ryu::Buffer::new();
+        let mut buffer = zmij::Buffer::new();
         Some(Digits::read(buffer.format_finite(value.abs()), value.is_sign_negative()))
     }
 
-    /// Takes Ryu's text apart: `123.0`, `0.00123`, `1.23e-7`.
+    /// Takes Żmij's text apart: `123.0`, `0.00123`, `1.23e-7`.
     fn read(text: &str, is_negative: bool) -> Digits {
         let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

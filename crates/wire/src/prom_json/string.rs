@@ -1,17 +1,25 @@
 //! JSON strings and label maps.
 
+use model::labels::Pair;
 use model::{Labels, METRIC_NAME};
 
 /// Appends a quoted JSON string; only what JSON demands is escaped.
 pub fn push_string(out: &mut Vec<u8>, text: &str) {
+    push_quoted(out, text.as_bytes());
+}
+
+fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
-    push_escaped(out, text);
+    push_escaped_bytes(out, text);
     out.push(b'"');
 }
 
 /// Appends what stands between the quotes, so that a long text can be put together.
 pub fn push_escaped(out: &mut Vec<u8>, text: &str) {
-    let bytes = text.as_bytes();
+    push_escaped_bytes(out, text.as_bytes());
+}
+
+fn push_escaped_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     // Without a branch a byte; nearly all names and values end here.
     if !bytes.iter().fold(false, |any, byte| any | is_escaped(*byte)) {
         out.extend_from_slice(bytes);
@@ -46,18 +54,18 @@ fn is_escaped(byte: u8) -> bool {
 /// Appends `{"__name__":"up","job":"x"}`: the metric's name first, as people expect it.
 pub fn push_labels(out: &mut Vec<u8>, labels: &Labels) {
     out.push(b'{');
-    // Labels are sorted, and capital letters come before the metric's name.
-    let is_first = labels.iter().next().is_some_and(|(name, _)| name == METRIC_NAME);
-    let name = if is_first { None } else { labels.get(METRIC_NAME) };
-    let name = name.map(|name| (METRIC_NAME, name));
-    let others = labels.iter().filter(|(name, _)| is_first || *name != METRIC_NAME);
-    for (idx, (name, value)) in name.into_iter().chain(others).enumerate() {
+    // Labels are sorted, but capital letters come before the metric's name.
+    let is_name = |pair: &Pair<'_>| pair.name == METRIC_NAME.as_bytes();
+    let is_first = labels.pairs().next().is_none_or(|first| is_name(&first));
+    let name = if is_first { None } else { labels.pairs().find(is_name) };
+    let others = labels.pairs().filter(|pair| is_first || !is_name(pair));
+    for (idx, pair) in name.into_iter().chain(others).enumerate() {
         if 0 < idx {
             out.push(b',');
         }
-        push_string(out, name);
+        push_quoted(out, pair.name);
         out.push(b':');
-        push_string(out, value);
+        push_quoted(out, pair.value);
     }
     out.push(b'}');
 }
