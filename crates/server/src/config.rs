@@ -353,6 +353,8 @@ pub struct QueryConfig {
     pub memory_max: u64,
     /// How far an instant selector looks back.
     pub lookback: Duration,
+    /// Whether what is experimental in PromQL is known.
+    pub has_experimental: bool,
 }
 
 /// Everything `quipu serve` runs on.
@@ -560,6 +562,7 @@ fn query_config(settings: &Settings) -> Result<QueryConfig, ConfigError> {
         series_max: settings.count_or("query.max-series", usize::MAX)?,
         memory_max: settings.size_between("query.max-memory", 1 << 20, 1 << 50)?,
         lookback: settings.timeout("query.lookback-delta")?,
+        has_experimental: settings.switch("query.experimental-functions")?,
     })
 }
 
@@ -606,6 +609,7 @@ mod tests {
         assert_eq!(config.store.head_size_max, 64 << 20, "file");
         assert_eq!(config.store.retention_ns, Some(7 * model::sample::NANOS_PER_DAY), "file");
         assert_eq!(config.query.lookback, Duration::from_secs(300), "default");
+        assert!(!config.query.has_experimental, "default");
     }
 
     #[test]

@@ -210,6 +210,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             Dialect::PromQl => MetricsQlOptions::default(),
             Dialect::MetricsQl => metricsql_options(request)?,
         },
+        experimental_functions: config.has_experimental,
         name_removal,
         lookback_ms,
         limits: QueryLimits {

@@ -35,7 +35,7 @@ pub fn parse_query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure>
     if selection::dialect(app, request)? == Dialect::MetricsQl {
         return Err(selection::invalid("dialect", &"trees are of promql only"));
     }
-    let expr = promql::parse(text(request));
+    let expr = promql::parse_with(text(request), &options(app));
     Ok(Answer::success(tree(&expr.map_err(|error| selection::invalid("query", &error))?)))
 }
 
@@ -43,9 +43,15 @@ fn text(request: &Request) -> &str {
     request.params.get("query").unwrap_or("")
 }
 
+fn options(app: &App) -> promql::Options {
+    promql::Options { experimental_functions: app.config.query.has_experimental }
+}
+
 fn formatted(app: &App, request: &Request) -> Result<String, Failure> {
     let formatted = match selection::dialect(app, request)? {
-        Dialect::PromQl => promql::parse(text(request)).map(|expr| expr.to_string()),
+        Dialect::PromQl => {
+            promql::parse_with(text(request), &options(app)).map(|expr| expr.to_string())
+        }
         Dialect::MetricsQl => promql::metricsql::prettify(text(request)),
     };
     formatted.map_err(|error| selection::invalid("query", &error))
