@@ -16,7 +16,7 @@ use crate::rows::RowMaker;
 use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
-use crate::vector::{ABSENT, Key, Scalar, Vector};
+use crate::vector::{ABSENT, Key, Scalar, Vector, is_metadata_label};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
 use promql::{Call, Edges, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
@@ -240,7 +240,11 @@ impl Evaluator<'_> {
         let expects_counter = call.rollup.expects_counter();
         // Equal labels and wrong names are only seen where all labels are.
         let needs_all = expects_counter || (uniqueness.is_needed() && !is_watched);
-        let wanted = if needs_all { None } else { wanted };
+        // What groups do not see of a row need not be read.
+        let is_seen = |label: &&str| name != NameState::Dropped || !is_metadata_label(label);
+        let seen: Option<Vec<&str>> =
+            wanted.map(|wanted| wanted.iter().copied().filter(is_seen).collect());
+        let wanted = if needs_all { None } else { seen.as_deref() };
         let mut counters = CounterNames::default();
         let edged = self.edged_windows(matrix, call.reference);
         let plain = Windows::new(call.reference, call.range_ms).time_range();

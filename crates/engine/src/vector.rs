@@ -128,6 +128,12 @@ impl Vector {
         Vector { steps, keys: Vec::new(), values: Vec::new(), is_ordered: false, reserved }
     }
 
+    /// Takes memory for so many more rows.
+    pub fn reserve(&mut self, rows: usize) {
+        self.keys.reserve(rows);
+        self.values.reserve(rows * self.steps);
+    }
+
     /// Appends a row, unless it has no value.
     pub fn push(&mut self, context: &Context<'_>, key: Key, row: &[f64]) -> Result<()> {
         debug_assert_eq!(row.len(), self.steps);

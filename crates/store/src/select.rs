@@ -19,6 +19,8 @@ use std::time::Instant;
 
 /// Most series whose samples are gathered at once by [`Selection::read`].
 const READ_SERIES_MAX: u64 = 512;
+/// From so many series on, those of one column are gathered alone.
+const COLUMN_SERIES_MIN: usize = 64;
 /// Columns of blocks up to which a selection's outlines are kept for the next. More would fill
 /// the room of all outlines, and parsing them is little beside the rest of so large a query.
 const OUTLINED_COLUMNS_MAX: usize = 1 << 14;
@@ -88,6 +90,13 @@ struct Place {
     group: u32,
     column: u16,
     slot: u16,
+}
+
+impl Place {
+    /// Which column of which block of which partition.
+    fn column_place(&self) -> (u16, u32, u16) {
+        (self.view, self.group, self.column)
+    }
 }
 
 /// Matched series and a frozen view of their samples. `Send + Sync`; reads may run in parallel.
@@ -246,12 +255,25 @@ impl Selection {
         let mut start = range.start;
         while start < range.end {
             self.limits.check_deadline()?;
-            let end = range.end.min(start + self.read_series);
+            let end = self.gathered_end(start..range.end);
             reader.read(self, start..end, sink)?;
             start = end;
         }
         self.readers().push(reader);
         Ok(())
+    }
+
+    /// Where the series end that are gathered at once, from the first of `range` on.
+    fn gathered_end(&self, range: Range<usize>) -> usize {
+        let end = range.end.min(range.start + self.read_series);
+        if !self.starts.is_empty() {
+            return end;
+        }
+        // The samples of one column are not copied once more.
+        let first = self.places[range.start].column_place();
+        let places = &self.places[range.start..end];
+        let count = places.partition_point(|place| place.column_place() == first);
+        if count < COLUMN_SERIES_MIN { end } else { range.start + count }
     }
 
     fn readers(&self) -> MutexGuard<'_, Vec<SelectionReader>> {
@@ -444,8 +466,7 @@ impl SelectionReader {
         self.order.sort_unstable();
         self.spans.clear();
         self.spans.resize(self.order.len(), Span::default());
-        let column_of = |place: &Place| (place.view, place.group, place.column);
-        for same in self.order.chunk_by(|a, b| column_of(&a.0) == column_of(&b.0)) {
+        for same in self.order.chunk_by(|a, b| a.0.column_place() == b.0.column_place()) {
             let place = &same[0].0;
             self.slots.clear();
             self.slots.extend(same.iter().map(|(place, _)| place.slot));

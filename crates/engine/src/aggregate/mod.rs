@@ -66,6 +66,7 @@ impl Evaluator<'_> {
             context.check_memory()
         })?;
         let mut out = Vector::new(context, grid.len);
+        out.reserve(groups.len());
         let mut row = vec![ABSENT; grid.len];
         for (group, key) in groups.keys().into_iter().enumerate() {
             cells.finish(group, &mut row);
@@ -78,8 +79,8 @@ impl Evaluator<'_> {
 /// Numbers groups in the order in which they are first seen.
 pub(crate) struct Groups {
     grouped: GroupedLabels,
-    /// Indexes into `keys`, by the canonical bytes of the labels there.
-    ids: HashTable<u32>,
+    /// Hashes of the canonical bytes of labels, and where these are in `keys`.
+    ids: HashTable<(u64, u32)>,
     /// Labels that make each group, and whether a row of it is to lose its name at the end.
     keys: Vec<Key>,
     /// Memory for the bytes of the row at hand.
@@ -110,14 +111,15 @@ impl Groups {
                 }
             }
         }
-        let bytes_of = |id: &u32| keys[*id as usize].labels.as_bytes();
-        let hash_of = |id: &u32| xxh3_64(bytes_of(id));
-        let found = ids.entry(xxh3_64(bytes), |id| bytes_of(id) == bytes, hash_of);
-        let id = match found {
-            Entry::Occupied(id) => *id.get() as usize,
+        let hash = xxh3_64(bytes);
+        let is_same = |(known, id): &(u64, u32)| {
+            *known == hash && keys[*id as usize].labels.as_bytes() == bytes
+        };
+        let id = match ids.entry(hash, is_same, |(known, _)| *known) {
+            Entry::Occupied(found) => found.get().1 as usize,
             Entry::Vacant(place) => {
                 let id = keys.len();
-                place.insert(u32::try_from(id).expect("memory for fewer groups"));
+                place.insert((hash, u32::try_from(id).expect("memory for fewer groups")));
                 keys.push(Key::new(row.labels.only(|name| grouped.contains(name, row.name))));
                 id
             }

@@ -22,12 +22,16 @@ pub(crate) struct LabelCache {
     labels: Vec<CachedLabel>,
     /// Names of the labels that are needed; all when there is no list.
     wanted: Option<Arc<[String]>>,
+    /// Whether the metric's name is not needed.
+    skips_name: bool,
 }
 
 impl LabelCache {
     /// An empty cache for the labels of the given names, or for all.
     pub(crate) fn of(wanted: Option<Arc<[String]>>) -> LabelCache {
-        LabelCache { wanted, ..LabelCache::default() }
+        let is_wanted = |names: &Arc<[String]>| names.iter().any(|name| name == METRIC_NAME);
+        let skips_name = wanted.as_ref().is_some_and(|names| !is_wanted(names));
+        LabelCache { wanted, skips_name, ..LabelCache::default() }
     }
 }
 
@@ -73,7 +77,9 @@ impl Segment {
         }
         let name = cache.lists.names.get(usize::from(column));
         let name = *name.ok_or_else(|| corrupt("column outside its block"))?;
-        out.push(METRIC_NAME, utf8(self.metric_names()?.get_cached(name, &mut cache.names)?)?);
+        if !cache.skips_name {
+            out.push(METRIC_NAME, utf8(self.metric_names()?.get_cached(name, &mut cache.names)?)?);
+        }
         let LabelCache { lists, labels, .. } = cache;
         for (position, (tag, label)) in lists.tags.iter().zip(labels).enumerate() {
             if !label.is_wanted {

@@ -19,8 +19,10 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-/// Bytes of a piece.
+/// Bytes of a piece, at least.
 const PIECE_SIZE: usize = 64 << 10;
+/// Memory for a piece: what fills one most often comes a little over its end.
+const PIECE_ROOM: usize = PIECE_SIZE + PIECE_SIZE / 4;
 /// Pieces under way between the door and the socket.
 const PIECES_MAX: usize = 4;
 /// Answers smaller than this are not worth compressing.
@@ -192,7 +194,7 @@ impl Pieces {
             }
         }
         let piece =
-            Bytes::from(std::mem::replace(&mut self.buffer, Vec::with_capacity(PIECE_SIZE)));
+            Bytes::from(std::mem::replace(&mut self.buffer, Vec::with_capacity(PIECE_ROOM)));
         let Some(sender) = &self.sender else { return Err(self.stop(Sent::ClientGone)) };
         // Most of the time there is room and nobody waits.
         let piece = match sender.try_send(Ok(piece)) {
