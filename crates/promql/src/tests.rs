@@ -171,6 +171,11 @@ fn selectors() {
         "a[5m][5m:]",
         "1:1: parse error: subquery is only allowed on instant vector, got matrix instead",
     );
+    assert!(parse_all("a{b=~\"(\"}").unwrap_err().to_string().contains("error parsing regexp"));
+}
+
+#[test]
+fn experimental_modifiers() {
     good("a[5m+1m]", "a[5m + 1m]");
     good("a offset 1m smoothed", "a smoothed offset 1m");
     good("a[5m]anchored @ 1", "a[5m] anchored @ 1.000");
@@ -186,7 +191,6 @@ fn selectors() {
         "1:9: parse error: expected label selectors only, got vector selector instead",
     );
     bad("info(a, abs(b))", "1:9: parse error: expected label selectors only");
-    assert!(parse_all("a{b=~\"(\"}").unwrap_err().to_string().contains("error parsing regexp"));
 }
 
 #[test]
