@@ -171,26 +171,8 @@ fn selectors() {
         "a[5m][5m:]",
         "1:1: parse error: subquery is only allowed on instant vector, got matrix instead",
     );
-    assert!(parse_all("a{b=~\"(\"}").unwrap_err().to_string().contains("error parsing regexp"));
-}
-
-#[test]
-fn experimental_modifiers() {
     good("a[5m+1m]", "a[5m + 1m]");
-    good("a offset 1m smoothed", "a smoothed offset 1m");
-    good("a[5m]anchored @ 1", "a[5m] anchored @ 1.000");
-    bad("a[5m:] anchored", "1:1: parse error: anchored modifier is not supported for subqueries");
-    bad("abs(a) smoothed", "1:1: parse error: smoothed modifier not implemented");
-    bad(
-        "a[5m] smoothed anchored",
-        "1:1: parse error: anchored and smoothed modifiers cannot be used together",
-    );
-    bad("a offset -step() offset 1m", "1:1: parse error: offset may not be set multiple times");
-    bad(
-        "info(a, b)",
-        "1:9: parse error: expected label selectors only, got vector selector instead",
-    );
-    bad("info(a, abs(b))", "1:9: parse error: expected label selectors only");
+    assert!(parse_all("a{b=~\"(\"}").unwrap_err().to_string().contains("error parsing regexp"));
 }
 
 #[test]
@@ -262,6 +244,24 @@ fn calls_and_aggregations() {
         "1:1: parse error: unary expression only allowed on expressions of type scalar or \
          instant vector, got \"range vector\"",
     );
+}
+
+#[test]
+fn experimental_modifiers() {
+    good("a offset 1m smoothed", "a smoothed offset 1m");
+    good("a[5m]anchored @ 1", "a[5m] anchored @ 1.000");
+    bad("a[5m:] anchored", "1:1: parse error: anchored modifier is not supported for subqueries");
+    bad("abs(a) smoothed", "1:1: parse error: smoothed modifier not implemented");
+    bad(
+        "a[5m] smoothed anchored",
+        "1:1: parse error: anchored and smoothed modifiers cannot be used together",
+    );
+    bad("a offset -step() offset 1m", "1:1: parse error: offset may not be set multiple times");
+    bad(
+        "info(a, b)",
+        "1:9: parse error: expected label selectors only, got vector selector instead",
+    );
+    bad("info(a, abs(b))", "1:9: parse error: expected label selectors only");
 }
 
 #[test]
