@@ -344,7 +344,7 @@ impl<'a> Evaluator<'a> {
         let mut rows = Vec::new();
         let range = call.time_range();
         self.context.read_series(&selector.sets, range, wanted, &mut |labels, times, values| {
-            call.run(labels, times, values, &mut rows);
+            call.run(labels, times, values, &|| self.context.check(), &mut rows)?;
             rows.drain(..).try_for_each(&mut *sink)
         })
     }
@@ -379,7 +379,7 @@ impl<'a> Evaluator<'a> {
                 values.push(*value);
             }
             let before = rows.len();
-            call.run(&series.labels, &times, &values, &mut rows);
+            call.run(&series.labels, &times, &values, &|| self.context.check(), &mut rows)?;
             self.keep(&rows[before..])?;
         }
         Ok(rows)

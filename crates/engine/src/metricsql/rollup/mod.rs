@@ -32,6 +32,7 @@ use functions::{CANDLESTICK, EXTREMES, Function, Kernel, Kind};
 use labelled::Labelled;
 use model::{Labels, TimeRange, sample::NANOS_PER_MILLI};
 use samples::{Change, Samples, remove_resets};
+use std::ops::Range;
 use window::{Cut, Reach};
 
 /// How long before the first window samples are looked for that a function takes for the value
@@ -224,13 +225,18 @@ impl RollupCall {
     /// Appends what one series gives: most functions one row, some several with labels of their
     /// own. Samples are oldest first, times in nanoseconds; stale markers are among them when they
     /// come from a selector.
+    ///
+    /// # Errors
+    /// Those of `check`, which is asked between pieces of work: one series may have long windows
+    /// at many steps.
     pub fn run(
         &mut self,
         labels: &Labels,
         timestamps: &[i64],
         values: &[f64],
+        check: &dyn Fn() -> Result<()>,
         out: &mut Vec<Series>,
-    ) {
+    ) -> Result<()> {
         let keeps_stale = self.function.keeps_stale && !self.windows.is_subquery;
         let mut samples = std::mem::take(&mut self.samples);
         samples.load(timestamps, values, keeps_stale);
@@ -240,8 +246,10 @@ impl RollupCall {
         let grid = self.windows.grid;
         window::cut(grid, reach.window_ms, &samples.timestamps, &mut bounds);
         let Samples { timestamps, values } = &samples;
-        self.push_rows(labels, &Cut { timestamps, values, bounds: &bounds, grid, reach }, out);
+        let cut = Cut { timestamps, values, bounds: &bounds, grid, reach };
+        let result = self.push_rows(labels, &cut, check, out);
         (self.samples, self.bounds) = (samples, bounds);
+        result
     }
 
     fn prepare(&self, samples: &mut Samples) {
@@ -280,12 +288,23 @@ impl RollupCall {
         Reach { window_ms, previous_ms, earlier_ms: lookback_ms }
     }
 
-    fn push_rows(&mut self, labels: &Labels, cut: &Cut<'_>, out: &mut Vec<Series>) {
+    fn push_rows(
+        &mut self,
+        labels: &Labels,
+        cut: &Cut<'_>,
+        check: &dyn Fn() -> Result<()>,
+        out: &mut Vec<Series>,
+    ) -> Result<()> {
         let labels = if self.keeps_name { labels.clone() } else { without_name(labels) };
         match &self.output {
             Output::Rows(rows) => {
                 for (name, kernel) in rows {
-                    let values = fill(*kernel, cut, &self.numbers, &mut self.sorted);
+                    let mut values = Vec::with_capacity(cut.bounds.len());
+                    while values.len() < cut.bounds.len() {
+                        let steps = piece_of_work(cut.bounds, values.len());
+                        fill(*kernel, cut, &self.numbers, steps, &mut self.sorted, &mut values);
+                        check()?;
+                    }
                     let labels = match name {
                         Some(name) => with_label(&labels, ROW_LABEL, name),
                         None => labels.clone(),
@@ -300,7 +319,22 @@ impl RollupCall {
                 }
             }
         }
+        Ok(())
     }
+}
+
+/// Samples in windows that are looked at between two checks: some milliseconds of sorting.
+const SAMPLES_PER_CHECK: u64 = 1 << 20;
+
+/// The steps from `start` on whose windows have about as many samples as a check is worth.
+fn piece_of_work(bounds: &[(u32, u32)], start: usize) -> Range<usize> {
+    let mut samples = 0;
+    let is_enough = |(low, high): &(u32, u32)| {
+        samples += u64::from(high.saturating_sub(*low)) + 1;
+        SAMPLES_PER_CHECK <= samples
+    };
+    let length = bounds[start..].iter().position(is_enough);
+    start..length.map_or(bounds.len(), |length| start + length + 1)
 }
 
 /// The rows of a table: all, or the one that the only argument names.
@@ -334,16 +368,22 @@ fn quantiles(context: &CallContext<'_>, arguments: &[Argument]) -> Result<Labell
     Ok(Labelled::Quantiles { label, quantiles })
 }
 
-/// The value of every step.
-fn fill(kernel: Kernel, cut: &Cut<'_>, numbers: &[Vec<f64>], sorted: &mut Vec<f64>) -> Vec<f64> {
+/// Appends the values of some steps.
+fn fill(
+    kernel: Kernel,
+    cut: &Cut<'_>,
+    numbers: &[Vec<f64>],
+    steps: Range<usize>,
+    sorted: &mut Vec<f64>,
+    out: &mut Vec<f64>,
+) {
     let number = |idx: usize, step: usize| {
         numbers.get(idx).and_then(|steps| steps.get(step)).copied().unwrap_or(f64::NAN)
     };
     let window = |step: usize| cut.window(step, [number(0, step), number(1, step)]);
-    let steps = 0..cut.bounds.len();
     match kernel {
-        Kernel::Plain(kernel) => steps.map(|step| kernel(&window(step))).collect(),
-        Kernel::Sorting(kernel) => steps.map(|step| kernel(&window(step), sorted)).collect(),
+        Kernel::Plain(kernel) => out.extend(steps.map(|step| kernel(&window(step)))),
+        Kernel::Sorting(kernel) => out.extend(steps.map(|step| kernel(&window(step), sorted))),
     }
 }
 

@@ -125,7 +125,8 @@ fn answer(known: &Known<'_>, question: &Question<'_>) -> Vec<(String, Vec<f64>)>
     let metric: &[(&str, &str)] = if is_named { &[("__name__", "m")] } else { &[] };
     let mut rows = Vec::new();
     if !samples.timestamps.is_empty() {
-        call.run(&Labels::from_pairs(metric), &samples.timestamps, &samples.values, &mut rows);
+        let labels = Labels::from_pairs(metric);
+        call.run(&labels, &samples.timestamps, &samples.values, &|| Ok(()), &mut rows).unwrap();
     }
     if name == "absent_over_time" {
         rows = vec![Series { labels: Labels::default(), values: join_absent(&rows, grid.len) }];
@@ -202,7 +203,8 @@ fn names() {
     for (name, keep_metric_names) in
         [("max_over_time", false), ("sum_over_time", true), ("sum_over_time", false)]
     {
-        call(name, keep_metric_names, &[]).unwrap().run(&labels, &[], &[], &mut rows);
+        let mut call = call(name, keep_metric_names, &[]).unwrap();
+        call.run(&labels, &[], &[], &|| Ok(()), &mut rows).unwrap();
     }
     let kept: Vec<&str> = rows.iter().map(|row| row.labels.metric_name()).collect();
     assert_eq!(kept, ["m", "m", ""]);
@@ -252,4 +254,18 @@ fn absence_is_that_of_all_series() {
     assert_eq!(joined[0], 1.0);
     assert!(joined[1].is_nan() && joined[2].is_nan());
     assert_eq!(join_absent(&[], 2), [1.0, 1.0]);
+}
+
+#[test]
+fn a_check_comes_between_long_windows() {
+    let bounds = vec![(0, 1_000_000); 5];
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    while start < bounds.len() {
+        let piece = piece_of_work(&bounds, start);
+        start = piece.end;
+        pieces.push(piece);
+    }
+    assert_eq!(pieces, [0..2, 2..4, 4..5]);
+    assert_eq!(piece_of_work(&[(3, 3); 100], 0), 0..100, "short ones go together");
 }
