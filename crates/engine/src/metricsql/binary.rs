@@ -4,10 +4,9 @@
 //! those of `on` and `ignoring`; one series without labels goes with everything.
 
 use super::{Series, without_name};
-use crate::binary::scalar_op;
 use crate::error::{QueryError, Result};
 use model::{Labels, LabelsBuilder, METRIC_NAME};
-use promql::metricsql::{Binary, BinaryOp, Expr, Join, Matching};
+use promql::metricsql::{Binary, BinaryOp, Expr, Join, Matching, binary_of_numbers};
 use std::collections::HashMap;
 
 /// Applies the operation to its evaluated sides.
@@ -57,14 +56,9 @@ fn in_list(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Vec<Series> 
 
 // ---- arithmetic and comparisons ----
 
-fn is_comparison(op: BinaryOp) -> bool {
-    use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-    matches!(op, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
-}
-
 fn pointwise(node: &Binary, mut left: Vec<Series>, mut right: Vec<Series>) -> Result<Vec<Series>> {
     // NaN is a value that can be compared, so comparisons keep series of nothing else.
-    if !is_comparison(node.op) {
+    if !node.op.is_comparison() {
         left.retain(has_points);
         right.retain(has_points);
     }
@@ -76,7 +70,7 @@ fn pointwise(node: &Binary, mut left: Vec<Series>, mut right: Vec<Series>) -> Re
         return Ok(Vec::new());
     }
     let pairs = pairs(node, left, right)?;
-    let drops_nan_right = is_comparison(node.op) && is_comparison_of_series(&node.right);
+    let drops_nan_right = node.op.is_comparison() && is_comparison_of_series(&node.right);
     Ok(pairs.into_iter().map(|pair| pair.combine(node, drops_nan_right)).collect())
 }
 
@@ -109,39 +103,11 @@ impl Pair {
 }
 
 fn point(node: &Binary, a: f64, b: f64) -> f64 {
-    let is_true = match node.op {
-        // NaN is equal to itself here: it is what is not there.
-        BinaryOp::Equal => a == b || (a.is_nan() && b.is_nan()),
-        BinaryOp::NotEqual => !(a == b || (a.is_nan() && b.is_nan())),
-        BinaryOp::Less => a < b,
-        BinaryOp::LessEqual => a <= b,
-        BinaryOp::Greater => a > b,
-        BinaryOp::GreaterEqual => a >= b,
-        op => return arithmetic(op, a, b),
-    };
-    match (node.returns_bool, is_true) {
-        (false, true) => a,
-        (false, false) => f64::NAN,
-        (true, _) if a.is_nan() => f64::NAN,
-        (true, _) => f64::from(is_true),
-    }
-}
-
-fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
-    // A gap to the power of 0 is a gap.
-    if a.is_nan() {
+    // A gap that is compared stays a gap, also under `bool`.
+    if node.returns_bool && node.op.is_comparison() && a.is_nan() {
         return a;
     }
-    let op = match op {
-        BinaryOp::Add => promql::BinaryOp::Add,
-        BinaryOp::Sub => promql::BinaryOp::Sub,
-        BinaryOp::Mul => promql::BinaryOp::Mul,
-        BinaryOp::Div => promql::BinaryOp::Div,
-        BinaryOp::Mod => promql::BinaryOp::Mod,
-        BinaryOp::Pow => promql::BinaryOp::Pow,
-        _ => promql::BinaryOp::Atan2,
-    };
-    scalar_op(op, a, b)
+    binary_of_numbers(node.op, a, b, node.returns_bool)
 }
 
 /// Whether an expression compares series, so that its gaps are filtered points.
@@ -149,7 +115,7 @@ fn is_comparison_of_series(expr: &Expr) -> bool {
     match expr {
         Expr::Rollup(rollup) if rollup.window.is_none() => is_comparison_of_series(&rollup.expr),
         Expr::Binary(node) => {
-            is_comparison(node.op) && !(is_scalar_like(&node.left) && is_scalar_like(&node.right))
+            node.op.is_comparison() && !(is_scalar_like(&node.left) && is_scalar_like(&node.right))
         }
         _ => false,
     }
@@ -334,7 +300,7 @@ fn filler(node: &Binary, other: &Series) -> Series {
 
 /// The labels without the name, unless the operation keeps it.
 fn result_name(node: &Binary, labels: Labels) -> Labels {
-    let keeps = node.keep_metric_names || (is_comparison(node.op) && !node.returns_bool);
+    let keeps = node.keep_metric_names || (node.op.is_comparison() && !node.returns_bool);
     if keeps { labels } else { without_name(&labels) }
 }
 

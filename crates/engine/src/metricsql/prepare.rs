@@ -5,20 +5,9 @@ use promql::metricsql::{Binary, BinaryOp, Expr};
 /// Turns `1 < q` into `q > 1` everywhere: a comparison keeps the points of its left side, and
 /// what is asked for are those of the series.
 pub(super) fn turn_comparisons(expr: &mut Expr) {
-    match expr {
-        Expr::Number(_) | Expr::String(_) | Expr::Duration(_) | Expr::Selector(_) => {}
-        Expr::Rollup(rollup) => {
-            turn_comparisons(&mut rollup.expr);
-            rollup.at.iter_mut().for_each(turn_comparisons);
-        }
-        Expr::Call(call) => call.arguments.iter_mut().for_each(turn_comparisons),
-        Expr::Aggregate(aggregate) => aggregate.arguments.iter_mut().for_each(turn_comparisons),
-        Expr::Union(union) => union.expressions.iter_mut().for_each(turn_comparisons),
-        Expr::Binary(binary) => {
-            turn_comparisons(&mut binary.left);
-            turn_comparisons(&mut binary.right);
-            turn(binary);
-        }
+    expr.for_each_child_mut(&mut turn_comparisons);
+    if let Expr::Binary(binary) = expr {
+        turn(binary);
     }
 }
 

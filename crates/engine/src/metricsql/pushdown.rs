@@ -13,20 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Spreads the conditions of all operations in a tree.
 pub(super) fn push_down(expr: &mut Expr) {
-    match expr {
-        Expr::Number(_) | Expr::String(_) | Expr::Duration(_) | Expr::Selector(_) => {}
-        Expr::Rollup(rollup) => {
-            push_down(&mut rollup.expr);
-            rollup.at.iter_mut().for_each(push_down);
-        }
-        Expr::Call(call) => call.arguments.iter_mut().for_each(push_down),
-        Expr::Aggregate(aggregate) => aggregate.arguments.iter_mut().for_each(push_down),
-        Expr::Union(union) => union.expressions.iter_mut().for_each(push_down),
-        Expr::Binary(binary) => {
-            push_down(&mut binary.left);
-            push_down(&mut binary.right);
-            spread(binary);
-        }
+    expr.for_each_child_mut(&mut push_down);
+    if let Expr::Binary(binary) = expr {
+        spread(binary);
     }
 }
 

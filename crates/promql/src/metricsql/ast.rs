@@ -229,6 +229,24 @@ pub struct Union {
 }
 
 impl Expr {
+    /// Calls `visit` with each expression directly below this one, in the order of the text.
+    pub fn for_each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
+        match self {
+            Expr::Number(_) | Expr::String(_) | Expr::Duration(_) | Expr::Selector(_) => {}
+            Expr::Rollup(rollup) => {
+                visit(&mut rollup.expr);
+                rollup.at.iter_mut().for_each(visit);
+            }
+            Expr::Call(call) => call.arguments.iter_mut().for_each(visit),
+            Expr::Aggregate(aggregate) => aggregate.arguments.iter_mut().for_each(visit),
+            Expr::Union(union) => union.expressions.iter_mut().for_each(visit),
+            Expr::Binary(binary) => {
+                visit(&mut binary.left);
+                visit(&mut binary.right);
+            }
+        }
+    }
+
     /// Where the expression stands in its text, or in the text of the template it is from.
     pub fn span(&self) -> Span {
         match self {
