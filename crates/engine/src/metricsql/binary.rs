@@ -12,8 +12,14 @@ use std::collections::HashMap;
 /// Applies the operation to its evaluated sides.
 ///
 /// # Errors
-/// When several series of one side match one of the other and nothing says how.
-pub(super) fn apply(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Result<Vec<Series>> {
+/// When several series of one side match one of the other and nothing says how, or a join would
+/// make more than `samples_max` samples.
+pub(super) fn apply(
+    node: &Binary,
+    left: Vec<Series>,
+    right: Vec<Series>,
+    samples_max: u64,
+) -> Result<Vec<Series>> {
     match node.op {
         BinaryOp::And => Ok(and(node, left, right)),
         BinaryOp::If => Ok(if_there(node, left, right)),
@@ -24,7 +30,7 @@ pub(super) fn apply(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Res
         BinaryOp::Equal | BinaryOp::NotEqual if is_list(&node.left) || is_list(&node.right) => {
             Ok(in_list(node, left, right))
         }
-        _ => pointwise(node, left, right),
+        _ => pointwise(node, left, right, samples_max),
     }
 }
 
@@ -56,7 +62,12 @@ fn in_list(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Vec<Series> 
 
 // ---- arithmetic and comparisons ----
 
-fn pointwise(node: &Binary, mut left: Vec<Series>, mut right: Vec<Series>) -> Result<Vec<Series>> {
+fn pointwise(
+    node: &Binary,
+    mut left: Vec<Series>,
+    mut right: Vec<Series>,
+    samples_max: u64,
+) -> Result<Vec<Series>> {
     // NaN is a value that can be compared, so comparisons keep series of nothing else.
     if !node.op.is_comparison() {
         left.retain(has_points);
@@ -69,7 +80,7 @@ fn pointwise(node: &Binary, mut left: Vec<Series>, mut right: Vec<Series>) -> Re
     {
         return Ok(Vec::new());
     }
-    let pairs = pairs(node, left, right)?;
+    let pairs = pairs(node, left, right, samples_max)?;
     let drops_nan_right = node.op.is_comparison() && is_comparison_of_series(&node.right);
     Ok(pairs.into_iter().map(|pair| pair.combine(node, drops_nan_right)).collect())
 }
@@ -134,7 +145,12 @@ fn is_scalar_like(expr: &Expr) -> bool {
 
 // ---- matching ----
 
-fn pairs(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Result<Vec<Pair>> {
+fn pairs(
+    node: &Binary,
+    left: Vec<Series>,
+    right: Vec<Series>,
+    samples_max: u64,
+) -> Result<Vec<Pair>> {
     if node.matching.is_none() && node.join.is_none() {
         if is_scalar(&left) {
             let scalar = &left[0].values;
@@ -156,7 +172,7 @@ fn pairs(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Result<Vec<Pai
         }
     }
     let (lefts, mut rights) = (Groups::new(node, left), Groups::new(node, right));
-    let mut pairs = Vec::new();
+    let mut pairs = Pairs { list: Vec::new(), samples_left: samples_max };
     for (key, many) in lefts.in_order() {
         let others = match rights.take(&key) {
             Some(others) => others,
@@ -170,29 +186,58 @@ fn pairs(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Result<Vec<Pai
             pair_group(node, vec![filler(node, &many[0])], many, &mut pairs)?;
         }
     }
-    Ok(pairs)
+    Ok(pairs.list)
+}
+
+/// The pairs of an operation, and how many samples joins may still make.
+struct Pairs {
+    list: Vec<Pair>,
+    samples_left: u64,
+}
+
+impl Pairs {
+    /// Counts the samples of a join before it is made: a group of many series on both sides makes
+    /// a pair of each with each.
+    fn reserve(&mut self, many: &[Series], ones: &[Series]) -> Result<()> {
+        let steps = many.first().map_or(0, |one| one.values.len());
+        let samples = (many.len() as u64).saturating_mul(ones.len() as u64 * steps as u64);
+        match self.samples_left.checked_sub(samples) {
+            Some(left) => {
+                self.samples_left = left;
+                Ok(())
+            }
+            None => Err(QueryError::Execution(format!(
+                "a join of {} with {} series would load too many samples into memory \
+                 (query.max-samples); match by more labels",
+                many.len(),
+                ones.len()
+            ))),
+        }
+    }
 }
 
 fn pair_group(
     node: &Binary,
     left: Vec<Series>,
     right: Vec<Series>,
-    pairs: &mut Vec<Pair>,
+    pairs: &mut Pairs,
 ) -> Result<()> {
     match &node.join {
         None => {
             let (left, right) = (single("left", left)?, single("right", right)?);
             let labels = matched_labels(node, &result_name(node, left.labels));
-            pairs.push(Pair { labels, left: left.values, right: right.values });
+            pairs.list.push(Pair { labels, left: left.values, right: right.values });
         }
         Some(join) if join.is_left => {
+            pairs.reserve(&left, &right)?;
             for (labels, many, one) in joined(node, join, "right", left, right)? {
-                pairs.push(Pair { labels, left: many, right: one });
+                pairs.list.push(Pair { labels, left: many, right: one });
             }
         }
         Some(join) => {
+            pairs.reserve(&right, &left)?;
             for (labels, many, one) in joined(node, join, "left", right, left)? {
-                pairs.push(Pair { labels, left: one, right: many });
+                pairs.list.push(Pair { labels, left: one, right: many });
             }
         }
     }
@@ -213,9 +258,11 @@ fn joined(
     for series in many {
         let own = result_name(node, series.labels);
         let mut by_labels: Vec<(Labels, Series)> = Vec::new();
+        let mut places: HashMap<Labels, usize> = HashMap::new();
         for one in &ones {
             let labels = with_joined_labels(node, join, &own, &one.labels);
-            let Some((_, seen)) = by_labels.iter_mut().find(|(seen, _)| *seen == labels) else {
+            let place = *places.entry(labels.clone()).or_insert(by_labels.len());
+            let Some((_, seen)) = by_labels.get_mut(place) else {
                 by_labels.push((labels, one.clone()));
                 continue;
             };
@@ -490,5 +537,33 @@ fn fill_or_yield(left: &mut Series, rights: &mut [Series]) {
                 *other = f64::NAN;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(name: &str, label: &str) -> Vec<Series> {
+        let one = |n: i32| {
+            let labels = [("__name__", name.to_string()), (label, n.to_string())];
+            Series { labels: Labels::from_pairs(&labels), values: vec![f64::from(n); 2] }
+        };
+        (1..=3).map(one).collect()
+    }
+
+    #[test]
+    fn a_join_of_each_with_each_is_bounded() {
+        let expr = promql::metricsql::parse("a * on () group_left (x) b").unwrap();
+        let Expr::Binary(node) = expr else { panic!("{expr:?}") };
+        let joined = |samples_max| apply(&node, series("a", "y"), series("b", "x"), samples_max);
+        let rows = joined(18).unwrap();
+        assert_eq!(rows.len(), 9);
+        assert_eq!(rows[5].values, [6.0; 2], "2 of a by 3 of b");
+        let error = joined(17).unwrap_err().to_string();
+        assert!(
+            error.contains("3 with 3 series") && error.contains("query.max-samples"),
+            "{error}"
+        );
     }
 }

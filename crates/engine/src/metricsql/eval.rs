@@ -103,10 +103,8 @@ impl<'a> Evaluator<'a> {
                 }
             }
         };
-        match is_right_first {
-            true => binary::apply(binary, behind, ahead),
-            false => binary::apply(binary, ahead, behind),
-        }
+        let (left, right) = if is_right_first { (behind, ahead) } else { (ahead, behind) };
+        binary::apply(binary, left, right, self.context.options.limits.samples_max)
     }
 
     fn union(&self, union: &Union, steps: Steps) -> Result<Vec<Series>> {
