@@ -149,7 +149,7 @@ impl HistogramReader {
         let marked = std::mem::take(&mut self.marked);
         let (mut done, mut rest) = (0, marked.as_slice());
         while !rest.is_empty() {
-            selection.check_deadline()?;
+            selection.limits().check_deadline()?;
             let (some, others) = rest.split_at(read_at_once(rest));
             rest = others;
             self.gather(selection, hidden, some, wanted)?;
@@ -197,7 +197,7 @@ impl HistogramReader {
         if self.marked.is_empty() {
             return Ok(());
         }
-        let places = hidden.places()?;
+        let places = hidden.places(selection.limits())?;
         let indexes: Vec<usize> = self.marked.iter().map(|one| batch.start + one.series).collect();
         let mut marked = self.marked.iter_mut();
         selection.for_each_fingerprint(&indexes, &mut |fingerprint| {
@@ -216,7 +216,7 @@ impl HistogramReader {
         some: &[Marked],
         wanted: Wanted,
     ) -> Result<()> {
-        let all = hidden.places()?;
+        let all = hidden.places(selection.limits())?;
         self.places.clear();
         for one in some {
             let needed =
@@ -430,22 +430,24 @@ fn push_runs(
             continue;
         }
         let values = &blocks[run.block].columns;
+        let columns = std::iter::from_fn(|| {
+            let column = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+            mask &= mask - 1;
+            Some(column)
+        });
         let (buckets, number) = match run.piece {
             Piece::Positive(number) => (&mut out.positive, number),
             Piece::Negative(number) => (&mut out.negative, number),
             Piece::Bounds(_) => {
-                let columns = 0..mask.count_ones() as usize;
                 out.custom_bounds.extend(columns.map(|column| run.value(values, column, row)));
                 continue;
             }
             Piece::Base => unreachable!("those were split off"),
         };
         let first = number.wrapping_mul(RUN_LEN as i32);
-        while mask != 0 {
-            let column = mask.trailing_zeros();
-            mask &= mask - 1;
-            let count = run.value(values, column as usize, row);
-            buckets.push(Bucket { index: first.wrapping_add(column as i32), count });
-        }
+        buckets.extend(columns.map(|column| Bucket {
+            index: first.wrapping_add(column as i32),
+            count: run.value(values, column, row),
+        }));
     }
 }
