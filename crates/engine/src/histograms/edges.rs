@@ -130,7 +130,8 @@ impl<'a> Window<'a> {
         }
         let left = self.left(notes)?;
         let right = self.right(notes)?;
-        if !self.is_counter && !(left.is_gauge() && right.is_gauge()) {
+        let are_gauges = left.is_gauge() && right.is_gauge();
+        if !self.is_counter && !are_gauges {
             notes.add(Note::NotGauge);
         }
         let mut found = right.clone();

@@ -2,6 +2,7 @@
 
 use crate::error::{QueryError, Result};
 use crate::histograms::cells::{Cell, HISTOGRAM, samples_of};
+use crate::histograms::totals::{Reading, totals};
 use crate::query::Context;
 use crate::read_ahead::read_labels;
 use crate::result::HistogramPoints;
@@ -85,6 +86,7 @@ impl Context<'_> {
     /// Calls `visit` with the labels and samples of every series of a set that has samples.
     pub fn read_mixed(&self, set: &dyn SeriesSet, visit: &mut MixedVisitor<'_>) -> Result<()> {
         let (mut next, mut labels) = (0, Vec::new());
+        let reads_totals = self.reading.get() == Reading::Totals;
         while next < set.len() {
             self.check()?;
             let start = next;
@@ -95,7 +97,12 @@ impl Context<'_> {
             set.read_mixed(start..next, &mut |idx, times, values, histogram_times, histograms| {
                 debug_assert_eq!(times.len(), values.len());
                 debug_assert_eq!(histogram_times.len(), histograms.len());
-                let samples = MixedSamples { times, values, histogram_times, histograms };
+                let mut samples = MixedSamples { times, values, histogram_times, histograms };
+                let small;
+                if reads_totals {
+                    small = totals(histograms);
+                    samples.histograms = &small;
+                }
                 if failure.is_none() && !samples.is_empty() {
                     count += samples.len();
                     failure = visit(&labels[idx - start], &samples).err();
@@ -126,6 +133,9 @@ impl Context<'_> {
     }
 }
 
+/// Where each step's samples are in a list: the first and what is after the last.
+type Bounds = [(u32, u32)];
+
 /// The windows of both lists of samples.
 pub(crate) struct MixedWindows {
     numbers: Windows,
@@ -139,20 +149,25 @@ impl MixedWindows {
     }
 
     /// The windows of numbers and those of histograms, by step.
-    pub fn of(&mut self, samples: &MixedSamples<'_>) -> (&[(u32, u32)], &[(u32, u32)]) {
+    pub fn of(&mut self, samples: &MixedSamples<'_>) -> (&Bounds, &Bounds) {
         (self.numbers.of(samples.times), self.histograms.of(samples.histogram_times))
     }
 
-    /// Writes the time of the newest sample of each window, in seconds.
-    pub fn newest_times(&mut self, samples: &MixedSamples<'_>, row: &mut [f64]) {
+    /// Writes the time of the newest sample of each window, in seconds. Says whether any of them is
+    /// a histogram.
+    pub fn newest_times(&mut self, samples: &MixedSamples<'_>, row: &mut [f64]) -> bool {
         let (numbers, histograms) = self.of(samples);
+        let mut has_histograms = false;
         for (step, value) in row.iter_mut().enumerate() {
-            *value = match samples.window(numbers[step], histograms[step]).newest() {
+            let newest = samples.window(numbers[step], histograms[step]).newest();
+            has_histograms |= matches!(newest, Some((_, Err(_))));
+            *value = match newest {
                 Some((_, Ok(number))) if is_absent(number) => ABSENT,
                 Some((time, _)) => seconds(time),
                 None => ABSENT,
             };
         }
+        has_histograms
     }
 
     /// Writes the newest sample of each window.
