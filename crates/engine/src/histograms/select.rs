@@ -1,7 +1,7 @@
 //! Selectors whose series may have histograms: the general way, one series at a time.
 
 use crate::error::{QueryError, Result};
-use crate::histograms::cells::{Cell, HISTOGRAM, samples_of};
+use crate::histograms::cells::{Cell, HISTOGRAM, bytes_of, samples_of};
 use crate::histograms::totals::{Reading, totals};
 use crate::query::Context;
 use crate::read_ahead::read_labels;
@@ -9,7 +9,7 @@ use crate::result::HistogramPoints;
 use crate::selector::{RowVisitor, Windows, batch_len};
 use crate::source::SeriesSet;
 use crate::time::{Reference, seconds};
-use crate::vector::{ABSENT, is_absent};
+use crate::vector::{ABSENT, Reservation, is_absent};
 use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
@@ -83,7 +83,8 @@ pub(crate) type MixedMaker<'m> =
     dyn FnMut(&Labels, &MixedSamples<'_>, &mut [f64], &mut [Cell]) -> Result<()> + 'm;
 
 impl Context<'_> {
-    /// Calls `visit` with the labels and samples of every series of a set that has samples.
+    /// Calls `visit` with the labels and samples of every series of a set that has samples. One
+    /// series' histograms are held at a time, and count.
     pub fn read_mixed(&self, set: &dyn SeriesSet, visit: &mut MixedVisitor<'_>) -> Result<()> {
         let (mut next, mut labels) = (0, Vec::new());
         let reads_totals = self.reading.get() == Reading::Totals;
@@ -105,7 +106,10 @@ impl Context<'_> {
                 }
                 if failure.is_none() && !samples.is_empty() {
                     count += samples.len();
-                    failure = visit(&labels[idx - start], &samples).err();
+                    let held = Reservation::new(&self.usage);
+                    held.grow(0, histograms.iter().map(bytes_of).sum::<usize>() as u64);
+                    let visited = self.check_memory();
+                    failure = visited.and_then(|()| visit(&labels[idx - start], &samples)).err();
                 }
             })?;
             self.count_samples_read(count);
