@@ -2,8 +2,8 @@
 //! (its head tells the format), are ours, bit by bit where no logarithm is involved.
 
 use histogram::{
-    Bucket, Histogram, HistogramMean, HistogramSum, Keep, Notes, QuantileNote, ResetHint,
-    parse_notation,
+    Bucket, ClassicHistogram, Histogram, HistogramMean, HistogramSum, Keep, Notes, QuantileNote,
+    ResetHint, parse_notation,
 };
 
 const RECORDED: &str = include_str!("../testdata/recorded.txt");
@@ -191,6 +191,25 @@ fn texts() {
         match histogram.is_nearly(&read.histogram, Some(histogram.reset_hint)) {
             true => Ok(()),
             false => Err(format!("read {read:?}")),
+        }
+    });
+}
+
+#[test]
+fn classic_histograms() {
+    each("classic", 100, |parts| {
+        let mut classic = ClassicHistogram::default();
+        for (bound, count) in parts[0].split(',').filter_map(|pair| pair.split_once('=')) {
+            classic.set_bucket(number(bound), number(count));
+        }
+        if !parts[1].is_empty() {
+            classic.set_count(number(parts[1]));
+        }
+        classic.set_sum(number(parts[2]));
+        match classic.convert() {
+            Err(_) => same("error".to_string(), parts[3]),
+            Ok(found) if found.validate().is_err() => same("invalid".to_string(), parts[3]),
+            Ok(found) => same_histogram(&found, parts[3]),
         }
     });
 }
