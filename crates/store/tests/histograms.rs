@@ -288,7 +288,7 @@ fn the_last_write_of_an_instant_wins() {
     let mut expected = BTreeMap::new();
     for (round, number) in numbers.iter().enumerate() {
         let list: Vec<_> = (0..10)
-            .filter(|i| (*i as usize + round) % 3 != 0)
+            .filter(|i| !(*i as usize + round).is_multiple_of(3))
             .map(|i| (series.clone(), at(i), rows::histogram(number * 31 + i as u64)))
             .collect();
         put(&store, &list);
