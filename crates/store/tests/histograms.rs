@@ -259,7 +259,7 @@ fn forged(histogram: &Histogram) -> f64 {
 
 #[test]
 fn a_forged_marker_stays_a_float() {
-    let histogram = rows::histogram(3);
+    let histogram = (0..).map(rows::histogram).find(|one| !one.negative.is_empty()).unwrap();
     let forged = forged(&histogram);
     let (_, store) = open();
     let series = labels("h", "a");
@@ -267,12 +267,18 @@ fn a_forged_marker_stays_a_float() {
     put_floats(&store, &[(only_floats.clone(), START, forged), (series.clone(), START, forged)]);
     put(&store, &[(series.clone(), START + SECOND, histogram.clone())]);
     put_floats(&store, &[(series.clone(), START + 2 * SECOND, forged)]);
+    // In the place of a histogram, but of another layout.
+    let last = START + 3 * SECOND;
+    let other = Histogram { negative: Vec::new(), ..histogram.clone() };
+    assert_ne!(other, histogram);
+    put(&store, &[(series.clone(), last, other)]);
+    put_floats(&store, &[(series.clone(), last, forged)]);
     for _ in 0..2 {
         let found = read(&store, &job("a"), TimeRange::ALL);
         let bits = forged.to_bits();
         assert_eq!(found[&only_floats].0, [(START, bits)]);
         let (floats, histograms) = &found[&series];
-        assert_eq!(floats, &[(START, bits), (START + 2 * SECOND, bits)]);
+        assert_eq!(floats, &[(START, bits), (START + 2 * SECOND, bits), (last, bits)]);
         assert_eq!(histograms, &[(START + SECOND, histogram.clone())]);
         store.force_merge("").unwrap();
     }
