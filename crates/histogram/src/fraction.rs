@@ -78,3 +78,37 @@ impl Rank {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::notation::parse_notation;
+
+    #[test]
+    fn fractions() {
+        let check = |text: &str, (lower, upper): (f64, f64), expected: f64| {
+            let found = parse_notation(text).unwrap().0.histogram.fraction(lower, upper);
+            assert!((found.value - expected).abs() < 1e-12, "{lower} {upper} {found:?}");
+            assert_eq!(found.has_nans, text.contains("NaN"));
+        };
+        let infinity = f64::INFINITY;
+        let both = "{{count:8 sum:1 offset:1 buckets:[4] n_offset:1 n_buckets:[4]}}";
+        check(both, (-infinity, infinity), 1.0);
+        check(both, (0.0, infinity), 0.5);
+        check(both, (1.0, std::f64::consts::SQRT_2), 0.25);
+        check(both, (-std::f64::consts::SQRT_2, 1.0), 0.25);
+        check(both, (2.0, 1.0), 0.0);
+        let custom = "{{schema:-53 count:6 custom_values:[0 10] buckets:[2 2 2]}}";
+        check(custom, (-infinity, 5.0), 0.5);
+        // A bucket around zero is taken to hold no negative values if there is no other of them.
+        check(custom, (-3.0, 5.0), 0.5);
+        let wide = "{{schema:-53 count:6 custom_values:[-1 10] buckets:[2 2 2]}}";
+        check(wide, (-3.0, 5.0), 1.0 / 6.0);
+        check(custom, (5.0, 100.0), 1.0 / 6.0);
+        check("{{count:2 z_bucket:2 z_bucket_w:1}}", (0.5, 7.0), 0.25);
+        check("{{count:4 sum:NaN offset:1 buckets:[2]}}", (-infinity, infinity), 0.5);
+        for text in ["{{}}", "{{count:1}}"] {
+            let upper = if text == "{{}}" { 1.0 } else { f64::NAN };
+            assert!(parse_notation(text).unwrap().0.histogram.fraction(0.0, upper).value.is_nan());
+        }
+    }
+}

@@ -76,6 +76,9 @@ impl Histogram {
         let mut note = None;
         if self.sum.is_nan() {
             let mut total = count;
+            // On its way to the total Prometheus 3.14 moves on to the last bucket, and interpolates
+            // in that with the rank of this one. The value may lie far above the right one, as the
+            // note says; it is the same value here.
             for further in buckets {
                 bucket = further;
                 total += further.count;
@@ -148,4 +151,67 @@ fn reach(buckets: &mut impl Iterator<Item = BucketRange>, rank: f64) -> (BucketR
         }
     }
     (reached, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notation::parse_notation;
+
+    #[track_caller]
+    fn check(text: &str, q: f64, expected: f64) {
+        let found = parse_notation(text).unwrap().0.histogram.quantile(q);
+        assert_eq!(found.note, None);
+        let is_close = (found.value - expected).abs() < 1e-12 || found.value == expected;
+        assert!(is_close, "{q}: {}", found.value);
+    }
+
+    #[test]
+    fn exponential_buckets_are_divided_on_a_logarithmic_scale() {
+        let text = "{{count:8 sum:1 offset:1 buckets:[4] n_offset:1 n_buckets:[4]}}";
+        check(text, 0.75, std::f64::consts::SQRT_2);
+        check(text, 0.25, -std::f64::consts::SQRT_2);
+        check(text, 0.625, 2.0_f64.powf(0.25));
+        check(text, 1.0, 2.0);
+        check(text, 0.0, -2.0);
+    }
+
+    #[test]
+    fn the_zero_bucket_is_divided_evenly() {
+        let alone = "{{count:2 z_bucket:2 z_bucket_w:1}}";
+        check(alone, 0.5, 0.0);
+        check(alone, 0.25, -0.5);
+        check("{{count:3 z_bucket:2 z_bucket_w:1 offset:1 buckets:[1]}}", 1.0 / 3.0, 0.5);
+        check("{{count:3 z_bucket:2 z_bucket_w:1 n_offset:1 n_buckets:[1]}}", 2.0 / 3.0, -0.5);
+    }
+
+    #[test]
+    fn custom_buckets_are_divided_evenly() {
+        let text = "{{schema:-53 count:6 custom_values:[5 10] buckets:[2 2 2]}}";
+        check(text, 1.0 / 6.0, 2.5);
+        check(text, 0.5, 7.5);
+        check(text, 0.9, 10.0);
+        check("{{schema:-53 count:2 custom_values:[-5 10] buckets:[2]}}", 0.1, -5.0);
+    }
+
+    #[test]
+    fn observations_that_are_no_number_are_above_all() {
+        let histogram =
+            parse_notation("{{count:4 sum:NaN offset:1 buckets:[2]}}").unwrap().0.histogram;
+        let found = histogram.quantile(0.25);
+        assert_eq!(found.note, Some(QuantileNote::IsSkewed));
+        assert!((found.value - std::f64::consts::SQRT_2).abs() < 1e-12);
+        let found = histogram.quantile(0.75);
+        assert!(found.value.is_nan());
+        assert_eq!(found.note, Some(QuantileNote::IsNan));
+    }
+
+    #[test]
+    fn no_quantiles() {
+        check("{{count:1 buckets:[1]}}", -0.1, f64::NEG_INFINITY);
+        check("{{count:1 buckets:[1]}}", 1.1, f64::INFINITY);
+        for (text, q) in [("{{}}", 0.5), ("{{count:1 buckets:[1]}}", f64::NAN)] {
+            assert!(parse_notation(text).unwrap().0.histogram.quantile(q).value.is_nan());
+        }
+    }
 }

@@ -191,11 +191,12 @@ impl HistogramSum {
     /// Changes each number and what it lost alike.
     fn change_numbers(&mut self, change: impl Fn(f64) -> f64) {
         let (total, lost) = (&mut self.total, &mut self.lost);
-        for number in [&mut total.zero_count, &mut total.count, &mut total.sum] {
+        for number in [&mut total.count, &mut total.sum, &mut lost.count, &mut lost.sum] {
             *number = change(*number);
         }
-        for number in [&mut lost.zero_count, &mut lost.count, &mut lost.sum] {
-            *number = change(*number);
+        if !total.has_custom_bounds() {
+            total.zero_count = change(total.zero_count);
+            lost.zero_count = change(lost.zero_count);
         }
         for term in self.positive.iter_mut().chain(&mut self.negative) {
             (term.count, term.lost) = (change(term.count), change(term.lost));
@@ -319,5 +320,53 @@ impl HistogramMean {
             self.sum.change_numbers(|number| number / count);
         }
         self.sum.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notation::parse_notation;
+
+    fn parse(text: &str) -> Histogram {
+        parse_notation(text).unwrap().0.histogram
+    }
+
+    #[test]
+    fn what_rounding_takes_comes_back() {
+        let mut sum = HistogramSum::of(&parse("{{count:1e100 sum:1 z_bucket:1 buckets:[1e100]}}"));
+        sum.add(&parse("{{count:1 sum:1e100 z_bucket:1e100 buckets:[1]}}")).unwrap();
+        sum.add(&parse("{{count:-1e100 sum:-1e100 z_bucket:-1e100 buckets:[-1e100 3]}}")).unwrap();
+        let (total, notes) = sum.finish();
+        assert_eq!(total.to_notation(), "{{count:1 sum:1 z_bucket:1 buckets:[1 3]}}");
+        assert_eq!(notes, Notes::default());
+    }
+
+    #[test]
+    fn a_mean_does_not_overflow() {
+        let large = Histogram { count: f64::MAX, sum: -f64::MAX, ..parse("{{buckets:[1]}}") };
+        let mut mean = HistogramMean::of(&large);
+        for _ in 0..4 {
+            mean.add(&large).unwrap();
+        }
+        let (mean, _) = mean.finish();
+        assert!(mean.is_nearly(&large, None), "{mean:?}");
+    }
+
+    #[test]
+    fn notes_are_about_all() {
+        let custom =
+            "{{schema:-53 count:1 custom_values:[5 10] buckets:[1] counter_reset_hint:reset}}";
+        let mut sum = HistogramSum::of(&parse(custom));
+        sum.add(&parse("{{schema:-53 custom_values:[5]}}")).unwrap();
+        sum.add(&parse("{{schema:-53 custom_values:[5] counter_reset_hint:not_reset}}")).unwrap();
+        let before = sum.clone().finish();
+        assert_eq!(sum.add(&parse("{{}}")), Err(Incompatible));
+        assert_eq!(sum.finish(), before);
+        assert_eq!(before.1, Notes { hints_collided: true, bounds_reconciled: true });
+        assert_eq!(before.0.custom_bounds, [5.0]);
+        let mut mean = HistogramMean::of(&parse("{{count:1}}"));
+        assert_eq!(mean.add(&parse(custom)), Err(Incompatible));
+        assert_eq!(mean.finish().0, parse("{{count:1}}"));
     }
 }

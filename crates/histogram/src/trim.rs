@@ -195,3 +195,52 @@ fn middle(lower: f64, upper: f64, shape: Shape) -> f64 {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notation::parse_notation;
+
+    #[track_caller]
+    fn check(text: &str, keep: Keep, expected: &str) {
+        let mut histogram = parse_notation(text).unwrap().0.histogram;
+        let expected = parse_notation(expected).unwrap().0.histogram;
+        histogram.trim(keep);
+        assert!(expected.is_nearly(&histogram, None), "{}", histogram.to_notation());
+    }
+
+    #[test]
+    fn exponential_buckets() {
+        let all = "{{count:8 sum:7 offset:1 buckets:[2 2] n_offset:1 n_buckets:[4]}}";
+        // The middle of (1 .. 2] is sqrt(2), that of (2 .. 4] is sqrt(8).
+        let below = "{{count:6 sum:-2.8284271 offset:1 buckets:[2] n_offset:1 n_buckets:[4]}}";
+        check(all, Keep::Below(2.0), below);
+        check(all, Keep::Above(2.0), "{{count:2 sum:5.6568542 offset:2 buckets:[2]}}");
+        check(all, Keep::Below(4.0), all);
+        check(all, Keep::Above(f64::NEG_INFINITY), all);
+        check(all, Keep::Above(f64::NAN), "{{}}");
+        // Half of (2 .. 4] lies below sqrt(8), its middle is 2^1.25.
+        let cut = "{{count:1 sum:3.3635857 offset:2 buckets:[1]}}";
+        check(all, Keep::Above(8.0_f64.sqrt()), cut);
+    }
+
+    #[test]
+    fn the_zero_bucket() {
+        let both = "{{count:4 sum:9 z_bucket:4 z_bucket_w:1}}";
+        check(both, Keep::Below(0.5), "{{count:3 sum:-0.75 z_bucket:3 z_bucket_w:1}}");
+        check(both, Keep::Above(0.0), "{{count:2 sum:1 z_bucket:2 z_bucket_w:1}}");
+        let positive = "{{count:5 sum:9 z_bucket:4 z_bucket_w:1 offset:1 buckets:[1]}}";
+        check(positive, Keep::Below(0.5), "{{count:2 sum:0.5 z_bucket:2 z_bucket_w:1}}");
+    }
+
+    #[test]
+    fn custom_buckets() {
+        let text = "{{schema:-53 count:6 sum:9 custom_values:[5 10] buckets:[2 2 2]}}";
+        let first = "{{schema:-53 count:1 sum:1.25 custom_values:[5 10] buckets:[1]}}";
+        check(text, Keep::Below(2.5), first);
+        let last = "{{schema:-53 count:3 sum:28.75 custom_values:[5 10] offset:1 buckets:[1 2]}}";
+        check(text, Keep::Above(7.5), last);
+        let beyond = "{{schema:-53 count:2 sum:40 custom_values:[5 10] offset:2 buckets:[2]}}";
+        check(text, Keep::Above(20.0), beyond);
+    }
+}
