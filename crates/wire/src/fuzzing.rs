@@ -9,6 +9,7 @@ use crate::{
     Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_read,
     remote_write,
 };
+use histogram::Histogram;
 use model::{KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
@@ -44,6 +45,24 @@ fn check(decoded: &Decoded<'_>, body_size: usize) {
     assert_eq!(value_count, batch.values.len());
 }
 
+/// Checks the histograms of one batch: none has more than the request paid for.
+fn check_histograms(decoded: &mut Decoded<'_>, body_size: usize) {
+    let batch = decoded.histogram_batch();
+    assert!(batch.rows.len() <= body_size);
+    let mut size = 0;
+    for row in &batch.rows {
+        let Histogram { positive, negative, custom_bounds, .. } = &row.histogram;
+        for buckets in [positive, negative] {
+            assert!(buckets.is_sorted_by(|a, b| a.index < b.index));
+            assert!(buckets.iter().all(|bucket| bucket.count.is_nan() || 0.0 <= bucket.count));
+            size += buckets.capacity();
+        }
+        size += custom_bounds.capacity();
+        assert!(!batch.key(row).is_empty() || row.key_size == 0);
+    }
+    assert!(size <= body_size);
+}
+
 /// Decodes batch by batch until the body is done; every batch must advance.
 fn drain<'a>(body: &[u8], mut decode: impl FnMut(Start) -> Result<Decoded<'a>, Error>) {
     let mut start = Start::default();
@@ -77,8 +96,9 @@ pub fn fuzz_influx(data: &[u8]) {
 /// Remote write 1.0, uncompressed.
 pub fn fuzz_remote_write_v1(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
-    if let Ok(decoded) = remote_write::v1::decode(data, &KeyHasher::new(1), &keys) {
+    if let Ok(mut decoded) = remote_write::v1::decode(data, &KeyHasher::new(1), &keys) {
         check(&decoded, data.len());
+        check_histograms(&mut decoded, data.len());
         assert!(decoded.batch.bytes.len() <= 2 * data.len());
     }
 }
@@ -86,8 +106,9 @@ pub fn fuzz_remote_write_v1(data: &[u8]) {
 /// Remote write 2.0, uncompressed.
 pub fn fuzz_remote_write_v2(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
-    if let Ok(decoded) = remote_write::v2::decode(data, &KeyHasher::new(1), &keys) {
+    if let Ok(mut decoded) = remote_write::v2::decode(data, &KeyHasher::new(1), &keys) {
         check(&decoded, data.len());
+        check_histograms(&mut decoded, data.len());
     }
 }
 
@@ -196,6 +217,8 @@ pub const TARGETS: &[Target] = &[
     ("remote_write_v1", fuzz_remote_write_v1, &[
         b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x12\x10\x09\0\0\0\0\0\0\xf0?\x10\x80\x80\x80\x80\x80\x04",
         b"\x1a\x0a\x08\x01\x12\x01a\x22\x01b*\x00",
+        b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x22\x10\x08\x03\x20\x12\x5a\x04\x08\x04\x10\x02\x62\x02\x04\x01\x78\x05",
+        b"\x0a\x24\x22\x22\x11\0\0\0\0\0\0\xf0?\x42\x02\x10\x01\x52\x08\0\0\0\0\0\0\xf0?\x82\x01\x08\0\0\0\0\0\0\xf0?",
     ]),
     ("remote_write_v2", fuzz_remote_write_v2, &[
         b"\x22\0\x22\x08__name__\x22\x01a\x2a\x16\x0a\x02\x01\x02\x12\x0b\x09\0\0\0\0\0\0\xf0?\x10\x01*\x03\x08\x01\x18",

@@ -60,6 +60,7 @@ impl Outcome {
         }
         self.errors.append(decoded.errors);
         self.counts.add(&decoded.counts);
+        self.counts.histograms += decoded.histograms.len() as u64;
         if !decoded.metadata.is_empty() {
             app.store.put_metadata(&decoded.metadata)?;
         }

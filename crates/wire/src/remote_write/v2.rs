@@ -1,5 +1,6 @@
 //! `io.prometheus.write.v2.Request` to rows.
 
+use super::histograms::push_histogram;
 use super::{KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, kind, push_sample, refuse_key};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
@@ -38,7 +39,8 @@ pub fn decode<'a>(
         families: HashSet::new(),
     };
     reader.read(request)?;
-    Ok(reader.grown.finish(Cow::Owned(reader.keys), keys, None))
+    let decoded = reader.grown.finish(Cow::Owned(reader.keys), keys, None);
+    Ok(Decoded { context: keys.context(), ..decoded })
 }
 
 /// All symbols, each with its length before it as in the request; they may stand before or behind
@@ -119,8 +121,10 @@ impl<'a> Request<'a, '_> {
         };
         let mut message = Message::new(bytes);
         while let Some((number, field)) = message.next_field()? {
-            if number == 2 {
-                push_sample(&mut self.grown, &series, field.bytes())?;
+            match number {
+                2 => push_sample(&mut self.grown, &series, field.bytes())?,
+                3 => push_histogram(&mut self.grown, &series, field.bytes())?,
+                _ => {}
             }
         }
         match description {
@@ -143,7 +147,6 @@ impl<'a> Request<'a, '_> {
                     }
                 }
                 (1, Value::Varint(one)) => self.refs.push(one.try_into().unwrap_or(u32::MAX)),
-                (3, _) => self.grown.counts.histograms += 1,
                 (4, _) => self.grown.counts.exemplars += 1,
                 (5, _) => description = Some(read_description(field.bytes())?),
                 (6, _) => self.grown.counts.created_timestamps += 1,
