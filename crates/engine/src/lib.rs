@@ -47,4 +47,4 @@ pub use query::{
     Timings, instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
-pub use source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+pub use source::{LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};

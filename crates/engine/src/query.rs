@@ -382,7 +382,7 @@ fn samples(vector: Vector) -> Vec<Sample> {
     let mut samples: Vec<Sample> = keys
         .into_iter()
         .zip(values)
-        .map(|(key, value)| Sample { labels: key.labels, value })
+        .map(|(key, value)| Sample::number(key.labels, value))
         .collect();
     if !is_ordered {
         samples.sort_by(|a, b| compare_labels(&a.labels, &b.labels));

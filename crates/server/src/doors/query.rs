@@ -294,7 +294,7 @@ fn write_vector(
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Vector);
-    for Sample { labels, value } in samples {
+    for Sample { labels, value, .. } in samples {
         json.vector_sample(&mut buffer, labels, at_ms, *value);
         hand_on(out, &mut buffer)?;
     }
