@@ -129,6 +129,7 @@ pub fn fuzz_remote_read_answer(data: &[u8]) {
     for frame in decode::split_frames(data).unwrap_or_default() {
         let _ = decode::decode_frame(frame);
     }
+    let _ = remote_read::histogram_chunk::decode_chunk(data);
     let Ok(samples) = chunk::decode_chunk(data) else { return };
     for samples in samples.chunks(remote_read::CHUNK_SAMPLES_MAX) {
         let mut bytes = Vec::new();

@@ -152,6 +152,18 @@ pub(super) fn push_histogram(
     Ok(())
 }
 
+/// A histogram's message as milliseconds and what it tells; for clients and tests.
+///
+/// # Errors
+/// The bytes are no such message, or no histogram.
+pub(crate) fn decode_histogram(bytes: &[u8]) -> Result<(i64, Histogram), Error> {
+    let mut parts = Parts::default();
+    parts.read(bytes)?;
+    let histogram = parts.histogram(&mut 0);
+    let histogram = histogram.map_err(|reason| Error::Invalid(format!("histogram: {reason}")))?;
+    Ok((parts.millis, histogram))
+}
+
 fn exceeded(limit: &'static str, max: usize) -> Error {
     Error::LimitExceeded { limit, value: max as u64 + 1, max: max as u64 }
 }
