@@ -129,7 +129,7 @@ fn chunked_series(bytes: &[u8]) -> Result<ReadSeries, Error> {
                 (histogram_chunk::ENCODING, data) => {
                     histograms.extend(histogram_chunk::decode_chunk(data)?);
                 }
-                (_, data) if data.is_empty() => chunks.push(Vec::new()),
+                (_, []) => chunks.push(Vec::new()),
                 (_, data) => chunks.push(decode_chunk(data)?),
             },
             _ => {}
