@@ -131,6 +131,8 @@ pub struct Counts {
     pub exemplars: u64,
     /// Native histograms that were refused; they are among the errors too.
     pub histograms: u64,
+    /// Native histograms whose count became the nearest float64.
+    pub rounded_histograms: u64,
     /// Created (start) timestamps that were left aside.
     pub created_timestamps: u64,
 }
@@ -145,6 +147,7 @@ impl Counts {
         self.strings += other.strings;
         self.exemplars += other.exemplars;
         self.histograms += other.histograms;
+        self.rounded_histograms += other.rounded_histograms;
         self.created_timestamps += other.created_timestamps;
     }
 }

@@ -124,6 +124,9 @@ impl Lines<'_, '_> {
         if value_count == 0 && histogram_count == 0 {
             return Err("no values".into());
         }
+        for (idx, histogram) in self.histograms.iter().enumerate() {
+            histogram.validate().map_err(|invalid| format!("histogram {idx}: {invalid}"))?;
+        }
         self.push_histograms(offset + key_start, key_end - key_start, line);
         let hash =
             self.hasher.hash(text.get(key_start..key_end).unwrap_or_default(), self.shape_hash);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Decoded, ExtraLabels, Start};
-use histogram::{Bucket, Histogram, ResetHint};
+use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 use model::{KeyHasher, Labels, LabelsBuilder};
 
 fn decode_text<'a>(text: &'a str, keys: &'a JsonKeys) -> Decoded<'a> {
@@ -206,7 +206,7 @@ fn histograms_come_back() {
                     .collect()
             };
             Histogram {
-                schema: at as i8,
+                schema: at as i8 % 13 - 4,
                 positive: buckets(),
                 negative: buckets(),
                 reset_hint: *random.pick(&hints),
@@ -214,11 +214,18 @@ fn histograms_come_back() {
                 zero_count: 7.0,
                 count: *random.pick(&values[3..]),
                 sum: *random.pick(&values[3..]),
-                custom_bounds: vec![-0.0, 1.0 / 3.0],
+                custom_bounds: Vec::new(),
             }
         };
-        let histograms: Vec<Histogram> = (0..round).map(&mut made).collect();
-        let timestamps: Vec<i64> = (0..round as i64).map(|at| at * 1_000_001 - 5).collect();
+        let custom = Histogram {
+            schema: CUSTOM_SCHEMA,
+            positive: vec![Bucket { index: 2, count: f64::NAN }],
+            custom_bounds: vec![-0.0, 1.0 / 3.0],
+            ..Histogram::default()
+        };
+        let mut histograms: Vec<Histogram> = (0..round).map(&mut made).collect();
+        histograms.push(custom);
+        let timestamps: Vec<i64> = (0..=round as i64).map(|at| at * 1_000_001 - 5).collect();
         let mut out = Vec::new();
         let writer = LineWriter::new([0, 1, 7][round as usize % 3]);
         writer.push_histograms(&mut out, &labels, &timestamps, &histograms);
@@ -227,9 +234,12 @@ fn histograms_come_back() {
         let decoded = decode_text(&text, &keys);
         assert_eq!(decoded.errors.kept(), &[]);
         let found = histogram_rows(decoded);
-        let want: Vec<_> = timestamps.into_iter().zip(histograms).collect();
-        let found: Vec<_> = found.into_iter().map(|(_, at, histogram)| (at, histogram)).collect();
-        assert_eq!(found, want);
+        assert_eq!(found.len(), histograms.len());
+        for (idx, (_, at, histogram)) in found.into_iter().enumerate() {
+            assert_eq!(at, timestamps[idx]);
+            // As text, in which a NaN equals itself and zeros have signs.
+            assert_eq!(format!("{histogram:?}"), format!("{:?}", histograms[idx]));
+        }
     }
 }
 

@@ -54,7 +54,7 @@ fn any_histogram(random: &mut Random) -> Histogram {
             .collect()
     };
     let (positive, negative) = (buckets(), buckets());
-    let thresholds = [0.0, 2f64.powi(-128), 2f64.powi(-243), 1024.0, 2048.0, 0.3, -1.0];
+    let thresholds = [0.0, 2f64.powi(-128), 2f64.powi(-243), 1024.0, 2048.0, 0.3];
     let zero_threshold = *random.pick(&thresholds);
     let schema = random.below(13) as i8 - 4;
     let mut made = Histogram { schema, zero_threshold, positive, negative, ..Histogram::default() };

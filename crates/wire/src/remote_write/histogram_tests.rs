@@ -159,22 +159,30 @@ fn a_bad_histogram_is_refused_alone() {
         (Fields::whole().bytes(11, b"\x10\x01"), "spans have more buckets"),
         (Fields::whole().bytes(11, b"\x10\xff\xff\xff\xff\x0f"), "spans have more buckets"),
         (Fields::whole().bytes(12, &[0]), "spans have fewer buckets"),
-        (Fields::whole().bytes(8, b"\x10\x01").bytes(9, &[1]), "a negative count"),
+        (
+            Fields::whole().number(1, 4).bytes(8, b"\x10\x01").bytes(9, &[1]),
+            "counts are not negative",
+        ),
         (Fields::whole().bytes(11, b"\x08\x01\x10\x01").bytes(12, &[0]), "negative offset -1"),
         (Fields::whole().number(4, schema(-5)), "schema -5 is not known"),
         (Fields::whole().number(4, schema(53)), "schema 53 is not known"),
         (Fields::whole().number(4, schema(i64::MIN)), "is not known"),
-        (Fields::whole().custom(&[1.0]), "custom values belong to schema -53"),
-        (Fields::whole().number(4, schema(-53)).custom(&[1.0, 2.0]), "buckets beyond the custom"),
-        (Fields::whole().number(4, schema(-53)).custom(&[1.0, 2.0, 2.0]), "must rise"),
-        (Fields::whole().number(4, schema(-53)).custom(&[1.0, f64::NAN, 2.0]), "must rise"),
-        (Fields::whole().number(4, schema(-53)).custom(&[f64::NAN]), "must rise"),
-        (Fields::whole().number(4, schema(-53)).custom(&[1.0, 2.0, f64::INFINITY]), "be finite"),
-        (Fields::whole().number(4, schema(-53)).double(5, 1.0), "with a zero bucket"),
-        (Fields::whole().number(4, schema(-53)).bytes(8, b""), "with negative buckets"),
+        (Fields::whole().custom(&[1.0]), "exponential histograms have no custom bounds"),
+        (
+            Fields::whole().number(4, schema(-53)).custom(&[1.0, 2.0]),
+            "needs more than the 2 custom bounds",
+        ),
+        (Fields::whole().number(4, schema(-53)).custom(&[1.0, 2.0, 2.0]), "bounds have to rise"),
+        (
+            Fields::whole().number(4, schema(-53)).custom(&[1.0, f64::NAN, 2.0]),
+            "bounds are numbers",
+        ),
+        (Fields::whole().number(4, schema(-53)).custom(&[f64::NAN]), "custom bound"),
+        (Fields::whole().number(4, schema(-53)).custom(&[1.0, 2.0, f64::INFINITY]), "below +Inf"),
+        (Fields::whole().number(4, schema(-53)).double(5, 1.0), "custom histograms have no zero"),
         (Fields::whole().double(2, -1.0), "spans have more buckets"),
-        (Fields(Vec::new()).double(2, -1.0), "a negative count"),
-        (Fields(Vec::new()).double(2, 1.0).double(7, -1.0), "a negative count"),
+        (Fields(Vec::new()).double(2, -1.0), "counts are not negative"),
+        (Fields(Vec::new()).double(2, 1.0).double(7, -1.0), "counts are not negative"),
         (Fields(Vec::new()).number(15, i64::MAX as u64), "outside the years 1677 to 2262"),
         (Fields::whole().bytes(12, &many), "more than 16384 buckets"),
         (Fields::whole().bytes(13, &vec![0; 8 * BUCKETS_MAX + 8]), "more than 16384 buckets"),
@@ -255,7 +263,7 @@ fn stale_markers_and_inexact_counts() {
     let fields = Fields(Vec::new()).number(1, huge).number(6, huge);
     let request = request_of(&fields.0);
     let decoded = first(&request).unwrap();
-    assert_eq!(decoded.counts.inexact_integers, 1);
+    assert_eq!(decoded.counts.rounded_histograms, 1);
     assert_eq!(decoded.histograms[0].histogram.count, (1u64 << 53) as f64);
     // Deltas that overflow.
     let fields = Fields(Vec::new()).number(1, 1).bytes(11, b"\x10\x02");

@@ -9,17 +9,14 @@
 //! ```
 //!
 //! Which of count's two fields is there says whether buckets are deltas of integers or floats.
-//! A bad histogram is refused alone; what is refused is what Prometheus refuses, and what it makes
-//! coarser is made coarser here.
+//! A bad histogram is refused alone: one that contradicts itself here, one that makes no sense by
+//! [`Histogram::validate`]. Schemas finer than ours are made coarser, as Prometheus does.
 
 use super::Series;
 use crate::Error;
 use crate::decoded::Growing;
 use crate::protobuf::{Message, Value};
-use histogram::{
-    Bucket, CUSTOM_SCHEMA, Histogram, HistogramRow, ResetHint, SCHEMA_MAX, SCHEMA_MIN,
-};
-use model::is_stale_marker;
+use histogram::{Bucket, Histogram, HistogramRow, ResetHint};
 use std::borrow::Cow;
 
 /// Buckets of one histogram, both sides together; as many bounds may be given one by one.
@@ -29,8 +26,6 @@ pub const BUCKETS_MAX: usize = 16 << 10;
 pub const HISTOGRAMS_MAX: usize = 256 << 10;
 /// Buckets of all histograms of one request: 64 MiB.
 pub const REQUEST_BUCKETS_MAX: usize = 4 << 20;
-/// The finest schema that is taken and made coarser; beyond it other kinds of buckets begin.
-const REDUCED_SCHEMA_MAX: i64 = 52;
 /// Whole numbers up to here are exact as float64.
 const EXACT_MAX: u64 = 1 << 53;
 
@@ -127,7 +122,7 @@ pub(super) fn push_histogram(
     histograms.parts.read(bytes)?;
     let parts = &mut histograms.parts;
     let made = timestamp_of(parts.millis).and_then(|timestamp| {
-        Ok((timestamp, parts.histogram(&mut grown.counts.inexact_integers)?))
+        Ok((timestamp, parts.histogram(&mut grown.counts.rounded_histograms)?))
     });
     match made {
         Ok((timestamp, histogram)) => {
@@ -215,38 +210,23 @@ impl Parts {
     }
 
     /// The histogram, if it is one.
-    fn histogram(&mut self, inexact: &mut u64) -> Result<Histogram, Refusal> {
+    fn histogram(&mut self, rounded: &mut u64) -> Result<Histogram, Refusal> {
         if self.negative.is_cut || self.positive.is_cut {
-            let reason = format!("more than {BUCKETS_MAX} buckets; send a coarser schema");
-            return Err(reason.into());
+            return Err(too_many());
         }
-        let (schema, shift) = schema_of(self.schema)?;
         let is_float = matches!(self.count, Count::Float(_));
-        let (positive, positive_total) = self.positive.buckets(is_float, shift)?;
-        let (negative, negative_total) = self.negative.buckets(is_float, shift)?;
+        let (positive, positive_total) = self.positive.buckets(is_float)?;
+        let (negative, negative_total) = self.negative.buckets(is_float)?;
         if BUCKETS_MAX < positive.len() + negative.len() {
-            let reason = format!("more than {BUCKETS_MAX} buckets; send a coarser schema");
-            return Err(reason.into());
+            return Err(too_many());
         }
-        if schema == CUSTOM_SCHEMA {
-            self.check_custom(&positive)?;
-        } else if !self.custom_bounds.is_empty() {
-            return Err("custom values belong to schema -53 only".into());
-        }
-        if is_float {
-            if self.count.to_float() < 0.0 || self.zero_count.to_float() < 0.0 {
-                return Err("a negative count".into());
-            }
-        } else {
+        if !is_float {
             let total = positive_total + negative_total + u128::from(self.zero_count.whole());
             self.check_total(total)?;
-            *inexact += u64::from(!self.count.is_exact());
+            *rounded += u64::from(!self.count.is_exact());
         }
-        if is_stale_marker(self.sum) {
-            return Ok(Histogram::stale());
-        }
-        Ok(Histogram {
-            schema,
+        let mut histogram = Histogram {
+            schema: i8::try_from(self.schema).map_err(|_| unknown_schema(self.schema))?,
             reset_hint: self.reset_hint,
             zero_threshold: self.zero_threshold,
             zero_count: self.zero_count.to_float(),
@@ -255,7 +235,10 @@ impl Parts {
             positive,
             negative,
             custom_bounds: self.custom_bounds.clone(),
-        })
+        };
+        histogram.adopt_schema();
+        histogram.validate().map_err(|invalid| invalid.to_string())?;
+        Ok(if histogram.is_stale() { Histogram::stale() } else { histogram })
     }
 
     /// Observations that are not a number are in no bucket, and make the sum one.
@@ -267,37 +250,9 @@ impl Parts {
         }
         Err(format!("{total} observations in its buckets, but its count is {count}").into())
     }
-
-    fn check_custom(&self, positive: &[Bucket]) -> Result<(), Refusal> {
-        if self.zero_count.to_float() != 0.0 || self.zero_threshold != 0.0 {
-            return Err("custom bounds with a zero bucket".into());
-        }
-        if !self.negative.spans.is_empty() || !self.negative.is_empty() {
-            return Err("custom bounds with negative buckets".into());
-        }
-        let bounds = &self.custom_bounds;
-        if !bounds.is_sorted_by(|a, b| a < b) || bounds.iter().any(|bound| bound.is_nan()) {
-            return Err("custom values must rise".into());
-        }
-        if bounds.last() == Some(&f64::INFINITY) {
-            return Err("custom values must be finite".into());
-        }
-        let is_known = |bucket: &Bucket| {
-            usize::try_from(bucket.index).is_ok_and(|index| index <= bounds.len())
-        };
-        // Indexes rise, so the first and the last stand for all.
-        if !positive.first().is_none_or(is_known) || !positive.last().is_none_or(is_known) {
-            return Err("buckets beyond the custom values".into());
-        }
-        Ok(())
-    }
 }
 
 impl SideParts {
-    fn is_empty(&self) -> bool {
-        self.deltas.is_empty() && self.counts.is_empty()
-    }
-
     /// Reads spans (0), deltas (1) or counts (2).
     fn read(&mut self, number: u32, field: Value<'_>) -> Result<(), Error> {
         match number {
@@ -332,9 +287,8 @@ impl SideParts {
         Ok(())
     }
 
-    /// The buckets and, of integers, how many observations they have together. Indexes are made
-    /// coarser by `shift` powers of two.
-    fn buckets(&self, is_float: bool, shift: u32) -> Result<(Vec<Bucket>, u128), Refusal> {
+    /// The buckets and, of integers, how many observations they have together.
+    fn buckets(&self, is_float: bool) -> Result<(Vec<Bucket>, u128), Refusal> {
         let len = if is_float { self.counts.len() } else { self.deltas.len() };
         let mut made = Vec::with_capacity(len);
         let (mut total, mut last) = (0u128, 0i64);
@@ -357,10 +311,9 @@ impl SideParts {
                     total += u128::from(last.unsigned_abs());
                     last as f64
                 };
-                if count < 0.0 {
-                    return Err("a bucket with a negative count".into());
-                }
-                push_bucket(&mut made, next, shift, count)?;
+                let index =
+                    i32::try_from(next).map_err(|_| "a bucket's index is beyond 32 bits")?;
+                made.push(Bucket { index, count });
                 taken += 1;
                 next += 1;
             }
@@ -372,30 +325,14 @@ impl SideParts {
     }
 }
 
-/// Appends a bucket, or adds to the last when the coarser schema has both in one.
-fn push_bucket(made: &mut Vec<Bucket>, index: i64, shift: u32, count: f64) -> Result<(), Refusal> {
-    let index = if shift == 0 { index } else { ((index - 1) >> shift) + 1 };
-    let index = i32::try_from(index).map_err(|_| "a bucket's index is beyond 32 bits")?;
-    match made.last_mut() {
-        Some(last) if last.index == index => last.count += count,
-        _ => made.push(Bucket { index, count }),
-    }
-    Ok(())
+#[cold]
+fn too_many() -> Refusal {
+    format!("more than {BUCKETS_MAX} buckets; send a coarser schema").into()
 }
 
-/// The schema to keep, and by how many powers of two buckets become coarser for it.
-fn schema_of(schema: i64) -> Result<(i8, u32), Refusal> {
-    let (min, max) = (i64::from(SCHEMA_MIN), i64::from(SCHEMA_MAX));
-    if schema == i64::from(CUSTOM_SCHEMA) {
-        return Ok((CUSTOM_SCHEMA, 0));
-    }
-    if (min..=max).contains(&schema) {
-        return Ok((schema as i8, 0));
-    }
-    if (max..=REDUCED_SCHEMA_MAX).contains(&schema) {
-        return Ok((SCHEMA_MAX, (schema - max) as u32));
-    }
-    Err(format!("schema {schema} is not known; known are {min} to {max}, and {CUSTOM_SCHEMA} with custom values").into())
+#[cold]
+fn unknown_schema(schema: i64) -> Refusal {
+    format!("schema {schema} is not known").into()
 }
 
 /// Appends what is there and fits; tells whether all did.
