@@ -3,6 +3,7 @@
 //! The head is flushed first, so that all that exists is in parts; then a tombstone, which reads apply at
 //! once and merges apply for good. Samples written later are newer than the tombstone and stay.
 
+use crate::histograms::hidden::search_hidden;
 use crate::manifest::Tombstone;
 use crate::partition::Partition;
 use crate::select::compile;
@@ -62,6 +63,9 @@ impl Store {
                         }
                     }
                 }
+            }
+            for group in search_hidden(&state, sets)? {
+                series.extend(group.ordinals());
             }
             state.manifest.clone()
         };
