@@ -6,7 +6,7 @@
 //! ```text
 //!                     1.0                              2.0
 //! bad series/sample   400 after storing the rest       400 after storing the rest
-//! native histogram    400 after storing the rest       400 after storing the rest, written: 0
+//! bad histogram       400 after storing the rest       400 after storing the rest
 //! exemplar            counted, a warning once a minute counted, written: 0
 //! ```
 //!
@@ -64,26 +64,17 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Version::V1 => answer,
         Version::V2 => answer
             .with_header("x-prometheus-remote-write-samples-written", outcome.samples.to_string())
-            .with_header("x-prometheus-remote-write-histograms-written", "0")
+            .with_header(
+                "x-prometheus-remote-write-histograms-written",
+                outcome.histograms.to_string(),
+            )
             .with_header("x-prometheus-remote-write-exemplars-written", "0"),
     })
 }
 
 /// What the sender must hear, if anything was refused.
 fn refusal(outcome: &Outcome) -> Option<String> {
-    let histograms = outcome.counts.histograms;
-    let mut parts = Vec::new();
-    if !outcome.is_complete() {
-        parts.push(outcome.report("series"));
-    }
-    if 0 < histograms {
-        parts.push(format!(
-            "{} samples stored, {histograms} native histograms refused: Quipu does not keep them yet; \
-             send classic histograms (send_native_histograms: false)",
-            outcome.samples
-        ));
-    }
-    (!parts.is_empty()).then(|| parts.join("\n") + "\n")
+    (!outcome.is_complete()).then(|| outcome.report("series") + "\n")
 }
 
 fn version(content_type: &str) -> Result<Version, Failure> {

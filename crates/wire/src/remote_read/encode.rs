@@ -45,6 +45,18 @@ struct MixedMillis<'a> {
     histograms: Vec<(i64, &'a Histogram)>,
 }
 
+impl Mixed<'_> {
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.values.len() + self.histograms.len()
+    }
+
+    /// Whether there are no samples.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl<'a> MixedMillis<'a> {
     fn of(mixed: &Mixed<'a>) -> MixedMillis<'a> {
         let mut found = MixedMillis { samples: Vec::new(), histograms: Vec::new() };
@@ -112,6 +124,9 @@ impl SamplesMessage {
 
     /// Adds a series with native histograms to the query's result.
     pub fn mixed_series(&mut self, labels: &Labels, mixed: &Mixed<'_>) {
+        if mixed.histograms.is_empty() {
+            return self.series(labels, mixed.timestamps, mixed.values);
+        }
         let MixedMillis { samples, histograms } = MixedMillis::of(mixed);
         self.series.clear();
         put_labels(&mut self.series, &mut self.part, labels);
@@ -194,6 +209,9 @@ impl FrameWriter {
         labels: &Labels,
         mixed: &Mixed<'_>,
     ) {
+        if mixed.histograms.is_empty() {
+            return self.series(out, query_idx, labels, mixed.timestamps, mixed.values);
+        }
         let MixedMillis { samples, histograms } = MixedMillis::of(mixed);
         let (mut samples, mut histograms) = (samples.as_slice(), histograms.as_slice());
         self.series.clear();
