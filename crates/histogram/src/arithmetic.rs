@@ -81,10 +81,10 @@ impl Histogram {
         let mut notes = Notes { hints_collided: self.adjust_hint(other), ..Notes::default() };
         if !self.has_custom_bounds() {
             let theirs = self.reconcile_zero(other);
-            self.zero_count += operation.signed(theirs.count);
+            self.zero_count = operation.apply(self.zero_count, theirs.count);
         }
-        self.count += operation.signed(other.count);
-        self.sum += operation.signed(other.sum);
+        self.count = operation.apply(self.count, other.count);
+        self.sum = operation.apply(self.sum, other.sum);
         if !self.has_custom_bounds() {
             self.combine_exponential(other, operation);
         } else if self.custom_bounds == other.custom_bounds {

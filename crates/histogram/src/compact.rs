@@ -10,10 +10,9 @@ impl Histogram {
         self.negative.retain(|bucket| bucket.count != 0.0);
     }
 
-    /// Whether all numbers are the same, bit by bit (so a sum that is not a number equals itself),
-    /// and the same buckets are stored, empty ones too. What is known about resets does not count.
+    /// Whether all numbers are the same, bit by bit, and the same buckets are stored, empty ones
+    /// too. What is known about resets does not count.
     pub fn same_data(&self, other: &Histogram) -> bool {
-        let same = |a: f64, b: f64| a.to_bits() == b.to_bits();
         self.schema == other.schema
             && same(self.count, other.count)
             && same(self.sum, other.sum)
@@ -47,6 +46,13 @@ impl Histogram {
             )
             && hint.is_none_or(|hint| hint == other.reset_hint)
     }
+}
+
+/// Whether the numbers have the same bits. Those that are not a number are all alike (which bits
+/// an operation gives them depends on the machine), only a stale marker is not like the others.
+fn same(a: f64, b: f64) -> bool {
+    let is_alike = a.is_nan() && b.is_nan() && is_stale_marker(a) == is_stale_marker(b);
+    a.to_bits() == b.to_bits() || is_alike
 }
 
 fn same_buckets<'a>(
@@ -105,6 +111,7 @@ mod tests {
     #[test]
     fn equal_by_bits() {
         let base = Histogram { sum: f64::NAN, ..histogram(&[(1, 2.0), (5, 1.0)]) };
+        assert!(base.same_data(&Histogram { sum: -f64::NAN, ..base.clone() }));
         assert!(base.same_data(&Histogram { reset_hint: ResetHint::Gauge, ..base.clone() }));
         for other in [
             Histogram { schema: 1, ..base.clone() },

@@ -11,6 +11,14 @@ pub(crate) enum Operation {
 }
 
 impl Operation {
+    /// The number with `count` added or taken away.
+    pub(crate) fn apply(self, number: f64, count: f64) -> f64 {
+        match self {
+            Operation::Add => number + count,
+            Operation::Subtract => number - count,
+        }
+    }
+
     /// The number as it is added.
     pub(crate) fn signed(self, count: f64) -> f64 {
         match self {
@@ -33,11 +41,12 @@ pub(crate) fn merge(into: &mut Vec<Bucket>, from: &[Bucket], operation: Operatio
         while let Some(before) = own.next_if(|own| own.index < bucket.index) {
             into.push(before);
         }
-        let count = operation.signed(bucket.count);
-        match own.next_if(|own| own.index == bucket.index) {
-            Some(own) => into.push(Bucket { index: own.index, count: own.count + count }),
-            None => into.push(Bucket { index: bucket.index, count }),
-        }
+        let index = bucket.index;
+        let count = match own.next_if(|own| own.index == index) {
+            Some(own) => operation.apply(own.count, bucket.count),
+            None => operation.signed(bucket.count),
+        };
+        into.push(Bucket { index, count });
     }
     into.extend(own);
 }
@@ -52,7 +61,7 @@ fn add_to_present(into: &mut [Bucket], from: &[Bucket], operation: Operation) {
     let mut own = into.iter_mut();
     for bucket in from {
         if let Some(own) = own.find(|own| own.index == bucket.index) {
-            own.count += operation.signed(bucket.count);
+            own.count = operation.apply(own.count, bucket.count);
         }
     }
 }
