@@ -292,6 +292,7 @@ impl NaiveIndex {
                 list.iter().map(|(text, count)| (text.clone(), 7 * count)).collect::<Vec<_>>()
             };
             let wanted = Cardinality {
+                focus_bytes: times(&wanted.focus_values),
                 metric_bytes: times(&wanted.metrics),
                 pair_bytes: times(&wanted.pairs),
                 ..wanted

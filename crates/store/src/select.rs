@@ -152,6 +152,9 @@ impl Selection {
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
                 partition.note_queried(&view.groups);
+                if let Some(view) = &view_of_hidden {
+                    partition.note_queried(&view.groups);
+                }
                 views.push(view);
                 hidden.extend(view_of_hidden);
             }
