@@ -23,6 +23,7 @@ mod eval;
 mod fill;
 #[doc(hidden)]
 pub mod fuzzing;
+mod histograms;
 mod matching;
 mod memory_source;
 mod metricsql;

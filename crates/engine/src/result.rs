@@ -110,7 +110,6 @@ impl Matrix {
     }
 
     /// With the histograms of each series, in the order in which the series were given.
-    #[allow(dead_code)]
     pub(crate) fn with_histograms(self, histograms: Vec<HistogramPoints>) -> Matrix {
         assert!(histograms.is_empty() || histograms.len() == self.labels.len());
         Matrix { histograms, ..self }
