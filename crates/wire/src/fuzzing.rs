@@ -9,7 +9,7 @@ use crate::{
     Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_read,
     remote_write,
 };
-use histogram::Histogram;
+use histogram::{Histogram, HistogramRow};
 use model::{KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
@@ -156,7 +156,10 @@ pub fn fuzz_json_lines(data: &[u8]) {
     let keys = json_lines::JsonKeys::new(ExtraLabels::none());
     let hasher = KeyHasher::new(1);
     drain(data, |start| json_lines::decode(data, start, &hasher, &keys));
-    let Ok(decoded) = json_lines::decode(data, Start::default(), &hasher, &keys) else { return };
+    let Ok(mut decoded) = json_lines::decode(data, Start::default(), &hasher, &keys) else {
+        return;
+    };
+    fuzz_json_histograms(&decoded.histogram_batch().rows);
     let timestamps: Vec<i64> = decoded.batch.rows.iter().map(|row| row.timestamp).collect();
     let mut out = Vec::new();
     let labels = model::Labels::from_pairs(&[("__name__", "a")]);
@@ -167,6 +170,25 @@ pub fn fuzz_json_lines(data: &[u8]) {
     assert!(again.batch.rows.iter().map(|row| row.timestamp).eq(timestamps));
     let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&again.batch.values), bits(values));
+}
+
+/// Histograms of lines are written and read again.
+fn fuzz_json_histograms(rows: &[HistogramRow]) {
+    let timestamps: Vec<i64> = rows.iter().map(|row| row.timestamp).collect();
+    let histograms: Vec<Histogram> = rows.iter().map(|row| row.histogram.clone()).collect();
+    let labels = model::Labels::from_pairs(&[("__name__", "a")]);
+    let mut out = Vec::new();
+    let writer = json_lines::LineWriter::new(2);
+    writer.push_histograms(&mut out, &labels, &timestamps, &histograms);
+    let keys = json_lines::JsonKeys::new(ExtraLabels::none());
+    let again = json_lines::decode(&out, Start::default(), &KeyHasher::new(1), &keys);
+    let again = again.map_or(Vec::new(), |decoded| decoded.histograms);
+    assert_eq!(again.len(), rows.len());
+    for (a, b) in again.iter().zip(rows) {
+        assert_eq!(a.timestamp, b.timestamp);
+        // As text, in which a NaN equals itself.
+        assert_eq!(format!("{:?}", a.histogram), format!("{:?}", b.histogram));
+    }
 }
 
 /// Every compression, with a small limit.
@@ -237,6 +259,7 @@ pub const TARGETS: &[Target] = &[
     ]),
     ("json_lines", fuzz_json_lines, &[
         b"{\"metric\":{\"__name__\":\"a\",\"b\":\"\\u00e9\"},\"values\":[1,null,\"NaN:7ff0000000000002\"],\"timestamps\":[1,2.5,-3]}\n",
+        b"{\"metric\":{\"__name__\":\"a\"},\"histograms\":[{\"schema\":3,\"count\":4,\"sum\":0.5,\"zero_count\":1,\"zero_threshold\":1e-5,\"reset_hint\":\"gauge\",\"positive\":[[-2,1],[0,2]],\"negative\":[[5,1]]},{\"schema\":-53,\"positive\":[[2,1]],\"custom_bounds\":[0.5,1]}],\"histogram_timestamps\":[1,2.5]}\n",
     ]),
     ("compression", fuzz_compression, &[
         b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0\0",
