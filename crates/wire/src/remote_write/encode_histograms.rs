@@ -71,9 +71,9 @@ pub(crate) fn push_histogram(
     form: CountForm,
 ) {
     put_count(out, 1, histogram.count, form);
-    put_double(out, 3, histogram.sum);
-    put_number(out, 4, zigzag(i64::from(histogram.schema)));
-    put_double(out, 5, histogram.zero_threshold);
+    put_double_unless_zero(out, 3, histogram.sum);
+    put_unless_zero(out, 4, zigzag(i64::from(histogram.schema)));
+    put_double_unless_zero(out, 5, histogram.zero_threshold);
     put_count(out, 6, histogram.zero_count, form);
     put_side(out, 8, &histogram.negative, form);
     put_side(out, 11, &histogram.positive, form);
@@ -83,13 +83,26 @@ pub(crate) fn push_histogram(
         ResetHint::NoReset => 2,
         ResetHint::Gauge => 3,
     };
-    put_number(out, 14, hint);
-    put_number(out, 15, millis as u64);
+    put_unless_zero(out, 14, hint);
+    put_unless_zero(out, 15, millis as u64);
     if !histogram.custom_bounds.is_empty() {
         // The number 16 takes a tag of two bytes.
         put_varint(out, 16 << 3 | 2);
         put_varint(out, 8 * histogram.custom_bounds.len() as u64);
         push_doubles(out, histogram.custom_bounds.iter().copied());
+    }
+}
+
+/// A field that is zero is left out, as every encoder of the protocol does.
+fn put_unless_zero(out: &mut Vec<u8>, number: u8, value: u64) {
+    if value != 0 {
+        put_number(out, number, value);
+    }
+}
+
+fn put_double_unless_zero(out: &mut Vec<u8>, number: u8, value: f64) {
+    if value.to_bits() != 0 {
+        put_double(out, number, value);
     }
 }
 
@@ -106,7 +119,7 @@ fn put_side(out: &mut Vec<u8>, number: u8, buckets: &[Bucket], form: CountForm) 
     let mut part = Vec::new();
     for (offset, length) in spans(buckets) {
         part.clear();
-        put_number(&mut part, 1, zigzag(i64::from(offset)));
+        put_unless_zero(&mut part, 1, zigzag(i64::from(offset)));
         put_number(&mut part, 2, u64::from(length));
         put_bytes(out, number, &part);
     }
