@@ -9,6 +9,7 @@ use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::fill::Filling;
 use crate::histograms::binary::{Mixed, with_scalar};
+use crate::histograms::totals::{Reading, ReadingScope};
 use crate::matching::{Signatures, match_groups};
 use crate::query::NameRemoval;
 use crate::time::Grid;
@@ -74,6 +75,9 @@ impl Outcome {
 impl Evaluator<'_> {
     /// The value of a binary operator with at least one vector.
     pub fn binary(&self, binary: &Binary, grid: Grid) -> Result<Vector> {
+        let reading =
+            if binary.op.is_trim() { Reading::Buckets } else { self.context.reading.get() };
+        let _scope = ReadingScope::begin(&self.context.reading, reading);
         match (binary.left.value_type(), binary.right.value_type()) {
             (ValueType::Vector, ValueType::Vector) => {
                 let left = self.vector(&binary.left, grid)?;

@@ -12,6 +12,7 @@ use crate::histograms::cells::has_numbers;
 use crate::histograms::results::take_points;
 use crate::histograms::rollup::MixedRollup;
 use crate::histograms::select::MixedSamples;
+use crate::histograms::totals::{Reading, ReadingScope};
 use crate::names::Collision;
 use crate::query::{Context, NameRemoval};
 use crate::result::{HistogramPoints, Matrix};
@@ -21,7 +22,7 @@ use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, 
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_metadata_label};
-use histogram::Histogram;
+use histogram::{Histogram, ResetHint};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
 use promql::{Call, Edges, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
@@ -302,9 +303,10 @@ impl Evaluator<'_> {
         let name = self.rollup_name(call.rollup);
         let mut uniqueness = Uniqueness::new(name);
         let mut mixed = None;
-        for series in self.subquery(subquery, call.reference)? {
+        for mut series in self.subquery(subquery, call.reference)? {
             // Subqueries within each other come here long after each of them looked first.
             self.context.check()?;
+            series.forget_resets();
             let SubquerySeries { key, times, values, histogram_times, histograms } = &series;
             let mut cells = Vec::new();
             if histograms.is_empty() {
@@ -340,6 +342,7 @@ impl Evaluator<'_> {
         if let Some(grid) = Grid::span(start_ms, reference.last_ms(), step_ms) {
             self.context.check_steps(grid)?;
             inner = grid;
+            let _scope = ReadingScope::begin(&self.context.reading, Reading::Buckets);
             let vector = self.vector(&subquery.expr, grid)?;
             (keys, values, cells) = vector.into_parts();
         }
@@ -424,6 +427,15 @@ struct SubquerySeries {
     values: Vec<f64>,
     histogram_times: Vec<i64>,
     histograms: Vec<Histogram>,
+}
+
+impl SubquerySeries {
+    /// Hints tell of the samples before each, which a subquery may pass over or show twice.
+    fn forget_resets(&mut self) {
+        for histogram in self.histograms.iter_mut().filter(|one| !one.is_gauge()) {
+            histogram.reset_hint = ResetHint::Unknown;
+        }
+    }
 }
 
 fn no_edges_of_histograms(edges: Edges) -> QueryError {

@@ -3,10 +3,12 @@
 
 use crate::query::{QueryLimits, QueryOptions, QueryResult, StepRange, Timings, instant, range};
 use crate::{MemorySource, NameRemoval};
+use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 use model::Labels;
 use model::sample::{NANOS_PER_SECOND, stale_marker};
 
-/// A few series of all kinds: counters, gauges, buckets, gaps, stale markers, infinities.
+/// A few series of all kinds: counters, gauges, buckets, gaps, stale markers, infinities, native
+/// histograms.
 pub fn sample_source() -> MemorySource {
     let mut source = MemorySource::new();
     let mut append = |name: &str, label: (&str, &str), at: i64, value: f64| {
@@ -23,7 +25,55 @@ pub fn sample_source() -> MemorySource {
         append("c", ("le", "+Inf"), at, 2.0 * idx as f64);
     }
     append("d", ("x", "1"), 300, f64::INFINITY);
+    append_histograms(&mut source);
     source
+}
+
+/// Histograms that grow, fall, change their layout, are gauges, and stand among numbers.
+fn append_histograms(source: &mut MemorySource) {
+    for idx in 0..40i32 {
+        let at = i64::from(idx * 15) * NANOS_PER_SECOND;
+        let mut append = |name: &str, label: &str, histogram: Histogram| {
+            let labels = Labels::from_pairs(&[("__name__", name), ("x", label)]);
+            source.append_histogram(&labels, at, histogram);
+        };
+        let growing = exponential(f64::from(idx % 17), 3 - idx as i8 / 16, idx % 5);
+        append("h", "1", growing.clone());
+        append("h", "2", Histogram { reset_hint: ResetHint::Gauge, ..growing.clone() });
+        append("h", "3", custom(f64::from(idx % 13), if idx < 20 { 2.0 } else { 3.0 }));
+        // The last series of "a" and "e" are now numbers, now histograms, now stale.
+        match idx % 4 {
+            0 => append("a", "2", growing),
+            1 => append("e", "1", custom(2.0, 2.0)),
+            2 => append("e", "1", growing),
+            _ => append("e", "1", Histogram::stale()),
+        }
+    }
+}
+
+fn exponential(count: f64, schema: i8, first: i32) -> Histogram {
+    let bucket = |index| Bucket { index, count };
+    Histogram {
+        schema,
+        zero_threshold: 0.001,
+        zero_count: count,
+        count: 5.0 * count,
+        sum: if first == 4 { f64::NAN } else { 3.0 * count },
+        positive: vec![bucket(first), bucket(first + 1), bucket(first + 9)],
+        negative: vec![bucket(first)],
+        ..Histogram::default()
+    }
+}
+
+fn custom(count: f64, bound: f64) -> Histogram {
+    Histogram {
+        schema: CUSTOM_SCHEMA,
+        count: 2.0 * count,
+        sum: 4.0 * count,
+        positive: vec![Bucket { index: 0, count }, Bucket { index: 2, count }],
+        custom_bounds: vec![1.0, bound],
+        ..Histogram::default()
+    }
 }
 
 /// Evaluates the bytes as an expression over [`sample_source`], twice.

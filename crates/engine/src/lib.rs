@@ -8,8 +8,9 @@
 //!
 //! Read in this order: [`mod@query`] (what goes in and comes out), `eval` (the match over the
 //! tree), `selector` (which samples each step sees), `rollup`, `aggregate`, `binary`,
-//! `transform`. Numbers are Prometheus 3's: windows open on the left, its extrapolation, its
-//! compensated sums, its error texts.
+//! `transform`; native histograms have a folder of their own, `histograms`. Numbers are
+//! Prometheus 3's: windows open on the left, its extrapolation, its compensated sums, its error
+//! texts.
 //!
 //! The order of additions is fixed: series in the source's order, samples by time. The source
 //! promises that its order does not depend on what was flushed or merged, so the same data give

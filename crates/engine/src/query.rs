@@ -4,6 +4,7 @@ use crate::annotations::{Annotations, Level};
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::histograms::results::{only_histogram, take_points};
+use crate::histograms::totals::Reading;
 use crate::metricsql;
 use crate::names::{Collision, with_names_if_needed};
 use crate::result::{Matrix, Sample, Value};
@@ -410,6 +411,8 @@ pub(crate) struct Context<'a> {
     pub usage: Rc<Usage>,
     /// Whether rows that keep their names would collide without them.
     pub collision: Cell<Collision>,
+    /// What selectors read of histograms.
+    pub reading: Cell<Reading>,
     stats: Cell<QueryStats>,
     started: Instant,
     timings: Cell<Timings>,
@@ -432,6 +435,7 @@ impl<'a> Context<'a> {
             annotations: Annotations::new(text),
             usage: Rc::default(),
             collision: Cell::new(Collision::Unwatched),
+            reading: Cell::default(),
             stats: Cell::new(QueryStats { steps: grid.len as u64, ..QueryStats::default() }),
             started: Instant::now(),
             timings: Cell::default(),

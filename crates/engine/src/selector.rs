@@ -409,8 +409,14 @@ impl Context<'_> {
         })
     }
 
-    /// As [`Context::stream_selector`], with the samples' times in seconds for values.
-    pub fn selector_times(&self, selector: &VectorSelector, grid: Grid) -> Result<Vector> {
+    /// As [`Context::stream_selector`], with the samples' times in seconds for values. Calls `check`
+    /// with the labels of each series that has histograms among them.
+    pub fn selector_times(
+        &self,
+        selector: &VectorSelector,
+        grid: Grid,
+        check: impl Fn(&Labels) -> Result<()>,
+    ) -> Result<Vector> {
         let reference = self.reference(grid, selector.at, selector.offset_ms);
         let mut windows = Windows::new(reference, self.options.lookback_ms);
         let mut row = vec![ABSENT; grid.len];
@@ -427,7 +433,9 @@ impl Context<'_> {
                 }
             } else {
                 let new = || MixedWindows::new(reference, self.options.lookback_ms);
-                mixed.get_or_insert_with(new).newest_times(samples, &mut row);
+                if mixed.get_or_insert_with(new).newest_times(samples, &mut row) {
+                    check(labels)?;
+                }
             }
             vector.push(self, Key::new(labels.clone()), &row)
         })?;

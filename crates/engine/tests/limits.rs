@@ -3,6 +3,7 @@
 use engine::{
     MemorySource, QueryError, QueryLimits, QueryOptions, StepRange, Value, fuzzing, instant, range,
 };
+use histogram::{Bucket, Histogram};
 use model::Labels;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -38,6 +39,34 @@ fn samples_and_memory_are_bounded() {
     let options = QueryOptions { limits, ..QueryOptions::default() };
     let message = error(&source, "m", &options).to_string();
     assert!(message.contains("the limit is 100000 (query.max-memory)"), "{message}");
+}
+
+#[test]
+fn histograms_count_for_their_size() {
+    let mut source = MemorySource::new();
+    let bucket = |index| Bucket { index, count: 1.0 };
+    let histogram = Histogram { positive: (0..100).map(bucket).collect(), ..Histogram::default() };
+    for idx in 0..10 {
+        let labels = Labels::from_pairs(&[("__name__", "h"), ("i", &idx.to_string())]);
+        source.append_histogram(&labels, 0, histogram.clone());
+    }
+    // As Prometheus counts: 168 bytes, a span, a hundred buckets and the time, by sixteen.
+    let size = (168 + 8 + 800 + 8) / 16;
+    let bounded = |samples_max, memory_bytes_max| {
+        let limits = QueryLimits { samples_max, memory_bytes_max, ..QueryLimits::default() };
+        QueryOptions { limits, ..QueryOptions::default() }
+    };
+    let at_once = |text: &str, options: &QueryOptions| instant(&source, text, 0, options);
+    assert!(at_once("h", &bounded(10 * size, 1 << 30)).is_ok());
+    let message = at_once("h", &bounded(10 * size - 1, 1 << 30)).expect_err("too many").to_string();
+    assert!(message.contains("too many samples"), "{message}");
+    assert!(at_once("h[5m]", &bounded(10 * size - 1, 1 << 30)).is_err());
+    assert!(at_once("sum by (i) (h)", &bounded(10 * size - 1, 1 << 30)).is_err());
+    // A sum holds its groups only; where only counts are asked for no buckets are held.
+    assert!(at_once("sum(h)", &bounded(3 * size, 1 << 30)).is_ok());
+    assert!(at_once("histogram_count(h)", &bounded(10 * 12, 1 << 30)).is_ok());
+    let message = at_once("h", &bounded(1 << 30, 16_000)).expect_err("too much").to_string();
+    assert!(message.contains("the limit is 16000 (query.max-memory)"), "{message}");
 }
 
 #[test]

@@ -80,25 +80,41 @@ fn check_examples(dialect: Dialect, at: &str, options: &QueryOptions) {
     }
 }
 
+/// Selectors of the source for random expressions.
+const VECTORS: &[&str] = &[
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "h",
+    "h{x=\"3\"}",
+    "h offset 1m",
+    "{__name__=~\"h|e\"}",
+    "nothing",
+    "{x=\"1\"}",
+    "a{x=\"1\"}",
+    "a offset 1m",
+    "a @ 120",
+    "b @ end()",
+    "c offset -1m",
+    "vector(time())",
+    "{__name__=~\"a|b\"}",
+];
+
 /// Seeded random expressions made of pieces that fit together more often than not.
 #[test]
 fn random_expressions() {
-    const VECTORS: &[&str] = &[
-        "a",
-        "b",
-        "c",
-        "d",
-        "nothing",
-        "{x=\"1\"}",
-        "a{x=\"1\"}",
-        "a offset 1m",
-        "a @ 120",
-        "b @ end()",
-        "c offset -1m",
-        "vector(time())",
-        "{__name__=~\"a|b\"}",
+    const WINDOWS: &[&str] = &[
+        "[1m]",
+        "[5m]",
+        "[2m:30s]",
+        "[1m:]",
+        "[1h:7s]",
+        "[3m] offset 1m",
+        "[2m] anchored",
+        "[2m] smoothed",
     ];
-    const WINDOWS: &[&str] = &["[1m]", "[5m]", "[2m:30s]", "[1m:]", "[1h:7s]", "[3m] offset 1m"];
     const SCALARS: &[&str] = &["1", "0", "-1", "2.5", "NaN", "Inf", "time()", "scalar(a)"];
     const OPERATORS: &[&str] = &[
         "+",
@@ -115,6 +131,10 @@ fn random_expressions() {
         "and",
         "or",
         "unless",
+        "</",
+        ">/",
+        "- on(x)",
+        "+ fill(1)",
         "+ on(x)",
         "* on(x) group_left()",
         "/ ignoring(x) group_right(y)",
@@ -204,7 +224,8 @@ impl Random {
                 promql::ValueType::Vector => vector.clone(),
                 promql::ValueType::Matrix => {
                     let window = self.one(windows);
-                    let subject = if window.contains(':') { vector.as_str() } else { "a" };
+                    let named = self.one(&["a", "h", "e", "h", "h{x=\"1\"}"]);
+                    let subject = if window.contains(':') { vector.as_str() } else { named };
                     format!("{subject}{window}")
                 }
             })

@@ -306,9 +306,9 @@ impl Selection {
         self.labels_of_places(places, None, &mut |_, labels| sink(labels.fingerprint()))
     }
 
-    /// Fails once the deadline has passed.
-    pub(crate) fn check_deadline(&self) -> Result<()> {
-        self.limits.check_deadline()
+    /// What holds for the selection and all that is read of it.
+    pub(crate) fn limits(&self) -> &SelectLimits {
+        &self.limits
     }
 
     /// The time that is selected.

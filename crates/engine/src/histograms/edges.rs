@@ -1,10 +1,12 @@
 //! Windows of histograms with values at their edges: `anchored` and `smoothed`.
 
+use crate::error::Result;
 use crate::histograms::cells::Cell;
 use crate::histograms::notes::{Note, Notes};
 use crate::histograms::rate::{add, subtract};
 use crate::histograms::rollup::{Point, Value, changes, resets, write};
 use crate::histograms::select::MixedSamples;
+use crate::query::Context;
 use crate::rollup::{EdgedWindows, Rollup};
 use crate::time::to_ns;
 use histogram::{Histogram, ResetHint};
@@ -12,19 +14,21 @@ use promql::Edges;
 
 /// Writes the value of every step: as [`EdgedWindows::fill`] where there may be histograms.
 pub(crate) fn fill(
-    windows: &EdgedWindows,
-    rollup: Rollup,
+    context: &Context<'_>,
+    (windows, rollup): (&EdgedWindows, Rollup),
     samples: &MixedSamples<'_>,
     (row, cells): (&mut [f64], &mut [Cell]),
     notes: &mut Notes,
-) {
+) -> Result<()> {
     windows.fill(rollup, samples.times, samples.values, row);
     for (step, (value, cell)) in row.iter_mut().zip(cells).enumerate() {
         let around = around(windows, step, samples);
         if !around.histograms.is_empty() {
+            context.check()?;
             write(value_of(windows, step, rollup, &around, notes), value, cell);
         }
     }
+    Ok(())
 }
 
 /// The samples that count for a step.
@@ -130,7 +134,8 @@ impl<'a> Window<'a> {
         }
         let left = self.left(notes)?;
         let right = self.right(notes)?;
-        if !self.is_counter && !(left.is_gauge() && right.is_gauge()) {
+        let are_gauges = left.is_gauge() && right.is_gauge();
+        if !self.is_counter && !are_gauges {
             notes.add(Note::NotGauge);
         }
         let mut found = right.clone();

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::histograms::cells::present;
+use crate::histograms::totals::Reading;
 use crate::query::{Context, NameRemoval};
 use crate::vector::{ABSENT, Key, Vector};
 use histogram::{Histogram, QuantileNote};
@@ -26,6 +27,14 @@ pub(crate) fn simple(name: &str) -> Option<fn(&Histogram) -> f64> {
         "histogram_stdvar" => Histogram::variance,
         _ => return None,
     })
+}
+
+/// What a function needs of the histograms that its argument selects.
+pub(crate) fn reading(name: &str) -> Reading {
+    match name {
+        "histogram_count" | "histogram_sum" | "histogram_avg" => Reading::Totals,
+        _ => Reading::Buckets,
+    }
 }
 
 /// Rows of what `value_of` makes of each histogram of a vector.

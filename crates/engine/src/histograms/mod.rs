@@ -21,3 +21,4 @@ pub(crate) mod results;
 pub(crate) mod rollup;
 pub(crate) mod select;
 mod sum;
+pub(crate) mod totals;

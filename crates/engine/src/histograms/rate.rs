@@ -82,7 +82,8 @@ pub(super) fn instant_difference(
     if is_rate && (first.is_gauge() || last.is_gauge()) {
         notes.add(Note::NotCounter);
     }
-    if !is_rate && !(first.is_gauge() && last.is_gauge()) {
+    let are_gauges = first.is_gauge() && last.is_gauge();
+    if !is_rate && !are_gauges {
         notes.add(Note::NotGauge);
     }
     let mut found = last.clone();

@@ -59,7 +59,8 @@ impl<'a> MixedSamples<'a> {
 }
 
 /// Writes the value of every step: as [`RollupCall::fill`] where there may be histograms.
-pub(crate) fn fill(
+fn fill(
+    context: &Context<'_>,
     call: &RollupCall,
     windows: &mut MixedWindows,
     samples: &MixedSamples<'_>,
@@ -79,6 +80,8 @@ pub(crate) fn fill(
             }
             continue;
         }
+        // A window may have very many histograms.
+        context.check()?;
         write(value_of(call, step, &window, notes), value, cell);
     }
     Ok(())
@@ -279,10 +282,13 @@ impl<'a> MixedRollup<'a> {
     ) -> Result<()> {
         let (times, values) = self.filter.apply(samples.times, samples.values);
         let samples = MixedSamples { times, values, ..*samples };
-        let notes = &mut self.notes;
+        let (context, notes) = (self.context, &mut self.notes);
         match &self.edged {
-            None => fill(self.call, &mut self.windows, &samples, (row, cells), notes)?,
-            Some(edged) => edges::fill(edged, self.call.rollup, &samples, (row, cells), notes),
+            None => fill(context, self.call, &mut self.windows, &samples, (row, cells), notes)?,
+            Some(edged) => {
+                let rollup = self.call.rollup;
+                edges::fill(context, (edged, rollup), &samples, (row, cells), notes)?;
+            }
         }
         notes.tell(self.context, labels.metric_name(), self.call.span);
         Ok(())

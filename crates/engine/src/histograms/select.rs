@@ -1,14 +1,15 @@
 //! Selectors whose series may have histograms: the general way, one series at a time.
 
 use crate::error::{QueryError, Result};
-use crate::histograms::cells::{Cell, HISTOGRAM, samples_of};
+use crate::histograms::cells::{Cell, HISTOGRAM, bytes_of, samples_of};
+use crate::histograms::totals::{Reading, totals};
 use crate::query::Context;
 use crate::read_ahead::read_labels;
 use crate::result::HistogramPoints;
 use crate::selector::{RowVisitor, Windows, batch_len};
 use crate::source::SeriesSet;
 use crate::time::{Reference, seconds};
-use crate::vector::{ABSENT, is_absent};
+use crate::vector::{ABSENT, Reservation, is_absent};
 use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
@@ -82,9 +83,11 @@ pub(crate) type MixedMaker<'m> =
     dyn FnMut(&Labels, &MixedSamples<'_>, &mut [f64], &mut [Cell]) -> Result<()> + 'm;
 
 impl Context<'_> {
-    /// Calls `visit` with the labels and samples of every series of a set that has samples.
+    /// Calls `visit` with the labels and samples of every series of a set that has samples. One
+    /// series' histograms are held at a time, and count.
     pub fn read_mixed(&self, set: &dyn SeriesSet, visit: &mut MixedVisitor<'_>) -> Result<()> {
         let (mut next, mut labels) = (0, Vec::new());
+        let reads_totals = self.reading.get() == Reading::Totals;
         while next < set.len() {
             self.check()?;
             let start = next;
@@ -95,10 +98,18 @@ impl Context<'_> {
             set.read_mixed(start..next, &mut |idx, times, values, histogram_times, histograms| {
                 debug_assert_eq!(times.len(), values.len());
                 debug_assert_eq!(histogram_times.len(), histograms.len());
-                let samples = MixedSamples { times, values, histogram_times, histograms };
+                let mut samples = MixedSamples { times, values, histogram_times, histograms };
+                let small;
+                if reads_totals {
+                    small = totals(histograms);
+                    samples.histograms = &small;
+                }
                 if failure.is_none() && !samples.is_empty() {
                     count += samples.len();
-                    failure = visit(&labels[idx - start], &samples).err();
+                    let held = Reservation::new(&self.usage);
+                    held.grow(0, histograms.iter().map(bytes_of).sum::<usize>() as u64);
+                    let visited = self.check_memory();
+                    failure = visited.and_then(|()| visit(&labels[idx - start], &samples)).err();
                 }
             })?;
             self.count_samples_read(count);
@@ -126,6 +137,9 @@ impl Context<'_> {
     }
 }
 
+/// Where each step's samples are in a list: the first and what is after the last.
+type Bounds = [(u32, u32)];
+
 /// The windows of both lists of samples.
 pub(crate) struct MixedWindows {
     numbers: Windows,
@@ -139,20 +153,25 @@ impl MixedWindows {
     }
 
     /// The windows of numbers and those of histograms, by step.
-    pub fn of(&mut self, samples: &MixedSamples<'_>) -> (&[(u32, u32)], &[(u32, u32)]) {
+    pub fn of(&mut self, samples: &MixedSamples<'_>) -> (&Bounds, &Bounds) {
         (self.numbers.of(samples.times), self.histograms.of(samples.histogram_times))
     }
 
-    /// Writes the time of the newest sample of each window, in seconds.
-    pub fn newest_times(&mut self, samples: &MixedSamples<'_>, row: &mut [f64]) {
+    /// Writes the time of the newest sample of each window, in seconds. Says whether any of them is
+    /// a histogram.
+    pub fn newest_times(&mut self, samples: &MixedSamples<'_>, row: &mut [f64]) -> bool {
         let (numbers, histograms) = self.of(samples);
+        let mut has_histograms = false;
         for (step, value) in row.iter_mut().enumerate() {
-            *value = match samples.window(numbers[step], histograms[step]).newest() {
+            let newest = samples.window(numbers[step], histograms[step]).newest();
+            has_histograms |= matches!(newest, Some((_, Err(_))));
+            *value = match newest {
                 Some((_, Ok(number))) if is_absent(number) => ABSENT,
                 Some((time, _)) => seconds(time),
                 None => ABSENT,
             };
         }
+        has_histograms
     }
 
     /// Writes the newest sample of each window.

@@ -10,13 +10,16 @@ use std::collections::BTreeMap;
 /// The label that holds a classic bucket's upper bound.
 const BUCKET_LABEL: &str = "le";
 
+/// A series and its samples: milliseconds and values.
+type LoadedSeries = (Labels, Vec<(i64, Point)>);
+
 /// Loads series; classic histograms as native ones with custom bounds too if `is_with_native`.
 ///
 /// # Errors
 /// Buckets that make no histogram.
 pub(super) fn load(
     source: &mut MemorySource,
-    series: Vec<(Labels, Vec<(i64, Point)>)>,
+    series: Vec<LoadedSeries>,
     is_with_native: bool,
 ) -> Result<(), String> {
     let natives = if is_with_native { natives(&series)? } else { Vec::new() };
@@ -63,9 +66,7 @@ fn hint_when_read(before: Option<&Histogram>, written: &Histogram) -> ResetHint 
 }
 
 /// The native histograms that the classic ones of some series make.
-fn natives(
-    series: &[(Labels, Vec<(i64, Point)>)],
-) -> Result<Vec<(Labels, Vec<(i64, Point)>)>, String> {
+fn natives(series: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, String> {
     let mut found: BTreeMap<Labels, BTreeMap<i64, ClassicHistogram>> = BTreeMap::new();
     for (labels, points) in series {
         let Some((name, part)) = part_of_histogram(labels) else { continue };

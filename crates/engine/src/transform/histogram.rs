@@ -6,6 +6,7 @@ use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::histograms::cells::has_numbers;
 use crate::histograms::functions::{self, Natives};
+use crate::histograms::totals::ReadingScope;
 use crate::query::Context;
 use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
@@ -22,6 +23,7 @@ const SMALL_DIFFERENCE: f64 = 1e-12;
 /// Evaluates a call of such a function.
 pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
     let context = evaluator.context;
+    let _scope = ReadingScope::begin(&context.reading, functions::reading(call.function.name));
     match call.function.name {
         "histogram_quantile" => {
             let q = evaluator.scalar(&call.arguments[0], grid)?;

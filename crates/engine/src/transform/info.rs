@@ -47,7 +47,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
             matchers.extend(data.iter().map(|matcher| (*matcher).clone()));
             matchers.extend(names.iter().cloned());
             let selector = info_selector(call, matchers);
-            context.selector_times(&selector, grid)?
+            context.selector_times(&selector, grid, |labels| Err(no_info_metric(labels)))?
         }
     };
     let joined = Join {
@@ -176,6 +176,11 @@ fn newest_of_each(base: &Vector, info: &Vector) -> Result<BTreeMap<Identity, Vec
         }
     }
     Ok(newest)
+}
+
+fn no_info_metric(labels: &Labels) -> QueryError {
+    let labels = crate::matching::format_labels(labels);
+    QueryError::Execution(format!("this should be an info metric, with float samples: {labels}"))
 }
 
 fn ambiguous(a: &Labels, b: &Labels, seconds: f64) -> QueryError {

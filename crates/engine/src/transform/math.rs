@@ -115,7 +115,7 @@ fn vector(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<Vect
 
 fn timestamp(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<Vector> {
     let times = match argument.without_parens() {
-        Expr::Vector(selector) => evaluator.context.selector_times(selector, grid)?,
+        Expr::Vector(selector) => evaluator.context.selector_times(selector, grid, |_| Ok(()))?,
         _ => {
             let mut vector = evaluator.vector(argument, grid)?;
             vector.forget_histograms();

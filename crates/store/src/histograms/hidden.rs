@@ -10,7 +10,7 @@ use super::names::{LABEL, Piece, RUN_LABEL};
 use crate::partition::State;
 use crate::store::lock;
 use crate::view::PartitionView;
-use crate::{Error, Result};
+use crate::{Error, Result, SelectLimits};
 use index::{BlockMatch, CompiledMatchers};
 use model::{LabelsBuilder, METRIC_NAME};
 use std::ops::Range;
@@ -74,8 +74,9 @@ impl Hidden {
     /// All places, by series.
     ///
     /// # Errors
-    /// When the index turns out to be corrupt, or one of the series is gone from it.
-    pub fn places(&self) -> Result<&[HiddenPlace]> {
+    /// When the index turns out to be corrupt, or one of the series is gone from it, or the deadline
+    /// passed.
+    pub fn places(&self, limits: &SelectLimits) -> Result<&[HiddenPlace]> {
         if let Some(places) = self.places.get() {
             return Ok(places);
         }
@@ -83,7 +84,7 @@ impl Hidden {
         if let Some(places) = self.places.get() {
             return Ok(places);
         }
-        let places = self.list()?;
+        let places = self.list(limits)?;
         Ok(self.places.get_or_init(|| places))
     }
 
@@ -94,13 +95,14 @@ impl Hidden {
         start..start + count
     }
 
-    fn list(&self) -> Result<Vec<HiddenPlace>> {
+    fn list(&self, limits: &SelectLimits) -> Result<Vec<HiddenPlace>> {
         let mut places = Vec::new();
         let mut labels = LabelsBuilder::new();
         for (view, view_idx) in self.views.iter().zip(0u16..) {
             let state = view.partition.read();
             let mut reader = state.index.label_reader();
             for (found, group) in view.groups.iter().zip(0u32..) {
+                limits.check_deadline()?;
                 for slot in &found.slots {
                     labels.clear();
                     reader.match_labels(found, 0, slot, &mut labels)?;

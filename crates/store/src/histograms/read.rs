@@ -11,7 +11,7 @@ use super::lower::layout_parts;
 use super::marker::Marker;
 use super::names::{BASE_LAYOUT, Piece, RUN_LEN};
 use crate::Result;
-use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
+use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::select::{Selection, SelectionReader};
 use histogram::{Bucket, Histogram};
 use model::Timestamp;
@@ -21,8 +21,9 @@ use std::ops::Range;
 /// timestamps and values of its histograms.
 pub type MixedSink<'a> = dyn FnMut(usize, &[i64], &[f64], &[i64], &[Histogram]) + 'a;
 
-/// Values of hidden columns that are read at once, about: half a megabyte.
-const READ_VALUES: usize = 64 << 10;
+/// Values of hidden columns that are read at once, about: two megabytes. With fewer, pages that hold
+/// many series would be decoded again for each few of them.
+const READ_VALUES: usize = 256 << 10;
 
 /// What is to be read of histograms.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,8 +49,6 @@ struct Marked {
 struct Block {
     /// By column; of columns that nobody needs, nothing.
     columns: Vec<Samples>,
-    /// Which columns were read, as bits.
-    known: u32,
 }
 
 /// The rows of one hidden entity, from the oldest on.
@@ -62,6 +61,8 @@ struct Stream {
     slot: usize,
     /// Rows before this one are older than what is looked for.
     next: usize,
+    /// By column, where the values of its rows start.
+    starts: [u32; RUN_LEN + 1],
 }
 
 /// Buffers of one thread that reads histograms.
@@ -148,7 +149,7 @@ impl HistogramReader {
         let marked = std::mem::take(&mut self.marked);
         let (mut done, mut rest) = (0, marked.as_slice());
         while !rest.is_empty() {
-            selection.check_deadline()?;
+            selection.limits().check_deadline()?;
             let (some, others) = rest.split_at(read_at_once(rest));
             rest = others;
             self.gather(selection, hidden, some, wanted)?;
@@ -196,7 +197,7 @@ impl HistogramReader {
         if self.marked.is_empty() {
             return Ok(());
         }
-        let places = hidden.places()?;
+        let places = hidden.places(selection.limits())?;
         let indexes: Vec<usize> = self.marked.iter().map(|one| batch.start + one.series).collect();
         let mut marked = self.marked.iter_mut();
         selection.for_each_fingerprint(&indexes, &mut |fingerprint| {
@@ -215,7 +216,7 @@ impl HistogramReader {
         some: &[Marked],
         wanted: Wanted,
     ) -> Result<()> {
-        let all = hidden.places()?;
+        let all = hidden.places(selection.limits())?;
         self.places.clear();
         for one in some {
             let needed =
@@ -236,12 +237,14 @@ impl HistogramReader {
             self.slots.clear();
             self.slots.extend(same.iter().map(|(place, _)| place.slot));
             self.read_block(selection, hidden, &same[0].0, block, wanted)?;
+            let columns = &self.blocks[block].columns;
             let streams = same.iter().zip(0..).map(|((place, series), slot)| Stream {
                 series: *series,
                 piece: place.piece,
                 block,
                 slot,
                 next: 0,
+                starts: starts_of(columns, slot),
             });
             self.streams.extend(streams);
         }
@@ -282,7 +285,6 @@ impl HistogramReader {
                 layouts.iter().fold(0, |masks, value| masks | u32::from(layout_parts(*value).1))
             }
         };
-        block.known = columns | 1 << layout;
         for column in (0..layout).filter(|column| columns >> column & 1 == 1) {
             let request = ColumnRequest { column: column as u16, ..request };
             read_column(&request, &mut self.scratch, &mut block.columns[column])?;
@@ -292,6 +294,14 @@ impl HistogramReader {
         }
         Ok(())
     }
+}
+
+/// Where the values of a slot start, by column.
+fn starts_of(columns: &[Samples], slot: usize) -> [u32; RUN_LEN + 1] {
+    std::array::from_fn(|column| {
+        let span = columns.get(column).and_then(|samples| samples.spans.get(slot));
+        span.map_or(0, |span| span.values().start as u32)
+    })
 }
 
 /// How many of these series to read at once; at least one.
@@ -329,16 +339,13 @@ impl Stream {
 
     fn layouts<'b>(&self, blocks: &'b [Block]) -> (&'b [Timestamp], &'b [f64]) {
         let samples = &blocks[self.block].columns[self.piece.layout_column()];
-        samples.of(self.span(samples))
+        samples.of(&samples.spans[self.slot])
     }
 
-    fn span<'b>(&self, samples: &'b Samples) -> &'b Span {
-        &samples.spans[self.slot]
-    }
-
-    fn value(&self, blocks: &[Block], column: usize, row: usize) -> f64 {
-        let samples = &blocks[self.block].columns[column];
-        samples.of(self.span(samples)).1[row]
+    /// A value of a column that was read: all columns have the same rows.
+    #[inline]
+    fn value(&self, columns: &[Samples], column: usize, row: usize) -> f64 {
+        columns[column].values[self.starts[column] as usize + row]
     }
 }
 
@@ -376,10 +383,11 @@ impl Mixed {
             count += 1;
             out.schema = marker.schema;
             out.reset_hint = marker.reset_hint;
-            out.count = base.value(blocks, 0, row);
-            out.sum = base.value(blocks, 1, row);
-            out.zero_count = base.value(blocks, 2, row);
-            out.zero_threshold = base.value(blocks, 3, row);
+            let columns = &blocks[base.block].columns;
+            out.count = base.value(columns, 0, row);
+            out.sum = base.value(columns, 1, row);
+            out.zero_count = base.value(columns, 2, row);
+            out.zero_threshold = base.value(columns, 3, row);
             push_runs(out, *time, marker.layout, runs, blocks);
         }
         Ok(count)
@@ -421,22 +429,25 @@ fn push_runs(
             // Of a histogram that was replaced by one without this run.
             continue;
         }
+        let values = &blocks[run.block].columns;
+        let columns = std::iter::from_fn(|| {
+            let column = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+            mask &= mask - 1;
+            Some(column)
+        });
         let (buckets, number) = match run.piece {
             Piece::Positive(number) => (&mut out.positive, number),
             Piece::Negative(number) => (&mut out.negative, number),
             Piece::Bounds(_) => {
-                let columns = 0..mask.count_ones() as usize;
-                out.custom_bounds.extend(columns.map(|column| run.value(blocks, column, row)));
+                out.custom_bounds.extend(columns.map(|column| run.value(values, column, row)));
                 continue;
             }
             Piece::Base => unreachable!("those were split off"),
         };
         let first = number.wrapping_mul(RUN_LEN as i32);
-        while mask != 0 {
-            let column = mask.trailing_zeros();
-            mask &= mask - 1;
-            let count = run.value(blocks, column as usize, row);
-            buckets.push(Bucket { index: first.wrapping_add(column as i32), count });
-        }
+        buckets.extend(columns.map(|column| Bucket {
+            index: first.wrapping_add(column as i32),
+            count: run.value(values, column, row),
+        }));
     }
 }
