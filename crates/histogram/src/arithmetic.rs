@@ -55,9 +55,12 @@ impl Histogram {
     }
 
     fn change_numbers(&mut self, change: impl Fn(f64) -> f64) {
-        for number in [&mut self.zero_count, &mut self.count, &mut self.sum] {
-            *number = change(*number);
+        // Without a zero bucket its count stays zero, whatever zero times infinity is.
+        if !self.has_custom_bounds() {
+            self.zero_count = change(self.zero_count);
         }
+        self.count = change(self.count);
+        self.sum = change(self.sum);
         for bucket in self.positive.iter_mut().chain(&mut self.negative) {
             bucket.count = change(bucket.count);
         }
@@ -239,6 +242,15 @@ mod tests {
         assert_eq!(total.add(&Histogram::default()), Err(Incompatible));
         assert_eq!(Histogram::default().sub(&total), Err(Incompatible));
         assert_eq!(total, before);
+    }
+
+    #[test]
+    fn scaling_makes_no_zero_bucket() {
+        for scale in [|h: &mut Histogram| h.mul(f64::INFINITY), |h: &mut Histogram| h.div(0.0)] {
+            let mut scaled = custom(&[1.0], &[(0, 1.0)]);
+            scale(&mut scaled);
+            assert_eq!((scaled.zero_count, scaled.count), (0.0, f64::INFINITY));
+        }
     }
 
     #[test]

@@ -191,11 +191,12 @@ impl HistogramSum {
     /// Changes each number and what it lost alike.
     fn change_numbers(&mut self, change: impl Fn(f64) -> f64) {
         let (total, lost) = (&mut self.total, &mut self.lost);
-        for number in [&mut total.zero_count, &mut total.count, &mut total.sum] {
+        for number in [&mut total.count, &mut total.sum, &mut lost.count, &mut lost.sum] {
             *number = change(*number);
         }
-        for number in [&mut lost.zero_count, &mut lost.count, &mut lost.sum] {
-            *number = change(*number);
+        if !total.has_custom_bounds() {
+            total.zero_count = change(total.zero_count);
+            lost.zero_count = change(lost.zero_count);
         }
         for term in self.positive.iter_mut().chain(&mut self.negative) {
             (term.count, term.lost) = (change(term.count), change(term.lost));
