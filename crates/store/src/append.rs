@@ -15,7 +15,7 @@ use crate::store::Appended;
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
 use model::limits::Limits;
-use model::{LabelError, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch};
+use model::{LabelError, Labels, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch};
 use wal::{Lsn, Wal};
 
 /// Rejections that are told with their reasons; the rest is only counted.
@@ -372,6 +372,21 @@ impl Appended {
 /// The error of one row, in words: it goes back to the client.
 fn text(error: index::Error) -> String {
     error.to_string()
+}
+
+/// The labels of the one series that a row is of, checked.
+pub(crate) fn series_labels(
+    batch: &WriteBatch<'_>,
+    row: &Row,
+    limits: &Limits,
+    scratch: &mut AppendScratch,
+) -> std::result::Result<Labels, LabelError> {
+    decode_labels(batch, row, limits, scratch)?;
+    let [name] = scratch.names.as_slice() else {
+        return Err(LabelError::Refused("exemplars belong to one series".into()));
+    };
+    scratch.tags.push(METRIC_NAME, name);
+    Ok(scratch.tags.finish())
 }
 
 /// Decodes and checks the row's labels into `scratch.tags` (sorted) and `scratch.names`.
