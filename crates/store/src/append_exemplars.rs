@@ -196,6 +196,15 @@ impl Pending {
 }
 
 impl AppendedExemplars {
+    /// Takes over what became of a later batch of the same request.
+    pub fn add(&mut self, other: AppendedExemplars) {
+        self.written += other.written;
+        self.out_of_order += other.out_of_order;
+        self.refused += other.refused;
+        let room = REJECTIONS_TOLD_MAX.saturating_sub(self.rejections.len());
+        self.rejections.extend(other.rejections.into_iter().take(room));
+    }
+
     fn refuse(&mut self, position: u32, reason: String) {
         self.refused += 1;
         self.tell(position, reason);

@@ -1,12 +1,12 @@
 //! What every decoder of samples returns: the rows, what was refused, and what was counted.
 //!
 //! ```text
-//! body ──decode──► Decoded { batch, metadata }   the good part, ready for the store
+//! body ──decode──► Decoded { batch, exemplars, metadata }   the good part, ready for the store
 //!                          { errors }            the bad lines: number and reason, the first hundred in words
 //!                          { rest }              where to go on when one batch would grow too large
 //! ```
 
-use model::{Metadata, Row, Shape, WriteBatch};
+use model::{ExemplarRow, Metadata, Row, Shape, WriteBatch};
 
 /// How many refused lines keep their words; all are counted.
 pub const ERRORS_KEPT_MAX: usize = 100;
@@ -26,6 +26,8 @@ pub struct Decoded<'a> {
     pub errors: LineErrors,
     /// What the request says about metrics.
     pub metadata: Vec<Metadata>,
+    /// Exemplars; their keys are in the batch.
+    pub exemplars: Vec<ExemplarRow>,
     /// What else happened.
     pub counts: Counts,
     /// Where the next batch starts; `None` when the body is done.
@@ -138,6 +140,7 @@ pub(crate) struct Growing {
     pub values: Vec<f64>,
     pub errors: LineErrors,
     pub metadata: Vec<Metadata>,
+    pub exemplars: Vec<ExemplarRow>,
     pub counts: Counts,
 }
 
@@ -151,9 +154,9 @@ impl Growing {
     ) -> Decoded<'a> {
         let mut counts = self.counts;
         counts.samples = self.values.len() as u64;
-        let Growing { shapes, rows, values, errors, metadata, .. } = self;
+        let Growing { shapes, rows, values, errors, metadata, exemplars, .. } = self;
         let batch = WriteBatch { bytes, shapes, rows, values, decoder };
-        Decoded { batch, errors, metadata, counts, rest }
+        Decoded { batch, errors, metadata, exemplars, counts, rest }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_read,
     remote_write,
 };
-use model::{KeyHasher, LabelsBuilder};
+use model::{ExemplarRow, KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
 const ROWS_PER_BYTE: usize = 1;
@@ -42,6 +42,18 @@ fn check(decoded: &Decoded<'_>, body_size: usize) {
         assert!(tags.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()));
     }
     assert_eq!(value_count, batch.values.len());
+    check_exemplars(decoded, body_size);
+}
+
+fn check_exemplars(decoded: &Decoded<'_>, body_size: usize) {
+    assert!(decoded.exemplars.len() <= body_size.min(model::limits::BATCH_EXEMPLARS_MAX));
+    for ExemplarRow { row, exemplar } in &decoded.exemplars {
+        let chars = |(name, value): (&str, &str)| name.chars().count() + value.chars().count();
+        let chars: usize = exemplar.labels.iter().map(chars).sum();
+        assert!(chars <= model::limits::EXEMPLAR_CHARS_MAX);
+        assert_eq!(row.timestamp, exemplar.timestamp);
+        assert!(decoded.batch.key(row).len() <= body_size.saturating_mul(2));
+    }
 }
 
 /// Decodes batch by batch until the body is done; every batch must advance.

@@ -11,6 +11,7 @@
 //! Numbers look as Prometheus prints them: see [`number`].
 
 mod answer;
+mod exemplars;
 pub mod number;
 pub mod string;
 #[cfg(test)]
@@ -19,5 +20,6 @@ mod tests;
 pub use answer::{
     Answer, ErrorKind, List, Notes, ResultKind, push_error, push_scalar, push_string_result,
 };
+pub use exemplars::SeriesExemplars;
 pub use number::{push_millis, push_value};
 pub use string::{push_labels, push_string};

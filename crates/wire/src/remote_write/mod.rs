@@ -11,10 +11,11 @@
 //! together from the symbols, so both versions name the same series alike.
 //! Labels are looked at only when the store meets a key for the first time.
 //!
-//! Native histograms and exemplars are counted and refused, never silently dropped.
+//! Native histograms are counted and refused, never silently dropped.
 //! Lies about lengths refuse the whole request; a timestamp out of range refuses its sample.
 
 pub mod encode;
+mod exemplars;
 pub mod keys;
 #[cfg(test)]
 mod tests;
