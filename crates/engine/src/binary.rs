@@ -8,10 +8,11 @@
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::fill::Filling;
+use crate::histograms::binary::{Mixed, with_scalar};
 use crate::matching::{Signatures, match_groups};
 use crate::query::NameRemoval;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, is_absent, is_metadata_label};
+use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent, is_metadata_label};
 use model::LabelsBuilder;
 use promql::{Binary, BinaryOp, Cardinality, ValueType, VectorMatching};
 
@@ -50,6 +51,11 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
     }
 }
 
+/// Whether what comes out is no longer what the metric's name says.
+fn changes_scale(op: BinaryOp) -> bool {
+    !op.is_comparison() && !op.is_trim()
+}
+
 /// What a comparison leaves where it holds and where it does not.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Outcome {
@@ -83,11 +89,17 @@ impl Evaluator<'_> {
             (ValueType::Vector, _) => {
                 let vector = self.vector(&binary.left, grid)?;
                 let scalar = self.scalar(&binary.right, grid)?;
+                if vector.has_histograms() || binary.op.is_trim() {
+                    return self.mixed_with_scalar(binary, &vector, &scalar, false);
+                }
                 self.vector_with_scalar(binary, vector, |step, value| (value, scalar.at(step)))
             }
             _ => {
                 let scalar = self.scalar(&binary.left, grid)?;
                 let vector = self.vector(&binary.right, grid)?;
+                if vector.has_histograms() || binary.op.is_trim() {
+                    return self.mixed_with_scalar(binary, &vector, &scalar, true);
+                }
                 self.vector_with_scalar(binary, vector, |step, value| (scalar.at(step), value))
             }
         }
@@ -121,6 +133,21 @@ impl Evaluator<'_> {
         Ok(vector)
     }
 
+    /// As [`Evaluator::vector_with_scalar`] where there may be histograms.
+    fn mixed_with_scalar(
+        &self,
+        binary: &Binary,
+        vector: &Vector,
+        scalar: &Scalar,
+        is_scalar_left: bool,
+    ) -> Result<Vector> {
+        let found = with_scalar(self.context, binary, vector, scalar, is_scalar_left)?;
+        if changes_scale(binary.op) || binary.returns_bool {
+            return found.without_names(self.context.options.name_removal);
+        }
+        Ok(found)
+    }
+
     /// Arithmetic and comparisons of matched series.
     fn vectors(
         &self,
@@ -140,22 +167,30 @@ impl Evaluator<'_> {
         let outcome = Outcome::of(binary);
         let mut out = Vector::new(self.context, many.steps());
         let mut row = vec![ABSENT; many.steps()];
+        let mut mixed = Mixed::of(binary, many, one);
         for group in &groups {
             self.context.check()?;
             group.check_one_side(matching, many, one)?;
             group.check_many_side(matching, many, one, |many, one| maker.labels(many, one))?;
             for many_idx in &group.many {
                 for one_idx in &group.one {
+                    let key = maker.key(many.key(*many_idx), one.key(*one_idx));
                     let (a, b) = (many.row(*many_idx), one.row(*one_idx));
                     let (a, b) = if is_swapped { (b, a) } else { (a, b) };
-                    combine(binary.op, outcome, a, b, &mut row);
-                    out.push(
-                        self.context,
-                        maker.key(many.key(*many_idx), one.key(*one_idx)),
-                        &row,
-                    )?;
+                    let Some(mixed) = &mut mixed else {
+                        combine(binary.op, outcome, a, b, &mut row);
+                        out.push(self.context, key, &row)?;
+                        continue;
+                    };
+                    let cells = (many.cells(*many_idx), one.cells(*one_idx));
+                    let (left, right) = if is_swapped { (cells.1, cells.0) } else { cells };
+                    mixed.combine(*many_idx, (a, left), (b, right), &mut row);
+                    out.push_mixed(self.context, key, &row, mixed.cells())?;
                 }
             }
+        }
+        if let Some(mixed) = mixed {
+            mixed.tell(self.context);
         }
         out.merge_same_labels()
     }
@@ -179,8 +214,8 @@ impl Evaluator<'_> {
             for (idx, id) in right_ids.iter().enumerate() {
                 presence.keep(*id, right.row_mut(idx), false);
             }
-            for (key, row) in right.rows() {
-                left.push(self.context, key.clone(), row)?;
+            for (idx, (key, row)) in right.rows().enumerate() {
+                left.push_mixed(self.context, key.clone(), row, right.cells(idx))?;
             }
             return left.merge_same_labels();
         }
@@ -255,7 +290,7 @@ impl KeyMaker<'_> {
     fn labels(&self, many: &Key, one: &Key) -> model::Labels {
         let (binary, matching) = (self.binary, self.matching);
         let drops_bool_name = binary.returns_bool && self.removal != NameRemoval::Late;
-        let drops_name = drops_bool_name || !binary.op.is_comparison();
+        let drops_name = drops_bool_name || changes_scale(binary.op);
         let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
         let mut builder = LabelsBuilder::new();
         for (name, value) in many.labels.iter() {

@@ -8,18 +8,24 @@
 //! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
 
 use crate::error::{QueryError, Result};
+use crate::histograms::cells::has_numbers;
+use crate::histograms::results::take_points;
+use crate::histograms::rollup::MixedRollup;
+use crate::histograms::select::MixedSamples;
 use crate::names::Collision;
 use crate::query::{Context, NameRemoval};
-use crate::result::Matrix;
+use crate::result::{HistogramPoints, Matrix};
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
 use crate::rows::RowMaker;
 use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_metadata_label};
+use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
 use promql::{Call, Edges, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
+use std::sync::Arc;
 
 /// Evaluates expressions within one query.
 pub(crate) struct Evaluator<'a> {
@@ -49,6 +55,11 @@ impl Evaluator<'_> {
                 let left = self.scalar(&binary.left, grid)?;
                 let right = self.scalar(&binary.right, grid)?;
                 let op = binary.op;
+                if op.is_trim() {
+                    let op = promql::quote(op.as_str());
+                    let message = format!("operator {op} not allowed for Scalar operations");
+                    return Err(QueryError::Execution(message));
+                }
                 Ok(left.zip(&right, grid.len, |a, b| crate::binary::scalar_op(op, a, b)))
             }
             Expr::Call(call) => self.scalar_call(call, grid),
@@ -76,7 +87,8 @@ impl Evaluator<'_> {
                 Ok(left.zip(&right, grid.len, op))
             }
             "scalar" => {
-                let vector = self.vector(&call.arguments[0], grid)?;
+                let mut vector = self.vector(&call.arguments[0], grid)?;
+                vector.drop_histograms();
                 Ok(Scalar::Steps(transform::math::only_value(&vector)))
             }
             other => Err(unknown(other)),
@@ -103,6 +115,7 @@ impl Evaluator<'_> {
                 let mut vector = self.vector(&unary.expr, grid)?;
                 if unary.op == UnaryOp::Minus {
                     vector.map_values(|value| -value);
+                    vector.map_histograms(crate::histograms::functions::negated);
                     vector = vector.without_names(self.context.options.name_removal)?;
                 }
                 Ok(vector)
@@ -114,7 +127,9 @@ impl Evaluator<'_> {
     /// Streams an expression's rows into a vector.
     fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
         let mut vector = Vector::new(self.context, grid.len);
-        self.stream(expr, grid, None, &mut |row| vector.push(self.context, row.key(), row.values))?;
+        self.stream(expr, grid, None, &mut |row| {
+            vector.push_mixed(self.context, row.key(), row.values, row.cells)
+        })?;
         Ok(vector)
     }
 
@@ -142,9 +157,10 @@ impl Evaluator<'_> {
             }
             _ => {}
         }
-        for (key, values) in self.vector(expr, grid)?.rows() {
+        let vector = self.vector(expr, grid)?;
+        for (idx, (key, values)) in vector.rows().enumerate() {
             let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
-            sink(&Row { labels: &key.labels, name, values })?;
+            sink(&Row { labels: &key.labels, name, values, cells: vector.cells(idx) })?;
         }
         Ok(())
     }
@@ -176,6 +192,7 @@ impl Evaluator<'_> {
         wanted: Wanted<'_>,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
+        let span = call.arguments[0].span();
         let mut parameters = Vec::new();
         let mut window = None;
         for argument in &call.arguments {
@@ -194,11 +211,17 @@ impl Evaluator<'_> {
         match window {
             Some(Expr::Matrix(matrix)) => {
                 check_edges(call.function.name, matrix.selector.edges)?;
-                let call = self.rollup_call(rollup, parameters, matrix, grid);
+                let selector = &matrix.selector;
+                let reference = self.context.reference(grid, selector.at, selector.offset_ms);
+                let (range_ms, steps) = (matrix.range_ms, own(grid));
+                let call = RollupCall { rollup, range_ms, reference, steps, parameters, span };
                 self.rollup_of_selector(&call, matrix, wanted, sink)
             }
             Some(Expr::Subquery(subquery)) => {
-                self.rollup_of_subquery(rollup, parameters, subquery, grid, sink)
+                let reference = self.context.reference(grid, subquery.at, subquery.offset_ms);
+                let (range_ms, steps) = (subquery.range_ms, own(grid));
+                let call = RollupCall { rollup, range_ms, reference, steps, parameters, span };
+                self.rollup_of_subquery(&call, subquery, sink)
             }
             _ => Err(QueryError::Execution("expected a range vector".to_string())),
         }
@@ -211,18 +234,6 @@ impl Evaluator<'_> {
             || rollup == Rollup::Absent
             || (removal == NameRemoval::KeepOverTime && rollup.keeps_scale());
         if keeps { NameState::Kept } else { NameState::dropped(removal) }
-    }
-
-    fn rollup_call(
-        &self,
-        rollup: Rollup,
-        parameters: Vec<Scalar>,
-        matrix: &MatrixSelector,
-        grid: Grid,
-    ) -> RollupCall {
-        let selector = &matrix.selector;
-        let reference = self.context.reference(grid, selector.at, selector.offset_ms);
-        RollupCall { rollup, range_ms: matrix.range_ms, reference, steps: own(grid), parameters }
     }
 
     fn rollup_of_selector(
@@ -251,18 +262,25 @@ impl Evaluator<'_> {
         let range = edged.map_or(plain, |edged| edged.time_range());
         let sets = std::slice::from_ref(&selector.matchers);
         let begin = || RollupRows::of(call, edged);
-        self.context.read_rows(sets, range, wanted, call.steps.len, &begin, &mut |labels, row| {
-            if expects_counter {
-                counters.check(self.context, matrix, labels, row);
+        let mut mixed = None;
+        let mut make = |labels: &Labels, samples: &MixedSamples<'_>, row: &mut _, cells: &mut _| {
+            let new = || MixedRollup::new(self.context, call, edged);
+            mixed.get_or_insert_with(new).make(labels, samples, row, cells)
+        };
+        let mut visit = |labels: &Labels, values: &[f64], cells: &[_]| {
+            if expects_counter && (cells.is_empty() || has_numbers(values, cells)) {
+                counters.check(self.context, matrix, labels, values);
             }
-            let row = Row { labels, name, values: row };
+            let row = Row { labels, name, values, cells };
             match collision.get() {
                 Collision::Unwatched => uniqueness.add(&row)?,
                 Collision::Watched if uniqueness.collides(&row) => collision.set(Collision::Found),
                 Collision::Watched | Collision::Found => {}
             }
             sink(&row)
-        })
+        };
+        let steps = call.steps.len;
+        self.context.read_rows((sets, range), wanted, steps, &begin, &mut make, &mut visit)
     }
 
     /// The windows of a selector that has values at their edges.
@@ -275,55 +293,66 @@ impl Evaluator<'_> {
 
     fn rollup_of_subquery(
         &self,
-        rollup: Rollup,
-        parameters: Vec<Scalar>,
+        call: &RollupCall,
         subquery: &Subquery,
-        grid: Grid,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
-        let reference = self.context.reference(grid, subquery.at, subquery.offset_ms);
-        let range_ms = subquery.range_ms;
-        let call = RollupCall { rollup, range_ms, reference, steps: own(grid), parameters };
-        let mut windows = Windows::new(reference, range_ms);
-        let mut row = vec![ABSENT; grid.len];
-        let name = self.rollup_name(rollup);
+        let mut windows = Windows::new(call.reference, call.range_ms);
+        let mut row = vec![ABSENT; call.steps.len];
+        let name = self.rollup_name(call.rollup);
         let mut uniqueness = Uniqueness::new(name);
-        for (key, times, values) in self.subquery(subquery, reference)? {
+        let mut mixed = None;
+        for series in self.subquery(subquery, call.reference)? {
             // Subqueries within each other come here long after each of them looked first.
             self.context.check()?;
-            call.fill(&times, &values, windows.of(&times), &mut row)?;
+            let SubquerySeries { key, times, values, histogram_times, histograms } = &series;
+            let mut cells = Vec::new();
+            if histograms.is_empty() {
+                call.fill(times, values, windows.of(times), &mut row)?;
+            } else {
+                cells.resize(row.len(), None);
+                let samples = MixedSamples { times, values, histogram_times, histograms };
+                let new = || MixedRollup::new(self.context, call, None);
+                let maker = mixed.get_or_insert_with(new);
+                maker.make(&key.labels, &samples, &mut row, &mut cells)?;
+            }
             let is_late = key.drops_name && name == NameState::Kept;
             let name = if is_late { NameState::DroppedLate } else { name };
-            let row = Row { labels: &key.labels, name, values: &row };
+            let row = Row { labels: &key.labels, name, values: &row, cells: &cells };
             uniqueness.add(&row)?;
             sink(&row)?;
         }
         Ok(())
     }
 
-    /// The samples that a subquery makes for windows that end at the points of `reference`:
-    /// times in nanoseconds and values of each series.
+    /// The samples that a subquery makes for windows that end at the points of `reference`.
     fn subquery(
         &self,
         subquery: &Subquery,
         reference: Reference,
-    ) -> Result<impl Iterator<Item = (Key, Vec<i64>, Vec<f64>)> + use<>> {
+    ) -> Result<impl Iterator<Item = SubquerySeries> + use<>> {
         let step_ms = subquery.step_ms.unwrap_or(self.context.options.subquery_step_ms).max(1);
         let begin_ms = reference.first_ms.saturating_sub(subquery.range_ms);
         // Steps are multiples of the step's length; the first is after the window's open end.
         let start_ms = begin_ms.div_euclid(step_ms).saturating_add(1).saturating_mul(step_ms);
         let (mut keys, mut values, mut inner) = (Vec::new(), Vec::new(), Grid::instant(0));
+        let mut cells = None;
         if let Some(grid) = Grid::span(start_ms, reference.last_ms(), step_ms) {
             self.context.check_steps(grid)?;
             inner = grid;
             let vector = self.vector(&subquery.expr, grid)?;
-            (keys, values) = vector.into_parts();
+            (keys, values, cells) = vector.into_parts();
         }
+        let histograms = take_points(inner, &mut values, cells);
+        let mut histograms = histograms.into_iter();
         let rows: Vec<Vec<f64>> = values.chunks_exact(inner.len).map(<[f64]>::to_vec).collect();
         Ok(keys.into_iter().zip(rows).map(move |(key, row)| {
             let there = row.iter().enumerate().filter(|(_, v)| !crate::vector::is_absent(**v));
             let (times, values) = there.map(|(step, v)| (to_ns(inner.at_ms(step)), *v)).unzip();
-            (key, times, values)
+            let points = histograms.next().unwrap_or_default().into_iter();
+            let (histogram_times, histograms) =
+                points.map(|(at_ms, one)| (to_ns(at_ms), Arc::unwrap_or_clone(one))).unzip();
+            SubquerySeries { key, times, values, histogram_times, histograms }
         }))
     }
 
@@ -331,6 +360,7 @@ impl Evaluator<'_> {
     pub fn matrix(&self, expr: &Expr, at_ms: i64) -> Result<Matrix> {
         let grid = Grid::instant(at_ms);
         let mut series: Vec<(Labels, Vec<(i64, f64)>)> = Vec::new();
+        let mut histograms: Vec<HistogramPoints> = Vec::new();
         let kept = crate::vector::Reservation::new(&self.context.usage);
         match expr.without_parens() {
             Expr::Matrix(matrix) => {
@@ -343,30 +373,61 @@ impl Evaluator<'_> {
                 };
                 let mut filter = StaleFilter::default();
                 let sets = std::slice::from_ref(&selector.matchers);
-                self.context.read_series(sets, range, None, &mut |labels, times, values| {
-                    let (times, values) = filter.apply(times, values);
+                self.context.read_samples(sets, range, None, &mut |labels, samples| {
+                    let (times, values) = filter.apply(samples.times, samples.values);
+                    if !samples.histograms.is_empty() && edged.is_some() {
+                        return Err(no_edges_of_histograms(selector.edges));
+                    }
                     let made = edged.map(|edged| edged.samples(times, values));
                     let (times, values) =
                         made.as_ref().map_or((times, values), |(times, values)| (times, values));
-                    kept.grow(times.len() as u64, 16 * times.len() as u64);
+                    let samples = MixedSamples { times, values, ..*samples };
+                    kept.grow(samples.len(), 16 * samples.len());
                     self.context.check_memory()?;
-                    if !times.is_empty() {
+                    if !samples.is_empty() {
                         series.push((labels.clone(), points(times, values)));
+                        histograms.push(samples.histogram_points());
                     }
                     Ok(())
                 })?;
             }
             Expr::Subquery(subquery) => {
                 let reference = self.context.reference(grid, subquery.at, subquery.offset_ms);
-                for (key, times, values) in self.subquery(subquery, reference)? {
-                    let key = if key.drops_name { key.nameless(NameRemoval::AtOnce) } else { key };
-                    series.push((key.labels, points(&times, &values)));
+                for one in self.subquery(subquery, reference)? {
+                    let SubquerySeries { key, times, values, histogram_times, .. } = &one;
+                    let samples = MixedSamples {
+                        times,
+                        values,
+                        histogram_times,
+                        histograms: &one.histograms,
+                    };
+                    histograms.push(samples.histogram_points());
+                    let points = points(times, values);
+                    let key =
+                        if key.drops_name { key.nameless(NameRemoval::AtOnce) } else { one.key };
+                    series.push((key.labels, points));
                 }
             }
             _ => return Err(QueryError::Execution("expected a range vector".to_string())),
         }
-        Ok(Matrix::of_points(series))
+        if histograms.iter().all(Vec::is_empty) {
+            histograms.clear();
+        }
+        Ok(Matrix::of_points(series).with_histograms(histograms))
     }
+}
+
+/// One series that a subquery makes: times in nanoseconds and values, the histograms apart.
+struct SubquerySeries {
+    key: Key,
+    times: Vec<i64>,
+    values: Vec<f64>,
+    histogram_times: Vec<i64>,
+    histograms: Vec<Histogram>,
+}
+
+fn no_edges_of_histograms(edges: Edges) -> QueryError {
+    QueryError::Execution(format!("{} modifier is not supported with histograms", edges.as_str()))
 }
 
 fn points(times: &[i64], values: &[f64]) -> Vec<(i64, f64)> {

@@ -11,6 +11,7 @@
 use crate::binary::{KeyMaker, Outcome, combine};
 use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::histograms::binary::{Mixed, Side};
 use crate::matching::{MatchGroup, Signatures, matched_labels, too_many};
 use crate::vector::{ABSENT, Key, Vector, is_absent};
 use model::Labels;
@@ -31,6 +32,8 @@ struct Output<'a> {
     filling: &'a Filling<'a>,
     vector: Vector,
     row: Vec<f64>,
+    /// Set if there may be histograms.
+    mixed: Option<Mixed<'a>>,
     /// At which steps a result of the group has these labels.
     seen: HashMap<Labels, Vec<bool>>,
 }
@@ -45,6 +48,7 @@ impl Evaluator<'_> {
             filling,
             vector: Vector::new(self.context, steps),
             row: vec![ABSENT; steps],
+            mixed: Mixed::of(filling.maker.binary, many, one),
             seen: HashMap::new(),
         };
         for group in filling.groups() {
@@ -52,6 +56,9 @@ impl Evaluator<'_> {
             group.check_one_side(matching, many, one)?;
             output.seen.clear();
             self.fill_group(filling, &group, &mut output)?;
+        }
+        if let Some(mixed) = output.mixed {
+            mixed.tell(self.context);
         }
         output.vector.merge_same_labels()
     }
@@ -66,21 +73,27 @@ impl Evaluator<'_> {
         let (many_fill, one_fill) = filling.fills();
         for many_idx in &group.many {
             let (key, row) = (many.key(*many_idx), many.row(*many_idx));
+            let cells = many.cells(*many_idx);
             for one_idx in &group.one {
-                self.emit(output, (key, row), (one.key(*one_idx), one.row(*one_idx)))?;
+                let one_side = (one.row(*one_idx), one.cells(*one_idx));
+                self.emit(output, *many_idx, (key, (row, cells)), (one.key(*one_idx), one_side))?;
             }
             if let Some(value) = one_fill {
                 let alone = without(row, one, &group.one);
-                let filled = vec![value; row.len()];
-                self.emit(output, (key, &alone), (&filling.stand_in(key), &filled))?;
+                let filled = (filling.stand_in(key), vec![value; row.len()]);
+                let one_side = (&filled.0, (filled.1.as_slice(), [].as_slice()));
+                self.emit(output, *many_idx, (key, (&alone, cells)), one_side)?;
             }
         }
         let Some(value) = many_fill else { return Ok(()) };
         for one_idx in &group.one {
             let (key, row) = (one.key(*one_idx), one.row(*one_idx));
             let alone = without(row, many, &group.many);
-            let filled = vec![value; row.len()];
-            self.emit(output, (&filling.stand_in(key), &filled), (key, &alone))?;
+            let filled = (filling.stand_in(key), vec![value; row.len()]);
+            let many_side = (&filled.0, (filled.1.as_slice(), [].as_slice()));
+            let one_side = (key, (alone.as_slice(), one.cells(*one_idx)));
+            // These come after all rows of the "many" side.
+            self.emit(output, many.len() + *one_idx, many_side, one_side)?;
         }
         Ok(())
     }
@@ -89,8 +102,9 @@ impl Evaluator<'_> {
     fn emit(
         &self,
         output: &mut Output<'_>,
-        (many_key, many): (&Key, &[f64]),
-        (one_key, one): (&Key, &[f64]),
+        order: usize,
+        (many_key, many): (&Key, Side<'_>),
+        (one_key, one): (&Key, Side<'_>),
     ) -> Result<()> {
         let maker = output.filling.maker;
         let key = maker.key(many_key, one_key);
@@ -99,8 +113,8 @@ impl Evaluator<'_> {
             Cardinality::OneToOne => Labels::default(),
             _ => key.labels.clone(),
         };
-        let marks = output.seen.entry(labels).or_insert_with(|| vec![false; many.len()]);
-        for (mark, (a, b)) in marks.iter_mut().zip(many.iter().zip(one)) {
+        let marks = output.seen.entry(labels).or_insert_with(|| vec![false; many.0.len()]);
+        for (mark, (a, b)) in marks.iter_mut().zip(many.0.iter().zip(one.0)) {
             let meets = !is_absent(*a) && !is_absent(*b);
             if meets && *mark {
                 return Err(too_many(maker.matching));
@@ -108,8 +122,12 @@ impl Evaluator<'_> {
             *mark |= meets;
         }
         let (a, b) = if output.filling.is_swapped { (one, many) } else { (many, one) };
-        combine(maker.binary.op, Outcome::of(maker.binary), a, b, &mut output.row);
-        output.vector.push(self.context, key, &output.row)
+        let Some(mixed) = &mut output.mixed else {
+            combine(maker.binary.op, Outcome::of(maker.binary), a.0, b.0, &mut output.row);
+            return output.vector.push(self.context, key, &output.row);
+        };
+        mixed.combine(order, a, b, &mut output.row);
+        output.vector.push_mixed(self.context, key, &output.row, mixed.cells())
     }
 }
 

@@ -23,6 +23,7 @@ mod eval;
 mod fill;
 #[doc(hidden)]
 pub mod fuzzing;
+mod histograms;
 mod matching;
 mod memory_source;
 mod metricsql;
@@ -47,4 +48,4 @@ pub use query::{
     Timings, instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
-pub use source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+pub use source::{LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};

@@ -1,6 +1,9 @@
 //! A source in memory: for tests and test scripts. Simple, not fast.
 
-use crate::source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+use crate::source::{
+    LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
+};
+use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -9,7 +12,14 @@ use std::ops::Range;
 /// Series by labels, samples by time in nanoseconds.
 #[derive(Default)]
 pub struct MemorySource {
-    series: BTreeMap<Labels, BTreeMap<i64, f64>>,
+    series: BTreeMap<Labels, Samples>,
+}
+
+type Samples = BTreeMap<i64, Stored>;
+
+enum Stored {
+    Number(f64),
+    Histogram(Histogram),
 }
 
 impl MemorySource {
@@ -20,12 +30,26 @@ impl MemorySource {
 
     /// Adds a sample; one at the same time is replaced.
     pub fn append(&mut self, labels: &Labels, timestamp: i64, value: f64) {
+        self.put(labels, timestamp, Stored::Number(value));
+    }
+
+    /// Adds a histogram; a sample at the same time is replaced.
+    pub fn append_histogram(&mut self, labels: &Labels, timestamp: i64, histogram: Histogram) {
+        // A stale marker ends numbers and histograms alike.
+        let stored = match histogram.is_stale() {
+            true => Stored::Number(histogram.sum),
+            false => Stored::Histogram(histogram),
+        };
+        self.put(labels, timestamp, stored);
+    }
+
+    fn put(&mut self, labels: &Labels, timestamp: i64, stored: Stored) {
         match self.series.get_mut(labels) {
             Some(samples) => {
-                samples.insert(timestamp, value);
+                samples.insert(timestamp, stored);
             }
             None => {
-                self.series.insert(labels.clone(), BTreeMap::from([(timestamp, value)]));
+                self.series.insert(labels.clone(), BTreeMap::from([(timestamp, stored)]));
             }
         }
     }
@@ -98,8 +122,26 @@ impl Condition<'_> {
 }
 
 struct MemorySet<'a> {
-    series: Vec<(&'a Labels, &'a BTreeMap<i64, f64>)>,
+    series: Vec<(&'a Labels, &'a Samples)>,
     range: TimeRange,
+}
+
+impl MemorySet<'_> {
+    /// The samples of a series in the selected time.
+    fn samples(&self, idx: usize) -> impl Iterator<Item = (&i64, &Stored)> {
+        let range = self.range.start..=self.range.end.max(self.range.start);
+        let samples = self.series[idx].1.range(range);
+        samples.filter(|_| !self.range.is_empty())
+    }
+
+    /// Times and values of a series' numbers.
+    fn numbers(&self, idx: usize) -> (Vec<i64>, Vec<f64>) {
+        let number = |(time, stored): (&i64, &Stored)| match stored {
+            Stored::Number(value) => Some((*time, *value)),
+            Stored::Histogram(_) => None,
+        };
+        self.samples(idx).filter_map(number).unzip()
+    }
 }
 
 impl SeriesSet for MemorySet<'_> {
@@ -125,13 +167,27 @@ impl SeriesSet for MemorySet<'_> {
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {
         for idx in range {
-            let (timestamps, values): (Vec<i64>, Vec<f64>) = if self.range.is_empty() {
-                (Vec::new(), Vec::new())
-            } else {
-                let samples = self.series[idx].1.range(self.range.start..=self.range.end);
-                samples.map(|(timestamp, value)| (*timestamp, *value)).unzip()
-            };
+            let (timestamps, values) = self.numbers(idx);
             sink(idx, &timestamps, &values);
+        }
+        Ok(())
+    }
+
+    fn has_histograms(&self) -> bool {
+        let is_histogram = |stored: &Stored| matches!(stored, Stored::Histogram(_));
+        (0..self.len()).any(|idx| self.samples(idx).any(|(_, stored)| is_histogram(stored)))
+    }
+
+    fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<(), SourceError> {
+        for idx in range {
+            let (timestamps, values) = self.numbers(idx);
+            let histogram = |(time, stored): (&i64, &Stored)| match stored {
+                Stored::Number(_) => None,
+                Stored::Histogram(histogram) => Some((*time, histogram.clone())),
+            };
+            let (histogram_timestamps, histograms): (Vec<i64>, Vec<Histogram>) =
+                self.samples(idx).filter_map(histogram).unzip();
+            sink(idx, &timestamps, &values, &histogram_timestamps, &histograms);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use crate::annotations::{Annotations, Level};
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::histograms::results::{only_histogram, take_points};
 use crate::metricsql;
 use crate::names::{Collision, with_names_if_needed};
 use crate::result::{Matrix, Sample, Value};
@@ -329,9 +330,10 @@ fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Quer
         }
         ValueType::Vector => {
             let vector = context.named(evaluator.vector(expr, grid)?)?;
-            let (keys, values) = vector.into_parts();
+            let (keys, mut values, histograms) = vector.into_parts();
+            let histograms = take_points(grid, &mut values, histograms);
             let labels = keys.into_iter().map(|key| key.labels).collect();
-            context.sorting(|| Matrix::on_grid(grid, labels, values))
+            context.sorting(|| Matrix::on_grid(grid, labels, values).with_histograms(histograms))
         }
         other => {
             return Err(QueryError::BadData(format!(
@@ -378,12 +380,17 @@ fn check_range(range: StepRange) -> Result<Grid> {
 /// The samples of a vector of one step, in order.
 fn samples(vector: Vector) -> Vec<Sample> {
     let is_ordered = vector.is_ordered;
-    let (keys, values) = vector.into_parts();
+    let (keys, values, histograms) = vector.into_parts();
     let mut samples: Vec<Sample> = keys
         .into_iter()
         .zip(values)
-        .map(|(key, value)| Sample { labels: key.labels, value })
+        .map(|(key, value)| Sample::number(key.labels, value))
         .collect();
+    if let Some(rows) = histograms {
+        for (idx, sample) in samples.iter_mut().enumerate() {
+            sample.histogram = only_histogram(&rows, idx);
+        }
+    }
     if !is_ordered {
         samples.sort_by(|a, b| compare_labels(&a.labels, &b.labels));
     }

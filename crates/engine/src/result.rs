@@ -2,7 +2,9 @@
 
 use crate::time::Grid;
 use crate::vector::{compare_labels, is_absent};
+use histogram::Histogram;
 use model::Labels;
+use std::sync::Arc;
 
 /// The value of a query.
 #[derive(Debug)]
@@ -34,9 +36,27 @@ impl Value {
 pub struct Sample {
     /// Which series.
     pub labels: Labels,
-    /// Its value.
+    /// Its value; NaN and meaningless where there is a histogram.
     pub value: f64,
+    /// The histogram that is its value instead.
+    pub histogram: Option<Box<Histogram>>,
 }
+
+impl Sample {
+    /// A number.
+    pub fn number(labels: Labels, value: f64) -> Sample {
+        Sample { labels, value, histogram: None }
+    }
+
+    /// A histogram.
+    pub fn histogram(labels: Labels, histogram: Histogram) -> Sample {
+        Sample { labels, value: f64::NAN, histogram: Some(Box::new(histogram)) }
+    }
+}
+
+/// The histograms of one series: milliseconds and values, oldest first. Series share those that
+/// are the same.
+pub(crate) type HistogramPoints = Vec<(i64, Arc<Histogram>)>;
 
 /// Series and their samples, ordered by labels.
 #[derive(Debug)]
@@ -45,6 +65,8 @@ pub struct Matrix {
     /// The order in which series are shown, as indexes into `labels`.
     order: Vec<u32>,
     samples: Samples,
+    /// The histograms of each series, in the order of `labels`; nothing when no series has any.
+    histograms: Vec<HistogramPoints>,
 }
 
 #[derive(Debug)]
@@ -58,7 +80,12 @@ enum Samples {
 impl Matrix {
     pub(crate) fn on_grid(grid: Grid, labels: Vec<Labels>, values: Vec<f64>) -> Matrix {
         assert_eq!(labels.len() * grid.len, values.len());
-        Matrix { order: order(&labels), labels, samples: Samples::Grid(grid, values) }
+        Matrix {
+            order: order(&labels),
+            labels,
+            samples: Samples::Grid(grid, values),
+            histograms: Vec::new(),
+        }
     }
 
     /// As [`Matrix::on_grid`], with the series in the order in which they are given.
@@ -69,12 +96,23 @@ impl Matrix {
     ) -> Matrix {
         assert_eq!(labels.len() * grid.len, values.len());
         let order = (0..labels.len() as u32).collect();
-        Matrix { order, labels, samples: Samples::Grid(grid, values) }
+        Matrix { order, labels, samples: Samples::Grid(grid, values), histograms: Vec::new() }
     }
 
     pub(crate) fn of_points(series: Vec<(Labels, Vec<(i64, f64)>)>) -> Matrix {
         let (labels, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
-        Matrix { order: order(&labels), labels, samples: Samples::Points(points) }
+        Matrix {
+            order: order(&labels),
+            labels,
+            samples: Samples::Points(points),
+            histograms: Vec::new(),
+        }
+    }
+
+    /// With the histograms of each series, in the order in which the series were given.
+    pub(crate) fn with_histograms(self, histograms: Vec<HistogramPoints>) -> Matrix {
+        assert!(histograms.is_empty() || histograms.len() == self.labels.len());
+        Matrix { histograms, ..self }
     }
 
     /// How many series there are.
@@ -94,10 +132,11 @@ impl Matrix {
 
     /// How many points there are, gaps on the grid and series left out counted too.
     pub fn cells(&self) -> usize {
-        match &self.samples {
+        let floats: usize = match &self.samples {
             Samples::Grid(_, values) => values.len(),
             Samples::Points(points) => points.iter().map(Vec::len).sum(),
-        }
+        };
+        floats + self.histograms.iter().map(Vec::len).sum::<usize>()
     }
 
     /// The labels of series `idx`.
@@ -105,7 +144,19 @@ impl Matrix {
         &self.labels[self.order[idx] as usize]
     }
 
-    /// The samples of series `idx`: milliseconds since the epoch and values, oldest first.
+    /// Whether any series has histograms.
+    pub fn has_histograms(&self) -> bool {
+        !self.histograms.is_empty()
+    }
+
+    /// The histograms of series `idx`: milliseconds since the epoch and values, oldest first. No
+    /// time is among [`Matrix::points`] too.
+    pub fn histograms(&self, idx: usize) -> impl Iterator<Item = (i64, &Histogram)> + '_ {
+        let of_series = self.histograms.get(self.order[idx] as usize);
+        of_series.into_iter().flatten().map(|(at_ms, histogram)| (*at_ms, &**histogram))
+    }
+
+    /// The numbers of series `idx`: milliseconds since the epoch and values, oldest first.
     pub fn points(&self, idx: usize) -> impl Iterator<Item = (i64, f64)> + '_ {
         let row = self.order[idx] as usize;
         let (grid, values, points): (_, &[f64], &[(i64, f64)]) = match &self.samples {

@@ -11,6 +11,10 @@
 //! smaller than samples, where nobody asks for these.
 
 use crate::error::{QueryError, Result};
+use crate::histograms::cells::Cell;
+use crate::histograms::edges::interpolate_steps;
+use crate::histograms::notes::Notes;
+use crate::histograms::select::{MixedMaker, MixedSamples, MixedVisitor, MixedWindows};
 use crate::names::{Collision, demands_one_name};
 use crate::query::{Context, NameRemoval};
 use crate::read_ahead::{SampleBatch, read_ahead, read_labels, threads_for};
@@ -87,6 +91,8 @@ pub(crate) struct Row<'a> {
     pub labels: &'a Labels,
     pub name: NameState,
     pub values: &'a [f64],
+    /// The histograms among the values; nothing where all are numbers.
+    pub cells: &'a [Cell],
 }
 
 /// What is to become of the metric's name in a row's labels.
@@ -110,7 +116,12 @@ impl NameState {
     }
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    /// A row of numbers.
+    pub fn numbers(labels: &'a Labels, name: NameState, values: &'a [f64]) -> Row<'a> {
+        Row { labels, name, values, cells: &[] }
+    }
+
     pub fn key(&self) -> Key {
         match self.name {
             NameState::Kept => Key::new(self.labels.clone()),
@@ -129,11 +140,11 @@ pub(crate) type Wanted<'w> = Option<&'w [&'w str]>;
 /// Receives one series: its labels, timestamps and values.
 pub(crate) type SeriesVisitor<'v> = dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()> + 'v;
 
-/// Receives the labels and the row of one series.
-pub(crate) type RowVisitor<'v> = dyn FnMut(&Labels, &[f64]) -> Result<()> + 'v;
+/// Receives the labels and the row of one series, and the histograms in it if it has any.
+pub(crate) type RowVisitor<'v> = dyn FnMut(&Labels, &[f64], &[Cell]) -> Result<()> + 'v;
 
 /// Series that a thread reads at once.
-fn batch_len(set: &dyn SeriesSet) -> usize {
+pub(crate) fn batch_len(set: &dyn SeriesSet) -> usize {
     set.batch_len().min(SERIES_PER_CHECK)
 }
 
@@ -167,7 +178,8 @@ impl Context<'_> {
     }
 
     /// Calls `visit` with the labels and samples of every series that matches one of `sets` and has
-    /// samples in `range`, in the source's order. Labels that are not `wanted` may be missing.
+    /// samples in `range`, in the source's order. Labels that are not `wanted` may be missing, and
+    /// histograms are left out.
     pub fn read_series(
         &self,
         sets: &[Vec<Matcher>],
@@ -175,13 +187,40 @@ impl Context<'_> {
         wanted: Wanted<'_>,
         visit: &mut SeriesVisitor<'_>,
     ) -> Result<()> {
+        match self.select(sets, range)? {
+            Some(set) => self.read_series_of(&*set, wanted, visit),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Context::read_series`] with the histograms.
+    pub fn read_samples(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        wanted: Wanted<'_>,
+        visit: &mut MixedVisitor<'_>,
+    ) -> Result<()> {
         let Some(set) = self.select(sets, range)? else { return Ok(()) };
-        let left = self.read_alone(&*set, wanted, visit)?;
+        if set.has_histograms() {
+            return self.read_mixed(&*set, visit);
+        }
+        self.read_series_of(&*set, wanted, &mut |labels, times, values| {
+            visit(labels, &MixedSamples::numbers(times, values))
+        })
+    }
+
+    fn read_series_of(
+        &self,
+        set: &dyn SeriesSet,
+        wanted: Wanted<'_>,
+        visit: &mut SeriesVisitor<'_>,
+    ) -> Result<()> {
+        let left = self.read_alone(set, wanted, visit)?;
         if left.is_empty() {
             return Ok(());
         }
-        let (batch_len, threads) = (batch_len(&*set), threads_for_series(&*set, &left));
-        let set = &*set;
+        let (batch_len, threads) = (batch_len(set), threads_for_series(set, &left));
         let begin = || {
             |range, batch: &mut SampleBatch| {
                 batch.read(set, range, wanted).map_err(QueryError::from)
@@ -202,22 +241,26 @@ impl Context<'_> {
     }
 
     /// As [`Context::read_series`] for who wants rows of `steps` values: calls `visit` with what
-    /// `begin`'s makers make of each series. The row of a series without samples may be left out.
+    /// `begin`'s makers make of each series, or what `mixed` makes where there may be histograms.
+    /// The row of a series without samples may be left out.
     pub fn read_rows<M: RowMaker>(
         &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
+        (sets, range): (&[Vec<Matcher>], TimeRange),
         wanted: Wanted<'_>,
         steps: usize,
         begin: &(impl Fn() -> M + Sync),
+        mixed: &mut MixedMaker<'_>,
         visit: &mut RowVisitor<'_>,
     ) -> Result<()> {
         let Some(set) = self.select(sets, range)? else { return Ok(()) };
         let set = &*set;
+        if set.has_histograms() {
+            return self.read_mixed_rows(set, steps, mixed, visit);
+        }
         let (mut maker, mut row) = (begin(), vec![ABSENT; steps]);
         let left = self.read_alone(set, wanted, &mut |labels, timestamps, values| {
             maker.make(timestamps, values, &mut row)?;
-            visit(labels, &row)
+            visit(labels, &row, &[])
         })?;
         if left.is_empty() {
             return Ok(());
@@ -231,7 +274,7 @@ impl Context<'_> {
         read_ahead(left, batch_len, threads, &begin, |batch| {
             self.check()?;
             self.count_samples_read(batch.samples());
-            batch.rows(steps).try_for_each(|(labels, row)| visit(labels, row))?;
+            batch.rows(steps).try_for_each(|(labels, row)| visit(labels, row, &[]))?;
             batch.take_failure()
         })
     }
@@ -320,13 +363,20 @@ impl Context<'_> {
         }
         let lookback_ms = self.options.lookback_ms;
         let range = Windows::new(reference, lookback_ms).time_range();
+        let mut windows = None;
         self.read_rows(
-            std::slice::from_ref(&selector.matchers),
-            range,
+            (std::slice::from_ref(&selector.matchers), range),
             wanted,
             grid.len,
             &|| NewestRows { windows: Windows::new(reference, lookback_ms) },
-            &mut |labels, values| sink(&Row { labels, name: NameState::Kept, values }),
+            &mut |_, samples, row, cells| {
+                let new = || MixedWindows::new(reference, lookback_ms);
+                windows.get_or_insert_with(new).newest(samples, row, cells);
+                Ok(())
+            },
+            &mut |labels, values, cells| {
+                sink(&Row { labels, name: NameState::Kept, values, cells })
+            },
         )
     }
 
@@ -342,11 +392,20 @@ impl Context<'_> {
         let windows = EdgedWindows { edges, reference, range_ms: 0, lookback_ms };
         let mut row = vec![ABSENT; reference.len];
         let mut filter = StaleFilter::default();
+        let mut notes = Notes::default();
         let sets = std::slice::from_ref(&selector.matchers);
-        self.read_series(sets, windows.time_range(), wanted, &mut |labels, times, values| {
-            let (times, values) = filter.apply(times, values);
-            windows.interpolate(times, values, &mut row);
-            sink(&Row { labels, name: NameState::Kept, values: &row })
+        self.read_samples(sets, windows.time_range(), wanted, &mut |labels, samples| {
+            let (times, values) = filter.apply(samples.times, samples.values);
+            let mut cells = Vec::new();
+            if samples.histograms.is_empty() {
+                windows.interpolate(times, values, &mut row);
+            } else {
+                cells.resize(row.len(), None);
+                let samples = MixedSamples { times, values, ..*samples };
+                interpolate_steps(&windows, &samples, (&mut row, &mut cells), &mut notes);
+                notes.tell(self, labels.metric_name(), selector.span);
+            }
+            sink(&Row { labels, name: NameState::Kept, values: &row, cells: &cells })
         })
     }
 
@@ -357,19 +416,21 @@ impl Context<'_> {
         let mut row = vec![ABSENT; grid.len];
         let mut vector = Vector::new(self, grid.len);
         let range = windows.time_range();
-        self.read_series(
-            std::slice::from_ref(&selector.matchers),
-            range,
-            None,
-            &mut |labels, timestamps, values| {
-                for (value, (low, high)) in row.iter_mut().zip(windows.of(timestamps)) {
+        let mut mixed = None;
+        let sets = std::slice::from_ref(&selector.matchers);
+        self.read_samples(sets, range, None, &mut |labels, samples| {
+            if samples.histograms.is_empty() {
+                let MixedSamples { times, values, .. } = samples;
+                for (value, (low, high)) in row.iter_mut().zip(windows.of(times)) {
                     let is_there = low < high && !is_absent(values[*high as usize - 1]);
-                    *value =
-                        if is_there { seconds(timestamps[*high as usize - 1]) } else { ABSENT };
+                    *value = if is_there { seconds(times[*high as usize - 1]) } else { ABSENT };
                 }
-                vector.push(self, Key::new(labels.clone()), &row)
-            },
-        )?;
+            } else {
+                let new = || MixedWindows::new(reference, self.options.lookback_ms);
+                mixed.get_or_insert_with(new).newest_times(samples, &mut row);
+            }
+            vector.push(self, Key::new(labels.clone()), &row)
+        })?;
         Ok(vector)
     }
 }

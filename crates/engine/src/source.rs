@@ -4,6 +4,7 @@
 //! call, whatever has been flushed or merged meanwhile. Sums add in that order, so answers are
 //! the same bit for bit.
 
+use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 use std::time::Instant;
@@ -21,6 +22,10 @@ pub struct SelectLimits {
 
 /// Receives a series' index, timestamps and values.
 pub type SampleSink<'s> = dyn FnMut(usize, &[i64], &[f64]) + 's;
+
+/// Receives a series' index, the timestamps and values of its floats, and the timestamps and
+/// values of its histograms.
+pub type MixedSink<'s> = dyn FnMut(usize, &[i64], &[f64], &[i64], &[Histogram]) + 's;
 
 /// Receives a series' index and labels.
 pub type LabelSink<'s> = dyn FnMut(usize, Labels) + 's;
@@ -98,4 +103,21 @@ pub trait SeriesSet: Send + Sync {
     /// # Errors
     /// A failed read.
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError>;
+
+    /// Whether any of the series may have native histograms. While false, `read` is all there is;
+    /// else `read` gives the floats and leaves the histograms out.
+    fn has_histograms(&self) -> bool {
+        false
+    }
+
+    /// As [`SeriesSet::read`], with the histograms of each series apart from its floats: calls
+    /// `sink(idx, timestamps, values, histogram_timestamps, histograms)` once for each series of
+    /// `range`, in order. A timestamp is in one list only. Stale markers end both: they are in the
+    /// floats.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<(), SourceError> {
+        self.read(range, &mut |idx, timestamps, values| sink(idx, timestamps, values, &[], &[]))
+    }
 }

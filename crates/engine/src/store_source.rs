@@ -1,6 +1,8 @@
 //! The store as a source.
 
-use crate::source::{LabelSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+use crate::source::{
+    LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
+};
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 
@@ -45,6 +47,14 @@ impl SeriesSet for store::Selection {
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {
         store::Selection::read(self, range, sink).map_err(translate)
+    }
+
+    fn has_histograms(&self) -> bool {
+        store::Selection::has_histograms(self)
+    }
+
+    fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<(), SourceError> {
+        store::Selection::read_mixed(self, range, sink).map_err(translate)
     }
 }
 

@@ -11,12 +11,15 @@
 //! free to mean "no sample here". A row without any value is not kept.
 
 use crate::error::{QueryError, Result};
+use crate::histograms::cells::{Cell as HistogramCell, CellRows, cell_at, weight};
 use crate::query::{Context, NameRemoval};
+use histogram::Histogram;
 use model::{Labels, METRIC_NAME, sample::STALE_NAN_BITS};
 use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The value of a gap.
 pub(crate) const ABSENT: f64 = f64::from_bits(STALE_NAN_BITS);
@@ -116,6 +119,8 @@ pub(crate) struct Vector {
     keys: Vec<Key>,
     /// `keys.len() * steps` values.
     values: Vec<f64>,
+    /// The histograms among the values; nothing where all are numbers.
+    histograms: Option<Box<CellRows>>,
     /// Whether somebody asked for the order of the rows: `sort`, `topk`.
     pub is_ordered: bool,
     reserved: Reservation,
@@ -125,7 +130,8 @@ impl Vector {
     /// No rows.
     pub fn new(context: &Context<'_>, steps: usize) -> Vector {
         let reserved = Reservation::new(&context.usage);
-        Vector { steps, keys: Vec::new(), values: Vec::new(), is_ordered: false, reserved }
+        let (keys, values) = (Vec::new(), Vec::new());
+        Vector { steps, keys, values, histograms: None, is_ordered: false, reserved }
     }
 
     /// Takes memory for so many more rows.
@@ -147,6 +153,71 @@ impl Vector {
         self.keys.push(key);
         self.values.extend_from_slice(row);
         Ok(())
+    }
+
+    /// As [`Vector::push`] for a row that may have histograms; `cells` is empty if it has none.
+    pub fn push_mixed(
+        &mut self,
+        context: &Context<'_>,
+        key: Key,
+        row: &[f64],
+        cells: &[HistogramCell],
+    ) -> Result<()> {
+        let idx = self.keys.len();
+        self.push(context, key, row)?;
+        if cells.is_empty() || self.keys.len() == idx {
+            return Ok(());
+        }
+        debug_assert_eq!(cells.len(), self.steps);
+        let (samples, bytes) = weight(row, cells);
+        if samples == 0 {
+            return Ok(());
+        }
+        self.histograms.get_or_insert_default().set(idx, cells);
+        self.reserved.grow(samples, bytes as u64);
+        context.check_memory()
+    }
+
+    /// Whether any value may be a histogram.
+    #[inline(always)]
+    pub fn has_histograms(&self) -> bool {
+        self.histograms.is_some()
+    }
+
+    /// The histograms of a row, by step; empty when it has none. A cell counts only where the row's
+    /// value is no gap.
+    pub fn cells(&self, idx: usize) -> &[HistogramCell] {
+        self.histograms.as_ref().map_or(&[], |rows| rows.row(idx))
+    }
+
+    /// The histogram at a step of a row, if its value is one.
+    pub fn histogram(&self, idx: usize, step: usize) -> Option<&Arc<Histogram>> {
+        cell_at(self.cells(idx), step).filter(|_| !is_absent(self.row(idx)[step]))
+    }
+
+    /// Leaves only the numbers.
+    pub fn drop_histograms(&mut self) {
+        let Some(rows) = self.histograms.take() else { return };
+        for idx in 0..self.keys.len() {
+            for (value, cell) in self.row_mut(idx).iter_mut().zip(rows.row(idx)) {
+                if cell.is_some() {
+                    *value = ABSENT;
+                }
+            }
+        }
+        self.drop_empty();
+    }
+
+    /// Makes numbers of all values; whoever calls it gives them values.
+    pub fn forget_histograms(&mut self) {
+        self.histograms = None;
+    }
+
+    /// Every histogram, to be replaced.
+    pub fn map_histograms(&mut self, map: impl Fn(&Histogram) -> Histogram) {
+        if let Some(rows) = &mut self.histograms {
+            rows.map(map);
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -209,11 +280,17 @@ impl Vector {
             if kept != idx {
                 self.keys.swap(kept, idx);
                 self.values.copy_within(row, kept * steps);
+                if let Some(rows) = &mut self.histograms {
+                    rows.move_row(idx, kept);
+                }
             }
             kept += 1;
         }
         self.keys.truncate(kept);
         self.values.truncate(kept * steps);
+        if let Some(rows) = &mut self.histograms {
+            rows.truncate(kept);
+        }
     }
 
     /// Gives each row a new key. Rows that come to have equal labels become one row.
@@ -250,6 +327,12 @@ impl Vector {
 
     /// Joins rows of equal labels into one, which must not both have a value at any step.
     pub fn merge_same_labels(mut self) -> Result<Vector> {
+        self.join_same_labels()?;
+        Ok(self)
+    }
+
+    /// As [`Vector::merge_same_labels`], in place.
+    pub fn join_same_labels(&mut self) -> Result<()> {
         let mut seen: HashMap<Labels, usize> = HashMap::with_capacity(self.keys.len());
         let mut has_merged = false;
         for idx in 0..self.keys.len() {
@@ -257,6 +340,7 @@ impl Vector {
             if into == idx {
                 continue;
             }
+            self.hand_over_histograms(idx, into);
             let (head, tail) = self.values.split_at_mut(idx * self.steps);
             let target = &mut head[into * self.steps..(into + 1) * self.steps];
             for (target, value) in target.iter_mut().zip(&mut tail[..self.steps]) {
@@ -273,7 +357,17 @@ impl Vector {
         if has_merged {
             self.drop_empty();
         }
-        Ok(self)
+        Ok(())
+    }
+
+    /// Gives the histograms of row `from` to row `to`, with whose values its own will be.
+    fn hand_over_histograms(&mut self, from: usize, to: usize) {
+        let Some(rows) = &mut self.histograms else { return };
+        for step in 0..self.steps {
+            if !is_absent(self.values[from * self.steps + step]) {
+                rows.hand_over(step, from, to, self.steps);
+            }
+        }
     }
 
     /// Makes a row of one step a row of `steps` equal ones.
@@ -281,9 +375,12 @@ impl Vector {
         debug_assert_eq!(self.steps, 1);
         let mut wide = Vector::new(context, steps);
         let mut row = vec![0.0; steps];
-        for (key, value) in self.keys.into_iter().zip(self.values) {
+        let rows = self.histograms.unwrap_or_default();
+        for (idx, (key, value)) in self.keys.into_iter().zip(self.values).enumerate() {
             row.fill(value);
-            wide.push(context, key, &row)?;
+            let cells: Vec<HistogramCell> =
+                rows.row(idx).iter().flat_map(|cell| vec![cell.clone(); steps]).collect();
+            wide.push_mixed(context, key, &row, &cells)?;
         }
         Ok(wide)
     }
@@ -293,11 +390,12 @@ impl Vector {
         let values = order.iter().flat_map(|idx| self.row(*idx).iter().copied()).collect();
         self.keys = order.iter().map(|idx| self.keys[*idx].clone()).collect();
         self.values = values;
+        self.histograms = self.histograms.take().map(|rows| Box::new(rows.reordered(order)));
     }
 
-    /// Takes the vector apart.
-    pub fn into_parts(self) -> (Vec<Key>, Vec<f64>) {
-        (self.keys, self.values)
+    /// Takes the vector apart: keys, values and the histograms among these.
+    pub fn into_parts(self) -> (Vec<Key>, Vec<f64>, Option<Box<CellRows>>) {
+        (self.keys, self.values, self.histograms)
     }
 }
 

@@ -48,6 +48,8 @@ pub struct Cardinality {
     pub pairs: Vec<Counted>,
     /// Values of the label asked about that most series have.
     pub focus_values: Vec<Counted>,
+    /// Values of the label asked about whose series take most bytes.
+    pub focus_bytes: Vec<Counted>,
     /// Metrics whose series take most bytes.
     pub metric_bytes: Vec<Counted>,
     /// Pairs, as `label=value`, whose series take most bytes.
@@ -92,6 +94,7 @@ pub(crate) fn count(
         pairs: TopList::new(top),
         focus: focus.unwrap_or_default(),
         focus_values: TopList::new(top),
+        focus_bytes: TopList::new(byte_top),
         metric_bytes: TopList::new(byte_top),
         pair_bytes: TopList::new(byte_top),
     };
@@ -229,6 +232,7 @@ struct Totals<'a> {
     pairs: TopList,
     focus: &'a str,
     focus_values: TopList,
+    focus_bytes: TopList,
     metric_bytes: TopList,
     pair_bytes: TopList,
 }
@@ -262,6 +266,7 @@ impl Totals<'_> {
             }
             if label == self.focus {
                 self.focus_values.push(count, || value.clone());
+                self.focus_bytes.push(bytes, || value.clone());
             }
             self.pairs.push(count, || format!("{label}={value}"));
             self.pair_bytes.push(bytes, || format!("{label}={value}"));
@@ -282,6 +287,7 @@ impl Totals<'_> {
             label_values: self.label_values.finish(),
             pairs: self.pairs.finish(),
             focus_values: self.focus_values.finish(),
+            focus_bytes: self.focus_bytes.finish(),
             metric_bytes: self.metric_bytes.finish(),
             pair_bytes: self.pair_bytes.finish(),
             ..self.counts

@@ -424,6 +424,41 @@ impl Index {
         self.parts().map(|part| part.series_count()).sum()
     }
 
+    /// Whether some series have a tag of this name; costs next to nothing.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn knows_tag(&self, name: &str) -> Result<bool> {
+        for part in self.parts() {
+            let knows = match part {
+                Part::Segment(segment) => {
+                    segment.knows_tag(name).map_err(|error| error.in_file(segment.name()))?
+                }
+                Part::Memory(memory) => memory.knows_tag(name),
+            };
+            if knows {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How many series have a tag of this name; looks at groups, not at series.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn series_with_tag(&self, name: &str) -> Result<u64> {
+        self.parts().try_fold(0, |sum, part| {
+            Ok(sum
+                + match part {
+                    Part::Segment(segment) => segment
+                        .series_with_tag(name)
+                        .map_err(|error| error.in_file(segment.name()))?,
+                    Part::Memory(memory) => memory.series_with_tag(name),
+                })
+        })
+    }
+
     /// Entities that are in no segment yet: what a log must still hold.
     pub fn unfrozen_entity_count(&self) -> u64 {
         self.sealed.iter().map(|memory| memory.entity_count()).sum::<u64>()

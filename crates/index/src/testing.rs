@@ -292,12 +292,34 @@ impl NaiveIndex {
                 list.iter().map(|(text, count)| (text.clone(), 7 * count)).collect::<Vec<_>>()
             };
             let wanted = Cardinality {
+                focus_bytes: times(&wanted.focus_values),
                 metric_bytes: times(&wanted.metrics),
                 pair_bytes: times(&wanted.pairs),
                 ..wanted
             };
             assert_eq!(index.cardinality(&found, &question).unwrap(), wanted);
         }
+    }
+
+    /// Checks who has which label, and the search for those with it and without it.
+    #[track_caller]
+    pub(crate) fn check_tags(&self, index: &Index) {
+        for name in TAG_NAMES.iter().copied().chain(["missing"]) {
+            let has = |entity: &&OwnedEntity| entity.tags.contains_key(name);
+            let all: usize = self.entities.values().map(|entity| entity.names.len()).sum();
+            let with: usize = self.entities.values().filter(has).map(|e| e.names.len()).sum();
+            assert_eq!(index.series_with_tag(name).unwrap(), with as u64, "{name}");
+            assert!(with == 0 || index.knows_tag(name).unwrap());
+            let everything = || CompiledMatchers::compile(&[]).unwrap();
+            for (matchers, wanted) in
+                [(everything().and_has(name), with), (everything().and_lacks(name), all - with)]
+            {
+                let found = index.search(&matchers).unwrap();
+                let count: u64 = found.iter().map(BlockMatch::series_count).sum();
+                assert_eq!(count, wanted as u64, "{name}");
+            }
+        }
+        assert!(!index.knows_tag("missing").unwrap());
     }
 
     /// Checks that every entity is found, and its series, and that others are not.

@@ -2,7 +2,7 @@
 //!
 //! No I/O, no clock, no global state.
 //! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`],
-//! [`path_pattern`], [`batch`], [`exemplar`], [`limits`].
+//! [`path_pattern`], [`batch`], [`exemplar`], [`go_number`], [`limits`].
 
 pub mod labels;
 pub mod sample;
@@ -12,6 +12,7 @@ pub mod path_pattern;
 pub mod metadata;
 pub mod batch;
 pub mod exemplar;
+pub mod go_number;
 pub mod limits;
 
 pub use batch::{KeyDecoder, KeyHasher, Rejection, Row, Shape, WriteBatch};

@@ -10,6 +10,8 @@ pub const LABEL_NAME_SIZE_MAX: usize = 1024;
 pub const LABEL_VALUE_SIZE_MAX: usize = 4096;
 /// Fields of one line of line protocol.
 pub const FIELDS_PER_LINE_MAX: usize = 4096;
+/// Buckets of one native histogram, and custom bounds.
+pub const HISTOGRAM_BUCKETS_MAX: usize = 16_384;
 /// Bytes of one line of a text protocol, and of one line of JSON import.
 pub const LINE_SIZE_MAX: usize = 16 << 20;
 /// Bytes of a request's body, as sent and again once decompressed.

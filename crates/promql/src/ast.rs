@@ -338,6 +338,10 @@ pub enum BinaryOp {
     Greater,
     /// `>=`
     GreaterEqual,
+    /// `</`: a native histogram without what lies above
+    TrimUpper,
+    /// `>/`: a native histogram without what lies below
+    TrimLower,
     /// `and`
     And,
     /// `or`
@@ -363,6 +367,8 @@ impl BinaryOp {
             BinaryOp::LessEqual => "<=",
             BinaryOp::Greater => ">",
             BinaryOp::GreaterEqual => ">=",
+            BinaryOp::TrimUpper => "</",
+            BinaryOp::TrimLower => ">/",
             BinaryOp::And => "and",
             BinaryOp::Or => "or",
             BinaryOp::Unless => "unless",
@@ -380,6 +386,11 @@ impl BinaryOp {
                 | BinaryOp::Greater
                 | BinaryOp::GreaterEqual
         )
+    }
+
+    /// Whether it cuts a native histogram off.
+    pub fn is_trim(self) -> bool {
+        matches!(self, BinaryOp::TrimUpper | BinaryOp::TrimLower)
     }
 
     /// Whether it combines sets of series.

@@ -443,14 +443,14 @@ impl Parser<'_> {
             OperatorToken::LessEqual => BinaryOp::LessEqual,
             OperatorToken::Greater => BinaryOp::Greater,
             OperatorToken::GreaterEqual => BinaryOp::GreaterEqual,
+            OperatorToken::TrimUpper => BinaryOp::TrimUpper,
+            OperatorToken::TrimLower => BinaryOp::TrimLower,
             OperatorToken::And => BinaryOp::And,
             OperatorToken::Or => BinaryOp::Or,
             OperatorToken::Unless => BinaryOp::Unless,
-            OperatorToken::TrimLower
-            | OperatorToken::TrimUpper
-            | OperatorToken::RegexEqual
-            | OperatorToken::RegexNotEqual
-            | OperatorToken::At => return None,
+            OperatorToken::RegexEqual | OperatorToken::RegexNotEqual | OperatorToken::At => {
+                return None;
+            }
         })
     }
 

@@ -117,6 +117,8 @@ label_enum! {
         Exemplars = "exemplar_refused",
         /// Native histograms, refused.
         Histograms = "native_histogram_refused",
+        /// Native histograms whose count became the nearest float64.
+        RoundedHistograms = "native_histogram_rounded",
         /// Created timestamps, left aside.
         CreatedTimestamps = "created_timestamp_ignored",
     }
@@ -125,8 +127,10 @@ label_enum! {
 /// Counters of one protocol.
 #[derive(Default)]
 pub struct ProtocolCounters {
-    /// Samples stored.
+    /// Samples stored, native histograms not counted.
     pub samples: Number,
+    /// Native histograms stored.
+    pub histograms: Number,
     /// Bytes of bodies as sent.
     pub bytes: Number,
     /// Lines or series that the decoder refused.
@@ -297,8 +301,11 @@ impl Telemetry {
 
     fn write_inserts(&self, page: &mut Page) {
         type Choose = fn(&ProtocolCounters) -> &Number;
-        let families: [(&str, &str, Choose); 4] = [
+        let families: [(&str, &str, Choose); 5] = [
             ("quipu_insert_samples_total", "Samples stored, by protocol.", |c| &c.samples),
+            ("quipu_insert_histograms_total", "Native histograms stored, by protocol.", |c| {
+                &c.histograms
+            }),
             ("quipu_insert_bytes_total", "Bytes of bodies as sent, by protocol.", |c| &c.bytes),
             (
                 "quipu_insert_lines_refused_total",

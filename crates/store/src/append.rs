@@ -6,6 +6,8 @@
 //! the hash.
 
 use crate::arena::COLUMNS_MAX;
+use crate::histograms::append::HistogramScratch;
+use crate::histograms::names;
 use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
 use crate::partition::{Partition, SEAL_SIZE, State};
 use crate::series_limits::SeriesGate;
@@ -15,14 +17,17 @@ use crate::store::Appended;
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
 use model::limits::Limits;
-use model::{LabelError, Labels, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch};
+use model::{
+    KeyDecoder, LabelError, Labels, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch,
+};
+use std::sync::RwLockWriteGuard;
 use wal::{Lsn, Wal};
 
 /// Rejections that are told with their reasons; the rest is only counted.
 pub const REJECTIONS_TOLD_MAX: usize = 100;
 
 /// A result whose error is a sentence for the client.
-type Told<T> = std::result::Result<T, String>;
+pub type Told<T> = std::result::Result<T, String>;
 
 /// Where some values of a row go, when the row is not exactly one entity.
 pub enum Piece {
@@ -61,13 +66,18 @@ pub struct AppendContext<'a> {
 /// Buffers of one appending thread.
 #[derive(Default)]
 pub struct AppendScratch {
-    encoder: RowsEncoder,
+    /// The record being made.
+    pub encoder: RowsEncoder,
     head: Vec<u8>,
-    tags: LabelsBuilder,
-    names: Vec<String>,
+    /// Of the row that was decoded last.
+    pub tags: LabelsBuilder,
+    /// One for each of its fields.
+    pub names: Vec<String>,
     values: Vec<f64>,
     /// Entities registered for the present group of rows.
-    fresh: Vec<EntityId>,
+    pub fresh: Vec<EntityId>,
+    /// For those that append histograms.
+    pub histograms: HistogramScratch,
 }
 
 /// What a row's key stands for.
@@ -111,6 +121,16 @@ impl Partition {
         if appended.samples == samples_before {
             return Ok(None);
         }
+        self.finish_append(state, context, scratch).map(Some)
+    }
+
+    /// Logs what was appended, and seals what has become large.
+    pub fn finish_append(
+        &self,
+        mut state: RwLockWriteGuard<'_, State>,
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+    ) -> Result<Lsn> {
         let AppendScratch { encoder, head, .. } = scratch;
         let lsn = state.log_rows(self.month, encoder, head, context.wal, context.now_ns)?;
         if SEAL_SIZE <= state.arena.rows_size() {
@@ -124,7 +144,7 @@ impl Partition {
             self.seal_taken()?;
         }
         self.renew_arena(context.arena_words_max)?;
-        Ok(Some(lsn))
+        Ok(lsn)
     }
 }
 
@@ -179,9 +199,9 @@ impl State {
                     let values = batch.row_values(row);
                     appended.samples +=
                         self.push_pieces(&pieces, row.timestamp, values, context, scratch);
-                    appended.reject(row, reason);
+                    appended.reject(row.position, reason);
                 }
-                Err(reason) => appended.reject(row, reason),
+                Err(reason) => appended.reject(row.position, reason),
             }
         }
     }
@@ -203,24 +223,39 @@ impl State {
         });
         std::hint::black_box(warmed);
         for (target, row) in found.iter().zip(group) {
-            let values = batch.row_values(row);
-            match target {
-                Some(Target::Entity(entity)) => {
-                    if self.is_first_of_hour(*entity) {
-                        self.note_active(*entity, &scratch.fresh, context);
-                    }
-                    self.arena.push(*entity, row.timestamp, values);
-                    scratch.encoder.row(*entity, row.timestamp, values);
-                    appended.samples += values.len() as u64;
+            if let Some(target) = target {
+                let values = batch.row_values(row);
+                appended.samples +=
+                    self.push_target(target, row.timestamp, values, context, scratch);
+            }
+        }
+    }
+
+    /// Appends a row to where its key leads; returns how many values it has.
+    #[inline(always)]
+    pub fn push_target(
+        &mut self,
+        target: &Target,
+        timestamp: i64,
+        values: &[f64],
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+    ) -> u64 {
+        match target {
+            Target::Entity(entity) => {
+                if self.is_first_of_hour(*entity) {
+                    self.note_active(*entity, &scratch.fresh, context);
                 }
-                Some(Target::Pieces(idx)) => {
-                    // Taken out meanwhile, as the rest of the state changes.
-                    let pieces = std::mem::take(&mut self.pieces[*idx as usize]);
-                    appended.samples +=
-                        self.push_pieces(&pieces, row.timestamp, values, context, scratch);
-                    self.pieces[*idx as usize] = pieces;
-                }
-                None => {}
+                self.arena.push(*entity, timestamp, values);
+                scratch.encoder.row(*entity, timestamp, values);
+                values.len() as u64
+            }
+            Target::Pieces(idx) => {
+                // Taken out meanwhile, as the rest of the state changes.
+                let pieces = std::mem::take(&mut self.pieces[*idx as usize]);
+                let count = self.push_pieces(&pieces, timestamp, values, context, scratch);
+                self.pieces[*idx as usize] = pieces;
+                count
             }
         }
     }
@@ -267,14 +302,16 @@ impl State {
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
     ) -> Told<Resolved> {
-        decode_labels(batch, row, context.limits, scratch).map_err(|error| error.to_string())?;
+        let fields = &batch.shapes[row.shape as usize].fields;
+        decode_labels(batch.decoder, batch.key(row), fields, context.limits, scratch)
+            .map_err(|error| error.to_string())?;
         let names: Vec<&str> = scratch.names.iter().map(String::as_str).collect();
         let tags: Vec<(&str, &str)> = scratch.tags.iter().collect();
         let wanted = NewEntity::new(&names, &tags);
-        if let Some(entity) = self.index.find_entity(&wanted).map_err(text)? {
+        if let Some(entity) = self.index.find_entity(&wanted).map_err(index_text)? {
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
-        let known = self.find_each(&wanted, &names).map_err(text)?;
+        let known = self.find_each(&wanted, &names).map_err(index_text)?;
         let log = &mut scratch.encoder.registrations;
         if known.iter().all(Option::is_none) {
             context.gate.admit(context.now_ns, &names, &tags)?;
@@ -282,7 +319,7 @@ impl State {
             scratch.fresh.push(entity);
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
-        let mut pieces = self.pieces_of_known(&known).map_err(text)?;
+        let mut pieces = self.pieces_of_known(&known).map_err(index_text)?;
         let new: Vec<u16> =
             (0..names.len() as u16).filter(|idx| known[usize::from(*idx)].is_none()).collect();
         if !new.is_empty() {
@@ -299,15 +336,26 @@ impl State {
         Ok(Resolved::Whole(Target::Pieces(self.pieces.len() as u32 - 1)))
     }
 
+    /// Where the rows of an entity of one list of columns go, if it is known: to itself, or, of
+    /// one metric, to a column of another.
+    pub fn find_whole(&mut self, entity: &NewEntity<'_>) -> index::Result<Option<Target>> {
+        if let Some(entity) = self.index.find_entity(entity)? {
+            return Ok(Some(Target::Entity(entity)));
+        }
+        let Some((entity, column)) = self.index.find_column(entity)? else { return Ok(None) };
+        self.pieces.push([Piece::Single { entity, column, value_idx: 0 }].into());
+        Ok(Some(Target::Pieces(self.pieces.len() as u32 - 1)))
+    }
+
     /// Registers an entity of so many series that was let in; rows of it can be pushed at once.
-    fn register(
+    pub fn register(
         &mut self,
         entity: &NewEntity<'_>,
         series: usize,
         context: &AppendContext<'_>,
         log: &mut Vec<u8>,
     ) -> Told<EntityId> {
-        let id = self.index.register(entity, log).map_err(text)?;
+        let id = self.index.register(entity, log).map_err(index_text)?;
         self.arena.reserve_entities(self.index.memory().next_entity() as usize);
         self.note_birth(id, series as u64, context.now_ns);
         Ok(id)
@@ -361,16 +409,17 @@ impl State {
 }
 
 impl Appended {
-    fn reject(&mut self, row: &Row, reason: String) {
+    /// Counts a row as refused, and tells why if there is room for it.
+    pub(crate) fn reject(&mut self, position: u32, reason: String) {
         self.rejected += 1;
         if self.rejections.len() < REJECTIONS_TOLD_MAX {
-            self.rejections.push(Rejection { position: row.position, reason });
+            self.rejections.push(Rejection { position, reason });
         }
     }
 }
 
 /// The error of one row, in words: it goes back to the client.
-fn text(error: index::Error) -> String {
+pub fn index_text(error: index::Error) -> String {
     error.to_string()
 }
 
@@ -381,7 +430,8 @@ pub(crate) fn series_labels(
     limits: &Limits,
     scratch: &mut AppendScratch,
 ) -> std::result::Result<Labels, LabelError> {
-    decode_labels(batch, row, limits, scratch)?;
+    let fields = &batch.shapes[row.shape as usize].fields;
+    decode_labels(batch.decoder, batch.key(row), fields, limits, scratch)?;
     let [name] = scratch.names.as_slice() else {
         return Err(LabelError::Refused("exemplars belong to one series".into()));
     };
@@ -389,24 +439,23 @@ pub(crate) fn series_labels(
     Ok(scratch.tags.finish())
 }
 
-/// Decodes and checks the row's labels into `scratch.tags` (sorted) and `scratch.names`.
-fn decode_labels(
-    batch: &WriteBatch<'_>,
-    row: &Row,
+/// Decodes and checks the labels of a key into `scratch.tags` (sorted) and `scratch.names`.
+pub fn decode_labels(
+    decoder: &dyn KeyDecoder,
+    key: &[u8],
+    fields: &[Box<str>],
     limits: &Limits,
     scratch: &mut AppendScratch,
 ) -> std::result::Result<(), LabelError> {
-    let key = batch.key(row);
-    let fields = &batch.shapes[row.shape as usize].fields;
     assert!(!fields.is_empty() && fields.len() <= COLUMNS_MAX, "doors limit the fields of a line");
     scratch.tags.clear();
-    batch.decoder.tags(key, &mut scratch.tags)?;
+    decoder.tags(key, &mut scratch.tags)?;
     scratch.tags.sort()?;
     check_tags(&scratch.tags, limits)?;
     scratch.names.resize_with(fields.len(), String::new);
     for (name, field) in scratch.names.iter_mut().zip(fields) {
         name.clear();
-        batch.decoder.metric_name(key, field, name)?;
+        decoder.metric_name(key, field, name)?;
         check_value(METRIC_NAME, name, limits)?;
         if name.is_empty() {
             return Err(LabelError::MissingMetricName);
@@ -429,6 +478,7 @@ fn check_tags(tags: &LabelsBuilder, limits: &Limits) -> std::result::Result<(), 
         if name == METRIC_NAME {
             return Err(LabelError::Duplicate(METRIC_NAME.into()));
         }
+        names::check_name(name)?;
         check_value(name, value, limits)?;
     }
     Ok(())

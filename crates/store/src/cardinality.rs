@@ -2,6 +2,8 @@
 //! new, or of those that nobody asks for; and what they cost.
 
 use crate::births::HOURS_KEPT;
+use crate::histograms::hidden::matchers_of_hidden;
+use crate::histograms::names::{LABEL, RUN_LABEL};
 use crate::live::push_kept;
 use crate::partition::{Partition, State};
 use crate::select::compile;
@@ -9,10 +11,14 @@ use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries};
 use crate::store::Store;
 use crate::{Result, SelectLimits};
 use index::{BlockMatch, CardinalityQuestion, CompiledMatchers};
-use model::TimeRange;
 use model::sample::NANOS_PER_DAY;
 use model::time_range::day_of;
+use model::{METRIC_NAME, TimeRange};
 use roaring::RoaringBitmap;
+
+/// Entries that lists of hidden series have beyond those asked for: some are told under other names,
+/// or not at all.
+const HIDDEN_TOP_MORE: usize = 256;
 
 impl Store {
     /// Counts the series live on a day, by default the newest with data.
@@ -84,7 +90,28 @@ impl Store {
             cardinality = Cardinality { time_min_max: span, ..count(state, &matches, request)? };
             Ok(())
         })?;
+        let hidden = matchers_of_hidden(&sets);
+        if self.has_hidden(&range)? && !hidden.is_empty() {
+            self.for_each_live(&hidden, range, &limits, &mut |partition, state, live| {
+                let matches = choose(partition, std::mem::take(live));
+                let hidden = count_hidden(state, &matches, request)?;
+                cardinality.disk_bytes +=
+                    matches.iter().flat_map(|found| bytes_of(state, found)).sum::<u64>();
+                cardinality.add_hidden(hidden, request.top_n);
+                Ok(())
+            })?;
+        }
         Ok(cardinality)
+    }
+
+    /// Whether a partition of this time has hidden series.
+    fn has_hidden(&self, range: &TimeRange) -> Result<bool> {
+        for partition in self.partitions_in(range) {
+            if partition.read().index.knows_tag(LABEL)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -110,16 +137,54 @@ impl Cardinality {
             (&mut self.values_by_label, other.values_by_label),
             (&mut self.by_focus_value, other.by_focus_value),
         ] {
-            for row in others {
-                match own.iter_mut().find(|known| known.name == row.name) {
-                    Some(known) => known.count += row.count,
-                    None => own.push(row),
-                }
-            }
-            own.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
-            own.truncate(top);
+            join(own, others, top);
         }
     }
+
+    /// Adds what histograms take beside the series that people see, under the metrics' own names;
+    /// exact but for names that are in neither top list.
+    fn add_hidden(&mut self, hidden: index::Cardinality, top: usize) {
+        self.hidden_by_metric = named(hidden.focus_values);
+        self.hidden_by_metric.truncate(top);
+        join(&mut self.disk_bytes_by_metric, named(hidden.focus_bytes), top);
+        let own_name = |(pair, bytes): (String, u64)| {
+            let (label, value) = pair.split_once('=')?;
+            match label {
+                RUN_LABEL => None,
+                LABEL => Some((format!("{METRIC_NAME}={value}"), bytes)),
+                _ => Some((pair, bytes)),
+            }
+        };
+        let pairs = hidden.pair_bytes.into_iter().filter_map(own_name).collect();
+        join(&mut self.disk_bytes_by_pair, named(pairs), top);
+    }
+}
+
+/// Adds counts to others of the same names, and keeps the largest.
+fn join(own: &mut Vec<NameCount>, others: Vec<NameCount>, top: usize) {
+    for row in others {
+        match own.iter_mut().find(|known| known.name == row.name) {
+            Some(known) => known.count += row.count,
+            None => own.push(row),
+        }
+    }
+    own.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+    own.truncate(top);
+}
+
+/// Counts hidden series by the metrics that they belong to.
+fn count_hidden(
+    state: &State,
+    matches: &[BlockMatch],
+    request: &CardinalityRequest,
+) -> Result<index::Cardinality> {
+    let bytes = |found: &BlockMatch| bytes_of(state, found);
+    let question = CardinalityQuestion {
+        top: request.top_n + HIDDEN_TOP_MORE,
+        focus: Some(LABEL),
+        bytes: Some(&bytes),
+    };
+    Ok(state.index.cardinality(matches, &question)?)
 }
 
 /// The series of these entities that match.
@@ -181,9 +246,19 @@ fn count(
         out.bytes_by_label.push(NameCount { name: label.name.clone(), count });
     }
     sort_by_count(&mut out.bytes_by_label);
-    out.index_bytes_by_label = named(state.index.label_sizes()?);
-    sort_by_count(&mut out.index_bytes_by_label);
-    out.index_bytes_by_label.truncate(request.top_n);
+    out.index_bytes_by_label = index_bytes_by_label(state, request.top_n)?;
+    Ok(out)
+}
+
+/// Bytes of the index by label; what tells hidden series apart is one more name of a metric.
+fn index_bytes_by_label(state: &State, top: usize) -> Result<Vec<NameCount>> {
+    let sizes = state.index.label_sizes()?;
+    let (of_hidden, own): (Vec<_>, Vec<_>) =
+        sizes.into_iter().partition(|(name, _)| name == LABEL || name == RUN_LABEL);
+    let of_hidden = of_hidden.into_iter().map(|(_, size)| (METRIC_NAME.to_string(), size));
+    let mut out = Vec::new();
+    join(&mut out, named(own), usize::MAX);
+    join(&mut out, named(of_hidden.collect()), top);
     Ok(out)
 }
 

@@ -4,6 +4,7 @@
 //! once and merges apply for good. Samples written later are newer than the tombstone and stay.
 //! Exemplars go at once, with the book's file.
 
+use crate::histograms::hidden::search_hidden;
 use crate::manifest::Tombstone;
 use crate::partition::Partition;
 use crate::select::compile;
@@ -64,6 +65,9 @@ impl Store {
                         }
                     }
                 }
+            }
+            for group in search_hidden(&state, sets)? {
+                series.extend(group.ordinals());
             }
             state.manifest.clone()
         };

@@ -11,6 +11,7 @@ use crate::activity::ActiveHour;
 use crate::append::Piece;
 use crate::arena::{Arena, ArenaView, NO_ROW};
 use crate::births::Births;
+use crate::histograms::names;
 use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::part::Part;
 use crate::seal::sort_rows;
@@ -371,6 +372,13 @@ impl State {
     /// Samples in rows and singles that are not sealed yet.
     pub fn unsealed_samples(&self) -> u64 {
         self.arena.samples() + self.taken.iter().map(|taken| taken.view.samples()).sum::<u64>()
+    }
+
+    /// The series that people see: those that hold histograms are not among them.
+    pub fn visible_series(&self) -> u64 {
+        // A rotten index is for those to report who read it on purpose.
+        let hidden = self.index.series_with_tag(names::LABEL).unwrap_or(0);
+        self.index.series_count().saturating_sub(hidden)
     }
 
     /// Samples that wait to be flushed.

@@ -20,6 +20,7 @@ use std::ops::Range;
 const DENSE_SHARE: usize = 4;
 
 /// Which series to read: one column, some slots, of one matched block.
+#[derive(Clone, Copy)]
 pub struct ColumnRequest<'a> {
     /// The frozen partition.
     pub view: &'a PartitionView,
@@ -47,6 +48,19 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// Forgets all, keeps the memory.
+    pub fn clear(&mut self) {
+        self.times.clear();
+        self.values.clear();
+        self.spans.clear();
+    }
+
+    /// Whether each series has as many samples here as there.
+    pub fn is_shaped_as(&self, other: &Samples) -> bool {
+        let lens = self.spans.iter().map(|span| span.values.len());
+        lens.eq(other.spans.iter().map(|span| span.values.len()))
+    }
+
     /// Timestamps and values of a span.
     pub fn of(&self, span: &Span) -> (&[Timestamp], &[f64]) {
         (&self.times[span.times()], &self.values[span.values()])

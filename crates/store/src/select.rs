@@ -5,6 +5,10 @@
 //! series i = places[starts[i] .. starts[i + 1]], one for each month it lives in, oldest first
 //! ```
 
+use crate::histograms::hidden::{Hidden, search_hidden};
+use crate::histograms::marker::may_be_marker;
+use crate::histograms::names;
+use crate::histograms::read::HistogramReader;
 use crate::outlines::Outlines;
 use crate::partition::Partition;
 use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
@@ -102,6 +106,8 @@ impl Place {
 /// Matched series and a frozen view of their samples. `Send + Sync`; reads may run in parallel.
 pub struct Selection {
     views: Vec<PartitionView>,
+    /// Of those that have histograms.
+    pub(crate) hidden: Option<Hidden>,
     places: Vec<Place>,
     /// Where each series' places start; one more entry than series. Empty when every series has
     /// exactly one place.
@@ -130,20 +136,27 @@ impl Selection {
             let look_max = limits.cost_max / LOOK_COST;
             sets = sets.into_iter().map(|set| set.costing_at_most(look_max)).collect();
         }
-        let (mut views, mut cost) = (Vec::new(), 0u64);
-        let mut count = 0;
+        let (mut views, mut hidden, mut cost) = (Vec::new(), Vec::new(), 0u64);
+        let (mut count, mut hidden_cost) = (0, 0u64);
         for partition in partitions {
             limits.check_deadline()?;
-            let view = view_of(partition, &sets, &range, limits)?;
+            let (view, view_of_hidden) = views_of(partition, &sets, &range, limits)?;
             let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
             cost = cost.saturating_add(samples_of(&view, &range));
-            limits.check_cost(cost.saturating_add(SERIES_COST.saturating_mul(series)))?;
+            let of_hidden = view_of_hidden.as_ref().map_or(0, |view| cost_of_hidden(view, &range));
+            hidden_cost = hidden_cost.saturating_add(of_hidden);
+            let places = SERIES_COST.saturating_mul(series).saturating_add(hidden_cost);
+            limits.check_cost(cost.saturating_add(places))?;
             count += series as usize;
             // Sets may name a series twice and months share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
                 partition.note_queried(&view.groups);
+                if let Some(view) = &view_of_hidden {
+                    partition.note_queried(&view.groups);
+                }
                 views.push(view);
+                hidden.extend(view_of_hidden);
             }
         }
         assert!(views.len() <= usize::from(u16::MAX), "fewer partitions than months in an i64");
@@ -152,6 +165,7 @@ impl Selection {
         let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
         let mut selection = Selection {
             views,
+            hidden: Hidden::new(hidden),
             places: Vec::with_capacity(count),
             starts: Vec::new(),
             range,
@@ -246,21 +260,65 @@ impl Selection {
     }
 
     /// Calls `sink(idx, timestamps, values)` once for each series of `range`, in order; the slices
-    /// are empty when the series has no sample in the selected time.
+    /// are empty when the series has no sample in the selected time. Histograms are left out.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::DeadlineExceeded`].
     pub fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<()> {
+        if let Some(hidden) = &self.hidden {
+            return self.read_floats(hidden, range, sink);
+        }
+        self.read_batches(range, &mut |reader, batch| {
+            reader.gather(self, &batch)?;
+            for idx in 0..batch.len() {
+                let (times, values) = reader.series(idx);
+                sink(batch.start + idx, times, values);
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `read` for as many series of `range` as are best gathered at once, until all are done.
+    pub(crate) fn read_batches(
+        &self,
+        range: Range<usize>,
+        read: &mut dyn FnMut(&mut SelectionReader, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
         let mut reader = self.readers().pop().unwrap_or_default();
         let mut start = range.start;
         while start < range.end {
             self.limits.check_deadline()?;
             let end = self.gathered_end(start..range.end);
-            reader.read(self, start..end, sink)?;
+            read(&mut reader, start..end)?;
             start = end;
         }
         self.readers().push(reader);
         Ok(())
+    }
+
+    /// Calls `sink` with the fingerprint of each of these series, in order.
+    pub(crate) fn for_each_fingerprint(
+        &self,
+        series: &[usize],
+        sink: &mut dyn FnMut(u128),
+    ) -> Result<()> {
+        let places = series.iter().map(|idx| &self.places_of(*idx)[0]);
+        self.labels_of_places(places, None, &mut |_, labels| sink(labels.fingerprint()))
+    }
+
+    /// Fails once the deadline has passed.
+    pub(crate) fn check_deadline(&self) -> Result<()> {
+        self.limits.check_deadline()
+    }
+
+    /// The time that is selected.
+    pub(crate) fn range(&self) -> TimeRange {
+        self.range
+    }
+
+    /// What is known of parts already.
+    pub(crate) fn outlines(&self) -> &Outlines {
+        &self.outlines
     }
 
     /// Where the series end that are gathered at once, from the first of `range` on.
@@ -347,13 +405,15 @@ impl Selection {
     }
 }
 
-/// Compiles selector sets; no set at all stands for every series.
+/// Compiles selector sets; no set at all stands for every series, but for those that hold
+/// histograms: nobody can select them.
 pub fn compile(sets: &[Vec<Matcher>]) -> Result<Vec<CompiledMatchers>> {
     if sets.is_empty() {
-        return Ok(vec![CompiledMatchers::compile(&[])?]);
+        return Ok(vec![CompiledMatchers::compile(&[])?.and_lacks(names::LABEL)]);
     }
     let one = |set: &Vec<Matcher>| {
-        CompiledMatchers::compile(&path_matcher::without_patterns(set)?).map_err(refusal)
+        let compiled = CompiledMatchers::compile(&path_matcher::without_patterns(set)?);
+        Ok(compiled.map_err(refusal)?.and_lacks(names::LABEL))
     };
     sets.iter().map(one).collect()
 }
@@ -366,12 +426,14 @@ fn refusal(error: index::Error) -> Error {
     }
 }
 
-fn view_of(
+/// What a partition has of the selected series, and of the hidden ones that belong to them, frozen
+/// at the same moment.
+fn views_of(
     partition: &Arc<Partition>,
     sets: &[CompiledMatchers],
     range: &TimeRange,
     limits: &SelectLimits,
-) -> Result<PartitionView> {
+) -> Result<(PartitionView, Option<PartitionView>)> {
     // Singles of taken rows have no chain heads any more; they are rare, so seal first.
     if partition.read().taken.iter().any(|taken| !taken.view.singles().is_empty()) {
         limits.check_cost(SEAL_COST)?;
@@ -382,7 +444,20 @@ fn view_of(
     for set in sets {
         matches.extend(state.index.search(set)?);
     }
-    Ok(PartitionView::new(partition, &state, matches, range))
+    let view = PartitionView::new(partition, &state, matches, range, None);
+    let hidden = search_hidden(&state, sets)?;
+    if view.groups.is_empty() || hidden.is_empty() {
+        return Ok((view, None));
+    }
+    let hidden = PartitionView::new(partition, &state, hidden, range, Some(&view));
+    let has_any = !hidden.groups.is_empty();
+    Ok((view, has_any.then_some(hidden)))
+}
+
+/// What it costs to read a view of hidden series, in samples.
+fn cost_of_hidden(view: &PartitionView, range: &TimeRange) -> u64 {
+    let entities = view.groups.iter().map(|group| group.slots.len() as u64).sum::<u64>();
+    SERIES_COST.saturating_mul(entities).saturating_add(samples_of(view, range))
 }
 
 /// What sealing costs: always too much for who has a limit.
@@ -410,59 +485,61 @@ fn samples_of(view: &PartitionView, range: &TimeRange) -> u64 {
 
 /// Buffers of one thread that reads a selection.
 #[derive(Default)]
-struct SelectionReader {
+pub(crate) struct SelectionReader {
     scratch: ReadScratch,
     samples: Samples,
     /// (place, its index among the places of the series that are being read).
     order: Vec<(Place, u32)>,
     /// By that index, the span in `samples`.
     spans: Vec<Span>,
+    /// Where the spans of each series start, and where they end.
+    starts: Vec<usize>,
+    /// For those that read histograms.
+    pub(crate) histograms: HistogramReader,
     slots: Vec<u16>,
     times: Vec<i64>,
     values: Vec<f64>,
 }
 
 impl SelectionReader {
-    fn read(
-        &mut self,
-        selection: &Selection,
-        range: Range<usize>,
-        sink: &mut SampleSink<'_>,
-    ) -> Result<()> {
-        self.gather(selection, &range)?;
-        let mut next = 0;
-        for idx in range {
-            let count = selection.places_of(idx).len();
-            let spans = &self.spans[next..next + count];
-            next += count;
-            if let [span] = spans {
-                let (times, values) = self.samples.of(span);
-                sink(idx, times, values);
-                continue;
-            }
-            self.times.clear();
-            self.values.clear();
-            for span in spans {
-                let (times, values) = self.samples.of(span);
-                self.times.extend_from_slice(times);
-                self.values.extend_from_slice(values);
-            }
-            sink(idx, &self.times, &self.values);
+    /// The samples of a series that was gathered, by its place among those.
+    pub(crate) fn series(&mut self, idx: usize) -> (&[i64], &[f64]) {
+        let spans = &self.spans[self.starts[idx]..self.starts[idx + 1]];
+        if let [span] = spans {
+            return self.samples.of(span);
         }
-        Ok(())
+        self.times.clear();
+        self.values.clear();
+        for span in spans {
+            let (times, values) = self.samples.of(span);
+            self.times.extend_from_slice(times);
+            self.values.extend_from_slice(values);
+        }
+        (&self.times, &self.values)
+    }
+
+    /// How many values of a series that was gathered look like the markers of histograms.
+    pub(crate) fn markers(&self, idx: usize) -> usize {
+        let spans = &self.spans[self.starts[idx]..self.starts[idx + 1]];
+        let of_span = |span| {
+            let (_, values) = self.samples.of(span);
+            values.iter().filter(|value| may_be_marker(**value)).count()
+        };
+        spans.iter().map(of_span).sum()
     }
 
     /// Reads all places of the series, those of one column of one block together.
-    fn gather(&mut self, selection: &Selection, range: &Range<usize>) -> Result<()> {
-        self.samples.times.clear();
-        self.samples.values.clear();
-        self.samples.spans.clear();
+    pub(crate) fn gather(&mut self, selection: &Selection, range: &Range<usize>) -> Result<()> {
+        self.samples.clear();
         self.order.clear();
+        self.starts.clear();
         for idx in range.clone() {
+            self.starts.push(self.order.len());
             for place in selection.places_of(idx) {
                 self.order.push((*place, self.order.len() as u32));
             }
         }
+        self.starts.push(self.order.len());
         self.order.sort_unstable();
         self.spans.clear();
         self.spans.resize(self.order.len(), Span::default());

@@ -144,6 +144,31 @@ impl SeriesGate {
 
     /// Counts an entity's series as new and active, or says why they are refused.
     pub fn admit(&self, now_ns: i64, names: &[&str], tags: &[(&str, &str)]) -> Result<(), String> {
+        self.admit_weighted(now_ns, names, tags, 1, names.len() as u64)
+    }
+
+    /// The same of a series of histograms, new or known, with so many new hidden entities. To the
+    /// limits each of these is one more series of the metric, to people they are none.
+    pub fn admit_histogram(
+        &self,
+        now_ns: i64,
+        metric: &str,
+        tags: &[(&str, &str)],
+        is_new: bool,
+        hidden: u64,
+    ) -> Result<(), String> {
+        self.admit_weighted(now_ns, &[metric], tags, hidden + u64::from(is_new), is_new.into())
+    }
+
+    /// Lets in what counts `weight` series a name to the limits, `counted` in all to people.
+    fn admit_weighted(
+        &self,
+        now_ns: i64,
+        names: &[&str],
+        tags: &[(&str, &str)],
+        weight: u64,
+        counted: u64,
+    ) -> Result<(), String> {
         let verdict = match self.is_closed.load(Ordering::Relaxed) {
             true => Err(lock(&self.closed).clone().unwrap_or_default()),
             false => Ok(()),
@@ -153,18 +178,18 @@ impl SeriesGate {
             let shares = self.shares(names, tags);
             for (limit, metric, count) in &shares {
                 let window = counts.window(*limit, metric, now_ns);
-                window.check(*count, &self.limits[*limit].settings, metric)?;
+                window.check(count * weight, &self.limits[*limit].settings, metric)?;
             }
             for (limit, metric, count) in &shares {
-                counts.window(*limit, metric, now_ns).add_new(*count);
+                counts.window(*limit, metric, now_ns).add_new(count * weight);
             }
             Ok(())
         });
         match &verdict {
             Ok(()) => {
                 counts.all.roll(now_ns);
-                counts.all.add_new(names.len() as u64);
-                self.new_total.fetch_add(names.len() as u64, Ordering::Relaxed);
+                counts.all.add_new(counted);
+                self.new_total.fetch_add(counted, Ordering::Relaxed);
             }
             Err(reason) => {
                 counts.refused.note(names, tags, reason);
@@ -194,6 +219,21 @@ impl SeriesGate {
                 if let Some(metric) = limit.window_of(labels) {
                     counts.window(idx, metric, now_ns).active += 1;
                 }
+            }
+        }
+    }
+
+    /// Counts a known hidden entity with its first row of this hour: to the limits it is one more
+    /// series with the labels of the series that it belongs to.
+    pub fn note_active_hidden(&self, now_ns: i64, labels: Option<&Labels>) {
+        let mut counts = lock(&self.counts);
+        for (idx, limit) in self.limits.iter().enumerate() {
+            let metric = match limit.settings.scope {
+                LimitScope::All => Some(""),
+                _ => labels.and_then(|labels| limit.window_of(labels)),
+            };
+            if let Some(metric) = metric {
+                counts.window(idx, metric, now_ns).active += 1;
             }
         }
     }

@@ -138,7 +138,7 @@ impl StoreStats {
         self.head_samples += state.head_samples();
         // A month that was only prepared is not yet what people mean.
         if !state.parts.is_empty() || state.head_samples() != 0 {
-            self.series_current = state.index.series_count();
+            self.series_current = state.visible_series();
         }
     }
 
@@ -194,6 +194,9 @@ pub struct Cardinality {
     pub by_pair: Vec<NameCount>,
     /// Series by value of the label asked about.
     pub by_focus_value: Vec<NameCount>,
+    /// Series inside the store that native histograms take, by the metric they belong to; in no
+    /// other count of series here.
+    pub hidden_by_metric: Vec<NameCount>,
     /// Bytes on disk of all samples of these series, in the month of the day.
     pub disk_bytes: u64,
     /// The same by metric.
@@ -202,7 +205,7 @@ pub struct Cardinality {
     pub disk_bytes_by_pair: Vec<NameCount>,
     /// Bytes on disk that labels take in the month's index, whoever has them.
     pub index_bytes_by_label: Vec<NameCount>,
-    /// Bytes of memory that knowing a series takes, on average.
+    /// Bytes of memory that knowing a series takes, on average; hidden ones are series, too.
     pub memory_bytes_per_series: f64,
     /// Oldest and newest timestamp of the head, nanoseconds.
     pub time_min_max: Option<(i64, i64)>,

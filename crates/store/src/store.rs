@@ -36,9 +36,9 @@ pub const PARTITIONS_DIR: &str = "partitions";
 pub const SNAPSHOTS_DIR: &str = "snapshots";
 
 /// Rows that go into one record of the log: bounds its size and the time the lock is held.
-const RECORD_ROWS_MAX: usize = 32 * 1024;
+pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
 /// Values that go into one record of the log.
-const RECORD_VALUES_MAX: usize = 512 * 1024;
+pub(crate) const RECORD_VALUES_MAX: usize = 512 * 1024;
 /// Bytes waiting for the disk from which on writers wait too.
 const WAL_PENDING_SOFT_MAX: usize = 16 << 20;
 
@@ -148,19 +148,33 @@ impl Store {
     /// [`Error::ReadOnly`] and [`Error::HeadFull`] before anything of the batch is taken;
     /// [`Error::Wal`] when the log fails: what was taken may then be lost.
     pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
+        self.append_with(durability, |scratch| self.append_rows(batch, scratch))
+    }
+
+    /// Appends with the buffers of a thread that is not appending, then waits for the disk if it
+    /// is asked for.
+    pub(crate) fn append_with(
+        &self,
+        durability: Durability,
+        append: impl FnOnce(&mut AppendScratch) -> Result<(Appended, Option<Lsn>)>,
+    ) -> Result<Appended> {
         self.check_writable()?;
         let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
-        let result = self.append_rows(batch, durability, &mut scratch);
+        let result = append(&mut scratch);
         lock(&self.scratches).push(scratch);
-        result
+        let (appended, last) = result?;
+        self.count_appended(&appended);
+        if let (Some(lsn), Durability::Synced) = (last, durability) {
+            self.wait_durable(lsn)?;
+        }
+        Ok(appended)
     }
 
     fn append_rows(
         &self,
         batch: &WriteBatch<'_>,
-        durability: Durability,
         scratch: &mut AppendScratch,
-    ) -> Result<Appended> {
+    ) -> Result<(Appended, Option<Lsn>)> {
         let mut appended = Appended::default();
         let mut last = None;
         let accepted = self.accepted_span();
@@ -177,11 +191,7 @@ impl Store {
                 last = self.append_to(month, batch, &rows, scratch, &mut appended)?.or(last);
             }
         }
-        self.count_appended(&appended);
-        if let (Some(lsn), Durability::Synced) = (last, durability) {
-            self.wait_durable(lsn)?;
-        }
-        Ok(appended)
+        Ok((appended, last))
     }
 
     fn append_to(
@@ -191,6 +201,17 @@ impl Store {
         rows: &[Row],
         scratch: &mut AppendScratch,
         appended: &mut Appended,
+    ) -> Result<Option<Lsn>> {
+        self.append_in_turn(month, |partition, context| {
+            partition.append(batch, rows, context, scratch, appended)
+        })
+    }
+
+    /// Appends to the partition of a month, made if it is not there, once the log has room.
+    pub(crate) fn append_in_turn(
+        &self,
+        month: Month,
+        mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Option<Lsn>>,
     ) -> Result<Option<Lsn>> {
         self.wait_for_log()?;
         let context = AppendContext {
@@ -202,7 +223,7 @@ impl Store {
         };
         loop {
             let partition = self.partition(month)?;
-            match partition.append(batch, rows, &context, scratch, appended) {
+            match append(&partition, &context) {
                 Err(Error::PartitionDropped) => continue,
                 Err(error) => return Err(self.latch_if_failed(error)),
                 Ok(lsn) => return Ok(lsn),
@@ -460,20 +481,23 @@ fn rows_by_month(
         if accepted.contains(row.timestamp) {
             by_month.entry(Month::of(row.timestamp)).or_default().push(*row);
         } else {
-            reject_time(row, accepted, appended);
+            reject_time(row.position, row.timestamp, accepted, appended);
         }
     }
     by_month
 }
 
-fn reject_time(row: &Row, accepted: &TimeRange, appended: &mut Appended) {
-    appended.rejected += 1;
-    if appended.rejections.len() < crate::append::REJECTIONS_TOLD_MAX {
-        let reason = if row.timestamp < accepted.start {
-            format!("timestamp {} ns is older than the retention keeps", row.timestamp)
-        } else {
-            format!("timestamp {} ns is too far in the future (future-retention)", row.timestamp)
-        };
-        appended.rejections.push(Rejection { position: row.position, reason });
-    }
+/// Rejects a row for its time.
+pub(crate) fn reject_time(
+    position: u32,
+    timestamp: i64,
+    accepted: &TimeRange,
+    appended: &mut Appended,
+) {
+    let reason = if timestamp < accepted.start {
+        format!("timestamp {timestamp} ns is older than the retention keeps")
+    } else {
+        format!("timestamp {timestamp} ns is too far in the future (future-retention)")
+    };
+    appended.reject(position, reason);
 }

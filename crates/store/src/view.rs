@@ -45,12 +45,14 @@ pub struct PartitionView {
 }
 
 impl PartitionView {
-    /// Freezes what `state` holds of the matched blocks in `range`.
+    /// Freezes what `state` holds of the matched blocks in `range`. The rows of a view made under
+    /// the same lock, if there is one, need not be copied again.
     pub fn new(
         partition: &Arc<Partition>,
         state: &State,
         matches: Vec<BlockMatch>,
         range: &TimeRange,
+        beside: Option<&PartitionView>,
     ) -> PartitionView {
         let sources = sources_in(state, range);
         let has_rows = state.arena.samples() != 0 || !state.taken.is_empty();
@@ -63,7 +65,10 @@ impl PartitionView {
             }
         }
         let mut rows = Vec::new();
-        if heads.iter().any(Option::is_some) {
+        let known = beside.map_or(&[][..], |view| &view.rows);
+        if heads.iter().any(Option::is_some) && !known.is_empty() {
+            rows.extend_from_slice(known);
+        } else if heads.iter().any(Option::is_some) {
             rows.push(Arc::new(state.arena.view()));
             rows.extend(state.taken.iter().rev().map(|taken| Arc::clone(&taken.view)));
         }

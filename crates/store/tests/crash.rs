@@ -52,6 +52,7 @@ fn live(disk: &SimVfs, seed: u64, sent: &mut Sent) -> Result<(), Error> {
         let now = START + round as i64 * 400 * SECOND;
         disk.set_now(now);
         append(&store, seed, round, now, sent)?;
+        append_histograms(&store, seed, round, now, sent)?;
         match mix(seed, round, 1) % 12 {
             0..=3 => store.flush()?,
             4 => store.force_merge("")?,
@@ -85,6 +86,39 @@ fn append(store: &Store, seed: u64, round: u64, now: i64, sent: &mut Sent) -> Re
     Ok(())
 }
 
+/// Histograms at few instants, so that they often replace each other with another layout.
+fn append_histograms(
+    store: &Store,
+    seed: u64,
+    round: u64,
+    now: i64,
+    sent: &mut Sent,
+) -> Result<(), Error> {
+    let mut list = Vec::new();
+    for idx in 0..3 {
+        let host = format!("h{}", mix(seed, round, 40 + idx) % 3);
+        let time = now - now % (3600 * SECOND) - (mix(seed, round, 50 + idx) % 3) as i64 * SECOND;
+        let labels = rows::labels(&[("host", host.as_str())], "h");
+        list.push((labels, time, rows::histogram(mix(seed, round, 60 + idx))));
+    }
+    let samples = list.iter().map(|(labels, time, one)| ((labels.clone(), *time), bits_of(one)));
+    let samples: BTreeMap<(Labels, i64), u64> = samples.collect();
+    let before = sent.in_doubt.clone();
+    sent.in_doubt.extend(samples.clone());
+    let appended = store.append_histograms(&rows::histograms(&list), Durability::Synced)?;
+    assert_eq!((appended.samples, appended.rejected), (3, 0));
+    sent.in_doubt = before;
+    sent.acknowledged.extend(samples);
+    Ok(())
+}
+
+/// A histogram as a number, so that all that is sent is alike.
+fn bits_of(histogram: &histogram::Histogram) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(&format!("{histogram:?}"), &mut hasher);
+    std::hash::Hasher::finish(&hasher)
+}
+
 fn delete(store: &Store, sent: &mut Sent) -> Result<(), Error> {
     sent.deletion_in_doubt = true;
     store.delete(&[vec![Matcher::equal("host", "h0")]], TimeRange::ALL)?;
@@ -101,10 +135,13 @@ fn found(disk: &SimVfs) -> BTreeMap<(Labels, i64), u64> {
     let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
     let mut all = BTreeMap::new();
     selection
-        .read(0..selection.len(), &mut |idx, times, values| {
+        .read_mixed(0..selection.len(), &mut |idx, times, values, histogram_times, histograms| {
             let labels = selection.labels(idx).unwrap();
             for (time, value) in times.iter().zip(values) {
                 assert!(all.insert((labels.clone(), *time), value.to_bits()).is_none());
+            }
+            for (time, histogram) in histogram_times.iter().zip(histograms) {
+                assert!(all.insert((labels.clone(), *time), bits_of(histogram)).is_none());
             }
         })
         .unwrap();

@@ -1,16 +1,17 @@
 //! The store against a naive map, over seeded random histories: appends in and out of order, duplicates,
-//! changing field lists, flushes, merges, deletions, retention, clean restarts and crashes.
+//! changing field lists, histograms that replace each other, flushes, merges, deletions, retention, clean restarts and crashes.
 //!
 //! `SEED=n cargo test -p store --test model` replays one history.
 
 mod rows;
 
+use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Durability, SelectLimits, Store, StoreConfig};
+use store::{Durability, SelectLimits, Selection, Store, StoreConfig};
 use vfs::SimVfs;
 
 const SECOND: i64 = 1_000_000_000;
@@ -20,7 +21,15 @@ const START: i64 = 18_291 * DAY;
 const LIMITS: SelectLimits =
     SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
 
-type Naive = BTreeMap<Labels, BTreeMap<i64, u64>>;
+type Naive = BTreeMap<Labels, BTreeMap<i64, Sample>>;
+
+/// What a series has at an instant.
+#[derive(Clone, Debug, PartialEq)]
+enum Sample {
+    /// Bits of a float.
+    Float(u64),
+    Histogram(Histogram),
+}
 
 struct Random(u64);
 
@@ -67,7 +76,8 @@ impl History {
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..=59 => self.append(),
+            0..=44 => self.append(),
+            45..=59 => self.append_histograms(),
             60..=69 => self.store.flush().unwrap(),
             70..=75 => self.store.force_merge("").unwrap(),
             76..=80 => self.delete(),
@@ -108,12 +118,61 @@ impl History {
             rows.push(&self.store.hasher(), tags, timestamp, &fields);
             for (name, value) in fields {
                 let series = self.naive.entry(rows::labels(tags, name)).or_default();
-                series.insert(timestamp, value.to_bits());
+                series.insert(timestamp, Sample::Float(value.to_bits()));
             }
         }
         let batch = rows.batch();
         let appended = self.store.append(&batch, Durability::Synced).unwrap();
         assert_eq!((appended.samples as usize, appended.rejected), (batch.values.len(), 0));
+    }
+
+    /// Histograms of few series at few instants, and floats among them: late ones, and many that
+    /// replace another, of another layout most often.
+    fn append_histograms(&mut self) {
+        self.now += self.random.below(1800) as i64 * SECOND;
+        self.disk.set_now(self.now);
+        for _ in 0..1 + self.random.below(3) {
+            let (mut histograms, mut floats) = (Vec::new(), Vec::new());
+            for _ in 0..1 + self.random.below(12) {
+                // Some of these series are columns of entities of several.
+                let name = ["a", "b", "h", "i"][self.random.below(4) as usize];
+                let host = format!("h{}", self.random.below(6));
+                let labels = rows::labels(&[("host", host.as_str())], name);
+                let back = match self.random.below(8) {
+                    0 => self.random.below(40) as i64 * DAY,
+                    _ => self.random.below(4) as i64 * 3600 * SECOND,
+                };
+                let time = self.now - self.now.rem_euclid(3600 * SECOND) - back;
+                match self.random.below(5) {
+                    0 => floats.push((labels, time, self.value())),
+                    1 => histograms.push((labels, time, Histogram::stale())),
+                    _ => histograms.push((labels, time, rows::histogram(self.random.next()))),
+                }
+            }
+            self.put(&histograms, &floats);
+        }
+    }
+
+    /// Appends histograms, then floats.
+    fn put(&mut self, histograms: &[(Labels, i64, Histogram)], floats: &[(Labels, i64, f64)]) {
+        let batch = rows::histograms(histograms);
+        let appended = self.store.append_histograms(&batch, Durability::Synced).unwrap();
+        assert_eq!((appended.samples as usize, appended.rejected), (histograms.len(), 0));
+        let batch = rows::floats(&self.store.hasher(), floats);
+        let appended = self.store.append(&batch, Durability::Synced).unwrap();
+        assert_eq!((appended.samples as usize, appended.rejected), (floats.len(), 0));
+        let histograms = histograms.iter().map(|(labels, time, one)| {
+            let sample = match one.is_stale() {
+                true => Sample::Float(model::STALE_NAN_BITS),
+                false => Sample::Histogram(one.clone()),
+            };
+            (labels, time, sample)
+        });
+        let floats =
+            floats.iter().map(|(labels, time, one)| (labels, time, Sample::Float(one.to_bits())));
+        for (labels, time, sample) in histograms.chain(floats) {
+            self.naive.entry(labels.clone()).or_default().insert(*time, sample);
+        }
     }
 
     fn value(&mut self) -> f64 {
@@ -203,21 +262,32 @@ fn check(
     let selection = store.select(&sets, range, &LIMITS).unwrap();
     let mut found = Naive::new();
     selection
-        .read(0..selection.len(), &mut |idx, times, values| {
+        .read_mixed(0..selection.len(), &mut |idx, times, values, histogram_times, histograms| {
             let labels = selection.labels(idx).unwrap();
             assert!(matches(&labels), "{labels} by {matcher}");
             assert!(times.is_sorted_by(|a, b| a < b), "{labels}");
-            let samples = times.iter().zip(values).map(|(t, v)| (*t, v.to_bits())).collect();
+            assert!(histogram_times.is_sorted_by(|a, b| a < b), "{labels}");
+            let floats = times.iter().zip(values).map(|(t, v)| (*t, Sample::Float(v.to_bits())));
+            let samples: BTreeMap<i64, Sample> = floats
+                .chain(
+                    histogram_times
+                        .iter()
+                        .zip(histograms)
+                        .map(|(time, one)| (*time, Sample::Histogram(one.clone()))),
+                )
+                .collect();
+            assert_eq!(samples.len(), times.len() + histograms.len(), "an instant twice");
             assert!(found.insert(labels, samples).is_none(), "a series twice");
         })
         .unwrap();
-    found.retain(|_, samples: &mut BTreeMap<i64, u64>| !samples.is_empty());
+    check_floats(&selection, &found);
+    found.retain(|_, samples: &mut BTreeMap<i64, Sample>| !samples.is_empty());
     let expected: Naive = naive
         .iter()
         .filter(|(labels, _)| matches(labels))
         .map(|(labels, samples)| {
             let inside = samples.iter().filter(|(time, _)| range.contains(**time));
-            (labels.clone(), inside.map(|(t, v)| (*t, *v)).collect::<BTreeMap<_, _>>())
+            (labels.clone(), inside.map(|(t, v)| (*t, v.clone())).collect::<BTreeMap<_, _>>())
         })
         .filter(|(_, samples)| !samples.is_empty())
         .collect();
@@ -229,6 +299,20 @@ fn check(
     for labels in expected.keys() {
         assert!(live.contains(labels), "{labels} has samples in {range:?} but is not listed");
     }
+}
+
+/// Who reads floats gets the same without the histograms.
+fn check_floats(selection: &Selection, found: &Naive) {
+    selection
+        .read(0..selection.len(), &mut |idx, times, values| {
+            let floats = times.iter().zip(values).map(|(t, v)| (*t, Sample::Float(v.to_bits())));
+            let floats: Vec<(i64, Sample)> = floats.collect();
+            let wanted = found[&selection.labels(idx).unwrap()].iter();
+            let wanted = wanted.filter(|(_, sample)| matches!(sample, Sample::Float(_)));
+            let wanted: Vec<(i64, Sample)> = wanted.map(|(t, s)| (*t, s.clone())).collect();
+            assert_eq!(floats, wanted);
+        })
+        .unwrap();
 }
 
 fn run(seed: u64, steps: usize) {

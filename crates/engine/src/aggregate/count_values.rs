@@ -3,6 +3,7 @@
 use super::{Groups, label_parameter};
 use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::histograms::cells::cell_at;
 use crate::selector::{NameState, Row};
 use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Vector, is_absent};
@@ -26,14 +27,18 @@ pub(super) fn evaluate(
     let vector = evaluator.vector(&aggregate.expr, grid)?;
     let mut groups = Groups::new(&grouping);
     let mut counts: Vec<Vec<f64>> = Vec::new();
-    for (key, values) in vector.rows() {
+    for (idx, (key, values)) in vector.rows().enumerate() {
         evaluator.context.check()?;
+        let cells = vector.cells(idx);
         // The groups that this row's values lead to, by the values' bits.
         let mut known: HashMap<u64, usize> = HashMap::new();
         for (step, value) in values.iter().enumerate().filter(|(_, value)| !is_absent(**value)) {
-            let group = *known
-                .entry(value.to_bits())
-                .or_insert_with(|| group_of(&mut groups, key, &label, *value));
+            let group = match cell_at(cells, step) {
+                Some(histogram) => group_of(&mut groups, key, &label, &histogram.to_string()),
+                None => *known.entry(value.to_bits()).or_insert_with(|| {
+                    group_of(&mut groups, key, &label, &promql::format_number(*value))
+                }),
+            };
             if counts.len() <= group {
                 counts.push(vec![ABSENT; grid.len]);
             }
@@ -48,8 +53,8 @@ pub(super) fn evaluate(
     Ok(out)
 }
 
-fn group_of(groups: &mut Groups, key: &Key, label: &str, value: f64) -> usize {
+fn group_of(groups: &mut Groups, key: &Key, label: &str, value: &str) -> usize {
     let mut builder = key.labels.to_builder();
-    builder.set(label, &promql::format_number(value));
-    groups.of(&Row { labels: &builder.finish(), name: NameState::Kept, values: &[] })
+    builder.set(label, value);
+    groups.of(&Row::numbers(&builder.finish(), NameState::Kept, &[]))
 }

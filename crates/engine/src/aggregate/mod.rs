@@ -11,6 +11,7 @@ mod ranked;
 
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::histograms::aggregate::MixedGroups;
 use crate::selector::{NameState, Row};
 use crate::time::Grid;
 use crate::transform::histogram::warn_of_quantiles;
@@ -50,27 +51,38 @@ impl Evaluator<'_> {
             Grouping::By(names) => Some(names.iter().map(String::as_str).collect()),
             Grouping::Without(_) => None,
         };
+        let mut mixed = MixedGroups::new(context, aggregate, grid.len);
         self.stream(&aggregate.expr, grid, names.as_deref(), &mut |row| {
             if row.values.iter().all(|value| crate::vector::is_absent(*value)) {
                 return Ok(());
             }
             let known = groups.len();
             let group = groups.of(row);
+            let mut values = row.values;
+            if mixed.concern(row) {
+                let is_known = group < known;
+                values = mixed.take(group, row, |row| {
+                    if is_known {
+                        cells.finish(group, row);
+                    }
+                })?;
+            }
             if group < known {
-                cells.add_row(group, row.values);
+                cells.add_row(group, values);
                 return Ok(());
             }
-            cells.add_group(row.values);
+            cells.add_group(values);
             let bytes = cells.bytes_per_group() + 128;
             reserved.grow(grid.len as u64, bytes as u64);
             context.check_memory()
         })?;
         let mut out = Vector::new(context, grid.len);
         out.reserve(groups.len());
-        let mut row = vec![ABSENT; grid.len];
+        let (mut row, mut histograms) = (vec![ABSENT; grid.len], Vec::new());
         for (group, key) in groups.keys().into_iter().enumerate() {
             cells.finish(group, &mut row);
-            out.push(context, key, &row)?;
+            mixed.finish(group, &mut row, &mut histograms);
+            out.push_mixed(context, key, &row, &histograms)?;
         }
         Ok(out)
     }

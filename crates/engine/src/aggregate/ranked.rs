@@ -6,6 +6,8 @@ use super::Groups;
 use crate::annotations::short;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::histograms::aggregate::note_ignored;
+use crate::query::Context;
 use crate::selector::{NameState, Row};
 use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
@@ -22,15 +24,18 @@ pub(super) fn evaluate(
         return Err(QueryError::Execution("missing aggregation parameter".to_string()));
     };
     let count = evaluator.scalar(parameter, grid)?;
-    let vector = evaluator.vector(&aggregate.expr, grid)?;
+    let mut vector = evaluator.vector(&aggregate.expr, grid)?;
     if !check_parameter(evaluator, aggregate, &count)? {
         return Ok(Vector::new(context, grid.len));
+    }
+    if vector.has_histograms() && matches!(aggregate.op, AggregateOp::Topk | AggregateOp::Bottomk) {
+        leave_histograms_out(context, aggregate, &count, &mut vector);
     }
     let mut groups = Groups::new(&aggregate.grouping);
     let mut members: Vec<Vec<usize>> = Vec::new();
     for (idx, (key, values)) in vector.rows().enumerate() {
         let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
-        let group = groups.of(&Row { labels: &key.labels, name, values });
+        let group = groups.of(&Row::numbers(&key.labels, name, values));
         if members.len() <= group {
             members.push(Vec::new());
         }
@@ -70,10 +75,28 @@ fn collect(
     let all: Vec<usize> = (0..vector.len()).collect();
     for idx in if is_instant { order } else { &all } {
         let row = &picked[idx * vector.steps()..(idx + 1) * vector.steps()];
-        out.push(evaluator.context, vector.key(*idx).clone(), row)?;
+        let cells = vector.cells(*idx);
+        out.push_mixed(evaluator.context, vector.key(*idx).clone(), row, cells)?;
     }
     out.is_ordered = is_instant && matches!(op, AggregateOp::Topk | AggregateOp::Bottomk);
     Ok(out)
+}
+
+/// Histograms have no rank. They are noted where something is picked at all.
+fn leave_histograms_out(
+    context: &Context<'_>,
+    aggregate: &Aggregate,
+    count: &Scalar,
+    vector: &mut Vector,
+) {
+    let is_asked = |(idx, step): (usize, usize)| {
+        1.0 <= count.at(step) && vector.histogram(idx, step).is_some()
+    };
+    let steps = vector.steps();
+    if (0..vector.len()).flat_map(|idx| (0..steps).map(move |step| (idx, step))).any(is_asked) {
+        note_ignored(context, aggregate.op, aggregate.span);
+    }
+    vector.drop_histograms();
 }
 
 /// Whether anything can be picked at all.

@@ -48,7 +48,7 @@ pub(crate) fn instant(context: &Context<'_>, expr: &Expr, at_ms: i64) -> Result<
     }
     let grid = Grid { start_ms: at_ms, step_ms, len: 1 };
     let series = evaluate(context, expr, Steps { grid, end_ms: at_ms })?;
-    let sample = |series: Series| Sample { labels: series.labels, value: series.values[0] };
+    let sample = |series: Series| Sample::number(series.labels, series.values[0]);
     Ok(Value::Vector(series.into_iter().map(sample).collect()))
 }
 

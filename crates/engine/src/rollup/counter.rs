@@ -5,7 +5,7 @@ use crate::vector::ABSENT;
 
 /// `rate`, `increase` and `delta`: the difference of a window's last and first samples, drawn out
 /// to the window's bounds where the samples nearly reach them.
-pub(super) struct Extrapolation {
+pub(crate) struct Extrapolation {
     /// A fall is a reset to zero.
     pub is_counter: bool,
     /// The result is per second.
@@ -27,8 +27,24 @@ impl Extrapolation {
                 difference += pair[0];
             }
         }
+        // A counter that began within the window was zero before: the part of the samples' time
+        // that lies between.
+        let share_to_zero =
+            (self.is_counter && 0.0 < difference && 0.0 <= first).then(|| first / difference);
+        difference * self.factor((first_time, last_time, times.len()), (start, end), share_to_zero)
+    }
+
+    /// What the difference between the first and the last of `len` samples is multiplied by for the
+    /// window `(start, end]`. A counter was zero so many times the samples' time before the first.
+    #[inline(always)]
+    pub fn factor(
+        &self,
+        (first_time, last_time, len): (i64, i64, usize),
+        (start, end): (i64, i64),
+        share_to_zero: Option<f64>,
+    ) -> f64 {
         let sampled = seconds(last_time - first_time);
-        let spacing = sampled / (times.len() - 1) as f64;
+        let spacing = sampled / (len - 1) as f64;
         // A bound further away than this is where the series begins or ends, within the window.
         let threshold = spacing * 1.1;
         let mut to_start = seconds(first_time - start);
@@ -36,13 +52,9 @@ impl Extrapolation {
         if threshold <= to_start {
             to_start = spacing / 2.0;
         }
-        if self.is_counter {
-            // A counter was never below zero.
-            let to_zero = if 0.0 < difference && 0.0 <= first {
-                sampled * (first / difference)
-            } else {
-                to_start
-            };
+        // A counter was never below zero.
+        if let Some(share) = share_to_zero {
+            let to_zero = sampled * share;
             if to_zero < to_start {
                 to_start = to_zero;
             }
@@ -54,12 +66,12 @@ impl Extrapolation {
         if self.is_rate {
             factor /= self.range_seconds;
         }
-        difference * factor
+        factor
     }
 }
 
 /// `irate`.
-pub(super) fn instant_rate([(t0, v0), (t1, v1)]: [(i64, f64); 2]) -> f64 {
+pub(crate) fn instant_rate([(t0, v0), (t1, v1)]: [(i64, f64); 2]) -> f64 {
     let difference = if v1 < v0 { v1 } else { v1 - v0 };
     difference / seconds(t1 - t0)
 }

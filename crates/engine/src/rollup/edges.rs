@@ -72,7 +72,7 @@ impl EdgedWindows {
     }
 
     /// The samples around the window of a step, without stale markers.
-    fn around(&self, step: usize, times: &[i64]) -> std::ops::Range<usize> {
+    pub fn around(&self, step: usize, times: &[i64]) -> std::ops::Range<usize> {
         let end = self.reference.at_ns(step);
         let start = end.saturating_sub(to_ns(self.range_ms));
         let from = start.saturating_sub(to_ns(self.lookback_ms));

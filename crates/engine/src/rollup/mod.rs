@@ -12,7 +12,9 @@ pub(crate) mod sum;
 use crate::error::{QueryError, Result};
 use crate::time::{Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Scalar};
+use promql::Span;
 
+pub(crate) use counter::{Extrapolation, instant_rate};
 pub(crate) use edges::{EdgedWindows, check_edges};
 pub(crate) use over_time::{max, min, quantile};
 
@@ -120,6 +122,8 @@ pub(crate) struct RollupCall {
     pub steps: Reference,
     /// Scalar arguments, in order.
     pub parameters: Vec<Scalar>,
+    /// Where the first argument stands, which notes are about.
+    pub span: Span,
 }
 
 impl RollupCall {
@@ -135,7 +139,7 @@ impl RollupCall {
         let seconds_at = |at: usize| seconds(timestamps[at]);
         match self.rollup {
             Rollup::Rate | Rollup::Increase | Rollup::Delta => self.extrapolated(&series, row),
-            Rollup::Irate => series.pairs(row, counter::instant_rate),
+            Rollup::Irate => series.pairs(row, instant_rate),
             Rollup::Idelta => series.pairs(row, counter::instant_delta),
             Rollup::Changes => series.values(row, counter::changes),
             Rollup::Resets => series.values(row, counter::resets),
@@ -177,12 +181,17 @@ impl RollupCall {
         Ok(())
     }
 
-    fn extrapolated(&self, series: &Series<'_>, row: &mut [f64]) {
-        let extrapolation = counter::Extrapolation {
+    /// How a difference within a window is drawn out to its bounds.
+    pub fn extrapolation(&self) -> Extrapolation {
+        Extrapolation {
             is_counter: self.rollup != Rollup::Delta,
             is_rate: self.rollup == Rollup::Rate,
             range_seconds: self.range_ms as f64 / 1000.0,
-        };
+        }
+    }
+
+    fn extrapolated(&self, series: &Series<'_>, row: &mut [f64]) {
+        let extrapolation = self.extrapolation();
         let range_ns = to_ns(self.range_ms);
         series.each(row, |step, times, values| {
             let end = self.reference.at_ns(step);

@@ -19,12 +19,15 @@
 //! ```
 //!
 //! A block ends at an empty line or a comment. The older forms `eval_fail`, `eval_warn`,
-//! `eval_info` and `eval_ordered` are understood. Native histogram values (`{{...}}`) are read
-//! over: [`Outcome::Unsupported`] tells which evaluations would have needed them.
+//! `eval_info` and `eval_ordered` are understood. Native histograms are written `{{...}}`;
+//! `load_with_nhcb` makes some of the classic ones that it loads.
 
+mod load;
 mod parse;
 mod run;
 mod sequence;
 
-pub use parse::{Command, Eval, Expect, ExpectKind, MessageMatch, ScriptError, Times, parse};
+pub use parse::{
+    Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
+};
 pub use run::{Outcome, Report, Runner};

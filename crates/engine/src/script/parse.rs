@@ -1,6 +1,7 @@
 //! Text of a script to its commands.
 
 use super::sequence::{Item, parse_line, parse_number};
+use histogram::Noted;
 use model::Labels;
 use promql::parse_duration_ms;
 
@@ -14,6 +15,15 @@ pub struct ScriptError {
     pub message: String,
 }
 
+/// One sample.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Point {
+    /// A number.
+    Number(f64),
+    /// A histogram; an expectation tells whether its reset hint counts.
+    Histogram(Box<Noted>),
+}
+
 /// One command of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
@@ -22,9 +32,11 @@ pub enum Command {
     /// Add samples: milliseconds and values per series.
     Load {
         /// The series and their samples.
-        series: Vec<(Labels, Vec<(i64, f64)>)>,
-        /// Whether some values were native histograms, which are not loaded.
-        has_histograms: bool,
+        series: Vec<(Labels, Vec<(i64, Point)>)>,
+        /// Whether classic histograms among them are to be loaded as native ones too.
+        is_with_native: bool,
+        /// The line it stands on, from 1.
+        line: usize,
     },
     /// Evaluate and compare.
     Eval(Eval),
@@ -51,15 +63,13 @@ pub struct Eval {
     /// Demands on errors, notes and order.
     pub expects: Vec<Expect>,
     /// The series expected, with a value or gap per step.
-    pub series: Vec<(Labels, Vec<Option<f64>>)>,
+    pub series: Vec<(Labels, Vec<Option<Point>>)>,
     /// The scalar expected.
     pub scalar: Option<f64>,
     /// The string expected.
     pub string: Option<String>,
     /// The times of the samples of a range vector: start, end and step.
     pub vector_times: Option<(i64, i64, i64)>,
-    /// Whether a native histogram is expected.
-    pub has_histograms: bool,
 }
 
 /// What a demand is about.
@@ -125,7 +135,7 @@ pub fn parse(text: &str) -> Result<Vec<Command>, ScriptError> {
                 for (idx, body) in lines[at..body_end].iter().enumerate() {
                     load.line(body).map_err(error(at + idx))?;
                 }
-                commands.push(load.finish());
+                commands.push(load.finish(line + 1));
                 at = body_end;
             }
             _ if word == "eval" || word.starts_with("eval_") => {
@@ -164,13 +174,13 @@ fn parse_time(text: &str) -> Result<i64, String> {
 /// Collects the lines of a `load`.
 struct Load {
     step_ms: i64,
-    series: Vec<(Labels, Vec<(i64, f64)>)>,
-    has_histograms: bool,
+    series: Vec<(Labels, Vec<(i64, Point)>)>,
+    is_with_native: bool,
 }
 
 impl Load {
-    fn new(step_ms: i64, has_histograms: bool) -> Load {
-        Load { step_ms, series: Vec::new(), has_histograms }
+    fn new(step_ms: i64, is_with_native: bool) -> Load {
+        Load { step_ms, series: Vec::new(), is_with_native }
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
@@ -180,19 +190,24 @@ impl Load {
         }
         let (labels, items) = parse_line(line)?;
         let mut samples = Vec::new();
-        for (idx, item) in items.iter().enumerate() {
-            match item {
-                Item::Value(value) => samples.push((idx as i64 * self.step_ms, *value)),
-                Item::Histogram => self.has_histograms = true,
-                Item::Omitted => {}
-            }
+        for (idx, item) in items.into_iter().enumerate() {
+            samples.extend(point(item).map(|point| (idx as i64 * self.step_ms, point)));
         }
         self.series.push((labels, samples));
         Ok(())
     }
 
-    fn finish(self) -> Command {
-        Command::Load { series: self.series, has_histograms: self.has_histograms }
+    fn finish(self, line: usize) -> Command {
+        Command::Load { series: self.series, is_with_native: self.is_with_native, line }
+    }
+}
+
+/// The sample at one place of a sequence, if there is one.
+fn point(item: Item) -> Option<Point> {
+    match item {
+        Item::Value(value) => Some(Point::Number(value)),
+        Item::Histogram(noted) => Some(Point::Histogram(noted)),
+        Item::Omitted => None,
     }
 }
 
@@ -232,7 +247,6 @@ fn parse_head(head: &str, line: usize) -> Result<Eval, String> {
         scalar: None,
         string: None,
         vector_times: None,
-        has_histograms: false,
     })
 }
 
@@ -270,17 +284,7 @@ fn parse_body(line: &str, eval: &mut Eval) -> Result<(), String> {
         return Ok(());
     }
     let (labels, items) = parse_line(line)?;
-    let values = items
-        .iter()
-        .map(|item| match item {
-            Item::Value(value) => Some(*value),
-            Item::Omitted => None,
-            Item::Histogram => {
-                eval.has_histograms = true;
-                None
-            }
-        })
-        .collect();
+    let values = items.into_iter().map(point).collect();
     eval.series.push((labels, values));
     Ok(())
 }
@@ -337,10 +341,11 @@ mod tests {
         let commands = parse(text).unwrap();
         assert_eq!(commands.len(), 4);
         let Command::Load { series, .. } = &commands[0] else { panic!("a load") };
-        assert_eq!(series[0].1, [(0, 1.0), (10_000, 2.0)]);
+        let number = Point::Number;
+        assert_eq!(series[0].1, [(0, number(1.0)), (10_000, number(2.0))]);
         let Command::Eval(eval) = &commands[2] else { panic!("an eval") };
         assert_eq!(eval.times, Times::Range(0, 60_000, 10_000));
-        assert_eq!(eval.series[0].1, [Some(1.0), None, Some(2.0)]);
+        assert_eq!(eval.series[0].1, [Some(number(1.0)), None, Some(number(2.0))]);
         assert_eq!(eval.expects[0].message, MessageMatch::Exact("x y".to_string()));
     }
 }

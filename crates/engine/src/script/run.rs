@@ -1,15 +1,19 @@
 //! Runs the commands of a script over samples in memory.
 
-use super::parse::{Command, Eval, Expect, ExpectKind, MessageMatch, ScriptError, Times, parse};
+use super::load::load;
+use super::parse::{
+    Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
+};
 use crate::MemorySource;
 use crate::error::QueryError;
 use crate::query::{QueryOptions, QueryResult, StepRange, instant, range};
-use crate::result::{Matrix, Value};
+use crate::result::{Matrix, Sample, Value};
 use crate::vector::compare_labels;
+use histogram::Histogram;
 use model::Labels;
-use model::sample::NANOS_PER_MILLI;
 use promql::Dialect;
 use regex::Regex;
+use std::fmt;
 
 /// Relative difference of values that pass for equal, as in Prometheus' own runner.
 const TOLERANCE: f64 = 1e-6;
@@ -21,8 +25,6 @@ pub enum Outcome {
     Passed,
     /// It did not.
     Failed(String),
-    /// It did not, and native histograms are involved.
-    Unsupported(String),
 }
 
 /// What became of a script: an outcome per evaluation, with its line.
@@ -48,32 +50,27 @@ impl Report {
 pub struct Runner {
     options: QueryOptions,
     source: MemorySource,
-    has_histograms: bool,
 }
 
 impl Runner {
     /// A runner whose evaluations have these options.
     pub fn new(options: QueryOptions) -> Runner {
-        Runner { options, source: MemorySource::new(), has_histograms: false }
+        Runner { options, source: MemorySource::new() }
     }
 
     /// Runs a script from its text, on no samples.
     ///
     /// # Errors
-    /// The text is no script.
+    /// The text is no script, or loads what is no histogram.
     pub fn run(&mut self, text: &str) -> Result<Report, ScriptError> {
-        self.clear();
+        self.source.clear();
         let mut report = Report::default();
         for command in parse(text)? {
             match command {
-                Command::Clear => self.clear(),
-                Command::Load { series, has_histograms } => {
-                    self.has_histograms |= has_histograms;
-                    for (labels, samples) in series {
-                        for (at_ms, value) in samples {
-                            self.source.append(&labels, at_ms * NANOS_PER_MILLI, value);
-                        }
-                    }
+                Command::Clear => self.source.clear(),
+                Command::Load { series, is_with_native, line } => {
+                    load(&mut self.source, series, is_with_native)
+                        .map_err(|message| ScriptError { line, message })?;
                 }
                 Command::Eval(eval) => {
                     let outcome = self.outcome(&eval);
@@ -84,25 +81,14 @@ impl Runner {
         Ok(report)
     }
 
-    fn clear(&mut self) {
-        self.source.clear();
-        self.has_histograms = false;
-    }
-
     fn outcome(&self, eval: &Eval) -> Outcome {
         match self.check(eval) {
             Ok(()) => Outcome::Passed,
-            Err(reason) if self.has_histograms || eval.has_histograms => {
-                Outcome::Unsupported(reason)
-            }
             Err(reason) => Outcome::Failed(reason),
         }
     }
 
     fn check(&self, eval: &Eval) -> Result<(), String> {
-        if eval.has_histograms {
-            return Err("expects native histograms".to_string());
-        }
         let result = match eval.times {
             Times::Instant(at_ms) => instant(&self.source, &eval.text, at_ms, &self.options),
             Times::Range(start_ms, end_ms, step_ms) => {
@@ -144,13 +130,13 @@ impl Runner {
         let Value::Matrix(matrix) = result.value else {
             return Err("as a range: no matrix".to_string());
         };
-        let mut found: Vec<(Labels, f64)> = Vec::new();
+        let mut found: Vec<(Labels, Found)> = Vec::new();
         for idx in 0..matrix.len() {
-            let at_step = matrix.points(idx).find(|(time, _)| *time == at_ms);
-            found.extend(at_step.map(|(_, value)| (matrix.labels(idx).clone(), value)));
+            let at_step = points_of(&matrix, idx).into_iter().find(|(time, _)| *time == at_ms);
+            found.extend(at_step.map(|(_, point)| (matrix.labels(idx).clone(), point)));
         }
         match (value, found.as_slice()) {
-            (Value::Scalar(expected), [(_, value)]) => compare(*expected, *value),
+            (Value::Scalar(expected), [(_, Found::Number(value))]) => compare(*expected, *value),
             (Value::Scalar(_), _) => Err("no scalar".to_string()),
             _ => compare_samples(&eval.series, found),
         }
@@ -211,8 +197,8 @@ fn check_value(eval: &Eval, value: &Value) -> Result<(), String> {
             if let Some(expected) = eval.scalar {
                 return Err(format!("expected the scalar {expected}, got a vector"));
             }
-            let found: Vec<(Labels, f64)> =
-                samples.iter().map(|sample| (sample.labels.clone(), sample.value)).collect();
+            let found: Vec<(Labels, Found)> =
+                samples.iter().map(|sample| (sample.labels.clone(), found_of(sample))).collect();
             if eval.expects.iter().any(|expect| expect.kind == ExpectKind::Ordered) {
                 let order = |labels: Vec<&Labels>| format!("{labels:?}");
                 let expected = order(eval.series.iter().map(|(labels, _)| labels).collect());
@@ -227,27 +213,58 @@ fn check_value(eval: &Eval, value: &Value) -> Result<(), String> {
     }
 }
 
+/// A sample of an answer.
+#[derive(Clone)]
+enum Found {
+    Number(f64),
+    Histogram(Box<Histogram>),
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Found::Number(value) => write!(f, "{value}"),
+            Found::Histogram(histogram) => f.write_str(&histogram.to_notation()),
+        }
+    }
+}
+
+fn found_of(sample: &Sample) -> Found {
+    match &sample.histogram {
+        Some(histogram) => Found::Histogram(histogram.clone()),
+        None => Found::Number(sample.value),
+    }
+}
+
+/// All samples of a series, oldest first.
+fn points_of(matrix: &Matrix, idx: usize) -> Vec<(i64, Found)> {
+    let numbers = matrix.points(idx).map(|(time, value)| (time, Found::Number(value)));
+    let histograms = matrix.histograms(idx);
+    let histograms = histograms.map(|(time, one)| (time, Found::Histogram(Box::new(one.clone()))));
+    let mut points: Vec<(i64, Found)> = numbers.chain(histograms).collect();
+    points.sort_by_key(|(time, _)| *time);
+    points
+}
+
 /// Compares one sample per series, in any order.
 fn compare_samples(
-    expected: &[(Labels, Vec<Option<f64>>)],
-    mut found: Vec<(Labels, f64)>,
+    expected: &[(Labels, Vec<Option<Point>>)],
+    mut found: Vec<(Labels, Found)>,
 ) -> Result<(), String> {
-    let mut expected: Vec<(&Labels, Option<f64>)> = expected
+    let mut expected: Vec<(&Labels, &Point)> = expected
         .iter()
-        .map(|(labels, values)| (labels, values.first().copied().flatten()))
-        .filter(|(_, value)| value.is_some())
+        .filter_map(|(labels, points)| Some((labels, points.first()?.as_ref()?)))
         .collect();
     expected.sort_by(|a, b| compare_labels(a.0, b.0));
     found.sort_by(|a, b| compare_labels(&a.0, &b.0));
     if expected.len() != found.len() {
         return Err(format!("expected {expected:?}, got {found:?}"));
     }
-    for ((expected, value), (labels, found)) in expected.iter().zip(&found) {
+    for ((expected, point), (labels, found)) in expected.iter().zip(&found) {
         if *expected != labels {
             return Err(format!("expected {expected}, got {labels}"));
         }
-        let Some(value) = value else { continue };
-        compare(*value, *found).map_err(|reason| format!("{labels}: {reason}"))?;
+        compare_points(point, found).map_err(|reason| format!("{labels}: {reason}"))?;
     }
     Ok(())
 }
@@ -258,18 +275,18 @@ fn compare_matrix(eval: &Eval, matrix: &Matrix) -> Result<(), String> {
         (Times::Instant(_), Some((start, _, step))) => (start, step),
         (Times::Instant(_), None) => return Err("got a range vector".to_string()),
     };
-    let mut expected: Vec<(&Labels, Vec<(i64, f64)>)> = Vec::new();
+    let mut expected: Vec<(&Labels, Vec<(i64, &Point)>)> = Vec::new();
     for (labels, values) in &eval.series {
         let times = (0i64..).map(|idx| start_ms + idx * step_ms);
-        let points = times.zip(values).filter_map(|(time, v)| v.map(|v| (time, v))).collect();
-        expected.push((labels, points));
+        let there = times.zip(values).filter_map(|(time, v)| v.as_ref().map(|v| (time, v)));
+        expected.push((labels, there.collect()));
     }
     // A scalar over a range is a series without labels.
     let is_scalar = eval.scalar.is_some();
     expected.retain(|(_, points)| !points.is_empty());
     expected.sort_by(|a, b| compare_labels(a.0, b.0));
-    let shown = || -> Vec<(&Labels, Vec<(i64, f64)>)> {
-        (0..matrix.len()).map(|idx| (matrix.labels(idx), matrix.points(idx).collect())).collect()
+    let shown = || -> Vec<(&Labels, Vec<(i64, Found)>)> {
+        (0..matrix.len()).map(|idx| (matrix.labels(idx), points_of(matrix, idx))).collect()
     };
     if expected.len() != matrix.len() && !is_scalar {
         return Err(format!("expected {expected:?}, got {:?}", shown()));
@@ -277,17 +294,32 @@ fn compare_matrix(eval: &Eval, matrix: &Matrix) -> Result<(), String> {
     let mut order: Vec<usize> = (0..matrix.len()).collect();
     order.sort_by(|a, b| compare_labels(matrix.labels(*a), matrix.labels(*b)));
     for (idx, (labels, points)) in order.into_iter().zip(&expected) {
-        let found: Vec<(i64, f64)> = matrix.points(idx).collect();
+        let found = points_of(matrix, idx);
         let same_times = points.iter().map(|p| p.0).eq(found.iter().map(|p| p.0));
         if *labels != matrix.labels(idx) || !same_times {
             return Err(format!("expected {labels} {points:?}, got {:?}", shown()));
         }
         for ((time, expected), (_, found)) in points.iter().zip(&found) {
-            compare(*expected, *found)
+            compare_points(expected, found)
                 .map_err(|reason| format!("{labels} at {time} ms: {reason}"))?;
         }
     }
     Ok(())
+}
+
+fn compare_points(expected: &Point, found: &Found) -> Result<(), String> {
+    match (expected, found) {
+        (Point::Number(expected), Found::Number(found)) => compare(*expected, *found),
+        (Point::Histogram(expected), Found::Histogram(found))
+            if expected.histogram.is_nearly(found, expected.hint) =>
+        {
+            Ok(())
+        }
+        (Point::Histogram(expected), found) => {
+            Err(format!("expected {}, got {found:?}", expected.histogram.to_notation()))
+        }
+        (Point::Number(expected), found) => Err(format!("expected {expected}, got {found:?}")),
+    }
 }
 
 fn compare(expected: f64, found: f64) -> Result<(), String> {

@@ -1,17 +1,17 @@
-//! Series lines: `name{label="value"} 1 2+3x4 _ stale`.
+//! Series lines: `name{label="value"} 1 2+3x4 _ stale {{count:2 buckets:[2]}}x3`.
 
+use histogram::{Noted, parse_notation};
 use model::{Labels, LabelsBuilder, METRIC_NAME, sample::stale_marker};
 
 /// Values that one line may stand for.
 const VALUES_MAX: usize = 1 << 20;
 
 /// One place in a sequence.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
     Value(f64),
     Omitted,
-    /// A native histogram, which is not understood yet.
-    Histogram,
+    Histogram(Box<Noted>),
 }
 
 /// The labels and values of a line.
@@ -109,11 +109,10 @@ fn histogram_end(text: &str) -> Option<usize> {
 
 fn push_item(item: &str, items: &mut Vec<Item>) -> Result<(), String> {
     let bad = || format!("no value: {item:?}");
-    let is_histogram = item.starts_with("{{");
-    let repeat = match is_histogram {
-        true => item.rsplit_once("}}").and_then(|(_, tail)| tail.strip_prefix('x')),
-        false => item.rsplit_once('x').map(|(_, count)| count),
-    };
+    if item.starts_with("{{") {
+        return push_histograms(item, items);
+    }
+    let repeat = item.rsplit_once('x').map(|(_, count)| count);
     let count = match repeat {
         Some(count) => Some(count.parse::<usize>().map_err(|_| bad())?),
         None => None,
@@ -121,22 +120,51 @@ fn push_item(item: &str, items: &mut Vec<Item>) -> Result<(), String> {
     if count.is_some_and(|count| VALUES_MAX < count) {
         return Err(format!("more than {VALUES_MAX} values"));
     }
-    let body = if is_histogram { item } else { item.rsplit_once('x').map_or(item, |(b, _)| b) };
+    let body = item.rsplit_once('x').map_or(item, |(body, _)| body);
     if body == "_" {
         items.extend(std::iter::repeat_n(Item::Omitted, count.unwrap_or(1)));
         return Ok(());
     }
     // A repetition stands for the value itself and as many more.
     let times = count.map_or(1, |count| count + 1);
-    if is_histogram {
-        items.extend(std::iter::repeat_n(Item::Histogram, times));
-        return Ok(());
-    }
     let (mut value, step) = split_step(body).ok_or_else(bad)?;
     for _ in 0..times {
         items.push(Item::Value(value));
         if step != 0.0 {
             value += step;
+        }
+    }
+    Ok(())
+}
+
+/// `{{...}}`, as often as `xN` says, or changed by another one each time.
+fn push_histograms(item: &str, items: &mut Vec<Item>) -> Result<(), String> {
+    let bad = || format!("no histograms: {item:?}");
+    let (mut noted, mut rest) = parse_notation(item).map_err(|error| error.to_string())?;
+    let mut change: Option<(bool, Noted)> = None;
+    if let Some(tail) = rest.strip_prefix(['+', '-']) {
+        let is_added = rest.starts_with('+');
+        let (by, tail) = parse_notation(tail).map_err(|error| error.to_string())?;
+        (change, rest) = (Some((is_added, by)), tail);
+    }
+    let times = match (rest.strip_prefix('x'), rest) {
+        (Some(count), _) => count.parse::<usize>().map_err(|_| bad())?,
+        (None, "") if change.is_none() => 0,
+        _ => return Err(bad()),
+    };
+    if VALUES_MAX < times {
+        return Err(format!("more than {VALUES_MAX} values"));
+    }
+    for _ in 0..=times {
+        if let Some((_, by)) = &change {
+            // The hint that counts is that of the change.
+            noted.hint = by.hint.map(|_| noted.histogram.reset_hint);
+        }
+        items.push(Item::Histogram(Box::new(noted.clone())));
+        if let Some((is_added, by)) = &change {
+            let next = &mut noted.histogram;
+            let changed = if *is_added { next.add(&by.histogram) } else { next.sub(&by.histogram) };
+            changed.map_err(|error| error.to_string())?;
         }
     }
     Ok(())
@@ -172,6 +200,26 @@ pub(super) fn parse_number(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use histogram::Histogram;
+
+    #[test]
+    fn histograms_grow_and_shrink() {
+        let counts = |line: &str| -> Vec<f64> {
+            let (_, items) = parse_line(line).unwrap();
+            let count = |item: &Item| match item {
+                Item::Histogram(noted) => noted.histogram.count,
+                _ => f64::NAN,
+            };
+            items.iter().map(count).collect()
+        };
+        assert_eq!(
+            counts("a {{count:1}}+{{count:2}}x2 {{count:9}}-{{count:4}}x1"),
+            [1.0, 3.0, 5.0, 9.0, 5.0]
+        );
+        for bad in ["a {{count:1", "a {{count:1}}+{{count:2}}", "a {{count:1}}y", "a {{}}x-1"] {
+            assert!(parse_line(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn lines() {
@@ -193,7 +241,9 @@ mod tests {
         assert_eq!(items, expected);
         let (labels, items) = parse_line("{\"a.b\"} 1e-3 NaN {{sum:1 count:2}}x2 -Inf").unwrap();
         assert_eq!(labels.metric_name(), "a.b");
-        assert_eq!((items.len(), items[2]), (6, Item::Histogram));
+        let histogram = Histogram { sum: 1.0, count: 2.0, ..Histogram::default() };
+        let noted = Noted { histogram, hint: None };
+        assert_eq!((items.len(), &items[2]), (6, &Item::Histogram(Box::new(noted))));
         assert_eq!(parse_line("{} 3").unwrap(), (Labels::default(), vec![value(3.0)]));
         for bad in ["", "a{b=\"c\" 1", "a 1x", "a 1+x3", "a b", "a 1x99999999999"] {
             assert!(parse_line(bad).is_err(), "{bad}");

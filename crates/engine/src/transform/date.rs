@@ -18,6 +18,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
         return Ok(vector);
     };
     let mut vector = evaluator.vector(argument, grid)?;
+    vector.drop_histograms();
     vector.map_values(|value| part(value as i64));
     vector.without_names(evaluator.context.options.name_removal)
 }

@@ -1,11 +1,15 @@
 //! Classic histograms: series that differ in `le` are the cumulative buckets of one histogram.
+//! Native ones may be among them.
 
 use crate::annotations::{Monotonicity, short};
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
-use crate::query::{Context, NameRemoval};
+use crate::histograms::cells::has_numbers;
+use crate::histograms::functions::{self, Natives};
+use crate::query::Context;
 use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use histogram::Histogram;
 use model::LabelsBuilder;
 use promql::{Call, Span};
 use std::collections::{BTreeSet, HashMap};
@@ -15,7 +19,7 @@ const BUCKET_LABEL: &str = "le";
 /// Relative difference of two buckets' counts that is rounding, not counting.
 const SMALL_DIFFERENCE: f64 = 1e-12;
 
-/// Evaluates a call of such a function. Those for native histograms find none.
+/// Evaluates a call of such a function.
 pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
     let context = evaluator.context;
     match call.function.name {
@@ -24,8 +28,11 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
             warn_of_quantiles(context, &q, call.arguments[0].span());
             let buckets = evaluator.vector(&call.arguments[1], grid)?;
             let span = call.arguments[1].span();
-            over_histograms(context, &buckets, span, |step, buckets| {
+            let classic = |step, buckets: &mut Vec<Bucket>| {
                 told_quantile(context, span, grid.at_ms(step), q.at(step), buckets)
+            };
+            over_histograms(context, &buckets, span, classic, |step, name, histogram| {
+                functions::told_quantile(context, span, name, q.at(step), histogram)
             })
         }
         "histogram_quantiles" => quantiles(evaluator, call, grid),
@@ -34,13 +41,17 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
             let upper = evaluator.scalar(&call.arguments[1], grid)?;
             let buckets = evaluator.vector(&call.arguments[2], grid)?;
             let span = call.arguments[2].span();
-            over_histograms(context, &buckets, span, |step, buckets| {
-                bucket_fraction(lower.at(step), upper.at(step), buckets)
+            let bounds = |step| (lower.at(step), upper.at(step));
+            let classic = |step, buckets: &mut Vec<Bucket>| bucket_fraction(bounds(step), buckets);
+            over_histograms(context, &buckets, span, classic, |step, name, histogram| {
+                functions::told_fraction(context, span, name, bounds(step), histogram)
             })
         }
-        _ => {
-            evaluator.vector(&call.arguments[0], grid)?;
-            Ok(Vector::new(context, grid.len))
+        name => {
+            let vector = evaluator.vector(&call.arguments[0], grid)?;
+            let value_of = functions::simple(name)
+                .ok_or_else(|| QueryError::Execution(format!("function {name:?} is unknown")))?;
+            functions::map(context, &vector, value_of)?.without_names(context.options.name_removal)
         }
     }
 }
@@ -59,12 +70,16 @@ fn quantiles(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vecto
         // The label's value is the quantile, so each one that occurs makes rows of its own.
         for bits in wanted {
             let value = f64::from_bits(bits);
-            let rows = over_histograms(context, &buckets, span, |step, buckets| {
-                match q.at(step).to_bits() == bits {
-                    true => told_quantile(context, span, grid.at_ms(step), value, buckets),
-                    false => ABSENT,
-                }
-            })?;
+            let is_asked = |step: usize| q.at(step).to_bits() == bits;
+            let classic = |step, buckets: &mut Vec<Bucket>| match is_asked(step) {
+                true => told_quantile(context, span, grid.at_ms(step), value, buckets),
+                false => ABSENT,
+            };
+            let native = |step, name: &str, histogram: &Histogram| match is_asked(step) {
+                true => functions::told_quantile(context, span, name, value, histogram),
+                false => ABSENT,
+            };
+            let rows = over_histograms(context, &buckets, span, classic, native)?;
             for (key, row) in rows.rows() {
                 let mut builder = key.labels.to_builder();
                 builder.set(&label, &quantile_text(value));
@@ -117,39 +132,16 @@ struct Bucket {
 }
 
 /// Groups the rows by histogram and calls `value_of` with each histogram's buckets at each step,
-/// ordered by bound.
+/// ordered by bound, and `native_of` with the metric's name and each native histogram.
 fn over_histograms(
     context: &Context<'_>,
     vector: &Vector,
     span: Span,
     mut value_of: impl FnMut(usize, &mut Vec<Bucket>) -> f64,
+    native_of: impl FnMut(usize, &str, &Histogram) -> f64,
 ) -> Result<Vector> {
-    let mut by_key: HashMap<Key, usize> = HashMap::new();
-    let mut histograms: Vec<(Key, Vec<(f64, usize)>)> = Vec::new();
-    for (idx, key) in vector.keys().iter().enumerate() {
-        let bound = key.labels.get(BUCKET_LABEL).unwrap_or("");
-        let Some(upper) = parse_bound(bound) else {
-            let bound = promql::quote(bound);
-            let message =
-                format!("bucket label \"le\" is missing or has a malformed value of {bound}");
-            // Names that are dropped at once are gone by the time Prometheus writes its warning.
-            let is_named = context.options.name_removal == NameRemoval::Late;
-            let message = match key.labels.metric_name() {
-                name if is_named && !name.is_empty() => {
-                    format!("{message} for metric name {}", promql::quote(name))
-                }
-                _ => message,
-            };
-            context.annotations.warn(span, message);
-            continue;
-        };
-        let histogram = without_bound(key);
-        let at = *by_key.entry(histogram.clone()).or_insert_with(|| {
-            histograms.push((histogram, Vec::new()));
-            histograms.len() - 1
-        });
-        histograms[at].1.push((upper, idx));
-    }
+    let histograms = classic_histograms(context, vector, span);
+    let mut natives = Natives::of(vector);
     let mut out = Vector::new(context, vector.steps());
     let mut row = vec![ABSENT; vector.steps()];
     let mut buckets = Vec::new();
@@ -160,15 +152,49 @@ fn over_histograms(
             buckets.clear();
             for (upper, idx) in &rows {
                 let count = vector.row(*idx)[step];
-                if !is_absent(count) {
+                if !is_absent(count) && vector.histogram(*idx, step).is_none() {
                     buckets.push(Bucket { upper: *upper, count });
                 }
             }
-            *value = if buckets.is_empty() { ABSENT } else { value_of(step, &mut buckets) };
+            let is_alone = !buckets.is_empty() && !natives.clash(&key, step);
+            *value = if is_alone { value_of(step, &mut buckets) } else { ABSENT };
         }
         out.push(context, key, &row)?;
     }
+    natives.push_rows(context, span, native_of, &mut out)?;
     out.without_names(context.options.name_removal)
+}
+
+/// The classic histograms of a vector: their labels, and the bounds and rows of their buckets.
+fn classic_histograms(
+    context: &Context<'_>,
+    vector: &Vector,
+    span: Span,
+) -> Vec<(Key, Vec<(f64, usize)>)> {
+    let mut by_key: HashMap<Key, usize> = HashMap::new();
+    let mut histograms: Vec<(Key, Vec<(f64, usize)>)> = Vec::new();
+    for (idx, (key, row)) in vector.rows().enumerate() {
+        let cells = vector.cells(idx);
+        if !cells.is_empty() && !has_numbers(row, cells) {
+            continue;
+        }
+        let bound = key.labels.get(BUCKET_LABEL).unwrap_or("");
+        let Some(upper) = parse_bound(bound) else {
+            let bound = promql::quote(bound);
+            let message =
+                format!("bucket label \"le\" is missing or has a malformed value of {bound}");
+            let name = functions::late_name(context, key);
+            context.annotations.warn(span, functions::named(message, name));
+            continue;
+        };
+        let histogram = without_bound(key);
+        let at = *by_key.entry(histogram.clone()).or_insert_with(|| {
+            histograms.push((histogram, Vec::new()));
+            histograms.len() - 1
+        });
+        histograms[at].1.push((upper, idx));
+    }
+    histograms
 }
 
 /// A bound as Go parses floats, which accepts a little less than Rust.
@@ -230,7 +256,7 @@ fn below(count: f64, rank: f64) -> bool {
 }
 
 /// The share of observations between two bounds, of ordered buckets.
-fn bucket_fraction(lower: f64, upper: f64, buckets: &mut Vec<Bucket>) -> f64 {
+fn bucket_fraction((lower, upper): (f64, f64), buckets: &mut Vec<Bucket>) -> f64 {
     if !ends_in_infinity(buckets) {
         return f64::NAN;
     }
@@ -360,7 +386,7 @@ mod tests {
     #[test]
     fn fractions() {
         let list = [(1.0, 10.0), (2.0, 30.0), (f64::INFINITY, 40.0)];
-        let fraction = |low, high| bucket_fraction(low, high, &mut buckets(&list));
+        let fraction = |low, high| bucket_fraction((low, high), &mut buckets(&list));
         assert_eq!(fraction(0.0, 1.0), 0.25);
         assert_eq!(fraction(1.5, 2.0), 0.25);
         assert_eq!(fraction(2.0, f64::INFINITY), 0.25);

@@ -200,10 +200,12 @@ impl Join<'_> {
     fn run(&self, context: &Context<'_>, base: &Vector, is_info: &[bool]) -> Result<Vector> {
         let names: BTreeSet<&str> = self.newest.keys().map(|(name, _)| name.as_str()).collect();
         let mut out = Vector::new(context, base.steps());
-        for ((key, row), is_info) in base.rows().zip(is_info) {
+        for (idx, ((key, row), is_info)) in base.rows().zip(is_info).enumerate() {
             context.check()?;
+            // A row that becomes several keeps at each step what is the value there.
+            let cells = base.cells(idx);
             if *is_info {
-                out.push(context, key.clone(), row)?;
+                out.push_mixed(context, key.clone(), row, cells)?;
                 continue;
             }
             let candidates: Vec<&[Option<usize>]> = names
@@ -212,7 +214,8 @@ impl Join<'_> {
                 .map(Vec::as_slice)
                 .collect();
             for (labels, row) in self.rows_of(key, row, &candidates)? {
-                out.push(context, Key { labels, drops_name: key.drops_name }, &row)?;
+                let key = Key { labels, drops_name: key.drops_name };
+                out.push_mixed(context, key, &row, cells)?;
             }
         }
         out.merge_same_labels()

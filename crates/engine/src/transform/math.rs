@@ -17,6 +17,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
         _ => {}
     }
     let mut values = evaluator.vector(&call.arguments[0], grid)?;
+    values.drop_histograms();
     let parameters: Result<Vec<Scalar>> =
         call.arguments[1..].iter().map(|argument| evaluator.scalar(argument, grid)).collect();
     let parameters = parameters?;
@@ -117,6 +118,7 @@ fn timestamp(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<V
         Expr::Vector(selector) => evaluator.context.selector_times(selector, grid)?,
         _ => {
             let mut vector = evaluator.vector(argument, grid)?;
+            vector.forget_histograms();
             vector.map_steps(|step, _| grid.at_ms(step) as f64 / 1000.0);
             vector
         }

@@ -12,6 +12,9 @@ use std::cmp::Ordering;
 pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
     let mut vector = evaluator.vector(&call.arguments[0], grid)?;
     let name = call.function.name;
+    if !name.starts_with("sort_by_label") {
+        vector.drop_histograms();
+    }
     if evaluator.context.step_ms != 0 && 1 < grid.len {
         let message =
             "sort is ineffective for range queries since results are always ordered by labels";

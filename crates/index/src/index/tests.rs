@@ -28,6 +28,7 @@ fn register(
 fn check(index: &Index, naive: &NaiveIndex, prng: &mut Prng, searches: usize) {
     naive.check_find(index);
     naive.check_search(index, &[]);
+    naive.check_tags(index);
     naive.check_cardinality(index, &[]);
     naive.check_cardinality(index, &[random_matcher(prng)]);
     for _ in 0..searches {

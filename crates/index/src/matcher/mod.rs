@@ -20,7 +20,7 @@ pub struct CompiledMatchers {
 }
 
 /// One matcher.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CompiledMatcher {
     /// The label's name.
     pub name: String,
@@ -66,6 +66,31 @@ impl CompiledMatchers {
         self
     }
 
+    /// The same, and that the label is not there.
+    pub fn and_lacks(mut self, label: &str) -> CompiledMatchers {
+        let pattern = Pattern::NonEmpty;
+        self.list.push(CompiledMatcher { name: label.to_string(), pattern, is_negated: true });
+        self
+    }
+
+    /// What these matchers ask of label `from`, asked of label `to`, which must be there; the
+    /// labels of `absent` are taken to be missing, whatever a series has. `None` when nothing
+    /// can match then.
+    pub fn moved(&self, from: &str, to: &str, absent: &[&str]) -> Option<CompiledMatchers> {
+        let mut list = Vec::with_capacity(self.list.len() + 1);
+        for matcher in &self.list {
+            if absent.contains(&matcher.name.as_str()) {
+                if matcher.matches_absent() {
+                    continue;
+                }
+                return None;
+            }
+            let name = if matcher.name == from { to } else { &matcher.name };
+            list.push(CompiledMatcher { name: name.to_string(), ..matcher.clone() });
+        }
+        Some(CompiledMatchers { list, cost_max: self.cost_max }.and_has(to))
+    }
+
     /// Whether a label set satisfies every matcher.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.list.iter().all(|matcher| matcher.matches(labels.get(&matcher.name).unwrap_or("")))
@@ -100,4 +125,34 @@ fn compile_one(matcher: &Matcher) -> Result<CompiledMatcher> {
         }
     };
     Ok(CompiledMatcher { name: matcher.name.clone(), pattern, is_negated })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compiled(matchers: &[Matcher]) -> CompiledMatchers {
+        CompiledMatchers::compile(matchers).unwrap()
+    }
+
+    #[test]
+    fn what_is_asked_of_a_label_can_be_asked_of_another() {
+        let set = [
+            Matcher::new("__name__", MatchOp::Regex, "a|b"),
+            Matcher::new("__name__", MatchOp::NotEqual, "b"),
+            Matcher::equal("job", "x"),
+            Matcher::equal("other", ""),
+        ];
+        let moved = compiled(&set).and_lacks("of").moved("__name__", "of", &["of", "other"]);
+        let moved = moved.expect("matchers that hold without these labels");
+        let labels = |of: &str| Labels::from_pairs(&[("__name__", "n"), ("job", "x"), ("of", of)]);
+        assert!(moved.matches(&labels("a")));
+        assert!(!moved.matches(&labels("b")) && !moved.matches(&labels("c")));
+        assert!(moved.matches(&Labels::from_pairs(&[("job", "x"), ("of", "a"), ("other", "y")])));
+        assert!(!moved.matches(&Labels::from_pairs(&[("of", "a")])));
+        let all = compiled(&[]).moved("__name__", "of", &["of"]).expect("no matchers");
+        assert!(all.matches(&labels("b")) && !all.matches(&labels("")), "the label must be there");
+        let wrong = compiled(&[Matcher::equal("of", "a")]).moved("__name__", "of", &["of"]);
+        assert!(wrong.is_none());
+    }
 }

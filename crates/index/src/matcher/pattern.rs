@@ -20,7 +20,7 @@ const EXPANSION_SIZE_MAX: usize = 256 << 10;
 const REGEX_SIZE_MAX: usize = 10 << 20;
 
 /// A set of strings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Pattern {
     /// Every string.
     Anything,

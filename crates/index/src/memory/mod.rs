@@ -21,6 +21,7 @@ mod register;
 mod replay;
 mod search;
 mod source;
+mod tagged;
 
 use crate::entity::{BlockRef, EntityId, hash_strings};
 use crate::error::Result;

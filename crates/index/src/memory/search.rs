@@ -158,11 +158,14 @@ impl MemoryIndex {
                 continue;
             }
             let tag = self.dictionary.find(TAG_NAMES, &matcher.name);
+            let matches_absent = matcher.matches_absent();
             let ids = match tag {
                 Some(tag) => Ids::of(matcher, &self.dictionary, values_of(tag)),
+                // Holds for every series here.
+                None if matches_absent => continue,
                 None => Ids::None,
             };
-            conditions.push(Condition { tag, matches_absent: matcher.matches_absent(), ids });
+            conditions.push(Condition { tag, matches_absent, ids });
         }
         (names, conditions)
     }

@@ -126,11 +126,13 @@ impl Segment {
                 continue;
             }
             let tag = self.tag_names()?.find(matcher.name.as_bytes())?;
+            let matches_absent = matcher.matches_absent();
             let values = match tag {
                 Some(tag) => select(matcher, &self.values(tag)?)?,
+                // Holds for every series here.
+                None if matches_absent => continue,
                 None => Selected::None,
             };
-            let matches_absent = matcher.matches_absent();
             conditions.tags.push(TagCondition { tag, matches_absent, values });
         }
         Ok(conditions)

@@ -24,6 +24,7 @@ pub(crate) mod postings;
 mod search;
 mod sizes;
 pub(crate) mod strings;
+mod tagged;
 mod verify;
 pub(crate) mod writer;
 

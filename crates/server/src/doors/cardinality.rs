@@ -78,9 +78,11 @@ fn asked(request: &Request) -> Result<CardinalityRequest, Failure> {
 
 /// The lists of both peers, and those of bytes.
 fn lists(found: &Cardinality) -> Value {
-    let memory = |row: &NameCount| NameCount {
-        name: row.name.clone(),
-        count: (row.count as f64 * found.memory_bytes_per_series) as u64,
+    let memory = |row: &NameCount| {
+        let hidden = found.hidden_by_metric.iter().find(|hidden| hidden.name == row.name);
+        let series = row.count + hidden.map_or(0, |hidden| hidden.count);
+        let count = (series as f64 * found.memory_bytes_per_series) as u64;
+        NameCount { name: row.name.clone(), count }
     };
     let memory_by_metric: Vec<NameCount> = found.by_metric.iter().map(memory).collect();
     json!({
@@ -91,6 +93,7 @@ fn lists(found: &Cardinality) -> Value {
         "seriesCountByFocusLabelValue": counts(&found.by_focus_value),
         "seriesCountByLabelValuePair": counts(&found.by_pair),
         "labelValueCountByLabelName": counts(&found.values_by_label),
+        "histogramColumnCountByMetricName": counts(&found.hidden_by_metric),
         "memoryInBytesByLabelName": counts(&found.bytes_by_label),
         "memoryBytesPerSeries": found.memory_bytes_per_series,
         "memoryBytesByMetricName": counts(&memory_by_metric),

@@ -24,8 +24,10 @@ const LINES_SHOWN_MAX: usize = 10;
 /// What became of a request, batch by batch.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Samples stored.
+    /// Samples stored, native histograms not counted.
     pub samples: u64,
+    /// Native histograms stored.
+    pub histograms: u64,
     /// What the decoder refused.
     pub errors: LineErrors,
     /// The first rows that the store refused.
@@ -51,7 +53,7 @@ impl Outcome {
     pub fn append(
         &mut self,
         app: &App,
-        decoded: Decoded<'_>,
+        mut decoded: Decoded<'_>,
         durability: Durability,
     ) -> Result<(), Failure> {
         if !decoded.batch.rows.is_empty() {
@@ -62,6 +64,13 @@ impl Outcome {
             };
             let appended = app.store.append(&decoded.batch, durability)?;
             self.samples += appended.samples;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
+        }
+        if !decoded.histograms.is_empty() {
+            let appended = app.store.append_histograms(&decoded.histogram_batch(), durability)?;
+            self.histograms += appended.samples;
+            self.counts.histograms += appended.rejected;
             self.rejected += appended.rejected;
             self.rejections.extend(appended.rejections);
         }
@@ -86,6 +95,7 @@ impl Outcome {
     pub fn count(&self, app: &App, protocol: Protocol, body_size: usize) {
         let counters = app.telemetry.protocol(protocol);
         counters.samples.add(self.samples);
+        counters.histograms.add(self.histograms);
         counters.bytes.add(body_size as u64);
         counters.lines_refused.add(self.errors.count());
         counters.rows_refused.add(self.rejected);
@@ -95,6 +105,7 @@ impl Outcome {
             (Lossy::Booleans, self.counts.booleans),
             (Lossy::Exemplars, self.exemplars_refused()),
             (Lossy::Histograms, self.counts.histograms),
+            (Lossy::RoundedHistograms, self.counts.rounded_histograms),
             (Lossy::CreatedTimestamps, self.counts.created_timestamps),
         ];
         for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
@@ -105,8 +116,8 @@ impl Outcome {
     /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
     pub fn report(&self, unit: &str) -> String {
         let refused = self.errors.count() + self.rejected;
-        let mut text =
-            format!("{} samples stored, {refused} {unit}s or samples refused:", self.samples);
+        let stored = self.samples + self.histograms;
+        let mut text = format!("{stored} samples stored, {refused} {unit}s or samples refused:");
         let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
         let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
         let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();

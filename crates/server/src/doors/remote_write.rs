@@ -6,7 +6,7 @@
 //! ```text
 //!                     1.0                              2.0
 //! bad series/sample   400 after storing the rest       400 after storing the rest
-//! native histogram    400 after storing the rest       400 after storing the rest, written: 0
+//! bad histogram       400 after storing the rest       400 after storing the rest
 //! exemplar out of     counted, a warning once a minute 400 after storing the rest
 //!   order
 //! exemplar otherwise  counted, a warning once a minute counted, not in written, the same warning
@@ -71,7 +71,10 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Version::V1 => answer,
         Version::V2 => answer
             .with_header("x-prometheus-remote-write-samples-written", outcome.samples.to_string())
-            .with_header("x-prometheus-remote-write-histograms-written", "0")
+            .with_header(
+                "x-prometheus-remote-write-histograms-written",
+                outcome.histograms.to_string(),
+            )
             .with_header(
                 "x-prometheus-remote-write-exemplars-written",
                 outcome.exemplars.written.to_string(),
@@ -81,17 +84,9 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// What the sender must hear, if anything was refused.
 fn refusal(outcome: &Outcome, version: Version) -> Option<String> {
-    let histograms = outcome.counts.histograms;
     let mut parts = Vec::new();
     if !outcome.is_complete() {
         parts.push(outcome.report("series"));
-    }
-    if 0 < histograms {
-        parts.push(format!(
-            "{} samples stored, {histograms} native histograms refused: Quipu does not keep them yet; \
-             send classic histograms (send_native_histograms: false)",
-            outcome.samples
-        ));
     }
     if version == Version::V2 && 0 < outcome.exemplars.out_of_order {
         parts.push(exemplars_report(outcome));

@@ -1,5 +1,6 @@
 //! `io.prometheus.write.v2.Request` to rows.
 
+use super::histograms::push_histogram;
 use super::{
     KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, refuse_key,
 };
@@ -40,7 +41,8 @@ pub fn decode<'a>(
         families: HashSet::new(),
     };
     reader.read(request)?;
-    Ok(reader.grown.finish(Cow::Owned(reader.keys), keys, None))
+    let decoded = reader.grown.finish(Cow::Owned(reader.keys), keys, None);
+    Ok(Decoded { context: keys.context(), ..decoded })
 }
 
 /// All symbols, each with its length before it as in the request; they may stand before or behind
@@ -123,6 +125,7 @@ impl<'a> Request<'a, '_> {
         while let Some((number, field)) = message.next_field()? {
             match number {
                 2 => push_sample(&mut self.grown, &series, field.bytes())?,
+                3 => push_histogram(&mut self.grown, &series, field.bytes())?,
                 4 => {
                     let symbols = &self.symbols;
                     exemplars::push_v2(&mut self.grown, &series, field.bytes(), symbols)?;
@@ -150,7 +153,6 @@ impl<'a> Request<'a, '_> {
                     }
                 }
                 (1, Value::Varint(one)) => self.refs.push(one.try_into().unwrap_or(u32::MAX)),
-                (3, _) => self.grown.counts.histograms += 1,
                 (5, _) => description = Some(read_description(field.bytes())?),
                 (6, _) => self.grown.counts.created_timestamps += 1,
                 _ => {}

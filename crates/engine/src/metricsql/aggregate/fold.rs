@@ -61,7 +61,7 @@ impl Folding {
             return false;
         }
         let known = self.numbers.len() / self.steps;
-        let group = self.groups.of(&Row { labels, name: NameState::Kept, values });
+        let group = self.groups.of(&Row::numbers(labels, NameState::Kept, values));
         if self.limit != 0 && self.limit <= group as u64 {
             return false;
         }

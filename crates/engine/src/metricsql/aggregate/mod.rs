@@ -87,7 +87,7 @@ impl Grouped<'_> {
         let mut groups = Groups::new(self.grouping);
         let mut members: Vec<Vec<Series>> = Vec::new();
         for one in series {
-            let row = Row { labels: &one.labels, name: NameState::Kept, values: &one.values };
+            let row = Row::numbers(&one.labels, NameState::Kept, &one.values);
             let idx = groups.of(&row);
             if idx == members.len() && (self.limit == 0 || (idx as u64) < self.limit) {
                 members.push(Vec::new());

@@ -1,10 +1,10 @@
 //! Functions that give a series several rows, told apart by a label whose values the samples or
 //! the arguments decide.
 
-use super::go_number::format_shortest;
 use super::vmrange::Bucket;
 use super::window::Cut;
 use crate::rollup::quantile;
+use model::go_number::format_shortest;
 use std::collections::HashMap;
 
 /// What the rows of a series are.

@@ -15,7 +15,6 @@
 mod candlestick;
 mod counter;
 mod functions;
-mod go_number;
 mod interval;
 mod labelled;
 mod over_time;

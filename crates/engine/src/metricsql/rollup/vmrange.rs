@@ -71,7 +71,7 @@ fn bound(idx: usize) -> String {
 
 /// A number as Go's `%.3e` prints it.
 fn scientific(value: f64) -> String {
-    super::go_number::padded_exponent(&format!("{value:.3e}"))
+    model::go_number::padded_exponent(&format!("{value:.3e}"))
 }
 
 /// The decimal logarithm by way of the binary one, as Go takes it: its rounding decides on which

@@ -1,20 +1,23 @@
-//! Numbers as text in labels, as Go's `%g` prints them.
+//! Numbers as text, as Go's `%g` prints them.
 
 /// The fewest digits that give the number back, with an exponent where it is below -4 or above 5.
-pub(super) fn format_shortest(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return promql::format_number(value);
+pub fn format_shortest(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_string();
+    }
+    if value.is_infinite() {
+        return if 0.0 < value { "+Inf" } else { "-Inf" }.to_string();
     }
     let text = format!("{value:e}");
     let power = text.split_once('e').and_then(|(_, power)| power.parse::<i32>().ok());
     match power {
-        Some(-4..6) => promql::format_number(value),
+        Some(-4..6) => format!("{value}"),
         _ => padded_exponent(&text),
     }
 }
 
 /// `1e-5` as Go writes it: `1e-05`.
-pub(super) fn padded_exponent(text: &str) -> String {
+pub fn padded_exponent(text: &str) -> String {
     let Some((digits, power)) = text.split_once('e') else { return text.to_string() };
     let (sign, power) = match power.strip_prefix('-') {
         Some(power) => ('-', power),

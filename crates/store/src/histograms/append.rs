@@ -1,0 +1,315 @@
+//! From a batch of histograms to the log and the arena.
+//!
+//! A histogram is taken whole or not at all: first each of its rows is given an entity, then all
+//! are pushed. They are in one record of the log and appended under one lock.
+
+use super::lower::{Lowered, LoweredHistogram};
+use super::names::{LABEL, Piece, RUN_LABEL, hidden_tags};
+use crate::append::{AppendContext, AppendScratch, Told, decode_labels, index_text};
+use crate::log_record::unit_of;
+use crate::partition::{Partition, State};
+use crate::series_map::{GROUP_ROWS, Target};
+use crate::span::Month;
+use crate::store::{Appended, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Store, reject_time};
+use crate::{Durability, Error, Result};
+use hashbrown::HashMap;
+use histogram::{HistogramBatch, HistogramRow};
+use index::{EntityId, NewEntity};
+use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME};
+use std::collections::BTreeMap;
+use wal::Lsn;
+
+/// The one field of a key that is a whole series.
+const WHOLE_SERIES: &str = "";
+/// Follows a batch's context where keys of hidden rows are hashed.
+const HIDDEN_CONTEXT: &[u8] = b"\0hidden";
+
+/// Buffers of one thread that appends histograms.
+#[derive(Default)]
+pub struct HistogramScratch {
+    lowered: Lowered,
+    /// Hash of each piece's shape in the batch's context.
+    shapes: HashMap<Piece, u64>,
+    hashes: Vec<u128>,
+    /// Where the rows of the present histogram go: the plain one, then the hidden ones.
+    targets: Vec<Option<Target>>,
+}
+
+/// How the keys of a batch are hashed.
+struct Keys<'a> {
+    batch: &'a HistogramBatch<'a>,
+    hasher: KeyHasher,
+    plain_shape: u64,
+    hidden_context: Vec<u8>,
+}
+
+impl Keys<'_> {
+    fn new<'a>(batch: &'a HistogramBatch<'a>, hasher: KeyHasher) -> Keys<'a> {
+        let mut hidden_context = batch.context.to_vec();
+        hidden_context.extend_from_slice(HIDDEN_CONTEXT);
+        let plain_shape = hasher.shape(&batch.context, &[WHOLE_SERIES.into()]);
+        Keys { batch, hasher, plain_shape, hidden_context }
+    }
+
+    fn plain(&self, row: &HistogramRow) -> u128 {
+        self.hasher.hash(self.batch.key(row), self.plain_shape)
+    }
+
+    fn hidden(&self, row: &HistogramRow, piece: Piece, shapes: &mut HashMap<Piece, u64>) -> u128 {
+        let shape = shapes.entry(piece).or_insert_with(|| {
+            self.hasher.shape(&self.hidden_context, &[piece.label_value().into()])
+        });
+        self.hasher.hash(self.batch.key(row), *shape)
+    }
+}
+
+impl Store {
+    /// Appends histograms as [`Store::append`] does rows; each counts as one sample.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn append_histograms(
+        &self,
+        batch: &HistogramBatch<'_>,
+        durability: Durability,
+    ) -> Result<Appended> {
+        self.append_with(durability, |scratch| {
+            scratch.histograms.shapes.clear();
+            let mut appended = Appended::default();
+            let keys = Keys::new(batch, self.hasher());
+            let mut last = None;
+            for (month, rows) in self.rows_by_month(batch, &mut appended) {
+                let mut rest = rows.as_slice();
+                while !rest.is_empty() {
+                    rest = lower_some(batch, rest, &mut scratch.histograms, &mut appended);
+                    let lsn = self.append_in_turn(month, |partition, context| {
+                        partition.append_histograms(&keys, context, scratch, &mut appended)
+                    })?;
+                    last = lsn.or(last);
+                }
+            }
+            Ok((appended, last))
+        })
+    }
+
+    /// Indexes of the rows by month; those whose time is not accepted are rejected.
+    fn rows_by_month(
+        &self,
+        batch: &HistogramBatch<'_>,
+        appended: &mut Appended,
+    ) -> BTreeMap<Month, Vec<usize>> {
+        let accepted = self.accepted_span();
+        let mut by_month: BTreeMap<Month, Vec<usize>> = BTreeMap::new();
+        for (idx, row) in batch.rows.iter().enumerate() {
+            match accepted.contains(row.timestamp) {
+                true => by_month.entry(Month::of(row.timestamp)).or_default().push(idx),
+                false => reject_time(row.position, row.timestamp, &accepted, appended),
+            }
+        }
+        by_month
+    }
+}
+
+/// Lowers rows until a record is full; returns those that are left.
+fn lower_some<'r>(
+    batch: &HistogramBatch<'_>,
+    rows: &'r [usize],
+    scratch: &mut HistogramScratch,
+    appended: &mut Appended,
+) -> &'r [usize] {
+    let lowered = &mut scratch.lowered;
+    lowered.clear();
+    for (count, idx) in rows.iter().enumerate() {
+        let is_full = RECORD_VALUES_MAX <= lowered.values.len()
+            || RECORD_ROWS_MAX <= lowered.rows.len() + lowered.histograms.len();
+        if is_full {
+            return &rows[count..];
+        }
+        let row = &batch.rows[*idx];
+        if let Err(reason) = lowered.push(*idx, &row.histogram) {
+            appended.reject(row.position, reason);
+        }
+    }
+    &[]
+}
+
+impl Partition {
+    /// Appends what was lowered, all of this partition's month. Returns the log position to wait
+    /// for, if anything was logged.
+    fn append_histograms(
+        &self,
+        keys: &Keys<'_>,
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+        appended: &mut Appended,
+    ) -> Result<Option<Lsn>> {
+        let lowered = std::mem::take(&mut scratch.histograms.lowered);
+        let rows = &keys.batch.rows;
+        let times = lowered.histograms.iter().map(|one| rows[one.row].timestamp);
+        scratch.encoder.start(unit_of(times));
+        let mut state = self.write();
+        if self.is_dropped() {
+            scratch.histograms.lowered = lowered;
+            return Err(Error::PartitionDropped);
+        }
+        state.enter_hour(self.month, context.now_ns);
+        let samples_before = appended.samples;
+        for one in &lowered.histograms {
+            let row = &rows[one.row];
+            scratch.fresh.clear();
+            match state.find_rows(keys, row, &lowered, one, context, scratch) {
+                Ok(()) => {
+                    state.push_rows(row.timestamp, &lowered, one, context, scratch);
+                    appended.samples += 1;
+                }
+                Err(reason) => appended.reject(row.position, reason),
+            }
+        }
+        scratch.histograms.lowered = lowered;
+        // A histogram that was refused late may have left registrations, which later rows need.
+        if appended.samples == samples_before && scratch.encoder.registrations.is_empty() {
+            return Ok(None);
+        }
+        self.finish_append(state, context, scratch).map(Some)
+    }
+}
+
+impl State {
+    /// Finds or registers the entities of a histogram's rows.
+    fn find_rows(
+        &mut self,
+        keys: &Keys<'_>,
+        row: &HistogramRow,
+        lowered: &Lowered,
+        one: &LoweredHistogram,
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+    ) -> Told<()> {
+        let hidden = &lowered.rows[one.rows.clone()];
+        let HistogramScratch { shapes, hashes, targets, .. } = &mut scratch.histograms;
+        hashes.clear();
+        hashes.push(keys.plain(row));
+        hashes.extend(hidden.iter().map(|hidden| keys.hidden(row, hidden.piece, shapes)));
+        targets.clear();
+        let mut found = [None; GROUP_ROWS];
+        for group in hashes.chunks(GROUP_ROWS) {
+            self.map.find_group(group, &mut found);
+            targets.extend_from_slice(&found[..group.len()]);
+        }
+        if targets.iter().all(Option::is_some) {
+            return Ok(());
+        }
+        let pieces: Vec<Piece> = hidden.iter().map(|hidden| hidden.piece).collect();
+        let fields = [WHOLE_SERIES.into()];
+        let batch = keys.batch;
+        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)
+            .map_err(|error| error.to_string())?;
+        self.resolve_rows(&pieces, context, scratch)
+    }
+
+    /// The slow path: the labels of the plain series are in `scratch`, some targets are missing.
+    fn resolve_rows(
+        &mut self,
+        pieces: &[Piece],
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+    ) -> Told<()> {
+        let AppendScratch { histograms, names, tags, encoder, fresh, .. } = scratch;
+        let HistogramScratch { hashes, targets, .. } = histograms;
+        let metric = names[0].as_str();
+        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        let plain_names = [metric];
+        let plain = NewEntity::new(&plain_names, &tags);
+        let runs: Vec<String> = pieces.iter().map(|piece| piece.label_value()).collect();
+        let hidden: Vec<Vec<(&str, &str)>> =
+            runs.iter().map(|run| hidden_tags(&tags, metric, run)).collect();
+        let entity_of = |idx: usize| match idx {
+            0 => plain,
+            _ => NewEntity::new(pieces[idx - 1].columns(), &hidden[idx - 1]),
+        };
+        let mut new = Vec::new();
+        for idx in (0..targets.len()).filter(|idx| targets[*idx].is_none()).collect::<Vec<_>>() {
+            match self.find_whole(&entity_of(idx)).map_err(index_text)? {
+                Some(target) => {
+                    self.map.insert(hashes[idx], target);
+                    targets[idx] = Some(target);
+                }
+                None => new.push(idx),
+            }
+        }
+        if new.is_empty() {
+            return Ok(());
+        }
+        let is_new_series = new[0] == 0;
+        context.gate.admit_histogram(
+            context.now_ns,
+            metric,
+            &tags,
+            is_new_series,
+            new.len() as u64 - u64::from(is_new_series),
+        )?;
+        for idx in new {
+            let counted = usize::from(idx == 0);
+            let log = &mut encoder.registrations;
+            let id = self.register(&entity_of(idx), counted, context, log)?;
+            fresh.push(id);
+            self.map.insert(hashes[idx], Target::Entity(id));
+            targets[idx] = Some(Target::Entity(id));
+        }
+        Ok(())
+    }
+
+    /// Appends a histogram's rows, whose entities are known.
+    fn push_rows(
+        &mut self,
+        timestamp: i64,
+        lowered: &Lowered,
+        one: &LoweredHistogram,
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+    ) {
+        let targets = std::mem::take(&mut scratch.histograms.targets);
+        let found = |idx: usize| targets[idx].expect("every row was found");
+        self.push_target(&found(0), timestamp, &[one.value], context, scratch);
+        for (hidden, idx) in lowered.rows[one.rows.clone()].iter().zip(1..) {
+            let Target::Entity(entity) = found(idx) else {
+                unreachable!("hidden entities are registered whole");
+            };
+            if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
+                self.note_active_hidden(entity, context);
+            }
+            let values = lowered.values_of(hidden);
+            self.arena.push(entity, timestamp, values);
+            scratch.encoder.row(entity, timestamp, values);
+        }
+        scratch.histograms.targets = targets;
+    }
+
+    /// Counts a hidden entity with the limits that its plain series has.
+    #[cold]
+    fn note_active_hidden(&self, entity: EntityId, context: &AppendContext<'_>) {
+        let labels = match context.gate.needs_labels() {
+            true => self.plain_labels(entity),
+            false => None,
+        };
+        context.gate.note_active_hidden(context.now_ns, labels.as_ref());
+    }
+
+    /// The labels of the series that a hidden entity belongs to.
+    fn plain_labels(&self, entity: EntityId) -> Option<Labels> {
+        // A rotten index is for those to report who read it on purpose.
+        let block = self.index.block_of(entity).ok()??;
+        let mut labels = LabelsBuilder::new();
+        self.index.labels(&block, 0, block.slot(entity), &mut labels).ok()?;
+        Some(plain_labels(&mut labels))
+    }
+}
+
+/// The labels of the series that a hidden one with these labels belongs to.
+pub fn plain_labels(hidden: &mut LabelsBuilder) -> Labels {
+    let metric = hidden.get(LABEL).unwrap_or_default().to_string();
+    hidden.remove(LABEL);
+    hidden.remove(RUN_LABEL);
+    hidden.set(METRIC_NAME, &metric);
+    hidden.finish()
+}

@@ -1,0 +1,126 @@
+//! The hidden series that belong to a selection, frozen with it.
+//!
+//! ```text
+//! matchers ── those on __name__ moved to LABEL ──► per partition: index.search ──► PartitionView
+//! plain series ── fingerprint of its labels ──► places (piece, view, group, slot)
+//! ```
+
+use super::append::plain_labels;
+use super::names::{LABEL, Piece, RUN_LABEL};
+use crate::partition::State;
+use crate::store::lock;
+use crate::view::PartitionView;
+use crate::{Error, Result};
+use index::{BlockMatch, CompiledMatchers};
+use model::{LabelsBuilder, METRIC_NAME};
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock};
+
+/// The hidden series of what these matchers select.
+///
+/// Empty when they select none.
+pub fn matchers_of_hidden(sets: &[CompiledMatchers]) -> Vec<CompiledMatchers> {
+    let moved = |set: &CompiledMatchers| set.moved(METRIC_NAME, LABEL, &[LABEL, RUN_LABEL]);
+    sets.iter().filter_map(moved).collect()
+}
+
+/// The blocks of the hidden series of what these matchers select; nothing is looked at while
+/// there is no hidden series.
+///
+/// # Errors
+/// As [`index::Index::search`].
+pub fn search_hidden(state: &State, sets: &[CompiledMatchers]) -> Result<Vec<BlockMatch>> {
+    let mut matches = Vec::new();
+    if state.index.knows_tag(LABEL)? {
+        for set in matchers_of_hidden(sets) {
+            matches.extend(state.index.search(&set)?);
+        }
+    }
+    Ok(matches)
+}
+
+/// Where a hidden entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HiddenPlace {
+    /// Of the labels of the series that it belongs to.
+    fingerprint: u128,
+    /// What it holds.
+    pub piece: Piece,
+    /// Index into [`Hidden::views`], which are by time.
+    pub view: u16,
+    /// Index into the view's groups.
+    pub group: u32,
+    /// The slot in the group's block.
+    pub slot: u16,
+}
+
+/// The hidden series of a selection.
+pub struct Hidden {
+    /// One for each month that has any, oldest first.
+    pub views: Vec<PartitionView>,
+    /// Sorted; listed when somebody first asks.
+    places: OnceLock<Vec<HiddenPlace>>,
+    /// Held while they are listed, so that this is done once.
+    listing: Mutex<()>,
+}
+
+impl Hidden {
+    /// Those in these views; `None` when there is none.
+    pub fn new(views: Vec<PartitionView>) -> Option<Hidden> {
+        let hidden = Hidden { views, places: OnceLock::new(), listing: Mutex::new(()) };
+        (!hidden.views.is_empty()).then_some(hidden)
+    }
+
+    /// All places, by series.
+    ///
+    /// # Errors
+    /// When the index turns out to be corrupt, or one of the series is gone from it.
+    pub fn places(&self) -> Result<&[HiddenPlace]> {
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let _one = lock(&self.listing);
+        if let Some(places) = self.places.get() {
+            return Ok(places);
+        }
+        let places = self.list()?;
+        Ok(self.places.get_or_init(|| places))
+    }
+
+    /// The places of one series, as indexes into [`Hidden::places`].
+    pub fn range_of(places: &[HiddenPlace], fingerprint: u128) -> Range<usize> {
+        let start = places.partition_point(|place| place.fingerprint < fingerprint);
+        let count = places[start..].partition_point(|place| place.fingerprint == fingerprint);
+        start..start + count
+    }
+
+    fn list(&self) -> Result<Vec<HiddenPlace>> {
+        let mut places = Vec::new();
+        let mut labels = LabelsBuilder::new();
+        for (view, view_idx) in self.views.iter().zip(0u16..) {
+            let state = view.partition.read();
+            let mut reader = state.index.label_reader();
+            for (found, group) in view.groups.iter().zip(0u32..) {
+                for slot in &found.slots {
+                    labels.clear();
+                    reader.match_labels(found, 0, slot, &mut labels)?;
+                    let run = labels.get(RUN_LABEL).unwrap_or_default();
+                    let piece = Piece::parse(run)
+                        .filter(|piece| piece.columns().len() == found.block.columns as usize);
+                    let piece = piece.ok_or_else(|| view_corrupt(view, "labels of a histogram"))?;
+                    let fingerprint = plain_labels(&mut labels).fingerprint();
+                    places.push(HiddenPlace { fingerprint, piece, view: view_idx, group, slot });
+                }
+            }
+        }
+        places.sort_unstable();
+        // Several matcher sets may have found an entity twice.
+        places.dedup_by_key(|place| (place.fingerprint, place.piece, place.view));
+        Ok(places)
+    }
+}
+
+/// What is in a partition is not what was written.
+pub fn view_corrupt(view: &PartitionView, what: &str) -> Error {
+    Error::Corrupt { file: view.partition.dir.clone(), offset: 0, what: what.into() }
+}

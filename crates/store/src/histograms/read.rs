@@ -1,0 +1,442 @@
+//! From markers and columns back to histograms.
+//!
+//! ```text
+//! floats of a batch of series ── those with markers ──► places ──► columns, block by block
+//! marker at t ─ base row at t, same layout? ─ no ──► a float like any other
+//!                                           └ yes ─► each run with a row at t of the layout: its buckets
+//! ```
+
+use super::hidden::{Hidden, HiddenPlace, view_corrupt};
+use super::lower::layout_parts;
+use super::marker::Marker;
+use super::names::{BASE_LAYOUT, Piece, RUN_LEN};
+use crate::Result;
+use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
+use crate::select::{Selection, SelectionReader};
+use histogram::{Bucket, Histogram};
+use model::Timestamp;
+use std::ops::Range;
+
+/// What takes the samples of a selection: index of the series, timestamps and values of its floats,
+/// timestamps and values of its histograms.
+pub type MixedSink<'a> = dyn FnMut(usize, &[i64], &[f64], &[i64], &[Histogram]) + 'a;
+
+/// Values of hidden columns that are read at once, about: half a megabyte.
+const READ_VALUES: usize = 64 << 10;
+
+/// What is to be read of histograms.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// Which markers are ones.
+    Presence,
+    /// All there is.
+    Everything,
+}
+
+/// A series with markers.
+struct Marked {
+    /// Its place in the batch.
+    series: usize,
+    /// How many.
+    markers: usize,
+    /// Its places among those of all.
+    places: Range<usize>,
+}
+
+/// The samples of some slots of one hidden block.
+#[derive(Default)]
+struct Block {
+    /// By column; of columns that nobody needs, nothing.
+    columns: Vec<Samples>,
+    /// Which columns were read, as bits.
+    known: u32,
+}
+
+/// The rows of one hidden entity, from the oldest on.
+struct Stream {
+    /// The series' place in the batch.
+    series: usize,
+    piece: Piece,
+    /// Index of the block, and of the slot in it.
+    block: usize,
+    slot: usize,
+    /// Rows before this one are older than what is looked for.
+    next: usize,
+}
+
+/// Buffers of one thread that reads histograms.
+#[derive(Default)]
+pub struct HistogramReader {
+    scratch: ReadScratch,
+    marked: Vec<Marked>,
+    places: Vec<(HiddenPlace, usize)>,
+    slots: Vec<u16>,
+    /// The first ones are in use.
+    blocks: Vec<Block>,
+    streams: Vec<Stream>,
+    mixed: Mixed,
+}
+
+/// The samples of one series, floats and histograms apart.
+#[derive(Default)]
+struct Mixed {
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
+    histogram_times: Vec<Timestamp>,
+    /// As many as there were once; those of this series come first.
+    histograms: Vec<Histogram>,
+}
+
+impl Selection {
+    /// Whether any of the series may have native histograms.
+    pub fn has_histograms(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// As [`Selection::read`], with the histograms of each series apart from its floats.
+    ///
+    /// # Errors
+    /// As [`Selection::read`]; [`crate::Error::SeriesDropped`] when a series was deleted meanwhile.
+    pub fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<()> {
+        match &self.hidden {
+            Some(hidden) => self.read_hidden(hidden, range, Wanted::Everything, sink),
+            None => self.read(range, &mut |idx, times, values| sink(idx, times, values, &[], &[])),
+        }
+    }
+
+    /// Reads the floats of series that may have histograms, without these.
+    pub(crate) fn read_floats(
+        &self,
+        hidden: &Hidden,
+        range: Range<usize>,
+        sink: &mut crate::select::SampleSink<'_>,
+    ) -> Result<()> {
+        self.read_hidden(hidden, range, Wanted::Presence, &mut |idx, times, values, _, _| {
+            sink(idx, times, values);
+        })
+    }
+
+    fn read_hidden(
+        &self,
+        hidden: &Hidden,
+        range: Range<usize>,
+        wanted: Wanted,
+        sink: &mut MixedSink<'_>,
+    ) -> Result<()> {
+        self.read_batches(range, &mut |reader, batch| {
+            reader.gather(self, &batch)?;
+            let mut histograms = std::mem::take(&mut reader.histograms);
+            let result = histograms.read(self, hidden, reader, &batch, wanted, sink);
+            reader.histograms = histograms;
+            result
+        })
+    }
+}
+
+impl HistogramReader {
+    /// Hands over the series of a batch, whose floats have been gathered.
+    fn read(
+        &mut self,
+        selection: &Selection,
+        hidden: &Hidden,
+        floats: &mut SelectionReader,
+        batch: &Range<usize>,
+        wanted: Wanted,
+        sink: &mut MixedSink<'_>,
+    ) -> Result<()> {
+        self.find_marked(selection, hidden, floats, batch)?;
+        let marked = std::mem::take(&mut self.marked);
+        let (mut done, mut rest) = (0, marked.as_slice());
+        while !rest.is_empty() {
+            selection.check_deadline()?;
+            let (some, others) = rest.split_at(read_at_once(rest));
+            rest = others;
+            self.gather(selection, hidden, some, wanted)?;
+            let mut streams = std::mem::take(&mut self.streams);
+            let mut own = streams.as_mut_slice();
+            for one in some {
+                hand_over(floats, batch, done..one.series, sink);
+                done = one.series + 1;
+                let count = own.partition_point(|stream| stream.series == one.series);
+                let (streams, others) = own.split_at_mut(count);
+                own = others;
+                let (times, values) = floats.series(one.series);
+                let count = self.mixed.fill(times, values, &self.blocks, streams, wanted)?;
+                let Mixed { times, values, histogram_times, histograms } = &self.mixed;
+                sink(
+                    batch.start + one.series,
+                    times,
+                    values,
+                    histogram_times,
+                    &histograms[..count],
+                );
+            }
+            self.streams = streams;
+        }
+        hand_over(floats, batch, done..batch.len(), sink);
+        self.marked = marked;
+        Ok(())
+    }
+
+    /// Lists the series of a batch that have markers and hidden entities.
+    fn find_marked(
+        &mut self,
+        selection: &Selection,
+        hidden: &Hidden,
+        floats: &mut SelectionReader,
+        batch: &Range<usize>,
+    ) -> Result<()> {
+        self.marked.clear();
+        for series in 0..batch.len() {
+            let markers = floats.markers(series);
+            if markers != 0 {
+                self.marked.push(Marked { series, markers, places: 0..0 });
+            }
+        }
+        if self.marked.is_empty() {
+            return Ok(());
+        }
+        let places = hidden.places()?;
+        let indexes: Vec<usize> = self.marked.iter().map(|one| batch.start + one.series).collect();
+        let mut marked = self.marked.iter_mut();
+        selection.for_each_fingerprint(&indexes, &mut |fingerprint| {
+            let one = marked.next().expect("a fingerprint for each series");
+            one.places = Hidden::range_of(places, fingerprint);
+        })?;
+        self.marked.retain(|one| !one.places.is_empty());
+        Ok(())
+    }
+
+    /// Reads the hidden entities of some series, those of one block together.
+    fn gather(
+        &mut self,
+        selection: &Selection,
+        hidden: &Hidden,
+        some: &[Marked],
+        wanted: Wanted,
+    ) -> Result<()> {
+        let all = hidden.places()?;
+        self.places.clear();
+        for one in some {
+            let needed =
+                |place: &&HiddenPlace| wanted == Wanted::Everything || place.piece == Piece::Base;
+            let places = all[one.places.clone()].iter().filter(needed);
+            self.places.extend(places.map(|place| (*place, one.series)));
+        }
+        self.places.sort_unstable_by_key(|(place, _)| (place.view, place.group, place.slot));
+        self.streams.clear();
+        let same_block = |a: &(HiddenPlace, usize), b: &(HiddenPlace, usize)| {
+            (a.0.view, a.0.group) == (b.0.view, b.0.group)
+        };
+        let places = std::mem::take(&mut self.places);
+        for (same, block) in places.chunk_by(same_block).zip(0..) {
+            if self.blocks.len() == block {
+                self.blocks.push(Block::default());
+            }
+            self.slots.clear();
+            self.slots.extend(same.iter().map(|(place, _)| place.slot));
+            self.read_block(selection, hidden, &same[0].0, block, wanted)?;
+            let streams = same.iter().zip(0..).map(|((place, series), slot)| Stream {
+                series: *series,
+                piece: place.piece,
+                block,
+                slot,
+                next: 0,
+            });
+            self.streams.extend(streams);
+        }
+        self.places = places;
+        // Stable: entities of one piece stay in the order of their months.
+        self.streams.sort_by_key(|stream| (stream.series, stream.piece));
+        Ok(())
+    }
+
+    /// Reads the columns of the slots in `self.slots`, those of runs that have buckets only.
+    fn read_block(
+        &mut self,
+        selection: &Selection,
+        hidden: &Hidden,
+        place: &HiddenPlace,
+        block: usize,
+        wanted: Wanted,
+    ) -> Result<()> {
+        let view = &hidden.views[usize::from(place.view)];
+        let block = &mut self.blocks[block];
+        block.columns.resize_with(RUN_LEN + 1, Samples::default);
+        block.columns.iter_mut().for_each(Samples::clear);
+        let layout = place.piece.layout_column();
+        let request = ColumnRequest {
+            view,
+            group: place.group as usize,
+            column: layout as u16,
+            slots: &self.slots,
+            range: selection.range(),
+            outlines: selection.outlines(),
+        };
+        read_column(&request, &mut self.scratch, &mut block.columns[layout])?;
+        let columns = match (place.piece, wanted) {
+            (_, Wanted::Presence) => 0,
+            (Piece::Base, Wanted::Everything) => (1 << BASE_LAYOUT) - 1,
+            _ => {
+                let layouts = &block.columns[layout].values;
+                layouts.iter().fold(0, |masks, value| masks | u32::from(layout_parts(*value).1))
+            }
+        };
+        block.known = columns | 1 << layout;
+        for column in (0..layout).filter(|column| columns >> column & 1 == 1) {
+            let request = ColumnRequest { column: column as u16, ..request };
+            read_column(&request, &mut self.scratch, &mut block.columns[column])?;
+            if !block.columns[column].is_shaped_as(&block.columns[layout]) {
+                return Err(view_corrupt(view, "columns of a histogram of different lengths"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of these series to read at once; at least one.
+fn read_at_once(marked: &[Marked]) -> usize {
+    let mut values = 0;
+    let fits = |one: &&Marked| {
+        let is_first = values == 0;
+        values += one.markers * one.places.len() * (RUN_LEN + 1);
+        is_first || values <= READ_VALUES
+    };
+    marked.iter().take_while(fits).count()
+}
+
+/// Hands over series without histograms.
+fn hand_over(
+    floats: &mut SelectionReader,
+    batch: &Range<usize>,
+    series: Range<usize>,
+    sink: &mut MixedSink<'_>,
+) {
+    for idx in series {
+        let (times, values) = floats.series(idx);
+        sink(batch.start + idx, times, values, &[], &[]);
+    }
+}
+
+impl Stream {
+    /// The row at this time, which is later than the one before that was asked for.
+    fn row_at(&mut self, blocks: &[Block], time: Timestamp) -> Option<(usize, f64)> {
+        let (times, layouts) = self.layouts(blocks);
+        let skipped = times[self.next..].iter().take_while(|one| **one < time).count();
+        self.next += skipped;
+        (times.get(self.next) == Some(&time)).then(|| (self.next, layouts[self.next]))
+    }
+
+    fn layouts<'b>(&self, blocks: &'b [Block]) -> (&'b [Timestamp], &'b [f64]) {
+        let samples = &blocks[self.block].columns[self.piece.layout_column()];
+        samples.of(self.span(samples))
+    }
+
+    fn span<'b>(&self, samples: &'b Samples) -> &'b Span {
+        &samples.spans[self.slot]
+    }
+
+    fn value(&self, blocks: &[Block], column: usize, row: usize) -> f64 {
+        let samples = &blocks[self.block].columns[column];
+        samples.of(self.span(samples)).1[row]
+    }
+}
+
+impl Mixed {
+    /// Splits the samples of a series into floats and histograms; returns how many of these there
+    /// are.
+    fn fill(
+        &mut self,
+        times: &[Timestamp],
+        values: &[f64],
+        blocks: &[Block],
+        streams: &mut [Stream],
+        wanted: Wanted,
+    ) -> Result<usize> {
+        self.times.clear();
+        self.values.clear();
+        self.histogram_times.clear();
+        let base_count = streams.partition_point(|stream| stream.piece == Piece::Base);
+        let (bases, runs) = streams.split_at_mut(base_count);
+        let mut count = 0;
+        for (time, value) in times.iter().zip(values) {
+            let Some((marker, base, row)) = found(*value, *time, bases, blocks) else {
+                self.times.push(*time);
+                self.values.push(*value);
+                continue;
+            };
+            if wanted == Wanted::Presence {
+                continue;
+            }
+            self.histogram_times.push(*time);
+            if self.histograms.len() == count {
+                self.histograms.push(Histogram::default());
+            }
+            let out = &mut self.histograms[count];
+            count += 1;
+            out.schema = marker.schema;
+            out.reset_hint = marker.reset_hint;
+            out.count = base.value(blocks, 0, row);
+            out.sum = base.value(blocks, 1, row);
+            out.zero_count = base.value(blocks, 2, row);
+            out.zero_threshold = base.value(blocks, 3, row);
+            push_runs(out, *time, marker.layout, runs, blocks);
+        }
+        Ok(count)
+    }
+}
+
+/// The marker that a float is, and the row of the numbers that every histogram has.
+fn found<'s>(
+    value: f64,
+    time: Timestamp,
+    bases: &'s mut [Stream],
+    blocks: &[Block],
+) -> Option<(Marker, &'s Stream, usize)> {
+    let marker = Marker::of(value)?;
+    for base in bases {
+        if let Some((row, layout)) = base.row_at(blocks, time) {
+            let is_its = layout_parts(layout).0 == marker.layout;
+            return is_its.then_some((marker, &*base, row));
+        }
+    }
+    None
+}
+
+/// Fills in buckets and bounds from the runs that have a row of this time and layout.
+fn push_runs(
+    out: &mut Histogram,
+    time: Timestamp,
+    layout: u32,
+    runs: &mut [Stream],
+    blocks: &[Block],
+) {
+    out.positive.clear();
+    out.negative.clear();
+    out.custom_bounds.clear();
+    for run in runs {
+        let Some((row, value)) = run.row_at(blocks, time) else { continue };
+        let (of_run, mut mask) = layout_parts(value);
+        if of_run != layout {
+            // Of a histogram that was replaced by one without this run.
+            continue;
+        }
+        let (buckets, number) = match run.piece {
+            Piece::Positive(number) => (&mut out.positive, number),
+            Piece::Negative(number) => (&mut out.negative, number),
+            Piece::Bounds(_) => {
+                let columns = 0..mask.count_ones() as usize;
+                out.custom_bounds.extend(columns.map(|column| run.value(blocks, column, row)));
+                continue;
+            }
+            Piece::Base => unreachable!("those were split off"),
+        };
+        let first = number.wrapping_mul(RUN_LEN as i32);
+        while mask != 0 {
+            let column = mask.trailing_zeros();
+            mask &= mask - 1;
+            let count = run.value(blocks, column as usize, row);
+            buckets.push(Bucket { index: first.wrapping_add(column as i32), count });
+        }
+    }
+}
