@@ -5,6 +5,7 @@
 //! limits on series hold here without being asked.
 
 use crate::append::{AppendScratch, REJECTIONS_TOLD_MAX, series_labels};
+use crate::exemplar_record::LABELS_SIZE_MAX;
 use crate::exemplars::{ExemplarSeries, Verdict};
 use crate::partition::State;
 use crate::select::compile;
@@ -110,6 +111,12 @@ impl Store {
         }
         let labels = series_labels(batch, &row.row, &self.config.limits, scratch);
         let labels = labels.map_err(|error| error.to_string())?;
+        let size = labels.as_bytes().len();
+        if LABELS_SIZE_MAX < size {
+            return Err(format!(
+                "labels of {size} bytes, a series with exemplars may have {LABELS_SIZE_MAX}"
+            ));
+        }
         let is_known = self.exemplars.has_series(&labels)
             || self.has_series_near(&labels, timestamp).map_err(|error| error.to_string())?;
         if !is_known {

@@ -12,8 +12,8 @@ use hashbrown::HashMap;
 use model::{Exemplar, Labels};
 use std::sync::Arc;
 
-/// Bytes of a label set; what is taken is far smaller.
-const LABELS_SIZE_MAX: usize = 1 << 24;
+/// Bytes of the labels of a series that may have exemplars, and of an exemplar.
+pub const LABELS_SIZE_MAX: usize = 1 << 20;
 /// The sender said when.
 const HAS_TIMESTAMP: u8 = 1;
 
@@ -52,7 +52,7 @@ impl ExemplarEncoder {
 
 fn put_labels(out: &mut Vec<u8>, labels: &Labels) {
     let bytes = labels.as_bytes();
-    assert!(bytes.len() <= LABELS_SIZE_MAX, "limits on labels are far lower");
+    assert!(bytes.len() <= LABELS_SIZE_MAX, "larger ones are refused before");
     put_varint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
@@ -127,6 +127,24 @@ mod tests {
         assert_eq!(decoded, all);
         let ends = (0..bytes.len()).filter(|cut| decode_exemplars(&bytes[..*cut]).is_ok());
         assert_eq!(ends.count(), all.len(), "only between two exemplars");
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_document() {
+        let series = Arc::new(Labels::from_pairs(&[("__name__", "a")]));
+        let labels = Labels::from_pairs(&[("t", "xy")]);
+        let one = Exemplar { labels, value: 1.0, timestamp: 258, has_timestamp: true };
+        let labels = Labels::default();
+        let two = Exemplar { labels, value: 1.0, timestamp: -1, has_timestamp: false };
+        let mut encoder = ExemplarEncoder::default();
+        encoder.push(&series, &one);
+        encoder.push(&series, &two);
+        let golden =
+            b"\0\x0b\x08__name__\x01a\x02\x01\0\0\0\0\0\0\x01\0\0\0\0\0\0\xf0?\x05\x01t\x02xy\
+            \x01\xff\xff\xff\xff\xff\xff\xff\xff\0\0\0\0\0\0\0\xf0?\0";
+        assert_eq!(encoder.into_bytes(), golden);
+        let decoded = decode_exemplars(golden).unwrap();
+        assert_eq!((decoded.len(), decoded[1].1.timestamp), (2, -1));
     }
 
     #[test]

@@ -148,6 +148,18 @@ fn what_belongs_nowhere_is_refused() {
         assert_eq!((done.written, done.refused), (0, 1), "{reason}");
         assert!(done.rejections[0].reason.contains(reason), "{}", done.rejections[0].reason);
     }
+    // Exemplars' labels have a bound even where others are let in.
+    let mut limits = config(100);
+    limits.limits.label_value_size_max = 2 << 20;
+    let large = SimVfs::new(2);
+    large.set_now(START);
+    let open = open_at(&large, DATA, limits).unwrap();
+    let long = "x".repeat(1 << 20);
+    sample(&open, &[&long]).unwrap();
+    let done = append(&open, &[(&long, exemplar("1", 1.0, now))]).unwrap();
+    assert_eq!((done.written, done.refused), (0, 1));
+    assert!(done.rejections[0].reason.ends_with("a series with exemplars may have 1048576"));
+
     assert_eq!(store.stats().exemplars.exemplars, 0);
     // The sample may be in the month before.
     let turn = now + 3600 * SECOND;
