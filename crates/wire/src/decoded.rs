@@ -1,14 +1,14 @@
 //! What every decoder of samples returns: the rows, what was refused, and what was counted.
 //!
 //! ```text
-//! body ──decode──► Decoded { batch, metadata }   the good part, ready for the store
+//! body ──decode──► Decoded { batch, exemplars, metadata }   the good part, ready for the store
 //!                          { errors }            the bad lines: number and reason, the first hundred in words
 //!                          { rest }              where to go on when one batch would grow too large
 //! ```
 
 use crate::remote_write::histograms::GrownHistograms;
 use histogram::{HistogramBatch, HistogramRow};
-use model::{Metadata, Row, Shape, WriteBatch};
+use model::{ExemplarRow, Metadata, Row, Shape, WriteBatch};
 use std::borrow::Cow;
 
 /// How many refused lines keep their words; all are counted.
@@ -33,6 +33,8 @@ pub struct Decoded<'a> {
     pub errors: LineErrors,
     /// What the request says about metrics.
     pub metadata: Vec<Metadata>,
+    /// Exemplars; their keys are in the batch.
+    pub exemplars: Vec<ExemplarRow>,
     /// What else happened.
     pub counts: Counts,
     /// Where the next batch starts; `None` when the body is done.
@@ -160,6 +162,7 @@ pub(crate) struct Growing {
     pub values: Vec<f64>,
     pub errors: LineErrors,
     pub metadata: Vec<Metadata>,
+    pub exemplars: Vec<ExemplarRow>,
     pub counts: Counts,
     pub histograms: GrownHistograms,
 }
@@ -174,10 +177,10 @@ impl Growing {
     ) -> Decoded<'a> {
         let mut counts = self.counts;
         counts.samples = self.values.len() as u64;
-        let Growing { shapes, rows, values, errors, metadata, histograms, .. } = self;
+        let Growing { shapes, rows, values, errors, metadata, exemplars, histograms, .. } = self;
         let batch = WriteBatch { bytes, shapes, rows, values, decoder };
         let histograms = histograms.rows;
-        Decoded { batch, histograms, context: &[], errors, metadata, counts, rest }
+        Decoded { batch, histograms, context: &[], errors, metadata, exemplars, counts, rest }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     remote_write,
 };
 use histogram::{Histogram, HistogramRow};
-use model::{KeyHasher, LabelsBuilder};
+use model::{ExemplarRow, KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
 const ROWS_PER_BYTE: usize = 1;
@@ -43,6 +43,18 @@ fn check(decoded: &Decoded<'_>, body_size: usize) {
         assert!(tags.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()));
     }
     assert_eq!(value_count, batch.values.len());
+    check_exemplars(decoded, body_size);
+}
+
+fn check_exemplars(decoded: &Decoded<'_>, body_size: usize) {
+    assert!(decoded.exemplars.len() <= body_size.min(model::limits::BATCH_EXEMPLARS_MAX));
+    for ExemplarRow { row, exemplar } in &decoded.exemplars {
+        let chars = |(name, value): (&str, &str)| name.chars().count() + value.chars().count();
+        let chars: usize = exemplar.labels.iter().map(chars).sum();
+        assert!(chars <= model::limits::EXEMPLAR_CHARS_MAX);
+        assert_eq!(row.timestamp, exemplar.timestamp);
+        assert!(decoded.batch.key(row).len() <= body_size.saturating_mul(2));
+    }
 }
 
 /// Checks the histograms of one batch: none has more than the request paid for.
@@ -242,9 +254,11 @@ pub const TARGETS: &[Target] = &[
         b"\x1a\x0a\x08\x01\x12\x01a\x22\x01b*\x00",
         b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x22\x10\x08\x03\x20\x12\x5a\x04\x08\x04\x10\x02\x62\x02\x04\x01\x78\x05",
         b"\x0a\x24\x22\x22\x11\0\0\0\0\0\0\xf0?\x42\x02\x10\x01\x52\x08\0\0\0\0\0\0\xf0?\x82\x01\x08\0\0\0\0\0\0\xf0?",
+        b"\x0a\x24\x0a\x0d\x0a\x08__name__\x12\x01a\x1a\x13\x0a\x06\x0a\x01t\x12\x01x\x11\0\0\0\0\0\0\xf0?\x18\x05",
     ]),
     ("remote_write_v2", fuzz_remote_write_v2, &[
         b"\x22\0\x22\x08__name__\x22\x01a\x2a\x16\x0a\x02\x01\x02\x12\x0b\x09\0\0\0\0\0\0\xf0?\x10\x01*\x03\x08\x01\x18",
+        b"\x22\0\x22\x08__name__\x22\x01a\x2a\x15\x0a\x02\x01\x02\x22\x0f\x0a\x02\x01\x02\x11\0\0\0\0\0\0\xf0?\x18\x05",
     ]),
     ("remote_read", fuzz_remote_read, &[
         b"\x0a\x14\x08\x01\x10\x05\x1a\x0e\x08\x02\x12\x08__name__\x1a\0\x12\x02\x01\0",

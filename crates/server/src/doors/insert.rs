@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::telemetry::{Lossy, Protocol};
 use hyper::header::HeaderName;
 use model::Rejection;
-use store::Durability;
+use store::{AppendedExemplars, Durability};
 use wire::{Counts, Decoded, ExtraLabels, LineErrors};
 
 /// Header by which a request asks for the other durability.
@@ -34,6 +34,8 @@ pub struct Outcome {
     pub rejections: Vec<Rejection>,
     /// All of them, counted.
     pub rejected: u64,
+    /// What became of exemplars.
+    pub exemplars: AppendedExemplars,
     /// What else was counted.
     pub counts: Counts,
 }
@@ -44,7 +46,7 @@ impl Outcome {
         self.errors.is_empty() && self.rejected == 0
     }
 
-    /// Stores a decoded batch and its metadata.
+    /// Stores a decoded batch, its exemplars and its metadata.
     ///
     /// # Errors
     /// When the store takes nothing at all.
@@ -55,6 +57,11 @@ impl Outcome {
         durability: Durability,
     ) -> Result<(), Failure> {
         if !decoded.batch.rows.is_empty() {
+            // Exemplars wait for what was logged before them, too.
+            let durability = match decoded.exemplars.is_empty() {
+                true => durability,
+                false => Durability::Relaxed,
+            };
             let appended = app.store.append(&decoded.batch, durability)?;
             self.samples += appended.samples;
             self.rejected += appended.rejected;
@@ -67,12 +74,21 @@ impl Outcome {
             self.rejected += appended.rejected;
             self.rejections.extend(appended.rejections);
         }
+        if !decoded.exemplars.is_empty() {
+            let Decoded { batch, exemplars, .. } = &decoded;
+            self.exemplars.add(app.store.append_exemplars(batch, exemplars, durability)?);
+        }
         self.errors.append(decoded.errors);
         self.counts.add(&decoded.counts);
         if !decoded.metadata.is_empty() {
             app.store.put_metadata(&decoded.metadata)?;
         }
         Ok(())
+    }
+
+    /// Exemplars that are not kept, whoever refused them.
+    pub fn exemplars_refused(&self) -> u64 {
+        self.counts.exemplars + self.exemplars.out_of_order + self.exemplars.refused
     }
 
     /// Adds the request to the counters.
@@ -87,7 +103,7 @@ impl Outcome {
             (Lossy::Strings, self.counts.strings),
             (Lossy::InexactIntegers, self.counts.inexact_integers),
             (Lossy::Booleans, self.counts.booleans),
-            (Lossy::Exemplars, self.counts.exemplars),
+            (Lossy::Exemplars, self.exemplars_refused()),
             (Lossy::Histograms, self.counts.histograms),
             (Lossy::RoundedHistograms, self.counts.rounded_histograms),
             (Lossy::CreatedTimestamps, self.counts.created_timestamps),

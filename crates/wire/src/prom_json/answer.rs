@@ -1,6 +1,6 @@
 //! Envelopes of answers: success with vectors, matrices, scalars, strings and lists; errors.
 
-use super::{push_histogram, push_labels, push_millis, push_string, push_value};
+use super::{SeriesExemplars, push_histogram, push_labels, push_millis, push_string, push_value};
 use histogram::Histogram;
 use model::Labels;
 
@@ -245,7 +245,7 @@ impl Answer {
     }
 }
 
-/// A success whose data are a list: label names, label values, or series.
+/// A success whose data are a list: label names, label values, series, or exemplars by series.
 pub struct List {
     is_empty: bool,
 }
@@ -267,6 +267,12 @@ impl List {
     pub fn labels(&mut self, out: &mut Vec<u8>, labels: &Labels) {
         self.separate(out);
         push_labels(out, labels);
+    }
+
+    /// The next series with exemplars.
+    pub fn exemplars(&mut self, out: &mut Vec<u8>, series: &Labels) -> SeriesExemplars {
+        self.separate(out);
+        SeriesExemplars::begin(out, series)
     }
 
     /// Closes the answer.

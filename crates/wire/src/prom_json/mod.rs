@@ -12,6 +12,7 @@
 //! Numbers look as Prometheus prints them: see [`number`].
 
 mod answer;
+mod exemplars;
 pub mod histogram;
 pub mod number;
 pub mod string;
@@ -21,6 +22,7 @@ mod tests;
 pub use answer::{
     Answer, ErrorKind, List, Notes, ResultKind, push_error, push_scalar, push_string_result,
 };
+pub use exemplars::SeriesExemplars;
 pub use histogram::push_histogram;
 pub use number::{push_millis, push_value};
 pub use string::{push_labels, push_string};

@@ -212,3 +212,22 @@ fn envelopes() {
     });
     assert_eq!(list, r#"{"status":"success","data":["a",{"__name__":"up","A":"1","job":"x"}]}"#);
 }
+
+#[test]
+fn exemplars_by_series() {
+    let up = Labels::from_pairs(&[("__name__", "up"), ("job", "x")]);
+    let trace = Labels::from_pairs(&[("trace_id", "a\"b")]);
+    let list = text(|out| {
+        let mut list = List::begin(out);
+        let mut series = list.exemplars(out, &up);
+        series.push(out, &trace, 6.0, 1_600_096_945_479);
+        series.push(out, &Labels::default(), f64::INFINITY, 1000);
+        series.end(out);
+        list.exemplars(out, &up).end(out);
+        list.end(out, &Notes::default());
+    });
+    assert_eq!(
+        list,
+        r#"{"status":"success","data":[{"seriesLabels":{"__name__":"up","job":"x"},"exemplars":[{"labels":{"trace_id":"a\"b"},"value":"6","timestamp":1600096945.479},{"labels":{},"value":"+Inf","timestamp":1}]},{"seriesLabels":{"__name__":"up","job":"x"},"exemplars":[]}]}"#
+    );
+}
