@@ -114,6 +114,24 @@ fn the_page_renders_in_a_browser() -> Result<()> {
     server.stop()
 }
 
+#[test]
+fn histograms_do_not_break_the_page() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    let line = r#"{"metric":{"__name__":"latency_seconds"},"histograms":[{"schema":0,"count":5,
+        "sum":7.5,"positive":[[0,1],[1,4]]}],"histogram_timestamps":[TIME]}"#;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_millis();
+    // The graph's last step may be up to half a minute ago.
+    let line = line.replace("TIME", &(now - 60_000).to_string()).replace('\n', " ");
+    server.write("/api/v1/import", line)?;
+    if let Some(dom) = shown(&server, directory.path(), "query=latency_seconds")? {
+        assert!(dom.contains("1 series") && dom.contains("drawn by their count"), "{dom}");
+        assert!(dom.contains("count 5, sum 7.5"), "{dom}");
+        assert!(dom.contains("2 buckets from 0.5 to 2"), "{dom}");
+    }
+    server.stop()
+}
+
 /// What the page says of the dialect, it says in the empty box.
 fn speaks(dom: &str, title: &str) -> bool {
     dom.contains(&format!("placeholder=\"{title}, such as"))

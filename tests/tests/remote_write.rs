@@ -114,7 +114,7 @@ fn sample_field(field: u8, value: f64) -> Vec<u8> {
 }
 
 #[test]
-fn histograms_and_exemplars_are_counted_and_the_samples_kept() -> Result<()> {
+fn bad_histograms_are_counted_and_samples_and_exemplars_kept() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(directory.path()).start()?;
     let exemplar =
@@ -125,13 +125,14 @@ fn histograms_and_exemplars_are_counted_and_the_samples_kept() -> Result<()> {
     let message = series_v1("with_exemplar", &[sample_field(2, 1.0), exemplar]);
     let answer = send(&server, V1, &message)?;
     assert_eq!(answer.status, 204, "{}", answer.excerpt());
-    assert_eq!(lossy("exemplar_refused")?, 1.0);
+    assert_eq!(lossy("exemplar_refused")?, 0.0);
 
     let good = series_v1("beside", &[sample_field(2, 2.0)]);
     let message = [series_v1("native", std::slice::from_ref(&histogram)), good].concat();
     let answer = send(&server, V1, &message)?;
     assert_eq!(answer.status, 400, "{}", answer.excerpt());
-    assert!(answer.text().contains("1 native histograms refused"), "{}", answer.excerpt());
+    let reason = "series 0: histogram: 0 observations in its buckets, but its count is 3";
+    assert!(answer.text().contains(reason), "{}", answer.excerpt());
     assert_eq!(lossy("native_histogram_refused")?, 1.0);
     assert_eq!(server.export("{__name__=~\"with_exemplar|beside\"}")?.len(), 2);
 
@@ -147,9 +148,9 @@ fn histograms_and_exemplars_are_counted_and_the_samples_kept() -> Result<()> {
     assert_eq!(answer.status, 400, "{}", answer.excerpt());
     assert_eq!(written(&answer, "samples"), "1");
     assert_eq!(written(&answer, "histograms"), "0");
-    assert_eq!(written(&answer, "exemplars"), "0");
+    assert_eq!(written(&answer, "exemplars"), "1");
     assert_eq!(server.export("both")?.len(), 1);
-    assert_eq!((lossy("exemplar_refused")?, lossy("native_histogram_refused")?), (2.0, 2.0));
+    assert_eq!((lossy("exemplar_refused")?, lossy("native_histogram_refused")?), (0.0, 2.0));
     server.stop()
 }
 

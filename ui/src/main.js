@@ -152,19 +152,20 @@ function show({ series, notes }, start, end, step, took) {
   const metrics = shown.map(({ metric }) => metric);
   const names = metrics.map(seriesName);
   graph.draw(data, names, hidden);
-  table.draw(metrics, names, data, hidden);
+  table.draw(metrics, names, data, hidden, shown.map(({ histograms }) => histograms?.at(-1)?.[1]));
   const rest = series.length > shown.length ? `, the first ${shown.length} shown` : '';
   const count = series.length === 1 ? '1 series' : `${series.length} series`;
-  find('summary').textContent = `${count}${rest} · step ${step} s · ${Math.round(took)} ms`;
+  const counts = shown.some(({ histograms }) => histograms) ? ' · histograms are drawn by their count' : '';
+  find('summary').textContent = `${count}${rest}${counts} · step ${step} s · ${Math.round(took)} ms`;
 }
 
-/** One list of times, one list of values per series; `null` where there is no sample. */
+/** One list of times, one list of values per series; `null` where there is no sample. Of a histogram, its count. */
 function align(series, start, end, step) {
   const length = Math.floor((end - start) / step) + 1;
   const times = Array.from({ length }, (_, index) => start + index * step);
-  const rows = series.map(({ values }) => {
+  const rows = series.map(({ values = [], histograms = [] }) => {
     const row = new Array(length).fill(null);
-    for (const [time, text] of values) {
+    for (const [time, text] of [...values, ...histograms.map(([at, { count }]) => [at, count])]) {
       const index = Math.round((time - start) / step);
       const value = Number(text.replace('Inf', 'Infinity'));
       if (index >= 0 && index < length && Number.isFinite(value)) row[index] = value;

@@ -29,6 +29,24 @@ function nameOf(metric) {
   return parts;
 }
 
+const BARS_MAX = 60;
+
+/** A histogram as text and bars: one bar a bucket, of many the fullest of some neighbours. */
+function distribution({ count, sum, buckets = [] }) {
+  const counts = buckets.map(([, , , size]) => Number(size));
+  const merged = Math.ceil(counts.length / BARS_MAX);
+  const max = Math.max(...counts);
+  const bars = [];
+  for (let index = 0; index < counts.length; index += merged) {
+    const bar = element('i', '');
+    bar.style.height = `${Math.max(2, 100 * Math.max(...counts.slice(index, index + merged)) / max)}%`;
+    bars.push(bar);
+  }
+  const chart = element('span', 'buckets', ...bars);
+  if (buckets.length > 0) chart.title = `${buckets.length} buckets from ${buckets[0][1]} to ${buckets.at(-1)[2]}`;
+  return element('span', 'distribution', `count ${number(Number(count))}, sum ${number(Number(sum))}`, chart);
+}
+
 /** Rows for the series of the graph. */
 export class Table {
   #table;
@@ -48,11 +66,12 @@ export class Table {
     this.#body.addEventListener('mouseleave', () => onFocus(null));
   }
 
-  draw(metrics, names, data, hidden) {
+  /** `histograms` has the last histogram of each series that has some. */
+  draw(metrics, names, data, hidden, histograms = []) {
     this.#data = data;
     this.#head.textContent = 'Now';
     this.#table.hidden = metrics.length === 0;
-    this.#rows = metrics.map((metric, index) => this.#row(metric, names[index], index, hidden));
+    this.#rows = metrics.map((metric, index) => this.#row(metric, names[index], index, hidden, histograms[index]));
     this.#body.replaceChildren(...this.#rows.map(({ row }) => row));
   }
 
@@ -64,14 +83,14 @@ export class Table {
     }
   }
 
-  #row(metric, name, index, hidden) {
+  #row(metric, name, index, hidden, histogram) {
     const values = this.#data[index + 1];
     const { min, max, mean, last } = statistics(values);
     const swatch = element('span', 'swatch');
     swatch.style.background = colour(index);
     const cell = element('td', 'number', number(last));
     const row = element('tr', hidden.has(name) ? 'off' : '',
-      element('td', '', swatch, ...nameOf(metric)), cell,
+      element('td', '', swatch, ...nameOf(metric), ...(histogram ? [distribution(histogram)] : [])), cell,
       element('td', 'number', number(min)), element('td', 'number', number(mean)), element('td', 'number', number(max)));
     row.tabIndex = 0;
     row.title = 'Click to show or hide';

@@ -2,7 +2,7 @@
 //!
 //! No I/O, no clock, no global state.
 //! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`],
-//! [`path_pattern`], [`batch`], [`go_number`], [`limits`].
+//! [`path_pattern`], [`batch`], [`exemplar`], [`go_number`], [`limits`].
 
 pub mod labels;
 pub mod sample;
@@ -11,10 +11,12 @@ pub mod matcher;
 pub mod path_pattern;
 pub mod metadata;
 pub mod batch;
+pub mod exemplar;
 pub mod go_number;
 pub mod limits;
 
 pub use batch::{KeyDecoder, KeyHasher, Rejection, Row, Shape, WriteBatch};
+pub use exemplar::{Exemplar, ExemplarRow};
 pub use labels::{LabelError, Labels, LabelsBuilder, METRIC_NAME};
 pub use matcher::{MatchOp, Matcher};
 pub use metadata::{Metadata, MetricKind};

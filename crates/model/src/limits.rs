@@ -18,6 +18,10 @@ pub const LINE_SIZE_MAX: usize = 16 << 20;
 pub const BODY_SIZE_MAX: usize = 128 << 20;
 /// Rows of one batch; doors cut longer requests into several.
 pub const BATCH_ROWS_MAX: usize = 4 << 20;
+/// Characters of all names and values of an exemplar's labels: the bound of OpenMetrics.
+pub const EXEMPLAR_CHARS_MAX: usize = 128;
+/// Exemplars of one batch; text doors cut longer requests into several.
+pub const BATCH_EXEMPLARS_MAX: usize = 64 << 10;
 
 const _: () = assert!(LABEL_VALUE_SIZE_MAX * LABELS_PER_SERIES_MAX < BODY_SIZE_MAX);
 const _: () = assert!(LINE_SIZE_MAX < BODY_SIZE_MAX);

@@ -46,6 +46,7 @@ mod parser;
 mod print;
 mod quote;
 pub mod reference;
+mod selectors;
 #[cfg(test)]
 mod tests;
 mod token;
@@ -57,6 +58,7 @@ pub use error::{ParseError, Span};
 pub use functions::{Arity, FUNCTIONS, Function, FunctionKind, find as find_function};
 pub use number::{format_duration_ms, format_number, parse_duration_ms};
 pub use quote::quote;
+pub use selectors::{metricsql_selectors, selectors};
 
 /// The flag that turns on what is experimental, for errors.
 pub const EXPERIMENTAL_FLAG: &str = "--query.experimental-functions";

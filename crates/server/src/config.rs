@@ -457,8 +457,22 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         flush_age_ns_max: nanos(settings.timeout("flush-age")?),
         limits,
         series_limits: series_limits(settings)?,
+        exemplars_max: exemplars_max(settings)?,
         ..StoreConfig::standard()
     })
+}
+
+/// Exemplars are in memory, and written as a whole when samples are flushed.
+const EXEMPLARS_MAX: usize = 10_000_000;
+
+fn exemplars_max(settings: &Settings) -> Result<usize, ConfigError> {
+    match settings.count("max-exemplars")? {
+        count if count <= EXEMPLARS_MAX => Ok(count),
+        count => {
+            let reason = format!("{count} exemplars, the limit is {EXEMPLARS_MAX}");
+            Err(settings.refuse("max-exemplars", reason))
+        }
+    }
 }
 
 /// The limit on all series, if there is one, and those of `series-limits`.

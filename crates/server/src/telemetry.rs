@@ -113,10 +113,12 @@ label_enum! {
         InexactIntegers = "influx_integer_rounded",
         /// Booleans that became 1 or 0.
         Booleans = "influx_boolean_as_number",
-        /// Exemplars, refused.
+        /// Exemplars that were refused: bad labels, out of order, of no known series.
         Exemplars = "exemplar_refused",
         /// Native histograms, refused.
         Histograms = "native_histogram_refused",
+        /// Native histograms whose count became the nearest float64.
+        RoundedHistograms = "native_histogram_rounded",
         /// Created timestamps, left aside.
         CreatedTimestamps = "created_timestamp_ignored",
     }
@@ -125,8 +127,10 @@ label_enum! {
 /// Counters of one protocol.
 #[derive(Default)]
 pub struct ProtocolCounters {
-    /// Samples stored.
+    /// Samples stored, native histograms not counted.
     pub samples: Number,
+    /// Native histograms stored.
+    pub histograms: Number,
     /// Bytes of bodies as sent.
     pub bytes: Number,
     /// Lines or series that the decoder refused.
@@ -297,8 +301,11 @@ impl Telemetry {
 
     fn write_inserts(&self, page: &mut Page) {
         type Choose = fn(&ProtocolCounters) -> &Number;
-        let families: [(&str, &str, Choose); 4] = [
+        let families: [(&str, &str, Choose); 5] = [
             ("quipu_insert_samples_total", "Samples stored, by protocol.", |c| &c.samples),
+            ("quipu_insert_histograms_total", "Native histograms stored, by protocol.", |c| {
+                &c.histograms
+            }),
             ("quipu_insert_bytes_total", "Bytes of bodies as sent, by protocol.", |c| &c.bytes),
             (
                 "quipu_insert_lines_refused_total",
@@ -343,7 +350,7 @@ fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
 
 #[rustfmt::skip] // one metric, one line
 fn write_store(page: &mut Page, stats: &StoreStats) {
-    let families: [(&str, &str, &str, f64); 27] = [
+    let families: [(&str, &str, &str, f64); 32] = [
         ("quipu_store_samples_appended_total", "counter", "Samples taken since start.", stats.samples_appended_total as f64),
         ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
         ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
@@ -368,6 +375,11 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         ("quipu_store_outline_size_bytes", "gauge", "Parsed headers of columns kept for queries, in memory.", stats.outline_bytes as f64),
         ("quipu_store_outline_hits_total", "counter", "Headers that a query found parsed since start.", stats.outline_hits_total as f64),
         ("quipu_store_outline_misses_total", "counter", "Headers that a query had to parse since start.", stats.outline_misses_total as f64),
+        ("quipu_store_exemplars", "gauge", "Exemplars kept.", stats.exemplars.exemplars as f64),
+        ("quipu_store_exemplar_series", "gauge", "Series that have exemplars.", stats.exemplars.series as f64),
+        ("quipu_store_exemplar_size_bytes", "gauge", "Memory of exemplars.", stats.exemplars.size as f64),
+        ("quipu_store_exemplars_taken_total", "counter", "Exemplars taken since start.", stats.exemplars.taken_total as f64),
+        ("quipu_store_exemplars_evicted_total", "counter", "Exemplars that went for newer ones since start.", stats.exemplars.evicted_total as f64),
         ("quipu_store_samples_replayed", "gauge", "Samples taken from the log at start.", stats.samples_replayed as f64),
         ("quipu_store_read_only", "gauge", "Whether writes are refused.", f64::from(u8::from(stats.read_only_reason.is_some()))),
         ("quipu_store_free_disk_bytes", "gauge", "Free bytes on the disk.", stats.free_disk_bytes as f64),

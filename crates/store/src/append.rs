@@ -17,7 +17,9 @@ use crate::store::Appended;
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
 use model::limits::Limits;
-use model::{KeyDecoder, LabelError, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch};
+use model::{
+    KeyDecoder, LabelError, Labels, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch,
+};
 use std::sync::RwLockWriteGuard;
 use wal::{Lsn, Wal};
 
@@ -419,6 +421,22 @@ impl Appended {
 /// The error of one row, in words: it goes back to the client.
 pub fn index_text(error: index::Error) -> String {
     error.to_string()
+}
+
+/// The labels of the one series that a row is of, checked.
+pub(crate) fn series_labels(
+    batch: &WriteBatch<'_>,
+    row: &Row,
+    limits: &Limits,
+    scratch: &mut AppendScratch,
+) -> std::result::Result<Labels, LabelError> {
+    let fields = &batch.shapes[row.shape as usize].fields;
+    decode_labels(batch.decoder, batch.key(row), fields, limits, scratch)?;
+    let [name] = scratch.names.as_slice() else {
+        return Err(LabelError::Refused("exemplars belong to one series".into()));
+    };
+    scratch.tags.push(METRIC_NAME, name);
+    Ok(scratch.tags.finish())
 }
 
 /// Decodes and checks the labels of a key into `scratch.tags` (sorted) and `scratch.names`.

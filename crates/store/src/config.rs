@@ -34,6 +34,8 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// Which new series are taken.
     pub series_limits: Vec<SeriesLimit>,
+    /// Exemplars that are kept, of all series together; the oldest go first. 0 keeps none.
+    pub exemplars_max: usize,
     /// Row ids after which a partition's arena starts again; tests use few.
     pub arena_words_max: usize,
     /// Who syncs the log: a thread, or (in tests that must be repeatable) whoever waits.
@@ -55,6 +57,7 @@ impl StoreConfig {
             flush_age_ns_max: model::sample::NANOS_PER_HOUR,
             limits: Limits::DEFAULT,
             series_limits: Vec::new(),
+            exemplars_max: 100_000,
             arena_words_max: crate::arena::WORDS_MAX,
             committer: wal::Committer::Thread,
             background: true,

@@ -2,6 +2,7 @@
 //!
 //! The head is flushed first, so that all that exists is in parts; then a tombstone, which reads apply at
 //! once and merges apply for good. Samples written later are newer than the tombstone and stay.
+//! Exemplars go at once, with the book's file.
 
 use crate::histograms::hidden::search_hidden;
 use crate::manifest::Tombstone;
@@ -36,6 +37,7 @@ impl Store {
                 done.map_err(|error| self.latch_if_failed(error))?;
             }
         }
+        self.exemplars.delete(&sets, &range)?;
         self.shorten_log().map_err(|error| self.latch_if_failed(error))?;
         Ok(deleted.len() as u64)
     }

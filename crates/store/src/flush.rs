@@ -132,12 +132,12 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the log segments that neither a partition nor the book of metadata needs.
+    /// Removes the log segments that neither a partition nor one of the books needs.
     ///
     /// The order counts: what is logged after the rotation is in segments that stay, and what was
-    /// logged before it is seen by the book's file and by the look at the partitions that follow.
+    /// logged before it is seen by the books' files and by the look at the partitions that follow.
     pub(crate) fn shorten_log(&self) -> Result<()> {
-        let next = self.wal.rotate();
+        let next = self.exemplars.write(self.vfs.as_ref(), &self.dir, &self.wal)?;
         self.metadata.write(self.vfs.as_ref(), &self.dir)?;
         let needed = self.all_partitions().iter().filter_map(|p| p.read().log_needed_from()).min();
         let removed = self.wal.remove_before(needed.map_or(next, |needed| needed.min(next)));

@@ -42,6 +42,9 @@ pub mod delete;
 pub mod retention;
 pub mod snapshot;
 pub mod metadata;
+pub mod exemplar_record;
+pub mod exemplars;
+pub mod append_exemplars;
 pub mod jobs;
 pub mod background;
 pub mod counters;
@@ -51,8 +54,10 @@ pub mod verify;
 #[path = "../tests/rows/mod.rs"]
 mod rows;
 
+pub use append_exemplars::AppendedExemplars;
 pub use config::{Durability, StoreConfig};
 pub use error::Error;
+pub use exemplars::ExemplarSeries;
 pub use select::{SelectLimits, Selection};
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats, VerifyReport};

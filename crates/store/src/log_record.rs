@@ -19,6 +19,8 @@ use crate::span::Month;
 pub const KIND_ROWS: u8 = 1;
 /// Record kind: descriptions of metrics.
 pub const KIND_METADATA: u8 = 2;
+/// Record kind: exemplars, encoded in [`crate::exemplar_record`].
+pub const KIND_EXEMPLARS: u8 = 3;
 
 /// Units timestamps are scaled by: nanosecond, microsecond, millisecond, second.
 const UNITS_NS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];

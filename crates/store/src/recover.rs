@@ -2,12 +2,13 @@
 //! say what is on disk), then replay the log's records that no part holds yet.
 
 use crate::counters::Counters;
-use crate::log_record::{KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
+use crate::exemplars::{self, ExemplarBook};
+use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
 use crate::metadata::MetadataBook;
-use crate::partition::{Partition, SEAL_SIZE, State};
+use crate::partition::{CORRUPT_SUFFIX, Partition, SEAL_SIZE, State};
 use crate::span::Month;
 use crate::store::{PARTITIONS_DIR, WAL_DIR};
-use crate::{Result, StoreConfig};
+use crate::{Error, Result, StoreConfig};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,12 +24,41 @@ pub struct Recovered {
     pub wal: Wal,
 }
 
+/// What belongs to no partition; read from its files, without what the log has.
+#[derive(Clone, Copy)]
+pub struct Books<'a> {
+    /// What metrics are.
+    pub metadata: &'a MetadataBook,
+    /// Exemplars.
+    pub exemplars: &'a ExemplarBook,
+}
+
+/// Reads the book of exemplars; a corrupt one is set aside and counted as a part is: samples are
+/// worth more.
+pub fn read_exemplars(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    config: &StoreConfig,
+    counters: &Counters,
+) -> Result<ExemplarBook> {
+    match ExemplarBook::read(vfs, dir, config.exemplars_max) {
+        Err(Error::Corrupt { file, .. }) => {
+            let aside = dir.join(format!("{}{CORRUPT_SUFFIX}", exemplars::FILE_NAME));
+            vfs.rename(&file, &aside)?;
+            vfs.sync_dir(dir)?;
+            counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
+            Ok(ExemplarBook::new(config.exemplars_max))
+        }
+        read => read,
+    }
+}
+
 /// Opens partitions and log.
 pub fn recover(
     vfs: &Arc<dyn Vfs>,
     dir: &Path,
     config: &StoreConfig,
-    metadata: &MetadataBook,
+    books: Books<'_>,
     counters: &Counters,
 ) -> Result<Recovered> {
     let mut set_aside = Vec::new();
@@ -38,10 +68,10 @@ pub fn recover(
     vfs.create_dir_all(&wal_dir)?;
     // Without any segment left, new ones must come after all that the manifests have seen.
     let newest = partitions.values().map(|p| p.read().manifest.wal_from).max().unwrap_or(0);
+    let newest = newest.max(books.exemplars.wal_from());
     let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
     let wal_config = WalConfig { committer: config.committer, ..WalConfig::default() };
-    let mut replay =
-        Replay { vfs, dir, config, partitions, metadata, samples: 0, values: Vec::new() };
+    let mut replay = Replay { vfs, dir, config, partitions, books, samples: 0, values: Vec::new() };
     let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut |record| {
         replay.record(&record)
     })?;
@@ -76,7 +106,7 @@ struct Replay<'a> {
     dir: &'a Path,
     config: &'a StoreConfig,
     partitions: BTreeMap<Month, Arc<Partition>>,
-    metadata: &'a MetadataBook,
+    books: Books<'a>,
     samples: u64,
     values: Vec<f64>,
 }
@@ -86,9 +116,10 @@ impl Replay<'_> {
         match record.kind {
             KIND_ROWS => self.rows(record),
             KIND_METADATA => {
-                self.metadata.put(&decode_metadata(record.payload)?);
+                self.books.metadata.put(&decode_metadata(record.payload)?);
                 Ok(())
             }
+            KIND_EXEMPLARS => Ok(self.books.exemplars.replay(record.segment, record.payload)?),
             kind => Err(format!("a record of unknown kind {kind}").into()),
         }
     }

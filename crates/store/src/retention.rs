@@ -1,5 +1,6 @@
 //! What is older than the retention goes: whole partitions by their directory, parts by their file.
 //! Samples in between are invisible to queries at once and go with the next merge.
+//! Exemplars leave the book.
 
 use crate::manifest::FILE_NAME;
 use crate::partition::Partition;
@@ -18,6 +19,7 @@ impl Store {
         }
         self.check_disk_is_trusted()?;
         let oldest = self.kept_span().start;
+        self.exemplars.drop_before(oldest);
         for partition in self.all_partitions() {
             let done = match partition.month.range().end < oldest {
                 true => self.drop_partition(&partition),

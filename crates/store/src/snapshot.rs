@@ -1,10 +1,10 @@
 //! Snapshots: a store of its own made of hard links, in a moment, whatever its size.
 
 use crate::manifest::{FILE_NAME, Manifest};
-use crate::metadata;
 use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
 use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, Store, lock};
 use crate::{Error, Result};
+use crate::{exemplars, metadata};
 use std::path::Path;
 
 /// What a snapshot being made is called; removed at the next one if a crash leaves it.
@@ -31,9 +31,11 @@ impl Store {
                 self.link_partition(&partition, &partial)?;
             }
         }
-        let book = self.dir.join(metadata::FILE_NAME);
-        if self.vfs.exists(&book) {
-            self.vfs.hard_link(&book, &partial.join(metadata::FILE_NAME))?;
+        for name in [metadata::FILE_NAME, exemplars::FILE_NAME] {
+            let book = self.dir.join(name);
+            if self.vfs.exists(&book) {
+                self.vfs.hard_link(&book, &partial.join(name))?;
+            }
         }
         self.vfs.sync_dir(&partial)?;
         self.vfs.rename(&partial, &root.join(&name))?;

@@ -1,5 +1,6 @@
 //! What the store tells about itself: sizes, counts, cardinality, the outcome of a check.
 
+use crate::exemplars::BookStats;
 use crate::partition::State;
 use crate::store::Store;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +60,8 @@ pub struct StoreStats {
     pub outline_misses_total: u64,
     /// Parts set aside as corrupt since start.
     pub corrupt_parts_total: u64,
+    /// The book of exemplars.
+    pub exemplars: BookStats,
     /// Oldest and newest timestamp stored, nanoseconds; `None` when empty.
     pub time_min_max: Option<(i64, i64)>,
     /// Why writes are refused, if they are.
@@ -90,6 +93,7 @@ impl Store {
         };
         stats.series_active = self.gate.active(self.vfs.now());
         (stats.series_new_total, stats.series_refused_total) = self.gate.totals();
+        stats.exemplars = self.exemplars.stats();
         stats.outline_bytes = self.outlines.size() as u64;
         (stats.outline_hits_total, stats.outline_misses_total) = self.outlines.hits_and_misses();
         for partition in self.all_partitions() {

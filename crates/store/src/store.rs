@@ -4,12 +4,14 @@
 //! DIR/quipu.lock            who has the store open
 //! DIR/wal/NNNNNNNNNN.wal    the log of all partitions
 //! DIR/metadata              what metrics are
+//! DIR/exemplars             exemplars of the samples
 //! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one month
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
 
 use crate::append::{AppendContext, AppendScratch};
 use crate::counters::Counters;
+use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
 use crate::outlines::Outlines;
@@ -58,6 +60,7 @@ pub struct Store {
     pub(crate) config: StoreConfig,
     pub(crate) wal: Wal,
     pub(crate) metadata: MetadataBook,
+    pub(crate) exemplars: ExemplarBook,
     pub(crate) counters: Counters,
     /// What queries have parsed of parts.
     pub(crate) outlines: Arc<Outlines>,
@@ -94,7 +97,9 @@ impl Store {
         let lock = vfs.lock(dir)?;
         let counters = Counters::default();
         let metadata = MetadataBook::read(vfs.as_ref(), dir)?;
-        let recovered = recover::recover(&vfs, dir, &config, &metadata, &counters)?;
+        let exemplars = recover::read_exemplars(vfs.as_ref(), dir, &config, &counters)?;
+        let books = recover::Books { metadata: &metadata, exemplars: &exemplars };
+        let recovered = recover::recover(&vfs, dir, &config, books, &counters)?;
         let gate = SeriesGate::new(&config.series_limits)?;
         let hasher = KeyHasher::new(vfs.random());
         let background = config.background;
@@ -104,6 +109,7 @@ impl Store {
             config,
             wal: recovered.wal,
             metadata,
+            exemplars,
             counters,
             outlines: Arc::default(),
             partitions: RwLock::new(recovered.partitions),
@@ -361,7 +367,7 @@ impl Store {
     }
 
     /// Keeps writers from running ahead of the disk: what waits for it stays bounded.
-    fn wait_for_log(&self) -> Result<()> {
+    pub(crate) fn wait_for_log(&self) -> Result<()> {
         let stats = self.wal.stats();
         if WAL_PENDING_SOFT_MAX <= stats.pending_size {
             self.wait_durable(self.wal.end())?;
@@ -369,11 +375,11 @@ impl Store {
         Ok(())
     }
 
-    fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+    pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         self.wal.wait_durable(lsn).map_err(|error| self.latch_if_failed(Error::Wal(error)))
     }
 
-    fn check_writable(&self) -> Result<()> {
+    pub(crate) fn check_writable(&self) -> Result<()> {
         for reason in [&self.latch, &self.low_disk] {
             if let Some(reason) = lock(reason).as_ref() {
                 return Err(Error::ReadOnly { reason: reason.clone() });

@@ -1,6 +1,8 @@
 //! Walks every checksum and invariant of a store that is not open. Changes nothing.
 
-use crate::log_record::{KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
+use crate::exemplar_record::decode_exemplars;
+use crate::exemplars::{self, ExemplarBook};
+use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
 use crate::manifest::{FILE_NAME, Manifest};
 use crate::metadata::MetadataBook;
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, open_part};
@@ -37,6 +39,13 @@ pub fn verify(
     }
     if let Err(error) = MetadataBook::read(vfs.as_ref(), dir) {
         report.problems.push(error.to_string());
+    }
+    if let Err(error) = ExemplarBook::read(vfs.as_ref(), dir, usize::MAX) {
+        report.problems.push(error.to_string());
+    }
+    let aside = format!("{}{CORRUPT_SUFFIX}", exemplars::FILE_NAME);
+    if vfs.exists(&dir.join(&aside)) {
+        report.problems.push(format!("{aside} in {} was set aside as corrupt", dir.display()));
     }
     verify_log(vfs.as_ref(), &dir.join(WAL_DIR), progress, &mut report);
     Ok(report)
@@ -126,6 +135,9 @@ fn verify_log(
             }
             KIND_METADATA => {
                 decode_metadata(record.payload)?;
+            }
+            KIND_EXEMPLARS => {
+                decode_exemplars(record.payload)?;
             }
             kind => return Err(format!("a record of unknown kind {kind}").into()),
         }

@@ -1,12 +1,15 @@
 //! What every decoder of samples returns: the rows, what was refused, and what was counted.
 //!
 //! ```text
-//! body ──decode──► Decoded { batch, metadata }   the good part, ready for the store
+//! body ──decode──► Decoded { batch, exemplars, metadata }   the good part, ready for the store
 //!                          { errors }            the bad lines: number and reason, the first hundred in words
 //!                          { rest }              where to go on when one batch would grow too large
 //! ```
 
-use model::{Metadata, Row, Shape, WriteBatch};
+use crate::remote_write::histograms::GrownHistograms;
+use histogram::{HistogramBatch, HistogramRow};
+use model::{ExemplarRow, Metadata, Row, Shape, WriteBatch};
+use std::borrow::Cow;
 
 /// How many refused lines keep their words; all are counted.
 pub const ERRORS_KEPT_MAX: usize = 100;
@@ -22,14 +25,32 @@ const _: () = assert!(model::limits::FIELDS_PER_LINE_MAX <= SHAPE_FIELDS_PER_BAT
 pub struct Decoded<'a> {
     /// What the store takes.
     pub batch: WriteBatch<'a>,
+    /// Native histograms; their keys point into the batch's bytes.
+    pub histograms: Vec<HistogramRow>,
+    /// What tells keys of this decoder from others': see [`model::KeyHasher::shape`].
+    pub context: &'a [u8],
     /// The lines or series that were refused.
     pub errors: LineErrors,
     /// What the request says about metrics.
     pub metadata: Vec<Metadata>,
+    /// Exemplars; their keys are in the batch.
+    pub exemplars: Vec<ExemplarRow>,
     /// What else happened.
     pub counts: Counts,
     /// Where the next batch starts; `None` when the body is done.
     pub rest: Option<Start>,
+}
+
+impl Decoded<'_> {
+    /// The native histograms as the store takes them.
+    pub fn histogram_batch(&mut self) -> HistogramBatch<'_> {
+        HistogramBatch {
+            bytes: Cow::Borrowed(&self.batch.bytes),
+            rows: std::mem::take(&mut self.histograms),
+            decoder: self.batch.decoder,
+            context: Cow::Borrowed(self.context),
+        }
+    }
 }
 
 /// Where decoding starts in a body.
@@ -110,8 +131,10 @@ pub struct Counts {
     pub strings: u64,
     /// Exemplars that were refused.
     pub exemplars: u64,
-    /// Native histograms that were refused.
+    /// Native histograms that were refused; they are among the errors too.
     pub histograms: u64,
+    /// Native histograms whose count became the nearest float64.
+    pub rounded_histograms: u64,
     /// Created (start) timestamps that were left aside.
     pub created_timestamps: u64,
 }
@@ -126,6 +149,7 @@ impl Counts {
         self.strings += other.strings;
         self.exemplars += other.exemplars;
         self.histograms += other.histograms;
+        self.rounded_histograms += other.rounded_histograms;
         self.created_timestamps += other.created_timestamps;
     }
 }
@@ -138,22 +162,25 @@ pub(crate) struct Growing {
     pub values: Vec<f64>,
     pub errors: LineErrors,
     pub metadata: Vec<Metadata>,
+    pub exemplars: Vec<ExemplarRow>,
     pub counts: Counts,
+    pub histograms: GrownHistograms,
 }
 
 impl Growing {
     /// Turns the vectors into the answer.
     pub fn finish<'a>(
         self,
-        bytes: std::borrow::Cow<'a, [u8]>,
+        bytes: Cow<'a, [u8]>,
         decoder: &'a dyn model::KeyDecoder,
         rest: Option<Start>,
     ) -> Decoded<'a> {
         let mut counts = self.counts;
         counts.samples = self.values.len() as u64;
-        let Growing { shapes, rows, values, errors, metadata, .. } = self;
+        let Growing { shapes, rows, values, errors, metadata, exemplars, histograms, .. } = self;
         let batch = WriteBatch { bytes, shapes, rows, values, decoder };
-        Decoded { batch, errors, metadata, counts, rest }
+        let histograms = histograms.rows;
+        Decoded { batch, histograms, context: &[], errors, metadata, exemplars, counts, rest }
     }
 }
 

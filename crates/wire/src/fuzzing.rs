@@ -9,7 +9,8 @@ use crate::{
     Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_read,
     remote_write,
 };
-use model::{KeyHasher, LabelsBuilder};
+use histogram::{Histogram, HistogramRow};
+use model::{ExemplarRow, KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
 const ROWS_PER_BYTE: usize = 1;
@@ -42,6 +43,36 @@ fn check(decoded: &Decoded<'_>, body_size: usize) {
         assert!(tags.iter().all(|(name, value)| !name.is_empty() && !value.is_empty()));
     }
     assert_eq!(value_count, batch.values.len());
+    check_exemplars(decoded, body_size);
+}
+
+fn check_exemplars(decoded: &Decoded<'_>, body_size: usize) {
+    assert!(decoded.exemplars.len() <= body_size.min(model::limits::BATCH_EXEMPLARS_MAX));
+    for ExemplarRow { row, exemplar } in &decoded.exemplars {
+        let chars = |(name, value): (&str, &str)| name.chars().count() + value.chars().count();
+        let chars: usize = exemplar.labels.iter().map(chars).sum();
+        assert!(chars <= model::limits::EXEMPLAR_CHARS_MAX);
+        assert_eq!(row.timestamp, exemplar.timestamp);
+        assert!(decoded.batch.key(row).len() <= body_size.saturating_mul(2));
+    }
+}
+
+/// Checks the histograms of one batch: none has more than the request paid for.
+fn check_histograms(decoded: &mut Decoded<'_>, body_size: usize) {
+    let batch = decoded.histogram_batch();
+    assert!(batch.rows.len() <= body_size);
+    let mut size = 0;
+    for row in &batch.rows {
+        let Histogram { positive, negative, custom_bounds, .. } = &row.histogram;
+        for buckets in [positive, negative] {
+            assert!(buckets.is_sorted_by(|a, b| a.index < b.index));
+            assert!(buckets.iter().all(|bucket| bucket.count.is_nan() || 0.0 <= bucket.count));
+            size += buckets.capacity();
+        }
+        size += custom_bounds.capacity();
+        assert!(!batch.key(row).is_empty() || row.key_size == 0);
+    }
+    assert!(size <= body_size);
 }
 
 /// Decodes batch by batch until the body is done; every batch must advance.
@@ -77,8 +108,9 @@ pub fn fuzz_influx(data: &[u8]) {
 /// Remote write 1.0, uncompressed.
 pub fn fuzz_remote_write_v1(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
-    if let Ok(decoded) = remote_write::v1::decode(data, &KeyHasher::new(1), &keys) {
+    if let Ok(mut decoded) = remote_write::v1::decode(data, &KeyHasher::new(1), &keys) {
         check(&decoded, data.len());
+        check_histograms(&mut decoded, data.len());
         assert!(decoded.batch.bytes.len() <= 2 * data.len());
     }
 }
@@ -86,8 +118,9 @@ pub fn fuzz_remote_write_v1(data: &[u8]) {
 /// Remote write 2.0, uncompressed.
 pub fn fuzz_remote_write_v2(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
-    if let Ok(decoded) = remote_write::v2::decode(data, &KeyHasher::new(1), &keys) {
+    if let Ok(mut decoded) = remote_write::v2::decode(data, &KeyHasher::new(1), &keys) {
         check(&decoded, data.len());
+        check_histograms(&mut decoded, data.len());
     }
 }
 
@@ -108,6 +141,7 @@ pub fn fuzz_remote_read_answer(data: &[u8]) {
     for frame in decode::split_frames(data).unwrap_or_default() {
         let _ = decode::decode_frame(frame);
     }
+    let _ = remote_read::histogram_chunk::decode_chunk(data);
     let Ok(samples) = chunk::decode_chunk(data) else { return };
     for samples in samples.chunks(remote_read::CHUNK_SAMPLES_MAX) {
         let mut bytes = Vec::new();
@@ -134,7 +168,10 @@ pub fn fuzz_json_lines(data: &[u8]) {
     let keys = json_lines::JsonKeys::new(ExtraLabels::none());
     let hasher = KeyHasher::new(1);
     drain(data, |start| json_lines::decode(data, start, &hasher, &keys));
-    let Ok(decoded) = json_lines::decode(data, Start::default(), &hasher, &keys) else { return };
+    let Ok(mut decoded) = json_lines::decode(data, Start::default(), &hasher, &keys) else {
+        return;
+    };
+    fuzz_json_histograms(&decoded.histogram_batch().rows);
     let timestamps: Vec<i64> = decoded.batch.rows.iter().map(|row| row.timestamp).collect();
     let mut out = Vec::new();
     let labels = model::Labels::from_pairs(&[("__name__", "a")]);
@@ -145,6 +182,25 @@ pub fn fuzz_json_lines(data: &[u8]) {
     assert!(again.batch.rows.iter().map(|row| row.timestamp).eq(timestamps));
     let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&again.batch.values), bits(values));
+}
+
+/// Histograms of lines are written and read again.
+fn fuzz_json_histograms(rows: &[HistogramRow]) {
+    let timestamps: Vec<i64> = rows.iter().map(|row| row.timestamp).collect();
+    let histograms: Vec<Histogram> = rows.iter().map(|row| row.histogram.clone()).collect();
+    let labels = model::Labels::from_pairs(&[("__name__", "a")]);
+    let mut out = Vec::new();
+    let writer = json_lines::LineWriter::new(2);
+    writer.push_histograms(&mut out, &labels, &timestamps, &histograms);
+    let keys = json_lines::JsonKeys::new(ExtraLabels::none());
+    let again = json_lines::decode(&out, Start::default(), &KeyHasher::new(1), &keys);
+    let again = again.map_or(Vec::new(), |decoded| decoded.histograms);
+    assert_eq!(again.len(), rows.len());
+    for (a, b) in again.iter().zip(rows) {
+        assert_eq!(a.timestamp, b.timestamp);
+        // As text, in which a NaN equals itself.
+        assert_eq!(format!("{:?}", a.histogram), format!("{:?}", b.histogram));
+    }
 }
 
 /// Every compression, with a small limit.
@@ -196,9 +252,13 @@ pub const TARGETS: &[Target] = &[
     ("remote_write_v1", fuzz_remote_write_v1, &[
         b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x12\x10\x09\0\0\0\0\0\0\xf0?\x10\x80\x80\x80\x80\x80\x04",
         b"\x1a\x0a\x08\x01\x12\x01a\x22\x01b*\x00",
+        b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x22\x10\x08\x03\x20\x12\x5a\x04\x08\x04\x10\x02\x62\x02\x04\x01\x78\x05",
+        b"\x0a\x24\x22\x22\x11\0\0\0\0\0\0\xf0?\x42\x02\x10\x01\x52\x08\0\0\0\0\0\0\xf0?\x82\x01\x08\0\0\0\0\0\0\xf0?",
+        b"\x0a\x24\x0a\x0d\x0a\x08__name__\x12\x01a\x1a\x13\x0a\x06\x0a\x01t\x12\x01x\x11\0\0\0\0\0\0\xf0?\x18\x05",
     ]),
     ("remote_write_v2", fuzz_remote_write_v2, &[
         b"\x22\0\x22\x08__name__\x22\x01a\x2a\x16\x0a\x02\x01\x02\x12\x0b\x09\0\0\0\0\0\0\xf0?\x10\x01*\x03\x08\x01\x18",
+        b"\x22\0\x22\x08__name__\x22\x01a\x2a\x15\x0a\x02\x01\x02\x22\x0f\x0a\x02\x01\x02\x11\0\0\0\0\0\0\xf0?\x18\x05",
     ]),
     ("remote_read", fuzz_remote_read, &[
         b"\x0a\x14\x08\x01\x10\x05\x1a\x0e\x08\x02\x12\x08__name__\x1a\0\x12\x02\x01\0",
@@ -213,6 +273,7 @@ pub const TARGETS: &[Target] = &[
     ]),
     ("json_lines", fuzz_json_lines, &[
         b"{\"metric\":{\"__name__\":\"a\",\"b\":\"\\u00e9\"},\"values\":[1,null,\"NaN:7ff0000000000002\"],\"timestamps\":[1,2.5,-3]}\n",
+        b"{\"metric\":{\"__name__\":\"a\"},\"histograms\":[{\"schema\":3,\"count\":4,\"sum\":0.5,\"zero_count\":1,\"zero_threshold\":1e-5,\"reset_hint\":\"gauge\",\"positive\":[[-2,1],[0,2]],\"negative\":[[5,1]]},{\"schema\":-53,\"positive\":[[2,1]],\"custom_bounds\":[0.5,1]}],\"histogram_timestamps\":[1,2.5]}\n",
     ]),
     ("compression", fuzz_compression, &[
         b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0\0",

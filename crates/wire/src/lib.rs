@@ -8,7 +8,7 @@
 //! influx  remote_write  exposition  json_lines   samples in: body ──► decoded::Decoded
 //! exposition  json_lines  prom_json  remote_read answers out: series ──► Vec<u8>
 //! params                                         times and durations in URLs
-//! compression  protobuf  number  crc32c          what they stand on
+//! compression  protobuf  number  crc32c  exemplars   what they stand on
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -19,6 +19,7 @@ pub mod decoded;
 #[cfg(test)]
 mod doc_examples;
 pub mod error;
+mod exemplars;
 pub mod exposition;
 pub mod extra_labels;
 #[doc(hidden)]

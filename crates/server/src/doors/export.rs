@@ -1,5 +1,7 @@
 //! `/api/v1/export`: raw samples, as JSON lines, exposition text, an answer of Prometheus' API or
 //! CSV, streamed series by series.
+//!
+//! Text and CSV cannot say native histograms: these are left out, and a header says so.
 
 use super::answer::{Answer, Failure, JSON};
 use super::csv::Columns;
@@ -7,6 +9,7 @@ use super::prometheus::PIECE_SIZE;
 use super::request::Request;
 use super::selection;
 use crate::app::App;
+use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
 use std::io::{self, Write};
@@ -16,6 +19,9 @@ use wire::exposition::Format;
 use wire::exposition::encode::{content_type, push_sample};
 use wire::json_lines::LineWriter;
 use wire::prom_json::{self, Notes, ResultKind};
+
+/// What answers carry that had to leave something out, and what it was.
+const LEFT_OUT: (&str, &str) = ("x-quipu-left-out", "native-histograms");
 
 /// Series read at once: the store gathers their samples together.
 const SERIES_PER_READ: usize = 128;
@@ -53,8 +59,10 @@ fn answer(
     let mut limits = selection::limits(app, request)?;
     limits.deadline = None;
     let selection = app.store.select(&sets, range, &limits)?;
+    let leaves_out = selection.has_histograms() && !shape.can_say_histograms();
     let write = move |out: &mut dyn Write| write(out, &selection, shape);
-    Ok(Answer::stream(content_type, Box::new(write)))
+    let answer = Answer::stream(content_type, Box::new(write));
+    Ok(if leaves_out { answer.with_header(LEFT_OUT.0, LEFT_OUT.1) } else { answer })
 }
 
 fn shape(request: &Request) -> Result<(&'static str, Shape), Failure> {
@@ -75,10 +83,27 @@ fn shape(request: &Request) -> Result<(&'static str, Shape), Failure> {
     }
 }
 
+/// The samples of one series.
+#[derive(Clone, Copy)]
+struct Samples<'a> {
+    times: &'a [i64],
+    values: &'a [f64],
+    histogram_times: &'a [i64],
+    histograms: &'a [Histogram],
+}
+
 impl Shape {
-    fn push(&mut self, out: &mut Vec<u8>, labels: &Labels, times: &[i64], values: &[f64]) {
+    fn can_say_histograms(&self) -> bool {
+        matches!(self, Shape::Lines(_) | Shape::Matrix(_))
+    }
+
+    fn push(&mut self, out: &mut Vec<u8>, labels: &Labels, samples: Samples<'_>) {
+        let Samples { times, values, histogram_times, histograms } = samples;
         match self {
-            Shape::Lines(writer) => writer.push_series(out, labels, times, values),
+            Shape::Lines(writer) => {
+                writer.push_series(out, labels, times, values);
+                writer.push_histograms(out, labels, histogram_times, histograms);
+            }
             Shape::Csv(columns) => columns.push_series(out, labels, times, values),
             Shape::Text => {
                 for (time, value) in times.iter().zip(values) {
@@ -90,6 +115,9 @@ impl Shape {
                 answer.series(out, labels);
                 for (time, value) in times.iter().zip(values) {
                     answer.point(out, time.div_euclid(NANOS_PER_MILLI), *value);
+                }
+                for (time, histogram) in histogram_times.iter().zip(histograms) {
+                    answer.histogram(out, time.div_euclid(NANOS_PER_MILLI), histogram);
                 }
             }
         }
@@ -119,16 +147,20 @@ fn write(out: &mut dyn Write, selection: &Selection, mut shape: Shape) -> io::Re
         let labels = selection.labels_of(start..end).map_err(io::Error::other)?;
         // The sink cannot fail, so it remembers the first error and does nothing from then on.
         let mut written = Ok(());
-        let read = selection.read(start..end, &mut |idx, times, values| {
-            if written.is_err() || times.is_empty() {
-                return;
-            }
-            shape.push(&mut buffer, &labels[idx - start], times, values);
-            if PIECE_SIZE <= buffer.len() {
-                written = out.write_all(&buffer);
-                buffer.clear();
-            }
-        });
+        let read = selection.read_mixed(
+            start..end,
+            &mut |idx, times, values, histogram_times, histograms| {
+                if written.is_err() || times.is_empty() && histogram_times.is_empty() {
+                    return;
+                }
+                let samples = Samples { times, values, histogram_times, histograms };
+                shape.push(&mut buffer, &labels[idx - start], samples);
+                if PIECE_SIZE <= buffer.len() {
+                    written = out.write_all(&buffer);
+                    buffer.clear();
+                }
+            },
+        );
         written?;
         read.map_err(io::Error::other)?;
     }

@@ -1,4 +1,6 @@
 //! `/federate`: the newest sample of each series as exposition text.
+//!
+//! A series whose newest sample is a native histogram is left out, as the text cannot say it.
 
 use super::answer::{Answer, Failure};
 use super::prometheus::PIECE_SIZE;
@@ -33,9 +35,10 @@ pub fn federate(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let selected = app.store.select(&sets, range, &limits)?;
     let mut found = Vec::new();
     let mut failed = None;
-    selected.read(0..selected.len(), &mut |idx, times, values| {
+    selected.read_mixed(0..selected.len(), &mut |idx, times, values, histogram_times, _| {
         if let (Some(time), Some(value)) = (times.last(), values.last())
             && !is_stale_marker(*value)
+            && histogram_times.last() < Some(time)
         {
             match selected.labels(idx) {
                 Ok(labels) => found.push(Newest { labels, timestamp: *time, value: *value }),

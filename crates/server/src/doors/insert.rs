@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::telemetry::{Lossy, Protocol};
 use hyper::header::HeaderName;
 use model::Rejection;
-use store::Durability;
+use store::{AppendedExemplars, Durability};
 use wire::{Counts, Decoded, ExtraLabels, LineErrors};
 
 /// Header by which a request asks for the other durability.
@@ -24,14 +24,18 @@ const LINES_SHOWN_MAX: usize = 10;
 /// What became of a request, batch by batch.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Samples stored.
+    /// Samples stored, native histograms not counted.
     pub samples: u64,
+    /// Native histograms stored.
+    pub histograms: u64,
     /// What the decoder refused.
     pub errors: LineErrors,
     /// The first rows that the store refused.
     pub rejections: Vec<Rejection>,
     /// All of them, counted.
     pub rejected: u64,
+    /// What became of exemplars.
+    pub exemplars: AppendedExemplars,
     /// What else was counted.
     pub counts: Counts,
 }
@@ -42,21 +46,37 @@ impl Outcome {
         self.errors.is_empty() && self.rejected == 0
     }
 
-    /// Stores a decoded batch and its metadata.
+    /// Stores a decoded batch, its exemplars and its metadata.
     ///
     /// # Errors
     /// When the store takes nothing at all.
     pub fn append(
         &mut self,
         app: &App,
-        decoded: Decoded<'_>,
+        mut decoded: Decoded<'_>,
         durability: Durability,
     ) -> Result<(), Failure> {
         if !decoded.batch.rows.is_empty() {
+            // Exemplars wait for what was logged before them, too.
+            let durability = match decoded.exemplars.is_empty() {
+                true => durability,
+                false => Durability::Relaxed,
+            };
             let appended = app.store.append(&decoded.batch, durability)?;
             self.samples += appended.samples;
             self.rejected += appended.rejected;
             self.rejections.extend(appended.rejections);
+        }
+        if !decoded.histograms.is_empty() {
+            let appended = app.store.append_histograms(&decoded.histogram_batch(), durability)?;
+            self.histograms += appended.samples;
+            self.counts.histograms += appended.rejected;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
+        }
+        if !decoded.exemplars.is_empty() {
+            let Decoded { batch, exemplars, .. } = &decoded;
+            self.exemplars.add(app.store.append_exemplars(batch, exemplars, durability)?);
         }
         self.errors.append(decoded.errors);
         self.counts.add(&decoded.counts);
@@ -66,10 +86,16 @@ impl Outcome {
         Ok(())
     }
 
+    /// Exemplars that are not kept, whoever refused them.
+    pub fn exemplars_refused(&self) -> u64 {
+        self.counts.exemplars + self.exemplars.out_of_order + self.exemplars.refused
+    }
+
     /// Adds the request to the counters.
     pub fn count(&self, app: &App, protocol: Protocol, body_size: usize) {
         let counters = app.telemetry.protocol(protocol);
         counters.samples.add(self.samples);
+        counters.histograms.add(self.histograms);
         counters.bytes.add(body_size as u64);
         counters.lines_refused.add(self.errors.count());
         counters.rows_refused.add(self.rejected);
@@ -77,8 +103,9 @@ impl Outcome {
             (Lossy::Strings, self.counts.strings),
             (Lossy::InexactIntegers, self.counts.inexact_integers),
             (Lossy::Booleans, self.counts.booleans),
-            (Lossy::Exemplars, self.counts.exemplars),
+            (Lossy::Exemplars, self.exemplars_refused()),
             (Lossy::Histograms, self.counts.histograms),
+            (Lossy::RoundedHistograms, self.counts.rounded_histograms),
             (Lossy::CreatedTimestamps, self.counts.created_timestamps),
         ];
         for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
@@ -89,8 +116,8 @@ impl Outcome {
     /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
     pub fn report(&self, unit: &str) -> String {
         let refused = self.errors.count() + self.rejected;
-        let mut text =
-            format!("{} samples stored, {refused} {unit}s or samples refused:", self.samples);
+        let stored = self.samples + self.histograms;
+        let mut text = format!("{stored} samples stored, {refused} {unit}s or samples refused:");
         let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
         let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
         let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();

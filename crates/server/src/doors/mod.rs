@@ -25,6 +25,7 @@ pub mod unpack;
 pub mod admin;
 pub mod cardinality;
 pub mod csv;
+pub mod exemplars;
 pub mod export;
 pub mod federate;
 pub mod functions;

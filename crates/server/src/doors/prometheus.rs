@@ -116,11 +116,6 @@ pub fn metadata(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::success(Value::Object(by_metric)))
 }
 
-/// `/api/v1/query_exemplars`: none are kept.
-pub fn exemplars(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    Ok(Answer::success(json!([])))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,6 +26,8 @@ const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Points of an answer that is made as a whole: about 100 KiB. Larger ones are streamed.
 const WHOLE_POINTS_MAX: usize = 4096;
+/// The same where points are histograms, each as large as many numbers.
+const WHOLE_HISTOGRAMS_MAX: usize = 64;
 
 /// What a query may cost, in samples read, to be answered without a worker thread: half a
 /// millisecond, ten times what handing it over and back costs. Long enough for the graphs of a
@@ -268,10 +270,10 @@ fn answer(value: Value, at_ms: i64, report: Report) -> Answer {
     match value {
         Value::Scalar(value) => push_scalar(&mut whole, at_ms, value, &report.notes()),
         Value::String(text) => push_string_result(&mut whole, at_ms, &text, &report.notes()),
-        Value::Vector(samples) if samples.len() <= WHOLE_POINTS_MAX => {
+        Value::Vector(samples) if samples.len() <= whole_max(has_histograms(&samples)) => {
             write_vector(&mut whole, &samples, at_ms, &report).expect("memory takes every byte");
         }
-        Value::Matrix(matrix) if matrix.cells() <= WHOLE_POINTS_MAX => {
+        Value::Matrix(matrix) if matrix.cells() <= whole_max(matrix.has_histograms()) => {
             write_matrix(&mut whole, &matrix, &report).expect("memory takes every byte");
         }
         Value::Vector(samples) => {
@@ -280,6 +282,14 @@ fn answer(value: Value, at_ms: i64, report: Report) -> Answer {
         Value::Matrix(matrix) => return stream(move |out| write_matrix(out, &matrix, &report)),
     }
     Answer::bytes(StatusCode::OK, JSON, whole)
+}
+
+fn has_histograms(samples: &[Sample]) -> bool {
+    samples.iter().any(|sample| sample.histogram.is_some())
+}
+
+fn whole_max(has_histograms: bool) -> usize {
+    if has_histograms { WHOLE_HISTOGRAMS_MAX } else { WHOLE_POINTS_MAX }
 }
 
 fn stream(write: impl FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'static) -> Answer {
@@ -294,8 +304,11 @@ fn write_vector(
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Vector);
-    for Sample { labels, value, .. } in samples {
-        json.vector_sample(&mut buffer, labels, at_ms, *value);
+    for Sample { labels, value, histogram } in samples {
+        match histogram {
+            None => json.vector_sample(&mut buffer, labels, at_ms, *value),
+            Some(histogram) => json.vector_histogram(&mut buffer, labels, at_ms, histogram),
+        }
         hand_on(out, &mut buffer)?;
     }
     json.end(&mut buffer, &report.notes());
@@ -307,7 +320,8 @@ fn write_matrix(out: &mut dyn Write, matrix: &Matrix, report: &Report) -> io::Re
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Matrix);
     for idx in 0..matrix.len() {
         let mut points = matrix.points(idx).peekable();
-        if points.peek().is_none() {
+        let mut histograms = matrix.histograms(idx).peekable();
+        if points.peek().is_none() && histograms.peek().is_none() {
             continue;
         }
         json.series(&mut buffer, matrix.labels(idx));
@@ -316,6 +330,10 @@ fn write_matrix(out: &mut dyn Write, matrix: &Matrix, report: &Report) -> io::Re
             if PIECE_SIZE <= buffer.len() {
                 hand_on(out, &mut buffer)?;
             }
+        }
+        for (millis, histogram) in histograms {
+            json.histogram(&mut buffer, millis, histogram);
+            hand_on(out, &mut buffer)?;
         }
     }
     json.end(&mut buffer, &report.notes());

@@ -22,7 +22,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use store::{SelectLimits, Selection};
 use wire::compression::snappy;
 use wire::remote_read::{
-    CHUNKS_TYPE, FrameWriter, ReadQuery, ReadRequest, ResponseType, SAMPLES_TYPE, SamplesMessage,
+    CHUNKS_TYPE, FrameWriter, Mixed, ReadQuery, ReadRequest, ResponseType, SAMPLES_TYPE,
+    SamplesMessage,
 };
 
 /// Series read at once where they stand together in the store too.
@@ -62,9 +63,9 @@ fn samples(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer
         let selected = select(app, query, &limits, &mut budget)?;
         let labels_size = budget.bytes - MESSAGE_COPIES * message.size() as u64;
         let mut failure = None;
-        let read = selected.read(&mut |labels, times, values| {
-            message.series(labels, times, values);
-            budget.samples += values.len() as u64;
+        let read = selected.read(&mut |labels, mixed| {
+            message.mixed_series(labels, mixed);
+            budget.samples += mixed.len() as u64;
             budget.bytes = labels_size + MESSAGE_COPIES * message.size() as u64;
             let allowed = match request.cancelled.load(Relaxed) {
                 true => Err(gone()),
@@ -98,8 +99,8 @@ fn chunks(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer,
     let write = move |out: &mut dyn Write| {
         let (mut buffer, mut frames) = (Vec::with_capacity(2 * PIECE_SIZE), FrameWriter::new());
         for (query_idx, selected) in selected.iter().enumerate() {
-            selected.read(&mut |labels, times, values| {
-                frames.series(&mut buffer, query_idx, labels, times, values);
+            selected.read(&mut |labels, mixed| {
+                frames.mixed_series(&mut buffer, query_idx, labels, mixed);
                 if PIECE_SIZE <= buffer.len() {
                     out.write_all(&buffer)?;
                     buffer.clear();
@@ -133,8 +134,8 @@ fn select(
     Ok(Selected { selection, series })
 }
 
-/// Takes a series' labels, timestamps and values.
-type SeriesSink<'a> = dyn FnMut(&Labels, &[i64], &[f64]) -> io::Result<()> + 'a;
+/// Takes a series' labels and samples.
+type SeriesSink<'a> = dyn FnMut(&Labels, &Mixed<'_>) -> io::Result<()> + 'a;
 
 impl Selected {
     /// Hands on every series that has samples, in the order of labels, until the sink fails.
@@ -147,11 +148,16 @@ impl Selected {
             rest = others;
             // The store's sink cannot fail, so the first error is kept and the rest passed over.
             let mut written = Ok(());
-            let read = self.selection.read(*first..first + count, &mut |idx, times, values| {
-                if written.is_ok() && !times.is_empty() {
-                    written = sink(&run[idx - first].0, times, values);
-                }
-            });
+            let range = *first..first + count;
+            let read = self.selection.read_mixed(
+                range,
+                &mut |idx, timestamps, values, histogram_timestamps, histograms| {
+                    let mixed = Mixed { timestamps, values, histogram_timestamps, histograms };
+                    if written.is_ok() && !mixed.is_empty() {
+                        written = sink(&run[idx - first].0, &mixed);
+                    }
+                },
+            );
             written?;
             read.map_err(io::Error::other)?;
         }

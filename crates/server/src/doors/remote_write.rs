@@ -6,12 +6,16 @@
 //! ```text
 //!                     1.0                              2.0
 //! bad series/sample   400 after storing the rest       400 after storing the rest
-//! native histogram    400 after storing the rest       400 after storing the rest, written: 0
-//! exemplar            counted, a warning once a minute counted, written: 0
+//! bad histogram       400 after storing the rest       400 after storing the rest
+//! exemplar out of     counted, a warning once a minute 400 after storing the rest
+//!   order
+//! exemplar otherwise  counted, a warning once a minute counted, not in written, the same warning
+//!   refused
 //! ```
 //!
-//! An exemplar is no error: a sender that got 400 would count all samples of the request as failed,
-//! though they were stored. Senders do not send 400 again, so nothing loops.
+//! These are Prometheus' own answers. In 1.0 an exemplar is no error: a sender that got 400 would
+//! count all samples of the request as failed, though they were stored; in 2.0 it is told what was
+//! written. Senders do not send 400 again, so nothing loops.
 
 use super::answer::{Answer, Failure, TEXT};
 use super::insert::{Outcome, durability, extra_labels};
@@ -27,6 +31,9 @@ use wire::remote_write::{RemoteWriteKeys, v1, v2};
 
 /// Milliseconds between two warnings about the same thing.
 const WARNING_PAUSE_MS: u64 = 60_000;
+
+/// Refused exemplars that an answer repeats.
+const EXEMPLARS_SHOWN_MAX: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
@@ -56,7 +63,7 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     };
     outcome.count(app, protocol, request.body.len());
     warn_of_exemplars(app, &outcome);
-    let answer = match refusal(&outcome) {
+    let answer = match refusal(&outcome, version) {
         None => Answer::no_content(),
         Some(text) => Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()),
     };
@@ -64,24 +71,25 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Version::V1 => answer,
         Version::V2 => answer
             .with_header("x-prometheus-remote-write-samples-written", outcome.samples.to_string())
-            .with_header("x-prometheus-remote-write-histograms-written", "0")
-            .with_header("x-prometheus-remote-write-exemplars-written", "0"),
+            .with_header(
+                "x-prometheus-remote-write-histograms-written",
+                outcome.histograms.to_string(),
+            )
+            .with_header(
+                "x-prometheus-remote-write-exemplars-written",
+                outcome.exemplars.written.to_string(),
+            ),
     })
 }
 
 /// What the sender must hear, if anything was refused.
-fn refusal(outcome: &Outcome) -> Option<String> {
-    let histograms = outcome.counts.histograms;
+fn refusal(outcome: &Outcome, version: Version) -> Option<String> {
     let mut parts = Vec::new();
     if !outcome.is_complete() {
         parts.push(outcome.report("series"));
     }
-    if 0 < histograms {
-        parts.push(format!(
-            "{} samples stored, {histograms} native histograms refused: Quipu does not keep them yet; \
-             send classic histograms (send_native_histograms: false)",
-            outcome.samples
-        ));
+    if version == Version::V2 && 0 < outcome.exemplars.out_of_order {
+        parts.push(exemplars_report(outcome));
     }
     (!parts.is_empty()).then(|| parts.join("\n") + "\n")
 }
@@ -119,18 +127,30 @@ fn check_encoding(encoding: &str) -> Result<(), Failure> {
     }
 }
 
+fn exemplars_report(outcome: &Outcome) -> String {
+    let (written, refused) = (outcome.exemplars.written, outcome.exemplars_refused());
+    let mut text = format!("{written} exemplars stored, {refused} refused:");
+    for rejection in outcome.exemplars.rejections.iter().take(EXEMPLARS_SHOWN_MAX) {
+        text.push_str(&format!("\nseries {}: {}", rejection.position, rejection.reason));
+    }
+    text
+}
+
 /// One line in the log per minute, whatever the number of requests.
 fn warn_of_exemplars(app: &App, outcome: &Outcome) {
     static WARNED_AT_MS: AtomicU64 = AtomicU64::new(0);
-    if outcome.counts.exemplars == 0 {
+    let count = outcome.exemplars_refused();
+    if count == 0 {
         return;
     }
     let now = (app.vfs.now() / model::sample::NANOS_PER_MILLI) as u64;
     let before = WARNED_AT_MS.load(Relaxed);
     let is_due = before == 0 || WARNING_PAUSE_MS <= now.saturating_sub(before);
     if is_due && WARNED_AT_MS.compare_exchange(before, now, Relaxed, Relaxed).is_ok() {
+        let first = outcome.exemplars.rejections.first();
+        let reason = first.map_or("labels or timestamp are no good", |first| &first.reason);
         tracing::warn!(
-            "remote write brings exemplars, which are not kept; \
+            "{count} exemplars of a remote write request were refused: {reason}; \
              see quipu_insert_lossy_total{{kind=\"exemplar_refused\"}}"
         );
     }

@@ -7,8 +7,8 @@
 use super::answer::{Answer, Failure, Wording};
 use super::request::Request;
 use super::{
-    admin, cardinality, export, federate, functions, graphite, import, influx, page, prometheus,
-    query, remote_read, remote_write, running, status, syntax,
+    admin, cardinality, exemplars, export, federate, functions, graphite, import, influx, page,
+    prometheus, query, remote_read, remote_write, running, status, syntax,
 };
 use crate::app::App;
 use hyper::{Method, StatusCode};
@@ -171,6 +171,7 @@ pub const ROUTES: &[Route] = &[
     // Samples out.
     query("/api/v1/query", query::instant, query::instant_brief),
     query("/api/v1/query_range", query::range, query::range_brief),
+    read("/api/v1/query_exemplars", exemplars::query),
     read("/api/v1/series", prometheus::series),
     read("/api/v1/labels", prometheus::labels),
     read("/api/v1/label/{name}/values", prometheus::label_values),
@@ -190,7 +191,6 @@ pub const ROUTES: &[Route] = &[
     read("/tags/autoComplete/values", graphite::complete_values),
     read("/tags/{name}", graphite::values),
     control("/api/v1/metadata", prometheus::metadata),
-    control("/api/v1/query_exemplars", prometheus::exemplars),
     control("/api/v1/functions", functions::list),
     control("/api/v1/format_query", syntax::format_query),
     control("/api/v1/parse_query", syntax::parse_query),

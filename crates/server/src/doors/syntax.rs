@@ -7,7 +7,8 @@ use super::selection;
 use crate::app::App;
 use model::Matcher;
 use promql::{
-    Aggregate, Arity, At, Binary, Call, Cardinality, Dialect, Expr, Grouping, VectorSelector,
+    Aggregate, Arity, At, Binary, BinaryOp, Call, Cardinality, Dialect, DurationExpr, DurationKind,
+    Edges, Expr, Grouping, VectorSelector,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -76,14 +77,18 @@ fn tree(expr: &Expr) -> Value {
         Expr::Matrix(node) => {
             let mut value = selector(&node.selector, "matrixSelector");
             value["range"] = json!(node.range_ms);
+            value["rangeExpr"] = calculated(&node.range_expr);
             value
         }
         Expr::Subquery(node) => json!({
             "type": "subquery",
             "expr": tree(&node.expr),
             "range": node.range_ms,
+            "rangeExpr": calculated(&node.range_expr),
             "offset": node.offset_ms,
+            "offsetExpr": calculated(&node.offset_expr),
             "step": node.step_ms.unwrap_or(0),
+            "stepExpr": calculated(&node.step_expr),
             "timestamp": timestamp(node.at),
             "startOrEnd": start_or_end(node.at),
         }),
@@ -111,10 +116,53 @@ fn selector(node: &VectorSelector, kind: &str) -> Value {
         "type": kind,
         "name": node.name.as_deref().unwrap_or(""),
         "offset": node.offset_ms,
+        "offsetExpr": calculated(&node.offset_expr),
         "matchers": node.matchers.iter().map(matcher).collect::<Vec<_>>(),
         "timestamp": timestamp(node.at),
         "startOrEnd": start_or_end(node.at),
+        "anchored": node.edges == Edges::Anchored,
+        "smoothed": node.edges == Edges::Smoothed,
     })
+}
+
+/// A duration that is calculated; null for a plain one.
+fn calculated(expr: &Option<Box<DurationExpr>>) -> Value {
+    expr.as_ref().map_or(Value::Null, |expr| duration(expr))
+}
+
+fn duration(expr: &DurationExpr) -> Value {
+    let node = |op: &str, left: Option<&DurationExpr>, right: Option<&DurationExpr>| {
+        let (left, right) = (left.map(duration), right.map(duration));
+        json!({ "type": "durationExpr", "op": op, "lhs": left, "rhs": right, "wrapped": false })
+    };
+    let pair = |op: &str, [left, right]: &[DurationExpr; 2]| node(op, Some(left), Some(right));
+    match &expr.kind {
+        DurationKind::Literal(literal) => {
+            let val = number(literal.value);
+            json!({ "type": "numberLiteral", "val": val, "duration": literal.is_duration })
+        }
+        DurationKind::Step => node("step", None, None),
+        DurationKind::Range => node("range", None, None),
+        DurationKind::Negative(inner) => match &inner.kind {
+            // The sign of a number is part of it.
+            DurationKind::Literal(literal) => {
+                let val = number(-literal.value);
+                json!({ "type": "numberLiteral", "val": val, "duration": literal.is_duration })
+            }
+            _ => node("-", None, Some(inner)),
+        },
+        DurationKind::Paren(inner) => {
+            let mut value = duration(inner);
+            if value["type"] == "numberLiteral" {
+                value = node(BinaryOp::Add.as_str(), None, Some(inner));
+            }
+            value["wrapped"] = json!(true);
+            value
+        }
+        DurationKind::Binary(op, operands) => pair(op.as_str(), operands),
+        DurationKind::Max(operands) => pair("max_of", operands),
+        DurationKind::Min(operands) => pair("min_of", operands),
+    }
 }
 
 fn timestamp(at: Option<At>) -> Option<i64> {
@@ -181,6 +229,7 @@ fn binary(node: &Binary) -> Value {
             "labels": matching.labels,
             "on": matching.is_on,
             "include": matching.include,
+            "fillValues": { "lhs": matching.fill.left, "rhs": matching.fill.right },
         })
     });
     json!({
@@ -207,8 +256,69 @@ mod tests {
         let matcher = json!({ "name": "__name__", "value": "up", "type": "=" });
         json!({
             "type": kind, "name": "up", "offset": 0, "matchers": [matcher],
-            "timestamp": null, "startOrEnd": null,
+            "timestamp": null, "startOrEnd": null, "offsetExpr": null,
+            "anchored": false, "smoothed": false,
         })
+    }
+
+    #[track_caller]
+    fn check_experimental(text: &str, expected: &Value) {
+        let options = promql::Options { experimental_functions: true };
+        let expr = promql::parse_with(text, &options).expect(text);
+        assert_eq!(&tree(&expr), expected, "{text}");
+    }
+
+    #[test]
+    fn experimental_modifiers() {
+        let mut smoothed = up("vectorSelector");
+        smoothed["smoothed"] = json!(true);
+        check_experimental("up smoothed", &smoothed);
+        let mut anchored = up("matrixSelector");
+        anchored["range"] = json!(60_000);
+        anchored["rangeExpr"] = json!(null);
+        anchored["anchored"] = json!(true);
+        check_experimental("up[1m] anchored", &anchored);
+        let vector = up("vectorSelector");
+        let matching = json!({
+            "card": "one-to-one", "labels": [], "on": false, "include": [],
+            "fillValues": { "lhs": 0.0, "rhs": null },
+        });
+        check_experimental(
+            "up + fill_left(0) up",
+            &json!({
+                "type": "binaryExpr", "op": "+", "lhs": vector, "rhs": vector, "bool": false,
+                "matching": matching,
+            }),
+        );
+    }
+
+    #[test]
+    fn calculated_durations() {
+        let node = |op: &str, lhs: Value, rhs: Value| json!({ "type": "durationExpr", "op": op, "lhs": lhs, "rhs": rhs, "wrapped": false });
+        let literal = |val: &str, duration: bool| json!({ "type": "numberLiteral", "val": val, "duration": duration });
+        let wrapped = |mut value: Value| {
+            value["wrapped"] = json!(true);
+            value
+        };
+        let step = node("step", Value::Null, Value::Null);
+        let range = node("range", Value::Null, Value::Null);
+        for (text, expected) in [
+            ("2 * step()", node("*", literal("2", false), step.clone())),
+            ("-5m + range()", node("+", literal("-300", true), range.clone())),
+            ("-range()", node("-", Value::Null, range.clone())),
+            ("(1m)", wrapped(node("+", Value::Null, literal("60", true)))),
+            ("((step()))", wrapped(step.clone())),
+            ("max_of(1m, step())", node("max_of", literal("60", true), step.clone())),
+            ("min_of(step(), 9)", node("min_of", step, literal("9", false))),
+        ] {
+            let mut matrix = up("matrixSelector");
+            matrix["range"] = json!(0);
+            matrix["rangeExpr"] = expected;
+            check_experimental(&format!("up[{text}]"), &matrix);
+        }
+        let mut shifted = up("vectorSelector");
+        shifted["offsetExpr"] = range;
+        check_experimental("up offset range()", &shifted);
     }
 
     #[test]
@@ -224,6 +334,7 @@ mod tests {
         check("up offset -1m @ 1.5", &shifted);
         let mut ending = up("matrixSelector");
         ending["range"] = json!(300_000);
+        ending["rangeExpr"] = json!(null);
         ending["startOrEnd"] = json!("end");
         check("up[5m] @ end()", &ending);
     }
@@ -233,6 +344,7 @@ mod tests {
         check("(up)", &json!({ "type": "parenExpr", "expr": up("vectorSelector") }));
         let mut matrix = up("matrixSelector");
         matrix["range"] = json!(60_000);
+        matrix["rangeExpr"] = json!(null);
         check(
             "rate(up[1m])",
             &json!({
@@ -254,7 +366,8 @@ mod tests {
             "up[1h:]",
             &json!({
                 "type": "subquery", "expr": up("vectorSelector"), "range": 3_600_000, "offset": 0,
-                "step": 0, "timestamp": null, "startOrEnd": null,
+                "step": 0, "timestamp": null, "startOrEnd": null, "rangeExpr": null,
+                "offsetExpr": null, "stepExpr": null,
             }),
         );
         check(
@@ -264,6 +377,7 @@ mod tests {
                 "rhs": up("vectorSelector"), "bool": true,
                 "matching": {
                     "card": "many-to-one", "labels": ["a"], "on": true, "include": ["b"],
+                    "fillValues": { "lhs": null, "rhs": null },
                 },
             }),
         );

@@ -1,12 +1,12 @@
 //! Lines of both formats to rows.
 
 use super::keys::{ExpositionKeys, closing_quote, unescape};
-use super::{HELP_SIZE_MAX, KEY_SIZE_MAX, METADATA_MAX};
+use super::{HELP_SIZE_MAX, KEY_SIZE_MAX, METADATA_MAX, exemplars};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
 use crate::{Error, number};
-use model::limits::LINE_SIZE_MAX;
+use model::limits::{BATCH_EXEMPLARS_MAX, LINE_SIZE_MAX};
 use model::sample::NANOS_PER_MILLI;
-use model::{KeyHasher, Metadata, MetricKind, Row, Shape, Timestamp};
+use model::{ExemplarRow, KeyHasher, Metadata, MetricKind, Row, Shape, Timestamp};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -64,7 +64,7 @@ pub fn decode<'a>(
 
 /// Why a line is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Fault {
+pub(super) enum Fault {
     #[error("missing metric name")]
     MissingName,
     #[error("labels without a closing brace")]
@@ -103,7 +103,8 @@ struct Parts<'a> {
     key: &'a [u8],
     value: f64,
     timestamp: Timestamp,
-    has_exemplar: bool,
+    /// What stands behind the `#` of an exemplar.
+    exemplar: Option<&'a [u8]>,
 }
 
 impl Lines<'_, '_> {
@@ -111,7 +112,9 @@ impl Lines<'_, '_> {
         let body = self.body;
         let (mut at, mut line) = (start.offset, start.line);
         while at < body.len() {
-            if ROWS_PER_BATCH <= self.grown.rows.len() {
+            if ROWS_PER_BATCH <= self.grown.rows.len()
+                || BATCH_EXEMPLARS_MAX <= self.grown.exemplars.len()
+            {
                 return Some(Start { offset: at, line });
             }
             let rest = body.get(at..).unwrap_or_default();
@@ -154,12 +157,9 @@ impl Lines<'_, '_> {
     }
 
     fn row(&mut self, start: usize, line: u32, parts: &Parts<'_>) {
-        if parts.has_exemplar {
-            self.grown.counts.exemplars += 1;
-        }
         let values_start = self.grown.values.len() as u32;
         self.grown.values.push(parts.value);
-        self.grown.rows.push(Row {
+        let row = Row {
             hash: self.hasher.hash(parts.key, self.shape_hash),
             timestamp: parts.timestamp,
             key_offset: start as u32,
@@ -167,7 +167,27 @@ impl Lines<'_, '_> {
             shape: 0,
             values_start,
             position: line,
-        });
+        };
+        self.grown.rows.push(row);
+        if let Some(text) = parts.exemplar {
+            self.exemplar(row, text);
+        }
+    }
+
+    /// Reads the exemplar of a row; a bad one is told, its sample is kept.
+    #[cold]
+    fn exemplar(&mut self, row: Row, text: &[u8]) {
+        match exemplars::read(text, row.timestamp) {
+            Ok(exemplar) => {
+                let row = Row { timestamp: exemplar.timestamp, ..row };
+                self.grown.exemplars.push(ExemplarRow { row, exemplar });
+            }
+            Err(reason) => {
+                self.grown.counts.exemplars += 1;
+                let told = || format!("the sample is stored, its exemplar is not: {reason}");
+                self.grown.errors.push(row.position, told);
+            }
+        }
     }
 
     /// `# EOF` is the end; what follows but white space is one error.
@@ -252,15 +272,15 @@ fn sample<'a>(text: &'a [u8], options: &Options) -> Result<Parts<'a>, Fault> {
         (text, Format::Text) => millis(text)?,
         (text, Format::OpenMetrics) => seconds(text)?,
     };
-    let has_exemplar = rest.first() == Some(&b'#');
-    if !rest.is_empty() && !has_exemplar {
+    let exemplar = rest.strip_prefix(b"#");
+    if !rest.is_empty() && exemplar.is_none() {
         return Err(Fault::Trailing);
     }
-    Ok(Parts { key, value, timestamp, has_exemplar })
+    Ok(Parts { key, value, timestamp, exemplar })
 }
 
 /// Where name and labels end.
-fn key_end(text: &[u8]) -> Result<usize, Fault> {
+pub(super) fn key_end(text: &[u8]) -> Result<usize, Fault> {
     let name_end = text.iter().position(|byte| matches!(byte, b'{' | b' ' | b'\t'));
     let Some(name_end) = name_end else { return Err(Fault::MissingValue) };
     // White space may stand between the name and its braces.
@@ -285,7 +305,7 @@ fn key_end(text: &[u8]) -> Result<usize, Fault> {
     }
 }
 
-fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
     (word, rest.trim_ascii_start())
@@ -295,7 +315,7 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
 const NORMAL_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
 /// A value as Go's `ParseFloat` takes it, without hexadecimal numbers.
-fn value(text: &[u8]) -> Option<f64> {
+pub(super) fn value(text: &[u8]) -> Option<f64> {
     let unsigned = text.strip_prefix(b"+").unwrap_or(text);
     if let Some(number) = number::decimal(unsigned, 0)
         && number.end == unsigned.len()
@@ -325,7 +345,7 @@ fn millis(text: &[u8]) -> Result<Timestamp, Fault> {
 }
 
 /// Seconds with decimals, exact to the nanosecond; exponents go through float64.
-fn seconds(text: &[u8]) -> Result<Timestamp, Fault> {
+pub(super) fn seconds(text: &[u8]) -> Result<Timestamp, Fault> {
     let number = number::decimal(text, 0).filter(|number| number.end == text.len());
     let number = number.ok_or(Fault::InvalidTimestamp)?;
     let point = text.iter().position(|byte| *byte == b'.').unwrap_or(text.len());

@@ -51,6 +51,14 @@ impl KeyDecoder for ExpositionKeys {
     }
 }
 
+/// Calls `take` with each label of `{name="value",…}`.
+pub(super) fn labels(
+    text: &[u8],
+    take: impl FnMut(&str, &str) -> Result<(), LabelError>,
+) -> Result<(), LabelError> {
+    Cursor::new(text)?.braces(take)
+}
+
 /// Reads a key from left to right.
 struct Cursor<'a> {
     rest: &'a str,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! # HELP name text      # TYPE name kind      # UNIT name unit (OpenMetrics)      # EOF (OpenMetrics)
-//! name { label = "value" , … } value [timestamp] [# {…} exemplar (OpenMetrics)]
+//! name { label = "value" , … } value [timestamp] [# {…} value [timestamp]]  an exemplar
 //! {"name with dots", label = "value"} value         names outside [a-zA-Z_:][a-zA-Z0-9_:]*
 //! ```
 //!
@@ -13,6 +13,7 @@
 
 pub mod decode;
 pub mod encode;
+mod exemplars;
 pub mod keys;
 pub mod push_path;
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::{Decoded, ExtraLabels, Start};
-use model::{KeyHasher, Labels, LabelsBuilder, Metadata, MetricKind};
+use model::{ExemplarRow, KeyHasher, Labels, LabelsBuilder, Metadata, MetricKind};
 
 const NOW: i64 = 77_000_000;
+/// A second.
+const NANOS: i64 = 1_000_000_000;
 
 fn decode_text<'a>(text: &'a str, format: Format, keys: &'a ExpositionKeys) -> Decoded<'a> {
     let options = Options { format, now: NOW };
@@ -109,7 +111,11 @@ fn metadata_exemplars_and_the_end() {
     let keys = ExpositionKeys::new(ExtraLabels::new(&[("job", "j")]).unwrap());
     let decoded = decode_text(text, Format::OpenMetrics, &keys);
     assert_eq!(decoded.errors.kept(), &[]);
-    assert_eq!(decoded.counts.exemplars, 1);
+    assert_eq!(decoded.counts.exemplars, 0);
+    let [ExemplarRow { row, exemplar }] = decoded.exemplars.as_slice() else { panic!("one") };
+    assert_eq!(labels_of(&decoded, row), labels_of(&decoded, &decoded.batch.rows[0]));
+    assert_eq!(exemplar.labels, Labels::from_pairs(&[("trace", "abc # }")]));
+    assert_eq!((exemplar.value, exemplar.timestamp, row.timestamp), (0.5, NANOS, NANOS));
     assert_eq!(
         render(&decoded),
         [
@@ -130,6 +136,33 @@ fn metadata_exemplars_and_the_end() {
     assert_eq!((late.batch.rows.len(), late.errors.count()), (1, 1));
     let text_format = decode_text("a 1\n# EOF\nb 1\n", Format::Text, &keys);
     assert_eq!((text_format.batch.rows.len(), text_format.errors.count()), (2, 0));
+}
+
+#[test]
+fn bad_exemplars_are_told_and_their_samples_kept() {
+    let text = "a 1 # {t=\"1\"} 2\nb 1 # {t=\"1\"} 2 x\nc 1 5 # {t=\"1\"} 2\n";
+    let keys = ExpositionKeys::new(ExtraLabels::none());
+    let decoded = decode_text(text, Format::Text, &keys);
+    assert_eq!(decoded.batch.rows.len(), 3);
+    let reason = "the sample is stored, its exemplar is not: invalid timestamp";
+    let [error] = decoded.errors.kept() else { panic!("one error") };
+    assert_eq!((error.position, error.reason.as_str()), (2, reason));
+    assert_eq!((decoded.counts.exemplars, decoded.exemplars.len()), (1, 2));
+    let times = decoded.exemplars.iter().map(|one| (one.exemplar.timestamp, one.row.position));
+    assert_eq!(times.collect::<Vec<_>>(), [(NOW, 1), (5_000_000, 3)]);
+    assert!(decoded.exemplars.iter().all(|one| !one.exemplar.has_timestamp));
+}
+
+#[test]
+fn a_batch_full_of_exemplars_ends() {
+    let text = "a 1 # {t=\"1\"} 2\n".repeat(model::limits::BATCH_EXEMPLARS_MAX + 1);
+    let keys = ExpositionKeys::new(ExtraLabels::none());
+    let options = Options { format: Format::Text, now: NOW };
+    let hasher = KeyHasher::new(1);
+    let first = decode(text.as_bytes(), Start::default(), &options, &hasher, &keys).unwrap();
+    assert_eq!(first.exemplars.len(), model::limits::BATCH_EXEMPLARS_MAX);
+    let rest = decode(text.as_bytes(), first.rest.unwrap(), &options, &hasher, &keys).unwrap();
+    assert_eq!((rest.exemplars.len(), rest.rest), (1, None));
 }
 
 #[test]

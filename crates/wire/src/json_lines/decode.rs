@@ -1,10 +1,12 @@
 //! Lines to rows.
 
+use super::histograms::histogram;
 use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
-use super::{KEY_SIZE_MAX, NORMAL_NAN_BITS, SAMPLES_PER_LINE_MAX};
+use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, NORMAL_NAN_BITS, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
 use crate::{Error, number};
+use histogram::{Histogram, HistogramRow};
 use model::limits::LINE_SIZE_MAX;
 use model::sample::NANOS_PER_MILLI;
 use model::{KeyHasher, Row, Shape, Timestamp};
@@ -26,9 +28,19 @@ pub fn decode<'a>(
     let shape_hash = hasher.shape(keys.context(), &fields);
     let mut grown = Growing::default();
     grown.shapes.push(Shape { fields, hash: shape_hash });
-    let mut lines = Lines { body, hasher, shape_hash, grown, timestamps: Vec::new() };
+    let mut lines = Lines {
+        body,
+        hasher,
+        shape_hash,
+        grown,
+        timestamps: Vec::new(),
+        histograms: Vec::new(),
+        histogram_timestamps: Vec::new(),
+        bucket_count: 0,
+    };
     let rest = lines.decode(start);
-    Ok(lines.grown.finish(Cow::Borrowed(body), keys, rest))
+    let decoded = lines.grown.finish(Cow::Borrowed(body), keys, rest);
+    Ok(Decoded { context: keys.context(), ..decoded })
 }
 
 /// The state between lines.
@@ -39,6 +51,12 @@ struct Lines<'a, 'h> {
     grown: Growing,
     /// The line's timestamps.
     timestamps: Vec<Timestamp>,
+    /// The line's histograms.
+    histograms: Vec<Histogram>,
+    /// And their timestamps.
+    histogram_timestamps: Vec<Timestamp>,
+    /// Buckets and bounds in the batch.
+    bucket_count: usize,
 }
 
 impl Lines<'_, '_> {
@@ -46,7 +64,7 @@ impl Lines<'_, '_> {
         let body = self.body;
         let (mut at, mut line) = (start.offset, start.line);
         while at < body.len() {
-            if ROWS_PER_BATCH <= self.grown.rows.len() {
+            if self.is_full() {
                 return Some(Start { offset: at, line });
             }
             let rest = body.get(at..).unwrap_or_default();
@@ -66,6 +84,12 @@ impl Lines<'_, '_> {
         None
     }
 
+    fn is_full(&self) -> bool {
+        let histogram_count = self.grown.histograms.rows.len();
+        ROWS_PER_BATCH <= self.grown.rows.len() + histogram_count
+            || BUCKETS_PER_BATCH <= self.bucket_count
+    }
+
     /// Decodes the line `text`, which starts at `offset` of the body.
     fn line(&mut self, text: &[u8], offset: usize, line: u32) -> Result<(), Cow<'static, str>> {
         if LINE_SIZE_MAX < text.len() {
@@ -77,6 +101,8 @@ impl Lines<'_, '_> {
         }
         let values_start = self.grown.values.len();
         self.timestamps.clear();
+        self.histograms.clear();
+        self.histogram_timestamps.clear();
         let key = self.members(text).map_err(|fault| fault.to_string())?;
         let Some((key_start, key_end)) = key else { return Err("missing \"metric\"".into()) };
         if KEY_SIZE_MAX < key_end - key_start {
@@ -88,9 +114,20 @@ impl Lines<'_, '_> {
             let count = self.timestamps.len();
             return Err(format!("{value_count} values but {count} timestamps").into());
         }
-        if value_count == 0 {
+        let histogram_count = self.histograms.len();
+        if histogram_count != self.histogram_timestamps.len() {
+            let count = self.histogram_timestamps.len();
+            return Err(
+                format!("{histogram_count} histograms but {count} histogram_timestamps").into()
+            );
+        }
+        if value_count == 0 && histogram_count == 0 {
             return Err("no values".into());
         }
+        for (idx, histogram) in self.histograms.iter().enumerate() {
+            histogram.validate().map_err(|invalid| format!("histogram {idx}: {invalid}"))?;
+        }
+        self.push_histograms(offset + key_start, key_end - key_start, line);
         let hash =
             self.hasher.hash(text.get(key_start..key_end).unwrap_or_default(), self.shape_hash);
         let rows = self.timestamps.iter().enumerate().map(|(idx, &timestamp)| Row {
@@ -106,9 +143,27 @@ impl Lines<'_, '_> {
         Ok(())
     }
 
+    /// Turns the line's histograms into rows of the key at `key_offset` of the body.
+    fn push_histograms(&mut self, key_offset: usize, key_size: usize, position: u32) {
+        let timestamps = self.histogram_timestamps.iter();
+        for (histogram, &timestamp) in self.histograms.drain(..).zip(timestamps) {
+            let Histogram { positive, negative, custom_bounds, .. } = &histogram;
+            self.bucket_count += positive.len() + negative.len() + custom_bounds.len();
+            self.grown.histograms.rows.push(HistogramRow {
+                key_offset: key_offset as u32,
+                key_size: key_size as u32,
+                timestamp,
+                position,
+                histogram,
+            });
+        }
+    }
+
     /// Reads the object's members; returns where in `text` the metric is.
     fn members(&mut self, text: &[u8]) -> Result<Option<(usize, usize)>, Fault> {
         let (values, timestamps) = (&mut self.grown.values, &mut self.timestamps);
+        let (histograms, histogram_timestamps) =
+            (&mut self.histograms, &mut self.histogram_timestamps);
         let mut key = None;
         let (mut has_values, mut has_timestamps) = (false, false);
         let mut scan = Scan::new(text);
@@ -143,18 +198,38 @@ impl Lines<'_, '_> {
                     Ok(())
                 })
             }
-            "metric" | "values" | "timestamps" => scan.fault("each member once"),
+            "histograms" if histograms.is_empty() => scan.elements(|scan| {
+                if HISTOGRAMS_PER_LINE_MAX <= histograms.len() {
+                    return scan.fault("at most 262144 histograms in a line");
+                }
+                histograms.push(histogram(scan)?);
+                Ok(())
+            }),
+            "histogram_timestamps" if histogram_timestamps.is_empty() => scan.elements(|scan| {
+                if HISTOGRAMS_PER_LINE_MAX <= histogram_timestamps.len() {
+                    return scan.fault("at most 262144 histogram_timestamps in a line");
+                }
+                histogram_timestamps.push(timestamp(scan)?);
+                Ok(())
+            }),
+            "metric" | "values" | "timestamps" | "histograms" | "histogram_timestamps" => {
+                scan.fault("each member once")
+            }
             _ => scan.skip(0),
         })?;
         if scan.peek().is_some() { scan.fault("the line's end") } else { Ok(key) }
     }
 }
 
+/// Buckets of all histograms of a batch, after which the batch ends: 16 MiB.
+const BUCKETS_PER_BATCH: usize = 1 << 20;
+
 const _: () = assert!(SAMPLES_PER_LINE_MAX == 2_097_152);
+const _: () = assert!(HISTOGRAMS_PER_LINE_MAX == 262_144);
 
 /// A number, `null`, or a string that names a number.
 #[inline]
-fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
+pub(super) fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
     match scan.peek() {
         Some(b'"') => {
             let start = scan.at;

@@ -1,8 +1,10 @@
 //! Series to lines, in pieces, so that no series is ever whole in memory.
 
-use super::NORMAL_NAN_BITS;
+use super::histograms::push_histogram;
+use super::{HISTOGRAMS_PER_LINE_MAX, NORMAL_NAN_BITS};
 use crate::prom_json::number::push_value;
 use crate::prom_json::string::push_labels;
+use histogram::Histogram;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, Timestamp};
 
@@ -43,6 +45,63 @@ impl LineWriter {
             push_line(out, labels, timestamps, values);
         }
     }
+
+    /// Appends the series' lines of native histograms; none when it has none. A line ends early
+    /// when it is large, whatever the number of its histograms.
+    ///
+    /// Histograms beyond the shorter of the two slices are left out.
+    pub fn push_histograms(
+        &self,
+        out: &mut Vec<u8>,
+        labels: &Labels,
+        mut timestamps: &[Timestamp],
+        mut histograms: &[Histogram],
+    ) {
+        debug_assert_eq!(timestamps.len(), histograms.len());
+        let max = self.rows_per_line.min(HISTOGRAMS_PER_LINE_MAX);
+        while !histograms.is_empty() && !timestamps.is_empty() {
+            let part = histograms.get(..max).unwrap_or(histograms);
+            let taken = push_histogram_line(out, labels, timestamps, part);
+            histograms = histograms.get(taken..).unwrap_or_default();
+            timestamps = timestamps.get(taken..).unwrap_or_default();
+        }
+    }
+}
+
+/// Bytes of histograms after which their line ends.
+const HISTOGRAMS_SIZE_MAX: usize = 1 << 20;
+
+/// Returns how many histograms are in the line: at least one.
+fn push_histogram_line(
+    out: &mut Vec<u8>,
+    labels: &Labels,
+    timestamps: &[Timestamp],
+    histograms: &[Histogram],
+) -> usize {
+    out.extend_from_slice(b"{\"metric\":");
+    push_labels(out, labels);
+    out.extend_from_slice(b",\"histograms\":[");
+    let start = out.len();
+    let mut count = 0;
+    for (histogram, _) in histograms.iter().zip(timestamps) {
+        if HISTOGRAMS_SIZE_MAX < out.len() - start {
+            break;
+        }
+        if 0 < count {
+            out.push(b',');
+        }
+        push_histogram(out, histogram);
+        count += 1;
+    }
+    out.extend_from_slice(b"],\"histogram_timestamps\":[");
+    for (idx, &timestamp) in timestamps.iter().take(count).enumerate() {
+        if 0 < idx {
+            out.push(b',');
+        }
+        push_timestamp(out, timestamp);
+    }
+    out.extend_from_slice(b"]}\n");
+    count
 }
 
 fn push_line(out: &mut Vec<u8>, labels: &Labels, timestamps: &[Timestamp], values: &[f64]) {
@@ -66,7 +125,7 @@ fn push_line(out: &mut Vec<u8>, labels: &Labels, timestamps: &[Timestamp], value
 }
 
 /// Appends a value so that it reads back to the same bits.
-fn push_exact(out: &mut Vec<u8>, value: f64) {
+pub(super) fn push_exact(out: &mut Vec<u8>, value: f64) {
     if value.is_finite() {
         push_value(out, value);
     } else if value.is_infinite() {

@@ -15,11 +15,15 @@
 //! any other NaN      "NaN:" and its bits in hexadecimal
 //! ```
 //!
+//! Native histograms stand in `"histograms":[{..}],"histogram_timestamps":[..]`, an extension of
+//! ours: see [`histograms`].
+//!
 //! `null`, `"null"` and `"NaN"` are read as a scraped NaN.
 //! A row's key is the `metric` object as it stands.
 
 pub mod decode;
 pub mod encode;
+mod histograms;
 pub mod keys;
 mod scan;
 #[cfg(test)]
@@ -31,6 +35,8 @@ pub use keys::JsonKeys;
 
 /// Bytes of one `metric` object.
 pub const KEY_SIZE_MAX: usize = 512 << 10;
+/// Native histograms of one line.
+pub const HISTOGRAMS_PER_LINE_MAX: usize = 256 << 10;
 /// Samples of one line; exporters cut longer series into several lines.
 pub const SAMPLES_PER_LINE_MAX: usize = 2 << 20;
 /// The NaN that stands for one without a payload: what Prometheus stores for a scraped NaN.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Decoded, ExtraLabels, Start};
+use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 use model::{KeyHasher, Labels, LabelsBuilder};
 
 fn decode_text<'a>(text: &'a str, keys: &'a JsonKeys) -> Decoded<'a> {
@@ -174,5 +175,123 @@ fn every_bit_comes_back() {
             assert_eq!(decoded.batch.values[idx].to_bits(), values[idx].to_bits(), "{text}");
             assert_eq!(labels_of(&decoded, row), Ok(labels.clone()));
         }
+    }
+}
+
+fn histogram_rows(mut decoded: Decoded<'_>) -> Vec<(u32, i64, Histogram)> {
+    let batch = decoded.histogram_batch();
+    let rows = batch.rows.iter();
+    rows.map(|row| {
+        let mut name = String::new();
+        batch.decoder.metric_name(batch.key(row), "", &mut name).unwrap();
+        assert_eq!(name, "latency");
+        (row.position, row.timestamp, row.histogram.clone())
+    })
+    .collect()
+}
+
+#[test]
+fn histograms_come_back() {
+    let mut random = crate::random::Random::new();
+    let hints = [ResetHint::Unknown, ResetHint::Reset, ResetHint::NoReset, ResetHint::Gauge];
+    let labels = Labels::from_pairs(&[("__name__", "latency"), ("job", "a b")]);
+    for round in 0..100 {
+        let values = [0.0, 1e-128, f64::NAN, f64::INFINITY, 1.0 / 3.0, 5e300];
+        let mut made = |at: u64| {
+            let mut buckets = || -> Vec<Bucket> {
+                let first = random.next() as i32 >> 2;
+                let count = random.below(30 + 400 * (round % 20 / 19)) as i32;
+                (0..count)
+                    .map(|idx| Bucket { index: first + idx * 2, count: f64::from(idx) / 3.0 })
+                    .collect()
+            };
+            Histogram {
+                schema: at as i8 % 13 - 4,
+                positive: buckets(),
+                negative: buckets(),
+                reset_hint: *random.pick(&hints),
+                zero_threshold: values[1],
+                zero_count: 7.0,
+                count: *random.pick(&values[3..]),
+                sum: *random.pick(&values[3..]),
+                custom_bounds: Vec::new(),
+            }
+        };
+        let custom = Histogram {
+            schema: CUSTOM_SCHEMA,
+            positive: vec![Bucket { index: 2, count: f64::NAN }],
+            custom_bounds: vec![-0.0, 1.0 / 3.0],
+            ..Histogram::default()
+        };
+        let mut histograms: Vec<Histogram> = (0..round).map(&mut made).collect();
+        histograms.push(custom);
+        let timestamps: Vec<i64> = (0..=round as i64).map(|at| at * 1_000_001 - 5).collect();
+        let mut out = Vec::new();
+        let writer = LineWriter::new([0, 1, 7][round as usize % 3]);
+        writer.push_histograms(&mut out, &labels, &timestamps, &histograms);
+        let text = String::from_utf8(out).unwrap();
+        let keys = JsonKeys::new(ExtraLabels::none());
+        let decoded = decode_text(&text, &keys);
+        assert_eq!(decoded.errors.kept(), &[]);
+        let found = histogram_rows(decoded);
+        assert_eq!(found.len(), histograms.len());
+        for (idx, (_, at, histogram)) in found.into_iter().enumerate() {
+            assert_eq!(at, timestamps[idx]);
+            // As text, in which a NaN equals itself and zeros have signs.
+            assert_eq!(format!("{histogram:?}"), format!("{:?}", histograms[idx]));
+        }
+    }
+}
+
+#[test]
+fn a_line_may_have_values_and_histograms() {
+    let text = concat!(
+        r#"{"metric":{"__name__":"latency"},"values":[1],"timestamps":[5],"#,
+        r#""histogram_timestamps":[6,7],"histograms":[{"schema":-53,"count":3,"x":[1],"#,
+        r#""positive":[[0,1],[ 1 , 2]],"custom_bounds":[0.5]},{"sum":"NaN:7ff0000000000002"}]}"#,
+    );
+    let keys = JsonKeys::new(ExtraLabels::none());
+    let decoded = decode_text(text, &keys);
+    assert_eq!(decoded.errors.kept(), &[]);
+    assert_eq!((decoded.batch.rows.len(), decoded.histograms.len()), (1, 2));
+    let rows = histogram_rows(decoded);
+    assert_eq!((rows[0].0, rows[0].1, rows[1].1), (1, 6_000_000, 7_000_000));
+    assert_eq!(rows[0].2.positive[1], Bucket { index: 1, count: 2.0 });
+    assert!(rows[1].2.is_stale());
+}
+
+#[test]
+fn bad_histograms_refuse_their_line() {
+    for (members, reason) in [
+        (r#""histograms":[{}]"#, "1 histograms but 0 histogram_timestamps"),
+        (r#""histograms":[{}],"histograms":[{}]"#, "each member once"),
+        (r#""histograms":[1]"#, "expected '{'"),
+        (r#""histograms":[{"schema":128}]"#, "expected a schema"),
+        (r#""histograms":[{"schema":1.5}]"#, "',' or '}'"),
+        (r#""histograms":[{"count":"x"}]"#, "expected a number"),
+        (r#""histograms":[{"reset_hint":"maybe"}]"#, "unknown, reset, no_reset or gauge"),
+        (r#""histograms":[{"positive":[[1]]}]"#, "a bucket's count"),
+        (r#""histograms":[{"positive":[[1,2,3]]}]"#, "a bucket's end"),
+        (r#""histograms":[{"positive":[[2147483648,2]]}]"#, "a whole number of 32 bits"),
+        (r#""histograms":[{"positive":[[x,2]]}]"#, "a whole number of 32 bits"),
+        (
+            &format!("\"histograms\":[{{\"positive\":[{}[0,0]]}}]", "[0,0],".repeat(16384)),
+            "at most 16384 buckets",
+        ),
+        (
+            &format!("\"histograms\":[{{\"custom_bounds\":[{}0]}}]", "0,".repeat(16384)),
+            "at most 16384 custom bounds",
+        ),
+    ] {
+        let bad = format!(r#"{{"metric":{{"__name__":"latency"}},{members}}}"#);
+        let good =
+            r#"{"metric":{"__name__":"latency"},"histograms":[{}],"histogram_timestamps":[5]}"#;
+        let text = format!("{bad}\n{good}");
+        let keys = JsonKeys::new(ExtraLabels::none());
+        let decoded = decode_text(&text, &keys);
+        let [error] = decoded.errors.kept() else { panic!("{members}: {:?}", decoded.errors) };
+        assert!(error.reason.contains(reason), "{reason}: {}", error.reason);
+        assert_eq!((error.position, decoded.histograms.len()), (1, 1));
+        assert_eq!(decoded.histograms[0].position, 2);
     }
 }

@@ -1,6 +1,7 @@
 //! Envelopes of answers: success with vectors, matrices, scalars, strings and lists; errors.
 
-use super::{push_labels, push_millis, push_string, push_value};
+use super::{SeriesExemplars, push_histogram, push_labels, push_millis, push_string, push_value};
+use histogram::Histogram;
 use model::Labels;
 
 /// What a query returns.
@@ -82,10 +83,12 @@ enum State {
     Empty,
     /// Behind a complete series.
     Between,
-    /// In a series without points.
+    /// In a series behind its labels.
     SeriesStart,
     /// In a series behind a point.
     InSeries,
+    /// In a series behind a histogram.
+    InHistograms,
 }
 
 /// A success with a vector or a matrix, written series by series.
@@ -167,24 +170,52 @@ impl Answer {
         self.state = State::Between;
     }
 
+    /// One sample of a vector that is a histogram.
+    pub fn vector_histogram(
+        &mut self,
+        out: &mut Vec<u8>,
+        labels: &Labels,
+        millis: i64,
+        histogram: &Histogram,
+    ) {
+        self.open_metric(out, labels);
+        out.extend_from_slice(b",\"histogram\":");
+        push_histogram_point(out, millis, histogram);
+        out.push(b'}');
+        self.state = State::Between;
+    }
+
     /// Opens a series of a matrix, closing the one before.
     pub fn series(&mut self, out: &mut Vec<u8>, labels: &Labels) {
         self.open_metric(out, labels);
-        out.extend_from_slice(b",\"values\":[");
         self.state = State::SeriesStart;
         self.moments.next = 0;
     }
 
-    /// The next point of the series that is open.
+    /// The next point of the series that is open; before any histogram.
     #[inline]
     pub fn point(&mut self, out: &mut Vec<u8>, millis: i64, value: f64) {
+        debug_assert!(matches!(self.state, State::SeriesStart | State::InSeries));
         if self.state == State::InSeries {
             out.push(b',');
+        } else {
+            out.extend_from_slice(b",\"values\":[");
         }
         self.state = State::InSeries;
         self.moments.push(out, millis);
         push_value(out, value);
         out.extend_from_slice(b"\"]");
+    }
+
+    /// The next histogram of the series that is open.
+    pub fn histogram(&mut self, out: &mut Vec<u8>, millis: i64, histogram: &Histogram) {
+        out.extend_from_slice(match self.state {
+            State::InHistograms => b",",
+            State::InSeries => b"],\"histograms\":[",
+            _ => b",\"histograms\":[",
+        });
+        self.state = State::InHistograms;
+        push_histogram_point(out, millis, histogram);
     }
 
     /// Closes the answer.
@@ -205,14 +236,16 @@ impl Answer {
     }
 
     fn close_series(&mut self, out: &mut Vec<u8>) {
-        if matches!(self.state, State::SeriesStart | State::InSeries) {
-            out.extend_from_slice(b"]}");
-            self.state = State::Between;
+        match self.state {
+            State::Empty | State::Between => return,
+            State::SeriesStart => out.extend_from_slice(b",\"values\":[]}"),
+            State::InSeries | State::InHistograms => out.extend_from_slice(b"]}"),
         }
+        self.state = State::Between;
     }
 }
 
-/// A success whose data are a list: label names, label values, or series.
+/// A success whose data are a list: label names, label values, series, or exemplars by series.
 pub struct List {
     is_empty: bool,
 }
@@ -234,6 +267,12 @@ impl List {
     pub fn labels(&mut self, out: &mut Vec<u8>, labels: &Labels) {
         self.separate(out);
         push_labels(out, labels);
+    }
+
+    /// The next series with exemplars.
+    pub fn exemplars(&mut self, out: &mut Vec<u8>, series: &Labels) -> SeriesExemplars {
+        self.separate(out);
+        SeriesExemplars::begin(out, series)
     }
 
     /// Closes the answer.
@@ -287,6 +326,14 @@ fn push_point(out: &mut Vec<u8>, millis: i64, value: f64) {
     push_point_start(out, millis);
     push_value(out, value);
     out.extend_from_slice(b"\"]");
+}
+
+fn push_histogram_point(out: &mut Vec<u8>, millis: i64, histogram: &Histogram) {
+    out.push(b'[');
+    push_millis(out, millis);
+    out.push(b',');
+    push_histogram(out, histogram);
+    out.push(b']');
 }
 
 fn push_point_start(out: &mut Vec<u8>, millis: i64) {

@@ -3,6 +3,7 @@
 //! ```text
 //! Answer::begin        {"status":"success","data":{"resultType":"matrix","result":[
 //!   .series/.point       {"metric":{..},"values":[[1435781430.781,"1"],..]} , ..
+//!   .histogram           {"metric":{..},"histograms":[[1435781430.781,{..}],..]} , ..
 //! Answer::end          ]},"warnings":[..],"infos":[..]}
 //! ```
 //!
@@ -11,6 +12,8 @@
 //! Numbers look as Prometheus prints them: see [`number`].
 
 mod answer;
+mod exemplars;
+pub mod histogram;
 pub mod number;
 pub mod string;
 #[cfg(test)]
@@ -19,5 +22,7 @@ mod tests;
 pub use answer::{
     Answer, ErrorKind, List, Notes, ResultKind, push_error, push_scalar, push_string_result,
 };
+pub use exemplars::SeriesExemplars;
+pub use histogram::push_histogram;
 pub use number::{push_millis, push_value};
 pub use string::{push_labels, push_string};

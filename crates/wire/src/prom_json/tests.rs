@@ -2,6 +2,7 @@
 
 use super::number::push_exposition_value;
 use super::*;
+use ::histogram::{Bucket, CUSTOM_SCHEMA, Histogram};
 use model::Labels;
 
 fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -101,6 +102,64 @@ fn strings_are_escaped() {
 }
 
 #[test]
+fn histograms_are_those_of_prometheus() {
+    let bucket = |index, count| Bucket { index, count };
+    let histogram = Histogram {
+        count: 42.0,
+        sum: 34593.34,
+        zero_threshold: 0.25,
+        zero_count: 3.0,
+        positive: vec![bucket(-1, 12.0), bucket(0, 21.0), bucket(1, 0.0), bucket(2, 6.0)],
+        negative: vec![bucket(-2, 1.0), bucket(-1, 0.5)],
+        ..Histogram::default()
+    };
+    let shown = r#"{"count":"42","sum":"34593.34","buckets":[[1,"-0.5","-0.25","0.5"],[1,"-0.25","-0.25","1"],[3,"-0.25","0.25","3"],[0,"0.25","0.5","12"],[0,"0.5","1","21"],[0,"2","4","6"]]}"#;
+    assert_eq!(text(|out| push_histogram(out, &histogram)), shown);
+    let custom = Histogram {
+        schema: CUSTOM_SCHEMA,
+        count: 3.5,
+        sum: f64::NAN,
+        positive: vec![bucket(0, 1.0), bucket(1, 2.0), bucket(2, 0.5)],
+        custom_bounds: vec![1e-7, 2.0],
+        ..Histogram::default()
+    };
+    let custom_shown = r#"{"count":"3.5","sum":"NaN","buckets":[[3,"-Inf","1e-07","1"],[0,"1e-07","2","2"],[0,"2","+Inf","0.5"]]}"#;
+    assert_eq!(text(|out| push_histogram(out, &custom)), custom_shown);
+    let empty = Histogram { zero_threshold: 1.0, ..Histogram::default() };
+    let empty_shown = r#"{"count":"0","sum":"0"}"#;
+    assert_eq!(text(|out| push_histogram(out, &empty)), empty_shown);
+    let vector = text(|out| {
+        let mut answer = Answer::begin(out, ResultKind::Vector);
+        answer.vector_histogram(out, &Labels::default(), 1500, &custom);
+        answer.vector_sample(out, &Labels::default(), 1500, 1.0);
+        answer.end(out, &Notes::default());
+    });
+    let start = r#"{"status":"success","data":{"resultType":"#;
+    assert_eq!(
+        vector,
+        format!(
+            r#"{start}"vector","result":[{{"metric":{{}},"histogram":[1.500,{custom_shown}]}},{{"metric":{{}},"value":[1.500,"1"]}}]}}}}"#
+        )
+    );
+    let matrix = text(|out| {
+        let mut answer = Answer::begin(out, ResultKind::Matrix);
+        answer.series(out, &Labels::default());
+        answer.histogram(out, 1000, &empty);
+        answer.histogram(out, 2000, &custom);
+        answer.series(out, &Labels::default());
+        answer.point(out, 1000, 1.0);
+        answer.histogram(out, 2000, &empty);
+        answer.end(out, &Notes::default());
+    });
+    assert_eq!(
+        matrix,
+        format!(
+            r#"{start}"matrix","result":[{{"metric":{{}},"histograms":[[1,{empty_shown}],[2,{custom_shown}]]}},{{"metric":{{}},"values":[[1,"1"]],"histograms":[[2,{empty_shown}]]}}]}}}}"#
+        )
+    );
+}
+
+#[test]
 fn envelopes() {
     let up = Labels::from_pairs(&[("__name__", "up"), ("A", "1"), ("job", "x")]);
     let none = Labels::default();
@@ -152,4 +211,23 @@ fn envelopes() {
         list.end(out, &Notes::default());
     });
     assert_eq!(list, r#"{"status":"success","data":["a",{"__name__":"up","A":"1","job":"x"}]}"#);
+}
+
+#[test]
+fn exemplars_by_series() {
+    let up = Labels::from_pairs(&[("__name__", "up"), ("job", "x")]);
+    let trace = Labels::from_pairs(&[("trace_id", "a\"b")]);
+    let list = text(|out| {
+        let mut list = List::begin(out);
+        let mut series = list.exemplars(out, &up);
+        series.push(out, &trace, 6.0, 1_600_096_945_479);
+        series.push(out, &Labels::default(), f64::INFINITY, 1000);
+        series.end(out);
+        list.exemplars(out, &up).end(out);
+        list.end(out, &Notes::default());
+    });
+    assert_eq!(
+        list,
+        r#"{"status":"success","data":[{"seriesLabels":{"__name__":"up","job":"x"},"exemplars":[{"labels":{"trace_id":"a\"b"},"value":"6","timestamp":1600096945.479},{"labels":{},"value":"+Inf","timestamp":1}]},{"seriesLabels":{"__name__":"up","job":"x"},"exemplars":[]}]}"#
+    );
 }

@@ -1,11 +1,13 @@
 //! Answers read back, for clients and tests: the counterpart of the encoders.
 
-use super::FRAME_SIZE_MAX;
 use super::chunk::decode_chunk;
+use super::{FRAME_SIZE_MAX, histogram_chunk};
 use crate::Error;
 use crate::crc32c::crc32c;
 use crate::protobuf::Message;
 use crate::remote_write::encode::MillisSample;
+use crate::remote_write::histograms::decode_histogram;
+use histogram::Histogram;
 use model::{Labels, LabelsBuilder};
 
 /// Bytes of the checksum before a frame's message.
@@ -22,6 +24,8 @@ pub struct ReadSeries {
     pub labels: Labels,
     /// The samples of each chunk; those of one message are in one.
     pub chunks: Vec<Vec<MillisSample>>,
+    /// Histograms of all chunks, with their times in milliseconds.
+    pub histograms: Vec<(i64, Histogram)>,
 }
 
 /// The series of an uncompressed `ReadResponse`.
@@ -44,16 +48,17 @@ pub fn decode_samples(bytes: &[u8]) -> Result<Vec<ReadSeries>, Error> {
 
 fn series_of_samples(bytes: &[u8], query_idx: usize) -> Result<ReadSeries, Error> {
     let mut labels = LabelsBuilder::new();
-    let mut samples = Vec::new();
+    let (mut samples, mut histograms) = (Vec::new(), Vec::new());
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
             1 => push_label(&mut labels, field.bytes())?,
             2 => samples.push(sample(field.bytes())?),
+            4 => histograms.push(decode_histogram(field.bytes())?),
             _ => {}
         }
     }
-    Ok(ReadSeries { query_idx, labels: labels.finish(), chunks: vec![samples] })
+    Ok(ReadSeries { query_idx, labels: labels.finish(), chunks: vec![samples], histograms })
 }
 
 fn sample(bytes: &[u8]) -> Result<MillisSample, Error> {
@@ -115,26 +120,36 @@ pub fn decode_frame(bytes: &[u8]) -> Result<Vec<ReadSeries>, Error> {
 
 fn chunked_series(bytes: &[u8]) -> Result<ReadSeries, Error> {
     let mut labels = LabelsBuilder::new();
-    let mut chunks = Vec::new();
+    let (mut chunks, mut histograms) = (Vec::new(), Vec::new());
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
             1 => push_label(&mut labels, field.bytes())?,
-            2 => chunks.push(chunk(field.bytes())?),
+            2 => match chunk(field.bytes())? {
+                (histogram_chunk::ENCODING, data) => {
+                    histograms.extend(histogram_chunk::decode_chunk(data)?);
+                }
+                (_, []) => chunks.push(Vec::new()),
+                (_, data) => chunks.push(decode_chunk(data)?),
+            },
             _ => {}
         }
     }
-    Ok(ReadSeries { query_idx: 0, labels: labels.finish(), chunks })
+    Ok(ReadSeries { query_idx: 0, labels: labels.finish(), chunks, histograms })
 }
 
-fn chunk(bytes: &[u8]) -> Result<Vec<MillisSample>, Error> {
+/// A chunk's encoding and data.
+fn chunk(bytes: &[u8]) -> Result<(u64, &[u8]), Error> {
+    let mut found = (0, &[][..]);
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
-        if number == 4 {
-            return decode_chunk(field.bytes());
+        match number {
+            3 => found.0 = field.signed() as u64,
+            4 => found.1 = field.bytes(),
+            _ => {}
         }
     }
-    Ok(Vec::new())
+    Ok(found)
 }
 
 fn push_label(labels: &mut LabelsBuilder, bytes: &[u8]) -> Result<(), Error> {

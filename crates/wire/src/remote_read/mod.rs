@@ -3,8 +3,8 @@
 //! ```text
 //! ReadRequest  { queries = 1 { start_timestamp_ms = 1, end_timestamp_ms = 2, matchers = 3 { type = 1,
 //!                name = 2, value = 3 }, hints = 4 }, accepted_response_types = 2 }
-//! SAMPLES      ReadResponse { results = 1 { timeseries = 1 { labels = 1, samples = 2 } } }, one
-//!              message, snappy
+//! SAMPLES      ReadResponse { results = 1 { timeseries = 1 { labels = 1, samples = 2,
+//!              histograms = 4 } } }, one message, snappy
 //! STREAMED_XOR_CHUNKS   frames, each varint(size) crc32c(message, big endian) message:
 //!              ChunkedReadResponse { chunked_series = 1 { labels = 1, chunks = 2 { min_time_ms = 1,
 //!                max_time_ms = 2, type = 3, data = 4 } }, query_index = 2 }
@@ -14,14 +14,18 @@
 //! millisecond, and of the samples within one millisecond the newest is told.
 //! Hints say what the reader will do with the samples; they change nothing here.
 
+mod bits;
 pub mod chunk;
 pub mod decode;
 pub mod encode;
+pub mod histogram_chunk;
+#[cfg(test)]
+mod histogram_tests;
 pub mod request;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{FrameWriter, SamplesMessage};
+pub use encode::{FrameWriter, Mixed, SamplesMessage};
 pub use request::{ReadQuery, ReadRequest, ResponseType};
 
 /// Queries of one request; Prometheus sends one, or a few.

@@ -218,8 +218,8 @@ fn samples_come_back() {
     let a = vec![samples(&[(-1, 1.0), (1, 3.0)])];
     let b = vec![samples(&[(0, f64::INFINITY)])];
     let expected = [
-        ReadSeries { query_idx: 0, labels: labels("a"), chunks: a },
-        ReadSeries { query_idx: 2, labels: labels("b"), chunks: b },
+        ReadSeries { query_idx: 0, labels: labels("a"), chunks: a, histograms: vec![] },
+        ReadSeries { query_idx: 2, labels: labels("b"), chunks: b, histograms: vec![] },
     ];
     assert_eq!(found, expected);
 }
@@ -243,8 +243,12 @@ fn frames_are_bounded_and_come_back() {
     let found: Vec<ReadSeries> =
         frames.iter().flat_map(|frame| decode_frame(frame).unwrap()).collect();
     let (last, first) = found.split_last().unwrap();
-    let expected =
-        ReadSeries { query_idx: 3, labels: labels("b"), chunks: vec![samples(&[(5, 1.0)])] };
+    let expected = ReadSeries {
+        query_idx: 3,
+        labels: labels("b"),
+        chunks: vec![samples(&[(5, 1.0)])],
+        histograms: vec![],
+    };
     assert_eq!(last, &expected);
     assert!(first.iter().all(|series| series.query_idx == 0 && series.labels == labels("a")));
     let chunks = || first.iter().flat_map(|series| &series.chunks);

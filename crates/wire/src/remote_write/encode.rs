@@ -31,6 +31,16 @@ impl RequestV1 {
 
     /// Adds a series; labels in the order given, which should be by name.
     pub fn series(&mut self, labels: &[(&str, &str)], samples: &[MillisSample]) {
+        self.series_and(labels, samples, |_| {});
+    }
+
+    /// Adds a series with more fields than labels and samples.
+    pub(super) fn series_and(
+        &mut self,
+        labels: &[(&str, &str)],
+        samples: &[MillisSample],
+        put_more: impl FnOnce(&mut Vec<u8>),
+    ) {
         self.series.clear();
         for (name, value) in labels {
             put_label(&mut self.series, &mut self.part, name, value);
@@ -38,6 +48,7 @@ impl RequestV1 {
         for sample in samples {
             put_sample(&mut self.series, &mut self.part, sample);
         }
+        put_more(&mut self.series);
         put_bytes(&mut self.bytes, 1, &self.series);
     }
 
@@ -120,6 +131,19 @@ impl RequestV2 {
         }
         put_bytes(&mut self.series, 5, &message);
         self.message = message;
+    }
+
+    /// Adds a series of which all but the labels are fields already.
+    pub(super) fn series_of(&mut self, labels: &[(&str, &str)], fields: &[u8]) {
+        let mut refs = Vec::with_capacity(4 * labels.len());
+        for (name, value) in labels {
+            put_varint(&mut refs, u64::from(self.symbol(name)));
+            put_varint(&mut refs, u64::from(self.symbol(value)));
+        }
+        self.message.clear();
+        put_bytes(&mut self.message, 1, &refs);
+        self.message.extend_from_slice(fields);
+        put_bytes(&mut self.series, 5, &self.message);
     }
 
     /// The message so far, uncompressed.

@@ -11,10 +11,15 @@
 //! together from the symbols, so both versions name the same series alike.
 //! Labels are looked at only when the store meets a key for the first time.
 //!
-//! Native histograms and exemplars are counted and refused, never silently dropped.
-//! Lies about lengths refuse the whole request; a timestamp out of range refuses its sample.
+//! Lies about lengths refuse the whole request; a timestamp out of range refuses its sample, a
+//! native histogram or an exemplar that is none is refused alone.
 
 pub mod encode;
+pub mod encode_histograms;
+mod exemplars;
+#[cfg(test)]
+mod histogram_tests;
+pub mod histograms;
 pub mod keys;
 #[cfg(test)]
 mod tests;

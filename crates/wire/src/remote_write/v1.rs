@@ -1,6 +1,9 @@
 //! `prometheus.WriteRequest` to rows.
 
-use super::{KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, kind, push_sample, refuse_key};
+use super::histograms::push_histogram;
+use super::{
+    KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, refuse_key,
+};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
 use crate::protobuf::Message;
@@ -33,7 +36,7 @@ pub fn decode<'a>(
     requests.read()?;
     let Request { grown, assembled, .. } = requests;
     let bytes = if assembled.is_empty() { Cow::Borrowed(request) } else { Cow::Owned(assembled) };
-    Ok(grown.finish(bytes, keys, None))
+    Ok(Decoded { context: keys.context(), ..grown.finish(bytes, keys, None) })
 }
 
 /// One request while it is read.
@@ -97,8 +100,8 @@ impl Request<'_, '_> {
             }
             match message.next_field()? {
                 Some((1, _)) => is_scattered = true,
-                Some((3, _)) => self.grown.counts.exemplars += 1,
-                Some((4, _)) => self.grown.counts.histograms += 1,
+                Some((3, field)) => exemplars::push_v1(&mut self.grown, &series, field.bytes())?,
+                Some((4, field)) => push_histogram(&mut self.grown, &series, field.bytes())?,
                 _ => {}
             }
         }
@@ -126,7 +129,9 @@ impl Request<'_, '_> {
             refuse_key(&mut self.grown, position, key.len());
             self.grown.rows.truncate(rows_start);
             self.grown.values.truncate(rows_start);
+            self.grown.histograms.rows.retain(|row| row.position != position);
             self.assembled.truncate(start);
+            exemplars::forget(&mut self.grown, position);
             return Ok(());
         }
         let hash = self.hasher.hash(key, self.shape_hash);
@@ -135,6 +140,13 @@ impl Request<'_, '_> {
             row.key_offset = start as u32;
             row.key_size = key.len() as u32;
         }
+        let histograms = self.grown.histograms.rows.iter_mut().rev();
+        for row in histograms.take_while(|row| row.position == position) {
+            row.key_offset = start as u32;
+            row.key_size = key.len() as u32;
+        }
+        let (key_offset, key_size) = (start as u32, key.len() as u32);
+        exemplars::rekey(&mut self.grown, &Series { hash, key_offset, key_size, position });
         Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! `io.prometheus.write.v2.Request` to rows.
 
-use super::{KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, kind, push_sample, refuse_key};
+use super::histograms::push_histogram;
+use super::{
+    KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, refuse_key,
+};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
 use crate::protobuf::{Message, Value, put_varint};
@@ -38,7 +41,8 @@ pub fn decode<'a>(
         families: HashSet::new(),
     };
     reader.read(request)?;
-    Ok(reader.grown.finish(Cow::Owned(reader.keys), keys, None))
+    let decoded = reader.grown.finish(Cow::Owned(reader.keys), keys, None);
+    Ok(Decoded { context: keys.context(), ..decoded })
 }
 
 /// All symbols, each with its length before it as in the request; they may stand before or behind
@@ -119,8 +123,14 @@ impl<'a> Request<'a, '_> {
         };
         let mut message = Message::new(bytes);
         while let Some((number, field)) = message.next_field()? {
-            if number == 2 {
-                push_sample(&mut self.grown, &series, field.bytes())?;
+            match number {
+                2 => push_sample(&mut self.grown, &series, field.bytes())?,
+                3 => push_histogram(&mut self.grown, &series, field.bytes())?,
+                4 => {
+                    let symbols = &self.symbols;
+                    exemplars::push_v2(&mut self.grown, &series, field.bytes(), symbols)?;
+                }
+                _ => {}
             }
         }
         match description {
@@ -129,7 +139,7 @@ impl<'a> Request<'a, '_> {
         }
     }
 
-    /// Reads all but the samples: symbols of labels into `refs`, the rest into counts.
+    /// Reads all but samples and exemplars: symbols of labels into `refs`, the rest into counts.
     fn scan(&mut self, bytes: &[u8]) -> Result<Option<Description>, Error> {
         self.refs.clear();
         let mut description = None;
@@ -143,8 +153,6 @@ impl<'a> Request<'a, '_> {
                     }
                 }
                 (1, Value::Varint(one)) => self.refs.push(one.try_into().unwrap_or(u32::MAX)),
-                (3, _) => self.grown.counts.histograms += 1,
-                (4, _) => self.grown.counts.exemplars += 1,
                 (5, _) => description = Some(read_description(field.bytes())?),
                 (6, _) => self.grown.counts.created_timestamps += 1,
                 _ => {}
@@ -226,13 +234,13 @@ fn family(mut metric: String, kind: MetricKind) -> String {
     metric
 }
 
-fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Error> {
+pub(super) fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Error> {
     let found = symbols.get(id as usize).copied();
     found.ok_or(Error::malformed("remote write 2.0", 0, "a reference to an existing symbol"))
 }
 
 /// A symbol without the length before it.
-fn text_of(sized: &[u8]) -> &[u8] {
+pub(super) fn text_of(sized: &[u8]) -> &[u8] {
     let mut message = Message::new(sized);
     let size = message.varint().unwrap_or(0) as usize;
     sized.get(sized.len().saturating_sub(size)..).unwrap_or_default()

@@ -1,0 +1,225 @@
+//! From the exemplars of a request to the book, and out of it again.
+//!
+//! An exemplar belongs to a series that has samples near it in time: those of its request are
+//! appended before it. One of a series that nobody knows, or that was refused, is refused too; so
+//! limits on series hold here without being asked.
+
+use crate::append::{AppendScratch, REJECTIONS_TOLD_MAX, series_labels};
+use crate::exemplar_record::LABELS_SIZE_MAX;
+use crate::exemplars::{ExemplarSeries, Verdict};
+use crate::partition::State;
+use crate::select::compile;
+use crate::span::Month;
+use crate::store::Store;
+use crate::{Durability, Result, SelectLimits};
+use index::NewEntity;
+use model::{
+    Exemplar, ExemplarRow, Labels, METRIC_NAME, Matcher, Rejection, TimeRange, Timestamp,
+    WriteBatch,
+};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// Exemplars that go into one record of the log.
+const RECORD_EXEMPLARS_MAX: usize = 1024;
+/// Bytes of the labels of their series, about.
+const RECORD_LABELS_SIZE_MAX: usize = 1 << 20;
+
+/// What became of a request's exemplars.
+#[derive(Clone, Debug, Default)]
+pub struct AppendedExemplars {
+    /// Those that are kept now, whether they are new or were there already.
+    pub written: u64,
+    /// Those older than the newest of their series.
+    pub out_of_order: u64,
+    /// Those refused for other reasons.
+    pub refused: u64,
+    /// The first that are not kept, with reasons.
+    pub rejections: Vec<Rejection>,
+}
+
+/// Exemplars on their way into one record.
+#[derive(Default)]
+struct Pending {
+    all: Vec<(Arc<Labels>, Exemplar)>,
+    /// What a person calls each.
+    positions: Vec<u32>,
+    labels_size: usize,
+}
+
+impl Store {
+    /// Takes exemplars of a batch whose samples were appended; blocks until both are as durable as
+    /// asked.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn append_exemplars(
+        &self,
+        batch: &WriteBatch<'_>,
+        rows: &[ExemplarRow],
+        durability: Durability,
+    ) -> Result<AppendedExemplars> {
+        self.check_writable()?;
+        let mut appended = AppendedExemplars::default();
+        let mut pending = Pending::default();
+        let mut scratch = AppendScratch::default();
+        // Those of one series follow each other.
+        let mut last: Option<(u32, Arc<Labels>)> = None;
+        for row in rows {
+            let key = row.row.key_offset;
+            let known = last.take().filter(|(offset, _)| *offset == key).map(|(_, labels)| labels);
+            match self.resolve_exemplar(batch, row, known, &mut scratch) {
+                Ok(labels) => {
+                    pending.push(&labels, row);
+                    last = Some((key, labels));
+                }
+                Err(reason) => appended.refuse(row.row.position, reason),
+            }
+            if pending.is_full() {
+                self.log_exemplars(&mut pending, &mut appended)?;
+            }
+        }
+        self.log_exemplars(&mut pending, &mut appended)?;
+        if durability == Durability::Synced {
+            // Also what the same request brought before.
+            self.wait_durable(self.wal.end())?;
+        }
+        Ok(appended)
+    }
+
+    /// The series of an exemplar, or a sentence that says why it is refused.
+    fn resolve_exemplar(
+        &self,
+        batch: &WriteBatch<'_>,
+        row: &ExemplarRow,
+        known: Option<Arc<Labels>>,
+        scratch: &mut AppendScratch,
+    ) -> std::result::Result<Arc<Labels>, String> {
+        if self.config.exemplars_max == 0 {
+            return Err("exemplars are turned off (max-exemplars)".into());
+        }
+        let timestamp = row.exemplar.timestamp;
+        let accepted = self.accepted_span();
+        if !accepted.contains(timestamp) {
+            return Err(format!(
+                "exemplar's timestamp {timestamp} ns is older than the retention keeps or too far \
+                 in the future (retention, future-retention)"
+            ));
+        }
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let labels = series_labels(batch, &row.row, &self.config.limits, scratch);
+        let labels = labels.map_err(|error| error.to_string())?;
+        let size = labels.as_bytes().len();
+        if LABELS_SIZE_MAX < size {
+            return Err(format!(
+                "labels of {size} bytes, a series with exemplars may have {LABELS_SIZE_MAX}"
+            ));
+        }
+        let is_known = self.exemplars.has_series(&labels)
+            || self.has_series_near(&labels, timestamp).map_err(|error| error.to_string())?;
+        if !is_known {
+            return Err(format!("exemplar of a series without samples: {labels}"));
+        }
+        Ok(Arc::new(labels))
+    }
+
+    /// Whether a series is known in the exemplar's month, or in one beside it: a sample a moment
+    /// away may be there.
+    fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> Result<bool> {
+        let month = Month::of(timestamp);
+        let near: RangeInclusive<Month> = Month(month.0 - 1)..=Month(month.0 + 1);
+        let near: Vec<_> =
+            self.partitions_read().range(near).map(|(_, found)| Arc::clone(found)).collect();
+        let tags: Vec<(&str, &str)> =
+            labels.iter().filter(|(name, _)| *name != METRIC_NAME).collect();
+        for partition in near.iter().rev() {
+            if partition.read().has_series(labels.metric_name(), &tags)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn log_exemplars(&self, pending: &mut Pending, appended: &mut AppendedExemplars) -> Result<()> {
+        self.wait_for_log()?;
+        let Pending { all, positions, .. } = std::mem::take(pending);
+        let done = self.exemplars.append(&self.wal, &all);
+        let verdicts = done.map_err(|error| self.latch_if_failed(error))?;
+        for ((verdict, (_, exemplar)), position) in verdicts.iter().zip(&all).zip(positions) {
+            match verdict {
+                Verdict::Taken | Verdict::Known => appended.written += 1,
+                Verdict::OutOfOrder(newest) => {
+                    appended.out_of_order += 1;
+                    let reason = format!(
+                        "out of order exemplar: its timestamp is {} ns, the newest of its series \
+                         has {newest} ns",
+                        exemplar.timestamp
+                    );
+                    appended.tell(position, reason);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The exemplars in `range` of the series that match any of `sets` (each a conjunction), by
+    /// labels.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for a regular expression that does not compile,
+    /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`].
+    pub fn exemplars(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<ExemplarSeries>> {
+        let range = range.intersect(&self.kept_span());
+        self.exemplars.select(&compile(sets)?, &range, limits.series_max, limits.deadline)
+    }
+}
+
+impl State {
+    /// Whether a series is in the index: alone, or as one column of several.
+    fn has_series(&self, name: &str, tags: &[(&str, &str)]) -> index::Result<bool> {
+        let names = [name];
+        let series = NewEntity::new(&names, tags);
+        Ok(self.index.find_entity(&series)?.is_some() || self.index.find_column(&series)?.is_some())
+    }
+}
+
+impl Pending {
+    fn push(&mut self, labels: &Arc<Labels>, row: &ExemplarRow) {
+        self.labels_size += labels.as_bytes().len();
+        self.all.push((Arc::clone(labels), row.exemplar.clone()));
+        self.positions.push(row.row.position);
+    }
+
+    fn is_full(&self) -> bool {
+        RECORD_EXEMPLARS_MAX <= self.all.len() || RECORD_LABELS_SIZE_MAX <= self.labels_size
+    }
+}
+
+impl AppendedExemplars {
+    /// Takes over what became of a later batch of the same request.
+    pub fn add(&mut self, other: AppendedExemplars) {
+        self.written += other.written;
+        self.out_of_order += other.out_of_order;
+        self.refused += other.refused;
+        let room = REJECTIONS_TOLD_MAX.saturating_sub(self.rejections.len());
+        self.rejections.extend(other.rejections.into_iter().take(room));
+    }
+
+    fn refuse(&mut self, position: u32, reason: String) {
+        self.refused += 1;
+        self.tell(position, reason);
+    }
+
+    fn tell(&mut self, position: u32, reason: String) {
+        if self.rejections.len() < REJECTIONS_TOLD_MAX {
+            self.rejections.push(Rejection { position, reason });
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! The book of exemplars: in memory, in the log until the next flush, then in one file.
+//!
+//! ```text
+//! append ► series known? ► book (lock) ► log          select: labels of the book's series, matched
+//!                           │                                 one by one; there are few
+//! flush: rotate the log and copy the book under one lock ► file { wal_from, exemplars }
+//! ```
+//!
+//! The book is a queue: what came first goes first when there are too many.
+//! Under its lock the log has the exemplars in the order of the book, and the file names the first
+//! segment with exemplars that it lacks; so file and log together are always the book as it was.
+
+use crate::exemplar_record::{ExemplarEncoder, decode_exemplars};
+use crate::log_record::KIND_EXEMPLARS;
+use crate::store::lock;
+use crate::{Error, Result};
+use codec::{Reader, crc32, put_u32, put_varint};
+use hashbrown::HashMap;
+use index::CompiledMatchers;
+use model::{Exemplar, Labels, TimeRange, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use vfs::Vfs;
+use wal::Wal;
+
+/// The file's name.
+pub const FILE_NAME: &str = "exemplars";
+const MAGIC: &[u8; 8] = b"QPEXEMP1";
+/// Exemplars of one series: a hundredth of what is kept by default.
+pub const PER_SERIES_MAX: usize = 1000;
+/// Bytes of memory that exemplars may take on average; those of people's programs take a third.
+const SIZE_AVERAGE_MAX: usize = 1024;
+/// Bytes of memory of an exemplar besides its labels: itself and its places in list and queue.
+const EXEMPLAR_SIZE: usize = 144;
+/// Bytes of memory of a series besides its labels.
+const SERIES_SIZE: usize = 128;
+/// Series that are matched between two looks at the clock.
+const SERIES_PER_LOOK: usize = 256;
+
+/// The exemplars of one series.
+#[derive(Clone, Debug)]
+pub struct ExemplarSeries {
+    /// The series.
+    pub labels: Arc<Labels>,
+    /// Its exemplars by time.
+    pub exemplars: Vec<Arc<Exemplar>>,
+}
+
+/// What became of an exemplar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is new.
+    Taken,
+    /// It is there already.
+    Known,
+    /// Its series has a later one, of this time in nanoseconds.
+    OutOfOrder(Timestamp),
+}
+
+/// Counts and sizes of the book.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BookStats {
+    /// Exemplars.
+    pub exemplars: u64,
+    /// Series that have any.
+    pub series: u64,
+    /// Bytes of memory, about.
+    pub size: u64,
+    /// Exemplars taken since start.
+    pub taken_total: u64,
+    /// Exemplars that had to go for newer ones since start.
+    pub evicted_total: u64,
+}
+
+/// All exemplars.
+pub struct ExemplarBook {
+    /// How many there may be.
+    count_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// By series, its exemplars by time; never empty.
+    by_series: HashMap<Arc<Labels>, VecDeque<Entry>>,
+    /// By number, which is the order of arrival, the series of each exemplar.
+    queue: BTreeMap<u64, Arc<Labels>>,
+    /// The number of the next one.
+    next: u64,
+    /// Bytes of memory.
+    size: usize,
+    /// The file has what log segments below this one hold.
+    wal_from: u64,
+    /// Whether the file differs.
+    is_dirty: bool,
+    taken_total: u64,
+    evicted_total: u64,
+}
+
+struct Entry {
+    number: u64,
+    exemplar: Arc<Exemplar>,
+}
+
+impl ExemplarBook {
+    /// An empty book of at most so many exemplars.
+    pub fn new(count_max: usize) -> ExemplarBook {
+        ExemplarBook { count_max, state: Mutex::default() }
+    }
+
+    /// Reads the book of a store's directory.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], and I/O errors.
+    pub fn read(vfs: &dyn Vfs, dir: &Path, count_max: usize) -> Result<ExemplarBook> {
+        let path = dir.join(FILE_NAME);
+        let book = ExemplarBook::new(count_max);
+        if !vfs.exists(&path) {
+            return Ok(book);
+        }
+        let bytes = vfs.read(&path)?;
+        let corrupt = |offset: usize, what: &str| Error::Corrupt {
+            file: path.clone(),
+            offset: offset as u64,
+            what: what.into(),
+        };
+        let body = bytes.strip_prefix(MAGIC).ok_or_else(|| corrupt(0, "unknown version"))?;
+        let (body, checksum) =
+            body.split_last_chunk::<4>().ok_or_else(|| corrupt(bytes.len(), "cut short"))?;
+        if crc32(body) != u32::from_le_bytes(*checksum) {
+            return Err(corrupt(bytes.len() - 4, "checksum mismatch"));
+        }
+        let mut reader = Reader::new(body);
+        let wal_from = reader.varint().map_err(|e| corrupt(e.offset, e.what))?;
+        let all = decode_exemplars(&body[reader.offset()..]);
+        book.restore(all.map_err(|e| corrupt(e.offset, e.what))?);
+        let mut state = lock(&book.state);
+        state.wal_from = wal_from;
+        state.is_dirty = false;
+        drop(state);
+        Ok(book)
+    }
+
+    /// The first log segment with exemplars that the file lacks.
+    pub fn wal_from(&self) -> u64 {
+        lock(&self.state).wal_from
+    }
+
+    /// Takes the exemplars of a log record again.
+    ///
+    /// # Errors
+    /// When the bytes are no such record.
+    pub fn replay(&self, segment: u64, payload: &[u8]) -> std::result::Result<(), codec::Error> {
+        let all = decode_exemplars(payload)?;
+        if self.wal_from() <= segment {
+            self.restore(all);
+        }
+        Ok(())
+    }
+
+    /// Takes what was taken before, whatever has come since.
+    fn restore(&self, all: Vec<(Arc<Labels>, Exemplar)>) {
+        let mut state = lock(&self.state);
+        for (labels, exemplar) in all {
+            state.insert(&labels, exemplar);
+            state.shrink(self.count_max);
+        }
+    }
+
+    /// Rotates the log and writes the book if it has changed; returns the segment from which on the
+    /// log is needed for it.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn write(&self, vfs: &dyn Vfs, dir: &Path, wal: &Wal) -> Result<u64> {
+        let (next, bytes) = {
+            let mut state = lock(&self.state);
+            let next = wal.rotate();
+            if !state.is_dirty {
+                return Ok(next);
+            }
+            state.is_dirty = false;
+            (next, state.encode(next))
+        };
+        let written = vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes);
+        let mut state = lock(&self.state);
+        match written {
+            Ok(()) => state.wal_from = next,
+            Err(error) => {
+                state.is_dirty = true;
+                return Err(error.into());
+            }
+        }
+        Ok(next)
+    }
+
+    /// Whether there is an exemplar of the series.
+    pub fn has_series(&self, labels: &Labels) -> bool {
+        lock(&self.state).by_series.contains_key(labels)
+    }
+
+    /// Takes exemplars in their order and logs the new ones; returns what became of each.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub fn append(&self, wal: &Wal, all: &[(Arc<Labels>, Exemplar)]) -> Result<Vec<Verdict>> {
+        let mut encoder = ExemplarEncoder::default();
+        let mut state = lock(&self.state);
+        let mut verdicts = Vec::with_capacity(all.len());
+        for (labels, exemplar) in all {
+            let verdict = state.judge(labels, exemplar);
+            if verdict == Verdict::Taken {
+                encoder.push(labels, exemplar);
+                state.insert(labels, exemplar.clone());
+                state.taken_total += 1;
+                state.shrink(self.count_max);
+            }
+            verdicts.push(verdict);
+        }
+        let payload = encoder.into_bytes();
+        if !payload.is_empty() {
+            // Under the lock, so that the log has them in the order taken.
+            wal.append(KIND_EXEMPLARS, &payload)?;
+        }
+        Ok(verdicts)
+    }
+
+    /// The exemplars in a range of the series that match any of the sets, by labels.
+    ///
+    /// # Errors
+    /// [`Error::DeadlineExceeded`], [`Error::LimitExceeded`] for more than so many series.
+    pub fn select(
+        &self,
+        sets: &[CompiledMatchers],
+        range: &TimeRange,
+        series_max: usize,
+        deadline: Option<Instant>,
+    ) -> Result<Vec<ExemplarSeries>> {
+        let mut found = Vec::new();
+        for labels in self.matching(sets, deadline)? {
+            let exemplars = match lock(&self.state).by_series.get(&labels) {
+                Some(list) => within(list, range),
+                None => continue,
+            };
+            if exemplars.is_empty() {
+                continue;
+            }
+            if series_max <= found.len() {
+                let (value, max) = (found.len() as u64 + 1, series_max as u64);
+                let what = "series with exemplars selected";
+                return Err(Error::LimitExceeded { limit: "query.max-series", what, value, max });
+            }
+            found.push(ExemplarSeries { labels, exemplars });
+        }
+        found.sort_by(|a, b| a.labels.iter().cmp(b.labels.iter()));
+        Ok(found)
+    }
+
+    /// The series that match. The lock is not held meanwhile.
+    fn matching(
+        &self,
+        sets: &[CompiledMatchers],
+        deadline: Option<Instant>,
+    ) -> Result<Vec<Arc<Labels>>> {
+        let mut all: Vec<Arc<Labels>> = lock(&self.state).by_series.keys().cloned().collect();
+        let mut looks = 0;
+        let mut is_late = || {
+            looks += 1;
+            let is_due = looks % SERIES_PER_LOOK == 0;
+            is_due && deadline.is_some_and(|deadline| deadline < Instant::now())
+        };
+        let mut has_expired = false;
+        all.retain(|labels| {
+            sets.iter().any(|set| {
+                has_expired = has_expired || is_late();
+                !has_expired && set.matches(labels)
+            })
+        });
+        if has_expired { Err(Error::DeadlineExceeded) } else { Ok(all) }
+    }
+
+    /// Forgets the exemplars in a range of the series that match any of the sets.
+    ///
+    /// # Errors
+    /// None that a caller without a deadline could see.
+    pub fn delete(&self, sets: &[CompiledMatchers], range: &TimeRange) -> Result<()> {
+        for labels in self.matching(sets, None)? {
+            lock(&self.state).forget(&labels, |exemplar| range.contains(exemplar.timestamp));
+        }
+        Ok(())
+    }
+
+    /// Forgets what is older.
+    pub fn drop_before(&self, oldest: Timestamp) {
+        let mut state = lock(&self.state);
+        let all: Vec<Arc<Labels>> = state.by_series.keys().cloned().collect();
+        for labels in all {
+            state.forget(&labels, |exemplar| exemplar.timestamp < oldest);
+        }
+    }
+
+    /// Counts and sizes.
+    pub fn stats(&self) -> BookStats {
+        let state = lock(&self.state);
+        BookStats {
+            exemplars: state.queue.len() as u64,
+            series: state.by_series.len() as u64,
+            size: state.size as u64,
+            taken_total: state.taken_total,
+            evicted_total: state.evicted_total,
+        }
+    }
+}
+
+fn within(list: &VecDeque<Entry>, range: &TimeRange) -> Vec<Arc<Exemplar>> {
+    let start = list.partition_point(|entry| entry.exemplar.timestamp < range.start);
+    let inside = list.range(start..).take_while(|entry| entry.exemplar.timestamp <= range.end);
+    inside.map(|entry| Arc::clone(&entry.exemplar)).collect()
+}
+
+impl State {
+    /// What a new exemplar is to those of its series.
+    fn judge(&self, labels: &Labels, exemplar: &Exemplar) -> Verdict {
+        let Some(list) = self.by_series.get(labels) else { return Verdict::Taken };
+        let newest = &list.back().expect("lists are never empty").exemplar;
+        if newest.is_same(exemplar) {
+            return Verdict::Known;
+        }
+        if newest.timestamp < exemplar.timestamp {
+            return Verdict::Taken;
+        }
+        // What was sent before and comes again, as after an answer that got lost, is no fault.
+        let instant = TimeRange::new(exemplar.timestamp, exemplar.timestamp);
+        if within(list, &instant).iter().any(|known| known.is_alike(exemplar)) {
+            return Verdict::Known;
+        }
+        match exemplar.timestamp < newest.timestamp {
+            true => Verdict::OutOfOrder(newest.timestamp),
+            false => Verdict::Taken,
+        }
+    }
+
+    /// Adds an exemplar as the newest of the book.
+    fn insert(&mut self, labels: &Arc<Labels>, exemplar: Exemplar) {
+        self.is_dirty = true;
+        let number = self.next;
+        self.next += 1;
+        self.size += size_of_exemplar(&exemplar);
+        let known = self.by_series.get_key_value(labels).map(|(known, _)| Arc::clone(known));
+        let labels = known.unwrap_or_else(|| {
+            self.size += SERIES_SIZE + labels.as_bytes().len();
+            self.by_series.insert(Arc::clone(labels), VecDeque::new());
+            Arc::clone(labels)
+        });
+        let list = self.by_series.get_mut(&labels).expect("it was there or is now");
+        let at = list.partition_point(|entry| entry.exemplar.timestamp <= exemplar.timestamp);
+        list.insert(at, Entry { number, exemplar: Arc::new(exemplar) });
+        let too_many = (PER_SERIES_MAX < list.len()).then(|| list[0].number);
+        self.queue.insert(number, Arc::clone(&labels));
+        if let Some(number) = too_many {
+            self.evict(number, &labels);
+        }
+    }
+
+    /// Lets the oldest go until the rest is within bounds.
+    fn shrink(&mut self, count_max: usize) {
+        let size_max = count_max.saturating_mul(SIZE_AVERAGE_MAX);
+        while count_max < self.queue.len() || size_max < self.size {
+            let Some((&number, labels)) = self.queue.first_key_value() else { return };
+            let labels = Arc::clone(labels);
+            self.evict(number, &labels);
+        }
+    }
+
+    fn evict(&mut self, number: u64, labels: &Arc<Labels>) {
+        self.evicted_total += 1;
+        let list = self.by_series.get_mut(labels).expect("queue and lists agree");
+        let at = list.iter().position(|entry| entry.number == number);
+        let entry = list.remove(at.expect("queue and lists agree")).expect("it was found there");
+        let is_last = list.is_empty();
+        self.queue.remove(&number);
+        self.size -= size_of_exemplar(&entry.exemplar);
+        if is_last {
+            self.forget_series(labels);
+        }
+    }
+
+    /// Removes the exemplars of a series that `is_unwanted` names.
+    fn forget(&mut self, labels: &Arc<Labels>, is_unwanted: impl Fn(&Exemplar) -> bool) {
+        let Some(list) = self.by_series.get_mut(labels) else { return };
+        let (queue, size, is_dirty) = (&mut self.queue, &mut self.size, &mut self.is_dirty);
+        list.retain(|entry| {
+            if !is_unwanted(&entry.exemplar) {
+                return true;
+            }
+            *is_dirty = true;
+            *size -= size_of_exemplar(&entry.exemplar);
+            queue.remove(&entry.number);
+            false
+        });
+        if list.is_empty() {
+            self.forget_series(labels);
+        }
+    }
+
+    fn forget_series(&mut self, labels: &Arc<Labels>) {
+        self.by_series.remove(labels);
+        self.size -= SERIES_SIZE + labels.as_bytes().len();
+    }
+
+    /// The file's bytes: exemplars in the order of the queue.
+    fn encode(&self, wal_from: u64) -> Vec<u8> {
+        let mut encoder = ExemplarEncoder::default();
+        let of_series = |(labels, list)| {
+            let list: &VecDeque<Entry> = list;
+            list.iter().map(move |entry| (entry.number, labels, &entry.exemplar))
+        };
+        let mut all: Vec<(u64, &Arc<Labels>, &Arc<Exemplar>)> =
+            self.by_series.iter().flat_map(of_series).collect();
+        all.sort_unstable_by_key(|(number, _, _)| *number);
+        assert_eq!(all.len(), self.queue.len(), "queue and lists agree");
+        all.iter().for_each(|(_, labels, exemplar)| encoder.push(labels, exemplar));
+        let mut body = Vec::new();
+        put_varint(&mut body, wal_from);
+        body.extend_from_slice(&encoder.into_bytes());
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&body);
+        put_u32(&mut bytes, crc32(&body));
+        bytes
+    }
+}
+
+fn size_of_exemplar(exemplar: &Exemplar) -> usize {
+    EXEMPLAR_SIZE + exemplar.labels.as_bytes().len()
+}
