@@ -14,6 +14,7 @@ pub mod store;
 pub mod span;
 pub mod partition;
 pub mod append;
+pub mod changes;
 pub mod series_limits;
 pub mod activity;
 pub mod births;
