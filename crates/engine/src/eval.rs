@@ -143,8 +143,7 @@ impl Evaluator<'_> {
             _ => {}
         }
         for (key, values) in self.vector(expr, grid)?.rows() {
-            let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
-            sink(&Row { labels: &key.labels, name, values })?;
+            sink(&Row { labels: &key.labels, name: NameState::of(key), values })?;
         }
         Ok(())
     }

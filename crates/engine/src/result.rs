@@ -58,7 +58,7 @@ enum Samples {
 impl Matrix {
     pub(crate) fn on_grid(grid: Grid, labels: Vec<Labels>, values: Vec<f64>) -> Matrix {
         assert_eq!(labels.len() * grid.len, values.len());
-        Matrix { order: order(&labels), labels, samples: Samples::Grid(grid, values) }
+        Matrix { order: order(labels.iter()), labels, samples: Samples::Grid(grid, values) }
     }
 
     /// As [`Matrix::on_grid`], with the series in the order in which they are given.
@@ -74,7 +74,7 @@ impl Matrix {
 
     pub(crate) fn of_points(series: Vec<(Labels, Vec<(i64, f64)>)>) -> Matrix {
         let (labels, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
-        Matrix { order: order(&labels), labels, samples: Samples::Points(points) }
+        Matrix { order: order(labels.iter()), labels, samples: Samples::Points(points) }
     }
 
     /// How many series there are.
@@ -105,6 +105,16 @@ impl Matrix {
         &self.labels[self.order[idx] as usize]
     }
 
+    /// The values of series `idx` at the steps of the grid, gaps among them; `None` when the
+    /// samples are on no grid.
+    pub(crate) fn grid_row(&self, idx: usize) -> Option<&[f64]> {
+        let row = self.order[idx] as usize;
+        match &self.samples {
+            Samples::Grid(grid, values) => Some(&values[row * grid.len..(row + 1) * grid.len]),
+            Samples::Points(_) => None,
+        }
+    }
+
     /// The samples of series `idx`: milliseconds since the epoch and values, oldest first.
     pub fn points(&self, idx: usize) -> impl Iterator<Item = (i64, f64)> + '_ {
         let row = self.order[idx] as usize;
@@ -119,11 +129,13 @@ impl Matrix {
     }
 }
 
-fn order(labels: &[Labels]) -> Vec<u32> {
+/// The order of label sets in an answer, as indexes.
+pub(crate) fn order<'l>(labels: impl Iterator<Item = &'l Labels>) -> Vec<u32> {
+    let labels: Vec<&Labels> = labels.collect();
     assert!(labels.len() <= u32::MAX as usize);
     let mut order: Vec<u32> = (0..labels.len() as u32).collect();
     if labels.len() < KEYED_LEN_MIN {
-        order.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+        order.sort_by(|a, b| compare_labels(labels[*a as usize], labels[*b as usize]));
         return order;
     }
     // Comparing label by label would read every set a dozen times.
@@ -179,6 +191,6 @@ mod tests {
         assert!(KEYED_LEN_MIN <= labels.len());
         let mut expected: Vec<u32> = (0..labels.len() as u32).collect();
         expected.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
-        assert_eq!(order(&labels), expected);
+        assert_eq!(order(labels.iter()), expected);
     }
 }
