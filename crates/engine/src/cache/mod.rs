@@ -61,8 +61,9 @@ pub fn range_cached(
     let mut result = match Question::of(query, clock, asked) {
         Some(question) => question.answer(cache)?,
         None => {
+            let result = query.evaluate(asked)?;
             count(&cache.counters.unfit, 1);
-            query.evaluate(asked)?
+            result
         }
     };
     result.timings.parse = parse;
@@ -134,8 +135,8 @@ impl<'q> Question<'q> {
         {
             return Ok(result);
         }
-        count(&cache.counters.misses, 1);
         let result = self.query.evaluate(self.steps(&(0..self.grid.len)))?;
+        count(&cache.counters.misses, 1);
         let notes = Notes::of(&result);
         if let Value::Matrix(matrix) = &result.value
             && cache.is_worth(result.timings.evaluate)
