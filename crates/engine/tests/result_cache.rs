@@ -192,7 +192,7 @@ impl History {
     }
 
     fn delete(&mut self) {
-        let set = vec![Matcher::equal("host", &format!("h{}", self.random.below(8)))];
+        let set = vec![Matcher::equal("host", format!("h{}", self.random.below(8)))];
         let start = (self.now_s - self.random.below(1800) as i64) * SECOND;
         let end = start + self.random.below(600) as i64 * SECOND;
         self.store.delete(&[set], TimeRange::new(start, end)).unwrap();

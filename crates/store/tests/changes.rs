@@ -71,7 +71,7 @@ fn append(store: &Store, random: &mut Random, now: i64, back: u64) {
 }
 
 fn delete(store: &Store, random: &mut Random, now: i64) {
-    let set = vec![Matcher::equal("host", &format!("h{}", random.below(5)))];
+    let set = vec![Matcher::equal("host", format!("h{}", random.below(5)))];
     let start = now - random.below(20 * 86_400) as i64 * SECOND;
     let end = start + random.below(86_400) as i64 * SECOND;
     store.delete(&[set], TimeRange::new(start, end)).unwrap();

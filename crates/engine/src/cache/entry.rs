@@ -208,9 +208,13 @@ mod tests {
         Entry { version: 1, grid, notes: Notes::default(), rows }
     }
 
+    fn plan(reused: Range<usize>, missing: Option<Range<usize>>, shift: i64) -> Plan {
+        Plan { reused: vec![reused], missing: missing.into_iter().collect(), shift }
+    }
+
     #[test]
     fn rows_are_joined_by_labels_and_empty_ones_go() {
-        let plan = Plan { reused: vec![0..2], missing: vec![2..4], shift: 1 };
+        let plan = plan(0..2, Some(2..4), 1);
         let new = fresh(2, &[("d", &[7.0, ABSENT]), ("a", &[5.0, 6.0]), ("b", &[ABSENT, 4.0])]);
         let rows = join(&held(), &plan, &[new], 4).unwrap();
         assert_eq!(rows.labels, [labels("a"), labels("b"), labels("d")], "c is gone");
@@ -224,10 +228,10 @@ mod tests {
 
     #[test]
     fn equal_labels_cannot_be_joined() {
-        let plan = Plan { reused: vec![0..2], missing: vec![2..3], shift: 0 };
+        let two = plan(0..2, Some(2..3), 0);
         let new = fresh(1, &[("b", &[1.0]), ("b", &[2.0])]);
-        assert!(join(&held(), &plan, &[new], 3).is_none());
-        let plan = Plan { reused: vec![0..3], missing: Vec::new(), shift: 0 };
-        assert_eq!(join(&held(), &plan, &[], 3).unwrap().labels.len(), 2);
+        assert!(join(&held(), &two, &[new], 3).is_none());
+        let all = plan(0..3, None, 0);
+        assert_eq!(join(&held(), &all, &[], 3).unwrap().labels.len(), 2);
     }
 }

@@ -83,7 +83,10 @@ fn joined(runs: Vec<Range<usize>>, gap_max: usize) -> Vec<Range<usize>> {
         }
     }
     match out.as_slice() {
-        [first, .., last] if RUNS_MAX < out.len() => vec![first.start..last.end],
+        [first, .., last] if RUNS_MAX < out.len() => {
+            let all = first.start..last.end;
+            vec![all]
+        }
         _ => out,
     }
 }
@@ -109,37 +112,39 @@ mod tests {
         Plan::new(grid(held), grid(asked), &reach, &changed)
     }
 
-    fn expected(reused: &[Range<usize>], missing: &[Range<usize>], shift: i64) -> Plan {
-        Plan { reused: reused.to_vec(), missing: missing.to_vec(), shift }
+    /// Runs by first step and end.
+    fn expected(reused: &[(usize, usize)], missing: &[(usize, usize)], shift: i64) -> Plan {
+        let runs = |list: &[(usize, usize)]| list.iter().map(|(start, end)| *start..*end).collect();
+        Plan { reused: runs(reused), missing: runs(missing), shift }
     }
 
     #[test]
     fn only_new_and_changed_steps_are_evaluated() {
-        let all = 0..100;
-        assert_eq!(plan((0, 100), (0, 100), &[]), expected(&[all.clone()], &[], 0));
-        assert_eq!(plan((0, 100), (50, 100), &[]), expected(&[0..95], &[95..100], 5));
-        assert_eq!(plan((50, 100), (0, 100), &[]), expected(&[5..100], &[0..5], -5));
-        assert_eq!(plan((0, 100), (1000, 100), &[]), expected(&[], &[all.clone()], 100));
-        assert_eq!(plan((0, 100), (9000, 100), &[]), expected(&[], &[all.clone()], 900));
+        let all = (0, 100);
+        assert_eq!(plan((0, 100), (0, 100), &[]), expected(&[all], &[], 0));
+        assert_eq!(plan((0, 100), (50, 100), &[]), expected(&[(0, 95)], &[(95, 100)], 5));
+        assert_eq!(plan((50, 100), (0, 100), &[]), expected(&[(5, 100)], &[(0, 5)], -5));
+        assert_eq!(plan((0, 100), (1000, 100), &[]), expected(&[], &[all], 100));
+        assert_eq!(plan((0, 100), (9000, 100), &[]), expected(&[], &[all], 900));
         let late = plan((0, 100), (0, 100), &[(500, 500)]);
-        assert_eq!(late, expected(&[0..50, 52..100], &[50..52], 0));
+        assert_eq!(late, expected(&[(0, 50), (52, 100)], &[(50, 52)], 0));
         let both = plan((0, 100), (0, 100), &[(500, 500), (980, 5000)]);
-        assert_eq!(both, expected(&[0..50, 52..98], &[50..52, 98..100], 0));
+        assert_eq!(both, expected(&[(0, 50), (52, 98)], &[(50, 52), (98, 100)], 0));
         let near = plan((0, 100), (0, 100), &[(500, 500), (550, 550)]);
-        assert_eq!(near, expected(&[0..50, 57..100], &[50..57], 0));
+        assert_eq!(near, expected(&[(0, 50), (57, 100)], &[(50, 57)], 0));
         let many: Vec<(i64, i64)> = (1..=9).map(|idx| (idx * 100, idx * 100)).collect();
         let many = plan((0, 100), (0, 100), &many);
-        assert_eq!(many, expected(&[0..10, 92..100], &[10..92], 0));
+        assert_eq!(many, expected(&[(0, 10), (92, 100)], &[(10, 92)], 0));
     }
 
     #[test]
     fn some_step_is_evaluated_when_asked() {
         let mut whole = plan((0, 100), (0, 100), &[]);
         whole.evaluate_some();
-        assert_eq!(whole, expected(&[0..99], &[99..100], 0));
+        assert_eq!(whole, expected(&[(0, 99)], &[(99, 100)], 0));
         let mut one = plan((0, 1), (0, 1), &[]);
         one.evaluate_some();
-        assert_eq!(one, expected(&[], &[0..1], 0));
+        assert_eq!(one, expected(&[], &[(0, 1)], 0));
         let mut moved = plan((0, 100), (50, 100), &[]);
         moved.evaluate_some();
         assert_eq!(moved.reused_len(), 95);
