@@ -94,7 +94,7 @@ fn run(seed: u64) {
     let disk = SimVfs::new(seed);
     let mut now = START;
     disk.set_now(now);
-    let retention = (seed % 3 == 0).then_some(10 * DAY);
+    let retention = seed.is_multiple_of(3).then_some(10 * DAY);
     let mut store = open(&disk, retention);
     let mut kept: Vec<(u64, Reading)> = Vec::new();
     for _ in 0..80 {
