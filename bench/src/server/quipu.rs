@@ -1,5 +1,5 @@
 //! Quipu, as a stranger starts it; only its own metrics are left out, so that every sample found
-//! is one that was sent, and what a query may select and hold is raised, as for all peers.
+//! is one that was sent, and what a query may select and hold is raised and no answer is kept, as for all peers.
 
 use super::{Peer, Processes, Ready, WriteDoor, nothing_to_prepare, nothing_to_set_up};
 use crate::load::settle::Call;
@@ -27,6 +27,8 @@ pub static QUIPU: Peer = Peer {
             ("QUIPU_QUERY_MAX_SAMPLES", "2000000000"),
             ("QUIPU_QUERY_MAX_MEMORY", "8GiB"),
             ("QUIPU_QUERY_TIMEOUT", "10m"),
+            // As for all peers: every query is evaluated.
+            ("QUIPU_QUERY_CACHE_MEMORY", "0"),
         ];
         variables.map(|(name, value)| (name.to_string(), value.to_string())).to_vec()
     },

@@ -29,6 +29,16 @@ pub(crate) struct Monotonicity {
     pub count: u64,
 }
 
+/// How the note begins that buckets had to be made monotonic.
+const MONOTONICITY: &str = "input to histogram_quantile needed to be fixed for monotonicity";
+/// How the line ends that counts notes left out.
+const OMITTED: &str = "annotations omitted";
+
+/// Whether a rendered note tells of all steps together, not of any one of them.
+pub(crate) fn tells_of_all(note: &str) -> bool {
+    note.contains(MONOTONICITY) || note.ends_with(OMITTED)
+}
+
 /// Collects the notes of one evaluation.
 pub(crate) struct Annotations {
     text: String,
@@ -58,9 +68,11 @@ impl Annotations {
 
     /// Adds an info that `histogram_quantile` had to repair its input.
     pub fn monotonicity(&self, span: Span, found: Monotonicity) {
-        let message = "input to histogram_quantile needed to be fixed for monotonicity (see \
-             https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile)";
-        let key = (Level::Info, message.to_string(), span.start);
+        let message = format!(
+            "{MONOTONICITY} (see \
+             https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile)"
+        );
+        let key = (Level::Info, message, span.start);
         let mut notes = self.notes.borrow_mut();
         let details = notes.entry(key).or_insert(None);
         *details = Some(match details {
@@ -92,7 +104,7 @@ impl Annotations {
         let skipped = all.len().saturating_sub(NOTES_MAX);
         let mut shown: Vec<String> = all.into_iter().take(NOTES_MAX).collect();
         if 0 < skipped {
-            shown.push(format!("{skipped} more {word} annotations omitted"));
+            shown.push(format!("{skipped} more {word} {OMITTED}"));
         }
         shown
     }

@@ -160,8 +160,8 @@ impl Evaluator<'_> {
         }
         let vector = self.vector(expr, grid)?;
         for (idx, (key, values)) in vector.rows().enumerate() {
-            let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
-            sink(&Row { labels: &key.labels, name, values, cells: vector.cells(idx) })?;
+            let (labels, name) = (&key.labels, NameState::of(key));
+            sink(&Row { labels, name, values, cells: vector.cells(idx) })?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@
 mod aggregate;
 mod annotations;
 mod binary;
+pub mod cache;
 mod error;
 mod eval;
 mod fill;
@@ -29,6 +30,7 @@ mod matching;
 mod memory_source;
 mod metricsql;
 mod names;
+mod order;
 pub mod query;
 mod read_ahead;
 mod result;
@@ -42,6 +44,7 @@ mod time;
 mod transform;
 mod vector;
 
+pub use cache::{CacheLimits, CacheStats, ResultCache, range_cached};
 pub use error::QueryError;
 pub use memory_source::MemorySource;
 pub use query::{
@@ -49,4 +52,6 @@ pub use query::{
     Timings, instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
-pub use source::{LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError};
+pub use source::{
+    ChangeClock, LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
+};

@@ -131,6 +131,8 @@ pub struct QueryStats {
     pub bytes_peak: u64,
     /// Steps evaluated.
     pub steps: u64,
+    /// Steps whose values a cache had.
+    pub steps_reused: u64,
 }
 
 /// Where the time of a query went.
@@ -261,15 +263,26 @@ pub fn range(
     let StepRange { start_ms, end_ms, step_ms } = range;
     let times = QueryTimes { step_ms, range_ms: end_ms.saturating_sub(start_ms) };
     let (expr, parse) = parse(text, options, times)?;
+    let mut result = range_parsed(source, text, &expr, range, options)?;
+    result.timings.parse = parse;
+    Ok(result)
+}
+
+/// As [`range`] in PromQL for what has been parsed already.
+pub(crate) fn range_parsed(
+    source: &dyn Source,
+    text: &str,
+    expr: &Expr,
+    range: StepRange,
+    options: &QueryOptions,
+) -> Result<QueryResult> {
     let evaluate = |options: &QueryOptions, collision| {
         let grid = check_range(range)?;
         let context = Context::new(source, text, options, grid, range.end_ms).watching(collision);
-        let result = evaluate_range(&context, &expr, grid)?;
+        let result = evaluate_range(&context, expr, grid)?;
         Ok((result, context.collision.get()))
     };
-    let mut result = again_if_changed(|| with_names_if_needed(evaluate, &expr, options))?;
-    result.timings.parse = parse;
-    Ok(result)
+    again_if_changed(|| with_names_if_needed(evaluate, expr, options))
 }
 
 /// Evaluates an expression, parsed from `text`, at every step of a range.
@@ -347,7 +360,11 @@ fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Quer
 }
 
 /// The tree, and how long it took to make it.
-fn parse(text: &str, options: &QueryOptions, times: QueryTimes) -> Result<(Expr, Duration)> {
+pub(crate) fn parse(
+    text: &str,
+    options: &QueryOptions,
+    times: QueryTimes,
+) -> Result<(Expr, Duration)> {
     let started = Instant::now();
     let options = promql::Options { experimental_functions: options.experimental_functions };
     let mut expr = promql::parse_with(text, &options)?;
@@ -358,7 +375,7 @@ fn parse(text: &str, options: &QueryOptions, times: QueryTimes) -> Result<(Expr,
 }
 
 /// The grid of a range, whose errors are those of Prometheus' HTTP API.
-fn check_range(range: StepRange) -> Result<Grid> {
+pub(crate) fn check_range(range: StepRange) -> Result<Grid> {
     let bad = |message: &str| Err(QueryError::BadData(message.to_string()));
     if range.end_ms < range.start_ms {
         return bad("invalid parameter \"end\": end timestamp must not be before start time");

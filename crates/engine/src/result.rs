@@ -81,7 +81,7 @@ impl Matrix {
     pub(crate) fn on_grid(grid: Grid, labels: Vec<Labels>, values: Vec<f64>) -> Matrix {
         assert_eq!(labels.len() * grid.len, values.len());
         Matrix {
-            order: order(&labels),
+            order: order(labels.iter()),
             labels,
             samples: Samples::Grid(grid, values),
             histograms: Vec::new(),
@@ -102,7 +102,7 @@ impl Matrix {
     pub(crate) fn of_points(series: Vec<(Labels, Vec<(i64, f64)>)>) -> Matrix {
         let (labels, points): (Vec<_>, Vec<_>) = series.into_iter().unzip();
         Matrix {
-            order: order(&labels),
+            order: order(labels.iter()),
             labels,
             samples: Samples::Points(points),
             histograms: Vec::new(),
@@ -157,6 +157,20 @@ impl Matrix {
     }
 
     /// The numbers of series `idx`: milliseconds since the epoch and values, oldest first.
+    /// The values of series `idx` at the steps of the grid, gaps among them; `None` when the
+    /// samples are on no grid, or not all are numbers.
+    pub(crate) fn grid_row(&self, idx: usize) -> Option<&[f64]> {
+        if self.has_histograms() {
+            return None;
+        }
+        let row = self.order[idx] as usize;
+        match &self.samples {
+            Samples::Grid(grid, values) => Some(&values[row * grid.len..(row + 1) * grid.len]),
+            Samples::Points(_) => None,
+        }
+    }
+
+    /// The samples of series `idx`: milliseconds since the epoch and values, oldest first.
     pub fn points(&self, idx: usize) -> impl Iterator<Item = (i64, f64)> + '_ {
         let row = self.order[idx] as usize;
         let (grid, values, points): (_, &[f64], &[(i64, f64)]) = match &self.samples {
@@ -170,11 +184,13 @@ impl Matrix {
     }
 }
 
-fn order(labels: &[Labels]) -> Vec<u32> {
+/// The order of label sets in an answer, as indexes.
+pub(crate) fn order<'l>(labels: impl Iterator<Item = &'l Labels>) -> Vec<u32> {
+    let labels: Vec<&Labels> = labels.collect();
     assert!(labels.len() <= u32::MAX as usize);
     let mut order: Vec<u32> = (0..labels.len() as u32).collect();
     if labels.len() < KEYED_LEN_MIN {
-        order.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+        order.sort_by(|a, b| compare_labels(labels[*a as usize], labels[*b as usize]));
         return order;
     }
     // Comparing label by label would read every set a dozen times.
@@ -230,6 +246,6 @@ mod tests {
         assert!(KEYED_LEN_MIN <= labels.len());
         let mut expected: Vec<u32> = (0..labels.len() as u32).collect();
         expected.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
-        assert_eq!(order(&labels), expected);
+        assert_eq!(order(labels.iter()), expected);
     }
 }

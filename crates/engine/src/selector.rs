@@ -107,6 +107,11 @@ pub(crate) enum NameState {
 }
 
 impl NameState {
+    /// What is to become of the name of a row that has a key already.
+    pub fn of(key: &Key) -> NameState {
+        if key.drops_name { NameState::DroppedLate } else { NameState::Kept }
+    }
+
     /// What an operation that takes the name away makes of a row.
     pub fn dropped(removal: NameRemoval) -> NameState {
         match removal {

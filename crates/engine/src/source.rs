@@ -62,6 +62,26 @@ pub trait Source: Sync {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError>;
+
+    /// What can be asked about changes; `None` when nobody notes them, so that no answer may be
+    /// kept.
+    fn changes(&self) -> Option<&dyn ChangeClock> {
+        None
+    }
+}
+
+/// Tells when the samples of a source change.
+pub trait ChangeClock {
+    /// A version to ask [`ChangeClock::changed_since`] with, later; to be taken before a selection.
+    fn take_version(&self) -> u64;
+
+    /// Times in `range`, in nanoseconds, that hold every sample which reads differently than to a
+    /// selection made after `version` was taken. They may overlap.
+    fn changed_since(&self, version: u64, range: &TimeRange) -> Vec<TimeRange>;
+
+    /// Whether selections within `range` list the series they share in the same order, whatever
+    /// part of it each is for.
+    fn keeps_order(&self, range: &TimeRange) -> bool;
 }
 
 /// Selected series and a frozen view of their samples.

@@ -1,7 +1,7 @@
 //! The store as a source.
 
 use crate::source::{
-    LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
+    ChangeClock, LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
 };
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
@@ -20,6 +20,24 @@ impl Source for store::Store {
         };
         let selection = store::Store::select(self, sets, range, &limits).map_err(translate)?;
         Ok(Box::new(selection))
+    }
+
+    fn changes(&self) -> Option<&dyn ChangeClock> {
+        Some(self)
+    }
+}
+
+impl ChangeClock for store::Store {
+    fn take_version(&self) -> u64 {
+        store::Store::take_version(self)
+    }
+
+    fn changed_since(&self, version: u64, range: &TimeRange) -> Vec<TimeRange> {
+        store::Store::changed_since(self, version, range)
+    }
+
+    fn keeps_order(&self, range: &TimeRange) -> bool {
+        store::Store::keeps_order(self, range)
     }
 }
 

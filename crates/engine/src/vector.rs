@@ -393,6 +393,15 @@ impl Vector {
         self.histograms = self.histograms.take().map(|rows| Box::new(rows.reordered(order)));
     }
 
+    /// Puts the rows in the order of their labels.
+    pub fn order_by_labels(&mut self) {
+        let order = crate::result::order(self.keys.iter().map(|key| &key.labels));
+        if !order.is_sorted() {
+            let order: Vec<usize> = order.into_iter().map(|idx| idx as usize).collect();
+            self.reorder(&order);
+        }
+    }
+
     /// Takes the vector apart: keys, values and the histograms among these.
     pub fn into_parts(self) -> (Vec<Key>, Vec<f64>, Option<Box<CellRows>>) {
         (self.keys, self.values, self.histograms)

@@ -6,12 +6,17 @@ use crate::config::Config;
 use crate::doors::body::Buffers;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
+use engine::{CacheLimits, ResultCache};
 use model::Timestamp;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 use store::Store;
 use vfs::Vfs;
+
+/// Answers that took less are not kept: a whole dashboard of them is nothing.
+const KEPT_EVALUATION_MIN: Duration = Duration::from_millis(1);
 
 /// One running server, without its sockets.
 pub struct App {
@@ -29,6 +34,8 @@ pub struct App {
     pub inserts: Gate,
     /// Bounds queries.
     pub queries: Gate,
+    /// Answers to range queries, for the next of their kind.
+    pub results: ResultCache,
     /// Which queries run, and which did.
     pub activity: Activity,
     /// Bounds the memory of bodies.
@@ -54,6 +61,10 @@ impl App {
         let (places, wait) = (query.concurrency_max, query.timeout);
         let queries = Gate::new(GateKind::Query, places, wait, telemetry.clone());
         let wait = insert.queue_duration_max;
+        let results = ResultCache::new(CacheLimits {
+            bytes_max: query.cache_size_max,
+            evaluation_min: KEPT_EVALUATION_MIN,
+        });
         let body_memory = BodyMemory::new(config.http.bodies_size_max, wait, telemetry.clone());
         App {
             started_at: vfs.now(),
@@ -66,6 +77,7 @@ impl App {
             telemetry,
             inserts,
             queries,
+            results,
             activity: Activity::default(),
             body_memory,
             address,

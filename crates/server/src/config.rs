@@ -351,6 +351,8 @@ pub struct QueryConfig {
     pub series_max: usize,
     /// Bytes of memory.
     pub memory_max: u64,
+    /// Bytes of answers that are kept.
+    pub cache_size_max: usize,
     /// How far an instant selector looks back.
     pub lookback: Duration,
     /// Whether what is experimental in PromQL is known.
@@ -397,7 +399,7 @@ impl Config {
             http: http_config(&settings, memory_limit)?,
             credentials: credentials(&settings)?,
             insert: insert_config(&settings)?,
-            query: query_config(&settings)?,
+            query: query_config(&settings, memory_limit)?,
             self_scrape_interval: match settings.duration("self-scrape-interval")? {
                 Duration::ZERO => None,
                 interval if interval < Duration::from_secs(1) => {
@@ -432,7 +434,7 @@ fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// The share of the memory limit that the head may have, and that bodies may have.
+/// The share of the memory limit that the head, bodies and kept answers may have, each.
 const SHARE: u64 = 8;
 
 fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, ConfigError> {
@@ -564,7 +566,7 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
     })
 }
 
-fn query_config(settings: &Settings) -> Result<QueryConfig, ConfigError> {
+fn query_config(settings: &Settings, memory_limit: u64) -> Result<QueryConfig, ConfigError> {
     Ok(QueryConfig {
         dialect: match settings.choice("query.dialect")? {
             "metricsql" => Dialect::MetricsQl,
@@ -575,6 +577,7 @@ fn query_config(settings: &Settings) -> Result<QueryConfig, ConfigError> {
         samples_max: settings.count_or("query.max-samples", usize::MAX)?,
         series_max: settings.count_or("query.max-series", usize::MAX)?,
         memory_max: settings.size_between("query.max-memory", 1 << 20, 1 << 50)?,
+        cache_size_max: settings.size("query.cache-memory")?.min(memory_limit / SHARE) as usize,
         lookback: settings.timeout("query.lookback-delta")?,
         has_experimental: settings.switch("query.experimental-functions")?,
     })

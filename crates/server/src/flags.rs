@@ -132,6 +132,7 @@ pub const GROUPS: &[Group] = &[
         flag("query.max-samples", Kind::Count, "50000000", "Samples one query may hold in memory."),
         flag("query.max-series", Kind::Count, "1000000", "Series one query may select."),
         flag("query.max-memory", Kind::Size, "1GiB", "Memory one query may hold."),
+        flag("query.cache-memory", Kind::Size, "64MiB", "Memory for answers to range queries, of which queries that repeat with a moved window reuse what did not change. An eighth of memory-limit at most. ?nocache=1 goes without, 0 turns it off."),
         flag("query.lookback-delta", Kind::Duration, "5m", "How far an instant selector looks back for a sample."),
         flag("query.experimental-functions", Kind::Switch, "false", "Know what Prometheus calls experimental in PromQL: functions such as info() and mad_over_time(), limitk and limit_ratio, anchored and smoothed selectors, fill modifiers, calculated durations."),
         flag("query.dialect", Kind::Choice(&["promql", "metricsql"]), "promql", "Language of queries that do not say dialect=..."),

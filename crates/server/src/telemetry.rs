@@ -6,6 +6,7 @@
 use crate::doors::router::ROUTES;
 use crate::memory::Memory;
 use crate::process;
+use engine::CacheStats;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use store::StoreStats;
@@ -240,6 +241,7 @@ impl Telemetry {
     pub fn exposition(
         &self,
         stats: &StoreStats,
+        results: &CacheStats,
         memory: &Memory,
         started_unix_seconds: f64,
     ) -> String {
@@ -249,6 +251,7 @@ impl Telemetry {
         self.write_http(&mut page);
         self.write_inserts(&mut page);
         write_store(&mut page, stats);
+        write_results(&mut page, results);
         page.family("quipu_memory_limit_bytes", "gauge", "Memory that may be used.");
         page.sample("", &[], memory.limit() as f64);
         page.family("quipu_memory_used_bytes", "gauge", "Memory of our own in RAM.");
@@ -390,6 +393,32 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
     }
 }
 
+/// What became of range queries that may reuse kept answers.
+fn write_results(page: &mut Page, stats: &CacheStats) {
+    let help = "Range queries: hit, no step was evaluated; partial, some were; miss, all were; \
+                unfit, all were, and the answer cannot be kept.";
+    page.family("quipu_result_cache_queries_total", "counter", help);
+    let outcomes = [
+        ("hit", stats.hits),
+        ("partial", stats.partial),
+        ("miss", stats.misses),
+        ("unfit", stats.unfit),
+    ];
+    for (outcome, count) in outcomes {
+        page.sample("", &[("outcome", outcome)], count as f64);
+    }
+    let help = "Steps of range queries that were not evaluated.";
+    page.family("quipu_result_cache_steps_reused_total", "counter", help);
+    page.sample("", &[], stats.steps_reused as f64);
+    let help = "Answers that went because others needed their memory.";
+    page.family("quipu_result_cache_evictions_total", "counter", help);
+    page.sample("", &[], stats.evictions as f64);
+    page.family("quipu_result_cache_entries", "gauge", "Answers kept.");
+    page.sample("", &[], stats.entries as f64);
+    page.family("quipu_result_cache_size_bytes", "gauge", "Memory of the answers kept.");
+    page.sample("", &[], stats.bytes as f64);
+}
+
 /// Text exposition under construction.
 #[derive(Default)]
 pub struct Page {
@@ -434,7 +463,12 @@ mod tests {
         telemetry.answered(0, 200, Duration::from_millis(3));
         telemetry.answered(ROUTES.len(), 404, Duration::from_secs(100));
         telemetry.limit_hit(Limit::BodySize);
-        let text = telemetry.exposition(&StoreStats::default(), &Memory::new(1), 1.0);
+        let text = telemetry.exposition(
+            &StoreStats::default(),
+            &CacheStats::default(),
+            &Memory::new(1),
+            1.0,
+        );
         let mut family = "";
         for line in text.lines() {
             match line.strip_prefix("# TYPE ") {

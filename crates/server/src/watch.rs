@@ -66,6 +66,7 @@ fn pressure_now(app: &App) -> Pressure {
 /// Does what the pressure asks for.
 fn relieve(app: &App, pressure: Pressure) {
     app.store.set_memory_tight(pressure != Pressure::Calm);
+    app.results.set_tight(pressure != Pressure::Calm);
     let refusal = (pressure == Pressure::Full).then(|| app.memory.refusal());
     app.store.refuse_new_series(refusal);
     if pressure != Pressure::Calm {

@@ -6,6 +6,7 @@
 //! the hash.
 
 use crate::arena::COLUMNS_MAX;
+use crate::changes::ChangeClock;
 use crate::histograms::append::HistogramScratch;
 use crate::histograms::names;
 use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
@@ -57,6 +58,8 @@ pub struct AppendContext<'a> {
     pub limits: &'a Limits,
     /// Lets new series in, or not.
     pub gate: &'a SeriesGate,
+    /// Tells readers what changed.
+    pub changes: &'a ChangeClock,
     /// Row ids after which the arena is renewed.
     pub arena_words_max: usize,
     /// Wall clock, nanoseconds.
@@ -106,6 +109,7 @@ impl Partition {
             return Err(Error::PartitionDropped);
         }
         state.enter_hour(self.month, context.now_ns);
+        let version = context.changes.now();
         let samples_before = appended.samples;
         let mut found = [None; GROUP_ROWS];
         let mut hashes = [0u128; GROUP_ROWS];
@@ -117,6 +121,7 @@ impl Partition {
             scratch.fresh.clear();
             state.resolve_unknown(batch, group, &mut found, context, scratch, appended);
             state.push_group(batch, group, &found, context, scratch, appended);
+            state.note_changed(group, version);
         }
         if appended.samples == samples_before {
             return Ok(None);

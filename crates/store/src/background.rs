@@ -60,7 +60,7 @@ impl Store {
         }
         for partition in self.all_partitions() {
             for file in partition.take_suspects() {
-                if partition.set_aside(self.vfs.as_ref(), file).is_ok() {
+                if partition.set_aside(self.vfs.as_ref(), &self.changes, file).is_ok() {
                     self.counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
                 }
             }

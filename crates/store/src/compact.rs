@@ -96,7 +96,7 @@ impl Store {
                     self.vfs.remove(&path)?;
                 }
                 if let Some(part) = plan.inputs.iter().find(|input| input.part.name() == file) {
-                    partition.set_aside(self.vfs.as_ref(), part.entry.file)?;
+                    partition.set_aside(self.vfs.as_ref(), &self.changes, part.entry.file)?;
                     self.counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(Error::Corrupt { file, offset, what })

@@ -79,7 +79,9 @@ impl Store {
         manifest.tombstones.push(Tombstone { sequence, series, range: *range });
         manifest.forget_applied_tombstones();
         manifest.write(self.vfs.as_ref(), &partition.dir)?;
-        partition.write().manifest = manifest;
+        let mut state = partition.write();
+        state.manifest = manifest;
+        state.changed.note_range(range, self.changes.now());
         Ok(())
     }
 }

@@ -47,6 +47,7 @@ impl Store {
                 // Those of a month to come were put there for its turn.
                 if partition.month <= Month::of(self.vfs.now()) {
                     state.forget_idle_keys();
+                    state.changed.rest();
                 }
                 return Ok(());
             }
@@ -87,6 +88,7 @@ impl Store {
         state.parts.extend(part.map(|part| Arc::new(LivePart::new(part, entry))));
         state.memory_parts.retain(|m| inputs.iter().all(|input| input.number != m.number));
         state.flushing_from = None;
+        state.changed.trim();
         state.note_index_size();
         partition.note_head_size(&state);
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);

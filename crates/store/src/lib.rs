@@ -15,6 +15,7 @@ pub mod span;
 pub mod partition;
 pub mod append;
 pub mod histograms;
+pub mod changes;
 pub mod series_limits;
 pub mod activity;
 pub mod births;

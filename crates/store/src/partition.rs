@@ -11,6 +11,7 @@ use crate::activity::ActiveHour;
 use crate::append::Piece;
 use crate::arena::{Arena, ArenaView, NO_ROW};
 use crate::births::Births;
+use crate::changes::{ChangeClock, ChangedTimes};
 use crate::histograms::names;
 use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::part::Part;
@@ -20,6 +21,7 @@ use crate::span::Month;
 use crate::store::lock;
 use crate::{Error, Result};
 use index::{BlockMatch, Index};
+use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -91,6 +93,8 @@ pub struct State {
     pub births: VecDeque<Births>,
     /// The series counted as active.
     pub active: ActiveHour,
+    /// When the samples of which times last changed.
+    pub changed: ChangedTimes,
     /// What the disk says.
     pub manifest: Manifest,
     /// Log segment of the oldest record that no part holds yet.
@@ -160,6 +164,7 @@ impl Partition {
             parts,
             births: VecDeque::new(),
             active: ActiveHour::default(),
+            changed: ChangedTimes::new(month.range()),
             manifest,
             dirty_from: None,
             flushing_from: None,
@@ -306,7 +311,7 @@ impl Partition {
     }
 
     /// Removes a corrupt part from the partition and renames its file.
-    pub fn set_aside(&self, vfs: &dyn Vfs, file: u64) -> Result<()> {
+    pub fn set_aside(&self, vfs: &dyn Vfs, changes: &ChangeClock, file: u64) -> Result<()> {
         let _change = self.lock_change();
         let mut manifest = self.read().manifest.clone();
         let count = manifest.parts.len();
@@ -317,6 +322,9 @@ impl Partition {
         manifest.write(vfs, &self.dir)?;
         rename_aside(vfs, &self.part_path(file))?;
         let mut state = self.write();
+        let lost = state.parts.iter().find(|part| part.entry.file == file);
+        let lost = lost.map(|part| part.part.summary()).map(|s| TimeRange::new(s.min_ts, s.max_ts));
+        state.changed.note_range(&lost.unwrap_or(TimeRange::ALL), changes.now());
         state.parts.retain(|part| part.entry.file != file);
         state.manifest = manifest;
         Ok(())

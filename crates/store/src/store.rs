@@ -10,6 +10,7 @@
 //! ```
 
 use crate::append::{AppendContext, AppendScratch};
+use crate::changes::ChangeClock;
 use crate::counters::Counters;
 use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
@@ -62,6 +63,8 @@ pub struct Store {
     pub(crate) metadata: MetadataBook,
     pub(crate) exemplars: ExemplarBook,
     pub(crate) counters: Counters,
+    /// What readers have missed.
+    pub(crate) changes: ChangeClock,
     /// What queries have parsed of parts.
     pub(crate) outlines: Arc<Outlines>,
     /// All partitions by month. Locked briefly, to find or add one.
@@ -111,6 +114,7 @@ impl Store {
             metadata,
             exemplars,
             counters,
+            changes: ChangeClock::default(),
             outlines: Arc::default(),
             partitions: RwLock::new(recovered.partitions),
             flushing: Mutex::new(()),
@@ -218,6 +222,7 @@ impl Store {
             wal: &self.wal,
             limits: &self.config.limits,
             gate: &self.gate,
+            changes: &self.changes,
             arena_words_max: self.config.arena_words_max,
             now_ns: self.vfs.now(),
         };
@@ -323,8 +328,10 @@ impl Store {
 
     /// The instants that queries may see.
     pub(crate) fn kept_span(&self) -> TimeRange {
-        let start = self.config.retention_ns.map(|kept| self.vfs.now().saturating_sub(kept));
-        TimeRange::new(start.unwrap_or(i64::MIN), i64::MAX)
+        let Some(kept) = self.config.retention_ns else { return TimeRange::ALL };
+        let start = self.vfs.now().saturating_sub(kept);
+        self.changes.note_hidden(start);
+        TimeRange::new(start, i64::MAX)
     }
 
     fn count_appended(&self, appended: &Appended) {

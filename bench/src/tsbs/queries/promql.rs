@@ -21,10 +21,10 @@ pub(super) fn expression(query: &Query) -> String {
     )
 }
 
-/// Path and parameters of the request.
+/// Path and parameters of the request: what the peers' caches of results do is not measured.
 pub(super) fn path(query: &Query, expression: &str) -> String {
     format!(
-        "/api/v1/query_range?query={}&start={}&end={}&step={}",
+        "/api/v1/query_range?query={}&start={}&end={}&step={}&nocache=1",
         percent_encode(expression),
         query.start_ns / SECOND_NS,
         query.end_ns / SECOND_NS,

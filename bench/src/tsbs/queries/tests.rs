@@ -80,6 +80,7 @@ fn too_small_a_data_set_is_refused() {
 #[test]
 fn paths_are_escaped() {
     let query = small_query(&["host_1"], MINUTE_NS);
-    let expected = "/api/v1/query_range?query=a%7Bb%3D~%27c%7Cd%27%7D&start=60&end=120&step=60";
+    let expected = "/api/v1/query_range?query=a%7Bb%3D~%27c%7Cd%27%7D&start=60&end=120&step=60\
+                    &nocache=1";
     assert_eq!(promql::path(&query, "a{b=~'c|d'}"), expected);
 }

@@ -3,7 +3,8 @@
 //! [`cells`] adds rows into one number per group and step, as they stream by; [`ranked`] picks
 //! rows and so needs them all. Rows are added in the order in which they come, which is the
 //! source's order for selectors and rollups: sums are compensated, so the order hardly shows,
-//! and the source promises to keep it, so the same data give the same bits.
+//! and the source promises to keep it, so the same data give the same bits. Where rows come from
+//! elsewhere they are taken in the order of their labels ([`crate::order`]).
 
 mod cells;
 mod count_values;
@@ -12,13 +13,14 @@ mod ranked;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::histograms::aggregate::MixedGroups;
-use crate::selector::{NameState, Row};
+use crate::order::is_source_order;
+use crate::selector::{NameState, Row, RowSink, Wanted};
 use crate::time::Grid;
 use crate::transform::histogram::warn_of_quantiles;
 use crate::vector::{ABSENT, Key, Reservation, Vector, is_metadata_label};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use promql::{Aggregate, AggregateOp, Grouping};
+use promql::{Aggregate, AggregateOp, Expr, Grouping};
 use xxhash_rust::xxh3::xxh3_64;
 
 impl Evaluator<'_> {
@@ -52,7 +54,7 @@ impl Evaluator<'_> {
             Grouping::Without(_) => None,
         };
         let mut mixed = MixedGroups::new(context, aggregate, grid.len);
-        self.stream(&aggregate.expr, grid, names.as_deref(), &mut |row| {
+        self.stream_in_order(&aggregate.expr, grid, names.as_deref(), &mut |row| {
             if row.values.iter().all(|value| crate::vector::is_absent(*value)) {
                 return Ok(());
             }
@@ -85,6 +87,34 @@ impl Evaluator<'_> {
             out.push_mixed(context, key, &row, &histograms)?;
         }
         Ok(out)
+    }
+
+    /// As [`Evaluator::stream`], in an order that does not depend on which steps there are.
+    fn stream_in_order(
+        &self,
+        expr: &Expr,
+        grid: Grid,
+        wanted: Wanted<'_>,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        if is_source_order(expr) {
+            return self.stream(expr, grid, wanted, sink);
+        }
+        let vector = self.vector_in_order(expr, grid)?;
+        for (idx, (key, values)) in vector.rows().enumerate() {
+            let (labels, name) = (&key.labels, NameState::of(key));
+            sink(&Row { labels, name, values, cells: vector.cells(idx) })?;
+        }
+        Ok(())
+    }
+
+    /// As [`Evaluator::vector`], in such an order.
+    fn vector_in_order(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+        let mut vector = self.vector(expr, grid)?;
+        if !is_source_order(expr) {
+            vector.order_by_labels();
+        }
+        Ok(vector)
     }
 }
 

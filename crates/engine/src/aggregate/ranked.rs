@@ -24,7 +24,7 @@ pub(super) fn evaluate(
         return Err(QueryError::Execution("missing aggregation parameter".to_string()));
     };
     let count = evaluator.scalar(parameter, grid)?;
-    let mut vector = evaluator.vector(&aggregate.expr, grid)?;
+    let mut vector = evaluator.vector_in_order(&aggregate.expr, grid)?;
     if !check_parameter(evaluator, aggregate, &count)? {
         return Ok(Vector::new(context, grid.len));
     }
@@ -34,8 +34,7 @@ pub(super) fn evaluate(
     let mut groups = Groups::new(&aggregate.grouping);
     let mut members: Vec<Vec<usize>> = Vec::new();
     for (idx, (key, values)) in vector.rows().enumerate() {
-        let name = if key.drops_name { NameState::DroppedLate } else { NameState::Kept };
-        let group = groups.of(&Row::numbers(&key.labels, name, values));
+        let group = groups.of(&Row::numbers(&key.labels, NameState::of(key), values));
         if members.len() <= group {
             members.push(Vec::new());
         }

@@ -149,7 +149,9 @@ fn over_histograms(
     let mut buckets = Vec::new();
     for (key, mut rows) in histograms {
         context.check()?;
-        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Bounds that are written in two ways are added up in an order that is always the same.
+        let written = |row: &(f64, usize)| vector.key(row.1).labels.get(BUCKET_LABEL).unwrap_or("");
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| written(a).cmp(written(b))));
         for (step, value) in row.iter_mut().enumerate() {
             buckets.clear();
             for (upper, idx) in &rows {

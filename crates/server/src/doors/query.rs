@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, Content, Failure, JSON};
 use super::prometheus::PIECE_SIZE;
-use super::report::{Report, Wishes};
+use super::report::{Report, Wishes, has_switch};
 use super::request::Request;
 use super::selection::{self, invalid};
 use crate::activity::{Active, Asked};
@@ -104,8 +104,10 @@ fn range_with(
         let count = end_ms.saturating_sub(start_ms).max(0) / step_ms.max(1);
         options.limits.select_cost_max /= 1 + count as u64 / STEPS_PER_COST;
     }
-    run(app, request, steps, &options, &|| {
-        engine::range(&*app.store, text(request), steps, &options)
+    let reuses = !has_switch(request, "nocache")?;
+    run(app, request, steps, &options, &|| match reuses {
+        true => engine::range_cached(&*app.store, &app.results, text(request), steps, &options),
+        false => engine::range(&*app.store, text(request), steps, &options),
     })
 }
 

@@ -26,14 +26,22 @@ impl Wishes {
     /// # Errors
     /// 400 for a limit that is no number, and a trace that is neither yes nor no.
     pub fn of(request: &Request) -> Result<Wishes, Failure> {
-        let trace = match request.params.filled("trace") {
-            None | Some("0" | "false") => false,
-            Some("1" | "true") => true,
-            Some(_) => return Err(invalid("trace", &"use 1 or 0")),
-        };
+        let trace = has_switch(request, "trace")?;
         // As Prometheus: any text at all is a yes, but we believe a plain no.
         let stats = !matches!(request.params.filled("stats"), None | Some("0" | "false"));
         Ok(Wishes { limit: selection::limit(request)?, stats, trace })
+    }
+}
+
+/// Whether a parameter that is yes or no is there and says yes.
+///
+/// # Errors
+/// 400 for what is neither.
+pub fn has_switch(request: &Request, name: &str) -> Result<bool, Failure> {
+    match request.params.filled(name) {
+        None | Some("0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(_) => Err(invalid(name, &"use 1 or 0")),
     }
 }
 
@@ -153,9 +161,10 @@ impl Trace {
         let Trace { timings, stats, series, .. } = self;
         let now = Instant::now();
         let leaf = |time: Duration, message: String| json!({ "duration_msec": millis(time), "message": message });
-        let QueryStats { steps, samples_read, samples_peak, bytes_peak, .. } = stats;
+        let QueryStats { steps, steps_reused, samples_read, samples_peak, bytes_peak, .. } = stats;
         let work = format!(
-            "read, roll up and combine {samples_read} samples at {steps} steps; at most \
+            "read, roll up and combine {samples_read} samples at {steps} steps; \
+             {steps_reused} steps were taken from an earlier answer; at most \
              {samples_peak} samples and {bytes_peak} bytes were held"
         );
         let evaluate = json!({

@@ -37,7 +37,7 @@ pub fn metrics(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 /// The text of `/metrics`.
 pub fn exposition(app: &App) -> String {
     let started = app.started_at as f64 / NANOS_PER_SECOND as f64;
-    app.telemetry.exposition(&app.store.stats(), &app.memory, started)
+    app.telemetry.exposition(&app.store.stats(), &app.results.stats(), &app.memory, started)
 }
 
 /// `/api/v1/status/buildinfo`: the shape and a version that Grafana's Prometheus source knows.

@@ -153,6 +153,7 @@ impl Partition {
             return Err(Error::PartitionDropped);
         }
         state.enter_hour(self.month, context.now_ns);
+        let version = context.changes.now();
         let samples_before = appended.samples;
         for one in &lowered.histograms {
             let row = &rows[one.row];
@@ -160,6 +161,7 @@ impl Partition {
             match state.find_rows(keys, row, &lowered, one, context, scratch) {
                 Ok(()) => {
                     state.push_rows(row.timestamp, &lowered, one, context, scratch);
+                    state.changed.note(row.timestamp, version);
                     appended.samples += 1;
                 }
                 Err(reason) => appended.reject(row.position, reason),
