@@ -118,6 +118,26 @@ impl Default for QueryOptions {
     }
 }
 
+impl QueryOptions {
+    /// Fails when the deadline has passed or somebody cancelled the query.
+    pub(crate) fn check(&self) -> Result<()> {
+        const WHERE: &str = "expression evaluation";
+        if self.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+            return Err(QueryError::Canceled(WHERE));
+        }
+        // The deadline is the caller's clock, so this is no new source of time.
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            return Err(QueryError::Timeout(WHERE));
+        }
+        Ok(())
+    }
+
+    /// Whether the query is only tried: what is not little work for sure is not to be begun.
+    fn is_try(&self) -> bool {
+        self.limits.select_cost_max < u64::MAX
+    }
+}
+
 /// What a query did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryStats {
@@ -311,6 +331,9 @@ fn in_metricsql(
 ) -> Result<QueryResult> {
     let started = Instant::now();
     let expr = metricsql::parse(text)?;
+    if options.is_try() && !metricsql::is_brief(&expr) {
+        return Err(QueryError::Execution("the expression is not brief for sure".to_string()));
+    }
     let parse = started.elapsed();
     let mut result = again_if_changed(|| {
         let context = Context::new(source, text, options, grid, end_ms);
@@ -464,17 +487,9 @@ impl<'a> Context<'a> {
         self
     }
 
-    /// Fails when the deadline has passed or somebody cancelled the query.
+    /// As [`QueryOptions::check`].
     pub fn check(&self) -> Result<()> {
-        const WHERE: &str = "expression evaluation";
-        if self.options.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(QueryError::Canceled(WHERE));
-        }
-        // The deadline is the caller's clock, so this is no new source of time.
-        if self.options.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Err(QueryError::Timeout(WHERE));
-        }
-        Ok(())
+        self.options.check()
     }
 
     /// Fails when the evaluation holds more than it may.

@@ -49,7 +49,8 @@ fn is_plain(pattern: &str) -> bool {
 /// Whether a plain pattern has an alternative or a group with nothing in it.
 fn has_gap(pattern: &str) -> bool {
     let is_at_edge = pattern.is_empty() || pattern.starts_with('|') || pattern.ends_with('|');
-    is_at_edge || ["||", "(|", "|)", "()"].iter().any(|gap| pattern.contains(gap))
+    let is_gap = |pair: &[u8]| matches!(pair, b"||" | b"(|" | b"|)" | b"()");
+    is_at_edge || pattern.as_bytes().windows(2).any(is_gap)
 }
 
 fn regex_matches_empty(pattern: &str) -> bool {

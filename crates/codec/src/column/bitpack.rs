@@ -9,6 +9,7 @@
 
 use crate::bytes::{Reader, put_i64_zigzag, unzigzag, zigzag};
 use crate::error::Error;
+use std::ops::Range;
 
 /// Values of one block: few enough that an outlier widens few, enough to pay for the header.
 pub const BLOCK_LEN: usize = 256;
@@ -29,6 +30,24 @@ pub fn read_ints(reader: &mut Reader, count: usize, out: &mut Vec<i64>) -> Resul
         read_block(reader, len, out)?;
         left -= len;
     }
+    Ok(())
+}
+
+/// Appends to `out` some of the values that [`put_ints`] wrote at the reader's place, which is then
+/// behind the last of them. Blocks before the first are passed over.
+pub fn read_some_ints(
+    reader: &mut Reader,
+    wanted: &Range<usize>,
+    out: &mut Vec<i64>,
+) -> Result<(), Error> {
+    let passed = wanted.start / BLOCK_LEN;
+    for _ in 0..passed {
+        let (width, _) = read_block_head(reader)?;
+        reader.slice(packed_size(BLOCK_LEN, width))?;
+    }
+    let start = out.len();
+    read_ints(reader, wanted.end - passed * BLOCK_LEN, out)?;
+    out.drain(start..start + wanted.start - passed * BLOCK_LEN);
     Ok(())
 }
 
@@ -88,16 +107,21 @@ fn put_block(block: &[i64], out: &mut Vec<u8>) {
 
 fn read_block(reader: &mut Reader, len: usize, out: &mut Vec<i64>) -> Result<(), Error> {
     debug_assert!(len <= BLOCK_LEN);
-    let width = u32::from(reader.u8()?);
-    if 64 < width {
-        return Err(reader.corrupt("width over 64 bits"));
-    }
-    let lowest = unzigzag(reader.varint()?);
+    let (width, lowest) = read_block_head(reader)?;
     let bytes = reader.slice(packed_size(len, width))?;
     let start = out.len();
     out.resize(start + len, lowest);
     unpack(bytes, lowest, width, &mut out[start..]);
     Ok(())
+}
+
+/// The width and the lowest value of a block.
+fn read_block_head(reader: &mut Reader) -> Result<(u32, i64), Error> {
+    let width = u32::from(reader.u8()?);
+    if 64 < width {
+        return Err(reader.corrupt("width over 64 bits"));
+    }
+    Ok((width, unzigzag(reader.varint()?)))
 }
 
 /// Calls `function::<W>(arguments)` for the `W` that equals a width of 1 to 64.
@@ -213,6 +237,23 @@ mod tests {
         for cut in 0..bytes.len().min(40) {
             let mut reader = Reader::new(&bytes[..cut]);
             assert!(read_ints(&mut reader, values.len(), &mut Vec::new()).is_err());
+        }
+    }
+
+    #[test]
+    fn some_of_the_values_come_back() {
+        let values: Vec<i64> = (0..700).map(|i| (i * i * 7919) % (1 << (1 + i % 40))).collect();
+        let mut bytes = Vec::new();
+        put_ints(&values, &mut bytes);
+        let places = [0, 1, 255, 256, 257, 511, 512, 600, 699, 700];
+        for (start, end) in places.iter().flat_map(|a| places.iter().map(move |b| (*a, *b))) {
+            if end < start {
+                continue;
+            }
+            let (mut reader, mut back) = (Reader::new(&bytes), vec![7]);
+            read_some_ints(&mut reader, &(start..end), &mut back).unwrap();
+            assert_eq!(back[1..], values[start..end]);
+            assert_eq!(reader.is_empty(), end == 700, "{start}..{end}");
         }
     }
 

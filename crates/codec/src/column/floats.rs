@@ -68,15 +68,11 @@ impl FloatsReader {
         let model = self.model.get_or_init(read_model);
         let model = model.as_ref().map_err(Clone::clone)?;
         let page_samples = layout.samples_of(&layout.page_slots(page));
-        let mut place = page_samples.start;
-        let extent = Extent { len: page_samples.len(), wanted: samples.end - page_samples.start };
+        let first = page_samples.start;
+        let wanted = samples.start - first..samples.end - first;
+        let extent = Extent { len: page_samples.len(), wanted };
         model.read_page(self.pages.around(column, page, 0), extent, scratch, &mut |window| {
-            // The part of the window that was asked for.
-            let window_end = place + window.len();
-            let start = samples.start.clamp(place, window_end) - place;
-            let end = samples.end.clamp(place, window_end) - place;
-            out.extend_from_slice(&window[start..end]);
-            place = window_end;
+            out.extend_from_slice(window);
         })
     }
 }

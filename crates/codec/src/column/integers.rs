@@ -8,13 +8,13 @@
 //! Values and timestamps both end up here. The stream reaches to the end of its column.
 
 use super::Effort;
-use super::bitpack::{ints_size, put_ints, range, read_ints};
+use super::bitpack::{ints_size, put_ints, range, read_ints, read_some_ints};
 use super::choose;
 use super::directory::{PageBytes, Pages, put_directory};
 use super::format::integers as format;
-use super::layout::{Layout, cut_to};
+use super::layout::Layout;
 use super::model::{Extent, MODEL_SIZE, Model, ModelWriter, Modes, PcoScratch, read_model};
-use super::order::{Order, Parts, join};
+use super::order::{Counts, Order, Parts, join};
 use super::scale::Scale;
 use crate::bytes::Reader;
 use crate::error::Error;
@@ -270,19 +270,13 @@ impl IntegersReader {
         let counts = self.order.counts(layout.lens(&page_slots));
         let before = self.order.counts(layout.lens(&(page_slots.start..slot)));
         let own = self.order.counts([count].into_iter());
-        let mut reader = Reader::new(self.pages.page(column, page));
-        let Parts { firsts, seconds, residues } = &mut scratch.parts;
-        firsts.clear();
-        seconds.clear();
-        residues.clear();
-        read_ints(&mut reader, counts.firsts, firsts)?;
-        read_ints(&mut reader, counts.seconds, seconds)?;
-        let extent = Extent { len: counts.residues, wanted: before.residues + own.residues };
-        self.read_residues((column, page), &mut reader, extent, &mut scratch.pco, residues)?;
+        let place = PagePlace { column, page, counts, wanted: wanted(before, own) };
+        self.read_parts(&place, scratch)?;
+        let Parts { firsts, seconds, residues } = &scratch.parts;
         let parts = (
             &firsts[before.firsts..before.firsts + own.firsts],
             &seconds[before.seconds..before.seconds + own.seconds],
-            &residues[before.residues..before.residues + own.residues],
+            &residues[..],
         );
         let start = out.len();
         join(parts, [count].into_iter(), self.order, out);
@@ -292,7 +286,8 @@ impl IntegersReader {
         Ok(())
     }
 
-    /// Appends the integers of `slots`, which are all of `page`, to `out`.
+    /// Appends the integers of `slots`, which are all of `page`, to `out`; decodes no more of the
+    /// page than up to the last of them.
     pub fn read(
         &self,
         column: &[u8],
@@ -305,26 +300,21 @@ impl IntegersReader {
         let page_slots = layout.page_slots(page);
         debug_assert!(page_slots.start <= slots.start && slots.end <= page_slots.end);
         let counts = self.order.counts(layout.lens(&page_slots));
-        let mut reader = Reader::new(self.pages.page(column, page));
-        let whole = Extent { len: counts.residues, wanted: counts.residues };
+        let before = self.order.counts(layout.lens(&(page_slots.start..slots.start)));
+        let own = self.order.counts(layout.lens(slots));
+        let place = PagePlace { column, page, counts, wanted: wanted(before, own) };
         let start = out.len();
         if self.order == Order::Zero {
             // Residues are the integers: no detour through the parts.
-            self.read_residues((column, page), &mut reader, whole, &mut scratch.pco, out)?;
-            cut_to(layout.samples_of(slots), layout.samples_of(&page_slots), start, out);
+            let mut reader = Reader::new(self.pages.page(column, page));
+            self.read_residues(&place, &mut reader, &mut scratch.pco, out)?;
         } else {
-            let Parts { firsts, seconds, residues } = &mut scratch.parts;
-            firsts.clear();
-            seconds.clear();
-            residues.clear();
-            read_ints(&mut reader, counts.firsts, firsts)?;
-            read_ints(&mut reader, counts.seconds, seconds)?;
-            self.read_residues((column, page), &mut reader, whole, &mut scratch.pco, residues)?;
-            let before = self.order.counts(layout.lens(&(page_slots.start..slots.start)));
+            self.read_parts(&place, scratch)?;
+            let Parts { firsts, seconds, residues } = &scratch.parts;
             let parts = (
-                &firsts[before.firsts..],
-                &seconds[before.seconds..],
-                &residues[before.residues..],
+                &firsts[before.firsts..before.firsts + own.firsts],
+                &seconds[before.seconds..before.seconds + own.seconds],
+                &residues[..],
             );
             join(parts, layout.lens(slots), self.order, out);
         }
@@ -334,18 +324,30 @@ impl IntegersReader {
         Ok(())
     }
 
+    /// Reads all first values and differences of a page, and the residues that are wanted.
+    fn read_parts(&self, place: &PagePlace<'_>, scratch: &mut PageScratch) -> Result<(), Error> {
+        let mut reader = Reader::new(self.pages.page(place.column, place.page));
+        let Parts { firsts, seconds, residues } = &mut scratch.parts;
+        firsts.clear();
+        seconds.clear();
+        residues.clear();
+        read_ints(&mut reader, place.counts.firsts, firsts)?;
+        read_ints(&mut reader, place.counts.seconds, seconds)?;
+        self.read_residues(place, &mut reader, &mut scratch.pco, residues)
+    }
+
     fn read_residues(
         &self,
-        (column, page): (&[u8], usize),
+        place: &PagePlace<'_>,
         reader: &mut Reader,
-        extent: Extent,
         scratch: &mut PcoScratch,
         out: &mut Vec<i64>,
     ) -> Result<(), Error> {
+        let PagePlace { column, page, .. } = *place;
         match &self.packing {
             Packing::Blocks => {
-                read_ints(reader, extent.wanted, out)?;
-                if extent.wanted == extent.len && !reader.is_empty() {
+                read_some_ints(reader, &place.wanted, out)?;
+                if place.wanted.end == place.counts.residues && !reader.is_empty() {
                     return Err(reader.corrupt("bytes after a page's last block"));
                 }
                 Ok(())
@@ -354,10 +356,26 @@ impl IntegersReader {
                 let read_model = || AnyModel::read(&column[bytes.clone()], *number).map(Box::new);
                 let model = model.get_or_init(read_model);
                 let bytes = self.pages.around(column, page, reader.offset());
+                let extent = Extent { len: place.counts.residues, wanted: place.wanted.clone() };
                 model.as_ref().map_err(Clone::clone)?.read_page(bytes, extent, scratch, out)
             }
         }
     }
+}
+
+/// Which page of a column to read, and which of its residues.
+struct PagePlace<'a> {
+    column: &'a [u8],
+    page: usize,
+    /// What the page has in all.
+    counts: Counts,
+    /// Residues of the page.
+    wanted: Range<usize>,
+}
+
+/// The residues of slots that have `own` counts and stand behind slots that have `before`.
+fn wanted(before: Counts, own: Counts) -> Range<usize> {
+    before.residues..before.residues + own.residues
 }
 
 impl AnyModel {

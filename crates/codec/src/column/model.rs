@@ -29,12 +29,12 @@ pub const MODEL_SIZE: usize = 12 << 10;
 const BATCH_LEN: usize = 256;
 
 /// How much of a page to decode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Values of the page.
     pub len: usize,
-    /// How many of them, from the first, are wanted.
-    pub wanted: usize,
+    /// Which of them are wanted: those before have to be decoded too, those behind do not.
+    pub wanted: Range<usize>,
 }
 
 /// What pco may try.
@@ -122,7 +122,8 @@ impl<T: Number + Default> Model<T> {
         Ok(Model { chunk })
     }
 
-    /// Decodes a page window by window, up to the last value that is wanted.
+    /// Decodes a page window by window, up to the last value that is wanted. The sink is given the
+    /// wanted values alone.
     pub fn read_page(
         &self,
         bytes: PageBytes,
@@ -142,9 +143,9 @@ impl<T: Number + Default> Model<T> {
             .page_decompressor_with_scratch(bytes.and_beyond, len, scratch)
             .map_err(corrupt_page)?;
         let mut window = [T::default(); WINDOW_LEN];
-        debug_assert!(wanted <= len);
+        debug_assert!(wanted.start <= wanted.end && wanted.end <= len);
         // Whole batches, except at the page's end.
-        let end = wanted.next_multiple_of(BATCH_LEN).min(len);
+        let end = wanted.end.next_multiple_of(BATCH_LEN).min(len);
         let mut done = 0;
         while done < end {
             let want = (end - done).min(WINDOW_LEN);
@@ -152,7 +153,10 @@ impl<T: Number + Default> Model<T> {
             if progress.n_processed != want {
                 return Err(Error { offset: 0, what: "page cut short" });
             }
-            sink(&window[..want.min(wanted - done)]);
+            let seen = done..done + want;
+            let inside = wanted.start.clamp(seen.start, seen.end) - done
+                ..wanted.end.clamp(seen.start, seen.end) - done;
+            sink(&window[inside]);
             done += want;
         }
         if end < len {

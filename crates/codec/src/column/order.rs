@@ -145,24 +145,19 @@ fn join_once(
     lens: impl Iterator<Item = usize>,
     out: &mut Vec<i64>,
 ) {
-    // Every first and every residue makes one integer; those beyond the slots are cut off again.
-    let start = out.len();
-    out.resize(start + firsts.len() + residues.len(), 0);
-    let mut ints = &mut out[start..];
+    // Every first and every residue makes one integer.
+    out.reserve(firsts.len() + residues.len());
     let mut firsts = firsts.iter();
     for len in lens.filter(|&len| 0 < len) {
         let (deltas, rest) = residues.split_at(len - 1);
-        let (slot, spare) = ints.split_at_mut(len);
-        (residues, ints) = (rest, spare);
+        residues = rest;
         let mut value = firsts.next().copied().unwrap_or(0);
-        slot[0] = value;
-        for (int, &delta) in slot[1..].iter_mut().zip(deltas) {
+        out.push(value);
+        out.extend(deltas.iter().map(|&delta| {
             value = value.wrapping_add(delta);
-            *int = value;
-        }
+            value
+        }));
     }
-    let spare = ints.len();
-    out.truncate(out.len() - spare);
 }
 
 fn join_twice(

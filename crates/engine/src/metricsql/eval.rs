@@ -3,6 +3,7 @@
 use super::aggregate::{self, Folding};
 use super::pushdown::{decides, demand, shared_conditions};
 use super::rollup::{RollupCall, Windows, join_absent, series_argument};
+use super::rows::stream_rows;
 use super::{Argument, CallContext, Series, binary, label, transform};
 use crate::error::{QueryError, Result};
 use crate::query::Context;
@@ -187,13 +188,20 @@ impl<'a> Evaluator<'a> {
             Some(Grouping::Without(_)) => None,
         };
         let windows = self.windows_of(look, steps)?;
-        self.stream(look, selector, windows, wanted.as_deref(), &mut |row| {
-            if folding.add(&row.labels, &row.values) {
-                let bytes = 16 * row.values.len() + row.labels.as_bytes().len();
-                self.kept.grow(row.values.len() as u64, bytes as u64);
+        let mut add = |labels: &Labels, values: &[f64]| {
+            if folding.add(labels, values) {
+                let bytes = 16 * values.len() + labels.as_bytes().len();
+                self.kept.grow(values.len() as u64, bytes as u64);
             }
             self.context.check_memory()
-        })?;
+        };
+        let call = self.rollup_of(look, windows)?;
+        if call.makes_one_row() && !selector.sets.iter().all(Vec::is_empty) {
+            stream_rows(self.context, &call, selector, wanted.as_deref(), &mut add)?;
+        } else {
+            let add = &mut |row: Series| add(&row.labels, &row.values);
+            self.stream(look, selector, windows, wanted.as_deref(), add)?;
+        }
         Ok(folding.finish())
     }
 

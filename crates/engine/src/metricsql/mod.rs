@@ -14,6 +14,7 @@
 mod aggregate;
 mod arguments;
 mod binary;
+mod brief;
 mod eval;
 mod label;
 #[cfg(test)]
@@ -22,9 +23,11 @@ mod prepare;
 mod pushdown;
 mod query;
 mod rollup;
+mod rows;
 mod statistics;
 mod transform;
 
+pub(crate) use brief::is_brief;
 pub(crate) use query::{instant, parse, range};
 
 use crate::error::{QueryError, Result};

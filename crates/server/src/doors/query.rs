@@ -54,20 +54,26 @@ pub fn range_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
 
 fn brief_options(app: &App, request: &Request) -> Option<QueryOptions> {
     // Subqueries evaluate at steps of their own, and functions of many windows take long for few
-    // samples; both are rare and go to a worker.
+    // samples; both are rare and go to a worker. Of MetricsQL, where windows that are left out make
+    // subqueries of any expression, the engine tries only what it knows to be brief.
     let text = text(request);
     if BRIEF_TEXT_MAX < text.len() || text.contains(':') || text.contains("quantile") {
         return None;
     }
     let mut options = options(app, request).ok()?;
-    // Windows that are left out make subqueries of any expression.
-    if options.dialect == Dialect::MetricsQl {
+    if options.dialect == Dialect::MetricsQl && has_templates(text) {
         return None;
     }
     options.deadline = options.deadline.map(|at| at.min(request.started + BRIEF_TIME_MAX));
     options.limits.select_cost_max = BRIEF_COST_MAX;
     options.limits.samples_max = options.limits.samples_max.min(BRIEF_COST_MAX);
     Some(options)
+}
+
+/// Whether a text may define templates (`WITH (...)`), which can make much of few bytes.
+fn has_templates(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.split("with").skip(1).any(|rest| !rest.starts_with("out"))
 }
 
 /// Bytes of an expression that may be little work.
@@ -304,7 +310,7 @@ fn write_vector(
     at_ms: i64,
     report: &Report,
 ) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let mut buffer = buffer_for(samples.len());
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Vector);
     for Sample { labels, value, histogram } in samples {
         match histogram {
@@ -318,7 +324,7 @@ fn write_vector(
 }
 
 fn write_matrix(out: &mut dyn Write, matrix: &Matrix, report: &Report) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let mut buffer = buffer_for(matrix.cells());
     let mut json = prom_json::Answer::begin(&mut buffer, ResultKind::Matrix);
     for idx in 0..matrix.len() {
         let mut points = matrix.points(idx).peekable();
@@ -342,6 +348,15 @@ fn write_matrix(out: &mut dyn Write, matrix: &Matrix, report: &Report) -> io::Re
     out.write_all(&buffer)
 }
 
+/// Memory to write so many points in, piece by piece when they are many: what is as large as a
+/// piece costs an allocator as much as a small query does.
+fn buffer_for(points: usize) -> Vec<u8> {
+    Vec::with_capacity((2 * PIECE_SIZE).min(512 + POINT_SIZE * points))
+}
+
+/// Bytes of a point, about.
+const POINT_SIZE: usize = 40;
+
 /// Hands a full buffer on and empties it.
 fn hand_on(out: &mut dyn Write, buffer: &mut Vec<u8>) -> io::Result<()> {
     if PIECE_SIZE <= buffer.len() {
@@ -349,4 +364,24 @@ fn hand_on(out: &mut dyn Write, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_seen() {
+        for (text, expected) in [
+            ("WITH (x = up) x", true),
+            ("with(x = up) x", true),
+            ("sum(With # why\n (x = up) x)", true),
+            ("sum without (host) (up)", false),
+            ("sum(up) WITHOUT(host)", false),
+            ("sum(bandwidth)", false),
+            ("up", false),
+        ] {
+            assert_eq!(has_templates(text), expected, "{text}");
+        }
+    }
 }

@@ -49,8 +49,10 @@ impl Params {
 }
 
 fn decode_form(bytes: &[u8]) -> String {
-    let spaced: Vec<u8> = bytes.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
-    decode_percent(&spaced).into_owned()
+    if !bytes.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    decode(bytes, b' ')
 }
 
 /// Replaces `%41` by `A`; what is no such triple stays; bytes that are no UTF-8 are replaced.
@@ -58,20 +60,43 @@ pub fn decode_percent(bytes: &[u8]) -> Cow<'_, str> {
     if !bytes.contains(&b'%') {
         return String::from_utf8_lossy(bytes);
     }
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((first, tail)) = rest.split_first() {
-        let digits = tail.get(..2).filter(|_| *first == b'%').and_then(hex_pair);
-        decoded.push(digits.unwrap_or(*first));
-        rest = if digits.is_some() { &tail[2..] } else { tail };
-    }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+    Cow::Owned(decode(bytes, b'+'))
 }
 
-fn hex_pair(digits: &[u8]) -> Option<u8> {
-    let high = char::from(digits[0]).to_digit(16)?;
-    let low = char::from(digits[1]).to_digit(16)?;
-    Some((high * 16 + low) as u8)
+/// Replaces triples, and each `+` by what it stands for.
+fn decode(bytes: &[u8], plus: u8) -> String {
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    // What stands between is most of a query's text, and copied as a whole.
+    while let Some(special) = rest.iter().position(|byte| matches!(byte, b'%' | b'+')) {
+        let (plain, tail) = rest.split_at(special);
+        decoded.extend_from_slice(plain);
+        let (byte, len) = match tail {
+            [b'%', high, low, ..] => hex_pair(*high, *low).map_or((b'%', 1), |byte| (byte, 3)),
+            [b'%', ..] => (b'%', 1),
+            _ => (plus, 1),
+        };
+        decoded.push(byte);
+        rest = &tail[len..];
+    }
+    decoded.extend_from_slice(rest);
+    match String::from_utf8(decoded) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
+fn hex_pair(high: u8, low: u8) -> Option<u8> {
+    Some(hex_digit(high)? * 16 + hex_digit(low)?)
+}
+
+fn hex_digit(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
 }
 
 /// One request, its body received.
@@ -119,8 +144,23 @@ mod tests {
     }
 
     #[test]
+    fn a_plus_is_a_space_in_forms_alone() {
+        for (text, in_form, in_path) in [
+            ("a+b%2B%20%2b", "a b+ +", "a+b+ +"),
+            ("%+1", "% 1", "%+1"),
+            ("%4%41%4", "%4A%4", "%4A%4"),
+            ("%%41", "%A", "%A"),
+            ("", "", ""),
+        ] {
+            assert_eq!(decode_form(text.as_bytes()), in_form);
+            assert_eq!(decode_percent(text.as_bytes()), in_path);
+        }
+    }
+
+    #[test]
     fn bytes_that_are_no_text_do_not_panic() {
         assert_eq!(decode_percent(b"%ff%"), "\u{fffd}%");
         assert_eq!(decode_percent("ä".as_bytes()), "ä");
+        assert_eq!(decode_form(b"\xff+%FF%c3%A4"), "\u{fffd} \u{fffd}ä");
     }
 }

@@ -275,13 +275,14 @@ fn without_prefix(path: &str) -> &str {
 
 /// What `{x}` or `{x*}` stands for in `path`, or nothing for a plain pattern; `None` if it differs.
 fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
-    let Some((before, rest)) = pattern.split_once('{') else {
+    let Some(brace) = pattern.bytes().position(|byte| byte == b'{') else {
         // A slash too many at the end is forgiven.
         let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
         return (pattern == path).then_some("");
     };
-    let (name, after) = rest.split_once('}')?;
+    let (before, rest) = pattern.split_at(brace);
     let captured = path.strip_prefix(before)?;
+    let (name, after) = rest.split_once('}')?;
     if name.ends_with('*') {
         return Some(captured).filter(|text| !text.is_empty());
     }

@@ -10,8 +10,11 @@
 
 /// Appends a value as the Prometheus API prints it, without quotes.
 pub fn push_value(out: &mut Vec<u8>, value: f64) {
-    if value == value.trunc() && value.abs() < 1e15 && (value != 0.0 || value.is_sign_positive()) {
-        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    // The cast cuts fractions off and makes NaN zero: what comes back is an integer.
+    let whole = value as i64;
+    let is_whole = whole as f64 == value && value.abs() < 1e15;
+    if is_whole && (whole != 0 || value.is_sign_positive()) {
+        out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
         return;
     }
     if push_plain_text(out, value) {

@@ -19,7 +19,7 @@ struct Fold {
 }
 
 /// Whether an aggregate of that name takes in one series after the other.
-pub(super) fn is_fold(name: &str) -> bool {
+pub(crate) fn is_fold(name: &str) -> bool {
     matches!(name, "sum" | "sum2" | "min" | "max" | "avg" | "count" | "group" | "geomean")
 }
 

@@ -19,7 +19,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fold::Folding;
+pub(crate) use fold::{Folding, is_fold};
 
 use super::arguments::drop_empty;
 use super::{Argument, CallContext, Series};
@@ -52,7 +52,7 @@ pub(crate) fn call(
     let one_group = Grouping::By(Vec::new());
     let groups = Grouped { grouping: grouping.unwrap_or(&one_group), limit };
     match context.name {
-        name if fold::is_fold(name) => fold::call(context, arguments, &groups),
+        name if is_fold(name) => fold::call(context, arguments, &groups),
         "stddev" | "stdvar" | "distinct" | "mode" | "median" | "mad" | "quantile" => {
             points::call(context, arguments, &groups)
         }
@@ -70,7 +70,7 @@ pub(crate) fn folding(
 ) -> Option<Folding> {
     let one_group = Grouping::By(Vec::new());
     let grouping = grouping.unwrap_or(&one_group);
-    fold::is_fold(name).then(|| Folding::new(name, grouping, limit, steps))
+    is_fold(name).then(|| Folding::new(name, grouping, limit, steps))
 }
 
 /// How series become groups.

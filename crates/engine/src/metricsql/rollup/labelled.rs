@@ -8,7 +8,7 @@ use model::go_number::format_shortest;
 use std::collections::HashMap;
 
 /// What the rows of a series are.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Labelled {
     /// A row for each quantile.
     Quantiles {

@@ -71,6 +71,11 @@ pub(crate) fn series_argument(name: &str, count: usize) -> usize {
     }
 }
 
+/// Whether a rollup of that name makes one row, by looking at the samples of each window once.
+pub(crate) fn is_plain_rollup(name: &str) -> bool {
+    Function::alone(name).is_some_and(|one| matches!(one.kind, Kind::Row(Kernel::Plain(_), _)))
+}
+
 /// The values of `absent_over_time` over all series, of which `rows` are what each of them gave:
 /// a gap wherever any has a sample, 1 elsewhere.
 pub(crate) fn join_absent(rows: &[Series], steps: usize) -> Vec<f64> {
@@ -79,6 +84,7 @@ pub(crate) fn join_absent(rows: &[Series], steps: usize) -> Vec<f64> {
 }
 
 /// A rollup with its arguments, ready to run over series.
+#[derive(Clone)]
 pub(crate) struct RollupCall {
     function: &'static Function,
     windows: Windows,
@@ -92,13 +98,18 @@ pub(crate) struct RollupCall {
     change: Option<Change>,
     /// Memory for the samples of a series.
     samples: Samples,
-    /// Memory for its windows.
+    /// Its windows, which stay for the next series as long as timestamps are the same.
     bounds: Vec<(u32, u32)>,
+    /// How far they reach.
+    reach: Reach,
     /// Memory for kernels that sort.
     sorted: Vec<f64>,
+    /// Memory for a row.
+    row: Vec<f64>,
 }
 
 /// What a call makes of one series.
+#[derive(Clone)]
 enum Output {
     /// A row for each kernel, with the value of the label that tells them apart.
     Rows(Vec<(Option<&'static str>, Kernel)>),
@@ -130,7 +141,9 @@ impl RollupCall {
             change: None,
             samples: Samples::default(),
             bounds: Vec::new(),
+            reach: Reach { window_ms: 0, previous_ms: 0, earlier_ms: None },
             sorted: Vec::new(),
+            row: Vec::new(),
         };
         call.windows.window_ms = windows.window_ms.filter(|length| 0 < *length);
         call.windows.lookback_ms = windows.lookback_ms.filter(|length| 0 < *length);
@@ -236,19 +249,82 @@ impl RollupCall {
         check: &dyn Fn() -> Result<()>,
         out: &mut Vec<Series>,
     ) -> Result<()> {
+        self.load(timestamps, values);
+        let mut sorted = std::mem::take(&mut self.sorted);
+        let result = self.push_rows(labels, &self.cut(), check, &mut sorted, out);
+        self.sorted = sorted;
+        result
+    }
+
+    /// Whether every series gives one row, and no label tells it apart.
+    pub fn makes_one_row(&self) -> bool {
+        self.only_kernel().is_some()
+    }
+
+    /// Whether a row keeps the name of its series.
+    pub fn keeps_name(&self) -> bool {
+        self.keeps_name
+    }
+
+    /// How many values a row has.
+    pub fn steps(&self) -> usize {
+        self.windows.grid.len
+    }
+
+    fn only_kernel(&self) -> Option<Kernel> {
+        match &self.output {
+            Output::Rows(rows) => match rows.as_slice() {
+                [(None, kernel)] => Some(*kernel),
+                _ => None,
+            },
+            Output::Labelled(_) => None,
+        }
+    }
+
+    /// As [`RollupCall::run`] for a call that makes one row, whose values are written to `row`.
+    ///
+    /// # Errors
+    /// Those of `check`.
+    ///
+    /// # Panics
+    /// When the call makes other rows, or `row` has another length.
+    pub fn fill_row(
+        &mut self,
+        timestamps: &[i64],
+        values: &[f64],
+        check: &dyn Fn() -> Result<()>,
+        row: &mut [f64],
+    ) -> Result<()> {
+        let kernel = self.only_kernel().expect("a call that makes one row");
+        self.load(timestamps, values);
+        let (mut sorted, mut made) =
+            (std::mem::take(&mut self.sorted), std::mem::take(&mut self.row));
+        made.clear();
+        let result = self.push_values(kernel, &self.cut(), check, &mut sorted, &mut made);
+        if result.is_ok() {
+            row.copy_from_slice(&made);
+        }
+        (self.sorted, self.row) = (sorted, made);
+        result
+    }
+
+    /// Takes the samples of a series and cuts them into windows.
+    fn load(&mut self, timestamps: &[i64], values: &[f64]) {
         let keeps_stale = self.function.keeps_stale && !self.windows.is_subquery;
         let mut samples = std::mem::take(&mut self.samples);
-        samples.load(timestamps, values, keeps_stale);
+        if !samples.load(timestamps, values, keeps_stale) {
+            self.reach = self.reach(&samples.timestamps);
+            let (grid, window_ms) = (self.windows.grid, self.reach.window_ms);
+            window::cut(grid, window_ms, &samples.timestamps, &mut self.bounds);
+        }
         self.prepare(&mut samples);
-        let reach = self.reach(&samples.timestamps);
-        let mut bounds = std::mem::take(&mut self.bounds);
-        let grid = self.windows.grid;
-        window::cut(grid, reach.window_ms, &samples.timestamps, &mut bounds);
-        let Samples { timestamps, values } = &samples;
-        let cut = Cut { timestamps, values, bounds: &bounds, grid, reach };
-        let result = self.push_rows(labels, &cut, check, out);
-        (self.samples, self.bounds) = (samples, bounds);
-        result
+        self.samples = samples;
+    }
+
+    fn cut(&self) -> Cut<'_> {
+        let Samples { timestamps, values, .. } = &self.samples;
+        let (grid, reach) = (self.windows.grid, self.reach);
+        Cut { timestamps, values, bounds: &self.bounds, grid, reach }
     }
 
     fn prepare(&self, samples: &mut Samples) {
@@ -288,10 +364,11 @@ impl RollupCall {
     }
 
     fn push_rows(
-        &mut self,
+        &self,
         labels: &Labels,
         cut: &Cut<'_>,
         check: &dyn Fn() -> Result<()>,
+        sorted: &mut Vec<f64>,
         out: &mut Vec<Series>,
     ) -> Result<()> {
         let labels = if self.keeps_name { labels.clone() } else { without_name(labels) };
@@ -299,11 +376,7 @@ impl RollupCall {
             Output::Rows(rows) => {
                 for (name, kernel) in rows {
                     let mut values = Vec::with_capacity(cut.bounds.len());
-                    while values.len() < cut.bounds.len() {
-                        let steps = piece_of_work(cut.bounds, values.len());
-                        fill(*kernel, cut, &self.numbers, steps, &mut self.sorted, &mut values);
-                        check()?;
-                    }
+                    self.push_values(*kernel, cut, check, sorted, &mut values)?;
                     let labels = match name {
                         Some(name) => with_label(&labels, ROW_LABEL, name),
                         None => labels.clone(),
@@ -317,6 +390,23 @@ impl RollupCall {
                     out.push(Series { labels, values });
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Appends the values of all steps.
+    fn push_values(
+        &self,
+        kernel: Kernel,
+        cut: &Cut<'_>,
+        check: &dyn Fn() -> Result<()>,
+        sorted: &mut Vec<f64>,
+        values: &mut Vec<f64>,
+    ) -> Result<()> {
+        while values.len() < cut.bounds.len() {
+            let steps = piece_of_work(cut.bounds, values.len());
+            fill(kernel, cut, &self.numbers, steps, sorted, values);
+            check()?;
         }
         Ok(())
     }
@@ -392,5 +482,7 @@ fn with_label(labels: &Labels, name: &str, value: &str) -> Labels {
     builder.finish()
 }
 
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;

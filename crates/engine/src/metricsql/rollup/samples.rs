@@ -4,26 +4,40 @@ use super::window::seconds;
 use model::sample::{NANOS_PER_MILLI, is_stale_marker};
 
 /// The samples of one series as the kernels see them; the memory is used again for the next one.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     /// Milliseconds since the epoch, oldest first.
     pub timestamps: Vec<i64>,
     /// A value for each timestamp.
     pub values: Vec<f64>,
+    /// The times in nanoseconds that `timestamps` were made of, if no sample was left out.
+    whole_ns: Vec<i64>,
 }
 
 impl Samples {
     /// Takes samples with times in nanoseconds. NaN is no value; a stale marker is one only for
-    /// the functions that look for them.
-    pub fn load(&mut self, timestamps_ns: &[i64], values: &[f64], keeps_stale: bool) {
-        self.timestamps.clear();
+    /// the functions that look for them. Tells whether the timestamps are those that were there
+    /// before: series that were scraped together share theirs.
+    pub fn load(&mut self, timestamps_ns: &[i64], values: &[f64], keeps_stale: bool) -> bool {
         self.values.clear();
+        let is_whole = !timestamps_ns.is_empty()
+            && !values.iter().fold(false, |found, value| found | value.is_nan());
+        if is_whole && self.whole_ns == timestamps_ns {
+            self.values.extend_from_slice(values);
+            return true;
+        }
+        self.whole_ns.clear();
+        if is_whole {
+            self.whole_ns.extend_from_slice(timestamps_ns);
+        }
+        self.timestamps.clear();
         for (at, value) in timestamps_ns.iter().zip(values) {
             if !value.is_nan() || (keeps_stale && is_stale_marker(*value)) {
                 self.timestamps.push(at.div_euclid(NANOS_PER_MILLI));
                 self.values.push(*value);
             }
         }
+        false
     }
 }
 
