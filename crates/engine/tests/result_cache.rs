@@ -58,6 +58,8 @@ const TEXTS: &[&str] = &[
     "avg by (host) (g)",
     "max(sum by (dc) (rate(a_total[2m])))",
     "sum(sum by (host) (g) * 3)",
+    "stddev(sum by (dc) (g))",
+    "stdvar(count by (dc) (g) + avg by (dc) (g))",
     "topk(2, sum by (host) (rate(a_total[3m])))",
     "topk(3, g)",
     "bottomk by (dc) (1, g offset 2m)",
