@@ -73,7 +73,7 @@ pub(super) fn planned(setting: &Setting) -> Result<Vec<Planned>> {
     // Nodes, pods, and seconds between two samples.
     let (wide, long) = match setting.profile {
         Profile::Small => ((20, 600, 60), (2, 40, 120)),
-        Profile::Full => ((400, 17_500, 120), (12, 300, 60)),
+        Profile::Full => ((400, 17_500, 300), (12, 300, 60)),
     };
     let case = |name: &str, (nodes, pods, seconds), span_ns, views| -> Result<Planned> {
         let end_ns = parse_rfc3339("2026-02-01T00:00:00Z")?;
@@ -190,7 +190,8 @@ impl Dashboards {
         let mut asked = Asked::default();
         let mut times: [Vec<f64>; 2] = Default::default();
         for query in &QUERIES {
-            let path = query.path(view, self.scale.end_ns / SECOND_NS);
+            let interval = self.scale.interval_ns / SECOND_NS;
+            let path = query.path(view, interval, self.scale.end_ns / SECOND_NS);
             let (answer, [cpu_ms, wall_ms]) = self.ask(&path, &mut client, server)?;
             if answer.status == 200 {
                 eprintln!("{}, {}: {cpu_ms:.3} ms of CPU, {wall_ms:.3} ms", view.name, query.name);
@@ -252,7 +253,7 @@ impl Dashboards {
         let name = contender.peer.name;
         let empty = answers.iter().filter(|answer| is_empty(answer)).count();
         let mut figures = vec![Figure::new("empty answers", empty as f64, Better::Neither)];
-        if ![PROMETHEUS.name, QUIPU.name].contains(&name) {
+        if !speaks_alike(contender) {
             return Ok(figures);
         }
         let mut guard = self.reference.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,6 +278,14 @@ impl Dashboards {
     }
 }
 
+/// Whether a server's answers are to be those of Prometheus 3. Prometheus 2 extrapolates the rates
+/// of counters that have just started in another way.
+fn speaks_alike(contender: &Installed) -> bool {
+    let name = contender.peer.name;
+    name == QUIPU.name
+        || (name == PROMETHEUS.name && !contender.version.starts_with("prometheus, version 2."))
+}
+
 fn is_empty(answer: &Answer) -> bool {
     let start = &answer.body[..answer.body.len().min(200)];
     answer.status == 200 && String::from_utf8_lossy(start).contains("\"result\":[]")
@@ -291,4 +300,67 @@ fn geometric_mean(values: &[f64]) -> f64 {
     let logarithms = values.iter().filter(|value| **value > 0.0).map(|value| value.ln());
     let logarithms = logarithms.collect::<Vec<_>>();
     (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// What is here of the two that are held against each other: Quipu where `QUIPU_BINARY` says.
+    fn contenders() -> Vec<Installed> {
+        let quipu = std::env::var_os("QUIPU_BINARY").map(PathBuf::from);
+        let binaries = [(&QUIPU, quipu), (&PROMETHEUS, PROMETHEUS.find_binary())];
+        let mut contenders = Vec::new();
+        for (peer, binary) in binaries {
+            match binary {
+                Some(binary) => contenders.push(Installed::new(peer, &binary).unwrap()),
+                None => println!("{} is skipped: it is not here", peer.name),
+            }
+        }
+        contenders
+    }
+
+    #[test]
+    fn a_small_cluster_is_answered_alike() {
+        let setting = Setting {
+            profile: Profile::Small,
+            inside: None,
+            limits: crate::load::limits::Limits::default(),
+        };
+        let end_ns = parse_rfc3339("2026-02-01T00:00:00Z").unwrap();
+        let scale = Scale {
+            nodes: 2,
+            pods: 40,
+            interval_ns: 300 * SECOND_NS,
+            start_ns: end_ns - 6 * HOUR_NS,
+            end_ns,
+            seed: 7,
+        };
+        let (loading, views) = (loading(&setting), vec![NOW, SIX_HOURS, SEVEN_DAYS]);
+        let loading = Loading { idle: Duration::ZERO, ..loading };
+        let case = Dashboards::new("dashboards".to_string(), scale, loading, views, Duration::ZERO);
+        let asked = (case.views.len() * QUERIES.len()) as f64;
+        for (idx, contender) in contenders().iter().enumerate() {
+            let dir = tempfile::tempdir().unwrap();
+            let outcome = case.run(contender, dir.path()).unwrap();
+            assert_eq!(outcome.stopped, None, "{}", contender.peer.name);
+            let value = |name: &str| {
+                let figure = outcome.figures.iter().find(|figure| figure.name == name);
+                figure.map(|figure| figure.value)
+            };
+            assert!(value("empty answers").unwrap() < asked / 4.0, "{:?}", outcome.figures);
+            assert!(value(PEAK_ASKED).unwrap() > 1.0);
+            for tally in case.tallies() {
+                assert!(tally.figures.iter().all(|name| value(name).is_some()), "{tally:?}");
+            }
+            let alike = (idx > 0 && speaks_alike(contender)).then_some(asked);
+            assert_eq!(value("answers alike those of the other"), alike);
+        }
+    }
+
+    #[test]
+    fn what_the_clock_does_not_see_has_no_part_in_the_mean() {
+        assert!((geometric_mean(&[1.0, 0.0, 100.0]) - 10.0).abs() < 1e-9);
+    }
 }

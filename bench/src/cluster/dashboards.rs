@@ -1,6 +1,7 @@
 //! Thirty queries as the dashboards and alerts of a cluster ask them.
 //!
-//! `$w` is the window of rates, `$long` that of slow alerts; both grow with the span.
+//! `$w` is the window of rates, `$long` that of slow alerts; both grow with the span. As dashboards
+//! do, a rate looks at four intervals between samples at least.
 
 use crate::tsbs::queries::percent_encode;
 
@@ -22,29 +23,40 @@ pub struct View {
     pub seconds: i64,
     /// Distance of its points.
     step_seconds: i64,
-    window: &'static str,
+    window_seconds: i64,
     long_window: &'static str,
 }
 
 /// The moment of the data's end, as alerts see it.
 pub const NOW: View =
-    View { name: "now", seconds: 0, step_seconds: 0, window: "5m", long_window: "1h" };
+    View { name: "now", seconds: 0, step_seconds: 0, window_seconds: 300, long_window: "1h" };
 /// A working day's dashboard.
-pub const SIX_HOURS: View =
-    View { name: "6 h", seconds: 6 * 3600, step_seconds: 60, window: "5m", long_window: "1h" };
+pub const SIX_HOURS: View = View {
+    name: "6 h",
+    seconds: 6 * 3600,
+    step_seconds: 60,
+    window_seconds: 300,
+    long_window: "1h",
+};
 /// A week's dashboard.
-pub const SEVEN_DAYS: View =
-    View { name: "7 d", seconds: 7 * 86_400, step_seconds: 600, window: "15m", long_window: "1d" };
+pub const SEVEN_DAYS: View = View {
+    name: "7 d",
+    seconds: 7 * 86_400,
+    step_seconds: 600,
+    window_seconds: 900,
+    long_window: "1d",
+};
 
 impl Query {
-    /// The expression of a view.
-    pub fn expression(&self, view: View) -> String {
-        self.text.replace("$w", view.window).replace("$long", view.long_window)
+    /// The expression of a view, over samples so many seconds apart.
+    pub fn expression(&self, view: View, interval: i64) -> String {
+        let window = view.window_seconds.max(4 * interval);
+        self.text.replace("$w", &format!("{window}s")).replace("$long", view.long_window)
     }
 
     /// The path that asks for a view which ends at `end` (Unix seconds).
-    pub fn path(&self, view: View, end: i64) -> String {
-        let query = percent_encode(&self.expression(view));
+    pub fn path(&self, view: View, interval: i64, end: i64) -> String {
+        let query = percent_encode(&self.expression(view, interval));
         if view.seconds == 0 {
             return format!("/api/v1/query?query={query}&time={end}");
         }
@@ -174,7 +186,7 @@ pub const QUERIES: [Query; 30] = [
     ),
     query(
         "busiest hour and growth",
-        r#"max_over_time(sum(rate(container_cpu_usage_seconds_total{namespace="team-00"}[5m]))[1h:5m]) or label_replace(max(deriv(container_memory_rss{namespace="team-00",container!=""}[30m])), "of", "memory", "", "")"#,
+        r#"max_over_time(sum(rate(container_cpu_usage_seconds_total{namespace="team-00"}[$w]))[1h:5m]) or label_replace(max(deriv(container_memory_rss{namespace="team-00",container!=""}[30m])), "of", "memory", "", "")"#,
     ),
 ];
 
@@ -188,8 +200,14 @@ mod tests {
         let names = QUERIES.iter().map(|query| query.name).collect::<BTreeSet<_>>();
         assert_eq!(names.len(), QUERIES.len());
         for (query, view) in QUERIES.iter().zip([NOW, SIX_HOURS, SEVEN_DAYS].into_iter().cycle()) {
-            let text = query.expression(view);
+            let text = query.expression(view, 60);
             assert!(!text.contains("$w") && !text.contains("$long"), "{text}");
         }
+    }
+
+    #[test]
+    fn rates_look_at_four_intervals_at_least() {
+        assert!(QUERIES[0].expression(SIX_HOURS, 60).contains("[300s]"));
+        assert!(QUERIES[0].expression(SIX_HOURS, 300).contains("[1200s]"));
     }
 }
