@@ -8,6 +8,7 @@
 //! It links nothing of Quipu: what it measures is what a client of any of the servers would see.
 
 mod cases;
+mod cluster;
 mod commands;
 mod compare;
 mod crash;

@@ -45,6 +45,8 @@ pub fn run() -> Result<()> {
     let python = setup::python().display().to_string();
     let environment = [("QUIPU_BINARY", binary), ("QUIPU_TEST_PYTHON", &python)];
     cargo("end-to-end tests", &["test", "--package", "e2e"], &environment)?;
+    let dashboards = ["test", "--package", "quipu-bench", "dashboards"];
+    cargo("dashboards beside Prometheus", &dashboards, &environment)?;
     println!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -6,6 +6,7 @@
 //!
 //! Adding a case is a file with a function `planned` and a line in [`RECORDED`].
 
+pub mod dashboards;
 mod index_operations;
 mod index_queries;
 pub mod ingest;
@@ -61,13 +62,18 @@ impl Planned {
 type Plan = fn(&Setting) -> Result<Vec<Planned>>;
 
 /// All kinds of cases in the order of running: name, what it measures, the cases of a setting.
-pub const RECORDED: [(&str, &str, Plan); 5] = [
+pub const RECORDED: [(&str, &str, Plan); 6] = [
     (
         "ingest",
         "ingestion into an empty server and after a restart, by each protocol",
         ingest::planned,
     ),
     ("queries", "the query types of TSBS", queries::planned),
+    (
+        "dashboards",
+        "30 queries of dashboards and alerts over what monitors a Kubernetes cluster",
+        dashboards::planned,
+    ),
     (
         "index",
         "index queries by number of series, by range, and beside deleted series",

@@ -1,12 +1,13 @@
-//! `compare ingest|shapes|queries`: the same work for Quipu and its peers, and a table.
+//! `compare ingest|shapes|queries|dashboards`: the same work for Quipu and its peers, and a table.
 
 use super::contenders::{NONE, contender_flags, contenders};
-use super::{shapes, tsbs_queries};
+use super::{dashboards, shapes, tsbs_queries};
 use crate::cases::ingest::Ingest;
 use crate::cases::loading::Loading;
 use crate::cases::queries::Queries;
 use crate::compare::{self, Case, CompareOptions, Resume};
 use crate::flags;
+use crate::payload::Protocol;
 use crate::shapes::ShapeWorkload;
 use crate::tsbs::CpuOnly;
 use crate::workload::Workload;
@@ -54,6 +55,15 @@ pub fn command() -> Command {
                 .args(flags::request_flags().into_iter().filter(|arg| arg.get_id() != "workers"))
                 .args(tsbs_queries::query_flags()),
         )
+        .subcommand(
+            Command::new("dashboards")
+                .about("Load what monitors a Kubernetes cluster, then ask what dashboards ask")
+                .args(common_flags(NONE, Some("1")))
+                .arg(idle_flag())
+                .args(flags::limit_flags())
+                .args(dashboards::own_flags())
+                .args(flags::request_flags().into_iter().map(in_time_order)),
+        )
 }
 
 /// The flags of every comparison; the default of `--repeat` may be the case's own.
@@ -65,6 +75,15 @@ pub fn common_flags(peers_default: &'static str, repeat: Option<&'static str>) -
         flags::switch("resume", "Keep the results of an earlier comparison that was interrupted"),
     ];
     [contender_flags(peers_default), own].concat()
+}
+
+/// One worker by default, so that samples come in the order of time, as a scraper sends them.
+fn in_time_order(flag: Arg) -> Arg {
+    match flag.get_id().as_str() {
+        "workers" => flag.default_value("1"),
+        "protocol" => flag.default_value(Protocol::RemoteWrite.name()).hide(true),
+        _ => flag,
+    }
 }
 
 fn idle_flag() -> Arg {
@@ -80,6 +99,9 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(("ingest", matches)) => run_ingest(matches),
         Some(("shapes", matches)) => run_shapes(matches),
         Some(("queries", matches)) => run_queries(matches),
+        Some(("dashboards", matches)) => {
+            run_case(&dashboards::case(matches, loading(matches)?)?, matches)
+        }
         _ => bail!("clap demands a subcommand"),
     }
 }

@@ -3,6 +3,7 @@
 mod compare;
 mod contenders;
 mod crash;
+mod dashboards;
 mod differential;
 mod load;
 mod shapes;

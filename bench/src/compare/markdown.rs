@@ -31,6 +31,9 @@ pub(super) fn table(case: &dyn Case, options: &CompareOptions, runs: &[Run]) -> 
     for figure in figure_names(runs) {
         let _ = writeln!(text, "{}", row(&figure, &names, runs, &published));
     }
+    for tally in case.tallies() {
+        super::tally::put(&mut text, &tally, &names, runs);
+    }
     for (idx, chart) in case.charts().iter().enumerate() {
         let file = format!("{}{}", case.file_name(), super::chart_ending(idx));
         let _ = writeln!(text, "\n![{}]({file})", chart.title);

@@ -16,6 +16,7 @@ mod markdown;
 pub mod overview;
 mod plot;
 mod spread;
+mod tally;
 
 use crate::observe::machine;
 use crate::server::Installed;
@@ -47,6 +48,10 @@ pub trait Case {
     fn charts(&self) -> Vec<Chart> {
         Vec::new()
     }
+    /// What is counted and averaged below the table.
+    fn tallies(&self) -> Vec<Tally> {
+        Vec::new()
+    }
     /// Columns of numbers that others published, from other machines.
     fn published(&self) -> Vec<Published> {
         Vec::new()
@@ -60,6 +65,15 @@ pub struct Chart {
     pub title: String,
     /// A group's label and the figure that it shows.
     pub groups: Vec<(String, String)>,
+}
+
+/// Figures of one kind, of which it is said how many are better and by how much on average.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    /// What they have in common.
+    pub title: String,
+    /// Their names.
+    pub figures: Vec<String>,
 }
 
 /// Numbers from elsewhere, shown beside the measured ones and never divided by them.

@@ -1,6 +1,6 @@
 //! The same data and the same random expressions in two servers: answers must be alike.
 
-mod compare;
+pub mod compare;
 mod data;
 mod expressions;
 

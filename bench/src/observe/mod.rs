@@ -53,6 +53,17 @@ impl Observed {
         used.map(Some).with_context(|| format!("cannot watch process {pid}"))
     }
 
+    /// Lets the peak of memory count from now on; of a tree of processes it cannot.
+    ///
+    /// # Errors
+    /// When the process is gone or not ours.
+    pub fn forget_peak(&self) -> Result<()> {
+        match (self.pid, &self.watched) {
+            (Some(pid), Watched::One) => process::forget_peak(pid),
+            _ => Ok(()),
+        }
+    }
+
     /// What lies on disk now.
     pub fn disk(&self) -> Option<disk::DiskUse> {
         self.data_dir.as_deref().map(disk::measure)

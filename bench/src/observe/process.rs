@@ -42,6 +42,15 @@ pub fn read(pid: u32) -> Result<ProcessUse> {
     })
 }
 
+/// Lets the largest resident memory of `pid` count from now on.
+///
+/// # Errors
+/// When the process is gone or not ours.
+pub fn forget_peak(pid: u32) -> Result<()> {
+    let path = format!("/proc/{pid}/clear_refs");
+    fs::write(&path, "5").with_context(|| format!("cannot write {path}"))
+}
+
 /// utime + stime. The command's name, in parentheses, may hold anything: fields count from its end.
 fn parse_cpu_ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -76,5 +85,21 @@ mod tests {
         let used = read(std::process::id()).unwrap();
         assert!(used.rss_bytes > 100_000 && used.rss_peak_bytes >= used.rss_bytes, "{used:?}");
         assert!(read(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_peak_is_forgotten() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "echo ready; read line"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        forget_peak(child.id()).unwrap();
+        let used = read(child.id()).unwrap();
+        assert!(used.rss_peak_bytes > 0, "{used:?}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(forget_peak(u32::MAX).is_err());
     }
 }

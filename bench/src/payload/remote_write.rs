@@ -39,6 +39,28 @@ pub fn put_labels_series(
     put_series(scratch, &[], value, timestamp_ms, out);
 }
 
+/// Appends a series with several samples, as after a pause of the network; `scratch` is only memory
+/// to reuse.
+pub fn put_labels_samples(
+    labels: &LabelSet,
+    samples: &[(f64, i64)],
+    scratch: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) {
+    scratch.clear();
+    put_label("__name__", labels.metric_name(), scratch);
+    for (name, label_value) in labels.tags() {
+        put_label(name, label_value, scratch);
+    }
+    let sizes = samples.iter().map(|(_, timestamp_ms)| bytes_size(sample_size(*timestamp_ms)));
+    put_head(1, scratch.len() + sizes.sum::<usize>(), out);
+    out.extend_from_slice(scratch);
+    for (value, timestamp_ms) in samples {
+        put_head(2, sample_size(*timestamp_ms), out);
+        put_sample(*value, *timestamp_ms, out);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::protobuf::{Field, fields};

@@ -233,24 +233,47 @@ fn read_slice(
     // Where each slot is a page, what lies after the range need not be decoded.
     let has_own_pages = times.outline.layout().pages() == times.outline.lens().len();
     let read = if !has_own_pages && span.len() <= slots.len() * DENSE_SHARE {
-        read_span(&times, &values, slots, span, scratch)
+        read_span(&times, &values, slots, 0, scratch)
     } else {
-        slots.iter().zip(0u32..).try_for_each(|(slot, slot_idx)| {
-            let place = (usize::from(*slot), slot_idx);
-            read_slot(&times, &values, place, &request.range, scratch)
-        })
+        read_pages(&times, &values, slots, &request.range, scratch)
     };
     read.map_err(|error| corrupt_page(part, idx, &error))
 }
 
-/// Decodes a span of slots whole and adds a run for each that is wanted.
+/// Decodes slots that lie far apart. Those of one page are decoded together: one by one, each would
+/// decode again what lies before it in the page.
+fn read_pages(
+    times: &KnownColumn<'_, TimestampsOutline>,
+    values: &KnownColumn<'_, ValuesOutline>,
+    slots: &[u16],
+    range: &TimeRange,
+    scratch: &mut ReadScratch,
+) -> std::result::Result<(), codec::Error> {
+    let layout = times.outline.layout();
+    let mut idx = 0;
+    while let Some(slot) = slots.get(idx).map(|slot| usize::from(*slot)) {
+        let page_end = layout.page_slots(layout.pages_of(&(slot..slot + 1)).start).end;
+        let count = slots[idx..].partition_point(|slot| usize::from(*slot) < page_end);
+        match count {
+            1 => read_slot(times, values, (slot, idx as u32), range, scratch)?,
+            _ => read_span(times, values, &slots[idx..idx + count], idx as u32, scratch)?,
+        }
+        idx += count;
+    }
+    Ok(())
+}
+
+/// Decodes all from the first of some slots to the last and adds a run for each of them; the first
+/// is the request's slot `slot_idx`.
 fn read_span(
     times: &KnownColumn<'_, TimestampsOutline>,
     values: &KnownColumn<'_, ValuesOutline>,
     slots: &[u16],
-    span: Range<usize>,
+    slot_idx: u32,
     scratch: &mut ReadScratch,
 ) -> std::result::Result<(), codec::Error> {
+    let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return Ok(()) };
+    let span = usize::from(*first)..usize::from(*last) + 1;
     let lens = times.outline.lens();
     let (mut times_start, mut start) = (scratch.times.len(), scratch.values.len());
     let grid = times.outline.grid();
@@ -260,7 +283,7 @@ fn read_span(
     }
     let (column, out) = (&mut scratch.column, &mut scratch.values);
     values.outline.read(values.bytes, span.clone(), column, out)?;
-    let mut wanted = slots.iter().zip(0u32..).peekable();
+    let mut wanted = slots.iter().zip(slot_idx..).peekable();
     for slot in span {
         let len = lens[slot] as usize;
         let next = wanted.next_if(|(wanted, _)| usize::from(**wanted) == slot);

@@ -238,8 +238,13 @@ impl TimestampsOutline {
         }
     }
 
-    /// The lists of slots that share them: each page is decoded once.
+    /// The lists of slots that share them: each page is decoded once, and of the page of a single
+    /// slot's list no more than lies before its end.
     fn read_shared(&self, column: &[u8], ids: &[u32], out: &mut Vec<i64>) -> Result<(), Error> {
+        if let &[id] = ids {
+            let Some(list) = (id as usize).checked_sub(1) else { return Ok(()) };
+            return self.read_lists(column, &(list..list + 1), out);
+        }
         let mut pages: Vec<Option<Vec<i64>>> = vec![None; self.layout.pages()];
         for &id in ids.iter().filter(|&&id| 0 < id) {
             let list = id as usize - 1;
@@ -278,6 +283,20 @@ impl TimestampsOutline {
             let start = out.len();
             match &self.body {
                 Body::Empty => {}
+                Body::Integers(integers) if wanted.len() == 1 => {
+                    let (list, count) = (wanted.start, layout.len(wanted.start));
+                    if 0 < count {
+                        let place = (page, list);
+                        integers.read_slot_start(
+                            column,
+                            layout,
+                            place,
+                            count,
+                            &mut scratch,
+                            out,
+                        )?;
+                    }
+                }
                 Body::Integers(integers) => {
                     integers.read(column, layout, page, &wanted, &mut scratch, out)?;
                 }
