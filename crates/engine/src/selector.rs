@@ -258,14 +258,37 @@ impl Context<'_> {
         visit: &mut RowVisitor<'_>,
     ) -> Result<()> {
         let Some(set) = self.select(sets, range)? else { return Ok(()) };
-        let set = &*set;
         if set.has_histograms() {
-            return self.read_mixed_rows(set, steps, mixed, visit);
+            return self.read_mixed_rows(&*set, steps, mixed, visit);
         }
+        self.read_rows_of(&*set, wanted, steps, begin, |labels, row| visit(labels, row, &[]))
+    }
+
+    /// As [`Context::read_rows`] for who knows no histograms, and passes them over.
+    pub fn read_number_rows<M: RowMaker>(
+        &self,
+        (sets, range): (&[Vec<Matcher>], TimeRange),
+        wanted: Wanted<'_>,
+        steps: usize,
+        begin: &(impl Fn() -> M + Sync),
+        visit: impl FnMut(&Labels, &[f64]) -> Result<()>,
+    ) -> Result<()> {
+        let Some(set) = self.select(sets, range)? else { return Ok(()) };
+        self.read_rows_of(&*set, wanted, steps, begin, visit)
+    }
+
+    fn read_rows_of<M: RowMaker>(
+        &self,
+        set: &dyn SeriesSet,
+        wanted: Wanted<'_>,
+        steps: usize,
+        begin: &(impl Fn() -> M + Sync),
+        mut visit: impl FnMut(&Labels, &[f64]) -> Result<()>,
+    ) -> Result<()> {
         let (mut maker, mut row) = (begin(), vec![ABSENT; steps]);
         let left = self.read_alone(set, wanted, &mut |labels, timestamps, values| {
             maker.make(timestamps, values, &mut row)?;
-            visit(labels, &row, &[])
+            visit(labels, &row)
         })?;
         if left.is_empty() {
             return Ok(());
@@ -279,7 +302,7 @@ impl Context<'_> {
         read_ahead(left, batch_len, threads, &begin, |batch| {
             self.check()?;
             self.count_samples_read(batch.samples());
-            batch.rows(steps).try_for_each(|(labels, row)| visit(labels, row, &[]))?;
+            batch.rows(steps).try_for_each(|(labels, row)| visit(labels, row))?;
             batch.take_failure()
         })
     }

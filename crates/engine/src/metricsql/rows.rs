@@ -6,7 +6,8 @@ use super::without_name;
 use crate::error::Result;
 use crate::query::{Context, QueryOptions};
 use crate::rows::RowMaker;
-use crate::selector::{RowVisitor, Wanted};
+use crate::selector::Wanted;
+use model::Labels;
 use promql::metricsql::Selector;
 
 /// A thread's own copy of a call that makes one row of each series.
@@ -32,11 +33,12 @@ pub(super) fn stream_rows(
     call: &RollupCall,
     selector: &Selector,
     wanted: Wanted<'_>,
-    visit: &mut RowVisitor<'_>,
+    mut visit: impl FnMut(&Labels, &[f64]) -> Result<()>,
 ) -> Result<()> {
     let (options, range) = (context.options, call.time_range());
     let begin = || Rows { call: call.clone(), options };
-    context.read_rows(&selector.sets, range, wanted, call.steps(), &begin, &mut |labels, row| {
+    let (sets, steps) = ((&*selector.sets, range), call.steps());
+    context.read_number_rows(sets, wanted, steps, &begin, |labels, row| {
         if call.keeps_name() || labels.metric_name().is_empty() {
             visit(labels, row)
         } else {
