@@ -170,6 +170,37 @@ fn questions(server: &Server, two: &Value) -> Result<()> {
 }
 
 #[test]
+fn a_native_histogram_has_them_too() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    // Count 3, sum 6.5, one positive bucket; a series of nothing but this has exemplars.
+    let span = bytes(11, &number(2, 1));
+    let fields = [number(1, 3), double(3, 6.5), span, bytes(12, &[6]), number(15, NOON)];
+    let histogram = bytes(4, &fields.concat());
+    let exemplars = [exemplar_v1("a", NOON - 9, 1.5), exemplar_v1("b", NOON - 4, 2.5)];
+    for message in [histogram, exemplars.concat()] {
+        let message = series_v1("latency", &[message]);
+        let answer = send(&mut server.client(), V1, &message)?;
+        assert_eq!(answer.status, 204, "{}", answer.excerpt());
+    }
+    let query = "histogram_quantile(0.9, rate(latency[5m]))";
+    let found = exemplars_of(&server, query)?;
+    assert_eq!(found, ["a", "b"]);
+    let server = server.restart()?;
+    assert_eq!(exemplars_of(&server, query)?, found);
+    server.stop()
+}
+
+/// The traces of all exemplars.
+fn exemplars_of(server: &Server, query: &str) -> Result<Vec<String>> {
+    let found = exemplars(server, query)?;
+    let series = found.as_array().into_iter().flatten();
+    let lists = series.filter_map(|series| series["exemplars"].as_array());
+    let traces = lists.flatten().filter_map(|one| one["labels"]["trace_id"].as_str());
+    Ok(traces.map(str::to_string).collect())
+}
+
+#[test]
 fn openmetrics() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(directory.path()).start()?;

@@ -14,7 +14,7 @@ use crate::histograms::rollup::MixedRollup;
 use crate::histograms::select::MixedSamples;
 use crate::histograms::totals::{Reading, ReadingScope};
 use crate::names::Collision;
-use crate::query::{Context, NameRemoval};
+use crate::query::{Context, NameRemoval, QueryOptions};
 use crate::result::{HistogramPoints, Matrix};
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
 use crate::rows::RowMaker;
@@ -262,7 +262,8 @@ impl Evaluator<'_> {
         let plain = Windows::new(call.reference, call.range_ms).time_range();
         let range = edged.map_or(plain, |edged| edged.time_range());
         let sets = std::slice::from_ref(&selector.matchers);
-        let begin = || RollupRows::of(call, edged);
+        let options = self.context.options;
+        let begin = || RollupRows::of(call, edged, options);
         let mut mixed = None;
         let mut make = |labels: &Labels, samples: &MixedSamples<'_>, row: &mut _, cells: &mut _| {
             let new = || MixedRollup::new(self.context, call, edged);
@@ -310,7 +311,8 @@ impl Evaluator<'_> {
             let SubquerySeries { key, times, values, histogram_times, histograms } = &series;
             let mut cells = Vec::new();
             if histograms.is_empty() {
-                call.fill(times, values, windows.of(times), &mut row)?;
+                let options = self.context.options;
+                call.fill_watched(options, times, values, windows.of(times), &mut row)?;
             } else {
                 cells.resize(row.len(), None);
                 let samples = MixedSamples { times, values, histogram_times, histograms };
@@ -461,13 +463,19 @@ struct RollupRows<'c> {
     windows: Windows,
     /// Where the windows are when their edges count.
     edged: Option<EdgedWindows>,
+    /// Whose deadline is looked at.
+    options: &'c QueryOptions,
     filter: StaleFilter,
 }
 
-impl RollupRows<'_> {
-    fn of(call: &RollupCall, edged: Option<EdgedWindows>) -> RollupRows<'_> {
+impl<'c> RollupRows<'c> {
+    fn of(
+        call: &'c RollupCall,
+        edged: Option<EdgedWindows>,
+        options: &'c QueryOptions,
+    ) -> RollupRows<'c> {
         let windows = Windows::new(call.reference, call.range_ms);
-        RollupRows { call, windows, edged, filter: StaleFilter::default() }
+        RollupRows { call, windows, edged, options, filter: StaleFilter::default() }
     }
 }
 
@@ -475,7 +483,10 @@ impl RowMaker for RollupRows<'_> {
     fn make(&mut self, timestamps: &[i64], values: &[f64], row: &mut [f64]) -> Result<()> {
         let (times, values) = self.filter.apply(timestamps, values);
         match &self.edged {
-            None => self.call.fill(times, values, self.windows.of(times), row),
+            None => {
+                let bounds = self.windows.of(times);
+                self.call.fill_watched(self.options, times, values, bounds, row)
+            }
             Some(edged) => {
                 edged.fill(self.call.rollup, times, values, row);
                 Ok(())

@@ -10,9 +10,11 @@ mod regression;
 pub(crate) mod sum;
 
 use crate::error::{QueryError, Result};
+use crate::query::QueryOptions;
 use crate::time::{Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Scalar};
 use promql::Span;
+use std::ops::Range;
 
 pub(crate) use counter::{Extrapolation, instant_rate};
 pub(crate) use edges::{EdgedWindows, check_edges};
@@ -135,8 +137,34 @@ impl RollupCall {
         bounds: &[(u32, u32)],
         row: &mut [f64],
     ) -> Result<()> {
-        let series = Series { timestamps, values, bounds };
-        let seconds_at = |at: usize| seconds(timestamps[at]);
+        self.fill_steps(Series { timestamps, values, bounds, first: 0 }, row)
+    }
+
+    /// As [`RollupCall::fill`], looking at the query's deadline between pieces of work.
+    pub fn fill_watched(
+        &self,
+        options: &QueryOptions,
+        timestamps: &[i64],
+        values: &[f64],
+        bounds: &[(u32, u32)],
+        row: &mut [f64],
+    ) -> Result<()> {
+        let mut first = 0;
+        loop {
+            let steps = piece_of_work(bounds, values.len(), first);
+            let (bounds_here, end) = (&bounds[steps.clone()], steps.end);
+            let series = Series { timestamps, values, bounds: bounds_here, first };
+            self.fill_steps(series, &mut row[steps])?;
+            if bounds.len() <= end {
+                return Ok(());
+            }
+            first = end;
+            options.check()?;
+        }
+    }
+
+    fn fill_steps(&self, series: Series<'_>, row: &mut [f64]) -> Result<()> {
+        let seconds_at = |at: usize| seconds(series.timestamps[at]);
         match self.rollup {
             Rollup::Rate | Rollup::Increase | Rollup::Delta => self.extrapolated(&series, row),
             Rollup::Irate => series.pairs(row, instant_rate),
@@ -204,7 +232,7 @@ impl RollupCall {
             let symbol = if *name == "smoothing" { "sf" } else { "tf" };
             for step in 0..row.len() {
                 let (low, high) = series.bounds[step];
-                let value = factor.at(step);
+                let value = factor.at(series.first + step);
                 if low < high && (value <= 0.0 || 1.0 <= value) {
                     return Err(QueryError::Execution(format!(
                         "invalid {name} factor. Expected: 0 < {symbol} < 1, got: {value:.6}"
@@ -225,6 +253,8 @@ struct Series<'a> {
     timestamps: &'a [i64],
     values: &'a [f64],
     bounds: &'a [(u32, u32)],
+    /// The step of the first window.
+    first: usize,
 }
 
 impl Series<'_> {
@@ -235,7 +265,7 @@ impl Series<'_> {
             *out = if window.is_empty() {
                 ABSENT
             } else {
-                kernel(step, &self.timestamps[window.clone()], &self.values[window])
+                kernel(self.first + step, &self.timestamps[window.clone()], &self.values[window])
             };
         }
     }
@@ -271,5 +301,82 @@ impl Series<'_> {
                 value_of(window.start + at)
             };
         }
+    }
+}
+
+/// Samples in windows that are looked at between two checks: some milliseconds of sorting.
+const SAMPLES_PER_CHECK: usize = 1 << 20;
+
+/// The steps from `first` on whose windows, of a series of so many samples, have about as many as a
+/// check is worth.
+fn piece_of_work(bounds: &[(u32, u32)], samples: usize, first: usize) -> Range<usize> {
+    // Nearly always: no window has more than all.
+    if bounds.len().saturating_mul(samples + 1) < SAMPLES_PER_CHECK {
+        return first..bounds.len();
+    }
+    let mut seen = 0;
+    let is_enough = |(low, high): &(u32, u32)| {
+        seen += high.saturating_sub(*low) as usize + 1;
+        SAMPLES_PER_CHECK <= seen
+    };
+    let length = bounds[first..].iter().position(is_enough);
+    first..length.map_or(bounds.len(), |length| first + length + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+
+    fn call(rollup: Rollup, steps: usize, parameters: Vec<Scalar>) -> RollupCall {
+        let reference = Reference { first_ms: 0, step_ms: 1, len: steps };
+        let span = promql::parse("m").unwrap().span();
+        RollupCall { rollup, range_ms: 1000, reference, steps: reference, parameters, span }
+    }
+
+    #[test]
+    fn one_long_series_looks_at_the_deadline() {
+        let samples = 1 << 20;
+        let (times, values) = (vec![1; samples], vec![1.0; samples]);
+        let bounds = vec![(0, samples as u32); 4];
+        let late = QueryOptions { deadline: Some(Instant::now()), ..QueryOptions::default() };
+        let killed = Some(Arc::new(AtomicBool::new(true)));
+        let killed = QueryOptions { cancelled: killed, ..QueryOptions::default() };
+        let call = call(Rollup::Sum, 4, Vec::new());
+        let fill = |options: &QueryOptions, bounds: &[(u32, u32)]| {
+            let mut row = vec![0.0; bounds.len()];
+            call.fill_watched(options, &times, &values, bounds, &mut row).map(|()| row)
+        };
+        assert_eq!(fill(&QueryOptions::default(), &bounds).unwrap(), [samples as f64; 4]);
+        assert!(matches!(fill(&late, &bounds), Err(QueryError::Timeout(_))));
+        assert!(matches!(fill(&killed, &bounds), Err(QueryError::Canceled(_))));
+        // What is little work is done before anybody looks.
+        assert_eq!(fill(&late, &[(0, 5); 4]).unwrap(), [5.0; 4]);
+    }
+
+    #[test]
+    fn pieces_give_what_the_whole_gives() {
+        let samples = 3 << 18;
+        let values: Vec<f64> = (0..samples).map(|idx| (idx % 1000) as f64).collect();
+        let times: Vec<i64> = (0..samples as i64).collect();
+        let bounds: Vec<(u32, u32)> =
+            (0..9).map(|step| (step * 1000, samples as u32 - step * 70_000)).collect();
+        let quantiles = Scalar::Steps((0..9).map(|step| f64::from(step) / 10.0).collect());
+        for (rollup, parameters) in [
+            (Rollup::Quantile, vec![quantiles]),
+            (Rollup::Rate, Vec::new()),
+            (Rollup::TimeOfMax, Vec::new()),
+        ] {
+            let call = call(rollup, 9, parameters);
+            let (mut whole, mut pieces) = (vec![0.0; 9], vec![0.0; 9]);
+            call.fill(&times, &values, &bounds, &mut whole).unwrap();
+            let options = QueryOptions::default();
+            call.fill_watched(&options, &times, &values, &bounds, &mut pieces).unwrap();
+            assert_eq!(whole, pieces, "{rollup:?}");
+        }
+        let pieces = (1..9).filter(|first| piece_of_work(&bounds, samples, *first).end < 9);
+        assert!(2 < pieces.count(), "there are pieces");
     }
 }
