@@ -102,21 +102,6 @@ pub struct QueryOptions {
     pub cancelled: Option<Arc<AtomicBool>>,
 }
 
-impl QueryOptions {
-    /// Fails when the deadline has passed or somebody cancelled the query.
-    pub(crate) fn check(&self) -> Result<()> {
-        const WHERE: &str = "expression evaluation";
-        if self.cancelled.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-            return Err(QueryError::Canceled(WHERE));
-        }
-        // The deadline is the caller's clock, so this is no new source of time.
-        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            return Err(QueryError::Timeout(WHERE));
-        }
-        Ok(())
-    }
-}
-
 impl Default for QueryOptions {
     fn default() -> QueryOptions {
         QueryOptions {
