@@ -19,8 +19,8 @@ const START: i64 = 18_291 * DAY;
 const LIMITS: SelectLimits =
     SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
 
-/// All samples, by series and time.
-type Reading = BTreeMap<(String, i64), u64>;
+/// All samples, by series and time: the bits of a float, a histogram in words.
+type Reading = BTreeMap<(String, i64), String>;
 
 struct Random(u64);
 
@@ -48,12 +48,16 @@ fn open(disk: &SimVfs, retention_ns: Option<i64>) -> Arc<Store> {
 fn reading(store: &Store) -> Reading {
     let selection = store.select(&[], TimeRange::ALL, &LIMITS).unwrap();
     let mut out = Reading::new();
-    let sink = &mut |idx, times: &[i64], values: &[f64]| {
-        let labels = selection.labels(idx).unwrap().to_string();
-        let samples = times.iter().zip(values);
-        out.extend(samples.map(|(time, value)| ((labels.clone(), *time), value.to_bits())));
-    };
-    selection.read(0..selection.len(), sink).unwrap();
+    selection
+        .read_mixed(0..selection.len(), &mut |idx, times, values, histogram_times, histograms| {
+            let labels = selection.labels(idx).unwrap().to_string();
+            let floats = times.iter().zip(values.iter().map(|v| format!("{:x}", v.to_bits())));
+            let histograms =
+                histogram_times.iter().zip(histograms.iter().map(|h| format!("{h:?}")));
+            let samples = floats.chain(histograms);
+            out.extend(samples.map(|(time, value)| ((labels.clone(), *time), value)));
+        })
+        .unwrap();
     out
 }
 
@@ -68,6 +72,20 @@ fn append(store: &Store, random: &mut Random, now: i64, back: u64) {
         rows.push(&store.hasher(), &[("host", host.as_str())], time, fields);
     }
     store.append(&rows.batch(), Durability::Synced).unwrap();
+}
+
+/// Appends histograms of some hosts, so many seconds before `now`.
+fn append_histograms(store: &Store, random: &mut Random, now: i64, back: u64) {
+    let list: Vec<_> = (0..1 + random.below(4))
+        .map(|_| {
+            let host = format!("h{}", random.below(5));
+            let time = now - random.below(back) as i64 * SECOND;
+            let labels = rows::labels(&[("host", host.as_str())], "a");
+            (labels, time, rows::histogram(random.below(50)))
+        })
+        .collect();
+    let appended = store.append_histograms(&rows::histograms(&list), Durability::Synced).unwrap();
+    assert_eq!(appended.rejected, 0);
 }
 
 fn delete(store: &Store, random: &mut Random, now: i64) {
@@ -107,6 +125,7 @@ fn run(seed: u64) {
             2 => store.force_merge("").unwrap(),
             3 => delete(&store, &mut random, now),
             4 => append(&store, &mut random, now, 9 * 86_400),
+            7..=9 => append_histograms(&store, &mut random, now, 9 * 86_400),
             5 => store.expire().unwrap(),
             6 => {
                 store.close().unwrap();

@@ -190,6 +190,8 @@ pub(super) fn matrix(value: Value) -> Option<Matrix> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use histogram::Histogram;
+    use std::sync::Arc;
 
     fn labels(name: &str) -> Labels {
         Labels::from_pairs(&[("a", name)])
@@ -224,6 +226,17 @@ mod tests {
         assert_eq!(bits(&rows.values), bits(&expected.concat()));
         let size = rows.size();
         assert!(rows.values.len() * 8 + 3 * size_of::<Labels>() < size && size < 1024, "{size}");
+    }
+
+    #[test]
+    fn histograms_are_neither_kept_nor_joined() {
+        let plan = plan(0..2, Some(2..3), 0);
+        let new = || fresh(1, &[("b", &[ABSENT])]);
+        assert!(join(&held(), &plan, &[new()], 3).is_some());
+        let points = || vec![(0, Arc::new(Histogram::default()))];
+        let new = || new().with_histograms(vec![points()]);
+        assert!(join(&held(), &plan, &[new()], 3).is_none());
+        assert!(Rows::of(&new()).is_none());
     }
 
     #[test]
