@@ -117,7 +117,8 @@ impl Outcome {
     pub fn report(&self, unit: &str) -> String {
         let refused = self.errors.count() + self.rejected;
         let stored = self.samples + self.histograms;
-        let mut text = format!("{stored} samples stored, {refused} {unit}s or samples refused:");
+        let units = if unit.ends_with('s') { unit.to_string() } else { format!("{unit}s") };
+        let mut text = format!("{stored} samples stored, {refused} {units} or samples refused:");
         let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
         let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
         let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Native histograms stand in `"histograms":[{..}],"histogram_timestamps":[..]`, an extension of
-//! ours: see [`histograms`].
+//! ours: see `histograms`.
 //!
 //! `null`, `"null"` and `"NaN"` are read as a scraped NaN.
 //! A row's key is the `metric` object as it stands.

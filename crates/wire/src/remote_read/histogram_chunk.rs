@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All histograms of a chunk have one layout, and behind the first no counter is reset.
-//! Bits of varying length, `int` and `uint`, are those of [`CLASSES`].
+//! Bits of varying length, `int` and `uint`, are those of `CLASSES`.
 
 use super::bits::{BitReader, BitWriter, Window};
 use crate::Error;

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 /// Buckets of one histogram, both sides together; as many bounds may be given one by one.
 /// Histograms in use have some hundred.
-pub const BUCKETS_MAX: usize = 16 << 10;
+pub const BUCKETS_MAX: usize = model::limits::HISTOGRAM_BUCKETS_MAX;
 /// Histograms of one request: without it two bytes for each would fill gigabytes.
 pub const HISTOGRAMS_MAX: usize = 256 << 10;
 /// Buckets of all histograms of one request: 64 MiB.
