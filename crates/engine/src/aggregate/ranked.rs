@@ -13,6 +13,7 @@ use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
 use promql::{Aggregate, AggregateOp};
 use std::cmp::Ordering;
+use xxhash_rust::xxh64::xxh64;
 
 pub(super) fn evaluate(
     evaluator: &Evaluator<'_>,
@@ -40,6 +41,10 @@ pub(super) fn evaluate(
         }
         members[group].push(idx);
     }
+    let offsets: Vec<f64> = match aggregate.op {
+        AggregateOp::LimitRatio => vector.keys().iter().map(sample_offset).collect(),
+        _ => Vec::new(),
+    };
     let mut picked = vec![ABSENT; vector.len() * grid.len];
     let mut order = Vec::new();
     let mut present = Vec::new();
@@ -49,7 +54,12 @@ pub(super) fn evaluate(
             let there = |idx: &&usize| !is_absent(vector.row(**idx)[step]);
             present.clear();
             present.extend(rows.iter().filter(there).copied());
-            pick(aggregate.op, &vector, step, count.at(step), &mut present);
+            match aggregate.op {
+                AggregateOp::LimitRatio => {
+                    present.retain(|idx| is_sampled(offsets[*idx], count.at(step)));
+                }
+                op => pick(op, &vector, step, count.at(step), &mut present),
+            }
             for idx in &present {
                 picked[idx * grid.len + step] = vector.row(*idx)[step];
             }
@@ -145,10 +155,6 @@ fn check_parameter(
 
 /// Reduces `rows`, all present at `step`, to those that are picked, in order.
 fn pick(op: AggregateOp, vector: &Vector, step: usize, count: f64, rows: &mut Vec<usize>) {
-    if op == AggregateOp::LimitRatio {
-        rows.retain(|idx| is_sampled(vector.key(*idx), count.clamp(-1.0, 1.0)));
-        return;
-    }
     let count = if count < 1.0 { 0 } else { (count as usize).min(rows.len()) };
     if op != AggregateOp::Limitk && 0 < count {
         let value = |idx: &usize| vector.row(*idx)[step];
@@ -173,9 +179,69 @@ fn rank(op: AggregateOp, a: f64, b: f64) -> Ordering {
     }
 }
 
-/// Whether a series is in the sample: by its hash, so always the same ones, and a negative ratio
-/// picks exactly those that its complement leaves out.
-fn is_sampled(key: &Key, ratio: f64) -> bool {
-    let offset = (key.labels.fingerprint() >> 64) as u64 as f64 / u64::MAX as f64;
+/// Whether a series is in the sample of a ratio; a negative one picks exactly those that its
+/// complement leaves out.
+fn is_sampled(offset: f64, ratio: f64) -> bool {
+    let ratio = ratio.clamp(-1.0, 1.0);
     if 0.0 <= ratio { offset < ratio } else { 1.0 + ratio <= offset }
+}
+
+/// Where a series stands between 0 and 1, always at the same place: by the hash that Prometheus
+/// has of its labels, so that both pick the same series.
+fn sample_offset(key: &Key) -> f64 {
+    let mut bytes = Vec::new();
+    for pair in key.labels.pairs() {
+        for text in [pair.name, pair.value] {
+            let len = text.len() as u32;
+            match u8::try_from(len) {
+                Ok(len) if len < u8::MAX => bytes.push(len),
+                _ => {
+                    bytes.push(u8::MAX);
+                    bytes.extend_from_slice(&len.to_le_bytes()[..3]);
+                }
+            }
+            bytes.extend_from_slice(text);
+        }
+    }
+    xxh64(&bytes, 0) as f64 / u64::MAX as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Labels;
+
+    #[test]
+    fn offsets_are_prometheus_own() {
+        // Hashes told by Prometheus 3.14's labels.
+        for (labels, hash) in [
+            (Labels::default(), 17_241_709_254_077_376_921_u64),
+            (
+                Labels::from_pairs(&[("__name__", "http_requests"), ("instance", "0")]),
+                6_977_925_629_793_450_047,
+            ),
+            (Labels::from_pairs(&[("a", "x".repeat(254))]), 15_390_423_940_348_798_586),
+            (Labels::from_pairs(&[("a", "x".repeat(255))]), 7_843_869_350_762_009_678),
+            (
+                Labels::from_pairs(&[("a", "é".repeat(300)), ("b", "c".into())]),
+                16_420_742_514_300_849_954,
+            ),
+        ] {
+            let key = Key::new(labels);
+            assert_eq!(sample_offset(&key), hash as f64 / u64::MAX as f64, "{:?}", key.labels);
+        }
+    }
+
+    #[test]
+    fn a_ratio_and_its_complement_share_out_all_series() {
+        for (offset, ratio, is_in) in [
+            (0.3, 0.4, true),
+            (0.3, -0.6, false),
+            (0.4, 0.4, false),
+            (0.4, -0.6, true),
+            (1.0, 2.0, false),
+        ] {
+            assert_eq!(is_sampled(offset, ratio), is_in, "{offset} {ratio}");
+        }
+    }
 }
