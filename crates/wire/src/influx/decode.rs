@@ -139,7 +139,7 @@ impl<'a> Lines<'a, '_> {
     }
 
     /// Decodes what is behind the key.
-    #[inline]
+    #[inline(never)]
     fn values_and_time(&mut self, start: usize, key_end: usize, line: u32) -> Result<usize, Fault> {
         let values_start = self.grown.values.len();
         let predicted = self.shapes.get(self.previous).map_or(NONE, |previous| previous.follower);

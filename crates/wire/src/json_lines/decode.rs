@@ -198,20 +198,10 @@ impl Lines<'_, '_> {
                     Ok(())
                 })
             }
-            "histograms" if histograms.is_empty() => scan.elements(|scan| {
-                if HISTOGRAMS_PER_LINE_MAX <= histograms.len() {
-                    return scan.fault("at most 262144 histograms in a line");
-                }
-                histograms.push(histogram(scan)?);
-                Ok(())
-            }),
-            "histogram_timestamps" if histogram_timestamps.is_empty() => scan.elements(|scan| {
-                if HISTOGRAMS_PER_LINE_MAX <= histogram_timestamps.len() {
-                    return scan.fault("at most 262144 histogram_timestamps in a line");
-                }
-                histogram_timestamps.push(timestamp(scan)?);
-                Ok(())
-            }),
+            "histograms" if histograms.is_empty() => read_histograms(scan, histograms),
+            "histogram_timestamps" if histogram_timestamps.is_empty() => {
+                read_histogram_timestamps(scan, histogram_timestamps)
+            }
             "metric" | "values" | "timestamps" | "histograms" | "histogram_timestamps" => {
                 scan.fault("each member once")
             }
@@ -221,6 +211,31 @@ impl Lines<'_, '_> {
     }
 }
 
+#[cold]
+fn read_histograms(scan: &mut Scan<'_>, histograms: &mut Vec<Histogram>) -> Result<(), Fault> {
+    scan.elements(|scan| {
+        if HISTOGRAMS_PER_LINE_MAX <= histograms.len() {
+            return scan.fault("at most 262144 histograms in a line");
+        }
+        histograms.push(histogram(scan)?);
+        Ok(())
+    })
+}
+
+#[cold]
+fn read_histogram_timestamps(
+    scan: &mut Scan<'_>,
+    timestamps: &mut Vec<Timestamp>,
+) -> Result<(), Fault> {
+    scan.elements(|scan| {
+        if HISTOGRAMS_PER_LINE_MAX <= timestamps.len() {
+            return scan.fault("at most 262144 histogram_timestamps in a line");
+        }
+        timestamps.push(timestamp(scan)?);
+        Ok(())
+    })
+}
+
 /// Buckets of all histograms of a batch, after which the batch ends: 16 MiB.
 const BUCKETS_PER_BATCH: usize = 1 << 20;
 
@@ -228,7 +243,7 @@ const _: () = assert!(SAMPLES_PER_LINE_MAX == 2_097_152);
 const _: () = assert!(HISTOGRAMS_PER_LINE_MAX == 262_144);
 
 /// A number, `null`, or a string that names a number.
-#[inline]
+#[inline(always)]
 pub(super) fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
     match scan.peek() {
         Some(b'"') => {
@@ -270,7 +285,7 @@ fn named_value(text: &[u8]) -> Option<f64> {
 }
 
 /// Milliseconds, with up to six decimals.
-#[inline]
+#[inline(always)]
 fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
     let is_negative = scan.eat(b'-');
     let whole = number::long_digits(scan.text, scan.at);

@@ -26,6 +26,7 @@ struct Event {
 }
 
 /// Reads an exemplar of version 1.0.
+#[cold]
 pub(super) fn push_v1(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<(), Error> {
     let (mut event, mut labels) = (Event::default(), ExemplarLabels::default());
     let mut pushed = Ok(());
@@ -45,6 +46,7 @@ pub(super) fn push_v1(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Res
 }
 
 /// Reads an exemplar of version 2.0, whose labels are symbols.
+#[cold]
 pub(super) fn push_v2(
     grown: &mut Growing,
     series: &Series,
