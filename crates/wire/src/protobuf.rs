@@ -172,6 +172,7 @@ impl<'a> Message<'a> {
 }
 
 /// Appends a varint.
+#[inline(always)]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while 0x80 <= value {
         out.push(value as u8 | 0x80);
