@@ -47,10 +47,15 @@ impl RunningServer {
         }
         (peer.prepare)(installed, &place)?;
         let output = OpenOptions::new().create(true).append(true).open(log)?;
-        let child = account::command(account, &std::path::absolute(&installed.binary)?)
+        let mut command = account::command(account, &std::path::absolute(&installed.binary)?);
+        for (name, _) in std::env::vars_os() {
+            // Quipu refuses variables of its name that it does not know, such as those of tests.
+            if name.as_encoded_bytes().starts_with(b"QUIPU_") {
+                command.env_remove(name);
+            }
+        }
+        let child = command
             .args((peer.serve_arguments)(&place))
-            // Says where tests find Quipu, which refuses variables of its name that it does not know.
-            .env_remove("QUIPU_BINARY")
             .envs((peer.environment)(&place))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
