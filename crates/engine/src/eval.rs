@@ -158,12 +158,7 @@ impl Evaluator<'_> {
             }
             _ => {}
         }
-        let vector = self.vector(expr, grid)?;
-        for (idx, (key, values)) in vector.rows().enumerate() {
-            let (labels, name) = (&key.labels, NameState::of(key));
-            sink(&Row { labels, name, values, cells: vector.cells(idx) })?;
-        }
-        Ok(())
+        self.vector(expr, grid)?.stream(sink)
     }
 
     fn vector_call(&self, call: &Call, grid: Grid) -> Result<Vector> {

@@ -13,6 +13,7 @@
 use crate::error::{QueryError, Result};
 use crate::histograms::cells::{Cell as HistogramCell, CellRows, cell_at, weight};
 use crate::query::{Context, NameRemoval};
+use crate::selector::{NameState, Row, RowSink};
 use histogram::Histogram;
 use model::{Labels, METRIC_NAME, sample::STALE_NAN_BITS};
 use std::cell::Cell;
@@ -246,6 +247,15 @@ impl Vector {
 
     pub fn rows(&self) -> impl Iterator<Item = (&Key, &[f64])> {
         self.keys.iter().zip(self.values.chunks_exact(self.steps))
+    }
+
+    /// Hands its rows to `sink`.
+    pub fn stream(&self, sink: &mut RowSink<'_>) -> Result<()> {
+        for (idx, (key, values)) in self.rows().enumerate() {
+            let (labels, name) = (&key.labels, NameState::of(key));
+            sink(&Row { labels, name, values, cells: self.cells(idx) })?;
+        }
+        Ok(())
     }
 
     /// Every value that is there, to be changed in place by a function that makes no gap of it.

@@ -10,11 +10,12 @@
 //! Under its lock the log has the exemplars in the order of the book, and the file names the first
 //! segment with exemplars that it lacks; so file and log together are always the book as it was.
 
+use crate::book_file::BookFile;
 use crate::exemplar_record::{ExemplarEncoder, decode_exemplars};
 use crate::log_record::KIND_EXEMPLARS;
 use crate::store::lock;
 use crate::{Error, Result};
-use codec::{Reader, crc32, put_u32, put_varint};
+use codec::{Reader, put_varint};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
 use model::{Exemplar, Labels, TimeRange, Timestamp};
@@ -115,27 +116,15 @@ impl ExemplarBook {
     /// # Errors
     /// [`Error::Corrupt`], and I/O errors.
     pub fn read(vfs: &dyn Vfs, dir: &Path, count_max: usize) -> Result<ExemplarBook> {
-        let path = dir.join(FILE_NAME);
         let book = ExemplarBook::new(count_max);
-        if !vfs.exists(&path) {
-            return Ok(book);
-        }
-        let bytes = vfs.read(&path)?;
-        let corrupt = |offset: usize, what: &str| Error::Corrupt {
-            file: path.clone(),
-            offset: offset as u64,
-            what: what.into(),
-        };
-        let body = bytes.strip_prefix(MAGIC).ok_or_else(|| corrupt(0, "unknown version"))?;
-        let (body, checksum) =
-            body.split_last_chunk::<4>().ok_or_else(|| corrupt(bytes.len(), "cut short"))?;
-        if crc32(body) != u32::from_le_bytes(*checksum) {
-            return Err(corrupt(bytes.len() - 4, "checksum mismatch"));
-        }
-        let mut reader = Reader::new(body);
-        let wal_from = reader.varint().map_err(|e| corrupt(e.offset, e.what))?;
-        let all = decode_exemplars(&body[reader.offset()..]);
-        book.restore(all.map_err(|e| corrupt(e.offset, e.what))?);
+        let file = file(dir);
+        let Some(body) = file.read(vfs)? else { return Ok(book) };
+        let mut reader = Reader::new(&body);
+        let wal_from = reader.varint().map_err(|e| file.undecodable(&e))?;
+        let start = reader.offset();
+        let all = decode_exemplars(&body[start..]);
+        let all = all.map_err(|e| codec::Error { offset: start + e.offset, ..e });
+        book.restore(all.map_err(|e| file.undecodable(&e))?);
         let mut state = lock(&book.state);
         state.wal_from = wal_from;
         state.is_dirty = false;
@@ -175,7 +164,7 @@ impl ExemplarBook {
     /// # Errors
     /// On I/O errors.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path, wal: &Wal) -> Result<u64> {
-        let (next, bytes) = {
+        let (next, body) = {
             let mut state = lock(&self.state);
             let next = wal.rotate();
             if !state.is_dirty {
@@ -184,13 +173,13 @@ impl ExemplarBook {
             state.is_dirty = false;
             (next, state.encode(next))
         };
-        let written = vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes);
+        let written = file(dir).write(vfs, &body);
         let mut state = lock(&self.state);
         match written {
             Ok(()) => state.wal_from = next,
             Err(error) => {
                 state.is_dirty = true;
-                return Err(error.into());
+                return Err(error);
             }
         }
         Ok(next)
@@ -425,11 +414,12 @@ impl State {
         let mut body = Vec::new();
         put_varint(&mut body, wal_from);
         body.extend_from_slice(&encoder.into_bytes());
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&body);
-        put_u32(&mut bytes, crc32(&body));
-        bytes
+        body
     }
+}
+
+fn file(dir: &Path) -> BookFile {
+    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 fn size_of_exemplar(exemplar: &Exemplar) -> usize {

@@ -42,6 +42,7 @@ pub mod cardinality;
 pub mod delete;
 pub mod retention;
 pub mod snapshot;
+mod book_file;
 pub mod metadata;
 pub mod exemplar_record;
 pub mod exemplars;

@@ -1,9 +1,9 @@
 //! What metrics are, by name; in the log until the next flush, then in one small file.
 
+use crate::Result;
+use crate::book_file::BookFile;
 use crate::log_record::{decode_metadata, encode_metadata};
 use crate::store::lock;
-use crate::{Error, Result};
-use codec::{crc32, put_u32};
 use model::Metadata;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,24 +32,10 @@ struct State {
 impl MetadataBook {
     /// Reads the book of a store's directory.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<MetadataBook> {
-        let path = dir.join(FILE_NAME);
         let book = MetadataBook::default();
-        if !vfs.exists(&path) {
-            return Ok(book);
-        }
-        let bytes = vfs.read(&path)?;
-        let corrupt = |offset: usize, what: &str| Error::Corrupt {
-            file: path.clone(),
-            offset: offset as u64,
-            what: what.into(),
-        };
-        let body = bytes.strip_prefix(MAGIC).ok_or_else(|| corrupt(0, "unknown version"))?;
-        let (body, checksum) =
-            body.split_last_chunk::<4>().ok_or_else(|| corrupt(bytes.len(), "cut short"))?;
-        if crc32(body) != u32::from_le_bytes(*checksum) {
-            return Err(corrupt(bytes.len() - 4, "checksum mismatch"));
-        }
-        book.put(&decode_metadata(body).map_err(|e| corrupt(e.offset, e.what))?);
+        let file = file(dir);
+        let Some(body) = file.read(vfs)? else { return Ok(book) };
+        book.put(&decode_metadata(&body).map_err(|e| file.undecodable(&e))?);
         lock(&book.state).dirty = false;
         Ok(book)
     }
@@ -64,15 +50,11 @@ impl MetadataBook {
             state.dirty = false;
             state.by_metric.values().cloned().collect()
         };
-        let body = encode_metadata(&entries);
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&body);
-        put_u32(&mut bytes, crc32(&body));
-        let written = vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes);
+        let written = file(dir).write(vfs, &encode_metadata(&entries));
         if written.is_err() {
             lock(&self.state).dirty = true;
         }
-        Ok(written?)
+        written
     }
 
     /// Adds or replaces entries; returns those that said something new.
@@ -99,4 +81,8 @@ impl MetadataBook {
             None => state.by_metric.values().take(limit).cloned().collect(),
         }
     }
+}
+
+fn file(dir: &Path) -> BookFile {
+    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }

@@ -54,7 +54,7 @@ impl Evaluator<'_> {
             Grouping::Without(_) => None,
         };
         let mut mixed = MixedGroups::new(context, aggregate, grid.len);
-        self.stream_in_order(&aggregate.expr, grid, names.as_deref(), &mut |row| {
+        let mut add = |row: &Row<'_>| {
             if row.values.iter().all(|value| crate::vector::is_absent(*value)) {
                 return Ok(());
             }
@@ -77,7 +77,13 @@ impl Evaluator<'_> {
             let bytes = cells.bytes_per_group() + 128;
             reserved.grow(grid.len as u64, bytes as u64);
             context.check_memory()
-        })?;
+        };
+        if matches!(aggregate.op, AggregateOp::Count | AggregateOp::Group) {
+            // How many there are does not depend on their order, so nothing is sorted.
+            self.stream(&aggregate.expr, grid, names.as_deref(), &mut add)?;
+        } else {
+            self.stream_in_order(&aggregate.expr, grid, names.as_deref(), &mut add)?;
+        }
         let mut out = Vector::new(context, grid.len);
         out.reserve(groups.len());
         let (mut row, mut histograms) = (vec![ABSENT; grid.len], Vec::new());
@@ -100,12 +106,7 @@ impl Evaluator<'_> {
         if is_source_order(expr) {
             return self.stream(expr, grid, wanted, sink);
         }
-        let vector = self.vector_in_order(expr, grid)?;
-        for (idx, (key, values)) in vector.rows().enumerate() {
-            let (labels, name) = (&key.labels, NameState::of(key));
-            sink(&Row { labels, name, values, cells: vector.cells(idx) })?;
-        }
-        Ok(())
+        self.vector_in_order(expr, grid)?.stream(sink)
     }
 
     /// As [`Evaluator::vector`], in such an order.

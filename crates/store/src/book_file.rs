@@ -1,0 +1,61 @@
+//! The small file of a book: what it is, its body, a checksum. It is read and written whole.
+//!
+//! ```text
+//! magic (8 bytes)   body   crc32 of the body (4 bytes)
+//! ```
+
+use crate::{Error, Result};
+use codec::{crc32, put_u32};
+use std::path::PathBuf;
+use vfs::Vfs;
+
+/// A book's file, there or not yet.
+pub(crate) struct BookFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it starts with: the book's kind and version.
+    pub magic: &'static [u8; 8],
+}
+
+impl BookFile {
+    /// The body, if there is a file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], and I/O errors.
+    pub fn read(&self, vfs: &dyn Vfs) -> Result<Option<Vec<u8>>> {
+        if !vfs.exists(&self.path) {
+            return Ok(None);
+        }
+        let mut bytes = vfs.read(&self.path)?;
+        let rest =
+            bytes.strip_prefix(self.magic).ok_or_else(|| self.corrupt(0, "unknown version"))?;
+        let (body, checksum) =
+            rest.split_last_chunk::<4>().ok_or_else(|| self.corrupt(bytes.len(), "cut short"))?;
+        if crc32(body) != u32::from_le_bytes(*checksum) {
+            return Err(self.corrupt(bytes.len() - checksum.len(), "checksum mismatch"));
+        }
+        bytes.truncate(self.magic.len() + body.len());
+        bytes.drain(..self.magic.len());
+        Ok(Some(bytes))
+    }
+
+    /// Replaces the file.
+    ///
+    /// # Errors
+    /// On I/O errors; the file is the old or the new one then.
+    pub fn write(&self, vfs: &dyn Vfs, body: &[u8]) -> Result<()> {
+        let mut bytes = self.magic.to_vec();
+        bytes.extend_from_slice(body);
+        put_u32(&mut bytes, crc32(body));
+        Ok(vfs::write_atomic(vfs, &self.path, &bytes)?)
+    }
+
+    /// The error of a body that does not decode, at the file's offset.
+    pub fn undecodable(&self, error: &codec::Error) -> Error {
+        self.corrupt(self.magic.len() + error.offset, error.what)
+    }
+
+    fn corrupt(&self, offset: usize, what: &str) -> Error {
+        Error::Corrupt { file: self.path.clone(), offset: offset as u64, what: what.into() }
+    }
+}
