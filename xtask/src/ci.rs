@@ -12,6 +12,8 @@ use std::time::Instant;
 const BINARY: &str = "target/release/quipu";
 /// The binary that measures from inside the process.
 const INSIDE: &str = "target/release/quipu-inside";
+/// The fuzzers.
+const FUZZ: &str = "target/debug/quipu-fuzz";
 /// Builds it and quipu-inside. In one call, because the two alone would have dependencies with
 /// different features, and all rooms would be compiled twice.
 pub const BUILD_RELEASE: &[&str] = &[
@@ -34,19 +36,18 @@ pub fn run() -> Result<()> {
     cargo("lints", &lints, &[])?;
     let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
-    cargo("tests", &["test", "--workspace", "--exclude", "e2e"], &[])?;
-    let fuzz = ["run", "--package", "quipu-fuzz", "--", "--iterations", "3000"];
-    cargo("short fuzz runs", &fuzz, &[])?;
     cargo("release binary", BUILD_RELEASE, &[])?;
     step("instructions of hot paths", || instructions::run(&[]))?;
     step("packages for end-to-end tests", setup::run)?;
+    // All of the workspace in one call: packages alone would have dependencies with other
+    // features, and these would be compiled again for each call.
+    cargo("programs and tests", &["build", "--workspace", "--all-targets"], &[])?;
+    step("short fuzz runs", || command(FUZZ, &["--iterations", "3000"], &[]))?;
     let binary = std::env::current_dir()?.join(BINARY);
     let binary = binary.to_str().context("the checkout's path is UTF-8")?;
     let python = setup::python().display().to_string();
     let environment = [("QUIPU_BINARY", binary), ("QUIPU_TEST_PYTHON", &python)];
-    cargo("end-to-end tests", &["test", "--package", "e2e"], &environment)?;
-    let dashboards = ["test", "--package", "quipu-bench", "dashboards"];
-    cargo("dashboards beside Prometheus", &dashboards, &environment)?;
+    cargo("tests, end to end and beside peers too", &["test", "--workspace"], &environment)?;
     println!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }

@@ -7,7 +7,7 @@
 #[path = "../tests/shapes/mod.rs"]
 mod shapes;
 
-use codec::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
 use shapes::{Random, TIMESTAMPS, VALUES};
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,7 @@ fn measure_values(name: &str, values: &[f64], lens: &[u32], effort: Effort) {
     let mut read = |slots: std::ops::Range<usize>| {
         best(|| {
             back.clear();
-            let reader = ValuesReader::open(&bytes, lens).expect("just encoded");
+            let reader = ValuesReader::open(&bytes, lens, Paging::NEWEST).expect("just encoded");
             reader.read(slots.clone(), &mut back).expect("just encoded");
         })
     };
@@ -101,7 +101,7 @@ fn measure_timestamps(name: &str, times: &[i64], lens: &[u32], effort: Effort) {
     let mut read = |slots: std::ops::Range<usize>| {
         best(|| {
             back.clear();
-            let reader = TimestampsReader::open(&bytes).expect("just encoded");
+            let reader = TimestampsReader::open(&bytes, Paging::NEWEST).expect("just encoded");
             reader.read(slots.clone(), &mut back).expect("just encoded");
         })
     };

@@ -5,11 +5,12 @@
 
 use crate::bytes::Reader;
 use crate::column::{
-    Effort, SAMPLES_MAX, TimestampsReader, ValuesReader, encode_timestamps, encode_values,
+    Effort, Paging, SAMPLES_MAX, TimestampsReader, ValuesReader, encode_timestamps, encode_values,
 };
 use crate::error::Error;
 
 const EFFORTS: [Effort; 2] = [Effort::Fast, Effort::Dense];
+const PAGINGS: [Paging; 2] = [Paging::Wide, Paging::Narrow];
 
 /// Some lens (a count, then two bytes each), and a column of values.
 pub fn fuzz_values(data: &[u8]) {
@@ -21,7 +22,11 @@ pub fn fuzz_values(data: &[u8]) {
 
 /// Reads a column of values that may be anything.
 pub fn read_values(bytes: &[u8], lens: &[u32]) {
-    let Ok(column) = ValuesReader::open(bytes, lens) else { return };
+    PAGINGS.iter().for_each(|paging| read_paged_values(bytes, lens, *paging));
+}
+
+fn read_paged_values(bytes: &[u8], lens: &[u32], paging: Paging) {
+    let Ok(column) = ValuesReader::open(bytes, lens, paging) else { return };
     let mut values = Vec::new();
     let samples: usize = lens.iter().map(|&len| len as usize).sum();
     if column.read(0..lens.len(), &mut values).is_ok() {
@@ -37,7 +42,11 @@ pub fn read_values(bytes: &[u8], lens: &[u32]) {
 
 /// A column of timestamps.
 pub fn fuzz_timestamps(data: &[u8]) {
-    let Ok(column) = TimestampsReader::open(data) else { return };
+    PAGINGS.iter().for_each(|paging| read_paged_timestamps(data, *paging));
+}
+
+fn read_paged_timestamps(data: &[u8], paging: Paging) {
+    let Ok(column) = TimestampsReader::open(data, paging) else { return };
     let lens = column.lens();
     let samples: usize = lens.iter().map(|&len| len as usize).sum();
     assert!(samples <= SAMPLES_MAX);
@@ -74,7 +83,8 @@ pub fn fuzz_values_round_trip(data: &[u8]) {
     for effort in EFFORTS {
         let mut bytes = Vec::new();
         encode_values(&values, &lens, effort, &mut bytes);
-        let column = ValuesReader::open(&bytes, &lens).expect("what was encoded opens");
+        let column =
+            ValuesReader::open(&bytes, &lens, Paging::NEWEST).expect("what was encoded opens");
         let mut back = Vec::new();
         column.read(0..lens.len(), &mut back).expect("what was encoded decodes");
         let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
@@ -102,7 +112,8 @@ pub fn fuzz_timestamps_round_trip(data: &[u8]) {
     for effort in EFFORTS {
         let mut bytes = Vec::new();
         encode_timestamps(&timestamps, &lens, effort, &mut bytes);
-        let column = TimestampsReader::open(&bytes).expect("what was encoded opens");
+        let column =
+            TimestampsReader::open(&bytes, Paging::NEWEST).expect("what was encoded opens");
         let mut back = Vec::new();
         column.read(0..lens.len(), &mut back).expect("what was encoded decodes");
         assert_eq!(column.lens(), lens);

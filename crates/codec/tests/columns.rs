@@ -4,7 +4,7 @@
 mod shapes;
 
 use codec::{
-    ColumnScratch, Effort, Layout, TimestampsReader, ValuesOutline, ValuesReader,
+    ColumnScratch, Effort, Layout, Paging, TimestampsReader, ValuesOutline, ValuesReader,
     encode_timestamps, encode_values,
 };
 use shapes::{Random, TIMESTAMPS, VALUES};
@@ -58,7 +58,7 @@ fn check_values(random: &mut Random, values: &[f64], lens: &[u32], effort: Effor
     let mut bytes = vec![0xaa; 3];
     encode_values(values, lens, effort, &mut bytes);
     let bytes = &bytes[3..];
-    let reader = ValuesReader::open(bytes, lens).unwrap();
+    let reader = ValuesReader::open(bytes, lens, Paging::NEWEST).unwrap();
     let starts = starts(lens);
     for slots in ranges(random, lens.len()) {
         let mut back = vec![7.0];
@@ -77,7 +77,8 @@ fn check_values(random: &mut Random, values: &[f64], lens: &[u32], effort: Effor
 /// Any samples of any slot come back alone, from an outline that is used again.
 #[track_caller]
 fn check_parts_of_slots(random: &mut Random, bytes: &[u8], values: &[f64], lens: &[u32]) {
-    let outline = ValuesOutline::open(bytes, Arc::new(Layout::new(lens).unwrap())).unwrap();
+    let outline =
+        ValuesOutline::open(bytes, Arc::new(Layout::new(lens, Paging::NEWEST).unwrap())).unwrap();
     let mut scratch = ColumnScratch::default();
     let starts = starts(lens);
     for slots in ranges(random, lens.len()).into_iter().filter(|slots| !slots.is_empty()) {
@@ -103,7 +104,7 @@ fn check_timestamps(random: &mut Random, times: &[i64], lens: &[u32], effort: Ef
     let mut bytes = vec![0xaa; 3];
     encode_timestamps(times, lens, effort, &mut bytes);
     let bytes = &bytes[3..];
-    let reader = TimestampsReader::open(bytes).unwrap();
+    let reader = TimestampsReader::open(bytes, Paging::NEWEST).unwrap();
     assert_eq!(reader.lens(), lens);
     let starts = starts(lens);
     for slots in ranges(random, lens.len()) {

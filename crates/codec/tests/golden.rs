@@ -1,14 +1,22 @@
 //! Bytes of version 1 of the format, which must decode for ever, whatever encoders do later.
 
-use codec::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digit = |digit: u8| (digit as char).to_digit(16).expect("a hexadecimal digit") as u8;
     hex.as_bytes().chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
 }
 
+/// Checks bytes of a column that is one page, whichever the paging.
 #[track_caller]
 fn check_values(hex: &str, values: &[f64], lens: &[u32], effort: Effort) {
+    for paging in [Paging::Wide, Paging::Narrow] {
+        check_paged_values(hex, values, lens, effort, paging);
+    }
+}
+
+#[track_caller]
+fn check_paged_values(hex: &str, values: &[f64], lens: &[u32], effort: Effort, paging: Paging) {
     if std::env::var_os("PRINT_GOLDEN").is_some() {
         let mut now = Vec::new();
         encode_values(values, lens, effort, &mut now);
@@ -16,7 +24,7 @@ fn check_values(hex: &str, values: &[f64], lens: &[u32], effort: Effort) {
     }
     let mut back = Vec::new();
     let bytes = bytes(hex);
-    let column = ValuesReader::open(&bytes, lens).unwrap();
+    let column = ValuesReader::open(&bytes, lens, paging).unwrap();
     column.read(0..lens.len(), &mut back).unwrap();
     let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&back), bits(values));
@@ -30,7 +38,7 @@ fn check_timestamps(hex: &str, timestamps: &[i64], lens: &[u32]) {
         println!("{}", now.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
     }
     let bytes = bytes(hex);
-    let column = TimestampsReader::open(&bytes).unwrap();
+    let column = TimestampsReader::open(&bytes, Paging::Wide).unwrap();
     assert_eq!(column.lens(), lens);
     let mut back = Vec::new();
     column.read(0..lens.len(), &mut back).unwrap();
@@ -48,6 +56,30 @@ fn walk(len: usize) -> Vec<f64> {
         values.push(f64::from(value));
     }
     values
+}
+
+/// Numbers that rise now and then.
+fn stairs(len: usize) -> Vec<f64> {
+    (0..len).map(|idx| (idx / 50 + idx % 700 / 300) as f64).collect()
+}
+
+#[test]
+fn several_pages_decode() {
+    let values = stairs(2800);
+    check_paged_values(
+        "02050c003900b00f0807020180200005281b000500c071ab8058e7037ab3fceb2c1f5819e5556f551845c6fecdcf472603f6560893a577c6bf9ef1812153def430f20054128148e4037a67fceb191f1832e54d0f230f",
+        &values,
+        &[700; 4],
+        Effort::Dense,
+        Paging::Wide,
+    );
+    check_paged_values(
+        "02050c003900b00f0807020180200000280000128148e4037a67fceb191f1832e54d0f230f001c128148e4037a67fceb191f1832e54d0f230f0038128148e4037a67fceb191f1832e54d0f230f0054128148e4037a67fceb191f1832e54d0f230f",
+        &values,
+        &[700; 4],
+        Effort::Dense,
+        Paging::Narrow,
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod shapes;
 
 use codec::fuzzing;
-use codec::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
 use shapes::{Random, TIMESTAMPS, VALUES};
 
 fn from_env(name: &str, default: u64) -> u64 {
@@ -109,7 +109,7 @@ fn every_cut_is_an_error() {
         let mut column = Vec::new();
         encode_values(&values, &lens, Effort::Dense, &mut column);
         for cut in 0..column.len() {
-            let result = ValuesReader::open(&column[..cut], &lens)
+            let result = ValuesReader::open(&column[..cut], &lens, Paging::NEWEST)
                 .and_then(|reader| reader.read(0..4, &mut Vec::new()));
             assert!(result.is_err(), "{name} cut to {cut} of {} bytes", column.len());
         }
@@ -120,11 +120,13 @@ fn every_cut_is_an_error() {
 fn lens_that_lie_are_errors() {
     let mut column = Vec::new();
     encode_values(&[1.0, 2.0, 5.0], &[3], Effort::Fast, &mut column);
-    assert!(ValuesReader::open(&column, &[u32::MAX]).is_err());
-    assert!(ValuesReader::open(&[], &[3]).is_err());
-    assert!(ValuesReader::open(&column, &[]).is_err());
+    assert!(ValuesReader::open(&column, &[u32::MAX], Paging::NEWEST).is_err());
+    assert!(ValuesReader::open(&[], &[3], Paging::NEWEST).is_err());
+    assert!(ValuesReader::open(&column, &[], Paging::NEWEST).is_err());
     // Own lists of two slots, with lens over every limit.
-    assert!(TimestampsReader::open(&[0, 2, 0, 0xfe, 0xff, 0xff, 0xff, 0x1f]).is_err());
+    assert!(
+        TimestampsReader::open(&[0, 2, 0, 0xfe, 0xff, 0xff, 0xff, 0x1f], Paging::NEWEST).is_err()
+    );
     // More slots than a column may have.
-    assert!(TimestampsReader::open(&[0, 0x81, 0x80, 0x04]).is_err());
+    assert!(TimestampsReader::open(&[0, 0x81, 0x80, 0x04], Paging::NEWEST).is_err());
 }

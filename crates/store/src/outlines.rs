@@ -191,7 +191,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use codec::{Effort, Error, Layout, encode_values};
+    use codec::{Effort, Error, Layout, Paging, encode_values};
 
     fn key(slice: u32) -> OutlineKey {
         OutlineKey { part: 1, slice, page: OutlinedPage::Values(0) }
@@ -201,7 +201,7 @@ mod tests {
     fn memory_is_bounded_and_what_is_asked_for_stays() {
         let (mut column, lens) = (Vec::new(), [2, 3]);
         encode_values(&[1.0, 2.0, 7.0, 9.0, 4.0], &lens, Effort::Fast, &mut column);
-        let open = || ValuesOutline::open(&column, Arc::new(Layout::new(&lens)?));
+        let open = || ValuesOutline::open(&column, Arc::new(Layout::new(&lens, Paging::NEWEST)?));
         let size = open().unwrap().memory_size() + ENTRY_SIZE;
         let outlines = Outlines::new(4 * size);
         for slice in 0..100 {

@@ -2,7 +2,7 @@
 
 use crate::path::{HotPath, Pass};
 use crate::random::Random;
-use ::codec::{Effort, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use ::codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
 use std::hint::black_box;
 
 /// Slots of a column: a full entity block.
@@ -126,7 +126,7 @@ fn decode(values: &[f64], effort: Effort) -> Pass {
     let mut back = Vec::with_capacity(COLUMN);
     Pass::new(COLUMN, move || {
         back.clear();
-        let reader = ValuesReader::open(&bytes, &lens).expect("just encoded");
+        let reader = ValuesReader::open(&bytes, &lens, Paging::NEWEST).expect("just encoded");
         reader.read(0..SLOTS, &mut back).expect("just encoded");
         assert_eq!(back.len(), COLUMN);
     })
@@ -148,7 +148,7 @@ fn decode_times() -> Pass {
     let mut back = Vec::with_capacity(COLUMN);
     Pass::new(COLUMN, move || {
         back.clear();
-        let reader = TimestampsReader::open(&bytes).expect("just encoded");
+        let reader = TimestampsReader::open(&bytes, Paging::NEWEST).expect("just encoded");
         reader.read(0..SLOTS, &mut back).expect("just encoded");
         assert_eq!(back.len(), COLUMN);
     })

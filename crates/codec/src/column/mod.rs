@@ -2,7 +2,7 @@
 //!
 //! `lens[i]` samples belong to slot `i` (none is allowed); the data are concatenated in slot order.
 //! Values and timestamps have columns of different kinds, but share the notion of a *page*:
-//! a group of whole slots of about [`PAGE_LEN`] samples that decodes without its neighbours.
+//! a group of whole slots of some hundred samples that decodes without its neighbours ([`Paging`]).
 //!
 //! The layout of both kinds is in `docs/format/column.md`.
 
@@ -23,12 +23,9 @@ mod scale;
 mod timestamps;
 mod values;
 
-pub use layout::Layout;
+pub use layout::{Layout, Paging};
 pub use timestamps::{TimestampsOutline, TimestampsReader, encode_timestamps};
 pub use values::{ColumnScratch, ValuesOutline, ValuesReader, encode_values};
-
-/// Samples a page aims at: enough to pay for its header, few enough to decode for one series.
-pub const PAGE_LEN: usize = 2048;
 
 /// Slots a column may have; an entity block has at most 1,024.
 pub const SLOTS_MAX: usize = 1 << 16;

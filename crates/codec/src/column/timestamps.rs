@@ -13,7 +13,7 @@ use super::Effort;
 use super::bitpack::{put_ints, read_ints};
 use super::format::timestamps as format;
 use super::integers::{IntegersReader, PageScratch, put_integers};
-use super::layout::{Layout, cut_to};
+use super::layout::{Layout, Paging, cut_to};
 use super::lists::Lists;
 use super::runs::{RunsReader, encode_runs};
 use super::{SAMPLES_MAX, SLOTS_MAX};
@@ -31,7 +31,7 @@ const RUNS_GOOD: usize = 32;
 /// When `lens` do not add up to `timestamps`, or exceed [`SLOTS_MAX`] or [`SAMPLES_MAX`], or the
 /// timestamps of a slot are not strictly increasing.
 pub fn encode_timestamps(timestamps: &[i64], lens: &[u32], effort: Effort, out: &mut Vec<u8>) {
-    let slots = Layout::new(lens).expect("column within its limits");
+    let slots = Layout::new(lens, Paging::NEWEST).expect("column within its limits");
     assert!(slots.samples() == timestamps.len(), "lens disagree");
     let lists = Lists::find(timestamps, lens);
     let mut header = Vec::new();
@@ -49,7 +49,7 @@ pub fn encode_timestamps(timestamps: &[i64], lens: &[u32], effort: Effort, out: 
     put_varint(&mut header, list_lens.len() as u64);
     put_lens(&list_lens, &mut header);
     put_lens(&lists.ids, &mut header);
-    let layout = Layout::new(&list_lens).expect("not more than the column has");
+    let layout = Layout::new(&list_lens, Paging::NEWEST).expect("not more than the column has");
     put_column(format::SHARED_LISTS, &header, distinct, &layout, effort, out);
 }
 
@@ -95,9 +95,9 @@ impl<'a> TimestampsReader<'a> {
     /// Parses the headers, and decodes the list of timestamps if there is only one.
     ///
     /// # Errors
-    /// When the bytes are not a column of timestamps.
-    pub fn open(column: &'a [u8]) -> Result<TimestampsReader<'a>, Error> {
-        Ok(TimestampsReader { column, outline: TimestampsOutline::open(column)? })
+    /// When the bytes are not a column of timestamps in such pages.
+    pub fn open(column: &'a [u8], paging: Paging) -> Result<TimestampsReader<'a>, Error> {
+        Ok(TimestampsReader { column, outline: TimestampsOutline::open(column, paging)? })
     }
 
     /// How many samples each slot has.
@@ -123,6 +123,7 @@ impl<'a> TimestampsReader<'a> {
 /// reader. Each read is given the bytes again; they must be those that it was opened with.
 #[derive(Debug)]
 pub struct TimestampsOutline {
+    paging: Paging,
     lens: Vec<u32>,
     /// How `lens` lie; shared with the columns of values at these timestamps.
     slots: OnceLock<Arc<Layout>>,
@@ -146,8 +147,8 @@ impl TimestampsOutline {
     /// Parses the headers, and decodes the list of timestamps if there is only one.
     ///
     /// # Errors
-    /// When the bytes are not a column of timestamps.
-    pub fn open(column: &[u8]) -> Result<TimestampsOutline, Error> {
+    /// When the bytes are not a column of timestamps in such pages.
+    pub fn open(column: &[u8], paging: Paging) -> Result<TimestampsOutline, Error> {
         let mut reader = Reader::new(column);
         let form = reader.u8()?;
         if form & !(format::MAPPING_MASK | format::RUNS) != 0 {
@@ -157,14 +158,14 @@ impl TimestampsOutline {
         let (layout, ids, lens) = match form & format::MAPPING_MASK {
             format::OWN_LISTS => {
                 let lens = read_lens(&mut reader, slots)?;
-                (Layout::new(&lens)?, None, lens)
+                (Layout::new(&lens, paging)?, None, lens)
             }
             _ => {
                 let lists = reader.varint_size(slots)?;
                 let list_lens = read_lens(&mut reader, lists)?;
                 let ids = read_lens(&mut reader, slots)?;
                 let lens = slot_lens(&list_lens, &ids, &reader)?;
-                (Layout::new(&list_lens)?, Some(ids), lens)
+                (Layout::new(&list_lens, paging)?, Some(ids), lens)
             }
         };
         let body = match form & format::RUNS {
@@ -176,7 +177,7 @@ impl TimestampsOutline {
             return Err(reader.corrupt("bytes after the column's end"));
         }
         let slots = OnceLock::new();
-        let mut outline = TimestampsOutline { lens, slots, layout, ids, body, grid: None };
+        let mut outline = TimestampsOutline { paging, lens, slots, layout, ids, body, grid: None };
         outline.grid = outline.read_grid(column)?;
         Ok(outline)
     }
@@ -199,7 +200,7 @@ impl TimestampsOutline {
     pub fn layout(&self) -> &Arc<Layout> {
         self.slots.get_or_init(|| {
             // Opening has checked what a layout demands of lens.
-            Arc::new(Layout::new(&self.lens).expect("a column within its limits"))
+            Arc::new(Layout::new(&self.lens, self.paging).expect("a column within its limits"))
         })
     }
 

@@ -13,7 +13,7 @@ use super::exceptions::{ExceptionsReader, ExceptionsWriter};
 use super::floats::{self, FloatsReader};
 use super::format::values as format;
 use super::integers::{IntegersReader, PageScratch, put_integers};
-use super::layout::Layout;
+use super::layout::{Layout, Paging};
 use crate::bytes::{Reader, put_i64_zigzag, put_u64};
 use crate::error::Error;
 use std::ops::Range;
@@ -29,7 +29,7 @@ const DECIMAL_SIZE_GOOD: usize = 4;
 /// # Panics
 /// When `lens` do not add up to `values`, or exceed [`super::SLOTS_MAX`] or [`super::SAMPLES_MAX`].
 pub fn encode_values(values: &[f64], lens: &[u32], effort: Effort, out: &mut Vec<u8>) {
-    let layout = Layout::new(lens).expect("column within its limits");
+    let layout = Layout::new(lens, Paging::NEWEST).expect("column within its limits");
     assert!(layout.samples() == values.len(), "lens disagree");
     let Some(first) = values.first() else { return };
     if values.iter().all(|value| value.to_bits() == first.to_bits()) {
@@ -62,7 +62,7 @@ fn put_dense_floats(values: &[f64], layout: &Layout, out: &mut Vec<u8>) {
         try_both(values, layout);
         return out.extend_from_slice(if bits.len() <= floats.len() { &bits } else { &floats });
     };
-    try_both(&sample, &Layout::new(&lens).expect("not more than the column has"));
+    try_both(&sample, &Layout::new(&lens, Paging::NEWEST).expect("not more than the column has"));
     if bits.len() <= floats.len() {
         put_bits(values, layout, Effort::Dense, out);
     } else {
@@ -120,12 +120,12 @@ pub struct ValuesReader<'a> {
 }
 
 impl<'a> ValuesReader<'a> {
-    /// Parses the headers of a column that was encoded with the same `lens`.
+    /// Parses the headers of a column that was encoded with the same `lens`, in such pages.
     ///
     /// # Errors
     /// When the bytes are not such a column.
-    pub fn open(column: &'a [u8], lens: &[u32]) -> Result<ValuesReader<'a>, Error> {
-        let outline = ValuesOutline::open(column, Arc::new(Layout::new(lens)?))?;
+    pub fn open(column: &'a [u8], lens: &[u32], paging: Paging) -> Result<ValuesReader<'a>, Error> {
+        let outline = ValuesOutline::open(column, Arc::new(Layout::new(lens, paging)?))?;
         Ok(ValuesReader { column, outline })
     }
 

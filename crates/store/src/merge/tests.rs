@@ -1,8 +1,9 @@
 //! Merged parts answer as a naive map of all samples does.
 
 use super::*;
+use crate::part::format::{Encoding, TRAILER_SIZE};
 use crate::part::{FinishedPart, PartInfo, PartSink, SliceKey};
-use codec::Effort;
+use codec::{Effort, Paging};
 use model::time_range::day_of;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -272,6 +273,10 @@ fn a_merge_is_the_union_with_the_last_write() {
 
 /// A part of one block with one grid for all columns: `rows` rows from `start` on.
 fn grid_part(block: Block, slots: u32, start: i64, rows: i64, effort: Effort) -> Part {
+    open(grid_file(block, slots, start, rows, effort))
+}
+
+fn grid_file(block: Block, slots: u32, start: i64, rows: i64, effort: Effort) -> FinishedPart {
     let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), effort);
     let Block { series_start, capacity, columns } = block;
     writer.begin_slice(SliceKey { series_start, capacity, columns, slots });
@@ -283,7 +288,7 @@ fn grid_part(block: Block, slots: u32, start: i64, rows: i64, effort: Effort) ->
         writer.column_shared(&values.collect::<Vec<_>>()).unwrap();
     }
     writer.end_slice();
-    open(writer.finish(PartInfo { sequence: start as u64 }).unwrap())
+    writer.finish(PartInfo { sequence: start as u64 }).unwrap()
 }
 
 fn inputs(parts: &[Part]) -> Vec<MergeInput<'_>> {
@@ -329,6 +334,33 @@ fn large_slices_that_nothing_overlaps_are_copied() {
     let (_, part) = merged(&inputs(&parts), None, &limits, Effort::Dense);
     assert_eq!(part.slices().len(), 4);
     assert_eq!(part.summary().samples, 4 * 30 * 64 * 4);
+    part.verify().unwrap();
+}
+
+/// A part of columns of one page each as it was written when pages were wider.
+fn of_wide_pages(file: FinishedPart, effort: Effort) -> Part {
+    let flags = Encoding { effort, paging: Paging::Wide }.flags().to_le_bytes();
+    let mut bytes = file.bytes.unwrap();
+    let trailer = bytes.len() - TRAILER_SIZE;
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let directory = number(trailer) as usize..(number(trailer) + number(trailer + 8)) as usize;
+    bytes[12..16].copy_from_slice(&flags);
+    bytes[directory.start..directory.start + 4].copy_from_slice(&flags);
+    let checksum = codec::crc32(&bytes[directory]);
+    bytes[trailer + 16..trailer + 20].copy_from_slice(&checksum.to_le_bytes());
+    Part::open(vfs::Bytes::from_vec(bytes), PathBuf::from("wide")).unwrap()
+}
+
+#[test]
+fn slices_of_wider_pages_are_encoded_anew() {
+    let limits = SliceLimits { rows_max: 20, samples_max: 16 * 20, column_samples_max: 1 << 20 };
+    let file = |at: i64| grid_file(BLOCKS[3], 16, at * 20, 20, Effort::Dense);
+    let parts: Vec<Part> = (0..3).map(|at| of_wide_pages(file(at), Effort::Dense)).collect();
+    assert!(parts.iter().all(|part| part.summary().encoding.paging == Paging::Wide));
+    let (_, part) = merged(&inputs(&parts), None, &limits, Effort::Dense);
+    assert_eq!(part.summary().encoding, Encoding::newest(Effort::Dense));
+    let expected: Samples = parts.iter().flat_map(samples_of).collect();
+    assert!(samples_of(&part) == expected, "samples differ");
     part.verify().unwrap();
 }
 

@@ -182,7 +182,7 @@ impl<'a> WindowMerger<'a> {
         let [only] = window.sources.as_slice() else { return None };
         let input = &self.inputs[only.input];
         let is_whole = window.range.covers(&TimeRange::new(only.min_ts, only.max_ts))
-            && input.part.summary().effort == writer.effort();
+            && input.part.summary().encoding == writer.encoding();
         let is_touched = || !tombstones_of(input, only, window.block.series()).is_empty();
         (is_whole && !is_touched()).then_some(only)
     }

@@ -7,8 +7,8 @@
 //! agree on its capacity and columns and do not overlap in time; blocks do not overlap in ordinals;
 //! sizes add up exactly to the bytes before the directory.
 
-use super::format::{COLUMN_SIZE_MAX, COLUMNS_MAX, HEADER_SIZE, SLOTS_MAX, effort_of, flags_of};
-use codec::{Effort, Reader, put_i64_zigzag, put_u32, put_varint};
+use super::format::{COLUMN_SIZE_MAX, COLUMNS_MAX, Encoding, HEADER_SIZE, SLOTS_MAX};
+use codec::{Reader, put_i64_zigzag, put_u32, put_varint};
 
 /// One entity block's samples for one span of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub struct DayEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// How columns are encoded.
-    pub effort: Effort,
+    pub encoding: Encoding,
     /// Place of the part in the order of writing: among equal timestamps the higher one wins.
     pub sequence: u64,
     /// All slices, sorted by (series, time).
@@ -142,7 +142,7 @@ impl Directory {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let base = self.span().map_or(0, |(min, _)| min);
         let unit = self.time_unit(base);
-        put_u32(out, flags_of(self.effort));
+        put_u32(out, self.encoding.flags());
         put_varint(out, self.sequence);
         put_varint(out, self.slices.len() as u64);
         put_varint(out, self.columns.len() as u64);
@@ -208,7 +208,7 @@ impl Directory {
     pub fn decode(bytes: &[u8], pages_end: u64) -> Result<Directory, codec::Error> {
         let mut reader = Reader::new(bytes);
         let flags = reader.u32()?;
-        let effort = effort_of(flags).ok_or_else(|| reader.corrupt("known flags"))?;
+        let encoding = Encoding::from_flags(flags).ok_or_else(|| reader.corrupt("known flags"))?;
         let sequence = reader.varint()?;
         // A slice takes seven bytes or more and a column one, so the counts cannot lie by much.
         let slice_count = reader.varint_size(bytes.len() / 7)?;
@@ -217,7 +217,7 @@ impl Directory {
         let scale = TimeScale { base: reader.i64_zigzag()?, unit: reader.varint()?.max(1) };
         let mut days = decode_days(&mut reader)?;
         let mut directory = Directory {
-            effort,
+            encoding,
             sequence,
             slices: Vec::with_capacity(slice_count),
             columns: Vec::with_capacity(column_count),

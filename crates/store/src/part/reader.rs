@@ -5,11 +5,11 @@
 //! every time, because what it writes replaces what it read.
 
 use super::directory::{ColumnWord, Directory, Slice};
-use super::format::{self, CHECKSUM_SIZE, HEADER_SIZE, TRAILER_SIZE};
+use super::format::{self, CHECKSUM_SIZE, Encoding, HEADER_SIZE, TRAILER_SIZE};
 use crate::outlines::{OutlineKey, OutlinedPage, Outlines};
 use crate::{Error, Result};
 use codec::{
-    Effort, Reader, TimestampsOutline, TimestampsReader, ValuesOutline, ValuesReader, crc32,
+    Paging, Reader, TimestampsOutline, TimestampsReader, ValuesOutline, ValuesReader, crc32,
 };
 use roaring::RoaringBitmap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct PartSummary {
     /// Place in the order of writing: among equal timestamps the higher one wins.
     pub sequence: u64,
     /// How columns are encoded.
-    pub effort: Effort,
+    pub encoding: Encoding,
     /// Slices.
     pub slices: usize,
     /// Samples of all series.
@@ -43,7 +43,7 @@ impl PartSummary {
         let (min_ts, max_ts) = directory.span().unwrap_or((0, 0));
         PartSummary {
             sequence: directory.sequence,
-            effort: directory.effort,
+            encoding: directory.encoding,
             slices: directory.slices.len(),
             samples: directory.samples(),
             min_ts,
@@ -218,8 +218,8 @@ impl Part {
             }
         };
         let outline = outlines.times(self.outline_key(idx, page), || {
-            let outline =
-                TimestampsOutline::open(bytes).map_err(|error| self.corrupt_page(offset, error))?;
+            let outline = TimestampsOutline::open(bytes, self.paging())
+                .map_err(|error| self.corrupt_page(offset, error))?;
             self.check_slots(idx, offset, outline.lens())?;
             Ok::<_, Error>(outline)
         })?;
@@ -247,6 +247,10 @@ impl Part {
                 .map_err(|error| self.corrupt_page(offset, error))
         })?;
         Ok(KnownColumn { bytes, outline })
+    }
+
+    fn paging(&self) -> Paging {
+        self.directory.encoding.paging
     }
 
     fn outline_key(&self, idx: usize, page: OutlinedPage) -> OutlineKey {
@@ -331,7 +335,8 @@ impl Part {
         if self.column_times(idx, column) == ColumnTimes::Own {
             (_, bytes) = split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
         }
-        ValuesReader::open(bytes, lens).map_err(|error| self.corrupt_page(offset, error))
+        ValuesReader::open(bytes, lens, self.paging())
+            .map_err(|error| self.corrupt_page(offset, error))
     }
 
     /// Replaces `times` by all timestamps of a list of the slice, after checking that they increase
@@ -437,8 +442,8 @@ impl Part {
         offset: u64,
         bytes: &'a [u8],
     ) -> Result<TimestampsReader<'a>> {
-        let reader =
-            TimestampsReader::open(bytes).map_err(|error| self.corrupt_page(offset, error))?;
+        let reader = TimestampsReader::open(bytes, self.paging())
+            .map_err(|error| self.corrupt_page(offset, error))?;
         self.check_slots(idx, offset, reader.lens())?;
         Ok(reader)
     }
@@ -511,7 +516,7 @@ fn open_directory(bytes: &[u8]) -> std::result::Result<Directory, codec::Error> 
     }
     let directory = Directory::decode(directory_bytes, offset)
         .map_err(|error| fail(offset as usize + error.offset, error.what))?;
-    if format::flags_of(directory.effort) != flags {
+    if directory.encoding.flags() != flags {
         return Err(fail(12, "flags that the directory confirms"));
     }
     Ok(directory)

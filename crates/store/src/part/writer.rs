@@ -7,7 +7,7 @@
 //! Nothing is held but the directory, the liveness and the page being encoded.
 
 use super::directory::{ColumnTimes, ColumnWord, DayEntry, Directory, Slice};
-use super::format::{self, CHECKSUM_SIZE, COLUMNS_MAX, HEADER_SIZE};
+use super::format::{self, CHECKSUM_SIZE, COLUMNS_MAX, Encoding, HEADER_SIZE};
 use super::liveness::{DayRuns, Liveness};
 use super::reader::{Check, Part, PartSummary};
 use crate::Result;
@@ -103,7 +103,7 @@ impl PartWriter {
             own_days: DayRuns::default(),
             shared_lens: Vec::new(),
         };
-        let header = format::header(effort);
+        let header = format::header(Encoding::newest(effort));
         match &mut writer.sink {
             PartSink::Memory(bytes) => {
                 assert!(bytes.is_empty(), "a part starts at byte 0");
@@ -118,8 +118,8 @@ impl PartWriter {
     }
 
     /// How columns are encoded.
-    pub fn effort(&self) -> Effort {
-        self.effort
+    pub fn encoding(&self) -> Encoding {
+        Encoding::newest(self.effort)
     }
 
     /// Bytes written so far, without directory and liveness.
@@ -251,12 +251,12 @@ impl PartWriter {
         self.slices.push(slice);
     }
 
-    /// Takes over a slice of another part, byte for byte; both parts have the same effort.
+    /// Takes over a slice of another part, byte for byte; both parts have the same encoding.
     ///
     /// # Errors
     /// When the slice is corrupt or the file cannot be written.
     pub fn copy_slice(&mut self, part: &Part, idx: usize) -> Result<()> {
-        assert!(part.summary().effort == self.effort, "bytes of another effort");
+        assert!(part.summary().encoding == self.encoding(), "bytes of another encoding");
         let source = &part.slices()[idx];
         let (series_start, capacity) = (source.series_start, source.capacity);
         let (columns, slots) = (source.columns, source.slots);
@@ -297,7 +297,7 @@ impl PartWriter {
         assert!(self.current.is_none(), "the last slice has not ended");
         let days = self.write_liveness()?;
         let directory = Directory {
-            effort: self.effort,
+            encoding: self.encoding(),
             sequence: info.sequence,
             slices: std::mem::take(&mut self.slices),
             columns: std::mem::take(&mut self.columns),
