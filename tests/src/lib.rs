@@ -14,7 +14,6 @@ pub mod http;
 pub mod launch;
 pub mod programs;
 pub mod protobuf;
-pub mod random;
 
 pub use answers::{Export, Matrix, Vector, percent};
 pub use http::{Client, Response};

@@ -9,6 +9,7 @@ mod rows;
 use engine::{CacheLimits, CacheStats, Matrix, NameRemoval, QueryOptions, ResultCache, StepRange};
 use engine::{QueryResult, Value, range, range_cached};
 use model::{Matcher, TimeRange};
+use random::Random;
 use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,31 +22,15 @@ const SECOND: i64 = 1_000_000_000;
 const START_S: i64 = 1_580_514_000;
 const SCRAPE_S: i64 = 15;
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Numbers whose sum depends on the order of additions.
-    fn value(&mut self) -> f64 {
-        match self.below(40) {
-            0 => model::stale_marker(),
-            1 => f64::NAN,
-            2 => -0.0,
-            3 => 0.0,
-            4 => 7.0,
-            _ => self.next() as f64 * 2f64.powi(self.below(60) as i32 - 80),
-        }
+/// Numbers whose sum depends on the order of additions.
+fn any_value(random: &mut Random) -> f64 {
+    match random.below(40) {
+        0 => model::stale_marker(),
+        1 => f64::NAN,
+        2 => -0.0,
+        3 => 0.0,
+        4 => 7.0,
+        _ => random.next() as f64 * 2f64.powi(random.below(60) as i32 - 80),
     }
 }
 
@@ -182,12 +167,16 @@ impl History {
             let (name, dc) = (format!("h{host}"), format!("d{}", host % 3));
             let time = at_s * SECOND + self.random.below(3) as i64 * 500_000_000 / 2;
             let tags = [("dc", dc.as_str()), ("host", name.as_str())];
-            let fields = [("a_total", self.random.value()), ("g", self.random.value()), ("h", 2.5)];
+            let fields = [
+                ("a_total", any_value(&mut self.random)),
+                ("g", any_value(&mut self.random)),
+                ("h", 2.5),
+            ];
             let count = 1 + self.random.below(4).min(2) as usize;
             rows.push(&hasher, &tags, time, &fields[..count]);
             for le in ["0.5", "1", "+Inf"] {
                 let tags = [("dc", dc.as_str()), ("host", name.as_str()), ("le", le)];
-                rows.push(&hasher, &tags, time, &[("b_bucket", self.random.value())]);
+                rows.push(&hasher, &tags, time, &[("b_bucket", any_value(&mut self.random))]);
             }
         }
         self.store.append(&rows.batch(), Durability::Synced).unwrap();
@@ -269,8 +258,8 @@ fn run(seed: u64, steps: usize) -> CacheStats {
 
 #[test]
 fn answers_are_the_same_with_and_without() {
-    if let Ok(seed) = std::env::var("SEED") {
-        println!("{:?}", run(seed.parse().expect("SEED is a number"), 400));
+    if let Some(seed) = random::seed() {
+        println!("{:?}", run(seed, 400));
         return;
     }
     let (mut partial, mut misses) = (0, 0);

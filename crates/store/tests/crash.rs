@@ -37,10 +37,7 @@ fn config() -> StoreConfig {
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    let mut z = seed ^ (round << 20) ^ (salt << 40);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 /// Does the history until the disk fails, noting what was acknowledged.

@@ -383,10 +383,7 @@ impl Naive {
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    let mut z = seed ^ (round << 20) ^ (salt << 40);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 const HOSTS: [&str; 4] = ["h0", "h1", "h2", "h3"];

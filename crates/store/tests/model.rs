@@ -7,6 +7,7 @@ mod rows;
 
 use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
+use random::Random;
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,22 +30,6 @@ enum Sample {
     /// Bits of a float.
     Float(u64),
     Histogram(Histogram),
-}
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
 }
 
 fn config() -> StoreConfig {
@@ -328,8 +313,8 @@ fn run(seed: u64, steps: usize) {
 
 #[test]
 fn random_histories_agree_with_a_map() {
-    match std::env::var("SEED") {
-        Ok(seed) => run(seed.parse().expect("SEED is a number"), 400),
-        Err(_) => (1..=12).for_each(|seed| run(seed, 150)),
+    match random::seed() {
+        Some(seed) => run(seed, 400),
+        None => (1..=12).for_each(|seed| run(seed, 150)),
     }
 }
