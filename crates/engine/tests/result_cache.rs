@@ -5,16 +5,17 @@
 
 #[path = "../../store/tests/rows/mod.rs"]
 mod rows;
+#[path = "../../store/tests/stores/mod.rs"]
+mod stores;
 
 use engine::{CacheLimits, CacheStats, Matrix, NameRemoval, QueryOptions, ResultCache, StepRange};
 use engine::{QueryResult, Value, range, range_cached};
 use model::{Matcher, TimeRange};
 use random::Random;
 use rows::Rows;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Durability, Store, StoreConfig};
+use store::{Durability, Store};
 use vfs::SimVfs;
 
 const SECOND: i64 = 1_000_000_000;
@@ -100,17 +101,6 @@ struct History {
     hosts: Vec<u64>,
 }
 
-fn open(disk: &SimVfs, retention_ns: Option<i64>) -> Arc<Store> {
-    let config = StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
-        retention_ns,
-        ..StoreConfig::standard()
-    };
-    Store::open(Arc::new(disk.clone()), Path::new("/data"), config).unwrap()
-}
-
 fn empty_cache() -> ResultCache {
     ResultCache::new(CacheLimits { bytes_max: 8 << 20, evaluation_min: Duration::ZERO })
 }
@@ -120,7 +110,7 @@ impl History {
         let (mut random, disk) = (Random(seed), SimVfs::new(seed));
         disk.set_now(START_S * SECOND);
         let retention_ns = seed.is_multiple_of(3).then_some(15 * 60 * SECOND);
-        let store = open(&disk, retention_ns);
+        let store = stores::open_keeping(&disk, retention_ns);
         let panels = TEXTS.iter().map(|text| panel(&mut random, text)).collect();
         let (cache, hosts) = (empty_cache(), (0..6).collect());
         let now_s = START_S + (seed % 4) as i64 * 1200;
@@ -192,8 +182,8 @@ impl History {
     fn restart(&mut self) {
         self.store.close().unwrap();
         // Releases the lock before the new one takes it.
-        self.store = open(&SimVfs::new(0), None);
-        self.store = open(&self.disk, self.retention_ns);
+        self.store = stores::open_keeping(&SimVfs::new(0), None);
+        self.store = stores::open_keeping(&self.disk, self.retention_ns);
         self.cache = empty_cache();
     }
 

@@ -4,6 +4,7 @@
 //! `SEED=n` chooses another history, `STRIDE=1` dies at every single operation.
 
 mod rows;
+mod stores;
 
 use model::{Exemplar, ExemplarRow, Labels, MatchOp, Matcher, Row, TimeRange};
 use rows::Rows;
@@ -20,13 +21,7 @@ const LIMITS: SelectLimits =
     SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
 
 fn config(exemplars_max: usize) -> StoreConfig {
-    StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
-        exemplars_max,
-        ..StoreConfig::standard()
-    }
+    StoreConfig { exemplars_max, ..stores::config() }
 }
 
 fn open_at(disk: &SimVfs, dir: &str, config: StoreConfig) -> Result<Arc<Store>, Error> {

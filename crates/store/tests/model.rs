@@ -4,6 +4,7 @@
 //! `SEED=n cargo test -p store --test model` replays one history.
 
 mod rows;
+mod stores;
 
 use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
@@ -34,12 +35,9 @@ enum Sample {
 
 fn config() -> StoreConfig {
     StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
         // A few chunks, so that row ids start again many times in a history.
         arena_words_max: 3 * store::arena::CHUNK_WORDS,
-        ..StoreConfig::standard()
+        ..stores::config()
     }
 }
 
@@ -55,7 +53,7 @@ impl History {
     fn new(seed: u64) -> History {
         let disk = SimVfs::new(seed);
         disk.set_now(START);
-        let store = open(&disk);
+        let store = stores::open(&disk, config());
         History { random: Random(seed), disk, store, naive: Naive::new(), now: START }
     }
 
@@ -198,7 +196,7 @@ impl History {
         self.store = Store::open(Arc::new(SimVfs::new(0)), Path::new("/none"), config()).unwrap();
         self.disk = disk;
         self.disk.set_now(self.now);
-        self.store = open(&self.disk);
+        self.store = stores::open(&self.disk, config());
     }
 
     fn verify(&mut self) {
@@ -207,7 +205,7 @@ impl History {
         let disk = Arc::new(self.disk.clone());
         let report = store::verify(disk, Path::new("/data"), &mut |_| ()).unwrap();
         assert_eq!(report.problems, Vec::<String>::new());
-        self.store = open(&self.disk);
+        self.store = stores::open(&self.disk, config());
     }
 
     fn check_some(&mut self) {
@@ -230,10 +228,6 @@ impl History {
         };
         check(&self.store, &self.naive, &matcher, range, &matches);
     }
-}
-
-fn open(disk: &SimVfs) -> Arc<Store> {
-    Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap()
 }
 
 fn check(
