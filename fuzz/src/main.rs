@@ -5,6 +5,7 @@
 //! repeating and splicing. A target that panics ends the run with the input's bytes and the seed.
 
 use anyhow::{Context, Result, bail};
+use random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -102,42 +103,25 @@ fn run(
 }
 
 fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut input = corpus[random.below(corpus.len())].clone();
-    for _ in 0..random.below(6) {
-        let at = random.below(input.len() + 1);
-        match random.below(6) {
-            0 if at < input.len() => input[at] ^= 1 << random.below(8),
+    let mut input = corpus[random.index(corpus.len())].clone();
+    for _ in 0..random.index(6) {
+        let at = random.index(input.len() + 1);
+        match random.index(6) {
+            0 if at < input.len() => input[at] ^= 1 << random.index(8),
             1 => input.truncate(at),
             2 => input.insert(at, random.next() as u8),
             3 => {
-                let other = &corpus[random.below(corpus.len())];
+                let other = &corpus[random.index(corpus.len())];
                 input.truncate(at);
-                input.extend_from_slice(&other[random.below(other.len() + 1)..]);
+                input.extend_from_slice(&other[random.index(other.len() + 1)..]);
             }
             4 => {
                 let tail = input[at..].to_vec();
                 input.extend_from_slice(&tail);
             }
-            _ => input.extend((0..random.below(32)).map(|_| random.next() as u8)),
+            _ => input.extend((0..random.index(32)).map(|_| random.next() as u8)),
         }
         input.truncate(INPUT_SIZE_MAX);
     }
     input
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
 }

@@ -4,8 +4,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
-use e2e::random::Random;
 use e2e::{Client, Export, Launch, Server};
+use random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::scope;

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use e2e::protobuf::{bytes, double, label, number};
-use e2e::{Client, Launch, Program, Response, Server, answers, free_port, poll};
+use e2e::{Client, Launch, Prometheus, Response, Server, answers, poll};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -343,8 +343,7 @@ fn serve(listener: &TcpListener, start: u64, scrapes: &AtomicU64) -> Result<()> 
     }
 }
 
-fn start_prometheus(directory: &Path, quipu: &Server, target: &str) -> Result<(Program, String)> {
-    let config = directory.join("prometheus.yml");
+fn start_prometheus(directory: &Path, quipu: &Server, target: &str) -> Result<Prometheus> {
     let text = format!(
         "global: {{ scrape_interval: 1s, scrape_timeout: 1s }}\n\
          remote_write:\n\
@@ -356,16 +355,7 @@ fn start_prometheus(directory: &Path, quipu: &Server, target: &str) -> Result<(P
          \x20 static_configs: [ {{ targets: ['{target}'] }} ]\n",
         quipu.url()
     );
-    std::fs::write(&config, text)?;
-    let authority = format!("127.0.0.1:{}", free_port()?);
-    let arguments = [
-        format!("--config.file={}", config.display()),
-        format!("--storage.tsdb.path={}", directory.join("prometheus").display()),
-        format!("--web.listen-address={authority}"),
-        "--enable-feature=exemplar-storage".to_string(),
-    ];
-    let log = directory.join("prometheus.log");
-    Ok((Program::start("prometheus", &arguments, &log)?, authority))
+    Prometheus::start(directory, &["--enable-feature=exemplar-storage"], |_| text)
 }
 
 #[test]
@@ -393,11 +383,11 @@ fn what_prometheus_has_quipu_has() -> Result<()> {
 
 /// Waits until Prometheus has all exemplars and both give the same answers.
 fn compare(directory: &Path, quipu: &Server, target: &str) -> Result<()> {
-    let (_prometheus, authority) = start_prometheus(directory, quipu, target)?;
+    let prometheus = start_prometheus(directory, quipu, target)?;
     for query in ["rate(job_total[1m])", "histogram_quantile(0.9, rate(time_bucket[1m]))"] {
         let path = exemplars_path(query, "");
         let found = poll("equal exemplars", PATIENCE, || {
-            let expected = Client::new(&authority).get(&path)?.data()?;
+            let expected = prometheus.get(&path)?.data()?;
             let count = expected[0]["exemplars"].as_array().map_or(0, Vec::len) as u64;
             ensure!(count == SCRAPES + 1, "{count} exemplars in Prometheus");
             let found = quipu.get(&path)?.data()?;

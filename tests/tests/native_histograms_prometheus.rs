@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::protobuf::{bytes, double, number};
-use e2e::{Client, Launch, Program, answers, free_port, poll, run};
+use e2e::{Client, Launch, Prometheus, answers, poll, prometheus, run};
 use histogram::{Bucket, Histogram, ResetHint};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -38,42 +38,14 @@ const EXPRESSIONS_OF_3: &[&str] = &[
 ];
 
 /// A Prometheus with native histograms.
-struct Peer {
-    _prometheus: Program,
-    authority: String,
-}
-
-impl Peer {
-    fn start(directory: &Path, configuration: &str) -> Result<Peer> {
-        let port = free_port()?;
-        let config = directory.join("prometheus.yml");
-        std::fs::write(&config, configuration)?;
-        let arguments = [
-            format!("--config.file={}", config.display()),
-            format!("--storage.tsdb.path={}", directory.join("prometheus").display()),
-            format!("--web.listen-address=127.0.0.1:{port}"),
-            "--web.enable-remote-write-receiver".to_string(),
-            "--enable-feature=native-histograms".to_string(),
-        ];
-        let prometheus = Program::start(&program(), &arguments, &directory.join("prometheus.log"))?;
-        let peer = Peer { _prometheus: prometheus, authority: format!("127.0.0.1:{port}") };
-        poll("prometheus", PATIENCE, || {
-            let ready = Client::new(&peer.authority).get("/-/ready")?;
-            ensure!(ready.status == 200, "{}", ready.excerpt());
-            Ok(())
-        })?;
-        Ok(peer)
-    }
-}
-
-/// Which Prometheus.
-fn program() -> String {
-    std::env::var("QUIPU_TEST_PROMETHEUS").unwrap_or("prometheus".to_string())
+fn start_prometheus(directory: &Path, configuration: String) -> Result<Prometheus> {
+    let flags = ["--web.enable-remote-write-receiver", "--enable-feature=native-histograms"];
+    Prometheus::start(directory, &flags, |_| configuration)
 }
 
 /// Whether it is of the versions before 3, which calculate quantiles otherwise.
 fn is_version_2() -> Result<bool> {
-    let output = run(program(), &["--version"])?;
+    let output = run(prometheus::program(), &["--version"])?;
     let text = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&text).contains("version 2."))
 }
@@ -178,7 +150,7 @@ fn what_prometheus_scrapes_both_answer_alike() -> Result<()> {
         quipu.url(),
         target()?
     );
-    let peer = Peer::start(directory.path(), &configuration)?;
+    let peer = start_prometheus(directory.path(), configuration)?;
     poll("scrapes", PATIENCE, || {
         let found =
             quipu.vector("sum(count_over_time(latency_seconds[15m]))", now_ms()? as f64 / 1e3)?;
@@ -192,7 +164,7 @@ fn what_prometheus_scrapes_both_answer_alike() -> Result<()> {
     let more = if is_version_2()? { &[] } else { EXPRESSIONS_OF_3 };
     for query in EXPRESSIONS.iter().chain(more) {
         for at in [last - 0.5, last - 1.5] {
-            let expected = result(&peer.authority, query, at)?;
+            let expected = result(peer.authority(), query, at)?;
             let found = result(quipu.authority(), query, at)?;
             ensure!(!expected.is_empty(), "{query} has no answer to compare");
             let (a, b) = (Value::Array(expected), Value::Array(found));
@@ -260,7 +232,7 @@ fn remote_read_tells_the_same_bytes() -> Result<()> {
         return Ok(());
     }
     let quipu = Launch::new(&directory.path().join("quipu")).start()?;
-    let peer = Peer::start(directory.path(), "")?;
+    let peer = start_prometheus(directory.path(), String::new())?;
     let end = now_ms()? / 1000 * 1000;
     let labels = [("__name__", "latency"), ("job", "x")];
     let histograms = drawn(end, 20, ResetHint::NoReset);
@@ -269,13 +241,13 @@ fn remote_read_tells_the_same_bytes() -> Result<()> {
     let floats: Vec<MillisSample> =
         (1..5).map(|idx| MillisSample { millis: end + idx * 100, value: idx as f64 }).collect();
     request.mixed_series(&labels, &floats, &[]);
-    for authority in [quipu.authority(), &peer.authority] {
+    for authority in [quipu.authority(), peer.authority()] {
         post(authority, "/api/v1/write", request.as_bytes())?;
     }
     let (start, end) = (end - 60_000, end + 60_000);
     for accepted in [&[1u8, 0][..], &[0]] {
         let asked = read_request(start, end, accepted);
-        let expected = post(&peer.authority, "/api/v1/read", &asked)?;
+        let expected = post(peer.authority(), "/api/v1/read", &asked)?;
         let found = post(quipu.authority(), "/api/v1/read", &asked)?;
         ensure!(!expected.is_empty() && 300 < found.len(), "{} bytes", found.len());
         ensure!(found == expected, "{accepted:?}:\n{found:x?}\n{expected:x?}");
@@ -292,7 +264,7 @@ fn prometheus_reads_what_only_quipu_has() -> Result<()> {
     }
     let quipu = Launch::new(&directory.path().join("quipu")).start()?;
     let text = format!("remote_read: [ {{ url: {}/api/v1/read }} ]\n", quipu.url());
-    let peer = Peer::start(directory.path(), &text)?;
+    let peer = start_prometheus(directory.path(), text)?;
     // 2024-02-29 12:00:00 UTC: long before that Prometheus was started.
     let end = 1_709_208_000_000;
     let mut request = RequestV1::new();
@@ -314,7 +286,7 @@ fn prometheus_reads_what_only_quipu_has() -> Result<()> {
         // Before the last sample, off all others.
         let at = at - 0.3;
         let expected = result(quipu.authority(), query, at)?;
-        let found = result(&peer.authority, query, at)?;
+        let found = result(peer.authority(), query, at)?;
         ensure!(!expected.is_empty(), "{query} has no answer to compare");
         let (a, b) = (Value::Array(expected), Value::Array(found));
         ensure!(alike(&a, &b), "{query}:\n{a}\n{b}");

@@ -2,8 +2,7 @@
 //! afterwards both have the same samples and give the same answers.
 
 use anyhow::{Result, ensure};
-use e2e::launch::signal;
-use e2e::{Client, Launch, Matrix, Program, Server, Vector, answers, free_port, poll};
+use e2e::{Launch, Matrix, Program, Prometheus, Server, Vector, answers, free_port, poll};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -40,45 +39,38 @@ const EXPRESSIONS: &[&str] = &[
 
 /// Prometheus and what it scrapes.
 struct Peer {
-    prometheus: Program,
+    prometheus: Prometheus,
     exporter: Option<Program>,
-    authority: String,
 }
 
 impl Peer {
     fn start(directory: &Path, quipu: &Server) -> Result<Peer> {
-        let (exporter_port, port) = (free_port()?, free_port()?);
-        let listen = |port: u16| format!("--web.listen-address=127.0.0.1:{port}");
-        let log = |name: &str| directory.join(name);
-        let exporter =
-            Program::start("prometheus-node-exporter", &[listen(exporter_port)], &log("node.log"))?;
-        let authority = format!("127.0.0.1:{port}");
-        let config = directory.join("prometheus.yml");
-        let targets = [format!("127.0.0.1:{exporter_port}"), authority.clone()];
-        std::fs::write(&config, configuration(Some(&targets), quipu.url()))?;
-        let arguments = [
-            format!("--config.file={}", config.display()),
-            format!("--storage.tsdb.path={}", directory.join("prometheus").display()),
-            listen(port),
-        ];
-        let prometheus = Program::start("prometheus", &arguments, &log("prometheus.log"))?;
-        Ok(Peer { prometheus, exporter: Some(exporter), authority })
+        let exporter_authority = format!("127.0.0.1:{}", free_port()?);
+        let exporter = Program::start(
+            "prometheus-node-exporter",
+            &[format!("--web.listen-address={exporter_authority}")],
+            &directory.join("node.log"),
+        )?;
+        let prometheus = Prometheus::start(directory, &[], |authority| {
+            let targets = [exporter_authority, authority.to_string()];
+            configuration(Some(&targets), quipu.url())
+        })?;
+        Ok(Peer { prometheus, exporter: Some(exporter) })
     }
 
     /// The same with nothing to scrape: what was scraped gets stale markers.
-    fn stop_scraping(&mut self, directory: &Path, quipu: &Server) -> Result<()> {
-        std::fs::write(directory.join("prometheus.yml"), configuration(None, quipu.url()))?;
-        signal("HUP", self.prometheus.pid())?;
+    fn stop_scraping(&mut self, quipu: &Server) -> Result<()> {
+        self.prometheus.reconfigure(&configuration(None, quipu.url()))?;
         self.exporter = None;
         Ok(())
     }
 
     fn get(&self, query: &str, time: f64) -> Result<e2e::Response> {
-        Client::new(&self.authority).get(&answers::instant_path(query, time))
+        self.prometheus.get(&answers::instant_path(query, time))
     }
 
     fn metric(&self, prefix: &str) -> Result<f64> {
-        let text = Client::new(&self.authority).get("/metrics")?.text();
+        let text = self.prometheus.get("/metrics")?.text();
         let lines = text.lines().filter(|line| line.starts_with(prefix));
         let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         Ok(values.sum())
@@ -190,7 +182,7 @@ fn what_prometheus_has_quipu_has() -> Result<()> {
     wait_for_scrapes(&quipu, 30.0)?;
 
     let busy = now()?;
-    peer.stop_scraping(directory.path(), &quipu)?;
+    peer.stop_scraping(&quipu)?;
     // The last thing that Prometheus writes are stale markers, which only an export shows.
     poll("stale markers", PATIENCE, || {
         let up = quipu.export("up")?;
@@ -231,7 +223,7 @@ fn ranges(peer: &Peer, quipu: &Server, end: f64) -> Result<()> {
         let start = end - 40.0;
         let path =
             format!("/api/v1/query_range?query={query}&start={start:.3}&end={end:.3}&step=1");
-        let expected = Client::new(&peer.authority).get(&path)?.matrix()?;
+        let expected = peer.prometheus.get(&path)?.matrix()?;
         let found = quipu.get(&path)?.matrix()?;
         ensure!(expected.keys().eq(found.keys()), "{query}: other series");
         for (labels, samples) in &expected {

@@ -3,15 +3,13 @@
 
 use anyhow::{Result, ensure};
 use e2e::protobuf::{bytes, number};
-use e2e::{Client, Launch, Program, Response, Server, answers, free_port, poll};
+use e2e::{Client, Launch, Prometheus, Response, answers};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use wire::remote_read::decode::{ReadSeries, decode_frame, decode_samples, split_frames};
 use wire::remote_read::{CHUNK_SAMPLES_MAX, CHUNKS_TYPE, SAMPLES_TYPE};
 use wire::remote_write::encode::{MillisSample, RequestV1};
 
-/// No step takes longer, also on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Matcher types of the protocol.
 const EQUAL: u64 = 0;
 const NOT_EQUAL: u64 = 1;
@@ -95,37 +93,10 @@ fn plain(series: &[ReadSeries]) -> Vec<(usize, String, Bits)> {
     series.iter().map(|one| (one.query_idx, one.labels.to_string(), samples(one))).collect()
 }
 
-/// A Prometheus that takes remote write.
-struct Peer {
-    _prometheus: Program,
-    authority: String,
-}
-
-impl Peer {
-    fn start(directory: &Path, reads_from: Option<&Server>) -> Result<Peer> {
-        let port = free_port()?;
-        let config = directory.join("prometheus.yml");
-        let source = reads_from.map_or(String::new(), |quipu| {
-            format!("{{ url: {}/api/v1/read, read_recent: true }}", quipu.url())
-        });
-        let text = format!("remote_read: [ {source} ]\n");
-        std::fs::write(&config, text)?;
-        let arguments = [
-            format!("--config.file={}", config.display()),
-            format!("--storage.tsdb.path={}", directory.join("prometheus").display()),
-            format!("--web.listen-address=127.0.0.1:{port}"),
-            "--web.enable-remote-write-receiver".to_string(),
-        ];
-        let log = directory.join("prometheus.log");
-        let prometheus = Program::start("prometheus", &arguments, &log)?;
-        let peer = Peer { _prometheus: prometheus, authority: format!("127.0.0.1:{port}") };
-        poll("prometheus", PATIENCE, || {
-            let ready = Client::new(&peer.authority).get("/-/ready")?;
-            ensure!(ready.status == 200, "{}", ready.excerpt());
-            Ok(())
-        })?;
-        Ok(peer)
-    }
+/// A Prometheus that takes remote write and reads from those sources.
+fn start_prometheus(directory: &Path, sources: &str) -> Result<Prometheus> {
+    let configuration = format!("remote_read: [ {sources} ]\n");
+    Prometheus::start(directory, &["--web.enable-remote-write-receiver"], |_| configuration)
 }
 
 fn write(authority: &str, request: &RequestV1) -> Result<()> {
@@ -168,11 +139,11 @@ fn series(end: i64, count: i64) -> RequestV1 {
 fn answers_are_those_of_prometheus() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let quipu = Launch::new(&directory.path().join("quipu")).start()?;
-    let peer = Peer::start(directory.path(), None)?;
+    let peer = start_prometheus(directory.path(), "")?;
     let end = now_ms()? / 1000 * 1000;
     let count = 100;
     let request = series(end, count);
-    write(&peer.authority, &request)?;
+    write(peer.authority(), &request)?;
     write(quipu.authority(), &request)?;
     let start = end - 60_000;
     let ours = quipu.authority();
@@ -185,11 +156,11 @@ fn answers_are_those_of_prometheus() -> Result<()> {
     ] {
         let asked = [query(start, end, matchers)];
         let (expected, found) =
-            (read_samples(&peer.authority, &asked)?, read_samples(ours, &asked)?);
+            (read_samples(peer.authority(), &asked)?, read_samples(ours, &asked)?);
         assert_eq!(plain(&found), plain(&expected), "{matchers:?}");
         let frames = read_frames(ours, &asked)?;
         // Byte for byte: the chunk too, as Prometheus has not cut it yet.
-        let is_same = frames == read_frames(&peer.authority, &asked)?;
+        let is_same = frames == read_frames(peer.authority(), &asked)?;
         assert!(is_same, "{matchers:?}: other frames");
         assert_eq!(plain(&joined(&frames)?), plain(&found), "{matchers:?}");
     }
@@ -198,7 +169,7 @@ fn answers_are_those_of_prometheus() -> Result<()> {
         query(end - 5_000, end - 4_000, &[(EQUAL, "idx", "0")]),
         query(end, end, &[(EQUAL, "__name__", "other")]),
     ];
-    let expected = read_samples(&peer.authority, &narrow)?;
+    let expected = read_samples(peer.authority(), &narrow)?;
     assert_eq!(expected.iter().map(|one| one.query_idx).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(plain(&read_samples(ours, &narrow)?), plain(&expected));
     assert_eq!(plain(&joined(&read_frames(ours, &narrow)?)?), plain(&expected));
@@ -209,19 +180,19 @@ fn answers_are_those_of_prometheus() -> Result<()> {
 fn prometheus_reads_what_only_quipu_has() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let quipu = Launch::new(&directory.path().join("quipu")).start()?;
-    let peer = Peer::start(directory.path(), Some(&quipu))?;
+    let source = format!("{{ url: {}/api/v1/read, read_recent: true }}", quipu.url());
+    let peer = start_prometheus(directory.path(), &source)?;
     // 2024-02-29 12:00:00 UTC: long before that Prometheus was started.
     let end = 1_709_208_000_000;
     write(quipu.authority(), &series(end, 1_000))?;
     let at = end as f64 / 1e3;
     for query in ["shape", "count_over_time(shape[5m])", "sum by (v) (max_over_time(shape[1m]))"] {
-        let found =
-            Client::new(&peer.authority).get(&answers::instant_path(query, at))?.vector()?;
+        let found = peer.get(&answers::instant_path(query, at))?.vector()?;
         assert!(4 < found.len(), "{query}: {found:?}");
         assert_eq!(found, quipu.vector(query, at)?, "{query}");
     }
     let path = format!("/api/v1/query_range?query=shape&start={}&end={at}&step=1", at - 200.0);
-    let found = Client::new(&peer.authority).get(&path)?.matrix()?;
+    let found = peer.get(&path)?.matrix()?;
     assert_eq!(found, quipu.get(&path)?.matrix()?);
     quipu.stop()
 }

@@ -2,8 +2,8 @@
 //! counter and a log line; known ones go on; memory stays below its limit.
 
 use anyhow::{Result, ensure};
-use e2e::random::Random;
 use e2e::{Launch, Server, poll};
+use random::Random;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn memory_stays_below_its_limit_whatever_comes() -> Result<()> {
     for round in 0..200 {
         let mut lines = String::new();
         for _ in 0..20_000 {
-            let (a, b, c) = (random.next_u64(), random.next_u64(), random.next_u64());
+            let (a, b, c) = (random.next(), random.next(), random.next());
             writeln!(lines, "r,a={a:x},b={b:x},c={c:x} v=1")?;
         }
         let answer = server.post("/write", lines)?;

@@ -2,8 +2,8 @@
 //! deleted or has expired is not.
 
 use anyhow::{Result, ensure};
-use e2e::random::Random;
 use e2e::{Launch, Server, poll};
+use random::Random;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

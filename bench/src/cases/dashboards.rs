@@ -22,6 +22,8 @@ use std::time::{Duration, Instant};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 /// A query is repeated so often at least ...
 const ASK_COUNT_MIN: usize = 3;
+/// Fewer times when these would take so many times what a query is repeated for.
+const ASK_TIMES_MAX: u32 = 10;
 /// ... and at most.
 const ASK_COUNT_MAX: usize = 500;
 /// Values of two servers are equal that differ by no larger part.
@@ -43,7 +45,7 @@ pub struct Dashboards {
     pub loading: Loading,
     /// What is asked for.
     pub views: Vec<View>,
-    /// A query is repeated for so long, and three times at least.
+    /// A query is repeated for so long, and three times unless these take ten times as long.
     pub ask_time: Duration,
     /// What Prometheus or Quipu answered, whichever came first; the other is held against it.
     reference: Mutex<Option<Reference>>,
@@ -229,7 +231,9 @@ impl Dashboards {
         let first = client.get(path)?;
         let mut times = vec![start.elapsed().as_secs_f64() * 1e3];
         let is_enough = |count: usize| {
-            count >= ASK_COUNT_MAX || (count >= ASK_COUNT_MIN && start.elapsed() > self.ask_time)
+            let taken = start.elapsed();
+            let is_asked_enough = count >= ASK_COUNT_MIN || taken > ASK_TIMES_MAX * self.ask_time;
+            count >= ASK_COUNT_MAX || (is_asked_enough && taken > self.ask_time)
         };
         while first.status == 200 && !is_enough(times.len()) {
             let asked = Instant::now();

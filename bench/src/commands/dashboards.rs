@@ -19,7 +19,11 @@ pub fn own_flags() -> Vec<Arg> {
         flags::value("interval", Some("60s"), "Distance between two samples of a series"),
         flags::value("end", Some("2026-02-01T00:00:00Z"), "End of the data"),
         flags::value("seed", Some("123"), "The same seed gives the same data"),
-        flags::value("ask-time", Some("1s"), "A query is repeated for so long, and three times"),
+        flags::value(
+            "ask-time",
+            Some("1s"),
+            "A query is repeated for so long, and three times unless these take ten times as long",
+        ),
     ]
 }
 

@@ -8,7 +8,8 @@
 mod shapes;
 
 use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
-use shapes::{Random, TIMESTAMPS, VALUES};
+use random::Random;
+use shapes::{TIMESTAMPS, VALUES};
 use std::time::{Duration, Instant};
 
 /// Slots and samples a slot.

@@ -7,30 +7,24 @@ use codec::{
     ColumnScratch, Effort, Layout, Paging, TimestampsReader, ValuesOutline, ValuesReader,
     encode_timestamps, encode_values,
 };
-use shapes::{Random, TIMESTAMPS, VALUES};
+use random::Random;
+use shapes::{Draws, TIMESTAMPS, VALUES};
 use std::ops::Range;
 use std::sync::Arc;
 
 const EFFORTS: [Effort; 2] = [Effort::Fast, Effort::Dense];
 
-fn seeds(count: u64) -> Range<u64> {
-    match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
-        Some(seed) => seed..seed + 1,
-        None => 0..count,
-    }
-}
-
 /// Lens of columns: tiny, empty, uneven, long.
 fn lens(random: &mut Random) -> Vec<u32> {
-    match random.below(8) {
+    match random.within(8) {
         0 => vec![],
-        1 => vec![0; random.below(5) as usize],
-        2 => vec![1 + random.below(4) as u32],
-        3 => vec![1; random.below(40) as usize],
-        4 => vec![3; 1 + random.below(1200) as usize],
-        5 => (0..random.below(60)).map(|_| random.below(3) as u32 * 40).collect(),
-        6 => (0..1 + random.below(6)).map(|_| random.below(5000) as u32).collect(),
-        _ => vec![72; 1 + random.below(100) as usize],
+        1 => vec![0; random.within(5) as usize],
+        2 => vec![1 + random.within(4) as u32],
+        3 => vec![1; random.within(40) as usize],
+        4 => vec![3; 1 + random.within(1200) as usize],
+        5 => (0..random.within(60)).map(|_| random.within(3) as u32 * 40).collect(),
+        6 => (0..1 + random.within(6)).map(|_| random.within(5000) as u32).collect(),
+        _ => vec![72; 1 + random.within(100) as usize],
     }
 }
 
@@ -39,8 +33,8 @@ fn ranges(random: &mut Random, slots: usize) -> Vec<Range<usize>> {
     let mut ranges: Vec<_> = (0..slots.min(20)).map(|slot| slot..slot + 1).collect();
     ranges.extend([0..slots, 0..0, slots..slots]);
     for _ in 0..10 {
-        let start = random.below(slots as u64 + 1) as usize;
-        ranges.push(start..start + random.below((slots - start) as u64 + 1) as usize);
+        let start = random.within(slots as u64 + 1) as usize;
+        ranges.push(start..start + random.within((slots - start) as u64 + 1) as usize);
     }
     ranges
 }
@@ -124,7 +118,7 @@ fn check_timestamps(random: &mut Random, times: &[i64], lens: &[u32], effort: Ef
 
 #[test]
 fn values_of_every_shape_come_back() {
-    for seed in seeds(12) {
+    for seed in random::seeds(0..12) {
         let mut random = Random(seed);
         for (name, slot) in VALUES {
             let lens = lens(&mut random);
@@ -142,12 +136,12 @@ fn values_of_every_shape_come_back() {
 
 #[test]
 fn columns_of_mixed_shapes_come_back() {
-    for seed in seeds(12) {
+    for seed in random::seeds(0..12) {
         let mut random = Random(1000 + seed);
         let lens = lens(&mut random);
         let mut values = Vec::new();
         for &len in &lens {
-            let (_, slot) = VALUES[random.below(VALUES.len() as u64) as usize];
+            let (_, slot) = VALUES[random.within(VALUES.len() as u64) as usize];
             values.extend(slot(&mut random, len as usize));
         }
         for effort in EFFORTS {
@@ -159,7 +153,7 @@ fn columns_of_mixed_shapes_come_back() {
 
 #[test]
 fn timestamps_of_every_shape_come_back() {
-    for seed in seeds(12) {
+    for seed in random::seeds(0..12) {
         let mut random = Random(seed);
         for (name, times) in TIMESTAMPS {
             let lens = lens(&mut random);

@@ -5,49 +5,45 @@ mod shapes;
 
 use codec::fuzzing;
 use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
-use shapes::{Random, TIMESTAMPS, VALUES};
-
-fn from_env(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
+use random::Random;
+use shapes::{Draws, TIMESTAMPS, VALUES};
 
 /// A generator, and how many times as many rounds as usual.
 fn start() -> (Random, u64) {
-    let seed = from_env("SEED", 1);
-    println!("seed {seed}");
-    (Random(seed), from_env("HOSTILE_ROUNDS", 1))
+    let rounds = std::env::var("HOSTILE_ROUNDS").ok().and_then(|value| value.parse().ok());
+    (Random::seeded(1), rounds.unwrap_or(1))
 }
 
 fn bytes(random: &mut Random, len: u64) -> Vec<u8> {
     // Small bytes are likelier to be kinds, counts and widths that exist.
-    let shift = random.below(8);
-    (0..random.below(len)).map(|_| (random.bits() as u8) >> shift).collect()
+    let shift = random.within(8);
+    (0..random.within(len)).map(|_| (random.next() as u8) >> shift).collect()
 }
 
 fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
-    for _ in 0..1 + random.below(4) {
+    for _ in 0..1 + random.within(4) {
         if bytes.is_empty() {
             return;
         }
         // Headers are where mutations tell.
-        let end = if random.below(2) == 0 { bytes.len().min(64) } else { bytes.len() };
-        let at = random.below(end as u64) as usize;
-        match random.below(5) {
-            0 => bytes[at] = random.bits() as u8,
-            1 => bytes[at] ^= 1 << random.below(8),
+        let end = if random.within(2) == 0 { bytes.len().min(64) } else { bytes.len() };
+        let at = random.within(end as u64) as usize;
+        match random.within(5) {
+            0 => bytes[at] = random.next() as u8,
+            1 => bytes[at] ^= 1 << random.within(8),
             2 => bytes.truncate(at),
-            3 => bytes.insert(at, random.bits() as u8),
+            3 => bytes.insert(at, random.next() as u8),
             _ => drop(bytes.remove(at)),
         }
     }
 }
 
 fn small_lens(random: &mut Random) -> Vec<u32> {
-    (0..1 + random.below(8)).map(|_| random.below(400) as u32).collect()
+    (0..1 + random.within(8)).map(|_| random.within(400) as u32).collect()
 }
 
 fn effort(random: &mut Random) -> Effort {
-    if random.below(4) == 0 { Effort::Fast } else { Effort::Dense }
+    if random.within(4) == 0 { Effort::Fast } else { Effort::Dense }
 }
 
 #[test]

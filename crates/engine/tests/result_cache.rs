@@ -5,15 +5,17 @@
 
 #[path = "../../store/tests/rows/mod.rs"]
 mod rows;
+#[path = "../../store/tests/stores/mod.rs"]
+mod stores;
 
 use engine::{CacheLimits, CacheStats, Matrix, NameRemoval, QueryOptions, ResultCache, StepRange};
 use engine::{QueryResult, Value, range, range_cached};
 use model::{Matcher, TimeRange};
+use random::Random;
 use rows::Rows;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Durability, Store, StoreConfig};
+use store::{Durability, Store};
 use vfs::SimVfs;
 
 const SECOND: i64 = 1_000_000_000;
@@ -21,31 +23,15 @@ const SECOND: i64 = 1_000_000_000;
 const START_S: i64 = 1_580_514_000;
 const SCRAPE_S: i64 = 15;
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-
-    /// Numbers whose sum depends on the order of additions.
-    fn value(&mut self) -> f64 {
-        match self.below(40) {
-            0 => model::stale_marker(),
-            1 => f64::NAN,
-            2 => -0.0,
-            3 => 0.0,
-            4 => 7.0,
-            _ => self.next() as f64 * 2f64.powi(self.below(60) as i32 - 80),
-        }
+/// Numbers whose sum depends on the order of additions.
+fn any_value(random: &mut Random) -> f64 {
+    match random.below(40) {
+        0 => model::stale_marker(),
+        1 => f64::NAN,
+        2 => -0.0,
+        3 => 0.0,
+        4 => 7.0,
+        _ => random.next() as f64 * 2f64.powi(random.below(60) as i32 - 80),
     }
 }
 
@@ -115,17 +101,6 @@ struct History {
     hosts: Vec<u64>,
 }
 
-fn open(disk: &SimVfs, retention_ns: Option<i64>) -> Arc<Store> {
-    let config = StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
-        retention_ns,
-        ..StoreConfig::standard()
-    };
-    Store::open(Arc::new(disk.clone()), Path::new("/data"), config).unwrap()
-}
-
 fn empty_cache() -> ResultCache {
     ResultCache::new(CacheLimits { bytes_max: 8 << 20, evaluation_min: Duration::ZERO })
 }
@@ -135,7 +110,7 @@ impl History {
         let (mut random, disk) = (Random(seed), SimVfs::new(seed));
         disk.set_now(START_S * SECOND);
         let retention_ns = seed.is_multiple_of(3).then_some(15 * 60 * SECOND);
-        let store = open(&disk, retention_ns);
+        let store = stores::open_keeping(&disk, retention_ns);
         let panels = TEXTS.iter().map(|text| panel(&mut random, text)).collect();
         let (cache, hosts) = (empty_cache(), (0..6).collect());
         let now_s = START_S + (seed % 4) as i64 * 1200;
@@ -182,12 +157,16 @@ impl History {
             let (name, dc) = (format!("h{host}"), format!("d{}", host % 3));
             let time = at_s * SECOND + self.random.below(3) as i64 * 500_000_000 / 2;
             let tags = [("dc", dc.as_str()), ("host", name.as_str())];
-            let fields = [("a_total", self.random.value()), ("g", self.random.value()), ("h", 2.5)];
+            let fields = [
+                ("a_total", any_value(&mut self.random)),
+                ("g", any_value(&mut self.random)),
+                ("h", 2.5),
+            ];
             let count = 1 + self.random.below(4).min(2) as usize;
             rows.push(&hasher, &tags, time, &fields[..count]);
             for le in ["0.5", "1", "+Inf"] {
                 let tags = [("dc", dc.as_str()), ("host", name.as_str()), ("le", le)];
-                rows.push(&hasher, &tags, time, &[("b_bucket", self.random.value())]);
+                rows.push(&hasher, &tags, time, &[("b_bucket", any_value(&mut self.random))]);
             }
         }
         self.store.append(&rows.batch(), Durability::Synced).unwrap();
@@ -203,8 +182,8 @@ impl History {
     fn restart(&mut self) {
         self.store.close().unwrap();
         // Releases the lock before the new one takes it.
-        self.store = open(&SimVfs::new(0), None);
-        self.store = open(&self.disk, self.retention_ns);
+        self.store = stores::open_keeping(&SimVfs::new(0), None);
+        self.store = stores::open_keeping(&self.disk, self.retention_ns);
         self.cache = empty_cache();
     }
 
@@ -269,8 +248,8 @@ fn run(seed: u64, steps: usize) -> CacheStats {
 
 #[test]
 fn answers_are_the_same_with_and_without() {
-    if let Ok(seed) = std::env::var("SEED") {
-        println!("{:?}", run(seed.parse().expect("SEED is a number"), 400));
+    if let Some(seed) = random::seed() {
+        println!("{:?}", run(seed, 400));
         return;
     }
     let (mut partial, mut misses) = (0, 0);

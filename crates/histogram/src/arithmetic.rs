@@ -155,10 +155,7 @@ impl Histogram {
 mod tests {
     use super::*;
     use crate::schema::CUSTOM_SCHEMA;
-
-    fn buckets(list: &[(i32, f64)]) -> Vec<Bucket> {
-        list.iter().map(|&(index, count)| Bucket { index, count }).collect()
-    }
+    use crate::testing::buckets;
 
     fn sample() -> Histogram {
         Histogram {

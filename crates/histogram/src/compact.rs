@@ -91,10 +91,10 @@ pub fn nearly(a: f64, b: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::buckets;
 
     fn histogram(counts: &[(i32, f64)]) -> Histogram {
-        let positive = counts.iter().map(|&(index, count)| Bucket { index, count }).collect();
-        Histogram { positive, ..Histogram::default() }
+        Histogram { positive: buckets(counts), ..Histogram::default() }
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
         found.negative = found.positive.clone();
         found.compact();
         assert!(found.same_data(&Histogram {
-            negative: vec![Bucket { index: 1, count: 2.0 }, Bucket { index: 3, count: f64::NAN }],
+            negative: buckets(&[(1, 2.0), (3, f64::NAN)]),
             ..histogram(&[(1, 2.0), (3, f64::NAN)])
         }));
     }

@@ -28,6 +28,8 @@ mod moments;
 pub mod notation;
 mod display;
 pub mod batch;
+#[cfg(test)]
+mod testing;
 
 pub use arithmetic::{Incompatible, Notes};
 pub use batch::{HistogramBatch, HistogramRow};

@@ -82,10 +82,7 @@ pub(crate) fn coarsened(buckets: &[Bucket], resolution: Resolution) -> Vec<Bucke
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn buckets(list: &[(i32, f64)]) -> Vec<Bucket> {
-        list.iter().map(|&(index, count)| Bucket { index, count }).collect()
-    }
+    use crate::testing::buckets;
 
     #[track_caller]
     fn check(into: &[(i32, f64)], from: &[(i32, f64)], expected: &[(i32, f64)]) {

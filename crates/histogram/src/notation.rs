@@ -288,6 +288,7 @@ fn format_list<'n>(numbers: impl Iterator<Item = &'n f64>) -> String {
 mod tests {
     use super::*;
     use crate::schema::CUSTOM_SCHEMA;
+    use crate::testing::buckets;
 
     #[test]
     fn all_keys() {
@@ -296,9 +297,6 @@ mod tests {
         let (noted, rest) = parse_notation(text).unwrap();
         assert_eq!(rest, "x3 5");
         assert_eq!(noted.hint, Some(ResetHint::Gauge));
-        let buckets = |list: &[(i32, f64)]| -> Vec<Bucket> {
-            list.iter().map(|&(index, count)| Bucket { index, count }).collect()
-        };
         let expected = Histogram {
             schema: 1,
             reset_hint: ResetHint::Gauge,

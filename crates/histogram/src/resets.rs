@@ -90,10 +90,7 @@ fn is_less(current: &[Bucket], previous: &[Bucket]) -> bool {
 mod tests {
     use super::*;
     use crate::schema::CUSTOM_SCHEMA;
-
-    fn buckets(list: &[(i32, f64)]) -> Vec<Bucket> {
-        list.iter().map(|&(index, count)| Bucket { index, count }).collect()
-    }
+    use crate::testing::buckets;
 
     fn sample() -> Histogram {
         Histogram {

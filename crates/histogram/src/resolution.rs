@@ -58,12 +58,8 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::native::Bucket;
     use crate::schema::CUSTOM_SCHEMA;
-
-    fn buckets(list: &[(i32, f64)]) -> Vec<Bucket> {
-        list.iter().map(|&(index, count)| Bucket { index, count }).collect()
-    }
+    use crate::testing::buckets;
 
     #[test]
     fn reducing() {

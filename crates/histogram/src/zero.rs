@@ -113,10 +113,7 @@ fn take_in(wide: &mut Zero, schema: i8, buckets: impl Iterator<Item = Term>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn buckets(list: &[(i32, f64)]) -> Vec<Bucket> {
-        list.iter().map(|&(index, count)| Bucket { index, count }).collect()
-    }
+    use crate::testing::buckets;
 
     #[test]
     fn narrower_zero_buckets_widen() {

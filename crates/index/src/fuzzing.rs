@@ -141,30 +141,30 @@ pub fn fuzz_pattern(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Prng;
+    use random::Random;
 
-    fn random_bytes(prng: &mut Prng, len: usize) -> Vec<u8> {
+    fn random_bytes(prng: &mut Random, len: usize) -> Vec<u8> {
         (0..len).map(|_| prng.next() as u8).collect()
     }
 
     #[test]
     fn segments_of_rotten_bytes_give_errors() {
-        let mut prng = Prng::new(5);
+        let mut prng = Random::seeded(5);
         use_segment(good_segment().to_vec());
         for _ in 0..300 {
-            let len = prng.below(2000);
+            let len = prng.index(2000);
             fuzz_segment(&random_bytes(&mut prng, len));
-            let changes = 1 + prng.below(20);
+            let changes = 1 + prng.index(20);
             fuzz_mutated_segment(&random_bytes(&mut prng, 4 * changes));
             let mut cut = good_segment().to_vec();
-            cut.truncate(prng.below(cut.len()));
+            cut.truncate(prng.index(cut.len()));
             fuzz_segment(&cut);
         }
         // The records that everything hangs on are all near the end.
         for _ in 0..2000 {
             let mut bytes = good_segment().to_vec();
-            for _ in 0..1 + prng.below(4) {
-                let at = bytes.len() - 1 - prng.below(bytes.len().min(400));
+            for _ in 0..1 + prng.index(4) {
+                let at = bytes.len() - 1 - prng.index(bytes.len().min(400));
                 bytes[at] = *prng.pick(&[0, 1, 0x7f, 0x80, 0xff]);
             }
             fuzz_segment(&bytes);
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_found_by_verify() {
         let mut bytes = good_segment().to_vec();
-        let mut prng = Prng::new(6);
+        let mut prng = Random::seeded(6);
         for _ in 0..500 {
-            let (at, bit) = (prng.below(bytes.len()), prng.below(8));
+            let (at, bit) = (prng.index(bytes.len()), prng.index(8));
             bytes[at] ^= 1 << bit;
             let opened = Segment::open("fuzz", vfs::Bytes::from_vec(bytes.clone()));
             assert!(opened.and_then(|segment| segment.verify()).is_err(), "byte {at}");
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn registrations_of_rotten_bytes_give_errors() {
-        let mut prng = Prng::new(7);
+        let mut prng = Random::seeded(7);
         let mut memory = MemoryIndex::new(2, 5);
         let mut log = Vec::new();
         for number in 0..60 {
@@ -208,29 +208,29 @@ mod tests {
         fuzz_replay(&log);
         for _ in 0..1500 {
             let mut bytes = log.clone();
-            for _ in 0..1 + prng.below(3) {
-                let at = prng.below(bytes.len());
+            for _ in 0..1 + prng.index(3) {
+                let at = prng.index(bytes.len());
                 bytes[at] = prng.next() as u8;
             }
-            bytes.truncate(prng.below(bytes.len() * 2));
+            bytes.truncate(prng.index(bytes.len() * 2));
             fuzz_replay(&bytes);
-            let len = prng.below(60);
+            let len = prng.index(60);
             fuzz_replay(&random_bytes(&mut prng, len));
         }
     }
 
     #[test]
     fn patterns_mean_what_automata_mean() {
-        let mut prng = Prng::new(8);
+        let mut prng = Random::seeded(8);
         let pieces = [
             "a", "b", "ab", ".", ".*", ".+", "|", "(", ")", "[ab]", "[^a]", "?", "*", "+", "{2}",
             "{", "é", "(?i)", "\\d", "\\b", "^", "$", "1", "\0", "a", "b", "1", "é",
         ];
         for _ in 0..20_000 {
-            let count = prng.below(8);
+            let count = prng.index(8);
             let mut text: String = (0..count).map(|_| *prng.pick(&pieces)).collect();
             text.push('\0');
-            (0..prng.below(4)).for_each(|_| text.push(*prng.pick(&['a', 'b', '1', 'é', '\n'])));
+            (0..prng.index(4)).for_each(|_| text.push(*prng.pick(&['a', 'b', '1', 'é', '\n'])));
             fuzz_pattern(text.as_bytes());
         }
     }

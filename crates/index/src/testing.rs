@@ -6,41 +6,9 @@ use crate::index::Index;
 use crate::matcher::CompiledMatchers;
 use crate::subset::BlockMatch;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
+use random::Random;
 use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// splitmix64.
-pub(crate) struct Prng(u64);
-
-impl Prng {
-    /// `SEED` in the environment replays a failed run.
-    pub(crate) fn new(default_seed: u64) -> Prng {
-        let seed = std::env::var("SEED").ok().and_then(|text| text.parse().ok());
-        let seed = seed.unwrap_or(default_seed);
-        println!("SEED={seed}");
-        Prng(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    pub(crate) fn pick<'a, T>(&mut self, list: &'a [T]) -> &'a T {
-        &list[self.below(list.len())]
-    }
-
-    pub(crate) fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// An entity that owns its strings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,31 +37,31 @@ const TAG_NAMES: [&str; 8] = ["a", "b", "env", "host", "i", "n", "ünï", "_z"];
 const METRICS: [&str; 7] = ["", "cpu", "cpu_user", "cpu_system", "mem", "up", "ключ"];
 
 /// A label set from few enough strings that matchers hit and miss.
-pub(crate) fn random_entity(prng: &mut Prng) -> OwnedEntity {
-    let names = match prng.below(4) {
+pub(crate) fn random_entity(prng: &mut Random) -> OwnedEntity {
+    let names = match prng.index(4) {
         0 => ["cpu_user", "cpu_system", "cpu_idle"].map(String::from).to_vec(),
-        1 if prng.one_in(4) => {
-            let first = prng.below(METRICS.len());
-            let count = 1 + prng.below(METRICS.len() - 1);
+        1 if prng.index(4) == 0 => {
+            let first = prng.index(METRICS.len());
+            let count = 1 + prng.index(METRICS.len() - 1);
             (0..count).map(|i| METRICS[(first + i) % METRICS.len()].to_string()).collect()
         }
         _ => vec![prng.pick(&METRICS).to_string()],
     };
     let mut tags = BTreeMap::new();
-    let is_common = prng.one_in(2);
+    let is_common = prng.index(2) == 0;
     for name in if is_common { &TAG_NAMES[3..6] } else { &TAG_NAMES[..] } {
-        if is_common || prng.one_in(3) {
+        if is_common || prng.index(3) == 0 {
             tags.insert(name.to_string(), random_value(prng, name));
         }
     }
     OwnedEntity { names, tags }
 }
 
-fn random_value(prng: &mut Prng, name: &str) -> String {
+fn random_value(prng: &mut Random, name: &str) -> String {
     match name {
-        "host" => format!("host_{}", prng.below(3000)),
-        "i" => prng.below(400).to_string(),
-        "n" => format!("{}{}", prng.pick(&["", "0_", "1_", "2_"]), prng.below(10)),
+        "host" => format!("host_{}", prng.index(3000)),
+        "i" => prng.index(400).to_string(),
+        "n" => format!("{}{}", prng.pick(&["", "0_", "1_", "2_"]), prng.index(10)),
         "env" => prng.pick(&["prod", "staging", "dev", "prod\nuction"]).to_string(),
         "ünï" => prng.pick(&["é", "ée", "日本", "日本語", "\u{10ffff}", "a"]).to_string(),
         _ => prng.pick(&["1", "11", "12", "2", "foo", "bar", "foobar", "Foo"]).to_string(),
@@ -101,8 +69,8 @@ fn random_value(prng: &mut Prng, name: &str) -> String {
 }
 
 /// A matcher on a label that exists, or sometimes on one that does not.
-pub(crate) fn random_matcher(prng: &mut Prng) -> Matcher {
-    let name = match prng.below(12) {
+pub(crate) fn random_matcher(prng: &mut Random) -> Matcher {
+    let name = match prng.index(12) {
         0 | 1 => METRIC_NAME,
         2 => "missing",
         _ => prng.pick(&TAG_NAMES),
@@ -115,16 +83,16 @@ pub(crate) fn random_matcher(prng: &mut Prng) -> Matcher {
     Matcher::new(name, op, value)
 }
 
-fn random_string(prng: &mut Prng, name: &str) -> String {
+fn random_string(prng: &mut Random, name: &str) -> String {
     match name {
-        _ if prng.one_in(6) => String::new(),
-        _ if prng.one_in(10) => "nowhere".to_string(),
+        _ if prng.index(6) == 0 => String::new(),
+        _ if prng.index(10) == 0 => "nowhere".to_string(),
         METRIC_NAME => prng.pick(&METRICS).to_string(),
         _ => random_value(prng, name),
     }
 }
 
-fn random_regex(prng: &mut Prng, name: &str) -> String {
+fn random_regex(prng: &mut Random, name: &str) -> String {
     const FIXED: [&str; 30] = [
         "",
         ".*",
@@ -157,9 +125,9 @@ fn random_regex(prng: &mut Prng, name: &str) -> String {
         r"\w+",
         "host_2.*5|host_7",
     ];
-    match prng.below(4) {
+    match prng.index(4) {
         0 => {
-            let count = 1 + prng.below(5);
+            let count = 1 + prng.index(5);
             let parts: Vec<String> = (0..count).map(|_| random_string(prng, name)).collect();
             parts.join("|")
         }

@@ -3,13 +3,14 @@
 //! `SEED=n cargo test -p store --test changes` replays one history.
 
 mod rows;
+mod stores;
 
 use model::{MatchOp, Matcher, TimeRange};
+use random::Random;
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use store::{Durability, SelectLimits, Store, StoreConfig};
+use store::{Durability, SelectLimits, Store};
 use vfs::{SimVfs, Vfs};
 
 const SECOND: i64 = 1_000_000_000;
@@ -21,29 +22,6 @@ const LIMITS: SelectLimits =
 
 /// All samples, by series and time: the bits of a float, a histogram in words.
 type Reading = BTreeMap<(String, i64), String>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
-
-fn open(disk: &SimVfs, retention_ns: Option<i64>) -> Arc<Store> {
-    let config = StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
-        retention_ns,
-        ..StoreConfig::standard()
-    };
-    Store::open(Arc::new(disk.clone()), Path::new("/data"), config).unwrap()
-}
 
 fn reading(store: &Store) -> Reading {
     let selection = store.select(&[], TimeRange::ALL, &LIMITS).unwrap();
@@ -113,7 +91,7 @@ fn run(seed: u64) {
     let mut now = START;
     disk.set_now(now);
     let retention = seed.is_multiple_of(3).then_some(10 * DAY);
-    let mut store = open(&disk, retention);
+    let mut store = stores::open_keeping(&disk, retention);
     let mut kept: Vec<(u64, Reading)> = Vec::new();
     for _ in 0..80 {
         let before = (store.take_version(), reading(&store));
@@ -131,9 +109,9 @@ fn run(seed: u64) {
                 store.close().unwrap();
                 kept.clear();
                 // Releases the lock before the new one takes it.
-                store = open(&SimVfs::new(0), None);
+                store = stores::open_keeping(&SimVfs::new(0), None);
                 store.close().unwrap();
-                store = open(&disk, retention);
+                store = stores::open_keeping(&disk, retention);
             }
             _ => append(&store, &mut random, now, 60),
         }
@@ -149,17 +127,14 @@ fn run(seed: u64) {
 
 #[test]
 fn no_change_is_missed() {
-    match std::env::var("SEED") {
-        Ok(seed) => run(seed.parse().expect("SEED is a number")),
-        Err(_) => (1..=12).for_each(run),
-    }
+    random::seeds(1..=12).into_iter().for_each(run);
 }
 
 #[test]
 fn what_did_not_change_is_not_told() {
     let disk = SimVfs::new(1);
     disk.set_now(START);
-    let store = open(&disk, None);
+    let store = stores::open_keeping(&disk, None);
     let mut random = Random(7);
     append(&store, &mut random, START - DAY, 3600);
     append(&store, &mut random, START, 60);
@@ -185,7 +160,7 @@ fn what_did_not_change_is_not_told() {
 fn samples_that_are_lost_or_hidden_are_told() {
     let disk = SimVfs::new(3);
     disk.set_now(START);
-    let store = open(&disk, Some(10 * DAY));
+    let store = stores::open_keeping(&disk, Some(10 * DAY));
     append(&store, &mut Random(1), START - 9 * DAY, 3600);
     append(&store, &mut Random(2), START, 60);
     let (version, before) = (store.take_version(), reading(&store));
@@ -204,7 +179,7 @@ fn samples_that_are_lost_or_hidden_are_told() {
     let folder = Path::new("/data/partitions/2020-01/parts");
     let part = folder.join(disk.list(folder).unwrap().remove(0));
     disk.flip_bit(&part, 40, 3).unwrap();
-    let store = open(&disk, Some(10 * DAY));
+    let store = stores::open_keeping(&disk, Some(10 * DAY));
     assert_eq!(store.stats().corrupt_parts_total, 0, "nobody has read it yet");
     let version = store.take_version();
     let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
@@ -219,7 +194,7 @@ fn samples_that_are_lost_or_hidden_are_told() {
 fn selections_of_one_month_keep_their_order() {
     let disk = SimVfs::new(4);
     disk.set_now(START);
-    let store = open(&disk, None);
+    let store = stores::open_keeping(&disk, None);
     let both = TimeRange::new(START - 40 * DAY, START);
     assert!(store.keeps_order(&both), "there is nothing");
     append(&store, &mut Random(1), START, 60);

@@ -33,10 +33,8 @@ fn pods_of(hour: i64) -> std::ops::Range<i64> {
 
 /// Up to seventeen seconds of CPU, or pages of memory: four bits of news a sample.
 fn noise(pod: i64, minute: i64) -> f64 {
-    let mut z = (pod as u64) << 32 ^ minute as u64;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((z >> 40) % 17) as f64
+    let bits = random::mix((pod as u64) << 32 ^ minute as u64);
+    ((bits >> 40) % 17) as f64
 }
 
 /// A scrape a minute, for an hour.

@@ -5,6 +5,7 @@
 //! a share of them, each time others, so that the suite stays short).
 
 mod rows;
+mod stores;
 
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use rows::Rows;
@@ -27,26 +28,14 @@ struct Sent {
     deletion_in_doubt: bool,
 }
 
-fn config() -> StoreConfig {
-    StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
-        ..StoreConfig::standard()
-    }
-}
-
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    let mut z = seed ^ (round << 20) ^ (salt << 40);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 /// Does the history until the disk fails, noting what was acknowledged.
 fn live(disk: &SimVfs, seed: u64, sent: &mut Sent) -> Result<(), Error> {
     disk.set_now(START);
-    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config())?;
+    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), stores::config())?;
     for round in 0..ROUNDS {
         // Two hours around the turn of a month.
         let now = START + round as i64 * 400 * SECOND;
@@ -129,7 +118,7 @@ fn delete(store: &Store, sent: &mut Sent) -> Result<(), Error> {
 
 /// What the store holds, after recovery.
 fn found(disk: &SimVfs) -> BTreeMap<(Labels, i64), u64> {
-    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let store = stores::open(disk, stores::config());
     let set = vec![Matcher::new("host", MatchOp::Regex, ".*")];
     let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
     let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
@@ -208,7 +197,7 @@ fn a_death_at_every_write_loses_nothing_acknowledged() {
 fn a_failed_sync_makes_the_store_read_only_until_it_is_opened_again() {
     let disk = SimVfs::new(3);
     disk.set_now(START);
-    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let store = stores::open(&disk, stores::config());
     let mut sent = Sent::default();
     append(&store, 3, 0, START, &mut sent).unwrap();
     disk.fail_syncs(1);
@@ -226,7 +215,7 @@ fn a_failed_sync_makes_the_store_read_only_until_it_is_opened_again() {
 fn a_failed_sync_of_a_flush_loses_nothing_either() {
     let disk = SimVfs::new(6);
     disk.set_now(START);
-    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let store = stores::open(&disk, stores::config());
     let mut sent = Sent::default();
     append(&store, 6, 0, START, &mut sent).unwrap();
     store.flush().unwrap();
@@ -252,8 +241,8 @@ fn a_failed_sync_of_a_flush_loses_nothing_either() {
 fn a_full_disk_refuses_writes_and_recovers_by_itself() {
     let disk = SimVfs::new(4);
     disk.set_now(START);
-    let config = StoreConfig { free_disk_min: 1 << 20, background: true, ..config() };
-    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config).unwrap();
+    let config = StoreConfig { free_disk_min: 1 << 20, background: true, ..stores::config() };
+    let store = stores::open(&disk, config);
     let mut sent = Sent::default();
     append(&store, 4, 0, START, &mut sent).unwrap();
     disk.set_free_space(1 << 19);
@@ -279,7 +268,7 @@ fn a_rotten_part_is_set_aside_and_the_rest_serves_on() {
     let size = vfs::Vfs::size(&disk, &month.join(&name)).unwrap();
     // The directory at the end is read when the part opens.
     disk.flip_bit(&month.join(&name), size - 10, 3).unwrap();
-    let store = Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap();
+    let store = stores::open(&disk, stores::config());
     assert_eq!(store.stats().corrupt_parts_total, 1);
     drop(store);
     let all = found(&disk);

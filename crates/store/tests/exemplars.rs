@@ -4,6 +4,7 @@
 //! `SEED=n` chooses another history, `STRIDE=1` dies at every single operation.
 
 mod rows;
+mod stores;
 
 use model::{Exemplar, ExemplarRow, Labels, MatchOp, Matcher, Row, TimeRange};
 use rows::Rows;
@@ -20,13 +21,7 @@ const LIMITS: SelectLimits =
     SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
 
 fn config(exemplars_max: usize) -> StoreConfig {
-    StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
-        exemplars_max,
-        ..StoreConfig::standard()
-    }
+    StoreConfig { exemplars_max, ..stores::config() }
 }
 
 fn open_at(disk: &SimVfs, dir: &str, config: StoreConfig) -> Result<Arc<Store>, Error> {
@@ -383,10 +378,7 @@ impl Naive {
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    let mut z = seed ^ (round << 20) ^ (salt << 40);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    random::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 const HOSTS: [&str; 4] = ["h0", "h1", "h2", "h3"];

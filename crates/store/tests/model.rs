@@ -4,9 +4,11 @@
 //! `SEED=n cargo test -p store --test model` replays one history.
 
 mod rows;
+mod stores;
 
 use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
+use random::Random;
 use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,30 +33,11 @@ enum Sample {
     Histogram(Histogram),
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 fn config() -> StoreConfig {
     StoreConfig {
-        background: false,
-        committer: wal::Committer::Waiter,
-        free_disk_min: 0,
         // A few chunks, so that row ids start again many times in a history.
         arena_words_max: 3 * store::arena::CHUNK_WORDS,
-        ..StoreConfig::standard()
+        ..stores::config()
     }
 }
 
@@ -70,7 +53,7 @@ impl History {
     fn new(seed: u64) -> History {
         let disk = SimVfs::new(seed);
         disk.set_now(START);
-        let store = open(&disk);
+        let store = stores::open(&disk, config());
         History { random: Random(seed), disk, store, naive: Naive::new(), now: START }
     }
 
@@ -213,7 +196,7 @@ impl History {
         self.store = Store::open(Arc::new(SimVfs::new(0)), Path::new("/none"), config()).unwrap();
         self.disk = disk;
         self.disk.set_now(self.now);
-        self.store = open(&self.disk);
+        self.store = stores::open(&self.disk, config());
     }
 
     fn verify(&mut self) {
@@ -222,7 +205,7 @@ impl History {
         let disk = Arc::new(self.disk.clone());
         let report = store::verify(disk, Path::new("/data"), &mut |_| ()).unwrap();
         assert_eq!(report.problems, Vec::<String>::new());
-        self.store = open(&self.disk);
+        self.store = stores::open(&self.disk, config());
     }
 
     fn check_some(&mut self) {
@@ -245,10 +228,6 @@ impl History {
         };
         check(&self.store, &self.naive, &matcher, range, &matches);
     }
-}
-
-fn open(disk: &SimVfs) -> Arc<Store> {
-    Store::open(Arc::new(disk.clone()), Path::new("/data"), config()).unwrap()
 }
 
 fn check(
@@ -328,8 +307,8 @@ fn run(seed: u64, steps: usize) {
 
 #[test]
 fn random_histories_agree_with_a_map() {
-    match std::env::var("SEED") {
-        Ok(seed) => run(seed.parse().expect("SEED is a number"), 400),
-        Err(_) => (1..=12).for_each(|seed| run(seed, 150)),
+    match random::seed() {
+        Some(seed) => run(seed, 400),
+        None => (1..=12).for_each(|seed| run(seed, 150)),
     }
 }

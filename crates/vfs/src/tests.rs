@@ -19,14 +19,6 @@ fn write(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Result<()> {
     file.sync()
 }
 
-/// The seed of a random test; `SEED` replays one.
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("SEED") {
-        Ok(seed) => vec![seed.parse().expect("SEED is a number")],
-        Err(_) => (0..count).collect(),
-    }
-}
-
 #[test]
 fn files_are_appended_and_read() {
     on_both(|vfs, dir| {
@@ -130,7 +122,7 @@ fn atomic_writes_replace_and_ignore_left_overs() {
 
 #[test]
 fn an_atomic_write_is_old_or_new_after_a_crash_at_any_step() {
-    for seed in seeds(50) {
+    for seed in random::seeds(0..50) {
         for step in 0.. {
             let vfs = SimVfs::new(seed);
             let path = Path::new("/manifest");
@@ -262,7 +254,7 @@ type Durable = BTreeMap<PathBuf, Vec<u8>>;
 
 #[test]
 fn whatever_was_synced_survives_any_history() {
-    for seed in seeds(200) {
+    for seed in random::seeds(0..200) {
         let vfs = SimVfs::new(seed);
         let mut dice = SimVfs::new(!seed).random();
         let mut next = move || {
@@ -293,7 +285,7 @@ fn whatever_was_synced_survives_any_history() {
 #[test]
 fn the_simulated_disk_does_what_the_real_one_does() {
     const NAMES: [&str; 8] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f"];
-    for seed in seeds(8) {
+    for seed in random::seeds(0..8) {
         let directory = tempfile::tempdir().unwrap();
         let real = RealVfs::new();
         let sim = SimVfs::new(seed);

@@ -2,6 +2,7 @@
 
 use crate::fuzzing::fuzz_wal_segment;
 use crate::*;
+use random::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::{RealVfs, SimVfs, Vfs};
@@ -14,35 +15,10 @@ const DIRECTORY: &str = "/data/wal";
 /// What was appended: kind and payload.
 type Record = (u8, Vec<u8>);
 
-/// SplitMix64.
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn record(&mut self) -> Record {
-        let size = if self.below(8) == 0 { self.below(700) } else { self.below(40) };
-        let payload = (0..size).map(|_| self.next() as u8).collect();
-        (1 + self.below(254) as u8, payload)
-    }
-}
-
-/// The seeds of a random test; `SEED` replays one.
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("SEED") {
-        Ok(seed) => vec![seed.parse().expect("SEED is a number")],
-        Err(_) => (0..count).collect(),
-    }
+fn any_record(dice: &mut Random) -> Record {
+    let size = if dice.below(8) == 0 { dice.below(700) } else { dice.below(40) };
+    let payload = (0..size).map(|_| dice.next() as u8).collect();
+    (1 + dice.below(254) as u8, payload)
 }
 
 fn config(committer: Committer) -> WalConfig {
@@ -230,7 +206,7 @@ fn threads_append_to_a_real_disk() {
 
 #[test]
 fn arbitrary_bytes_are_read_without_panic() {
-    let mut dice = Dice(1);
+    let mut dice = Random(1);
     for _ in 0..5000 {
         let size = dice.below(200);
         let data: Vec<u8> = (0..size).map(|_| dice.next() as u8).collect();

@@ -30,8 +30,6 @@ mod number;
 pub mod params;
 pub mod prom_json;
 pub mod protobuf;
-#[cfg(test)]
-mod random;
 pub mod remote_read;
 pub mod remote_write;
 

@@ -1,30 +1,27 @@
 //! Columns like those that clients send, and some that they do not; all from a seed.
 
-/// Where random columns come from: splitmix64.
-pub struct Random(pub u64);
+use random::Random;
 
-impl Random {
-    /// 64 random bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(end)) >> 64) as u64
-    }
-
+/// What columns are drawn by.
+pub trait Draws {
+    /// A number below `end` from the upper bits, where `Random::below` takes the lower.
+    fn within(&mut self, end: u64) -> u64;
     /// A float of 53 random bits in [0, 1).
-    pub fn unit(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    fn unit(&mut self) -> f64;
+    /// A float of the normal distribution.
+    fn normal(&mut self) -> f64;
+}
+
+impl Draws for Random {
+    fn within(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A float of the normal distribution.
-    pub fn normal(&mut self) -> f64 {
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
         (-2.0 * (1.0 - self.unit()).ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 }
@@ -74,12 +71,12 @@ fn tsbs(random: &mut Random, len: usize) -> Vec<f64> {
 }
 
 fn counter_of_decimals(random: &mut Random, len: usize) -> Vec<f64> {
-    let mut thousandths = random.below(10_000_000) as i64;
-    let rate = random.below(20_000) as f64;
+    let mut thousandths = random.within(10_000_000) as i64;
+    let rate = random.within(20_000) as f64;
     let mut values = Vec::with_capacity(len);
     for _ in 0..len {
         thousandths += (rate * (1.0 + 0.1 * random.normal())).max(0.0) as i64;
-        if random.below(2000) == 0 {
+        if random.within(2000) == 0 {
             thousandths = 0;
         }
         values.push(thousandths as f64 / 1000.0);
@@ -105,7 +102,7 @@ fn counter_of_sectors(random: &mut Random, len: usize) -> Vec<f64> {
 }
 
 fn steady_counter(random: &mut Random, len: usize) -> Vec<f64> {
-    let (start, step) = (random.below(1_000_000) as f64, (1 + random.below(100)) as f64);
+    let (start, step) = (random.within(1_000_000) as f64, (1 + random.within(100)) as f64);
     (0..len).map(|i| start + step * i as f64).collect()
 }
 
@@ -115,7 +112,7 @@ fn gauge_of_decimals(random: &mut Random, len: usize) -> Vec<f64> {
 }
 
 fn constant_per_slot(random: &mut Random, len: usize) -> Vec<f64> {
-    vec![random.below(1_000_000) as f64; len]
+    vec![random.within(1_000_000) as f64; len]
 }
 
 fn constant(_: &mut Random, len: usize) -> Vec<f64> {
@@ -124,7 +121,7 @@ fn constant(_: &mut Random, len: usize) -> Vec<f64> {
 
 fn up_then_stale(random: &mut Random, len: usize) -> Vec<f64> {
     let mut values: Vec<f64> =
-        (0..len).map(|_| if random.below(300) == 0 { 0.0 } else { 1.0 }).collect();
+        (0..len).map(|_| if random.within(300) == 0 { 0.0 } else { 1.0 }).collect();
     if let Some(last) = values.last_mut() {
         *last = f64::from_bits(STALE);
     }
@@ -132,12 +129,12 @@ fn up_then_stale(random: &mut Random, len: usize) -> Vec<f64> {
 }
 
 fn flapping(random: &mut Random, len: usize) -> Vec<f64> {
-    (0..len).map(|_| random.below(2) as f64).collect()
+    (0..len).map(|_| random.within(2) as f64).collect()
 }
 
 fn half_stale(random: &mut Random, len: usize) -> Vec<f64> {
     let stale = f64::from_bits(STALE);
-    (0..len).map(|_| if random.below(2) == 0 { stale } else { random.below(50) as f64 }).collect()
+    (0..len).map(|_| if random.within(2) == 0 { stale } else { random.within(50) as f64 }).collect()
 }
 
 fn full_mantissa(random: &mut Random, len: usize) -> Vec<f64> {
@@ -154,15 +151,15 @@ fn floats_of_32_bits(random: &mut Random, len: usize) -> Vec<f64> {
 }
 
 fn mixed_magnitudes(random: &mut Random, len: usize) -> Vec<f64> {
-    (0..len).map(|_| random.normal() * 10f64.powi(random.below(40) as i32 - 20)).collect()
+    (0..len).map(|_| random.normal() * 10f64.powi(random.within(40) as i32 - 20)).collect()
 }
 
 fn integers_over_53_bits(random: &mut Random, len: usize) -> Vec<f64> {
-    (0..len).map(|_| (random.bits() as i64 >> random.below(12)) as f64).collect()
+    (0..len).map(|_| (random.next() as i64 >> random.within(12)) as f64).collect()
 }
 
 fn thirds(random: &mut Random, len: usize) -> Vec<f64> {
-    (0..len).map(|_| random.below(1000) as f64 / 3.0).collect()
+    (0..len).map(|_| random.within(1000) as f64 / 3.0).collect()
 }
 
 fn specials(random: &mut Random, len: usize) -> Vec<f64> {
@@ -181,11 +178,11 @@ fn specials(random: &mut Random, len: usize) -> Vec<f64> {
         f64::MIN,
         1.5,
     ];
-    (0..len).map(|_| table[random.below(table.len() as u64) as usize]).collect()
+    (0..len).map(|_| table[random.within(table.len() as u64) as usize]).collect()
 }
 
 fn any_bits(random: &mut Random, len: usize) -> Vec<f64> {
-    (0..len).map(|_| f64::from_bits(random.bits())).collect()
+    (0..len).map(|_| f64::from_bits(random.next())).collect()
 }
 
 /// Makes the timestamps of some slots.
@@ -221,15 +218,15 @@ fn three_grids(_: &mut Random, lens: &[u32]) -> Vec<i64> {
 
 fn own_phase(random: &mut Random, lens: &[u32]) -> Vec<i64> {
     per_slot(lens, |_, len| {
-        let phase = random.below(15_000) as i64 * MILLI;
+        let phase = random.within(15_000) as i64 * MILLI;
         (0..len as i64).map(|i| START + phase + i * 15_000 * MILLI).collect()
     })
 }
 
 fn jitter(random: &mut Random, lens: &[u32]) -> Vec<i64> {
     per_slot(lens, |_, len| {
-        let phase = random.below(15_000) as i64;
-        let mut at = |i: i64| (phase + i * 15_000 + random.below(9) as i64 - 4) * MILLI;
+        let phase = random.within(15_000) as i64;
+        let mut at = |i: i64| (phase + i * 15_000 + random.within(9) as i64 - 4) * MILLI;
         (0..len as i64).map(|i| START + at(i)).collect()
     })
 }
@@ -239,7 +236,7 @@ fn gaps(random: &mut Random, lens: &[u32]) -> Vec<i64> {
         let mut at = START;
         let mut list = Vec::with_capacity(len);
         for _ in 0..len {
-            at += if random.below(50) == 0 { 20_000 * MILLI } else { 10_000 * MILLI };
+            at += if random.within(50) == 0 { 20_000 * MILLI } else { 10_000 * MILLI };
             list.push(at);
         }
         list
@@ -248,7 +245,7 @@ fn gaps(random: &mut Random, lens: &[u32]) -> Vec<i64> {
 
 fn any_times(random: &mut Random, lens: &[u32]) -> Vec<i64> {
     per_slot(lens, |_, len| {
-        let mut list: Vec<i64> = (0..len).map(|_| random.bits() as i64).collect();
+        let mut list: Vec<i64> = (0..len).map(|_| random.next() as i64).collect();
         list.sort_unstable();
         list.dedup();
         while list.len() < len {

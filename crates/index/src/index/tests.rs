@@ -1,15 +1,16 @@
 //! The index against the naive one of [`crate::testing`].
 
 use super::Index;
-use crate::testing::{NaiveIndex, Prng, random_entity, random_matcher};
+use crate::testing::{NaiveIndex, random_entity, random_matcher};
 use model::Matcher;
+use random::Random;
 use std::sync::Arc;
 
 /// Registers `count` random entities, some of them known ones.
 fn register(
     index: &mut Index,
     naive: &mut NaiveIndex,
-    prng: &mut Prng,
+    prng: &mut Random,
     count: usize,
     log: &mut Vec<u8>,
 ) {
@@ -25,14 +26,14 @@ fn register(
 }
 
 #[track_caller]
-fn check(index: &Index, naive: &NaiveIndex, prng: &mut Prng, searches: usize) {
+fn check(index: &Index, naive: &NaiveIndex, prng: &mut Random, searches: usize) {
     naive.check_find(index);
     naive.check_search(index, &[]);
     naive.check_tags(index);
     naive.check_cardinality(index, &[]);
     naive.check_cardinality(index, &[random_matcher(prng)]);
     for _ in 0..searches {
-        let count = 1 + prng.below(4);
+        let count = 1 + prng.index(4);
         let matchers: Vec<Matcher> = (0..count).map(|_| random_matcher(prng)).collect();
         naive.check_search(index, &matchers);
     }
@@ -40,7 +41,7 @@ fn check(index: &Index, naive: &NaiveIndex, prng: &mut Prng, searches: usize) {
 
 #[test]
 fn memory_answers_as_the_naive_index() {
-    let mut prng = Prng::new(1);
+    let mut prng = Random::seeded(1);
     let mut index = Index::open(disk(), "i".as_ref(), &[]).unwrap();
     let mut naive = NaiveIndex::default();
     let mut log = Vec::new();
@@ -73,7 +74,7 @@ fn names(index: &Index) -> Vec<String> {
 
 #[test]
 fn segments_and_memory_answer_as_one() {
-    let mut prng = Prng::new(2);
+    let mut prng = Random::seeded(2);
     for rounds in [[2500, 0], [1, 1], [1000, 500], [5, 1500]] {
         let vfs = disk();
         let mut index = Index::open(Arc::clone(&vfs), "i".as_ref(), &[]).unwrap();
@@ -101,7 +102,7 @@ fn segments_and_memory_answer_as_one() {
 
 #[test]
 fn merged_segments_answer_the_same() {
-    let mut prng = Prng::new(3);
+    let mut prng = Random::seeded(3);
     for sizes in [vec![2000, 1000, 20], vec![1, 2, 3, 4], vec![700; 5]] {
         let mut index = Index::open(disk(), "i".as_ref(), &[]).unwrap();
         let mut naive = NaiveIndex::default();
@@ -125,7 +126,7 @@ fn merged_segments_answer_the_same() {
 
 #[test]
 fn dropped_entities_are_gone_and_the_others_stay() {
-    let mut prng = Prng::new(4);
+    let mut prng = Random::seeded(4);
     let mut index = Index::open(disk(), "i".as_ref(), &[]).unwrap();
     let mut naive = NaiveIndex::default();
     for size in [3000, 500] {
@@ -133,7 +134,7 @@ fn dropped_entities_are_gone_and_the_others_stay() {
         freeze(&mut index);
     }
     for keep_one_in in [2, 5, 100, usize::MAX] {
-        let is_kept = |_: &u32| prng.one_in(keep_one_in);
+        let is_kept = |_: &u32| prng.index(keep_one_in) == 0;
         let kept: Vec<u32> = naive.entities.keys().copied().filter(is_kept).collect();
         let dead: Vec<u32> =
             naive.entities.keys().copied().filter(|id| kept.binary_search(id).is_err()).collect();
@@ -156,7 +157,7 @@ fn dropped_entities_are_gone_and_the_others_stay() {
 
 #[test]
 fn a_failing_disk_changes_nothing_and_a_second_try_succeeds() {
-    let mut prng = Prng::new(9);
+    let mut prng = Random::seeded(9);
     let sim = vfs::SimVfs::new(9);
     let mut index = Index::open(Arc::new(sim.clone()), "i".as_ref(), &[]).unwrap();
     let mut naive = NaiveIndex::default();

@@ -200,11 +200,11 @@ fn compare(bits: &SlotBits, bit: u32, decided: &mut SlotBits, equal: &mut SlotBi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Prng;
+    use random::Random;
 
     #[test]
     fn planes_compare_as_numbers() {
-        let mut prng = Prng::new(3);
+        let mut prng = Random::seeded(3);
         for (len, min, span) in [
             (1024, 0, 1),
             (1024, 5, 100),

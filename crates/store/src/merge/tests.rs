@@ -5,6 +5,7 @@ use crate::part::format::{Encoding, TRAILER_SIZE};
 use crate::part::{FinishedPart, PartInfo, PartSink, SliceKey};
 use codec::{Effort, Paging};
 use model::time_range::day_of;
+use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -20,17 +21,17 @@ const BLOCKS: [Block; 4] = [
 ];
 const SMALL: SliceLimits = SliceLimits { rows_max: 40, samples_max: 500, column_samples_max: 900 };
 
-/// SplitMix64.
-struct Random(u64);
+/// What parts are drawn by.
+trait Draws {
+    fn chance(&mut self, percent: u64) -> bool;
+    fn value(&mut self) -> u64;
+    /// Increasing timestamps from `start` on, about a minute apart.
+    fn times(&mut self, start: i64, rows: usize) -> Vec<i64>;
+    /// Timestamps for each slot: one grid or lists, with gaps.
+    fn lists(&mut self, start: i64, slots: usize, rows: usize) -> Vec<Vec<i64>>;
+}
 
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-
+impl Draws for Random {
     fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -45,7 +46,6 @@ impl Random {
         }
     }
 
-    /// Increasing timestamps from `start` on, about a minute apart.
     fn times(&mut self, start: i64, rows: usize) -> Vec<i64> {
         let mut timestamp = start;
         let step = |random: &mut Random| MINUTE * (1 + random.below(3) as i64);
@@ -57,7 +57,6 @@ impl Random {
             .collect()
     }
 
-    /// Timestamps for each slot: one grid or lists, with gaps.
     fn lists(&mut self, start: i64, slots: usize, rows: usize) -> Vec<Vec<i64>> {
         let grid = self.times(start, rows);
         let is_grid = self.chance(50);
@@ -222,16 +221,9 @@ fn check_slices(part: &Part, limits: &SliceLimits) {
     }
 }
 
-fn seeds(count: u64) -> Vec<u64> {
-    match std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
-        Some(seed) => vec![seed],
-        None => (1..=count).collect(),
-    }
-}
-
 #[test]
 fn a_merge_is_the_union_with_the_last_write() {
-    for seed in seeds(100) {
+    for seed in random::seeds(1..=100) {
         println!("SEED={seed}");
         let mut random = Random(seed);
         let count = 1 + random.below(6);
@@ -456,7 +448,7 @@ fn a_corrupt_input_is_named() {
 
 #[test]
 fn mutated_parts_merge_or_fail() {
-    for seed in seeds(12) {
+    for seed in random::seeds(1..=12) {
         println!("SEED={seed}");
         let mut random = Random(seed);
         let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), Effort::Dense);

@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::namespace::{Change, DirectoryNode, FileNode, Namespace, Node, NodeId, ROOT};
-use super::random::SplitMix;
+use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ impl Disk {
     pub(super) fn crash(&mut self) -> Disk {
         let mut after = Disk::new(self.random.next());
         after.now = self.now;
-        let mut dice = SplitMix::new(self.random.next());
+        let mut dice = Random(self.random.next());
         let mut found = self.names.clone();
         keep_some_changes(&mut found, &mut dice);
         let used_before = used_size(&self.names);
@@ -24,13 +24,13 @@ impl Disk {
 
 /// Makes some of the pending changes durable: none that touches a directory of which an earlier
 /// change was lost.
-fn keep_some_changes(names: &mut Namespace, dice: &mut SplitMix) {
+fn keep_some_changes(names: &mut Namespace, dice: &mut Random) {
     let pending = std::mem::take(&mut names.pending);
     // How likely a change is to survive, in eighths; all or nothing are likely luck too.
-    let luck = dice.up_to(8);
+    let luck = dice.index(9);
     let mut broken = BTreeSet::new();
     for change in &pending {
-        if is_broken(change, &broken) || luck <= dice.up_to(7) {
+        if is_broken(change, &broken) || luck <= dice.index(8) {
             broken.extend(change.iter().map(|edit| edit.directory));
         } else {
             names.apply_durable(change);
@@ -43,7 +43,7 @@ fn is_broken(change: &Change, broken: &BTreeSet<NodeId>) -> bool {
 }
 
 /// A new tree of what the durable directories reach, with each file as the crash left it.
-fn rebuild(found: &Namespace, dice: &mut SplitMix) -> Namespace {
+fn rebuild(found: &Namespace, dice: &mut Random) -> Namespace {
     let mut copier = Copier { found, names: Namespace::new(), copies: BTreeMap::new(), dice };
     copier.copies.insert(ROOT, ROOT);
     copier.copy_entries(ROOT);
@@ -56,7 +56,7 @@ struct Copier<'a> {
     names: Namespace,
     /// Old node to new node: a file with two names is copied once.
     copies: BTreeMap<NodeId, NodeId>,
-    dice: &'a mut SplitMix,
+    dice: &'a mut Random,
 }
 
 impl Copier<'_> {
@@ -87,22 +87,22 @@ impl Copier<'_> {
 }
 
 /// A file with its synced bytes and some of the others.
-fn torn(file: &FileNode, dice: &mut SplitMix) -> FileNode {
+fn torn(file: &FileNode, dice: &mut Random) -> FileNode {
     let (synced, unsynced) = file.bytes.split_at(file.synced_size);
-    let kept = dice.up_to(unsynced.len());
+    let kept = dice.index(unsynced.len() + 1);
     let mut tail = unsynced[..kept].to_vec();
-    match dice.up_to(5) {
+    match dice.index(6) {
         0 => tail = unsynced.to_vec(),
         1 => tail.clear(),
         // The size reached the disk, the last bytes did not.
         2 => tail.resize(unsynced.len(), 0),
         3 => {
-            let size = kept + dice.up_to(unsynced.len() - kept);
+            let size = kept + dice.index(unsynced.len() - kept + 1);
             tail.resize_with(size, || dice.next() as u8);
         }
         // A later piece was written before an earlier one.
         4 => {
-            let start = dice.up_to(kept);
+            let start = dice.index(kept + 1);
             tail = unsynced.to_vec();
             tail[start..kept].fill(0);
         }

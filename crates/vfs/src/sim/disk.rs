@@ -4,7 +4,7 @@
 //! nothing. Operations check everything before they change anything.
 
 use super::namespace::{Change, DirectoryNode, Edit, FileNode, Namespace, Node, NodeId};
-use super::random::SplitMix;
+use random::Random;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ const FREE_SPACE_DEFAULT: u64 = 1 << 50;
 /// A disk with its machine's clock and dice.
 pub(super) struct Disk {
     pub(super) names: Namespace,
-    pub(super) random: SplitMix,
+    pub(super) random: Random,
     /// The clock, nanoseconds.
     pub(super) now: i64,
     /// Bytes that may still be appended.
@@ -35,7 +35,7 @@ impl Disk {
     pub(super) fn new(seed: u64) -> Disk {
         Disk {
             names: Namespace::new(),
-            random: SplitMix::new(seed),
+            random: Random(seed),
             now: 0,
             free_space: FREE_SPACE_DEFAULT,
             operations: 0,

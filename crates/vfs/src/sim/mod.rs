@@ -20,7 +20,6 @@ mod crash;
 mod disk;
 mod file;
 mod namespace;
-mod random;
 
 use crate::error::{Error, Result};
 use crate::{AppendFile, Bytes, LOCK_FILE, Vfs};

@@ -14,7 +14,7 @@ struct Model {
 }
 
 /// Does random things until the machine dies or `steps` are done. Returns whether it lived.
-fn live(wal: &Wal, model: &mut Model, dice: &mut Dice, steps: u64) -> bool {
+fn live(wal: &Wal, model: &mut Model, dice: &mut Random, steps: u64) -> bool {
     for _ in 0..steps {
         if step(wal, model, dice).is_err() {
             return false;
@@ -23,7 +23,7 @@ fn live(wal: &Wal, model: &mut Model, dice: &mut Dice, steps: u64) -> bool {
     true
 }
 
-fn step(wal: &Wal, model: &mut Model, dice: &mut Dice) -> Result<()> {
+fn step(wal: &Wal, model: &mut Model, dice: &mut Random) -> Result<()> {
     match dice.below(20) {
         0 => {
             // A flush: what was appended before the rotation is elsewhere now.
@@ -38,7 +38,7 @@ fn step(wal: &Wal, model: &mut Model, dice: &mut Dice) -> Result<()> {
             Ok(())
         }
         2..8 => {
-            let record = dice.record();
+            let record = any_record(dice);
             let lsn = wal.append(record.0, &record.1)?;
             model.records.push(record);
             wal.wait_durable(lsn)?;
@@ -46,7 +46,7 @@ fn step(wal: &Wal, model: &mut Model, dice: &mut Dice) -> Result<()> {
             Ok(())
         }
         _ => {
-            let record = dice.record();
+            let record = any_record(dice);
             let (start, end) = record.1.split_at(record.1.len() / 2);
             wal.append_parts(record.0, &[start, end])?;
             model.records.push(record);
@@ -70,7 +70,7 @@ fn reopen(vfs: &SimVfs, committer: Committer, model: &mut Model, context: &str) 
 /// One history whose first life ends at change `death`. Returns whether it outlived that.
 fn history(seed: u64, death: u64, committer: Committer) -> bool {
     let context = format!("SEED={seed} death at {death}");
-    let mut dice = Dice(seed);
+    let mut dice = Random(seed);
     let mut model = Model::default();
     let mut vfs = SimVfs::new(seed ^ death.rotate_left(32));
     vfs.fail_after(death);
@@ -99,7 +99,7 @@ fn history(seed: u64, death: u64, committer: Committer) -> bool {
 
 #[test]
 fn a_crash_at_any_change_loses_nothing_acknowledged() {
-    for seed in seeds(12) {
+    for seed in random::seeds(0..12) {
         for death in 0.. {
             if history(seed, death, Committer::Waiter) {
                 assert!(40 < death, "the history has changes to die at");
@@ -111,7 +111,7 @@ fn a_crash_at_any_change_loses_nothing_acknowledged() {
 
 #[test]
 fn a_crash_under_the_commit_thread_loses_nothing_acknowledged() {
-    for seed in seeds(4) {
+    for seed in random::seeds(0..4) {
         for death in (0..400).step_by(3) {
             history(seed, death, Committer::Thread);
         }
