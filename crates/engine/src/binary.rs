@@ -10,11 +10,10 @@ use crate::eval::Evaluator;
 use crate::fill::Filling;
 use crate::histograms::binary::{Mixed, with_scalar};
 use crate::histograms::totals::{Reading, ReadingScope};
-use crate::matching::{Signatures, match_groups};
+use crate::matching::{MatchGroup, Signatures, match_groups};
 use crate::query::NameRemoval;
 use crate::time::Grid;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent, is_metadata_label};
-use model::LabelsBuilder;
 use promql::{Binary, BinaryOp, Cardinality, ValueType, VectorMatching};
 
 /// An operator on two numbers; comparisons give 1 or 0.
@@ -163,7 +162,7 @@ impl Evaluator<'_> {
         // Many-to-one is the general case; one-to-many is the same with sides changed.
         let is_swapped = matching.cardinality == Cardinality::OneToMany;
         let (many, one) = if is_swapped { (&right, &left) } else { (&left, &right) };
-        let maker = KeyMaker { binary, matching, removal: self.context.options.name_removal };
+        let maker = KeyMaker::new(binary, matching, self.context.options.name_removal);
         if matching.fill.is_any() {
             return self.filled_vectors(&Filling { maker: &maker, many, one, is_swapped });
         }
@@ -175,10 +174,12 @@ impl Evaluator<'_> {
         for group in &groups {
             self.context.check()?;
             group.check_one_side(matching, many, one)?;
-            group.check_many_side(matching, many, one, |many, one| maker.labels(many, one))?;
+            let keys = maker.keys(group, many, one);
+            group.check_many_side(matching, many, one, &keys)?;
+            let mut keys = keys.into_iter();
             for many_idx in &group.many {
                 for one_idx in &group.one {
-                    let key = maker.key(many.key(*many_idx), one.key(*one_idx));
+                    let Some(key) = keys.next() else { unreachable!("a key for each pair") };
                     let (a, b) = (many.row(*many_idx), one.row(*one_idx));
                     let (a, b) = if is_swapped { (b, a) } else { (a, b) };
                     let Some(mixed) = &mut mixed else {
@@ -282,10 +283,33 @@ impl Presence {
 pub(crate) struct KeyMaker<'a> {
     pub binary: &'a Binary,
     pub matching: &'a VectorMatching,
-    pub removal: NameRemoval,
+    removal: NameRemoval,
+    /// Labels that are those of the "one" side, in order.
+    included: Vec<&'a str>,
 }
 
-impl KeyMaker<'_> {
+impl<'a> KeyMaker<'a> {
+    pub fn new(
+        binary: &'a Binary,
+        matching: &'a VectorMatching,
+        removal: NameRemoval,
+    ) -> KeyMaker<'a> {
+        let mut included: Vec<&str> = matching.include.iter().map(String::as_str).collect();
+        included.sort_unstable();
+        included.dedup();
+        KeyMaker { binary, matching, removal, included }
+    }
+
+    /// The keys of each row of a group's "many" side with each of its "one" side.
+    fn keys(&self, group: &MatchGroup, many: &Vector, one: &Vector) -> Vec<Key> {
+        let mut keys = Vec::with_capacity(group.many.len() * group.one.len());
+        for many_idx in &group.many {
+            let with = |one_idx: &usize| self.key(many.key(*many_idx), one.key(*one_idx));
+            keys.extend(group.one.iter().map(with));
+        }
+        keys
+    }
+
     pub fn key(&self, many: &Key, one: &Key) -> Key {
         let is_late = self.binary.returns_bool && self.removal == NameRemoval::Late;
         Key { labels: self.labels(many, one), drops_name: is_late }
@@ -296,18 +320,12 @@ impl KeyMaker<'_> {
         let drops_bool_name = binary.returns_bool && self.removal != NameRemoval::Late;
         let drops_name = drops_bool_name || changes_scale(binary.op);
         let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
-        let mut builder = LabelsBuilder::new();
-        for (name, value) in many.labels.iter() {
-            let is_listed = matching.labels.iter().any(|label| label == name);
-            let is_kept = !is_one_to_one || is_listed == matching.is_on;
-            if is_kept && !(drops_name && is_metadata_label(name)) {
-                builder.push(name, value);
-            }
-        }
-        for name in &matching.include {
-            builder.set(name, one.labels.get(name).unwrap_or(""));
-        }
-        builder.finish()
+        let is_kept = |name: &[u8]| {
+            let is_listed = || matching.labels.iter().any(|label| label.as_bytes() == name);
+            (!is_one_to_one || is_listed() == matching.is_on)
+                && !(drops_name && is_metadata_label(name))
+        };
+        many.labels.with_those_of(is_kept, &self.included, &one.labels)
     }
 }
 

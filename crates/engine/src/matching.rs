@@ -2,10 +2,9 @@
 
 use crate::error::{QueryError, Result};
 use crate::vector::{Key, Vector, is_absent};
-use model::labels::push_pair;
-use model::{Labels, LabelsBuilder, METRIC_NAME};
+use hashbrown::{HashMap, HashSet};
+use model::{Labels, METRIC_NAME};
 use promql::{Cardinality, VectorMatching};
-use std::collections::HashMap;
 
 /// Numbers the label signatures of a matching, in the order in which they are seen.
 pub(crate) struct Signatures<'a> {
@@ -37,10 +36,8 @@ impl<'a> Signatures<'a> {
 
     fn write_bytes(&mut self, labels: &Labels) {
         self.bytes.clear();
-        for (name, value) in labels.iter() {
-            if is_matched(self.matching, name) {
-                push_pair(&mut self.bytes, name, value);
-            }
+        for pair in labels.pairs().filter(|pair| is_matched(self.matching, pair.name)) {
+            self.bytes.extend_from_slice(pair.bytes);
         }
     }
 
@@ -50,9 +47,9 @@ impl<'a> Signatures<'a> {
 }
 
 /// Whether a label is part of the signature.
-fn is_matched(matching: &VectorMatching, name: &str) -> bool {
-    let is_listed = matching.labels.iter().any(|label| label == name);
-    if matching.is_on { is_listed } else { !is_listed && name != METRIC_NAME }
+fn is_matched(matching: &VectorMatching, name: &[u8]) -> bool {
+    let is_listed = matching.labels.iter().any(|label| label.as_bytes() == name);
+    if matching.is_on { is_listed } else { !is_listed && name != METRIC_NAME.as_bytes() }
 }
 
 /// The rows of both sides that have one signature.
@@ -120,24 +117,25 @@ impl MatchGroup {
 
     /// Fails when two series of the "many" side meet the same series of the other at a step and
     /// would give one result: always in one-to-one matching, else when their labels are equal.
+    /// `keys` are those of the results, of each of the many with each of the one.
     pub fn check_many_side(
         &self,
         matching: &VectorMatching,
         many: &Vector,
         one: &Vector,
-        labels_of: impl Fn(&Key, &Key) -> Labels,
+        keys: &[Key],
     ) -> Result<()> {
-        if self.many.len() < 2 {
+        debug_assert_eq!(keys.len(), self.many.len() * self.one.len());
+        let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
+        if self.many.len() < 2 || (!is_one_to_one && are_distinct(keys)) {
             return Ok(());
         }
-        for one_idx in &self.one {
-            let mut seen: HashMap<Labels, Vec<bool>> = HashMap::new();
-            for many_idx in &self.many {
+        let nothing = Labels::default();
+        for (at, one_idx) in self.one.iter().enumerate() {
+            let mut seen: HashMap<&Labels, Vec<bool>> = HashMap::new();
+            for (many_idx, keys) in self.many.iter().zip(keys.chunks_exact(self.one.len())) {
                 // In one-to-one matching any two are too many, whatever their labels.
-                let labels = match matching.cardinality {
-                    Cardinality::OneToOne => Labels::default(),
-                    _ => labels_of(many.key(*many_idx), one.key(*one_idx)),
-                };
+                let labels = if is_one_to_one { &nothing } else { &keys[at].labels };
                 let marks = seen.entry(labels).or_insert_with(|| vec![false; many.steps()]);
                 let rows = many.row(*many_idx).iter().zip(one.row(*one_idx));
                 for (mark, (a, b)) in marks.iter_mut().zip(rows) {
@@ -153,6 +151,12 @@ impl MatchGroup {
     }
 }
 
+/// Whether no two keys have the same labels.
+fn are_distinct(keys: &[Key]) -> bool {
+    let mut seen = HashSet::with_capacity(keys.len());
+    keys.iter().all(|key| seen.insert(&key.labels))
+}
+
 pub(crate) fn too_many(matching: &VectorMatching) -> QueryError {
     let message = match matching.cardinality {
         Cardinality::OneToOne => {
@@ -166,11 +170,7 @@ pub(crate) fn too_many(matching: &VectorMatching) -> QueryError {
 
 /// The labels that are part of the signature.
 pub(crate) fn matched_labels(matching: &VectorMatching, labels: &Labels) -> Labels {
-    let mut builder = LabelsBuilder::new();
-    for (name, value) in labels.iter().filter(|(name, _)| is_matched(matching, name)) {
-        builder.push(name, value);
-    }
-    builder.finish()
+    labels.only(|name| is_matched(matching, name))
 }
 
 /// Labels as Prometheus writes them in errors: `{__name__="up", job="a"}`.

@@ -118,9 +118,35 @@ impl Labels {
         Labels { bytes: bytes.into_boxed_slice() }
     }
 
+    /// The labels that `is_kept` wants, but those of `names` as `other` has them: they are gone
+    /// where it has none.
+    ///
+    /// # Panics
+    /// In debug builds, when `names` do not increase strictly.
+    pub fn with_those_of(
+        &self,
+        is_kept: impl Fn(&[u8]) -> bool,
+        names: &[&str],
+        other: &Labels,
+    ) -> Labels {
+        debug_assert!(names.is_sorted_by(|a, b| a < b), "names in order");
+        let mut bytes = Vec::with_capacity(self.bytes.len() + other.bytes.len());
+        let is_taken = |name: &[u8]| names.iter().any(|taken| taken.as_bytes() == name);
+        let mut taken = other.pairs().filter(|pair| is_taken(pair.name)).peekable();
+        for own in self.pairs().filter(|pair| is_kept(pair.name) && !is_taken(pair.name)) {
+            while let Some(pair) = taken.next_if(|pair| pair.name < own.name) {
+                bytes.extend_from_slice(pair.bytes);
+            }
+            bytes.extend_from_slice(own.bytes);
+        }
+        taken.for_each(|pair| bytes.extend_from_slice(pair.bytes));
+        Labels { bytes: bytes.into_boxed_slice() }
+    }
+
     /// The value of `name`, or `None` when the set has no such label.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.iter().find(|(n, _)| *n == name).map(|(_, value)| value)
+        let value = self.pairs().find(|pair| pair.name == name.as_bytes())?.value;
+        Some(std::str::from_utf8(value).expect("canonical labels"))
     }
 
     /// The metric's name, empty when there is none.
@@ -409,6 +435,28 @@ mod tests {
         assert_eq!(a.to_string(), r#"up{a="1", b="2"}"#);
         assert_eq!(a.len(), 3);
         assert_eq!(Labels::from_canonical(a.as_bytes()), Some(a));
+    }
+
+    #[test]
+    fn labels_are_taken_from_another_set() {
+        let many = Labels::from_pairs(&[("__name__", "x"), ("b", "1"), ("d", "2"), ("f", "3")]);
+        let one = Labels::from_pairs(&[("a", "4"), ("c", "5"), ("d", "6"), ("z", "7")]);
+        let taken = |names: &[&str], is_kept: fn(&[u8]) -> bool| {
+            many.with_those_of(is_kept, names, &one).to_string()
+        };
+        let not_name: fn(&[u8]) -> bool = |name| name != METRIC_NAME.as_bytes();
+        assert_eq!(taken(&[], |_| true), many.to_string());
+        assert_eq!(taken(&[], not_name), r#"{b="1", d="2", f="3"}"#);
+        let names = ["a", "c", "d", "f", "z"];
+        assert_eq!(
+            taken(&names, not_name),
+            r#"{a="4", b="1", c="5", d="6", z="7"}"#,
+            "f is gone, for the other set has none"
+        );
+        assert_eq!(taken(&["d"], |name| name == b"b"), r#"{b="1", d="6"}"#);
+        assert_eq!(taken(&["y"], |_| false), "{}");
+        assert_eq!(many.get("d"), Some("2"));
+        assert_eq!(many.get("c"), None);
     }
 
     #[test]
