@@ -306,7 +306,10 @@ impl<'a> Evaluator<'a> {
         match look.function.name {
             "absent_over_time" => {
                 let values = join_absent(&rows, steps.grid.len);
-                Ok(vec![Series { labels: demanded_labels(look.expr), values }])
+                // What is absent from a subquery is not said, not even of a selector.
+                let is_said = !look.modifiers.is_some_and(is_subquery);
+                let labels = if is_said { demanded_labels(look.expr) } else { Labels::default() };
+                Ok(vec![Series { labels, values }])
             }
             _ => Ok(rows),
         }
