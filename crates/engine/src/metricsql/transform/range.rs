@@ -90,9 +90,15 @@ fn spread(value: Option<f64>, values: &mut [f64]) {
 
 fn spread_quantile(q: f64, values: &mut [f64]) {
     let sorted = sorted(values);
-    if !sorted.is_empty() {
-        values.fill(quantile_sorted(q, &sorted));
+    let Some(last) = values.iter().rposition(|value| !value.is_nan()) else { return };
+    let quantile = quantile_sorted(q, &sorted);
+    if quantile.is_nan() {
+        // There is none between infinities. VictoriaMetrics puts it in the last value's place and
+        // then spreads the last number that it finds.
+        values[last] = f64::NAN;
+        return spread_last(values);
     }
+    values.fill(quantile);
 }
 
 fn spread_last(values: &mut [f64]) {
