@@ -174,12 +174,18 @@ impl Evaluator<'_> {
         for group in &groups {
             self.context.check()?;
             group.check_one_side(matching, many, one)?;
-            let keys = maker.keys(group, many, one);
-            group.check_many_side(matching, many, one, &keys)?;
+            let mut keys = Vec::new();
+            for one_idx in &group.one {
+                keys = maker.keys(group, many, one.key(*one_idx));
+                group.check_many_side(matching, many, one.row(*one_idx), &keys)?;
+            }
+            // Those of several would be more than there are rows: few of them ever meet.
+            keys.truncate(if group.one.len() == 1 { keys.len() } else { 0 });
             let mut keys = keys.into_iter();
             for many_idx in &group.many {
                 for one_idx in &group.one {
-                    let Some(key) = keys.next() else { unreachable!("a key for each pair") };
+                    let make = || maker.key(many.key(*many_idx), one.key(*one_idx));
+                    let key = keys.next().unwrap_or_else(make);
                     let (a, b) = (many.row(*many_idx), one.row(*one_idx));
                     let (a, b) = if is_swapped { (b, a) } else { (a, b) };
                     let Some(mixed) = &mut mixed else {
@@ -300,14 +306,9 @@ impl<'a> KeyMaker<'a> {
         KeyMaker { binary, matching, removal, included }
     }
 
-    /// The keys of each row of a group's "many" side with each of its "one" side.
-    fn keys(&self, group: &MatchGroup, many: &Vector, one: &Vector) -> Vec<Key> {
-        let mut keys = Vec::with_capacity(group.many.len() * group.one.len());
-        for many_idx in &group.many {
-            let with = |one_idx: &usize| self.key(many.key(*many_idx), one.key(*one_idx));
-            keys.extend(group.one.iter().map(with));
-        }
-        keys
+    /// The keys of each row of a group's "many" side with one of its "one" side.
+    fn keys(&self, group: &MatchGroup, many: &Vector, one: &Key) -> Vec<Key> {
+        group.many.iter().map(|idx| self.key(many.key(*idx), one)).collect()
     }
 
     pub fn key(&self, many: &Key, one: &Key) -> Key {

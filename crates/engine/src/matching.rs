@@ -115,36 +115,33 @@ impl MatchGroup {
         Ok(())
     }
 
-    /// Fails when two series of the "many" side meet the same series of the other at a step and
+    /// Fails when two series of the "many" side meet the row of one of the other at a step and
     /// would give one result: always in one-to-one matching, else when their labels are equal.
-    /// `keys` are those of the results, of each of the many with each of the one.
+    /// `keys` are those of the results, one for each of the many.
     pub fn check_many_side(
         &self,
         matching: &VectorMatching,
         many: &Vector,
-        one: &Vector,
+        one: &[f64],
         keys: &[Key],
     ) -> Result<()> {
-        debug_assert_eq!(keys.len(), self.many.len() * self.one.len());
+        assert!(keys.len() == self.many.len(), "a key for each row");
         let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
         if self.many.len() < 2 || (!is_one_to_one && are_distinct(keys)) {
             return Ok(());
         }
         let nothing = Labels::default();
-        for (at, one_idx) in self.one.iter().enumerate() {
-            let mut seen: HashMap<&Labels, Vec<bool>> = HashMap::new();
-            for (many_idx, keys) in self.many.iter().zip(keys.chunks_exact(self.one.len())) {
-                // In one-to-one matching any two are too many, whatever their labels.
-                let labels = if is_one_to_one { &nothing } else { &keys[at].labels };
-                let marks = seen.entry(labels).or_insert_with(|| vec![false; many.steps()]);
-                let rows = many.row(*many_idx).iter().zip(one.row(*one_idx));
-                for (mark, (a, b)) in marks.iter_mut().zip(rows) {
-                    let meets = !is_absent(*a) && !is_absent(*b);
-                    if meets && *mark {
-                        return Err(too_many(matching));
-                    }
-                    *mark |= meets;
+        let mut seen: HashMap<&Labels, Vec<bool>> = HashMap::new();
+        for (many_idx, key) in self.many.iter().zip(keys) {
+            // In one-to-one matching any two are too many, whatever their labels.
+            let labels = if is_one_to_one { &nothing } else { &key.labels };
+            let marks = seen.entry(labels).or_insert_with(|| vec![false; many.steps()]);
+            for (mark, (a, b)) in marks.iter_mut().zip(many.row(*many_idx).iter().zip(one)) {
+                let meets = !is_absent(*a) && !is_absent(*b);
+                if meets && *mark {
+                    return Err(too_many(matching));
                 }
+                *mark |= meets;
             }
         }
         Ok(())
