@@ -93,7 +93,7 @@ fn write_file(
     let path = dir.join(&name);
     vfs.create_dir_all(dir)?;
     // No manifest names it: left over from a crash.
-    if vfs.exists(&path) {
+    if vfs.exists(&path)? {
         vfs.remove(&path)?;
     }
     let mut file = vfs.create(&path)?;

@@ -23,7 +23,7 @@ impl BookFile {
     /// # Errors
     /// [`Error::Corrupt`], and I/O errors.
     pub fn read(&self, vfs: &dyn Vfs) -> Result<Option<Vec<u8>>> {
-        if !vfs.exists(&self.path) {
+        if !vfs.exists(&self.path)? {
             return Ok(None);
         }
         let mut bytes = vfs.read(&self.path)?;

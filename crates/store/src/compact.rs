@@ -92,7 +92,7 @@ impl Store {
             }
             Err(Error::Corrupt { file, offset, what }) => {
                 let path = partition.part_path(plan.output.file);
-                if self.vfs.exists(&path) {
+                if self.vfs.exists(&path)? {
                     self.vfs.remove(&path)?;
                 }
                 if let Some(part) = plan.inputs.iter().find(|input| input.part.name() == file) {

@@ -114,7 +114,7 @@ impl Store {
         }
         let path = partition.part_path(entry.file);
         // Left by a flush that failed: no manifest names it.
-        if self.vfs.exists(&path) {
+        if self.vfs.exists(&path)? {
             self.vfs.remove(&path)?;
         }
         let file = self.vfs.create(&path)?;

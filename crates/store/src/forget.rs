@@ -54,7 +54,7 @@ impl Store {
 
     fn has_parts_aside(&self, partition: &Partition) -> Result<bool> {
         let folder = partition.dir.join(PARTS_DIR);
-        if !self.vfs.exists(&folder) {
+        if !self.vfs.exists(&folder)? {
             return Ok(false);
         }
         Ok(self.vfs.list(&folder)?.iter().any(|name| name.ends_with(CORRUPT_SUFFIX)))

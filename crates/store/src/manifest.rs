@@ -65,7 +65,7 @@ impl Manifest {
     /// Reads the manifest of a partition's directory; `None` when there is none.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
         let path = dir.join(FILE_NAME);
-        if !vfs.exists(&path) {
+        if !vfs.exists(&path)? {
             return Ok(None);
         }
         let bytes = vfs.read(&path)?;

@@ -450,7 +450,7 @@ fn remove_unnamed_files(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Resul
         (INDEX_DIR, manifest.segments.clone()),
     ] {
         let folder = dir.join(folder);
-        if !vfs.exists(&folder) {
+        if !vfs.exists(&folder)? {
             continue;
         }
         for name in vfs.list(&folder)? {

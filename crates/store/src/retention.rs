@@ -38,10 +38,10 @@ impl Store {
             state.dirty_from = None;
             state.flushing_from = None;
         }
-        if self.vfs.exists(&partition.dir) {
+        if self.vfs.exists(&partition.dir)? {
             // Without its manifest a half-removed directory is an empty partition.
             let manifest = partition.dir.join(FILE_NAME);
-            if self.vfs.exists(&manifest) {
+            if self.vfs.exists(&manifest)? {
                 self.vfs.remove(&manifest)?;
                 self.vfs.sync_dir(&partition.dir)?;
             }

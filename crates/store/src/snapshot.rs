@@ -33,7 +33,7 @@ impl Store {
         }
         for name in [metadata::FILE_NAME, exemplars::FILE_NAME] {
             let book = self.dir.join(name);
-            if self.vfs.exists(&book) {
+            if self.vfs.exists(&book)? {
                 self.vfs.hard_link(&book, &partial.join(name))?;
             }
         }
@@ -44,7 +44,7 @@ impl Store {
     }
 
     fn link_partition(&self, partition: &Partition, snapshot: &Path) -> Result<()> {
-        if !self.vfs.exists(&partition.dir.join(FILE_NAME)) {
+        if !self.vfs.exists(&partition.dir.join(FILE_NAME))? {
             return Ok(());
         }
         let to = snapshot.join(PARTITIONS_DIR).join(partition.month.name());
@@ -69,7 +69,7 @@ impl Store {
     /// On I/O errors.
     pub fn snapshots(&self) -> Result<Vec<String>> {
         let root = self.dir.join(SNAPSHOTS_DIR);
-        if !self.vfs.exists(&root) {
+        if !self.vfs.exists(&root)? {
             return Ok(Vec::new());
         }
         let mut names = self.vfs.list(&root)?;

@@ -27,7 +27,7 @@ pub fn verify(
 ) -> Result<VerifyReport> {
     let mut report = VerifyReport::default();
     let root = dir.join(PARTITIONS_DIR);
-    if !vfs.exists(&root) {
+    if !vfs.exists(&root)? {
         return Err(Error::Invalid(format!("{} holds no store", dir.display())));
     }
     let _lock = vfs.lock(dir)?;
@@ -44,7 +44,7 @@ pub fn verify(
         report.problems.push(error.to_string());
     }
     let aside = format!("{}{CORRUPT_SUFFIX}", exemplars::FILE_NAME);
-    if vfs.exists(&dir.join(&aside)) {
+    if vfs.exists(&dir.join(&aside))? {
         report.problems.push(format!("{aside} in {} was set aside as corrupt", dir.display()));
     }
     verify_log(vfs.as_ref(), &dir.join(WAL_DIR), progress, &mut report);

@@ -163,7 +163,7 @@ fn check(disk: &SimVfs, sent: &Sent, death: u64) {
 }
 
 fn disk_has_store(disk: &SimVfs) -> bool {
-    vfs::Vfs::exists(disk, Path::new("/data/partitions"))
+    vfs::Vfs::exists(disk, Path::new("/data/partitions")).unwrap()
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -273,7 +273,7 @@ fn a_rotten_part_is_set_aside_and_the_rest_serves_on() {
     drop(store);
     let all = found(&disk);
     assert!(!all.is_empty() && all.len() < sent.acknowledged.len());
-    assert!(vfs::Vfs::exists(&disk, &month.join(format!("{name}.corrupt"))));
+    assert!(vfs::Vfs::exists(&disk, &month.join(format!("{name}.corrupt"))).unwrap());
     let report = store::verify(Arc::new(disk), Path::new("/data"), &mut |_| ()).unwrap();
     assert_eq!(report.problems.len(), 1, "{:?}", report.problems);
 }

@@ -22,7 +22,7 @@ pub const TEMPORARY_SUFFIX: &str = ".tmp";
 /// for now, and a crash may bring back the old one.
 pub fn write_atomic(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary_of(path)?;
-    if vfs.exists(&temporary) {
+    if vfs.exists(&temporary)? {
         vfs.remove(&temporary)?;
     }
     let mut file = vfs.create(&temporary)?;

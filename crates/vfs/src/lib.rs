@@ -33,6 +33,7 @@ pub use real::RealVfs;
 pub use sim::SimVfs;
 
 use std::path::Path;
+use std::time::Duration;
 
 /// The file that [`Vfs::lock`] makes in a directory; it holds the pid of the process that has it.
 pub const LOCK_FILE: &str = "quipu.lock";
@@ -62,8 +63,9 @@ pub trait Vfs: Send + Sync + 'static {
     /// left out.
     fn list(&self, path: &Path) -> Result<Vec<String>>;
 
-    /// Whether a file or directory is there.
-    fn exists(&self, path: &Path) -> bool;
+    /// Whether a file or directory is there. That it cannot be told is an error, never a no: what
+    /// counts as absent may be made anew or have its neighbours removed.
+    fn exists(&self, path: &Path) -> Result<bool>;
 
     /// Size of a file.
     fn size(&self, path: &Path) -> Result<u64>;
@@ -93,8 +95,11 @@ pub trait Vfs: Send + Sync + 'static {
     /// owner's pid.
     fn lock(&self, path: &Path) -> Result<Box<dyn Send + Sync>>;
 
-    /// Wall clock, nanoseconds since the epoch.
+    /// Wall clock, nanoseconds since the epoch. It may jump either way.
     fn now(&self) -> i64;
+
+    /// Time since some moment before the store was opened; it never jumps and never goes back.
+    fn elapsed(&self) -> Duration;
 
     /// 64 random bits that a client cannot guess.
     fn random(&self) -> u64;

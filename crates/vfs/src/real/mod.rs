@@ -16,21 +16,29 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The operating system.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct RealVfs {
     /// Keyed by the system with 128 secret random bits; makes a stream out of the counter.
     keys: RandomState,
     /// How many random numbers were given out.
     count: AtomicU64,
+    /// Where [`Vfs::elapsed`] counts from.
+    start: Instant,
 }
 
 impl RealVfs {
     /// A handle on the operating system.
     pub fn new() -> RealVfs {
-        RealVfs::default()
+        RealVfs { keys: RandomState::new(), count: AtomicU64::new(0), start: Instant::now() }
+    }
+}
+
+impl Default for RealVfs {
+    fn default() -> RealVfs {
+        RealVfs::new()
     }
 }
 
@@ -71,8 +79,8 @@ impl Vfs for RealVfs {
         list(path).map_err(|error| Error::new("list", path, error))
     }
 
-    fn exists(&self, path: &Path) -> bool {
-        path.exists()
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|error| Error::new("look for", path, error))
     }
 
     fn size(&self, path: &Path) -> Result<u64> {
@@ -113,6 +121,10 @@ impl Vfs for RealVfs {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
     }
 
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     fn random(&self) -> u64 {
         self.keys.hash_one(self.count.fetch_add(1, Ordering::Relaxed))
     }
@@ -120,7 +132,7 @@ impl Vfs for RealVfs {
 
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     // The system would let a directory replace an empty one.
-    if from != to && from.is_dir() && to.exists() {
+    if from != to && from.is_dir() && to.try_exists()? {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     fs::rename(from, to)

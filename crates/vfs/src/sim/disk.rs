@@ -19,6 +19,8 @@ pub(super) struct Disk {
     pub(super) random: Random,
     /// The clock, nanoseconds.
     pub(super) now: i64,
+    /// Time that passed, nanoseconds.
+    pub(super) elapsed_ns: u64,
     /// Bytes that may still be appended.
     pub(super) free_space: u64,
     /// Changes tried so far.
@@ -37,6 +39,7 @@ impl Disk {
             names: Namespace::new(),
             random: Random(seed),
             now: 0,
+            elapsed_ns: 0,
             free_space: FREE_SPACE_DEFAULT,
             operations: 0,
             dead_from: u64::MAX,

@@ -30,6 +30,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 /// A simulated disk, clock and source of randomness.
 #[derive(Clone)]
@@ -86,7 +87,14 @@ impl SimVfs {
         disk.flip_bit(path, offset, bit).map_err(|error| Error::new("flip bit", path, error))
     }
 
-    /// Sets the clock.
+    /// Lets time pass: the clock and [`Vfs::elapsed`] go on together.
+    pub fn advance(&self, nanoseconds: u64) {
+        let mut disk = self.disk();
+        disk.now = disk.now.saturating_add_unsigned(nanoseconds);
+        disk.elapsed_ns += nanoseconds;
+    }
+
+    /// Sets the clock, which jumps there: no time passes.
     pub fn set_now(&self, nanoseconds: i64) {
         self.disk().now = nanoseconds;
     }
@@ -143,8 +151,12 @@ impl Vfs for SimVfs {
         self.disk().names.list(path).map_err(|error| Error::new("list", path, error))
     }
 
-    fn exists(&self, path: &Path) -> bool {
-        self.disk().names.find(path).is_ok()
+    fn exists(&self, path: &Path) -> Result<bool> {
+        match self.disk().names.find(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(Error::new("look for", path, error)),
+        }
     }
 
     fn size(&self, path: &Path) -> Result<u64> {
@@ -186,6 +198,10 @@ impl Vfs for SimVfs {
 
     fn now(&self) -> i64 {
         self.disk().now
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.disk().elapsed_ns)
     }
 
     fn random(&self) -> u64 {
