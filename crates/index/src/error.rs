@@ -33,7 +33,7 @@ pub enum Error {
         /// What it may.
         max: u64,
     },
-    /// Bytes that no writer of ours left behind: set the file aside.
+    /// Bytes that no writer of ours left behind.
     #[error("{file} is corrupt at byte {offset}: {what}")]
     Corrupt {
         /// The file's name, or `registrations`.
@@ -42,6 +42,19 @@ pub enum Error {
         offset: u64,
         /// What was expected.
         what: &'static str,
+    },
+    /// A newer program wrote the file: neither read nor changed.
+    #[error(
+        "{file} has format version {version}, this program reads up to {max}: a newer Quipu wrote \
+         it; nothing was changed"
+    )]
+    UnknownVersion {
+        /// The file's name.
+        file: String,
+        /// Its version.
+        version: u32,
+        /// The newest that is known.
+        max: u32,
     },
     /// What a new segment was written from is not in the index any more: see
     /// [`crate::Index::install`].
@@ -73,7 +86,15 @@ impl Error {
             Error::Corrupt { file, offset, what } if file.is_empty() => {
                 Error::Corrupt { file: name.to_string(), offset, what }
             }
+            Error::UnknownVersion { file, version, max } if file.is_empty() => {
+                Error::UnknownVersion { file: name.to_string(), version, max }
+            }
             other => other,
         }
+    }
+
+    /// Whether bytes are not as they were written.
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self, Error::Corrupt { .. })
     }
 }
