@@ -26,9 +26,11 @@ mod commit;
 pub mod config;
 pub mod error;
 mod format;
+mod inspect;
 mod pending;
 mod reader;
 mod recover;
+mod rewrite;
 mod writer;
 
 #[doc(hidden)]
@@ -39,6 +41,8 @@ mod tests;
 
 pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
 pub use error::{Error, Result};
+pub use inspect::{Fault, FaultKind, Found, Inspected, inspect};
 pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
+pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
 pub use writer::{Wal, WalStats};
