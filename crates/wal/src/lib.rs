@@ -30,10 +30,12 @@ mod commit;
 pub mod config;
 pub mod error;
 mod format;
+mod inspect;
 mod pending;
 mod reader;
 mod recover;
 mod reservation;
+mod rewrite;
 mod start;
 mod writer;
 
@@ -45,8 +47,10 @@ mod tests;
 
 pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
 pub use error::{Error, Result};
+pub use inspect::{Fault, FaultKind, Found, Inspected, inspect};
 pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
 pub use reservation::Reservation;
+pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
 pub use start::LogStart;
 pub use writer::{Wal, WalStats};

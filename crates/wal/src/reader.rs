@@ -63,6 +63,37 @@ impl<'a> SegmentReader<'a> {
         (self.offset + 1..self.bytes.len()).find(is_mark).map(|offset| offset as u64)
     }
 
+    /// Goes on behind a record that is none: where its size says that the next one is, else at the
+    /// next mark, else at the end. Returns where that is.
+    pub(crate) fn skip_damage(&mut self) -> u64 {
+        let size = self.bytes[self.offset..].get(4..8).and_then(|size| size.try_into().ok());
+        let next = size.map(|size| u32::from_le_bytes(size) as usize + RECORD_HEADER_SIZE);
+        let next = next.and_then(|size| self.offset.checked_add(size));
+        let is_record = |next: &usize| {
+            *next == self.bytes.len() || (*next < self.bytes.len() && self.record_at(*next).is_ok())
+        };
+        let next = next.filter(is_record);
+        let next = next.or_else(|| self.find_mark().map(|mark| mark as usize));
+        self.offset = next.unwrap_or(self.bytes.len());
+        self.offset as u64
+    }
+
+    /// Reads a segment whose header is damaged, with the salt that the first record was written
+    /// with; the next record has to confirm it, unless the header's own bytes give the same.
+    pub(crate) fn open_without_header(bytes: &'a [u8]) -> Option<SegmentReader<'a>> {
+        let offset = HEADER_SIZE as usize;
+        let head = bytes.get(offset..)?.first_chunk::<RECORD_HEADER_SIZE>()?;
+        let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        let covered = bytes.get(offset + 4..offset.checked_add(RECORD_HEADER_SIZE + size)?)?;
+        let stored = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+        let salt = check(covered, stored, HEADER_SIZE);
+        let mut reader = SegmentReader { bytes, salt, offset };
+        reader.next().ok()??;
+        let is_confirmed =
+            codec::crc32(bytes.get(12..28)?) == salt || matches!(reader.next(), Ok(Some(_)));
+        is_confirmed.then_some(SegmentReader { bytes, salt, offset })
+    }
+
     fn record_at(&self, offset: usize) -> Result<SegmentRecord<'a>, &'static str> {
         let bytes = &self.bytes[offset..];
         let mut reader = Reader::new(bytes);

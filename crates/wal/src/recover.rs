@@ -237,7 +237,7 @@ fn replay(
 }
 
 /// Numbers of the segments there, ascending.
-fn list_segments(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<u64>> {
+pub(crate) fn list_segments(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<u64>> {
     let names = vfs.list(directory)?;
     let mut segments: Vec<u64> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
     segments.sort_unstable();

@@ -29,8 +29,36 @@ impl MemoryIndex {
         Ok(())
     }
 
+    /// As [`MemoryIndex::replay`], but leaves out what does not apply and goes on behind it, as far
+    /// as records decode. Appends what applies to `kept`; returns the first error.
+    pub fn replay_what_applies(
+        &mut self,
+        registrations: &[u8],
+        kept: &mut Vec<u8>,
+    ) -> Option<Error> {
+        let mut reader = Reader::new(registrations);
+        let mut first_error = None;
+        while !reader.is_empty() {
+            let start = reader.offset();
+            let record = match read_record(&mut reader) {
+                Ok(record) => record,
+                Err(error) => return Some(first_error.unwrap_or(error)),
+            };
+            match self.apply(record) {
+                Ok(()) => kept.extend_from_slice(&registrations[start..reader.offset()]),
+                Err(error) => drop(first_error.get_or_insert(error)),
+            }
+        }
+        first_error
+    }
+
     fn replay_record(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        match read_record(reader)? {
+        let record = read_record(reader)?;
+        self.apply(record)
+    }
+
+    fn apply(&mut self, record: Record<'_>) -> Result<()> {
+        match record {
             Record::Block { placement, names, tag_names } => {
                 self.replay_block(&placement, &names, &tag_names)
             }

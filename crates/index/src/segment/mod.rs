@@ -22,6 +22,7 @@ pub(crate) mod labels;
 pub(crate) mod piece;
 pub(crate) mod planes;
 pub(crate) mod postings;
+pub mod rebuild;
 mod search;
 mod sizes;
 pub(crate) mod strings;
