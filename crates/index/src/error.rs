@@ -17,7 +17,15 @@ pub enum Error {
     /// Names or tags that break the rules of [`crate::NewEntity`]: a bug of the caller or a bad row.
     #[error("invalid entity: {0}")]
     InvalidEntity(&'static str),
-    /// The partition has no ids left, or the memory index no room.
+    /// The memory index has no room until it is frozen: by the next flush.
+    #[error("{what} are used up until the next flush, the limit is {max}")]
+    MemoryFull {
+        /// Of what there is none left.
+        what: &'static str,
+        /// How many there may be.
+        max: u64,
+    },
+    /// The partition has no ids left, or a segment no room.
     #[error("{what} are used up, the limit is {max}")]
     Full {
         /// Of what there is none left.

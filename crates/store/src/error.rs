@@ -19,6 +19,15 @@ pub enum Error {
         /// Bytes allowed.
         max: usize,
     },
+    /// Some series are new, or could not be looked up, and the store can take or find none just
+    /// now. The rows of the others were taken: send all again later.
+    #[error("{count} rows wait for series that cannot be taken or found now: {reason}")]
+    NewSeriesRefused {
+        /// Rows of such series, exemplars too.
+        count: u64,
+        /// Why the first of them was not taken.
+        reason: String,
+    },
     /// A limit was reached.
     #[error("{value} {what}, the limit is {max} ({limit})")]
     LimitExceeded {

@@ -147,7 +147,15 @@ impl Partition {
         month: Month,
         set_aside: &mut Vec<PathBuf>,
     ) -> Result<Partition> {
-        let mut manifest = Manifest::read(vfs.as_ref(), &dir)?.unwrap_or_default();
+        let mut manifest = match Manifest::read(vfs.as_ref(), &dir)? {
+            Some(manifest) => {
+                // A process that was killed may have left its name in the system's cache alone, and
+                // files that only the one before it names are about to go.
+                vfs.sync_dir(&dir)?;
+                manifest
+            }
+            None => Manifest::default(),
+        };
         manifest.sequence_next = manifest.sequence_next.max(1);
         remove_unnamed_files(vfs.as_ref(), &dir, &manifest)?;
         let parts = open_parts(vfs.as_ref(), &dir, &mut manifest, set_aside)?;

@@ -9,7 +9,7 @@
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
 
-use crate::append::{AppendContext, AppendScratch};
+use crate::append::{AppendContext, AppendScratch, Postponed, Taken};
 use crate::changes::ChangeClock;
 use crate::counters::Counters;
 use crate::exemplars::ExemplarBook;
@@ -52,6 +52,8 @@ pub struct Appended {
     pub rejected: u64,
     /// The first refused rows, with reasons.
     pub rejections: Vec<Rejection>,
+    /// Rows that must come again.
+    pub(crate) postponed: Postponed,
 }
 
 /// A store on one directory.
@@ -150,7 +152,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`] and [`Error::HeadFull`] before anything of the batch is taken;
-    /// [`Error::Wal`] when the log fails: what was taken may then be lost.
+    /// [`wal::Error::Busy`] when the log has no room for all of it, [`Error::NewSeriesRefused`] when
+    /// only known series could be taken: the batch must come again. Other [`Error::Wal`] when the
+    /// log fails: what was taken may then be lost.
     pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
         self.append_with(durability, |scratch| self.append_rows(batch, scratch))
     }
@@ -166,11 +170,12 @@ impl Store {
         let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
         let result = append(&mut scratch);
         lock(&self.scratches).push(scratch);
-        let (appended, last) = result?;
+        let (mut appended, last) = result?;
         self.count_appended(&appended);
         if let (Some(lsn), Durability::Synced) = (last, durability) {
             self.wait_durable(lsn)?;
         }
+        std::mem::take(&mut appended.postponed).check()?;
         Ok(appended)
     }
 
@@ -206,17 +211,24 @@ impl Store {
         scratch: &mut AppendScratch,
         appended: &mut Appended,
     ) -> Result<Option<Lsn>> {
-        self.append_in_turn(month, |partition, context| {
-            partition.append(batch, rows, context, scratch, appended)
-        })
+        let (mut rest, mut last) = (rows, None);
+        while !rest.is_empty() {
+            let Taken { lsn, count } = self.append_in_turn(month, |partition, context| {
+                partition.append(batch, rest, context, scratch, appended)
+            })?;
+            assert!(0 < count, "a record takes a row, or says why not");
+            rest = &rest[count..];
+            last = lsn.or(last);
+        }
+        Ok(last)
     }
 
     /// Appends to the partition of a month, made if it is not there, once the log has room.
     pub(crate) fn append_in_turn(
         &self,
         month: Month,
-        mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Option<Lsn>>,
-    ) -> Result<Option<Lsn>> {
+        mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Taken>,
+    ) -> Result<Taken> {
         self.wait_for_log()?;
         let context = AppendContext {
             wal: &self.wal,
@@ -231,7 +243,7 @@ impl Store {
             match append(&partition, &context) {
                 Err(Error::PartitionDropped) => continue,
                 Err(error) => return Err(self.latch_if_failed(error)),
-                Ok(lsn) => return Ok(lsn),
+                Ok(taken) => return Ok(taken),
             }
         }
     }
@@ -294,14 +306,11 @@ impl Store {
     /// When the log fails.
     pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
         self.check_writable()?;
-        let news = self.metadata.put(metadata);
-        if news.is_empty() {
-            return Ok(());
+        let appended = self.metadata.append(&self.wal, metadata);
+        match appended.map_err(|error| self.latch_if_failed(error))? {
+            Some(lsn) => self.wait_durable(lsn),
+            None => Ok(()),
         }
-        let payload = crate::log_record::encode_metadata(&news);
-        let appended = self.wal.append(crate::log_record::KIND_METADATA, &payload);
-        let lsn = appended.map_err(|error| self.latch_if_failed(Error::Wal(error)))?;
-        self.wait_durable(lsn)
     }
 
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
@@ -373,7 +382,8 @@ impl Store {
         }
     }
 
-    /// Keeps writers from running ahead of the disk: what waits for it stays bounded.
+    /// Keeps writers from running ahead of the disk: what waits for it stays bounded. Never called
+    /// with room reserved in the log, or under a lock that is needed to make use of it.
     pub(crate) fn wait_for_log(&self) -> Result<()> {
         let stats = self.wal.stats();
         if WAL_PENDING_SOFT_MAX <= stats.pending_size {
