@@ -443,19 +443,21 @@ impl Index {
         self.parts().find(|part| part.entities().contains(&entity))
     }
 
-    /// The matches of each part, which must be together and in the order of the parts.
+    /// The matches of each part that has any, which must be together and in the order of the parts.
     fn split<'a>(
         &'a self,
         matches: &'a [BlockMatch],
     ) -> impl Iterator<Item = (Part<'a>, &'a [BlockMatch])> {
         let mut rest = matches;
-        self.parts().map(move |part| {
+        let all = self.parts().map(move |part| {
             let end = part.entities().end;
             let (own, tail) = rest.split_at(rest.partition_point(|m| m.block.entity_start < end));
             rest = tail;
             debug_assert!(own.iter().all(|m| part.entities().contains(&m.block.entity_start)));
             (part, own)
-        })
+        });
+        // A segment without matches may be one that was left out as rotten.
+        all.filter(|(_, own)| !own.is_empty())
     }
 
     /// The segments, oldest first: what the manifest should name.

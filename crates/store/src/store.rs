@@ -5,6 +5,7 @@
 //! DIR/wal/NNNNNNNNNN.wal    the log of all partitions
 //! DIR/metadata              what metrics are
 //! DIR/exemplars             exemplars of the samples
+//! DIR/damage                what is known to be missing or rotten
 //! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one month
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
@@ -12,11 +13,14 @@
 use crate::append::{AppendContext, AppendScratch, Postponed, Taken};
 use crate::changes::ChangeClock;
 use crate::counters::Counters;
+use crate::damage::DamageBook;
 use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
+use crate::missing::Watch;
 use crate::outlines::Outlines;
 use crate::partition::Partition;
+use crate::scrub::Scrub;
 use crate::series_limits::{Refusals, SeriesGate};
 use crate::span::Month;
 use crate::turn::Turn;
@@ -67,6 +71,10 @@ pub struct Store {
     pub(crate) counters: Counters,
     /// What readers have missed.
     pub(crate) changes: ChangeClock,
+    /// What is known to be missing or rotten.
+    pub(crate) damage: Arc<DamageBook>,
+    /// Where the reading of everything is.
+    pub(crate) scrub: Mutex<Scrub>,
     /// What queries have parsed of parts.
     pub(crate) outlines: Arc<Outlines>,
     /// All partitions by month. Locked briefly, to find or add one.
@@ -101,6 +109,7 @@ impl Store {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = vfs.lock(dir)?;
         let counters = Counters::default();
+        let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
         let metadata = MetadataBook::read(vfs.as_ref(), dir)?;
         let exemplars = recover::read_exemplars(vfs.as_ref(), dir, &config, &counters)?;
         let books = recover::Books { metadata: &metadata, exemplars: &exemplars };
@@ -117,6 +126,8 @@ impl Store {
             exemplars,
             counters,
             changes: ChangeClock::default(),
+            damage,
+            scrub: Mutex::default(),
             outlines: Arc::default(),
             partitions: RwLock::new(recovered.partitions),
             flushing: Mutex::new(()),
@@ -131,6 +142,7 @@ impl Store {
             scratches: Mutex::new(Vec::new()),
             _lock: lock,
         });
+        store.settle_damage();
         store.check_disk();
         if background {
             store.jobs.start(&store);
@@ -288,16 +300,27 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a regular expression that does not compile, [`Error::LimitExceeded`],
-    /// [`Error::DeadlineExceeded`].
+    /// [`Error::DeadlineExceeded`], [`Error::Corrupt`] or [`Error::Index`] where something is rotten:
+    /// who takes what is left asks with [`Store::noting`].
     pub fn select(
         &self,
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
+        self.select_watched(sets, range, limits, self.watch(None))
+    }
+
+    pub(crate) fn select_watched(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
         let range = range.intersect(&self.kept_span());
-        self.handle_suspects();
-        Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines)
+        self.note_lost(&range, &watch);
+        Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines, watch)
     }
 
     /// Remembers what metrics are; durable on return.
