@@ -90,7 +90,8 @@ fn append_histograms(
         let labels = rows::labels(&[("host", host.as_str())], "h");
         list.push((labels, time, rows::histogram(mix(seed, round, 60 + idx))));
     }
-    let samples = list.iter().map(|(labels, time, one)| ((labels.clone(), *time), bits_of(one)));
+    let samples =
+        list.iter().map(|(labels, time, one)| ((labels.clone(), *time), rows::hash_of(one)));
     let samples: BTreeMap<(Labels, i64), u64> = samples.collect();
     let before = sent.in_doubt.clone();
     sent.in_doubt.extend(samples.clone());
@@ -99,13 +100,6 @@ fn append_histograms(
     sent.in_doubt = before;
     sent.acknowledged.extend(samples);
     Ok(())
-}
-
-/// A histogram as a number, so that all that is sent is alike.
-fn bits_of(histogram: &histogram::Histogram) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    std::hash::Hash::hash(&format!("{histogram:?}"), &mut hasher);
-    std::hash::Hasher::finish(&hasher)
 }
 
 fn delete(store: &Store, sent: &mut Sent) -> Result<(), Error> {
@@ -130,7 +124,7 @@ fn found(disk: &SimVfs) -> BTreeMap<(Labels, i64), u64> {
                 assert!(all.insert((labels.clone(), *time), value.to_bits()).is_none());
             }
             for (time, histogram) in histogram_times.iter().zip(histograms) {
-                assert!(all.insert((labels.clone(), *time), bits_of(histogram)).is_none());
+                assert!(all.insert((labels.clone(), *time), rows::hash_of(histogram)).is_none());
             }
         })
         .unwrap();
