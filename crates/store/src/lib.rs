@@ -68,9 +68,10 @@ pub use missing::{Missing, Noting};
 pub use scrub::ScrubStats;
 pub use select::{SelectLimits, Selection};
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
-pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats, VerifyReport};
+pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};
 pub use store::{Appended, Store};
-pub use verify::verify;
+pub use verify::report::{Finding, VerifyReport};
+pub use verify::{Progress, Snapshots, verify, verify_with};
 
 /// `Result` of this room.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! What the store tells about itself: sizes, counts, cardinality, the outcome of a check.
+//! What the store tells about itself: sizes, counts, cardinality.
 
 use crate::exemplars::BookStats;
 use crate::partition::State;
@@ -226,19 +226,4 @@ pub struct NewSeries {
     pub hours: Vec<(i64, u64)>,
     /// Who they are.
     pub series: Cardinality,
-}
-
-/// What walking every checksum and invariant found.
-#[derive(Clone, Debug, Default)]
-pub struct VerifyReport {
-    /// Files read.
-    pub files: u64,
-    /// Bytes read.
-    pub bytes: u64,
-    /// Samples decoded.
-    pub samples: u64,
-    /// Series seen, summed over partitions.
-    pub series: u64,
-    /// What is wrong, a sentence each; empty is good.
-    pub problems: Vec<String>,
 }

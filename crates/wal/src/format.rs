@@ -31,7 +31,7 @@ pub(crate) const SEGMENT_MAX: u64 = 9_999_999_999;
 const NAME_SUFFIX: &str = ".wal";
 
 /// Name of a segment's file.
-pub(crate) fn segment_name(segment: u64) -> String {
+pub fn segment_name(segment: u64) -> String {
     assert!(segment <= SEGMENT_MAX);
     format!("{segment:010}{NAME_SUFFIX}")
 }

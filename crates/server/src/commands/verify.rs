@@ -29,7 +29,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let bar = ProgressBar::new_spinner();
     bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}")?);
     bar.enable_steady_tick(Duration::from_millis(100));
-    let mut show = |path: &Path| bar.set_message(path.display().to_string());
+    let mut show =
+        |progress: &store::Progress<'_>| bar.set_message(progress.path.display().to_string());
     let report = store::verify(Arc::new(RealVfs::new()), Path::new(directory), &mut show);
     bar.finish_and_clear();
     let report = report?;

@@ -1,0 +1,234 @@
+//! Judges the log's records one after the other, as opening would take them: does each decode, does
+//! it name known entities and columns, does it register what agrees with what is known.
+//!
+//! Where something does not hold, the verdict says what is left of the record: the registrations
+//! that apply, and the rows that can be read. Behind a row of an entity whose columns nobody knows
+//! nothing of a record can be read, for a row does not say how long it is.
+
+use super::month_index::{MonthIndex, Place};
+use super::report::words_of;
+use crate::exemplar_record::decode_exemplars;
+use crate::log_record::{
+    KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowHead, RowsDecoder, RowsEncoder, RowsRecord,
+    decode_metadata,
+};
+use crate::span::Month;
+use model::TimeRange;
+use std::collections::BTreeMap;
+use wal::{Kept, RecordRef};
+
+/// What is to be said of a record.
+#[derive(Debug)]
+pub struct Verdict {
+    /// What is wrong; empty if nothing is.
+    pub words: Vec<String>,
+    /// What is left of it.
+    pub kept: Kept,
+    /// The month of its rows.
+    pub month: Option<Month>,
+    /// When the samples that are lost with it are from, as far as that is known: all of the month
+    /// if it is not.
+    pub lost: Option<TimeRange>,
+}
+
+impl Verdict {
+    fn sound() -> Verdict {
+        Verdict { words: Vec::new(), kept: Kept::Whole, month: None, lost: None }
+    }
+
+    fn unreadable(what: String) -> Verdict {
+        Verdict { words: vec![what], kept: Kept::Not, month: None, lost: Some(TimeRange::ALL) }
+    }
+}
+
+/// Judges records in their order.
+pub struct Judge {
+    /// By month, what is known of it.
+    pub months: BTreeMap<Month, MonthIndex>,
+    values: Vec<f64>,
+}
+
+/// What became of a row.
+enum Row {
+    Good(RowHead, i64),
+    /// It can be read, but not taken.
+    Bad(String, i64),
+    /// Nothing more of the record can be read.
+    Broken(String),
+    /// Nothing more can be read for want of an index.
+    Blind,
+    End,
+}
+
+impl Judge {
+    /// A judge who knows these months.
+    pub fn new(months: BTreeMap<Month, MonthIndex>) -> Judge {
+        Judge { months, values: Vec::new() }
+    }
+
+    /// Judges the next record.
+    pub fn judge(&mut self, record: &RecordRef<'_>) -> Verdict {
+        let decoded = match record.kind {
+            KIND_ROWS => return self.rows(record),
+            KIND_METADATA => decode_metadata(record.payload).map(drop),
+            KIND_EXEMPLARS => decode_exemplars(record.payload).map(drop),
+            kind => return Verdict::unreadable(format!("a record of unknown kind {kind}")),
+        };
+        match decoded {
+            Ok(()) => Verdict::sound(),
+            Err(error) => Verdict::unreadable(format!("does not decode: {error}")),
+        }
+    }
+
+    fn rows(&mut self, record: &RecordRef<'_>) -> Verdict {
+        let rows = match RowsRecord::parse(record.payload) {
+            Ok(rows) => rows,
+            Err(error) => return Verdict::unreadable(format!("does not decode: {error}")),
+        };
+        let index = self.months.entry(rows.month).or_insert_with(MonthIndex::empty);
+        if record.segment < index.wal_from {
+            return Verdict::sound();
+        }
+        let mut verdict = Verdict::sound();
+        let mut registrations = Vec::new();
+        let error = index.memory.replay_what_applies(rows.registrations, &mut registrations);
+        // Those behind what cannot be read may contradict what is known for that reason alone.
+        if let Some(error) = error
+            && !index.is_partly_unreadable()
+        {
+            verdict
+                .words
+                .push(format!("registers what does not apply: {}", words_of(&error.into())));
+        }
+        self.check_rows(&rows, &mut verdict);
+        if !verdict.words.is_empty() {
+            verdict.month = Some(rows.month);
+            verdict.kept = self.what_is_left(&rows, registrations);
+        }
+        verdict
+    }
+
+    fn check_rows(&mut self, rows: &RowsRecord<'_>, verdict: &mut Verdict) {
+        let month = rows.month;
+        let range = month.range();
+        let mut decoder = rows.rows();
+        let note = |words: &mut Vec<String>, what: String| {
+            // One of a kind is enough: a record has thousands of rows.
+            if !words.contains(&what) && words.len() < WORDS_MAX {
+                words.push(what);
+            }
+        };
+        loop {
+            match self.next_row(&mut decoder, month) {
+                Row::End | Row::Blind => return,
+                Row::Good(_, time) if range.contains(time) => {}
+                Row::Good(_, time) => {
+                    note(&mut verdict.words, format!("a sample outside of {}", month.name()));
+                    widen(&mut verdict.lost, TimeRange::new(time, time));
+                }
+                Row::Bad(what, time) => {
+                    note(&mut verdict.words, what);
+                    widen(&mut verdict.lost, TimeRange::new(time, time));
+                }
+                Row::Broken(what) => {
+                    note(&mut verdict.words, what);
+                    widen(&mut verdict.lost, range);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The rest of a record, to be logged in its place.
+    fn what_is_left(&mut self, rows: &RowsRecord<'_>, registrations: Vec<u8>) -> Kept {
+        let mut encoder = RowsEncoder::default();
+        encoder.start(0);
+        let mut decoder = rows.rows();
+        let mut count = 0;
+        loop {
+            match self.next_row(&mut decoder, rows.month) {
+                Row::Good(head, time) if rows.month.range().contains(time) => {
+                    count += 1;
+                    match head.column {
+                        None => encoder.row(head.entity, time, &self.values),
+                        Some(column) => {
+                            encoder.single(head.entity, column as u16, time, self.values[0]);
+                        }
+                    }
+                }
+                Row::Good(..) | Row::Bad(..) => {}
+                Row::Broken(_) | Row::Blind | Row::End => break,
+            }
+        }
+        if count == 0 && registrations.is_empty() {
+            return Kept::Not;
+        }
+        encoder.registrations = registrations;
+        let mut payload = Vec::new();
+        let pieces = encoder.finish(rows.month, &mut payload);
+        let body = pieces.concat();
+        payload.extend_from_slice(&body);
+        Kept::Changed(payload)
+    }
+
+    fn next_row(&mut self, decoder: &mut RowsDecoder<'_>, month: Month) -> Row {
+        let undecodable = |error: codec::Error| Row::Broken(format!("rows do not decode: {error}"));
+        let head = match decoder.head() {
+            Ok(Some(head)) => head,
+            Ok(None) => return Row::End,
+            Err(error) => return undecodable(error),
+        };
+        let Some(index) = self.months.get(&month) else { return Row::Blind };
+        let (block, is_dead) = match index.place_of(head.entity) {
+            Ok(Place::Live(block)) => (block, false),
+            Ok(Place::Dead(block)) => (block, true),
+            Ok(Place::Unreadable) | Err(_) => return Row::Blind,
+            Ok(Place::Unknown) => {
+                let what = format!("a row of unknown entity {} of {}", head.entity, month.name());
+                return Row::Broken(what);
+            }
+        };
+        let count = if head.column.is_some() { 1 } else { block.columns as usize };
+        let time = match decoder.values(count, &mut self.values) {
+            Ok(time) => time,
+            Err(error) => return undecodable(error),
+        };
+        if head.column.is_some_and(|column| block.columns <= column) {
+            let what = format!("a value of a column that entity {} does not have", head.entity);
+            return Row::Bad(what, time);
+        }
+        match is_dead {
+            true => Row::Bad(format!("a row of dead entity {}", head.entity), time),
+            false => Row::Good(head, time),
+        }
+    }
+
+    /// Whether a record has a row of an entity that the segments know as dead: then all records of
+    /// its month up to its segment are in parts, for only what is flushed is ever forgotten.
+    pub fn has_row_of_the_dead(&mut self, record: &RecordRef<'_>) -> Option<Month> {
+        let rows = RowsRecord::parse(record.payload).ok()?;
+        let index = self.months.entry(rows.month).or_insert_with(MonthIndex::empty);
+        let _ = index.memory.replay_what_applies(rows.registrations, &mut Vec::new());
+        let mut decoder = rows.rows();
+        loop {
+            let head = decoder.head().ok()??;
+            let index = self.months.get(&rows.month)?;
+            let block = match index.place_of(head.entity).ok()? {
+                Place::Live(block) => block,
+                Place::Dead(_) => return Some(rows.month),
+                Place::Unknown if head.entity < index.frozen_end() => return Some(rows.month),
+                Place::Unknown | Place::Unreadable => return None,
+            };
+            let count = if head.column.is_some() { 1 } else { block.columns as usize };
+            decoder.values(count, &mut self.values).ok()?;
+        }
+    }
+}
+
+/// Different things that are said of one record.
+const WORDS_MAX: usize = 8;
+
+fn widen(span: &mut Option<TimeRange>, with: TimeRange) {
+    let known = span.unwrap_or(with);
+    *span = Some(TimeRange::new(known.start.min(with.start), known.end.max(with.end)));
+}

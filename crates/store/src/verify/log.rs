@@ -1,0 +1,56 @@
+//! The log: every record is decoded, every row held against its month's index.
+
+use super::judge::Judge;
+use super::{Walk, files};
+use std::path::Path;
+use wal::{Fault, FaultKind, Found};
+
+impl Walk<'_, '_> {
+    pub(super) fn log(&mut self, dir: &Path, mut judge: Judge) {
+        for name in self.list(dir) {
+            self.stray(&dir.join(&name), files::in_log(&name));
+            if name.ends_with(".wal") {
+                self.reading(&dir.join(&name));
+            }
+        }
+        let report = &mut self.report;
+        let inspected = wal::inspect(self.vfs.as_ref(), dir, &mut |found| match found {
+            Found::Record(record) => {
+                for words in judge.judge(&record).words {
+                    let file = dir.join(wal::segment_name(record.segment));
+                    report.problem(&file, format!("the record at byte {}: {words}", record.offset));
+                }
+            }
+            Found::Fault(fault) => match fault.kind {
+                FaultKind::TornEnd { .. } => report.note(&fault.file, words_of_fault(&fault)),
+                _ => report.problem(&fault.file, words_of_fault(&fault)),
+            },
+        });
+        if let Err(error) = inspected {
+            report.error(dir, &error.into());
+        }
+    }
+}
+
+/// A fault of the log in words.
+pub(crate) fn words_of_fault(fault: &Fault) -> String {
+    match &fault.kind {
+        FaultKind::Missing { last } if *last == fault.segment => {
+            "is missing, though later segments are there".into()
+        }
+        FaultKind::Missing { last } => {
+            format!("is missing, and all segments up to {last} are, though later ones are there")
+        }
+        FaultKind::Damage { offset, end, what } => {
+            format!("is corrupt from byte {offset} to byte {end}: {what}")
+        }
+        FaultKind::Header { what } => format!("the header is corrupt: {what}"),
+        FaultKind::TornEnd { offset, size } => format!(
+            "has a torn end: {size} bytes from byte {offset} on, which a crash left of a write that \
+             nobody was told is done; the next start cuts them off"
+        ),
+        FaultKind::Unreadable { error } => {
+            format!("cannot be read ({}): {}", error.operation, error.source)
+        }
+    }
+}

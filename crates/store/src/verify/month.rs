@@ -1,0 +1,217 @@
+//! One month: its manifest, its index, its parts, and whatever else is in its directory.
+
+use super::Walk;
+use super::files::{self, part_number};
+use super::month_index::MonthIndex;
+use super::part_faults::PartFaults;
+use crate::manifest::{FILE_NAME, Manifest, PartEntry};
+use crate::part::Part;
+use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
+use crate::span::Month;
+use crate::{Error, Result};
+use index::{Segment, parse_segment_name};
+use model::TimeRange;
+use roaring::RoaringBitmap;
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use vfs::Vfs;
+
+impl Walk<'_, '_> {
+    /// Checks a month's directory; returns what its index knows.
+    pub(super) fn month(&mut self, dir: &Path, month: Month) -> MonthIndex {
+        for name in self.list(dir) {
+            self.stray(&dir.join(&name), files::in_month(&name));
+        }
+        let path = dir.join(FILE_NAME);
+        let manifest = match Manifest::read(self.vfs.as_ref(), dir) {
+            Ok(Some(manifest)) => {
+                self.reading(&path);
+                manifest
+            }
+            Ok(None) => return self.month_without_manifest(dir),
+            Err(error) => {
+                self.report.error(&path, &error);
+                return MonthIndex::unknown();
+            }
+        };
+        for broken in broken_rules(&manifest) {
+            self.report.problem(&path, broken);
+        }
+        let index = self.index(dir, &manifest);
+        self.report.series += index.series_count();
+        for entry in &manifest.parts {
+            self.part(&dir.join(PARTS_DIR).join(Manifest::part_name(entry.file)), |walk, path| {
+                walk.check_part(path, month, entry, &index)
+            });
+        }
+        for name in self.list(&dir.join(PARTS_DIR)) {
+            self.stray(&dir.join(PARTS_DIR).join(&name), files::in_parts(&name, &manifest));
+        }
+        for name in self.list(&dir.join(INDEX_DIR)) {
+            self.stray(&dir.join(INDEX_DIR).join(&name), files::in_index(&name, &manifest));
+        }
+        index
+    }
+
+    /// An empty month has no manifest; one that is not empty has lost it.
+    fn month_without_manifest(&mut self, dir: &Path) -> MonthIndex {
+        let parts = self.list(&dir.join(PARTS_DIR));
+        let segments = self.list(&dir.join(INDEX_DIR));
+        let parts = parts.iter().filter(|name| part_number(name).is_some()).count();
+        let segments = segments.iter().filter(|name| parse_segment_name(name).is_some()).count();
+        if parts + segments == 0 {
+            return MonthIndex::empty();
+        }
+        let what = format!("is missing, though there are {parts} parts and {segments} segments");
+        self.report.problem(&dir.join(FILE_NAME), what);
+        MonthIndex::unknown()
+    }
+
+    fn index(&mut self, dir: &Path, manifest: &Manifest) -> MonthIndex {
+        let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
+        let mut last_end = 0;
+        for name in &manifest.segments {
+            let path = dir.join(INDEX_DIR).join(name);
+            self.reading(&path);
+            match open_segment(self.vfs.as_ref(), &path, name) {
+                Ok(segment) => {
+                    if segment.entities().start < last_end {
+                        self.report.problem(&path, "overlaps the segment before it");
+                    }
+                    last_end = segment.entities().end;
+                    sound.push(segment);
+                }
+                Err(error) => {
+                    self.report.error(&path, &error);
+                    unreadable.extend(parse_segment_name(name).map(|(entities, _)| entities));
+                }
+            }
+        }
+        MonthIndex::new(sound, unreadable, manifest.wal_from)
+    }
+
+    fn part(&mut self, path: &Path, check: impl FnOnce(&mut Self, &Path) -> Result<()>) {
+        self.reading(path);
+        if let Err(error) = check(self, path) {
+            self.report.error(path, &error);
+        }
+    }
+
+    fn check_part(
+        &mut self,
+        path: &Path,
+        month: Month,
+        entry: &PartEntry,
+        index: &MonthIndex,
+    ) -> Result<()> {
+        let part = open_part(self.vfs.as_ref(), path)?;
+        let sequence = part.summary().sequence;
+        if sequence != entry.order {
+            let what = format!("says that its order is {sequence}, the manifest {}", entry.order);
+            self.report.problem(path, what);
+        }
+        let faults = PartFaults::of(&part);
+        self.report.samples += faults.samples;
+        for page in &faults.pages {
+            let (count, range) = (page.series.len(), page.range);
+            let what = format!(
+                "{}: lost with it are samples of {count} series between {} ns and {} ns",
+                page.what, range.start, range.end
+            );
+            self.report.problem(path, what);
+        }
+        faults.others.iter().for_each(|what| self.report.problem(path, what.clone()));
+        if let Some(what) = outside_words(&part, month) {
+            self.report.problem(path, what);
+        }
+        let unknown = unknown_series(&part, &faults.live, index)?;
+        if !unknown.is_empty() && !index.is_partly_unreadable() {
+            let first = unknown.min().unwrap_or(0);
+            let what = format!(
+                "has samples of {} series that the index does not know, from ordinal {first} on",
+                unknown.len()
+            );
+            self.report.problem(path, what);
+        }
+        Ok(())
+    }
+}
+
+/// Opens a segment and checks all of it.
+pub(crate) fn open_segment(vfs: &dyn Vfs, path: &Path, name: &str) -> Result<Arc<Segment>> {
+    let segment = Segment::open(name, vfs.map(path)?)?;
+    segment.verify()?;
+    let said = parse_segment_name(name).map(|(entities, _)| entities);
+    if said != Some(segment.entities()) {
+        return Err(Error::Corrupt {
+            file: path.to_path_buf(),
+            offset: 0,
+            what: "the entities that the name says".into(),
+        });
+    }
+    Ok(Arc::new(segment))
+}
+
+/// The series with samples in a part that the index does not have, or has elsewhere.
+pub(crate) fn unknown_series(
+    part: &Part,
+    live: &RoaringBitmap,
+    index: &MonthIndex,
+) -> Result<RoaringBitmap> {
+    let mut unknown = live - &index.live;
+    let mut last = None;
+    for slice in part.slices() {
+        let key = (slice.series_start, slice.capacity, slice.columns);
+        if last == Some(key) {
+            continue;
+        }
+        last = Some(key);
+        // Dead blocks are out of the index as a whole; their series are not alive.
+        let Some((_, block)) = index.block_of_ordinal(slice.series_start)? else { continue };
+        if (block.series_start, block.capacity, block.columns) != key {
+            let series = u64::from(slice.series_start)..slice.series_end();
+            let series = series.start as u32..=(series.end - 1) as u32;
+            unknown |= live & RoaringBitmap::from_sorted_iter(series).unwrap_or_default();
+        }
+    }
+    Ok(unknown)
+}
+
+/// What is to be said of samples that another month should have.
+fn outside_words(part: &Part, month: Month) -> Option<String> {
+    let (range, summary) = (month.range(), part.summary());
+    let span = TimeRange::new(summary.min_ts, summary.max_ts);
+    let is_outside = 0 < summary.samples && !range.covers(&span);
+    is_outside.then(|| {
+        let name = month.name();
+        format!("has samples outside of {name}: from {} ns to {} ns", span.start, span.end)
+    })
+}
+
+/// The rules of a manifest that this one breaks.
+fn broken_rules(manifest: &Manifest) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut files = HashSet::new();
+    for part in &manifest.parts {
+        if !files.insert(part.file) {
+            broken.push(format!("names the part {} twice", Manifest::part_name(part.file)));
+        }
+        if manifest.sequence_next <= part.file.max(part.order) {
+            broken.push(format!("gives out number {} again", part.file.max(part.order)));
+        }
+        if part.applied < part.order {
+            let name = Manifest::part_name(part.file);
+            broken.push(format!("says that {name} has applied less than its order"));
+        }
+    }
+    if !manifest.parts.is_sorted_by(|a, b| a.order < b.order) {
+        broken.push("does not have its parts by increasing order".into());
+    }
+    for tombstone in &manifest.tombstones {
+        if manifest.sequence_next <= tombstone.sequence {
+            broken.push(format!("has a deletion of later number {}", tombstone.sequence));
+        }
+    }
+    broken
+}

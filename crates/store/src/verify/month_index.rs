@@ -1,0 +1,114 @@
+//! What a month's index knows, for those who check parts and log against it: the segments that can
+//! be read, and the registrations of the log behind them.
+
+use crate::Result;
+use index::{BlockRef, MemoryIndex, Segment};
+use roaring::RoaringBitmap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where an entity is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In this block, and alive.
+    Live(BlockRef),
+    /// In this block, in a slot that is dead: its samples were deleted.
+    Dead(BlockRef),
+    /// Dead with its whole block, or never known.
+    Unknown,
+    /// Where the index cannot be read.
+    Unreadable,
+}
+
+/// The index of one month.
+pub struct MonthIndex {
+    /// Records of the log in segments before this one are in parts.
+    pub wal_from: u64,
+    /// By increasing entities.
+    segments: Vec<Arc<Segment>>,
+    /// Entities whose segments cannot be read.
+    unreadable: Vec<Range<u32>>,
+    /// What the log registers.
+    pub memory: MemoryIndex,
+    /// Ordinals of the living series of the segments.
+    pub live: RoaringBitmap,
+}
+
+impl MonthIndex {
+    /// The index of a month without segments.
+    pub fn empty() -> MonthIndex {
+        MonthIndex::new(Vec::new(), Vec::new(), 0)
+    }
+
+    /// An index that nothing is known of.
+    pub fn unknown() -> MonthIndex {
+        MonthIndex::new(Vec::new(), std::iter::once(0..u32::MAX).collect(), 0)
+    }
+
+    /// The index of these segments, which are sound.
+    pub fn new(
+        mut segments: Vec<Arc<Segment>>,
+        unreadable: Vec<Range<u32>>,
+        wal_from: u64,
+    ) -> MonthIndex {
+        segments.sort_by_key(|segment| segment.entities().start);
+        let last = segments.last();
+        let known_end = last.map_or(0, |segment| segment.entities().end);
+        let next_entity = unreadable.iter().map(|range| range.end).fold(known_end, u32::max);
+        let next_series = last.map_or(0, |segment| segment.series().end);
+        let mut live = RoaringBitmap::new();
+        for segment in &segments {
+            // What does not hold is found by who verifies the segment.
+            live |= segment.live_ordinals().unwrap_or_default();
+        }
+        let memory = MemoryIndex::new(next_entity, next_series);
+        MonthIndex { wal_from, segments, unreadable, memory, live }
+    }
+
+    /// The first entity that no segment holds.
+    pub fn frozen_end(&self) -> u32 {
+        self.memory.entities_start()
+    }
+
+    /// Whether some segments cannot be read.
+    pub fn is_partly_unreadable(&self) -> bool {
+        !self.unreadable.is_empty()
+    }
+
+    /// Where an entity is.
+    ///
+    /// # Errors
+    /// When a segment turns out to be corrupt.
+    pub fn place_of(&self, entity: u32) -> Result<Place> {
+        if self.unreadable.iter().any(|range| range.contains(&entity)) {
+            return Ok(Place::Unreadable);
+        }
+        if self.frozen_end() <= entity {
+            let block = self.memory.block_of(entity);
+            return Ok(block.map_or(Place::Unknown, Place::Live));
+        }
+        let Some(segment) = self.segments.iter().find(|s| s.entities().contains(&entity)) else {
+            return Ok(Place::Unknown);
+        };
+        if let Some(block) = segment.block_of(entity)? {
+            return Ok(Place::Live(block));
+        }
+        Ok(segment.block_around(entity)?.map_or(Place::Unknown, Place::Dead))
+    }
+
+    /// The block of a part's slice, as the segments have it.
+    ///
+    /// # Errors
+    /// When a segment turns out to be corrupt.
+    pub fn block_of_ordinal(&self, ordinal: u32) -> Result<Option<(&Arc<Segment>, BlockRef)>> {
+        let Some(segment) = self.segments.iter().find(|s| s.series().contains(&ordinal)) else {
+            return Ok(None);
+        };
+        Ok(segment.block_of_ordinal(ordinal)?.map(|block| (segment, block)))
+    }
+
+    /// The series of all segments.
+    pub fn series_count(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.series_count()).sum()
+    }
+}

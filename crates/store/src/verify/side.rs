@@ -1,0 +1,48 @@
+//! The small files beside months and log: where they are, how they are read, what goes with them.
+
+use super::Walk;
+use crate::Result;
+use crate::exemplars::{self, ExemplarBook};
+use crate::metadata::{self, MetadataBook};
+use std::path::Path;
+use vfs::Vfs;
+
+/// One of them.
+pub struct SideFile {
+    /// Where it is in the data directory.
+    pub path: &'static str,
+    /// Reads it as opening does.
+    pub read: fn(&dyn Vfs, &Path) -> Result<()>,
+    /// What is lost with it.
+    pub lost: &'static str,
+}
+
+/// All there are.
+pub const SIDE_FILES: &[SideFile] = &[
+    SideFile {
+        path: metadata::FILE_NAME,
+        read: |vfs, dir| MetadataBook::read(vfs, dir).map(drop),
+        lost: "types, help and units of metrics, until they are sent again",
+    },
+    SideFile {
+        path: exemplars::FILE_NAME,
+        read: |vfs, dir| ExemplarBook::read(vfs, dir, usize::MAX).map(drop),
+        lost: "all exemplars but those in the log",
+    },
+];
+
+impl Walk<'_, '_> {
+    pub(super) fn side_files(&mut self, dir: &Path) {
+        for side in SIDE_FILES {
+            let path = dir.join(side.path);
+            match self.vfs.exists(&path) {
+                Ok(false) => continue,
+                Ok(true) => self.reading(&path),
+                Err(_) => {}
+            }
+            if let Err(error) = (side.read)(self.vfs.as_ref(), dir) {
+                self.report.error(&path, &error);
+            }
+        }
+    }
+}
