@@ -57,7 +57,8 @@ fn try_open(disk: &(impl Vfs + Clone)) -> Result<Arc<Store>, Error> {
 }
 
 fn problems(disk: &SimVfs) -> Vec<String> {
-    store::verify(Arc::new(disk.clone()), Path::new("/data"), &mut |_| ()).unwrap().problems
+    let report = store::verify(Arc::new(disk.clone()), Path::new("/data"), &mut |_| ()).unwrap();
+    report.problems.iter().map(ToString::to_string).collect()
 }
 
 #[test]

@@ -340,7 +340,7 @@ impl History {
         }
         match store::verify(Arc::new(fork), Path::new(DATA), &mut |_| ()) {
             Ok(report) if report.problems.is_empty() => {}
-            Ok(report) => self.fail(Kind::Unverified, report.problems.join("; ")),
+            Ok(report) => self.fail(Kind::Unverified, format!("{:?}", report.problems)),
             Err(error) => self.fail(Kind::Unverified, error.to_string()),
         }
     }
