@@ -307,6 +307,7 @@ impl Store {
     /// When the log fails.
     pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
         self.check_writable()?;
+        self.wait_for_log()?;
         let appended = self.metadata.append(&self.wal, metadata);
         match appended.map_err(|error| self.latch_if_failed(error))? {
             Some(lsn) => self.wait_durable(lsn),
