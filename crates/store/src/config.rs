@@ -42,6 +42,11 @@ pub struct StoreConfig {
     pub exemplars_max: usize,
     /// Row ids after which a partition's arena starts again; tests use few.
     pub arena_words_max: usize,
+    /// Bytes that may wait for the log's disk, reserved ones included; tests use few. Writers wait
+    /// once a quarter of it does.
+    pub wal_pending_max: usize,
+    /// The largest record of the log; tests use small ones.
+    pub wal_record_max: usize,
     /// Who syncs the log: a thread, or (in tests that must be repeatable) whoever waits.
     pub committer: wal::Committer,
     /// Whether background threads flush, merge and expire. Off, the caller does it by hand: tests.
@@ -65,6 +70,8 @@ impl StoreConfig {
             series_limits: Vec::new(),
             exemplars_max: 100_000,
             arena_words_max: crate::arena::WORDS_MAX,
+            wal_pending_max: 64 << 20,
+            wal_record_max: wal::RECORD_SIZE_MAX,
             committer: wal::Committer::Thread,
             background: true,
         }

@@ -44,8 +44,9 @@ pub const SNAPSHOTS_DIR: &str = "snapshots";
 pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
 /// Values that go into one record of the log.
 pub(crate) const RECORD_VALUES_MAX: usize = 512 * 1024;
-/// Bytes waiting for the disk from which on writers wait too.
-const WAL_PENDING_SOFT_MAX: usize = 16 << 20;
+/// Of the bytes that may wait for the disk, the share from which on writers wait too: those who
+/// come at one moment have room all the same.
+const WAL_PENDING_SOFT_SHARE: usize = 4;
 
 /// What became of a batch.
 #[derive(Clone, Debug, Default)]
@@ -329,6 +330,7 @@ impl Store {
     /// When the log fails.
     pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
         self.check_writable()?;
+        self.wait_for_log()?;
         let appended = self.metadata.append(&self.wal, metadata);
         match appended.map_err(|error| self.latch_if_failed(error))? {
             Some(lsn) => self.wait_durable(lsn),
@@ -409,7 +411,7 @@ impl Store {
     /// with room reserved in the log, or under a lock that is needed to make use of it.
     pub(crate) fn wait_for_log(&self) -> Result<()> {
         let stats = self.wal.stats();
-        if WAL_PENDING_SOFT_MAX <= stats.pending_size {
+        if self.config.wal_pending_max / WAL_PENDING_SOFT_SHARE <= stats.pending_size {
             self.wait_durable(self.wal.end())?;
         }
         Ok(())
