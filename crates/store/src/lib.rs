@@ -52,6 +52,7 @@ pub mod background;
 pub mod counters;
 pub mod stats;
 pub mod verify;
+pub mod repair;
 #[cfg(test)]
 #[path = "../tests/rows/mod.rs"]
 mod rows;
@@ -60,6 +61,8 @@ pub use append_exemplars::AppendedExemplars;
 pub use config::{Durability, StoreConfig};
 pub use error::Error;
 pub use exemplars::ExemplarSeries;
+pub use repair::losses::{LossLine, LostSeries};
+pub use repair::{RepairPlan, plan_repair};
 pub use select::{SelectLimits, Selection};
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};
