@@ -173,14 +173,12 @@ impl MonthRepair {
         for entry in std::mem::take(&mut self.manifest.parts) {
             let path = self.dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
             planner.reading(&path);
-            match self.part(planner, &path, entry, next, &index)? {
-                Some(kept) => {
-                    next = next.max(kept.file + 1);
-                    self.manifest.parts.push(kept);
-                }
-                None => {}
+            if let Some(kept) = self.part(planner, &path, entry, next, &index)? {
+                next = next.max(kept.file + 1);
+                self.manifest.parts.push(kept);
             }
         }
+        self.manifest.parts.sort_by_key(|part| part.order);
         let last = self.manifest.parts.iter().map(|part| part.file + 1).max().unwrap_or(0);
         self.manifest.sequence_next = self.manifest.sequence_next.max(last);
         let is_changed = Some(&self.manifest) != found.as_ref().or(self.on_disk.as_ref());
@@ -266,7 +264,9 @@ impl MonthRepair {
             self.after.push((path.to_path_buf(), "another part has its order".into()));
             return Ok(None);
         }
-        let entry = PartEntry { order, applied: entry.applied.max(order), ..entry };
+        // Of another file than it was, what has been deleted is deleted once more.
+        let applied = if entry.order == order { entry.applied } else { order };
+        let entry = PartEntry { order, applied, ..entry };
         let faults = PartFaults::of(&part);
         let unknown = unknown_series(&part, &faults.live, index)?;
         let span = TimeRange::new(part.summary().min_ts, part.summary().max_ts);
