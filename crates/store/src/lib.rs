@@ -55,6 +55,7 @@ pub mod background;
 pub mod counters;
 pub mod stats;
 pub mod verify;
+pub mod repair;
 #[cfg(test)]
 #[path = "../tests/rows/mod.rs"]
 mod rows;
@@ -66,6 +67,8 @@ pub use error::Error;
 pub use exemplars::ExemplarSeries;
 pub use missing::{Missing, Noting};
 pub use scrub::ScrubStats;
+pub use repair::losses::{LossLine, LostSeries};
+pub use repair::{RepairPlan, plan_repair};
 pub use select::{SelectLimits, Selection};
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};

@@ -184,7 +184,8 @@ pub(crate) fn open_reader<'a>(
             Err(Error::UnknownVersion { file: file.to_path_buf(), version, max: VERSION })
         }
         Err(HeaderError::Invalid(what)) => {
-            Ok(SegmentReader::open_without_header(bytes).map(|reader| (reader, Some(what))))
+            Ok(SegmentReader::open_without_header(bytes, segment)
+                .map(|reader| (reader, Some(what))))
         }
     }
 }

@@ -79,8 +79,9 @@ impl<'a> SegmentReader<'a> {
     }
 
     /// Reads a segment whose header is damaged, with the salt that the first record was written
-    /// with; the next record has to confirm it, unless the header's own bytes give the same.
-    pub(crate) fn open_without_header(bytes: &'a [u8]) -> Option<SegmentReader<'a>> {
+    /// with. It has to be that of the segment's number and the nonce in the header, of which one
+    /// bit may have turned; or else the next record has to confirm it.
+    pub(crate) fn open_without_header(bytes: &'a [u8], segment: u64) -> Option<SegmentReader<'a>> {
         let offset = HEADER_SIZE as usize;
         let head = bytes.get(offset..)?.first_chunk::<RECORD_HEADER_SIZE>()?;
         let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
@@ -89,8 +90,11 @@ impl<'a> SegmentReader<'a> {
         let salt = check(covered, stored, HEADER_SIZE);
         let mut reader = SegmentReader { bytes, salt, offset };
         reader.next().ok()??;
-        let is_confirmed =
-            codec::crc32(bytes.get(12..28)?) == salt || matches!(reader.next(), Ok(Some(_)));
+        let nonce = u64::from_le_bytes(*bytes.get(20..)?.first_chunk()?);
+        let turned = (0..u64::BITS).map(|bit| nonce ^ 1 << bit);
+        let mut nonces = std::iter::once(nonce).chain(turned);
+        let is_confirmed = nonces.any(|nonce| Header { segment, nonce }.salt() == salt)
+            || matches!(reader.next(), Ok(Some(_)));
         is_confirmed.then_some(SegmentReader { bytes, salt, offset })
     }
 

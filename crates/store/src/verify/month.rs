@@ -56,15 +56,14 @@ impl Walk<'_, '_> {
 
     /// An empty month has no manifest; one that is not empty has lost it.
     fn month_without_manifest(&mut self, dir: &Path) -> MonthIndex {
-        let parts = self.list(&dir.join(PARTS_DIR));
-        let segments = self.list(&dir.join(INDEX_DIR));
-        let parts = parts.iter().filter(|name| part_number(name).is_some()).count();
-        let segments = segments.iter().filter(|name| parse_segment_name(name).is_some()).count();
-        if parts + segments == 0 {
-            return MonthIndex::empty();
+        match has_content(self.vfs.as_ref(), dir) {
+            Ok(false) => return MonthIndex::empty(),
+            Ok(true) => {
+                let what = "is missing, though there are parts or index segments";
+                self.report.problem(&dir.join(FILE_NAME), what);
+            }
+            Err(error) => self.report.error(dir, &error),
         }
-        let what = format!("is missing, though there are {parts} parts and {segments} segments");
-        self.report.problem(&dir.join(FILE_NAME), what);
         MonthIndex::unknown()
     }
 
@@ -138,6 +137,18 @@ impl Walk<'_, '_> {
     }
 }
 
+/// Whether there are parts or index segments in a month's directory.
+pub(crate) fn has_content(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
+    let list = |folder: &Path| match vfs.exists(folder)? {
+        true => vfs.list(folder),
+        false => Ok(Vec::new()),
+    };
+    let parts = list(&dir.join(PARTS_DIR))?;
+    let segments = list(&dir.join(INDEX_DIR))?;
+    Ok(parts.iter().any(|name| part_number(name).is_some())
+        || segments.iter().any(|name| parse_segment_name(name).is_some()))
+}
+
 /// Opens a segment and checks all of it.
 pub(crate) fn open_segment(vfs: &dyn Vfs, path: &Path, name: &str) -> Result<Arc<Segment>> {
     let segment = Segment::open(name, vfs.map(path)?)?;
@@ -190,7 +201,7 @@ fn outside_words(part: &Part, month: Month) -> Option<String> {
 }
 
 /// The rules of a manifest that this one breaks.
-fn broken_rules(manifest: &Manifest) -> Vec<String> {
+pub(crate) fn broken_rules(manifest: &Manifest) -> Vec<String> {
     let mut broken = Vec::new();
     let mut files = HashSet::new();
     for part in &manifest.parts {

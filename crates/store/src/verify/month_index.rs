@@ -2,7 +2,8 @@
 //! be read, and the registrations of the log behind them.
 
 use crate::Result;
-use index::{BlockRef, MemoryIndex, Segment};
+use index::{BlockRef, MemoryIndex, NewEntity, Segment};
+use model::{Labels, LabelsBuilder, METRIC_NAME};
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -105,6 +106,39 @@ impl MonthIndex {
             return Ok(None);
         };
         Ok(segment.block_of_ordinal(ordinal)?.map(|block| (segment, block)))
+    }
+
+    /// Appends the labels of a series of the segments; `None` when there is none of that number.
+    ///
+    /// # Errors
+    /// When a segment turns out to be corrupt.
+    pub fn labels(&self, ordinal: u32, out: &mut LabelsBuilder) -> Result<Option<()>> {
+        if !self.live.contains(ordinal) {
+            return Ok(None);
+        }
+        let Some((segment, block)) = self.block_of_ordinal(ordinal)? else { return Ok(None) };
+        let (column, slot) = block.place(ordinal);
+        segment.labels(&block, column, slot, out)?;
+        Ok(Some(()))
+    }
+
+    /// The ordinals of a series in the segments, by its labels.
+    pub fn series_of(&self, labels: &Labels) -> RoaringBitmap {
+        let names = [labels.metric_name()];
+        let tags: Vec<(&str, &str)> =
+            labels.iter().filter(|(name, _)| *name != METRIC_NAME).collect();
+        let entity = NewEntity::new(&names, &tags);
+        let mut ordinals = RoaringBitmap::new();
+        for segment in &self.segments {
+            let alone = segment.find_entity(&entity).ok().flatten().map(|found| (found, 0));
+            let among = segment.find_column(&entity).ok().flatten();
+            for (found, column) in alone.into_iter().chain(among) {
+                if let Ok(Some(block)) = segment.block_of(found) {
+                    ordinals.insert(block.ordinal(column, block.slot(found)));
+                }
+            }
+        }
+        ordinals
     }
 
     /// The series of all segments.

@@ -1,0 +1,112 @@
+//! Moves what is damaged out of the way: to `DATA/damaged/TIME/`, under the path it had.
+
+use crate::Result;
+use crate::span::Month;
+use crate::verify::files::DAMAGED_DIR;
+use model::sample::NANOS_PER_DAY;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::Vfs;
+
+/// The folder of one repair.
+pub struct Aside {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    folder: PathBuf,
+}
+
+impl Aside {
+    /// Makes a new folder, named by the clock.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn create(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Aside> {
+        let root = dir.join(DAMAGED_DIR);
+        let time = time_name(vfs.now());
+        let mut folder = root.join(&time);
+        for number in 2u64.. {
+            if !vfs.exists(&folder)? {
+                break;
+            }
+            folder = root.join(format!("{time}-{number}"));
+        }
+        vfs.create_dir_all(&folder)?;
+        Ok(Aside { vfs, dir: dir.to_path_buf(), folder })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Moves a file, or a directory, that nothing names any more.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn take(&self, path: &Path) -> Result<()> {
+        let to = self.place_of(path)?;
+        self.vfs.rename(path, &to)?;
+        for moved in [&to, path] {
+            self.vfs.sync_dir(moved.parent().unwrap_or(&self.dir))?;
+        }
+        Ok(())
+    }
+
+    /// Gives a file that is about to be replaced a second name, if it is there.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn keep(&self, path: &Path) -> Result<()> {
+        if !self.vfs.exists(path)? {
+            return Ok(());
+        }
+        let mut to = self.place_of(path)?;
+        // A manifest may be replaced twice.
+        let mut number = 2;
+        while self.vfs.exists(&to)? {
+            to.set_extension(number.to_string());
+            number += 1;
+        }
+        self.vfs.hard_link(path, &to)?;
+        Ok(self.vfs.sync_dir(to.parent().unwrap_or(&self.folder))?)
+    }
+
+    /// Where a file goes; its directory is made.
+    fn place_of(&self, path: &Path) -> Result<PathBuf> {
+        let place = self.folder.join(path.strip_prefix(&self.dir).unwrap_or(path));
+        self.vfs.create_dir_all(place.parent().unwrap_or(&self.folder))?;
+        Ok(place)
+    }
+}
+
+/// Writes a file that must not be there yet, durably.
+///
+/// # Errors
+/// On I/O errors.
+pub fn write_new(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut file = vfs.create(path)?;
+    file.append(bytes)?;
+    file.sync()?;
+    Ok(vfs.sync_dir(path.parent().unwrap_or(path))?)
+}
+
+/// A time as the name of a folder: `2026-11-22T093000Z`.
+fn time_name(now_ns: i64) -> String {
+    let month = Month::of(now_ns);
+    let since = now_ns - month.range().start;
+    let second = since % NANOS_PER_DAY / 1_000_000_000;
+    let (hour, minute) = (second / 3600, second / 60 % 60);
+    let day = since / NANOS_PER_DAY + 1;
+    format!("{}-{day:02}T{hour:02}{minute:02}{:02}Z", month.name(), second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_called_by_the_time() {
+        assert_eq!(time_name(1_763_803_845_000_000_000), "2025-11-22T093045Z");
+        assert_eq!(time_name(0), "1970-01-01T000000Z");
+    }
+}

@@ -1,0 +1,144 @@
+//! A manifest that is lost, made again from what the files say of themselves.
+//!
+//! - *Parts.* Each says its place in the order of writing; its number is its name. Of two with the
+//!   same place the later file was merged from the earlier one, and has all of it. `applied` is the
+//!   file's number, so that no deletion to come is missed: its sequence is higher.
+//! - *Index segments.* Their names say which entities they hold and which is younger. A merge and its
+//!   inputs may both be there; the inputs are taken if all are there and sound, for they can lack
+//!   nothing.
+//! - *`wal_from`.* All records that the log still has are replayed. Those that are in parts, too, do
+//!   no harm: the log is an end of history, in order, so the last value of each sample wins as it
+//!   did; registrations that segments hold are skipped. But a record may have a row of an entity that
+//!   was deleted since and left the index, which replay would refuse. Who leaves the index was
+//!   flushed before, with all records of the month up to that segment: replay starts behind it.
+//! - *Deletions* that no merge has applied are gone; the samples come back.
+
+use super::month::MonthRepair;
+use crate::Result;
+use crate::manifest::{Manifest, PartEntry};
+use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
+use crate::span::Month;
+use crate::verify::files::part_number;
+use crate::verify::judge::Judge;
+use crate::verify::month::open_segment;
+use index::parse_segment_name;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use vfs::Vfs;
+use wal::Found;
+
+/// A manifest of what is in a month's directory, which replays all of the log.
+///
+/// # Errors
+/// When a directory cannot be listed.
+pub fn rebuild(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
+    let list = |folder: &Path| match vfs.exists(folder)? {
+        true => Ok::<_, crate::Error>(vfs.list(folder)?),
+        false => Ok(Vec::new()),
+    };
+    let folder = dir.join(PARTS_DIR);
+    let names = list(&folder)?;
+    let mut newest_of: BTreeMap<u64, u64> = BTreeMap::new();
+    for name in &names {
+        let Some(file) = part_number(name) else { continue };
+        let Ok(part) = open_part(vfs, &folder.join(name)) else { continue };
+        let newest = newest_of.entry(part.summary().sequence).or_insert(file);
+        *newest = file.max(*newest);
+    }
+    let parts: Vec<PartEntry> = newest_of
+        .iter()
+        .map(|(order, file)| PartEntry { file: *file, order: *order, applied: *file.max(order) })
+        .collect();
+    let segments = choose_segments(vfs, &dir.join(INDEX_DIR), &list(&dir.join(INDEX_DIR))?);
+    let mut manifest = Manifest { parts, segments, ..Manifest::default() };
+    manifest.sequence_next = next_number(&manifest, &names);
+    Ok(manifest)
+}
+
+/// A number that neither the manifest nor a file has had.
+pub fn next_number(manifest: &Manifest, names: &[String]) -> u64 {
+    // A file that was set aside kept its number in front.
+    let stem = |name: &String| name.split('.').next().map(str::to_string);
+    let numbers = names.iter().filter_map(|name| u64::from_str_radix(&stem(name)?, 16).ok());
+    let named = manifest.parts.iter().flat_map(|part| [part.file, part.order, part.applied]);
+    let deleted = manifest.tombstones.iter().map(|tombstone| tombstone.sequence);
+    let last = numbers.chain(named).chain(deleted).max().unwrap_or(0);
+    manifest.sequence_next.max(last.saturating_add(1))
+}
+
+/// Which segments tell all that is known, by increasing entities.
+fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
+    struct Candidate<'a> {
+        name: &'a String,
+        entities: Range<u32>,
+        sequence: u32,
+        is_sound: bool,
+    }
+    let mut all: Vec<Candidate<'_>> = Vec::new();
+    for name in names {
+        let Some((entities, sequence)) = parse_segment_name(name) else { continue };
+        let is_sound = open_segment(vfs, &dir.join(name), name).is_ok();
+        all.push(Candidate { name, entities, sequence, is_sound });
+    }
+    all.sort_by_key(|one| (one.entities.start, one.sequence));
+    // From the youngest to the oldest: what it covers goes, unless that is as good.
+    let mut by_age: Vec<usize> = (0..all.len()).collect();
+    by_age.sort_by_key(|idx| std::cmp::Reverse(all[*idx].sequence));
+    let mut is_out = vec![false; all.len()];
+    for young in by_age {
+        if is_out[young] {
+            continue;
+        }
+        let range = all[young].entities.clone();
+        let overlaps =
+            |one: &Candidate<'_>| one.entities.start < range.end && range.start < one.entities.end;
+        let older: Vec<usize> = (0..all.len())
+            .filter(|idx| *idx != young && !is_out[*idx] && overlaps(&all[*idx]))
+            .collect();
+        if older.is_empty() {
+            continue;
+        }
+        let mut at = range.start;
+        for idx in &older {
+            at = if all[*idx].entities.start == at { all[*idx].entities.end } else { u32::MAX };
+        }
+        let is_whole = at == range.end && older.iter().all(|idx| all[*idx].is_sound);
+        let is_some_sound = older.iter().any(|idx| all[*idx].is_sound);
+        if is_whole || (!all[young].is_sound && is_some_sound) {
+            is_out[young] = true;
+        } else {
+            older.iter().for_each(|idx| is_out[*idx] = true);
+        }
+    }
+    let kept = all.iter().zip(&is_out).filter(|(_, is_out)| !**is_out);
+    kept.map(|(one, _)| one.name.clone()).collect()
+}
+
+/// Finds out where replay starts for the months whose manifest is made again.
+///
+/// # Errors
+/// When the log cannot be listed, or is of a later version.
+pub fn find_wal_from(vfs: &dyn Vfs, wal: &Path, repairs: &mut [MonthRepair]) -> Result<()> {
+    let indexes: BTreeMap<Month, _> = repairs
+        .iter()
+        .filter(|repair| repair.is_rebuilt())
+        .map(|repair| (repair.month, repair.index_as_found()))
+        .collect();
+    if indexes.is_empty() {
+        return Ok(());
+    }
+    let mut judge = Judge::new(indexes);
+    let mut from: BTreeMap<Month, u64> = BTreeMap::new();
+    wal::inspect(vfs, wal, &mut |found| {
+        if let Found::Record(record) = found
+            && let Some(month) = judge.has_row_of_the_dead(&record)
+        {
+            from.insert(month, record.segment + 1);
+        }
+    })?;
+    for repair in repairs.iter_mut().filter(|repair| repair.is_rebuilt()) {
+        repair.manifest.wal_from = from.get(&repair.month).copied().unwrap_or(0);
+    }
+    Ok(())
+}

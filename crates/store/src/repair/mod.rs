@@ -1,0 +1,279 @@
+//! Makes a damaged store one that opens and verifies clean, with all that is whole in it. First it
+//! says what it would do; nothing is deleted, what is damaged moves to `DATA/damaged/TIME/`.
+//!
+//! ```text
+//! plan    months: manifests from parts' own headers, index from what is whole, parts without bad
+//!         pages ─► log: without what cannot be read or taken ─► side files ─► strays
+//! apply   REPORT, then step by step; the plan holds the store's lock until it is dropped
+//! ```
+//!
+//! Kill it anywhere and run it again. What a step writes has a new name and is complete and synced
+//! before a manifest names it; a manifest, a log segment or a side file is linked to its place
+//! under `damaged/` before it is replaced by a rename; a file moves only when nothing names it any
+//! more. So between two steps the store is as damaged as before, or less, and what an interrupted
+//! run left under new names is unnamed and moves aside with the next. A lost manifest is written
+//! first of all, with the damaged files in it, so that what is lost with those is listed again.
+//!
+//! Read in this order: this file, [`losses`], [`aside`], [`month`], [`manifest`], [`part`], [`log`].
+
+pub mod aside;
+pub mod log;
+pub mod losses;
+pub mod manifest;
+pub mod month;
+pub mod part;
+
+use crate::store::{PARTITIONS_DIR, WAL_DIR};
+use crate::verify::files::{self, Stray};
+use crate::verify::judge::Judge;
+use crate::verify::report::words_of;
+use crate::verify::side::SIDE_FILES;
+use crate::verify::{OnProgress, Progress, Snapshots, check_is_store, files::size_of_store};
+use crate::{Error, Result};
+use aside::Aside;
+use log::LogSegmentRewrite;
+use losses::{Loss, Losses};
+use month::MonthRepair;
+use part::PartRewrite;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::Vfs;
+
+/// The file in the folder of what a repair moved aside that says what it did.
+pub const REPORT_FILE: &str = "REPORT";
+
+/// What a repair would do.
+pub struct RepairPlan {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    steps: Vec<Step>,
+    losses: Losses,
+    /// Keeps everybody else out.
+    _lock: Box<dyn Send + Sync>,
+}
+
+/// One thing to do.
+pub(crate) struct Step {
+    /// In words.
+    pub says: String,
+    pub act: Act,
+}
+
+/// What a step does.
+pub(crate) enum Act {
+    /// Moves a file, or a directory.
+    MoveAside(PathBuf),
+    /// Writes a file of the index under a name that is new.
+    WriteSegment { path: PathBuf, bytes: vfs::Bytes },
+    /// Writes a part again under a name that is new.
+    RewritePart(Box<PartRewrite>),
+    /// Replaces a manifest; keeps the old one.
+    WriteManifest { dir: PathBuf, manifest: Box<crate::manifest::Manifest> },
+    /// Writes a log segment again; keeps the old one.
+    RewriteLog(LogSegmentRewrite),
+    /// Creates a log segment without records.
+    FillGap { dir: PathBuf, segment: u64 },
+}
+
+/// Plans the repair of the store in `dir`, which nobody has open. Changes nothing.
+///
+/// # Errors
+/// When another process has the store open, when a file is of a later version, or when a directory
+/// cannot be listed: such a store is not one to repair.
+pub fn plan_repair(
+    vfs: Arc<dyn Vfs>,
+    dir: &Path,
+    on_progress: &mut OnProgress<'_>,
+) -> Result<RepairPlan> {
+    check_is_store(vfs.as_ref(), dir)?;
+    let lock = vfs.lock(dir)?;
+    let total = size_of_store(vfs.as_ref(), dir, Snapshots::Skip);
+    let mut planner = Planner {
+        vfs: Arc::clone(&vfs),
+        dir: dir.to_path_buf(),
+        steps: Vec::new(),
+        losses: Vec::new(),
+        on_progress,
+        done: 0,
+        total,
+    };
+    let months = planner.months()?;
+    planner.side_files()?;
+    planner.strays()?;
+    let Planner { steps, losses, .. } = planner;
+    let losses = Losses { losses, months };
+    Ok(RepairPlan { vfs, dir: dir.to_path_buf(), steps, losses, _lock: lock })
+}
+
+/// A plan in the making.
+pub(crate) struct Planner<'a, 'b> {
+    pub vfs: Arc<dyn Vfs>,
+    pub dir: PathBuf,
+    pub steps: Vec<Step>,
+    pub losses: Vec<Loss>,
+    on_progress: &'a mut OnProgress<'b>,
+    done: u64,
+    total: u64,
+}
+
+impl Planner<'_, '_> {
+    /// Tells that a file is about to be read.
+    pub fn reading(&mut self, path: &Path) {
+        (self.on_progress)(&Progress { path, done: self.done, total: self.total });
+        self.done += self.vfs.size(path).unwrap_or(0);
+    }
+
+    pub fn step(&mut self, says: String, act: Act) {
+        self.steps.push(Step { says, act });
+    }
+
+    pub fn move_aside(&mut self, path: PathBuf, why: &str) {
+        self.step(format!("move aside {}: {why}", path.display()), Act::MoveAside(path));
+    }
+
+    /// The names in a directory that may not be there.
+    pub fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        match self.vfs.exists(dir)? {
+            true => Ok(self.vfs.list(dir)?),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn months(
+        &mut self,
+    ) -> Result<BTreeMap<crate::span::Month, crate::verify::month_index::MonthIndex>> {
+        let root = self.dir.join(PARTITIONS_DIR);
+        let mut repairs = Vec::new();
+        for name in self.list(&root)? {
+            let path = root.join(&name);
+            match crate::span::Month::parse(&name) {
+                Some(month) => repairs.push(MonthRepair::look(self, path, month)?),
+                None => self.stray(path, files::in_partitions(&name)),
+            }
+        }
+        let wal = self.dir.join(WAL_DIR);
+        manifest::find_wal_from(self.vfs.as_ref(), &wal, &mut repairs)?;
+        let mut months = BTreeMap::new();
+        for repair in repairs {
+            months.insert(repair.month, repair.plan(self)?);
+        }
+        let mut judge = Judge::new(months);
+        self.log(&wal, &mut judge)?;
+        Ok(judge.months)
+    }
+
+    fn side_files(&mut self) -> Result<()> {
+        let dir = self.dir.clone();
+        for side in SIDE_FILES {
+            let Err(error) = (side.read)(self.vfs.as_ref(), &dir) else { continue };
+            check_is_known(&error)?;
+            let path = dir.join(side.path);
+            self.losses.push(Loss::unknown(path.clone(), side.lost.to_string()));
+            self.move_aside(path, &words_of(&error));
+        }
+        Ok(())
+    }
+
+    fn strays(&mut self) -> Result<()> {
+        let dir = self.dir.clone();
+        for name in self.list(&dir)? {
+            self.stray(dir.join(&name), files::in_store(&name));
+        }
+        Ok(())
+    }
+
+    /// Plans to move aside what should not be there.
+    pub fn stray(&mut self, path: PathBuf, stray: Stray) {
+        if let Stray::Orphan(what) = stray {
+            self.move_aside(path, what);
+        }
+    }
+}
+
+/// What a later version wrote is not damaged, and nothing beside it is to be touched.
+pub(crate) fn check_is_known(error: &Error) -> Result<()> {
+    let words = error.to_string();
+    let is_unknown = matches!(error, Error::Wal(wal::Error::UnknownVersion { .. }))
+        || words.contains("a version that this program knows")
+        || words.contains("version of a segment");
+    match is_unknown {
+        true => Err(Error::Invalid(format!("{words}; nothing is repaired"))),
+        false => Ok(()),
+    }
+}
+
+impl RepairPlan {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What would be done, in its order.
+    pub fn steps(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().map(|step| step.says.as_str())
+    }
+
+    /// What is lost with the damage that is there, by series and time.
+    pub fn losses(&self) -> &Losses {
+        &self.losses
+    }
+
+    /// Does what the plan says; returns the folder with what was moved aside.
+    ///
+    /// # Errors
+    /// On I/O errors. What was done until then stays; plan again.
+    pub fn apply(&self, on_step: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+        let aside = Aside::create(Arc::clone(&self.vfs), &self.dir)?;
+        self.write_report(&aside)?;
+        for step in &self.steps {
+            on_step(&step.says);
+            self.perform(&step.act, &aside)?;
+        }
+        Ok(aside.folder().to_path_buf())
+    }
+
+    fn perform(&self, act: &Act, aside: &Aside) -> Result<()> {
+        let vfs = self.vfs.as_ref();
+        match act {
+            Act::MoveAside(path) => aside.take(path),
+            Act::WriteSegment { path, bytes } => aside::write_new(vfs, path, bytes),
+            Act::RewritePart(rewrite) => rewrite.run(vfs),
+            Act::WriteManifest { dir, manifest } => {
+                aside.keep(&dir.join(crate::manifest::FILE_NAME))?;
+                manifest.write(vfs, dir)
+            }
+            Act::RewriteLog(rewrite) => rewrite.run(vfs, aside),
+            Act::FillGap { dir, segment } => Ok(wal::fill_gap(vfs, dir, *segment)?),
+        }
+    }
+
+    /// Says in the folder what is done, before anything is.
+    fn write_report(&self, aside: &Aside) -> Result<()> {
+        let path = aside.folder().join(REPORT_FILE);
+        let mut file = self.vfs.create(&path)?;
+        let mut text = String::from("done, in this order:\n");
+        for says in self.steps() {
+            let _ = writeln!(text, "{says}");
+        }
+        text.push_str("\nlost:\n");
+        let mut failed = None;
+        self.losses.for_each(&mut |line| {
+            let _ = writeln!(text, "{line}");
+            if REPORT_WRITE_SIZE <= text.len() && failed.is_none() {
+                failed = file.append(text.as_bytes()).err();
+                text.clear();
+            }
+        });
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        file.append(text.as_bytes())?;
+        file.sync()?;
+        Ok(self.vfs.sync_dir(aside.folder())?)
+    }
+}
+
+/// Bytes of the report that are gathered before they are written.
+const REPORT_WRITE_SIZE: usize = 1 << 20;
