@@ -3,6 +3,9 @@
 //! ```text
 //! magic (8 bytes)   body   crc32 of the body (4 bytes)
 //! ```
+//!
+//! The last byte of the magic is a digit, the version. A later one is not damage: the store does
+//! not open, and nothing is changed.
 
 use crate::{Error, Result};
 use codec::{crc32, put_u32};
@@ -21,14 +24,15 @@ impl BookFile {
     /// The body, if there is a file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], and I/O errors.
+    /// [`Error::Corrupt`], [`Error::UnknownVersion`], and I/O errors.
     pub fn read(&self, vfs: &dyn Vfs) -> Result<Option<Vec<u8>>> {
         if !vfs.exists(&self.path)? {
             return Ok(None);
         }
         let mut bytes = vfs.read(&self.path)?;
-        let rest =
-            bytes.strip_prefix(self.magic).ok_or_else(|| self.corrupt(0, "unknown version"))?;
+        let Some(rest) = bytes.strip_prefix(self.magic) else {
+            return Err(self.unknown_magic(&bytes));
+        };
         let (body, checksum) =
             rest.split_last_chunk::<4>().ok_or_else(|| self.corrupt(bytes.len(), "cut short"))?;
         if crc32(body) != u32::from_le_bytes(*checksum) {
@@ -53,6 +57,18 @@ impl BookFile {
     /// The error of a body that does not decode, at the file's offset.
     pub fn undecodable(&self, error: &codec::Error) -> Error {
         self.corrupt(self.magic.len() + error.offset, error.what)
+    }
+
+    fn unknown_magic(&self, bytes: &[u8]) -> Error {
+        let [kind @ .., max] = self.magic;
+        match bytes.strip_prefix(kind).and_then(|rest| rest.first()) {
+            Some(version) if version.is_ascii_digit() && max < version => Error::UnknownVersion {
+                file: self.path.clone(),
+                version: (*version as char).to_string(),
+                known: format!("up to {}", *max as char),
+            },
+            _ => self.corrupt(0, "not what such a file begins with"),
+        }
     }
 
     fn corrupt(&self, offset: usize, what: &str) -> Error {

@@ -24,6 +24,9 @@ pub struct StoreConfig {
     pub wal_size_max: u64,
     /// Samples older than this many nanoseconds are dropped; `None` keeps everything.
     pub retention_ns: Option<i64>,
+    /// How long a wall clock must stay ahead of the time that passes before the retention believes
+    /// it, nanoseconds; 0 believes at once.
+    pub retention_clock_wait_ns: i64,
     /// Samples further in the future than this many nanoseconds are refused.
     pub future_ns_max: i64,
     /// Below this many free bytes on disk writes are refused.
@@ -61,6 +64,7 @@ impl StoreConfig {
             segment_merge_size_max: 192 << 20,
             wal_size_max: 512 << 20,
             retention_ns: None,
+            retention_clock_wait_ns: model::sample::NANOS_PER_DAY,
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,
             free_disk_min: 100 << 20,
             flush_age_ns_max: model::sample::NANOS_PER_HOUR,

@@ -306,14 +306,6 @@ impl DamageBook {
         lock(&self.inner).entries.iter().map(|entry| entry.damage.clone()).collect()
     }
 
-    /// Parts and months that were found missing when the store was opened, or since.
-    pub(crate) fn lost(&self) -> Vec<Damage> {
-        let is_lost = |entry: &&Entry| {
-            entry.is_met && matches!(entry.damage.place, DamagePlace::Part | DamagePlace::Month)
-        };
-        lock(&self.inner).entries.iter().filter(is_lost).map(|entry| entry.damage.clone()).collect()
-    }
-
     /// The entries that are new since the last call.
     pub fn take_news(&self) -> Vec<Damage> {
         std::mem::take(&mut lock(&self.inner).news)

@@ -184,10 +184,7 @@ impl Store {
     /// nobody meets them. The one place where they are told.
     pub(crate) fn note_lost(&self, range: &TimeRange, watch: &Watch) {
         if watch.is_lenient() {
-            let lost = self.damage.lost();
-            lost.iter()
-                .filter(|lost| lost.span.overlaps(range))
-                .for_each(|l| watch.note_missing(l));
+            self.lost_in(range).iter().for_each(|lost| watch.note_missing(lost));
         }
     }
 }

@@ -132,7 +132,14 @@ impl Store {
     }
 
     fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
-        let next = self.partition(Month(turn.from.0 + 1))?;
+        let next = match self.partition(Month(turn.from.0 + 1)) {
+            // A month that cannot be written to needs no preparation.
+            Err(Error::Damaged { .. }) => {
+                turn.stage = Stage::Pause(PAUSE_ROUNDS);
+                return Ok(());
+            }
+            next => next?,
+        };
         self.wait_for_log()?;
         match &mut turn.stage {
             Stage::Pause(_) => Ok(()),
@@ -253,8 +260,8 @@ impl Stage {
 }
 
 impl State {
-    /// Timestamp of the newest sample.
-    fn newest(&self) -> i64 {
+    /// Timestamp of the newest sample; [`i64::MIN`] without any.
+    pub(crate) fn newest(&self) -> i64 {
         let in_parts = self.parts.iter().chain(self.memory_parts.iter().map(|m| &m.part));
         let in_parts = in_parts.map(|part| part.part.summary().max_ts);
         let in_rows = self.arena.time_min_max().map(|(_, max)| max);
