@@ -357,6 +357,8 @@ pub struct QueryConfig {
     pub lookback: Duration,
     /// Whether what is experimental in PromQL is known.
     pub has_experimental: bool,
+    /// Whether answers of which something is missing are denied.
+    pub denies_partial: bool,
 }
 
 /// Everything `quipu serve` runs on.
@@ -457,6 +459,8 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         future_ns_max: nanos(settings.duration("future-retention")?),
         free_disk_min: settings.size("free-disk-min")?,
         flush_age_ns_max: nanos(settings.timeout("flush-age")?),
+        scrub_interval_ns: nanos(settings.duration("scrub-interval")?),
+        scrub_rate: settings.size_between("scrub-rate", 64 << 10, 1 << 40)?,
         limits,
         series_limits: series_limits(settings)?,
         exemplars_max: exemplars_max(settings)?,
@@ -580,6 +584,7 @@ fn query_config(settings: &Settings, memory_limit: u64) -> Result<QueryConfig, C
         cache_size_max: settings.size("query.cache-memory")?.min(memory_limit / SHARE) as usize,
         lookback: settings.timeout("query.lookback-delta")?,
         has_experimental: settings.switch("query.experimental-functions")?,
+        denies_partial: settings.switch("query.deny-partial")?,
     })
 }
 

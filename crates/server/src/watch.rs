@@ -53,6 +53,9 @@ fn look_once(app: &App, look: u64, before: Pressure) -> Pressure {
     {
         tracing::warn!("{}", refusals_line(&refusals));
     }
+    for damage in app.store.take_damage_news() {
+        tracing::error!("{}", damage.sentence());
+    }
     pressure
 }
 

@@ -117,6 +117,11 @@ impl Damage {
         self.place == other.place && self.file == other.file && self.what == other.what
     }
 
+    /// What an answer says that lacks it.
+    pub fn warning(&self) -> String {
+        format!("part of the answer is missing: {}", self.sentence())
+    }
+
     /// A sentence for people: what is damaged, which time that touches, what to do.
     pub fn sentence(&self) -> String {
         let touched = match self.place {
@@ -130,7 +135,7 @@ impl Damage {
             Some(_) => format!(" from {} to {}", rfc3339(self.span.start), rfc3339(self.span.end)),
         };
         format!(
-            "part of the answer is missing: {} is damaged ({}), so {touched}{time} may be left \
+            "{} is damaged ({}), so {touched}{time} may be left \
              out; `quipu verify` says more, `quipu verify --repair` mends what can be mended",
             self.file, self.what
         )

@@ -59,7 +59,7 @@ impl Missing {
 
     /// What is missing, a sentence for each file.
     pub fn sentences(&self) -> Vec<String> {
-        lock(&self.list).iter().map(Damage::sentence).collect()
+        lock(&self.list).iter().map(Damage::warning).collect()
     }
 
     /// What is missing.
