@@ -108,6 +108,22 @@ fn a_rotten_page_is_said_in_every_way() -> Result<()> {
     server.stop()
 }
 
+/// Before, the process died of SIGBUS.
+#[test]
+fn a_part_cut_short_under_the_server_does_not_end_it() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    fill(directory.path())?;
+    let server = Launch::new(directory.path()).start()?;
+    check_whole(&server, &range_of("early"))?;
+    let part = files(directory.path(), "parts")?.remove(0);
+    std::fs::File::options().write(true).open(part)?.set_len(0)?;
+    for _ in 0..2 {
+        warning_of(&server.get(&format!("{}&nocache=1", range_of("early")))?)?;
+        check_whole(&server, &range_of("late"))?;
+    }
+    server.stop()
+}
+
 #[test]
 fn partial_answers_are_denied_on_demand() -> Result<()> {
     let directory = tempfile::tempdir()?;

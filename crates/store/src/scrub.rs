@@ -144,7 +144,7 @@ impl Store {
         });
     }
 
-    /// Writes the damage book, if it has changed.
+    /// Writes the damage book without what is gone, if it has changed; a flush does.
     ///
     /// # Errors
     /// On I/O errors; it is tried again next time.
@@ -170,7 +170,7 @@ impl Store {
             let mut scrub = lock(&self.scrub);
             scrub.allowance = scrub.allowance.saturating_sub_unsigned(read);
         }
-        self.write_damage()
+        self.damage.write(self.vfs.as_ref())
     }
 
     /// Reads about `budget` bytes of what is to be read, if anything is; returns how many it were.
