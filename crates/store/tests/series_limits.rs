@@ -71,9 +71,8 @@ fn active_series_stay_within_their_limit_and_make_room_when_they_end() {
         let partly = append(&store, 0..1, &["a", "c"]);
         assert_eq!((partly.samples, partly.rejected), (1, 1));
     }
-    let selection = store
-        .select(&[vec![Matcher::equal("host", "h0")]], model::TimeRange::ALL, &LIMITS)
-        .unwrap();
+    let selection =
+        store.select(&[vec![Matcher::equal("host", "h0")]], TimeRange::ALL, &LIMITS).unwrap();
     let mut counts = Vec::new();
     selection.read(0..selection.len(), &mut |_, times, _| counts.push(times.len())).unwrap();
     counts.sort_unstable();
