@@ -63,10 +63,11 @@ fn options() -> Options {
             "--no-kills" => options.mix.has_kills = false,
             "--no-jumps" => options.mix.has_jumps = false,
             "--no-failures" => options.mix.has_failures = false,
+            "--no-snapshots" => options.mix.has_snapshots = false,
             "--go-on" => options.goes_on = true,
             _ => panic!(
                 "{word}? There are --points N, --seed N, --threads N, --replay HISTORY, --rot, --go-on, \
-                 --no-kills, --no-jumps and --no-failures"
+                 --no-kills, --no-jumps, --no-failures and --no-snapshots"
             ),
         }
     }

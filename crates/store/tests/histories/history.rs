@@ -49,11 +49,14 @@ pub struct Mix {
     pub has_jumps: bool,
     /// Whether calls fail, disks fill up.
     pub has_failures: bool,
+    /// Whether there are snapshots.
+    pub has_snapshots: bool,
 }
 
 impl Mix {
     /// Everything.
-    pub const ALL: Mix = Mix { has_kills: true, has_jumps: true, has_failures: true };
+    pub const ALL: Mix =
+        Mix { has_kills: true, has_jumps: true, has_failures: true, has_snapshots: true };
 
     fn draw(self, seed: u64, calls: u64) -> FaultPlan {
         let mut plan = FaultPlan::draw(seed, calls);
@@ -102,7 +105,8 @@ pub struct History {
     store: Option<Arc<Store>>,
     failure: Option<Failure>,
     talk: Talk,
-    mix: Mix,
+    /// What may go wrong.
+    pub mix: Mix,
 }
 
 /// Runs a history to its end or to the first thing that must not be.
