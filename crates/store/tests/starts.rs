@@ -6,7 +6,7 @@ mod stores;
 
 use model::{MatchOp, Matcher, TimeRange};
 use rows::Rows;
-use store::{Durability, SelectLimits, Store};
+use store::{Durability, SelectLimits, Store, StoreConfig};
 use vfs::SimVfs;
 use vfs::sim::{Call, Errno};
 
@@ -82,6 +82,39 @@ fn a_manifest_is_durable_before_the_log_is_shortened_because_of_it() {
             drop(store);
             let store = stores::open(&disk.crash(), stores::config());
             assert_eq!(count(&store), 2, "SEED={seed} {number}: acknowledged");
+        }
+    }
+}
+
+/// Writers wait for a log whose disk is frozen; then the process is killed. What was acknowledged
+/// before is there; of what waited, each sample is there or not.
+#[test]
+fn a_kill_in_a_stall_loses_nothing_acknowledged() {
+    const WRITERS: usize = 3;
+    for seed in random::seeds(0..6) {
+        let disk = disk(seed);
+        let config = StoreConfig { committer: wal::Committer::Thread, ..stores::config() };
+        let store = stores::open(&disk, config);
+        for round in 0..20 {
+            put(&store, NOW + round, Durability::Synced);
+            if round % 8 == 7 {
+                store.flush().unwrap();
+            }
+        }
+        let after = std::thread::scope(|scope| {
+            disk.stall();
+            for writer in 0..WRITERS as i64 {
+                let store = &store;
+                // Ends only once the stall does: then on a disk that nobody reads any more.
+                scope.spawn(move || put(store, NOW + 100 + writer, Durability::Synced));
+            }
+            // The log's own thread is the one that meets the disk.
+            disk.wait_for_stalled(1);
+            disk.kill()
+        });
+        for found in [after.clone(), after.crash()] {
+            let found = count(&stores::open(&found, stores::config()));
+            assert!((20..=20 + WRITERS).contains(&found), "SEED={seed}: {found}");
         }
     }
 }

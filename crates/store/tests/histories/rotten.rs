@@ -49,8 +49,17 @@ pub struct RotTally {
     pub refusals: BTreeMap<String, u64>,
 }
 
+/// What may rot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decay {
+    /// A bit.
+    Bits,
+    /// Whatever [`Rot`] knows.
+    Anything,
+}
+
 /// Lets a store be made, and rot in many ways, one at a time.
-pub fn run(seed: u64) -> RotTally {
+pub fn run(seed: u64, decay: Decay) -> RotTally {
     let mut history = History::new(seed, Talk::Silent);
     let before = history.grow(STEPS);
     let disk = history.disk.kill();
@@ -61,7 +70,10 @@ pub fn run(seed: u64) -> RotTally {
     let own = |path: &Path| !path.starts_with(format!("{DATA}/snapshots"));
     let files: Vec<_> = files.into_iter().filter(|(path, _)| own(path)).collect();
     for _ in 0..ROT_PER_STORE {
-        let rot = Rot::draw(&mut dice, &files);
+        let mut rot = Rot::draw(&mut dice, &files);
+        while decay == Decay::Bits && !matches!(rot, Rot::Flip { .. }) {
+            rot = Rot::draw(&mut dice, &files);
+        }
         let fork = disk.kill();
         fork.rot(&rot).expect("the file is there");
         let known = Known { before: &before, sent: &history.model.sent };
