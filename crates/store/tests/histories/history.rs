@@ -418,16 +418,21 @@ impl History {
     }
 
     /// Takes steps without faults, then ends in peace or not: for those who look at what is there.
-    pub fn grow(&mut self, count: u64) -> Observed {
-        let store = self.open().expect("a store opens");
+    ///
+    /// # Errors
+    /// What was wrong although nothing had failed.
+    pub fn grow(&mut self, count: u64) -> Result<Observed, String> {
+        let store = self.open().map_err(|error| error.to_string())?;
         for _ in 0..count {
-            steps::step(self, &store).expect("no fault is planned");
+            steps::step(self, &store).map_err(|error| error.to_string())?;
             self.read_clock();
         }
-        let observed = observe(&store).expect("no fault is planned");
+        let observed = observe(&store).map_err(|error| error.to_string())?;
         self.compare_now(&observed);
-        assert!(self.failure.is_none(), "{:?}", self.failure);
-        observed
+        match self.failure.take() {
+            Some(failure) => Err(failure.to_string()),
+            None => Ok(observed),
+        }
     }
 
     /// The store's settings.

@@ -45,6 +45,8 @@ pub struct RotTally {
     pub outcomes: BTreeMap<(Outcome, String), u64>,
     /// Some of what must not be.
     pub examples: BTreeMap<(Outcome, String), String>,
+    /// What was wrong before anything rotted.
+    pub sound_failures: Vec<String>,
     /// Why starts were refused.
     pub refusals: BTreeMap<String, u64>,
 }
@@ -61,10 +63,16 @@ pub enum Decay {
 /// Lets a store be made, and rot in many ways, one at a time.
 pub fn run(seed: u64, decay: Decay) -> RotTally {
     let mut history = History::new(seed, Talk::Silent);
-    let before = history.grow(STEPS);
+    let mut tally = RotTally::default();
+    let before = match history.grow(STEPS) {
+        Ok(before) => before,
+        Err(text) => {
+            tally.sound_failures.push(text);
+            return tally;
+        }
+    };
     let disk = history.disk.kill();
     disk.set_now(history.now);
-    let mut tally = RotTally::default();
     let mut dice = Random(!seed);
     let files: Vec<_> = disk.files().into_iter().filter(|(_, size)| 0 < *size).collect();
     let own = |path: &Path| !path.starts_with(format!("{DATA}/snapshots"));
@@ -172,6 +180,7 @@ impl RotTally {
         for (key, count) in other.outcomes {
             *self.outcomes.entry(key).or_default() += count;
         }
+        self.sound_failures.extend(other.sound_failures);
         for (key, count) in other.refusals {
             *self.refusals.entry(key).or_default() += count;
         }
@@ -196,6 +205,9 @@ impl fmt::Display for RotTally {
         writeln!(f, "{} pieces of rot", self.total())?;
         for ((outcome, kind), count) in &self.outcomes {
             writeln!(f, "  {outcome:?} {count:>8} in {kind}")?;
+        }
+        for text in &self.sound_failures {
+            writeln!(f, "before anything rotted: {text}")?;
         }
         for (text, count) in &self.refusals {
             writeln!(f, "  start refused {count:>8}: {text}")?;
