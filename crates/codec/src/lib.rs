@@ -11,7 +11,7 @@ pub mod error;
 pub mod fuzzing;
 
 pub use bytes::{Reader, put_i64_zigzag, put_u32, put_u64, put_varint, unzigzag, zigzag};
-pub use checksum::crc32;
+pub use checksum::{Crc32, crc32};
 pub use column::{
     ColumnScratch, Effort, Layout, Paging, TimestampsOutline, TimestampsReader, ValuesOutline,
     ValuesReader, encode_timestamps, encode_values,

@@ -17,7 +17,15 @@ pub enum Error {
     /// Names or tags that break the rules of [`crate::NewEntity`]: a bug of the caller or a bad row.
     #[error("invalid entity: {0}")]
     InvalidEntity(&'static str),
-    /// The partition has no ids left, or the memory index no room.
+    /// The memory index has no room until it is frozen: by the next flush.
+    #[error("{what} are used up until the next flush, the limit is {max}")]
+    MemoryFull {
+        /// Of what there is none left.
+        what: &'static str,
+        /// How many there may be.
+        max: u64,
+    },
+    /// The partition has no ids left, or a segment no room.
     #[error("{what} are used up, the limit is {max}")]
     Full {
         /// Of what there is none left.
@@ -33,7 +41,7 @@ pub enum Error {
         /// What it may.
         max: u64,
     },
-    /// Bytes that no writer of ours left behind: set the file aside.
+    /// Bytes that no writer of ours left behind.
     #[error("{file} is corrupt at byte {offset}: {what}")]
     Corrupt {
         /// The file's name, or `registrations`.
@@ -42,6 +50,19 @@ pub enum Error {
         offset: u64,
         /// What was expected.
         what: &'static str,
+    },
+    /// A newer program wrote the file: neither read nor changed.
+    #[error(
+        "{file} has format version {version}, this program reads up to {max}: a newer Quipu wrote \
+         it; nothing was changed"
+    )]
+    UnknownVersion {
+        /// The file's name.
+        file: String,
+        /// Its version.
+        version: u32,
+        /// The newest that is known.
+        max: u32,
     },
     /// What a new segment was written from is not in the index any more: see
     /// [`crate::Index::install`].
@@ -73,7 +94,15 @@ impl Error {
             Error::Corrupt { file, offset, what } if file.is_empty() => {
                 Error::Corrupt { file: name.to_string(), offset, what }
             }
+            Error::UnknownVersion { file, version, max } if file.is_empty() => {
+                Error::UnknownVersion { file: name.to_string(), version, max }
+            }
             other => other,
         }
+    }
+
+    /// Whether bytes are not as they were written.
+    pub fn is_corrupt(&self) -> bool {
+        matches!(self, Error::Corrupt { .. })
     }
 }

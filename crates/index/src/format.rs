@@ -101,6 +101,8 @@ pub(crate) const FOOTER_SIZE: usize = 80 + SECTION_COUNT * 20 + 4 + 8;
 pub(crate) struct Footer {
     pub counts: Counts,
     pub sections: [Place; SECTION_COUNT],
+    /// Whether the header is as every segment's; nothing else depends on it.
+    pub has_sound_header: bool,
 }
 
 /// Where a section is.
@@ -177,23 +179,28 @@ pub(crate) fn read_frame(bytes: &[u8], checks: Checks) -> Result<Footer> {
     if bytes.len() < HEADER_SIZE + FOOTER_SIZE {
         return Err(corrupt("shorter than header and footer"));
     }
-    let mut reader = Reader::new(&bytes[..HEADER_SIZE]);
-    if reader.slice(8)? != MAGIC {
-        return Err(corrupt("magic of a segment"));
-    }
-    if reader.u32()? != VERSION {
-        return Err(corrupt("version of a segment"));
-    }
-    if checks == Checks::Enforced && crc32(&bytes[..12]) != reader.u32()? {
-        return Err(corrupt("checksum of the header"));
-    }
+    check_version(&bytes[..HEADER_SIZE])?;
     let footer_start = bytes.len() - FOOTER_SIZE;
-    read_footer(&bytes[footer_start..], footer_start, checks).map_err(|error| match error {
+    let footer = read_footer(&bytes[footer_start..], footer_start, checks);
+    let footer = footer.map_err(|error| match error {
         Error::Corrupt { file, offset, what } => {
             Error::Corrupt { file, offset: offset + footer_start as u64, what }
         }
         other => other,
-    })
+    })?;
+    Ok(Footer { has_sound_header: bytes[..HEADER_SIZE] == header(), ..footer })
+}
+
+/// A header that is whole and says another version is a newer program's. One that is not whole says
+/// nothing: the footer has a checksum of its own.
+fn check_version(header: &[u8]) -> Result<()> {
+    let mut reader = Reader::new(header);
+    let magic = reader.slice(8)?;
+    let (version, crc) = (reader.u32()?, reader.u32()?);
+    if magic == MAGIC && version != VERSION && crc32(&header[..12]) == crc {
+        return Err(Error::UnknownVersion { file: String::new(), version, max: VERSION });
+    }
+    Ok(())
 }
 
 fn read_footer(bytes: &[u8], sections_end: usize, checks: Checks) -> Result<Footer> {
@@ -223,7 +230,7 @@ fn read_footer(bytes: &[u8], sections_end: usize, checks: Checks) -> Result<Foot
     if expected != sections_end as u64 {
         return Err(corrupt("gap before the footer"));
     }
-    let footer = Footer { counts, sections };
+    let footer = Footer { counts, sections, has_sound_header: true };
     footer.check_sizes()?;
     Ok(footer)
 }
@@ -310,11 +317,23 @@ mod tests {
         let footer = read_frame(&file, Checks::Enforced).unwrap();
         assert_eq!(footer.counts, counts);
         for byte in 0..file.len() {
-            let is_framed = byte < HEADER_SIZE || file.len() - FOOTER_SIZE <= byte;
+            let is_in_footer = file.len() - FOOTER_SIZE <= byte;
             file[byte] ^= 0x10;
-            assert_eq!(read_frame(&file, Checks::Enforced).is_err(), is_framed, "{byte}");
+            let read = read_frame(&file, Checks::Enforced);
+            assert_eq!(read.is_err(), is_in_footer, "{byte}");
+            // Nothing depends on the header, which has no second copy of what it says.
+            let is_sound = read.is_ok_and(|footer| footer.has_sound_header);
+            assert_eq!(is_sound, !is_in_footer && HEADER_SIZE <= byte, "{byte}");
             let _ = read_frame(&file, Checks::Skipped);
             file[byte] ^= 0x10;
         }
+        file[8] = 2;
+        let crc = crc32(&file[..12]);
+        file[12..16].copy_from_slice(&crc.to_le_bytes());
+        let newer = read_frame(&file, Checks::Enforced);
+        assert!(
+            matches!(newer, Err(Error::UnknownVersion { version: 2, max: 1, .. })),
+            "{newer:?}"
+        );
     }
 }

@@ -12,6 +12,8 @@
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod rot_tests;
 
 use crate::cardinality::{Cardinality, CardinalityQuestion, CountedPart};
 use crate::entity::{BlockRef, EntityId, NewEntity};
@@ -45,6 +47,23 @@ pub struct Index {
 pub(crate) enum Part<'a> {
     Segment(&'a Segment),
     Memory(&'a MemoryIndex),
+}
+
+/// What is done about a segment that is rotten: `Ok` goes on without it, an error is the answer.
+pub type OnRot<'a> = dyn FnMut(&Segment, Error) -> Result<()> + 'a;
+
+/// Answers with the error: for those who need all or nothing.
+pub fn refuse_rot(_: &Segment, error: Error) -> Result<()> {
+    Err(error)
+}
+
+/// What a segment gave; `None` when it is rotten and that is borne.
+fn borne<T>(segment: &Segment, read: Result<T>, on_rot: &mut OnRot<'_>) -> Result<Option<T>> {
+    match read.map_err(|error| error.in_file(segment.name())) {
+        Ok(read) => Ok(Some(read)),
+        Err(error) if error.is_corrupt() => on_rot(segment, error).map(|()| None),
+        Err(error) => Err(error),
+    }
 }
 
 impl Index {
@@ -147,11 +166,24 @@ impl Index {
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn search(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
+        self.search_noting(matchers, &mut refuse_rot)
+    }
+
+    /// The same; of a rotten segment `on_rot` decides.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn search_noting(
+        &self,
+        matchers: &CompiledMatchers,
+        on_rot: &mut OnRot<'_>,
+    ) -> Result<Vec<BlockMatch>> {
         let mut out = Vec::new();
         for part in self.parts() {
             let found = match part {
                 Part::Segment(segment) => {
-                    segment.search(matchers).map_err(|error| error.in_file(segment.name()))?
+                    let found = borne(segment, segment.search(matchers), on_rot)?;
+                    found.unwrap_or_default()
                 }
                 Part::Memory(memory) => {
                     matchers.check_cost(memory.search_cost(matchers))?;
@@ -174,12 +206,26 @@ impl Index {
         matchers: &CompiledMatchers,
         among: Option<&RoaringBitmap>,
     ) -> Result<Vec<BlockMatch>> {
+        self.search_among_noting(matchers, among, &mut refuse_rot)
+    }
+
+    /// The same; of a rotten segment `on_rot` decides.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn search_among_noting(
+        &self,
+        matchers: &CompiledMatchers,
+        among: Option<&RoaringBitmap>,
+        on_rot: &mut OnRot<'_>,
+    ) -> Result<Vec<BlockMatch>> {
         let mut out = Vec::new();
         for part in self.parts() {
             let found = match part {
-                Part::Segment(segment) => segment
-                    .search_among(matchers, among)
-                    .map_err(|error| error.in_file(segment.name()))?,
+                Part::Segment(segment) => {
+                    let found = segment.search_among(matchers, among);
+                    borne(segment, found, on_rot)?.unwrap_or_default()
+                }
                 Part::Memory(memory) => {
                     matchers.check_cost(memory.search_cost(matchers))?;
                     memory.search_unsorted(matchers)
@@ -276,9 +322,17 @@ impl Index {
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn label_sizes(&self) -> Result<Vec<(String, u64)>> {
+        self.label_sizes_noting(&mut refuse_rot)
+    }
+
+    /// The same; of a rotten segment `on_rot` decides.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn label_sizes_noting(&self, on_rot: &mut OnRot<'_>) -> Result<Vec<(String, u64)>> {
         let mut sizes = std::collections::BTreeMap::new();
         for segment in &self.segments {
-            let of_segment = segment.label_sizes().map_err(|e| e.in_file(segment.name()))?;
+            let of_segment = borne(segment, segment.label_sizes(), on_rot)?.unwrap_or_default();
             for (name, size) in of_segment {
                 *sizes.entry(name).or_default() += size;
             }
@@ -295,7 +349,7 @@ impl Index {
         for part in self.parts() {
             match part {
                 Part::Segment(segment) => {
-                    for block in segment.blocks() {
+                    for block in segment.blocks()? {
                         out.push(block?);
                     }
                 }
@@ -389,19 +443,21 @@ impl Index {
         self.parts().find(|part| part.entities().contains(&entity))
     }
 
-    /// The matches of each part, which must be together and in the order of the parts.
+    /// The matches of each part that has any, which must be together and in the order of the parts.
     fn split<'a>(
         &'a self,
         matches: &'a [BlockMatch],
     ) -> impl Iterator<Item = (Part<'a>, &'a [BlockMatch])> {
         let mut rest = matches;
-        self.parts().map(move |part| {
+        let all = self.parts().map(move |part| {
             let end = part.entities().end;
             let (own, tail) = rest.split_at(rest.partition_point(|m| m.block.entity_start < end));
             rest = tail;
             debug_assert!(own.iter().all(|m| part.entities().contains(&m.block.entity_start)));
             (part, own)
-        })
+        });
+        // A segment without matches may be one that was left out as rotten.
+        all.filter(|(_, own)| !own.is_empty())
     }
 
     /// The segments, oldest first: what the manifest should name.
@@ -429,10 +485,18 @@ impl Index {
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn knows_tag(&self, name: &str) -> Result<bool> {
+        self.knows_tag_noting(name, &mut refuse_rot)
+    }
+
+    /// The same; of a rotten segment `on_rot` decides.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn knows_tag_noting(&self, name: &str, on_rot: &mut OnRot<'_>) -> Result<bool> {
         for part in self.parts() {
             let knows = match part {
                 Part::Segment(segment) => {
-                    segment.knows_tag(name).map_err(|error| error.in_file(segment.name()))?
+                    borne(segment, segment.knows_tag(name), on_rot)?.unwrap_or(false)
                 }
                 Part::Memory(memory) => memory.knows_tag(name),
             };

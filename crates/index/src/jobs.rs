@@ -75,8 +75,14 @@ impl MergeJob {
     /// # Errors
     /// As [`FreezeJob::run`], and when a segment is corrupt.
     pub fn run(&self, is_dead: Option<&dyn Fn(EntityId) -> bool>) -> Result<NewSegment> {
+        // Rot must never get a fresh checksum, wherever it came since the segment was last read.
+        self.segments.iter().try_for_each(|segment| segment.verify_sections())?;
         let pieces: Vec<&dyn Piece> = self.segments.iter().map(|s| &**s as &dyn Piece).collect();
-        let written = write(&pieces, is_dead as Option<IsDead<'_>>)?;
+        let mut written = write(&pieces, is_dead as Option<IsDead<'_>>);
+        for segment in &self.segments {
+            written = segment.settle(written).map_err(|error| error.in_file(segment.name()));
+        }
+        let written = written?;
         let segment = write_file(&*self.vfs, &self.dir, &written, self.sequence)?;
         let replaces = self.segments.iter().map(|segment| segment.name().to_string()).collect();
         Ok(NewSegment { segment, replaces, frozen_count: 0 })

@@ -1,5 +1,9 @@
 //! From a batch to the log and the arena.
 //!
+//! Memory changes only by what the log has accepted: before anything of a group is applied, room
+//! for its rows is reserved in the log, and before a series is registered, room for that. Where
+//! there is none, what was applied before is logged, and the rest was not applied.
+//!
 //! The hot path of a known row, per group of 32 rows so that cache misses overlap: look the hash up,
 //! touch the entity's chain, append the row to the arena and to the log record. No string is read.
 //! An unknown key takes the slow path once: decode its labels, find or register its entity, remember
@@ -9,7 +13,7 @@ use crate::arena::COLUMNS_MAX;
 use crate::changes::ChangeClock;
 use crate::histograms::append::HistogramScratch;
 use crate::histograms::names;
-use crate::log_record::{KIND_ROWS, RowsEncoder, unit_of};
+use crate::log_record::{KIND_ROWS, RECORD_HEAD_SIZE_MAX, RowsEncoder, rows_size_max, unit_of};
 use crate::partition::{Partition, SEAL_SIZE, State};
 use crate::series_limits::SeriesGate;
 use crate::series_map::{GROUP_ROWS, Target};
@@ -21,14 +25,82 @@ use model::limits::Limits;
 use model::{
     KeyDecoder, LabelError, Labels, LabelsBuilder, METRIC_NAME, Rejection, Row, WriteBatch,
 };
+use std::fmt;
 use std::sync::RwLockWriteGuard;
-use wal::{Lsn, Wal};
+use wal::{Lsn, Reservation, Wal};
 
 /// Rejections that are told with their reasons; the rest is only counted.
 pub const REJECTIONS_TOLD_MAX: usize = 100;
 
-/// A result whose error is a sentence for the client.
-pub type Told<T> = std::result::Result<T, String>;
+// The rows of a group always have room in a record of their own.
+const _: () =
+    assert!(rows_size_max(GROUP_ROWS * COLUMNS_MAX) + RECORD_HEAD_SIZE_MAX <= wal::RECORD_SIZE_MAX);
+
+/// Why a row was not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Its own fault, told to the client: sent again it is refused again.
+    Row(String),
+    /// Trouble of the store that may pass: the row must come again.
+    Store(String),
+    /// The log has no room. Nothing of the row was applied.
+    Log(wal::Error),
+}
+
+/// A result whose error says whose fault it is.
+pub type Told<T> = std::result::Result<T, Refusal>;
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Row(text) | Refusal::Store(text) => f.write_str(text),
+            Refusal::Log(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<LabelError> for Refusal {
+    fn from(error: LabelError) -> Refusal {
+        Refusal::Row(error.to_string())
+    }
+}
+
+impl From<index::Error> for Refusal {
+    fn from(error: index::Error) -> Refusal {
+        use index::Error as E;
+        match error {
+            // Ids that are used up do not come back while the month lasts.
+            E::InvalidMatcher { .. } | E::InvalidEntity(_) | E::Full { .. } => {
+                Refusal::Row(error.to_string())
+            }
+            _ => Refusal::Store(error.to_string()),
+        }
+    }
+}
+
+impl Refusal {
+    /// The refusal of what does not fit a record that has nothing else in it.
+    pub fn of_one_too_large(error: &wal::Error) -> Refusal {
+        Refusal::Row(format!("labels and values are too large: {error}"))
+    }
+}
+
+/// Where a record ended before the rows did.
+struct Stop {
+    /// Rows of the group that are done with.
+    count: usize,
+    /// What the log said to the next one.
+    error: wal::Error,
+}
+
+/// What one record took.
+#[derive(Default)]
+pub struct Taken {
+    /// What to wait for; none when nothing was logged.
+    pub lsn: Option<Lsn>,
+    /// How many of the rows are done with. The others need another record.
+    pub count: usize,
+}
 
 /// Where some values of a row go, when the row is not exactly one entity.
 pub enum Piece {
@@ -89,12 +161,25 @@ enum Resolved {
     Whole(Target),
     /// Some values have one; the others are of new series that were refused, for this reason.
     /// Not to be remembered: next time they may be let in.
-    Partial(Vec<Piece>, String),
+    Partial(Vec<Piece>, Refusal),
+}
+
+/// What a record is made from and with. Dropped before the partition's lock is given back, so that
+/// after a panic nobody logs what needs a registration that the log does not have.
+struct Work<'a> {
+    batch: &'a WriteBatch<'a>,
+    context: &'a AppendContext<'a>,
+    scratch: &'a mut AppendScratch,
+    appended: &'a mut Appended,
+    /// In the log, for what is in the record and for what is about to be.
+    room: Reservation<'a>,
 }
 
 impl Partition {
-    /// Appends rows of this partition's month. Returns the log position to wait for, or `None` when
-    /// every row was rejected.
+    /// Appends rows of this partition's month, as many as one record of the log takes.
+    ///
+    /// # Errors
+    /// When the log has no room for the next row: those before it are appended.
     pub fn append(
         &self,
         batch: &WriteBatch<'_>,
@@ -102,42 +187,60 @@ impl Partition {
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
         appended: &mut Appended,
-    ) -> Result<Option<Lsn>> {
+    ) -> Result<Taken> {
         scratch.encoder.start(unit_of(rows.iter().map(|row| row.timestamp)));
         let mut state = self.write();
         if self.is_dropped() {
             return Err(Error::PartitionDropped);
         }
+        let room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
+        let mut work = Work { batch, context, scratch, appended, room };
         state.enter_hour(self.month, context.now_ns);
         let version = context.changes.now();
-        let samples_before = appended.samples;
         let mut found = [None; GROUP_ROWS];
         let mut hashes = [0u128; GROUP_ROWS];
+        let mut taken = Taken::default();
+        let mut stopped = None;
         for group in rows.chunks(GROUP_ROWS) {
+            let mut values = 0;
             for (hash, row) in hashes.iter_mut().zip(group) {
                 *hash = row.hash;
+                values += batch.shapes[row.shape as usize].fields.len();
             }
-            state.map.find_group(&hashes[..group.len()], &mut found);
-            scratch.fresh.clear();
-            state.resolve_unknown(batch, group, &mut found, context, scratch, appended);
-            state.push_group(batch, group, &found, context, scratch, appended);
-            state.note_changed(group, version);
+            let known = match work.room.grow(rows_size_max(values)) {
+                Ok(()) => {
+                    state.map.find_group(&hashes[..group.len()], &mut found);
+                    work.scratch.fresh.clear();
+                    state.resolve_unknown(group, &mut found, &mut work)
+                }
+                Err(error) => Err(Stop { count: 0, error }),
+            };
+            let count = known.as_ref().map_or_else(|stop| stop.count, |()| group.len());
+            state.push_group(&group[..count], &found, &mut work);
+            state.note_changed(&group[..count], version);
+            taken.count += count;
+            if let Err(stop) = known {
+                stopped = Some(stop.error);
+                break;
+            }
         }
-        if appended.samples == samples_before {
-            return Ok(None);
+        let Work { scratch, room, .. } = work;
+        if !scratch.encoder.is_empty() {
+            taken.lsn = Some(self.finish_append(state, context, scratch, room)?);
         }
-        self.finish_append(state, context, scratch).map(Some)
+        taken.unless_stopped(stopped)
     }
 
-    /// Logs what was appended, and seals what has become large.
+    /// Logs what was appended, for which there is room, and seals what has become large.
     pub fn finish_append(
         &self,
         mut state: RwLockWriteGuard<'_, State>,
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
+        room: Reservation<'_>,
     ) -> Result<Lsn> {
         let AppendScratch { encoder, head, .. } = scratch;
-        let lsn = state.log_rows(self.month, encoder, head, context.wal, context.now_ns)?;
+        let lsn = state.log_rows(self.month, encoder, head, context.wal, room, context.now_ns)?;
         if SEAL_SIZE <= state.arena.rows_size() {
             state.take_arena();
         }
@@ -153,6 +256,17 @@ impl Partition {
     }
 }
 
+impl Taken {
+    /// What becomes of a record that `stopped` ended early: a full one is followed by another.
+    pub fn unless_stopped(self, stopped: Option<wal::Error>) -> Result<Taken> {
+        match stopped {
+            Some(wal::Error::RecordTooLarge { .. }) if 0 < self.count => Ok(self),
+            Some(error) => Err(Error::Wal(error)),
+            None => Ok(self),
+        }
+    }
+}
+
 impl State {
     /// Logs what the encoder holds of this partition. Under its lock, so that the log has the
     /// records of a partition in the order applied.
@@ -162,6 +276,7 @@ impl State {
         encoder: &mut RowsEncoder,
         head: &mut Vec<u8>,
         wal: &Wal,
+        room: Reservation<'_>,
         now_ns: i64,
     ) -> Result<Lsn> {
         let pieces = encoder.finish(month, head);
@@ -170,56 +285,60 @@ impl State {
             self.dirty_from = Some(wal.stats().segment);
             self.dirty_since_ns = now_ns;
         }
-        Ok(wal.append_parts(KIND_ROWS, &record)?)
+        Ok(room.append(KIND_ROWS, &record)?)
     }
 
-    /// Finds or registers the series of the rows whose hash is unknown.
+    /// Finds or registers the series of the rows whose hash is unknown, up to the first for which
+    /// the log has no room.
     fn resolve_unknown(
         &mut self,
-        batch: &WriteBatch<'_>,
         group: &[Row],
         found: &mut [Option<Target>; GROUP_ROWS],
-        context: &AppendContext<'_>,
-        scratch: &mut AppendScratch,
-        appended: &mut Appended,
-    ) {
-        for (found, row) in found.iter_mut().zip(group) {
-            if found.is_some() {
+        work: &mut Work<'_>,
+    ) -> std::result::Result<(), Stop> {
+        for (count, row) in group.iter().enumerate() {
+            if found[count].is_some() {
                 continue;
             }
             // An earlier row of this group may have brought the same key.
             let mut again = [None; GROUP_ROWS];
             self.map.find_group(&[row.hash], &mut again);
-            *found = again[0];
-            if found.is_some() {
+            found[count] = again[0];
+            if found[count].is_some() {
                 continue;
             }
-            match self.resolve(batch, row, context, scratch) {
+            match self.resolve(row, work) {
                 Ok(Resolved::Whole(target)) => {
                     self.map.insert(row.hash, target);
-                    *found = Some(target);
+                    found[count] = Some(target);
                 }
-                Ok(Resolved::Partial(pieces, reason)) => {
+                Ok(Resolved::Partial(pieces, refusal)) => {
                     // Ahead of its group, which only matters to a row of the same instant in it.
-                    let values = batch.row_values(row);
+                    let values = work.batch.row_values(row);
+                    let Work { context, scratch, appended, .. } = work;
                     appended.samples +=
                         self.push_pieces(&pieces, row.timestamp, values, context, scratch);
-                    appended.reject(row.position, reason);
+                    appended.refuse(row.position, refusal);
                 }
-                Err(reason) => appended.reject(row.position, reason),
+                Err(Refusal::Log(error)) => {
+                    let is_alone = count == 0 && work.scratch.encoder.is_empty();
+                    if !is_alone || !matches!(error, wal::Error::RecordTooLarge { .. }) {
+                        return Err(Stop { count, error });
+                    }
+                    work.appended.refuse(row.position, Refusal::of_one_too_large(&error));
+                }
+                Err(refusal) => work.appended.refuse(row.position, refusal),
             }
         }
+        Ok(())
     }
 
     /// Appends a group of resolved rows to arena and log record.
     fn push_group(
         &mut self,
-        batch: &WriteBatch<'_>,
         group: &[Row],
         found: &[Option<Target>; GROUP_ROWS],
-        context: &AppendContext<'_>,
-        scratch: &mut AppendScratch,
-        appended: &mut Appended,
+        work: &mut Work<'_>,
     ) {
         // Loads that do not depend on each other: the misses of the group overlap.
         let warmed = found[..group.len()].iter().fold(0u32, |sum, target| match target {
@@ -227,6 +346,7 @@ impl State {
             _ => sum,
         });
         std::hint::black_box(warmed);
+        let Work { batch, context, scratch, appended, .. } = work;
         for (target, row) in found.iter().zip(group) {
             if let Some(target) = target {
                 let values = batch.row_values(row);
@@ -300,45 +420,61 @@ impl State {
     }
 
     /// The slow path: from raw key to labels to entity, which is registered if it is new.
-    fn resolve(
-        &mut self,
-        batch: &WriteBatch<'_>,
-        row: &Row,
-        context: &AppendContext<'_>,
-        scratch: &mut AppendScratch,
-    ) -> Told<Resolved> {
+    fn resolve(&mut self, row: &Row, work: &mut Work<'_>) -> Told<Resolved> {
+        let Work { batch, context, scratch, room, .. } = work;
         let fields = &batch.shapes[row.shape as usize].fields;
-        decode_labels(batch.decoder, batch.key(row), fields, context.limits, scratch)
-            .map_err(|error| error.to_string())?;
-        let names: Vec<&str> = scratch.names.iter().map(String::as_str).collect();
-        let tags: Vec<(&str, &str)> = scratch.tags.iter().collect();
+        decode_labels(batch.decoder, batch.key(row), fields, context.limits, scratch)?;
+        let AppendScratch { names, tags, encoder, fresh, .. } = &mut **scratch;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let tags: Vec<(&str, &str)> = tags.iter().collect();
         let wanted = NewEntity::new(&names, &tags);
-        if let Some(entity) = self.index.find_entity(&wanted).map_err(index_text)? {
+        if let Some(entity) = self.index.find_entity(&wanted)? {
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
-        let known = self.find_each(&wanted, &names).map_err(index_text)?;
-        let log = &mut scratch.encoder.registrations;
+        let known = self.find_each(&wanted, &names)?;
+        let log = &mut encoder.registrations;
         if known.iter().all(Option::is_none) {
-            context.gate.admit(context.now_ns, &names, &tags)?;
-            let entity = self.register(&wanted, names.len(), context, log)?;
-            scratch.fresh.push(entity);
+            let entity = self.let_in(&wanted, (&names, &tags), context, room, log)?;
+            fresh.push(entity);
             return Ok(Resolved::Whole(Target::Entity(entity)));
         }
-        let mut pieces = self.pieces_of_known(&known).map_err(index_text)?;
+        let mut pieces = self.pieces_of_known(&known)?;
         let new: Vec<u16> =
             (0..names.len() as u16).filter(|idx| known[usize::from(*idx)].is_none()).collect();
         if !new.is_empty() {
             let names: Vec<&str> = new.iter().map(|idx| names[usize::from(*idx)]).collect();
             let rest = wanted.with_names(&names);
-            if let Err(reason) = context.gate.admit(context.now_ns, &names, &tags) {
-                return Ok(Resolved::Partial(pieces, reason));
+            match self.let_in(&rest, (&names, &tags), context, room, log) {
+                Ok(entity) => {
+                    fresh.push(entity);
+                    pieces.push(Piece::Entity { entity, value_idx: new.into() });
+                }
+                Err(Refusal::Log(error)) => return Err(Refusal::Log(error)),
+                Err(refusal) => return Ok(Resolved::Partial(pieces, refusal)),
             }
-            let entity = self.register(&rest, names.len(), context, log)?;
-            scratch.fresh.push(entity);
-            pieces.push(Piece::Entity { entity, value_idx: new.into() });
         }
         self.pieces.push(pieces.into());
         Ok(Resolved::Whole(Target::Pieces(self.pieces.len() as u32 - 1)))
+    }
+
+    /// Registers an entity of these names and tags, if the log has room for it and the gate lets it
+    /// in.
+    fn let_in(
+        &mut self,
+        entity: &NewEntity<'_>,
+        (names, tags): (&[&str], &[(&str, &str)]),
+        context: &AppendContext<'_>,
+        room: &mut Reservation<'_>,
+        log: &mut Vec<u8>,
+    ) -> Told<EntityId> {
+        let size = entity.registration_size_max();
+        room.grow(size).map_err(Refusal::Log)?;
+        let admitted = context.gate.admit(context.now_ns, names, tags);
+        let id = admitted.and_then(|()| self.register(entity, names.len(), context, log));
+        if id.is_err() {
+            room.shrink(size);
+        }
+        id
     }
 
     /// Where the rows of an entity of one list of columns go, if it is known: to itself, or, of
@@ -352,7 +488,8 @@ impl State {
         Ok(Some(Target::Pieces(self.pieces.len() as u32 - 1)))
     }
 
-    /// Registers an entity of so many series that was let in; rows of it can be pushed at once.
+    /// Registers an entity of so many series that was let in, and for which the log has room; rows
+    /// of it can be pushed at once.
     pub fn register(
         &mut self,
         entity: &NewEntity<'_>,
@@ -360,7 +497,7 @@ impl State {
         context: &AppendContext<'_>,
         log: &mut Vec<u8>,
     ) -> Told<EntityId> {
-        let id = self.index.register(entity, log).map_err(index_text)?;
+        let id = self.index.register(entity, log)?;
         self.arena.reserve_entities(self.index.memory().next_entity() as usize);
         self.note_birth(id, series as u64, context.now_ns);
         Ok(id)
@@ -368,7 +505,7 @@ impl State {
 
     /// Where each metric's series of an unknown entity is, if it is known: alone, or as one column
     /// of another entity.
-    fn find_each(
+    pub fn find_each(
         &self,
         entity: &NewEntity<'_>,
         names: &[&str],
@@ -413,7 +550,42 @@ impl State {
     }
 }
 
+/// Rows that were not taken for trouble of the store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Postponed {
+    count: u64,
+    /// Why the first one was not.
+    reason: String,
+}
+
+impl Postponed {
+    pub(crate) fn add(&mut self, reason: String) {
+        if self.count == 0 {
+            self.reason = reason;
+        }
+        self.count += 1;
+    }
+
+    /// The error that makes the client send all again, if there is need.
+    pub(crate) fn check(self) -> Result<()> {
+        let Postponed { count, reason } = self;
+        match count {
+            0 => Ok(()),
+            _ => Err(Error::NewSeriesRefused { count, reason }),
+        }
+    }
+}
+
 impl Appended {
+    /// Counts a row as refused, or as one that must come again.
+    pub(crate) fn refuse(&mut self, position: u32, refusal: Refusal) {
+        match refusal {
+            Refusal::Row(reason) => self.reject(position, reason),
+            Refusal::Store(reason) => self.postponed.add(reason),
+            Refusal::Log(error) => self.postponed.add(error.to_string()),
+        }
+    }
+
     /// Counts a row as refused, and tells why if there is room for it.
     pub(crate) fn reject(&mut self, position: u32, reason: String) {
         self.rejected += 1;
@@ -421,11 +593,6 @@ impl Appended {
             self.rejections.push(Rejection { position, reason });
         }
     }
-}
-
-/// The error of one row, in words: it goes back to the client.
-pub fn index_text(error: index::Error) -> String {
-    error.to_string()
 }
 
 /// The labels of the one series that a row is of, checked.

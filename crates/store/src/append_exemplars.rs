@@ -4,7 +4,7 @@
 //! appended before it. One of a series that nobody knows, or that was refused, is refused too; so
 //! limits on series hold here without being asked.
 
-use crate::append::{AppendScratch, REJECTIONS_TOLD_MAX, series_labels};
+use crate::append::{AppendScratch, Postponed, REJECTIONS_TOLD_MAX, Refusal, Told, series_labels};
 use crate::exemplar_record::LABELS_SIZE_MAX;
 use crate::exemplars::{ExemplarSeries, Verdict};
 use crate::partition::State;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Exemplars that go into one record of the log.
 const RECORD_EXEMPLARS_MAX: usize = 1024;
-/// Bytes of the labels of their series, about.
+/// Bytes of their labels and those of their series, about.
 const RECORD_LABELS_SIZE_MAX: usize = 1 << 20;
 
 /// What became of a request's exemplars.
@@ -65,6 +65,7 @@ impl Store {
         let mut scratch = AppendScratch::default();
         // Those of one series follow each other.
         let mut last: Option<(u32, Arc<Labels>)> = None;
+        let mut postponed = Postponed::default();
         for row in rows {
             let key = row.row.key_offset;
             let known = last.take().filter(|(offset, _)| *offset == key).map(|(_, labels)| labels);
@@ -73,7 +74,8 @@ impl Store {
                     pending.push(&labels, row);
                     last = Some((key, labels));
                 }
-                Err(reason) => appended.refuse(row.row.position, reason),
+                Err(Refusal::Row(reason)) => appended.refuse(row.row.position, reason),
+                Err(other) => postponed.add(other.to_string()),
             }
             if pending.is_full() {
                 self.log_exemplars(&mut pending, &mut appended)?;
@@ -84,6 +86,7 @@ impl Store {
             // Also what the same request brought before.
             self.wait_durable(self.wal.end())?;
         }
+        postponed.check()?;
         Ok(appended)
     }
 
@@ -94,14 +97,15 @@ impl Store {
         row: &ExemplarRow,
         known: Option<Arc<Labels>>,
         scratch: &mut AppendScratch,
-    ) -> std::result::Result<Arc<Labels>, String> {
+    ) -> Told<Arc<Labels>> {
+        let refuse = |reason: String| Err(Refusal::Row(reason));
         if self.config.exemplars_max == 0 {
-            return Err("exemplars are turned off (max-exemplars)".into());
+            return refuse("exemplars are turned off (max-exemplars)".into());
         }
         let timestamp = row.exemplar.timestamp;
         let accepted = self.accepted_span();
         if !accepted.contains(timestamp) {
-            return Err(format!(
+            return refuse(format!(
                 "exemplar's timestamp {timestamp} ns is older than the retention keeps or too far \
                  in the future (retention, future-retention)"
             ));
@@ -109,25 +113,24 @@ impl Store {
         if let Some(known) = known {
             return Ok(known);
         }
-        let labels = series_labels(batch, &row.row, &self.config.limits, scratch);
-        let labels = labels.map_err(|error| error.to_string())?;
+        let labels = series_labels(batch, &row.row, &self.config.limits, scratch)?;
         let size = labels.as_bytes().len();
         if LABELS_SIZE_MAX < size {
-            return Err(format!(
+            return refuse(format!(
                 "labels of {size} bytes, a series with exemplars may have {LABELS_SIZE_MAX}"
             ));
         }
-        let is_known = self.exemplars.has_series(&labels)
-            || self.has_series_near(&labels, timestamp).map_err(|error| error.to_string())?;
+        let is_known =
+            self.exemplars.has_series(&labels) || self.has_series_near(&labels, timestamp)?;
         if !is_known {
-            return Err(format!("exemplar of a series without samples: {labels}"));
+            return refuse(format!("exemplar of a series without samples: {labels}"));
         }
         Ok(Arc::new(labels))
     }
 
     /// Whether a series is known in the exemplar's month, or in one beside it: a sample a moment
     /// away may be there.
-    fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> Result<bool> {
+    fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> index::Result<bool> {
         let month = Month::of(timestamp);
         let near: RangeInclusive<Month> = Month(month.0 - 1)..=Month(month.0 + 1);
         let near: Vec<_> =
@@ -192,7 +195,7 @@ impl State {
 
 impl Pending {
     fn push(&mut self, labels: &Arc<Labels>, row: &ExemplarRow) {
-        self.labels_size += labels.as_bytes().len();
+        self.labels_size += labels.as_bytes().len() + row.exemplar.labels.as_bytes().len();
         self.all.push((Arc::clone(labels), row.exemplar.clone()));
         self.positions.push(row.row.position);
     }

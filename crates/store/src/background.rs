@@ -33,6 +33,7 @@ impl Store {
             Job::Expire => self.expire(),
             Job::PrepareTurn => self.prepare_turn().map_err(|error| self.latch_if_failed(error)),
             Job::Merge => self.merge_as_needed(),
+            Job::Scrub => self.scrub_round(),
         }
     }
 
@@ -51,19 +52,5 @@ impl Store {
     pub(crate) fn note_job_failure(&self, job: Job, error: &Error) {
         self.counters.job_failures.fetch_add(1, Ordering::Relaxed);
         *lock(&self.last_failure) = Some(format!("{job:?}: {error}"));
-    }
-
-    /// Sets aside the parts in which readers met corrupt bytes.
-    pub(crate) fn handle_suspects(&self) {
-        if self.is_latched() {
-            return;
-        }
-        for partition in self.all_partitions() {
-            for file in partition.take_suspects() {
-                if partition.set_aside(self.vfs.as_ref(), &self.changes, file).is_ok() {
-                    self.counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        }
     }
 }

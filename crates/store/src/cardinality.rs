@@ -5,6 +5,7 @@ use crate::births::HOURS_KEPT;
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{LABEL, RUN_LABEL};
 use crate::live::push_kept;
+use crate::missing::Watch;
 use crate::partition::{Partition, State};
 use crate::select::compile;
 use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries};
@@ -26,7 +27,15 @@ impl Store {
     /// # Errors
     /// As [`Store::select`].
     pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        self.count_live(request, &|_, matches| matches)
+        self.cardinality_watched(request, &self.watch(None))
+    }
+
+    pub(crate) fn cardinality_watched(
+        &self,
+        request: &CardinalityRequest,
+        watch: &Watch,
+    ) -> Result<Cardinality> {
+        self.count_live(request, watch, &|_, matches| matches)
     }
 
     /// The same of those among them whose samples nobody has asked for since start.
@@ -34,7 +43,15 @@ impl Store {
     /// # Errors
     /// As [`Store::select`].
     pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        self.count_live(request, &|partition, matches| {
+        self.unqueried_watched(request, &self.watch(None))
+    }
+
+    pub(crate) fn unqueried_watched(
+        &self,
+        request: &CardinalityRequest,
+        watch: &Watch,
+    ) -> Result<Cardinality> {
+        self.count_live(request, watch, &|partition, matches| {
             let queried = partition.queried();
             let mut kept = Vec::with_capacity(matches.len());
             for found in matches {
@@ -64,7 +81,9 @@ impl Store {
             }
             if !entities.is_empty() {
                 let matches = matches_of(&state, &sets, &entities)?;
-                new.series.add(count(&state, &matches, request)?, request.top_n);
+                let watch = self.watch(None);
+                let counted = count(&partition, &state, &matches, request, &watch)?;
+                new.series.add(counted, request.top_n);
             }
         }
         Ok(new)
@@ -74,6 +93,7 @@ impl Store {
     fn count_live(
         &self,
         request: &CardinalityRequest,
+        watch: &Watch,
         choose: &dyn Fn(&Partition, Vec<BlockMatch>) -> Vec<BlockMatch>,
     ) -> Result<Cardinality> {
         let span = self.stats().time_min_max;
@@ -85,14 +105,15 @@ impl Store {
         let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
         let sets = compile(&request.sets)?;
         // A day lies in one month, so there is at most one partition to count.
-        self.for_each_live(&sets, range, &limits, &mut |partition, state, live| {
+        self.for_each_live(&sets, range, &limits, watch, &mut |partition, state, live| {
             let matches = choose(partition, std::mem::take(live));
-            cardinality = Cardinality { time_min_max: span, ..count(state, &matches, request)? };
+            let counted = count(partition, state, &matches, request, watch)?;
+            cardinality = Cardinality { time_min_max: span, ..counted };
             Ok(())
         })?;
         let hidden = matchers_of_hidden(&sets);
-        if self.has_hidden(&range)? && !hidden.is_empty() {
-            self.for_each_live(&hidden, range, &limits, &mut |partition, state, live| {
+        if self.has_hidden(&range, watch)? && !hidden.is_empty() {
+            self.for_each_live(&hidden, range, &limits, watch, &mut |partition, state, live| {
                 let matches = choose(partition, std::mem::take(live));
                 let hidden = count_hidden(state, &matches, request)?;
                 cardinality.disk_bytes +=
@@ -105,9 +126,12 @@ impl Store {
     }
 
     /// Whether a partition of this time has hidden series.
-    fn has_hidden(&self, range: &TimeRange) -> Result<bool> {
+    fn has_hidden(&self, range: &TimeRange, watch: &Watch) -> Result<bool> {
         for partition in self.partitions_in(range) {
-            if partition.read().index.knows_tag(LABEL)? {
+            let mut on_rot = |segment: &index::Segment, error| {
+                watch.leave_out_segment(&partition, segment, error)
+            };
+            if partition.read().index.knows_tag_noting(LABEL, &mut on_rot)? {
                 return Ok(true);
             }
         }
@@ -214,9 +238,11 @@ fn matches_of(
 }
 
 fn count(
+    partition: &Partition,
     state: &State,
     matches: &[BlockMatch],
     request: &CardinalityRequest,
+    watch: &Watch,
 ) -> Result<Cardinality> {
     let bytes = |found: &BlockMatch| bytes_of(state, found);
     let question = CardinalityQuestion {
@@ -246,20 +272,22 @@ fn count(
         out.bytes_by_label.push(NameCount { name: label.name.clone(), count });
     }
     sort_by_count(&mut out.bytes_by_label);
-    out.index_bytes_by_label = index_bytes_by_label(state, request.top_n)?;
+    let mut on_rot =
+        |segment: &index::Segment, error| watch.leave_out_segment(partition, segment, error);
+    let sizes = state.index.label_sizes_noting(&mut on_rot)?;
+    out.index_bytes_by_label = index_bytes_by_label(sizes, request.top_n);
     Ok(out)
 }
 
 /// Bytes of the index by label; what tells hidden series apart is one more name of a metric.
-fn index_bytes_by_label(state: &State, top: usize) -> Result<Vec<NameCount>> {
-    let sizes = state.index.label_sizes()?;
+fn index_bytes_by_label(sizes: Vec<(String, u64)>, top: usize) -> Vec<NameCount> {
     let (of_hidden, own): (Vec<_>, Vec<_>) =
         sizes.into_iter().partition(|(name, _)| name == LABEL || name == RUN_LABEL);
     let of_hidden = of_hidden.into_iter().map(|(_, size)| (METRIC_NAME.to_string(), size));
     let mut out = Vec::new();
     join(&mut out, named(own), usize::MAX);
     join(&mut out, named(of_hidden.collect()), top);
-    Ok(out)
+    out
 }
 
 fn sort_by_count(list: &mut [NameCount]) {

@@ -1,11 +1,12 @@
 //! Which series, label names and values there are in a span of time, exact to the UTC day.
 
 use crate::live::Live;
+use crate::missing::Watch;
 use crate::partition::{Partition, State};
 use crate::select::compile;
 use crate::store::Store;
-use crate::{Result, SelectLimits};
-use index::{BlockMatch, CompiledMatchers, Index};
+use crate::{Error, Result, SelectLimits};
+use index::{BlockMatch, CompiledMatchers, Index, OnRot};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
 
 /// Matched blocks between two looks at the clock.
@@ -30,14 +31,25 @@ impl Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<Labels>> {
+        self.series_watched(sets, range, limits, &self.watch(None))
+    }
+
+    pub(crate) fn series_watched(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: &Watch,
+    ) -> Result<Vec<Labels>> {
         let mut all = Vec::new();
         let sets = compile(sets)?;
-        self.for_each_live(&sets, range, limits, &mut |_, state, live| {
+        self.for_each_live(&sets, range, limits, watch, &mut |partition, state, live| {
             index::sort_by_entity(live);
             let count = live.iter().map(BlockMatch::series_count).sum::<u64>() as usize;
             // Sets may name a series twice, so this bound is generous.
             limits.check_series(count / sets.len())?;
-            read_labels(&state.index, live, count, limits, &mut all)?;
+            let read = read_labels(&state.index, live, count, limits, &mut all);
+            read.map_err(|error| rot_found(watch, partition, error))?;
             all.sort();
             all.dedup();
             limits.check_series(all.len())
@@ -55,11 +67,29 @@ impl Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
+        self.label_names_watched(sets, range, limits, &self.watch(None))
+    }
+
+    pub(crate) fn label_names_watched(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: &Watch,
+    ) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        self.for_each_live(&compile(sets)?, range, limits, &mut |_, state, live| {
-            index::merge_sorted(&mut names, state.index.label_names(live)?);
-            Ok(())
-        })?;
+        self.for_each_live(
+            &compile(sets)?,
+            range,
+            limits,
+            watch,
+            &mut |partition, state, live| {
+                let found = state.index.label_names(live);
+                let found = found.map_err(|error| watch.found_rot(partition, error))?;
+                index::merge_sorted(&mut names, found);
+                Ok(())
+            },
+        )?;
         Ok(names)
     }
 
@@ -74,11 +104,24 @@ impl Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
+        self.label_values_watched(name, sets, range, limits, &self.watch(None))
+    }
+
+    pub(crate) fn label_values_watched(
+        &self,
+        name: &str,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: &Watch,
+    ) -> Result<Vec<String>> {
         let mut values = Vec::new();
         // Series without the label have no value to add, and the index finds those with it.
         let sets: Vec<_> = compile(sets)?.into_iter().map(|set| set.and_has(name)).collect();
-        self.for_each_live(&sets, range, limits, &mut |_, state, live| {
-            index::merge_sorted(&mut values, state.index.label_values(name, live)?);
+        self.for_each_live(&sets, range, limits, watch, &mut |partition, state, live| {
+            let found = state.index.label_values(name, live);
+            let found = found.map_err(|error| watch.found_rot(partition, error))?;
+            index::merge_sorted(&mut values, found);
             Ok(())
         })?;
         Ok(values)
@@ -90,15 +133,21 @@ impl Store {
         sets: &[CompiledMatchers],
         range: TimeRange,
         limits: &SelectLimits,
+        watch: &Watch,
         visit: &mut VisitLive<'_>,
     ) -> Result<()> {
         let range = range.intersect(&self.kept_span());
+        self.note_lost(&range, watch);
         for partition in self.partitions_in(&range) {
             limits.check_deadline()?;
             let state = partition.read();
-            let live = Live::new(&state, &range)?;
+            let live = Live::new(&partition, &state, &range, watch)?;
             if !live.is_empty() {
-                visit(&partition, &state, &mut live_groups(&live, &state.index, sets)?)?;
+                let mut on_rot = |segment: &index::Segment, error| {
+                    watch.leave_out_segment(&partition, segment, error)
+                };
+                let mut groups = live_groups(&live, &state.index, sets, &mut on_rot)?;
+                visit(&partition, &state, &mut groups)?;
             }
         }
         Ok(())
@@ -166,16 +215,25 @@ fn push_labels(index: &Index, matches: &[BlockMatch], out: &mut Vec<Labels>) -> 
     Ok(())
 }
 
+/// As [`Watch::found_rot`], for what is an error of the store already.
+fn rot_found(watch: &Watch, partition: &Partition, error: Error) -> Error {
+    match error {
+        Error::Index(error) => watch.found_rot(partition, error),
+        other => other,
+    }
+}
+
 /// The live part of what matches; of several sets in the order of the blocks.
 fn live_groups(
     live: &Live<'_>,
     index: &Index,
     sets: &[CompiledMatchers],
+    on_rot: &mut OnRot<'_>,
 ) -> Result<Vec<BlockMatch>> {
     let listed = live.listed()?;
     let mut groups = Vec::new();
     for set in sets {
-        let found = index.search_among(set, listed.as_ref())?;
+        let found = index.search_among_noting(set, listed.as_ref(), on_rot)?;
         groups.reserve(found.len());
         found.into_iter().for_each(|group| live.push(group, &mut groups));
     }

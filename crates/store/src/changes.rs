@@ -225,8 +225,6 @@ impl Store {
     /// The times in `range` whose samples may read differently than to a selection that was made
     /// after `version` was taken. By and large in order; they may overlap.
     pub fn changed_since(&self, version: u64, range: &TimeRange) -> Vec<TimeRange> {
-        // A selection made now would leave them out.
-        self.handle_suspects();
         // Notes how far the retention has come.
         let _ = self.kept_span();
         let mut out = Vec::new();

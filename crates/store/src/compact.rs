@@ -95,11 +95,12 @@ impl Store {
                 if self.vfs.exists(&path)? {
                     self.vfs.remove(&path)?;
                 }
-                if let Some(part) = plan.inputs.iter().find(|input| input.part.name() == file) {
-                    partition.set_aside(self.vfs.as_ref(), &self.changes, part.entry.file)?;
-                    self.counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
+                let part = plan.inputs.iter().find(|input| input.part.name() == file);
+                let error = Error::Corrupt { file: file.clone(), offset, what };
+                if let Some(part) = part {
+                    self.note_damaged_part(partition, part, &error);
                 }
-                Err(Error::Corrupt { file, offset, what })
+                Err(error)
             }
             Err(error) => Err(error),
         }
@@ -238,7 +239,12 @@ impl Store {
     fn merge_segments(&self, partition: &Partition) -> Result<()> {
         let job = {
             let state = partition.read();
-            let sizes: Vec<u64> = state.index.segments().iter().map(|s| s.size()).collect();
+            // A rotten segment stays as it is, between those that are joined.
+            let size_of = |segment: &Arc<index::Segment>| match segment.is_damaged() {
+                true => u64::MAX / 2,
+                false => segment.size(),
+            };
+            let sizes: Vec<u64> = state.index.segments().iter().map(size_of).collect();
             let size_max = self.config.segment_merge_size_max;
             let Some(range) = choose_segments(&sizes, size_max) else { return Ok(()) };
             state.index.merge_job(range)
@@ -274,7 +280,7 @@ fn choose_segments(sizes: &[u64], size_max: u64) -> Option<std::ops::Range<usize
     let mut start = sizes.len();
     let mut behind = 0;
     for (idx, size) in sizes.iter().enumerate().rev() {
-        if size_max < behind + size {
+        if size_max < size.saturating_add(behind) {
             break;
         }
         if behind == 0 || *size <= 2 * behind {

@@ -30,6 +30,10 @@ pub struct StoreConfig {
     pub free_disk_min: u64,
     /// A head with unflushed samples older than this many nanoseconds is flushed.
     pub flush_age_ns_max: i64,
+    /// Everything is read once in so many nanoseconds, to find rot early; 0 for never.
+    pub scrub_interval_ns: i64,
+    /// Bytes a second that are read for it.
+    pub scrub_rate: u64,
     /// Limits on label sets.
     pub limits: Limits,
     /// Which new series are taken.
@@ -55,6 +59,8 @@ impl StoreConfig {
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,
             free_disk_min: 100 << 20,
             flush_age_ns_max: model::sample::NANOS_PER_HOUR,
+            scrub_interval_ns: 30 * model::sample::NANOS_PER_DAY,
+            scrub_rate: 16 << 20,
             limits: Limits::DEFAULT,
             series_limits: Vec::new(),
             exemplars_max: 100_000,

@@ -66,7 +66,7 @@ impl Store {
                     }
                 }
             }
-            for group in search_hidden(&state, sets)? {
+            for group in search_hidden(&state, sets, &mut index::refuse_rot)? {
                 series.extend(group.ordinals());
             }
             state.manifest.clone()

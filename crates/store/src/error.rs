@@ -19,6 +19,15 @@ pub enum Error {
         /// Bytes allowed.
         max: usize,
     },
+    /// Some series are new, or could not be looked up, and the store can take or find none just
+    /// now. The rows of the others were taken: send all again later.
+    #[error("{count} rows wait for series that cannot be taken or found now: {reason}")]
+    NewSeriesRefused {
+        /// Rows of such series, exemplars too.
+        count: u64,
+        /// Why the first of them was not taken.
+        reason: String,
+    },
     /// A limit was reached.
     #[error("{value} {what}, the limit is {max} ({limit})")]
     LimitExceeded {
@@ -47,6 +56,16 @@ pub enum Error {
         /// What was expected.
         what: String,
     },
+    /// A newer program wrote the file: neither read nor changed.
+    #[error("{file} has format version {version}, this program reads {known}: a newer Quipu wrote it; nothing was changed", file = file.display())]
+    UnknownVersion {
+        /// The file.
+        file: PathBuf,
+        /// Its version.
+        version: String,
+        /// What is known.
+        known: String,
+    },
     /// Retention removed the partition while it was about to be used; the store tries again.
     #[error("the partition was just dropped by retention")]
     PartitionDropped,
@@ -68,7 +87,23 @@ impl From<index::Error> for Error {
     fn from(error: index::Error) -> Error {
         match error {
             index::Error::Dropped => Error::SeriesDropped,
+            index::Error::UnknownVersion { file, version, max } => Error::UnknownVersion {
+                file: file.into(),
+                version: version.to_string(),
+                known: format!("up to {max}"),
+            },
             other => Error::Index(other),
+        }
+    }
+}
+
+impl Error {
+    /// Whether bytes on disk are not what was written.
+    pub fn is_corrupt(&self) -> bool {
+        match self {
+            Error::Corrupt { .. } => true,
+            Error::Index(error) => error.is_corrupt(),
+            _ => false,
         }
     }
 }

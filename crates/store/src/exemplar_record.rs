@@ -25,6 +25,13 @@ pub struct ExemplarEncoder {
     series: HashMap<Arc<Labels>, u64>,
 }
 
+/// The most bytes of an exemplar, with its series.
+pub fn exemplar_size_max(series: &Labels, exemplar: &Exemplar) -> usize {
+    // Number, time, flags, value, and the sizes of both label sets.
+    const REST: usize = 10 + 8 + 1 + 8 + 2 * 10;
+    REST + series.as_bytes().len() + exemplar.labels.as_bytes().len()
+}
+
 impl ExemplarEncoder {
     /// Adds an exemplar of a series.
     pub fn push(&mut self, series: &Arc<Labels>, exemplar: &Exemplar) {

@@ -1,7 +1,7 @@
 //! The book of exemplars: in memory, in the log until the next flush, then in one file.
 //!
 //! ```text
-//! append ► series known? ► book (lock) ► log          select: labels of the book's series, matched
+//! append ► series known? ► room ► book (lock) ► log   select: labels of the book's series, matched
 //!                           │                                 one by one; there are few
 //! flush: rotate the log and copy the book under one lock ► file { wal_from, exemplars }
 //! ```
@@ -11,7 +11,7 @@
 //! segment with exemplars that it lacks; so file and log together are always the book as it was.
 
 use crate::book_file::BookFile;
-use crate::exemplar_record::{ExemplarEncoder, decode_exemplars};
+use crate::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_max};
 use crate::log_record::KIND_EXEMPLARS;
 use crate::store::lock;
 use crate::{Error, Result};
@@ -193,10 +193,13 @@ impl ExemplarBook {
     /// Takes exemplars in their order and logs the new ones; returns what became of each.
     ///
     /// # Errors
-    /// When the log fails.
+    /// When the log fails or has no room; the book is as before then.
     pub fn append(&self, wal: &Wal, all: &[(Arc<Labels>, Exemplar)]) -> Result<Vec<Verdict>> {
         let mut encoder = ExemplarEncoder::default();
+        let size = all.iter().map(|(labels, exemplar)| exemplar_size_max(labels, exemplar)).sum();
         let mut state = lock(&self.state);
+        // After the lock is taken, and so given back before it.
+        let room = wal.reserve(size)?;
         let mut verdicts = Vec::with_capacity(all.len());
         for (labels, exemplar) in all {
             let verdict = state.judge(labels, exemplar);
@@ -211,7 +214,7 @@ impl ExemplarBook {
         let payload = encoder.into_bytes();
         if !payload.is_empty() {
             // Under the lock, so that the log has them in the order taken.
-            wal.append(KIND_EXEMPLARS, &payload)?;
+            room.append(KIND_EXEMPLARS, &[&payload])?;
         }
         Ok(verdicts)
     }

@@ -25,7 +25,10 @@ impl Store {
     pub fn flush(&self) -> Result<()> {
         let _one = lock(&self.flushing);
         self.check_disk_is_trusted()?;
-        self.flush_all().map_err(|error| self.latch_if_failed(error))
+        self.flush_all().map_err(|error| self.latch_if_failed(error))?;
+        // What was flushed is flushed: the list of damage is tried again next time.
+        drop(self.write_damage());
+        Ok(())
     }
 
     /// As [`Store::flush`], for a caller that holds `flushing`.

@@ -1,4 +1,4 @@
-//! All background work there is: one thread that flushes, merges, expires and watches the disk.
+//! All background work there is: flushes, merges, expiry, the scrub, a look at the disk.
 //!
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 
@@ -23,6 +23,8 @@ pub enum Job {
     Expire,
     /// Make the next month ready for the series of this one.
     PrepareTurn,
+    /// Read what was written long ago, to find rot.
+    Scrub,
 }
 
 /// What the choice of jobs looks at.
@@ -53,7 +55,7 @@ pub fn choose(load: &Load) -> Vec<Job> {
     {
         jobs.push(Job::Flush);
     }
-    jobs.extend([Job::Merge, Job::PrepareTurn]);
+    jobs.extend([Job::Merge, Job::PrepareTurn, Job::Scrub]);
     // In the first round, too: a shorter retention may have come with the start.
     if load.round % RETENTION_ROUNDS == 1 {
         jobs.push(Job::Expire);
@@ -80,7 +82,7 @@ impl Jobs {
     pub fn start(&self, store: &Arc<Store>) {
         for (name, wanted) in [
             ("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn][..]),
-            ("quipu-merge", &[Job::Merge][..]),
+            ("quipu-merge", &[Job::Merge, Job::Scrub][..]),
         ] {
             let (store, bell) = (Arc::downgrade(store), Arc::clone(&self.bell));
             let builder = std::thread::Builder::new().name(name.into());
@@ -151,7 +153,7 @@ mod tests {
             dirty_age_ns_max: 10,
             round: 2,
         };
-        assert_eq!(choose(&calm), [Job::Merge, Job::PrepareTurn]);
+        assert_eq!(choose(&calm), [Job::Merge, Job::PrepareTurn, Job::Scrub]);
         for load in [
             Load { head_size: 10, ..calm },
             Load { wal_size: 10, ..calm },

@@ -6,9 +6,11 @@
 //!                                                            when all rows are of these days
 //! ```
 
-use crate::Result;
-use crate::partition::State;
-use crate::view::sources_in;
+use crate::damage::{Damage, DamagePlace};
+use crate::missing::Watch;
+use crate::partition::{Partition, State};
+use crate::view::{Source, sources_in};
+use crate::{Error, Result};
 use hashbrown::HashSet;
 use index::{BlockMatch, BlockRef, Subset};
 use model::TimeRange;
@@ -21,7 +23,9 @@ const LISTED_SHARE: u64 = 4;
 
 /// The live series of a partition; true as long as the lock is held under which it was made.
 pub struct Live<'a> {
+    partition: &'a Partition,
     state: &'a State,
+    watch: &'a Watch,
     /// Series of parts, and of singles.
     ordinals: RoaringBitmap,
     /// Entities with a live row, every column of them.
@@ -37,14 +41,21 @@ enum LiveRows {
 }
 
 impl<'a> Live<'a> {
-    /// The series with a sample on a UTC day that `range` touches.
-    pub fn new(state: &'a State, range: &TimeRange) -> Result<Live<'a>> {
+    /// The series with a sample on a UTC day that `range` touches. Where a part's sets are rotten, all
+    /// its series may be live.
+    pub fn new(
+        partition: &'a Partition,
+        state: &'a State,
+        range: &TimeRange,
+        watch: &'a Watch,
+    ) -> Result<Live<'a>> {
         let (first_day, last_day) = range.days();
         // Whole days, so that a part is not left out for lying in another hour of the same day.
         let span = whole_days(first_day, last_day);
         let mut ordinals = RoaringBitmap::new();
         for source in sources_in(state, &span) {
-            let mut of_part = source.part.part.live_on(first_day, last_day)?;
+            let of_part = source.part.part.live_on(first_day, last_day);
+            let mut of_part = of_part.or_else(|error| all_of(partition, &source, watch, error))?;
             let summary = source.part.part.summary();
             let span = span.intersect(&TimeRange::new(summary.min_ts, summary.max_ts));
             for tombstone in source.tombstones.iter().filter(|t| t.range.covers(&span)) {
@@ -54,7 +65,7 @@ impl<'a> Live<'a> {
         }
         let days = first_day..=last_day;
         let rows = live_rows(state, &span, &days);
-        let mut live = Live { state, ordinals, rows };
+        let mut live = Live { partition, state, watch, ordinals, rows };
         live.add_singles(&days)?;
         Ok(live)
     }
@@ -80,12 +91,24 @@ impl<'a> Live<'a> {
             LiveRows::Newest(_) => entities_of(self.state, None),
         };
         for entity in entities {
-            if let Some(block) = self.state.index.block_of(entity)? {
+            if let Some(block) = self.block_of(entity)? {
                 let slot = block.slot(entity);
                 all.extend((0..block.columns).map(|column| block.ordinal(column as u16, slot)));
             }
         }
         Ok(Some(all))
+    }
+
+    /// The block of an entity, unless its segment is rotten: then no search finds it either.
+    fn block_of(&self, entity: u32) -> Result<Option<BlockRef>> {
+        let found = self.state.index.block_of(entity);
+        found.or_else(|error| match &error {
+            index::Error::Corrupt { file, .. } => {
+                let damage = self.watch.segment_damage(self.partition, file, &error);
+                self.watch.leave_out(damage, error.into()).map(|()| None)
+            }
+            _ => Err(error.into()),
+        })
     }
 
     /// Appends the live part of what matches. Columns of a block with the same live slots stay one
@@ -128,12 +151,41 @@ impl<'a> Live<'a> {
         let live = singles.filter(|single| days.contains(&day_of(single.timestamp)));
         let live: HashSet<(u32, u16)> = live.map(|one| (one.entity, one.column)).collect();
         for (entity, column) in live {
-            if let Some(block) = self.state.index.block_of(entity)? {
+            if let Some(block) = self.block_of(entity)? {
                 self.ordinals.insert(block.ordinal(column, block.slot(entity)));
             }
         }
         Ok(())
     }
+}
+
+/// All series of a part whose sets of live ones are rotten.
+#[cold]
+fn all_of(
+    partition: &Partition,
+    source: &Source,
+    watch: &Watch,
+    error: Error,
+) -> Result<RoaringBitmap> {
+    let Error::Corrupt { offset, what, .. } = &error else { return Err(error) };
+    if !source.is_on_disk {
+        return Err(error);
+    }
+    source.part.set_damaged();
+    let part = &source.part.part;
+    let what = format!("{what} at byte {offset}: which series are live on a day");
+    let file = watch.relative(part.name());
+    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
+    let summary = part.summary();
+    let span = TimeRange::new(summary.min_ts, summary.max_ts);
+    watch.leave_out(Damage { span, ..damage }, error)?;
+    let mut all = RoaringBitmap::new();
+    for slice in part.slices() {
+        // One past the last ordinal may not fit.
+        let last = slice.series_end() - 1;
+        all.insert_range(slice.series_start..=last as u32);
+    }
+    Ok(all)
 }
 
 /// Appends the series of a match that are to be kept, told by column and slot. Columns with the same

@@ -28,6 +28,20 @@ const UNITS_NS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
 const INTEGER_MAX: f64 = 4_503_599_627_370_496.0;
 /// Lengths of strings in metadata; longer ones do not reach the log.
 const TEXT_SIZE_MAX: usize = 1 << 20;
+/// The most bytes of the description of a metric.
+pub const METADATA_SIZE_MAX: usize = 1 + 3 * (10 + TEXT_SIZE_MAX);
+
+/// The most bytes that a record has besides its registrations and rows.
+pub const RECORD_HEAD_SIZE_MAX: usize = 24;
+/// The most bytes of a value that stands alone: entity, column, time and value.
+const SINGLE_SIZE_MAX: usize = 5 + 3 + 10 + 9;
+
+/// The most bytes that rows of so many values take, whether each row is one or in pieces: a row of
+/// n values, 5 + 10 + 9 n, is never more than n singles.
+#[inline]
+pub const fn rows_size_max(values: usize) -> usize {
+    values * SINGLE_SIZE_MAX
+}
 
 /// Encodes the rows of one record, in two buffers so that registrations can come first.
 #[derive(Default)]
@@ -48,6 +62,11 @@ impl RowsEncoder {
         self.unit_idx = unit_idx;
         self.entity = 0;
         self.timestamp = 0;
+    }
+
+    /// Whether nothing is in the record.
+    pub fn is_empty(&self) -> bool {
+        self.registrations.is_empty() && self.rows.is_empty()
     }
 
     /// Adds a row of all columns of an entity.
@@ -219,7 +238,7 @@ impl RowsDecoder<'_> {
 }
 
 /// Encodes descriptions of metrics as one record.
-pub fn encode_metadata(metadata: &[Metadata]) -> Vec<u8> {
+pub fn encode_metadata<'a>(metadata: impl IntoIterator<Item = &'a Metadata>) -> Vec<u8> {
     let mut out = Vec::new();
     for entry in metadata {
         out.push(kind_code(entry.kind));
@@ -311,6 +330,27 @@ mod tests {
         while let Ok(Some(_)) = rows.head() {
             if rows.values(1, &mut values).is_err() {
                 return;
+            }
+        }
+    }
+
+    #[test]
+    fn no_record_is_larger_than_its_bound() {
+        let worst = [i64::MAX, i64::MIN, i64::MAX];
+        for value in [f64::NAN, -INTEGER_MAX, 1e300] {
+            for count in [1, 2, 50] {
+                let mut encoder = RowsEncoder::default();
+                encoder.start(unit_of(worst.iter().copied()));
+                for (entity, time) in [u32::MAX, 0, u32::MAX].into_iter().zip(worst) {
+                    encoder.row(entity, time, &vec![value; count]);
+                    for column in 0..count {
+                        encoder.single(!entity, u16::MAX - column as u16, !time, value);
+                    }
+                }
+                let mut head = Vec::new();
+                let pieces = encoder.finish(Month(4000), &mut head);
+                assert!(head.len() <= RECORD_HEAD_SIZE_MAX);
+                assert!(pieces[0].len() + pieces[1].len() <= rows_size_max(6 * count));
             }
         }
     }

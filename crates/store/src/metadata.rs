@@ -2,19 +2,23 @@
 
 use crate::Result;
 use crate::book_file::BookFile;
-use crate::log_record::{decode_metadata, encode_metadata};
+use crate::log_record::{KIND_METADATA, METADATA_SIZE_MAX, decode_metadata, encode_metadata};
 use crate::store::lock;
 use model::Metadata;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 use vfs::Vfs;
+use wal::{Lsn, Wal};
 
 /// The file's name.
 pub const FILE_NAME: &str = "metadata";
 const MAGIC: &[u8; 8] = b"QPMETAD1";
 /// Metrics remembered; beyond it new ones are not.
 pub const METRICS_MAX: usize = 1 << 20;
+/// Metrics in one record of the log: with the longest texts it is far from a record's limit.
+const RECORD_METRICS_MAX: usize = 64;
+const _: () = assert!(RECORD_METRICS_MAX * METADATA_SIZE_MAX <= wal::RECORD_SIZE_MAX);
 
 /// The book of all metrics.
 #[derive(Default)]
@@ -57,20 +61,39 @@ impl MetadataBook {
         written
     }
 
-    /// Adds or replaces entries; returns those that said something new.
-    pub fn put(&self, metadata: &[Metadata]) -> Vec<Metadata> {
+    /// Adds or replaces entries, of the file or the log.
+    pub fn put(&self, metadata: &[Metadata]) {
         let mut state = lock(&self.state);
-        let mut news = Vec::new();
         for entry in metadata {
-            let known = state.by_metric.get(&entry.metric);
-            let has_room = known.is_some() || state.by_metric.len() < METRICS_MAX;
-            if known != Some(entry) && has_room && !entry.metric.is_empty() {
-                state.by_metric.insert(entry.metric.clone(), entry.clone());
-                state.dirty = true;
-                news.push(entry.clone());
+            if state.is_news(entry) {
+                state.insert(entry);
             }
         }
-        news
+    }
+
+    /// Adds or replaces entries that the log takes; returns what to wait for if one said something
+    /// new. Each record holds what was new when the log took it, so those that are known cost nothing.
+    ///
+    /// # Errors
+    /// When the log fails or has no room; what it did not take is not in the book.
+    pub fn append(&self, wal: &Wal, metadata: &[Metadata]) -> Result<Option<Lsn>> {
+        let mut state = lock(&self.state);
+        let mut rest = metadata.iter().peekable();
+        let mut last = None;
+        while rest.peek().is_some() {
+            let news: Vec<&Metadata> = rest
+                .by_ref()
+                .filter(|entry| state.is_news(entry))
+                .take(RECORD_METRICS_MAX)
+                .collect();
+            if news.is_empty() {
+                break;
+            }
+            // First the log, then the book, under one lock: the book is never ahead.
+            last = Some(wal.append(KIND_METADATA, &encode_metadata(news.iter().copied()))?);
+            news.iter().for_each(|entry| state.insert(entry));
+        }
+        Ok(last)
     }
 
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
@@ -80,6 +103,20 @@ impl MetadataBook {
             Some(metric) => state.by_metric.get(metric).cloned().into_iter().take(limit).collect(),
             None => state.by_metric.values().take(limit).cloned().collect(),
         }
+    }
+}
+
+impl State {
+    /// Whether an entry says something that is not known, and there is room for it.
+    fn is_news(&self, entry: &Metadata) -> bool {
+        let known = self.by_metric.get(&entry.metric);
+        let has_room = known.is_some() || self.by_metric.len() < METRICS_MAX;
+        known != Some(entry) && has_room && !entry.metric.is_empty()
+    }
+
+    fn insert(&mut self, entry: &Metadata) {
+        self.by_metric.insert(entry.metric.clone(), entry.clone());
+        self.dirty = true;
     }
 }
 

@@ -47,12 +47,25 @@ pub struct LivePart {
     pub entry: PartEntry,
     /// The newest deletion that was weighed against the cost of rewriting the part.
     pub weighed: AtomicU64,
+    /// Whether rotten bytes were met in it: it is read, and never merged.
+    is_damaged: AtomicBool,
 }
 
 impl LivePart {
     /// A part at its place in the manifest.
     pub fn new(part: Part, entry: PartEntry) -> LivePart {
-        LivePart { part, entry, weighed: AtomicU64::new(0) }
+        let (weighed, is_damaged) = (AtomicU64::new(0), AtomicBool::new(false));
+        LivePart { part, entry, weighed, is_damaged }
+    }
+
+    /// Whether rotten bytes were met in it.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Notes that rotten bytes were met in it.
+    pub fn set_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 }
 
@@ -126,8 +139,6 @@ pub struct Partition {
     pub merging: Mutex<()>,
     /// Ordinals of the series whose samples somebody asked for since start.
     queried: Mutex<RoaringBitmap>,
-    /// Files of parts in which a reader found corrupt bytes, to be set aside.
-    suspects: Mutex<Vec<u64>>,
     /// Whether samples went by deletion or retention since entities without any were looked for.
     may_have_dead: AtomicBool,
     /// Whether the partition has been dropped by retention; nothing may be written any more.
@@ -147,7 +158,15 @@ impl Partition {
         month: Month,
         set_aside: &mut Vec<PathBuf>,
     ) -> Result<Partition> {
-        let mut manifest = Manifest::read(vfs.as_ref(), &dir)?.unwrap_or_default();
+        let mut manifest = match Manifest::read(vfs.as_ref(), &dir)? {
+            Some(manifest) => {
+                // A process that was killed may have left its name in the system's cache alone, and
+                // files that only the one before it names are about to go.
+                vfs.sync_dir(&dir)?;
+                manifest
+            }
+            None => Manifest::default(),
+        };
         manifest.sequence_next = manifest.sequence_next.max(1);
         remove_unnamed_files(vfs.as_ref(), &dir, &manifest)?;
         let parts = open_parts(vfs.as_ref(), &dir, &mut manifest, set_aside)?;
@@ -181,7 +200,6 @@ impl Partition {
             sealing: Mutex::new(()),
             merging: Mutex::new(()),
             queried: Mutex::new(RoaringBitmap::new()),
-            suspects: Mutex::new(Vec::new()),
             may_have_dead: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             head_size: AtomicUsize::new(0),
@@ -202,19 +220,6 @@ impl Partition {
     /// The right to change the manifest.
     pub fn lock_change(&self) -> MutexGuard<'_, ()> {
         lock(&self.change)
-    }
-
-    /// Notes that a reader found corrupt bytes in a part.
-    pub fn suspect(&self, file: u64) {
-        let mut suspects = lock(&self.suspects);
-        if !suspects.contains(&file) {
-            suspects.push(file);
-        }
-    }
-
-    /// The parts noted by [`Partition::suspect`] since the last call.
-    pub fn take_suspects(&self) -> Vec<u64> {
-        std::mem::take(&mut lock(&self.suspects))
     }
 
     /// Whether retention has dropped the partition.
@@ -293,16 +298,20 @@ impl Partition {
         let _order = lock(&self.sealing);
         let mut state = self.write();
         state.take_arena();
-        while let Some(oldest) = state.taken.first() {
-            let (number, view) = (oldest.number, Arc::clone(&oldest.view));
-            let mut plan = sort_rows(&view);
-            plan.cut_by_block(&state.index)?;
-            state.put_sealed(number, plan.encode(&view)?);
-        }
+        state.seal_taken()?;
         state.arena.renew();
         state.active.restart();
         self.note_head_size(&state);
         Ok(())
+    }
+
+    /// Exclusive access with all taken rows sealed: for who needs both at one moment.
+    pub fn write_sealed(&self) -> Result<RwLockWriteGuard<'_, State>> {
+        let _order = lock(&self.sealing);
+        let mut state = self.write();
+        state.seal_taken()?;
+        self.note_head_size(&state);
+        Ok(state)
     }
 
     /// Where a part's file is.
@@ -332,6 +341,17 @@ impl Partition {
 }
 
 impl State {
+    /// Seals all taken rows, oldest first; for the holder of `sealing`.
+    fn seal_taken(&mut self) -> Result<()> {
+        while let Some(oldest) = self.taken.first() {
+            let (number, view) = (oldest.number, Arc::clone(&oldest.view));
+            let mut plan = sort_rows(&view);
+            plan.cut_by_block(&self.index)?;
+            self.put_sealed(number, plan.encode(&view)?);
+        }
+        Ok(())
+    }
+
     /// Puts a part in the place of the oldest taken rows, from which it was made.
     fn put_sealed(&mut self, number: u64, part: Part) {
         let removed = self.taken.remove(0);

@@ -4,10 +4,16 @@
 //! first. Most often they follow each other in time and are copied one after the other; where they
 //! overlap they are merged and of equal timestamps the newest source wins. Slots that have one list
 //! of timestamps get it once: their spans of values differ, those of timestamps do not.
+//!
+//! A page that is rotten costs what it holds. What older sources have for its time goes, too: it may
+//! have been written again, and then the older sample is a wrong one.
 
 use crate::arena::NO_ROW;
+use crate::damage::{Damage, DamagePlace};
+use crate::missing::Watch;
 use crate::outlines::Outlines;
 use crate::part::{KnownColumn, Part};
+use crate::partition::{LivePart, Partition};
 use crate::seal::merge_two;
 use crate::view::{PartitionView, Source};
 use crate::{Error, Result};
@@ -34,6 +40,10 @@ pub struct ColumnRequest<'a> {
     pub range: TimeRange,
     /// What is known of parts already.
     pub outlines: &'a Outlines,
+    /// What is done about rot.
+    pub watch: &'a Watch,
+    /// Samples of these times are not wanted: other columns of their rows are lost.
+    pub without: &'a [TimeRange],
 }
 
 /// Samples of several series.
@@ -109,10 +119,19 @@ pub struct ReadScratch {
     rows: Vec<(Timestamp, u64, u64)>,
     singles: Vec<(Timestamp, u64, u64)>,
     column: ColumnScratch,
+    /// The times of slices that were left out as rotten, since it was last emptied.
+    pub lost: Vec<TimeRange>,
 }
 
 impl ReadScratch {
     /// Adds a run of all samples from these places on, if there are any.
+    /// Forgets what was read since there were so many runs, timestamps and values.
+    fn truncate(&mut self, (runs, times, values): (usize, usize, usize)) {
+        self.runs.truncate(runs);
+        self.times.truncate(times);
+        self.values.truncate(values);
+    }
+
     fn push_run(&mut self, slot_idx: u32, times_start: usize, values_start: usize) {
         let values = values_start..self.values.len();
         assert!(self.times.len() - times_start == values.len(), "a value for each timestamp");
@@ -132,13 +151,12 @@ pub fn read_column(
     scratch.values.clear();
     scratch.runs.clear();
     for source in &request.view.sources {
-        let read = read_source(request, source, scratch);
-        if let (Err(error), true) = (&read, source.is_on_disk) {
-            note_corrupt(request.view, source, error);
-        }
-        read?;
+        read_source(request, source, scratch)?;
     }
     read_rows(request, scratch);
+    for range in request.without {
+        cut_runs(scratch, 0, range, &|_| true);
+    }
     // Stable: runs of a slot stay oldest source first.
     scratch.runs.sort_by_key(|(slot, _)| *slot);
     if out.spans.is_empty() && scratch.runs.is_sorted_by(|a, b| a.0 < b.0) {
@@ -170,10 +188,45 @@ fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
     assert!(runs.next().is_none(), "runs of slots that were asked for");
 }
 
-fn note_corrupt(view: &PartitionView, source: &Source, error: &Error) {
-    if matches!(error, Error::Corrupt { .. }) {
-        view.partition.suspect(source.part.entry.file);
+/// Goes on without a column of a slice that cannot be read, if whoever asked bears that.
+#[cold]
+fn leave_out(
+    request: &ColumnRequest<'_>,
+    source: &Source,
+    idx: usize,
+    error: Error,
+    scratch: &mut ReadScratch,
+) -> Result<()> {
+    // What is wrong in memory is not the disk's fault.
+    if !error.is_corrupt() || !source.is_on_disk {
+        return Err(error);
     }
+    source.part.set_damaged();
+    let damage = page_damage(request.watch, &request.view.partition, &source.part, idx, &error);
+    let span = damage.span;
+    request.watch.leave_out(damage, error)?;
+    cut_runs(scratch, 0, &span, &|_| true);
+    scratch.lost.push(span);
+    Ok(())
+}
+
+/// The damage of a page of a slice.
+pub(crate) fn page_damage(
+    watch: &Watch,
+    partition: &Partition,
+    part: &LivePart,
+    idx: usize,
+    error: &Error,
+) -> Damage {
+    let slice = &part.part.slices()[idx];
+    let file = watch.relative(part.part.name());
+    let what = match error {
+        Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
+        other => other.to_string(),
+    };
+    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
+    let span = TimeRange::new(slice.min_ts, slice.max_ts);
+    Damage { span, series: Some(u64::from(slice.slots)), ..damage }
 }
 
 fn block_of<'a>(request: &ColumnRequest<'a>) -> &'a BlockMatch {
@@ -186,6 +239,7 @@ fn read_source(
     scratch: &mut ReadScratch,
 ) -> Result<()> {
     let part = &source.part.part;
+    let faults = part.faults();
     for idx in part.find(block_of(request).block.series_start) {
         let slice = &part.slices()[idx];
         if !request.range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
@@ -193,7 +247,14 @@ fn read_source(
         }
         let known = request.slots.partition_point(|slot| u32::from(*slot) < slice.slots);
         let runs_start = scratch.runs.len();
-        read_slice(request, part, idx, known, scratch)?;
+        let before = (runs_start, scratch.times.len(), scratch.values.len());
+        let read = read_slice(request, part, idx, known, scratch);
+        let read = read.and_then(|()| part.check_faults(faults, slice.offset()));
+        if let Err(error) = read {
+            scratch.truncate(before);
+            leave_out(request, source, idx, error, scratch)?;
+            continue;
+        }
         // Neighbours most often share their timestamps.
         let mut last = (0..0, 0..0);
         for (slot_idx, run) in &mut scratch.runs[runs_start..] {
@@ -346,22 +407,34 @@ fn apply_tombstones(
 ) {
     let block = &block_of(request).block;
     for tombstone in &source.tombstones {
-        for idx in runs_start..scratch.runs.len() {
-            let (slot_idx, run) = scratch.runs[idx].clone();
+        cut_runs(scratch, runs_start, &tombstone.range, &|slot_idx| {
             let slot = request.slots[slot_idx as usize];
-            if !tombstone.series.contains(block.ordinal(request.column, slot)) {
-                continue;
-            }
-            let times = &scratch.times[run.times()];
-            let cut = part_of_range(times, &tombstone.range);
-            if cut.is_empty() {
-                continue;
-            }
-            let rest = cut.end..times.len();
-            scratch.runs[idx].1 = run.part(&(0..cut.start));
-            if !rest.is_empty() {
-                scratch.runs.push((slot_idx, run.part(&rest)));
-            }
+            tombstone.series.contains(block.ordinal(request.column, slot))
+        });
+    }
+}
+
+/// Cuts the samples of a range out of the runs from `runs_start` on, of some slots of the request.
+fn cut_runs(
+    scratch: &mut ReadScratch,
+    runs_start: usize,
+    range: &TimeRange,
+    is_cut: &dyn Fn(u32) -> bool,
+) {
+    for idx in runs_start..scratch.runs.len() {
+        let (slot_idx, run) = scratch.runs[idx].clone();
+        if !is_cut(slot_idx) {
+            continue;
+        }
+        let times = &scratch.times[run.times()];
+        let cut = part_of_range(times, range);
+        if cut.is_empty() {
+            continue;
+        }
+        let rest = cut.end..times.len();
+        scratch.runs[idx].1 = run.part(&(0..cut.start));
+        if !rest.is_empty() {
+            scratch.runs.push((slot_idx, run.part(&rest)));
         }
     }
 }

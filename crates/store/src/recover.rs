@@ -70,7 +70,8 @@ pub fn recover(
     let newest = partitions.values().map(|p| p.read().manifest.wal_from).max().unwrap_or(0);
     let newest = newest.max(books.exemplars.wal_from());
     let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
-    let wal_config = WalConfig { committer: config.committer, ..WalConfig::default() };
+    let wal_config =
+        WalConfig { committer: config.committer, next_segment_min: newest, ..WalConfig::default() };
     let mut replay = Replay { vfs, dir, config, partitions, books, samples: 0, values: Vec::new() };
     let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut |record| {
         replay.record(&record)

@@ -9,8 +9,9 @@ use crate::histograms::hidden::{Hidden, search_hidden};
 use crate::histograms::marker::may_be_marker;
 use crate::histograms::names;
 use crate::histograms::read::HistogramReader;
+use crate::missing::Watch;
 use crate::outlines::Outlines;
-use crate::partition::Partition;
+use crate::partition::{Partition, State};
 use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
 use crate::view::PartitionView;
 use crate::{Error, Result, path_matcher};
@@ -115,6 +116,8 @@ pub struct Selection {
     range: TimeRange,
     limits: SelectLimits,
     outlines: Arc<Outlines>,
+    /// What is done about rot.
+    watch: Watch,
     /// Series gathered at once.
     read_series: usize,
     /// Those that nobody uses just now, so that reads that follow each other find buffers that
@@ -130,6 +133,7 @@ impl Selection {
         range: TimeRange,
         limits: &SelectLimits,
         outlines: &Arc<Outlines>,
+        watch: Watch,
     ) -> Result<Selection> {
         let mut sets = compile(sets)?;
         if limits.cost_max < u64::MAX {
@@ -137,10 +141,12 @@ impl Selection {
             sets = sets.into_iter().map(|set| set.costing_at_most(look_max)).collect();
         }
         let (mut views, mut hidden, mut cost) = (Vec::new(), Vec::new(), 0u64);
-        let (mut count, mut hidden_cost) = (0, 0u64);
+        let (mut count, mut hidden_cost, mut has_all_hidden) = (0, 0u64, true);
         for partition in partitions {
             limits.check_deadline()?;
-            let (view, view_of_hidden) = views_of(partition, &sets, &range, limits)?;
+            let Views { view, hidden: view_of_hidden, is_whole } =
+                views_of(partition, &sets, &range, limits, &watch)?;
+            has_all_hidden &= is_whole;
             let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
             cost = cost.saturating_add(samples_of(&view, &range));
             let of_hidden = view_of_hidden.as_ref().map_or(0, |view| cost_of_hidden(view, &range));
@@ -165,7 +171,7 @@ impl Selection {
         let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
         let mut selection = Selection {
             views,
-            hidden: Hidden::new(hidden),
+            hidden: Hidden::new(hidden, has_all_hidden),
             places: Vec::with_capacity(count),
             starts: Vec::new(),
             range,
@@ -174,6 +180,7 @@ impl Selection {
             read_series: (READ_SAMPLES / (cost / count.max(1) as u64).max(1))
                 .clamp(16, READ_SERIES_MAX) as usize,
             readers: Mutex::default(),
+            watch,
         };
         selection.place_series(1 < sets.len())?;
         limits.check_series(selection.len())?;
@@ -242,7 +249,8 @@ impl Selection {
             while let Some(place) = places.next_if(|place| place.view == view_idx) {
                 let group = &view.groups[place.group as usize];
                 builder.clear();
-                reader.match_labels(group, place.column, place.slot, &mut builder)?;
+                let read = reader.match_labels(group, place.column, place.slot, &mut builder);
+                read.map_err(|error| self.watch.found_rot(&view.partition, error))?;
                 sink(place, builder.finish());
             }
         }
@@ -316,6 +324,11 @@ impl Selection {
         self.range
     }
 
+    /// What is done about rot.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     /// What is known of parts already.
     pub(crate) fn outlines(&self) -> &Outlines {
         &self.outlines
@@ -349,7 +362,9 @@ impl Selection {
         let view = &self.views[usize::from(place.view)];
         let block = &view.groups[place.group as usize].block;
         let mut builder = LabelsBuilder::new();
-        view.partition.read().index.labels(block, place.column, place.slot, &mut builder)?;
+        let state = view.partition.read();
+        let read = state.index.labels(block, place.column, place.slot, &mut builder);
+        read.map_err(|error| self.watch.found_rot(&view.partition, error))?;
         Ok(builder.finish())
     }
 
@@ -426,6 +441,15 @@ fn refusal(error: index::Error) -> Error {
     }
 }
 
+/// What a partition has of the selected series.
+struct Views {
+    view: PartitionView,
+    /// Of the hidden series that belong to them.
+    hidden: Option<PartitionView>,
+    /// Whether these are all hidden series that there are, as far as is known.
+    is_whole: bool,
+}
+
 /// What a partition has of the selected series, and of the hidden ones that belong to them, frozen
 /// at the same moment.
 fn views_of(
@@ -433,25 +457,55 @@ fn views_of(
     sets: &[CompiledMatchers],
     range: &TimeRange,
     limits: &SelectLimits,
-) -> Result<(PartitionView, Option<PartitionView>)> {
-    // Singles of taken rows have no chain heads any more; they are rare, so seal first.
-    if partition.read().taken.iter().any(|taken| !taken.view.singles().is_empty()) {
+    watch: &Watch,
+) -> Result<Views> {
+    // Singles of taken rows have no chain heads any more; they are rare, so they are sealed first.
+    // Writers may take others before the lock is there again, so it is looked once more.
+    for _ in 0..SEAL_TRIES {
+        let state = partition.read();
+        if !has_taken_singles(&state) {
+            return views_in(partition, &state, sets, range, watch);
+        }
+        drop(state);
         limits.check_cost(SEAL_COST)?;
         partition.seal_taken()?;
     }
-    let state = partition.read();
+    // They are faster: nobody writes while these are sealed and looked at.
+    let state = partition.write_sealed()?;
+    views_in(partition, &state, sets, range, watch)
+}
+
+/// How often taken rows are sealed without keeping writers out.
+const SEAL_TRIES: usize = 3;
+
+fn has_taken_singles(state: &State) -> bool {
+    state.taken.iter().any(|taken| !taken.view.singles().is_empty())
+}
+
+fn views_in(
+    partition: &Arc<Partition>,
+    state: &State,
+    sets: &[CompiledMatchers],
+    range: &TimeRange,
+    watch: &Watch,
+) -> Result<Views> {
+    let mut is_whole = true;
+    let mut on_rot = |segment: &index::Segment, error| {
+        is_whole = false;
+        watch.leave_out_segment(partition, segment, error)
+    };
     let mut matches = Vec::new();
     for set in sets {
-        matches.extend(state.index.search(set)?);
+        matches.extend(state.index.search_noting(set, &mut on_rot)?);
     }
-    let view = PartitionView::new(partition, &state, matches, range, None);
-    let hidden = search_hidden(&state, sets)?;
+    let view = PartitionView::new(partition, state, matches, range, None);
+    let hidden = search_hidden(state, sets, &mut on_rot)?;
     if view.groups.is_empty() || hidden.is_empty() {
-        return Ok((view, None));
+        return Ok(Views { view, hidden: None, is_whole });
     }
-    let hidden = PartitionView::new(partition, &state, hidden, range, Some(&view));
+    let hidden = PartitionView::new(partition, state, hidden, range, Some(&view));
     let has_any = !hidden.groups.is_empty();
-    Ok((view, has_any.then_some(hidden)))
+    Ok(Views { view, hidden: has_any.then_some(hidden), is_whole })
 }
 
 /// What it costs to read a view of hidden series, in samples.
@@ -554,6 +608,8 @@ impl SelectionReader {
                 slots: &self.slots,
                 range: selection.range,
                 outlines: &selection.outlines,
+                watch: &selection.watch,
+                without: &[],
             };
             let first = self.samples.spans.len();
             read_column(&request, &mut self.scratch, &mut self.samples)?;

@@ -8,6 +8,7 @@
 //! new     label sets that a month did not hold yet
 //! ```
 
+use crate::append::{Refusal, Told};
 use crate::store::lock;
 use hashbrown::HashMap;
 use index::CompiledMatchers;
@@ -143,7 +144,8 @@ impl SeriesGate {
     }
 
     /// Counts an entity's series as new and active, or says why they are refused.
-    pub fn admit(&self, now_ns: i64, names: &[&str], tags: &[(&str, &str)]) -> Result<(), String> {
+    /// A closed gate is trouble of the store, a limit the series' own fault.
+    pub fn admit(&self, now_ns: i64, names: &[&str], tags: &[(&str, &str)]) -> Told<()> {
         self.admit_weighted(now_ns, names, tags, 1, names.len() as u64)
     }
 
@@ -156,7 +158,7 @@ impl SeriesGate {
         tags: &[(&str, &str)],
         is_new: bool,
         hidden: u64,
-    ) -> Result<(), String> {
+    ) -> Told<()> {
         self.admit_weighted(now_ns, &[metric], tags, hidden + u64::from(is_new), is_new.into())
     }
 
@@ -168,9 +170,9 @@ impl SeriesGate {
         tags: &[(&str, &str)],
         weight: u64,
         counted: u64,
-    ) -> Result<(), String> {
+    ) -> Told<()> {
         let verdict = match self.is_closed.load(Ordering::Relaxed) {
-            true => Err(lock(&self.closed).clone().unwrap_or_default()),
+            true => Err(Refusal::Store(lock(&self.closed).clone().unwrap_or_default())),
             false => Ok(()),
         };
         let mut counts = lock(&self.counts);
@@ -178,7 +180,8 @@ impl SeriesGate {
             let shares = self.shares(names, tags);
             for (limit, metric, count) in &shares {
                 let window = counts.window(*limit, metric, now_ns);
-                window.check(count * weight, &self.limits[*limit].settings, metric)?;
+                let settings = &self.limits[*limit].settings;
+                window.check(count * weight, settings, metric).map_err(Refusal::Row)?;
             }
             for (limit, metric, count) in &shares {
                 counts.window(*limit, metric, now_ns).add_new(count * weight);
@@ -191,8 +194,8 @@ impl SeriesGate {
                 counts.all.add_new(counted);
                 self.new_total.fetch_add(counted, Ordering::Relaxed);
             }
-            Err(reason) => {
-                counts.refused.note(names, tags, reason);
+            Err(refusal) => {
+                counts.refused.note(names, tags, &refusal.to_string());
                 self.refused_total.fetch_add(names.len() as u64, Ordering::Relaxed);
             }
         }

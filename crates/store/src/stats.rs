@@ -60,6 +60,12 @@ pub struct StoreStats {
     pub outline_misses_total: u64,
     /// Parts set aside as corrupt since start.
     pub corrupt_parts_total: u64,
+    /// What is known to be missing or rotten, how many things by [`crate::DamagePlace`].
+    pub damage: [u64; crate::DamagePlace::ALL.len()],
+    /// How many were ever noticed, by earlier runs of the program, too.
+    pub damage_noticed_total: u64,
+    /// How far the scrub is.
+    pub scrub: crate::ScrubStats,
     /// The book of exemplars.
     pub exemplars: BookStats,
     /// Oldest and newest timestamp stored, nanoseconds; `None` when empty.
@@ -94,6 +100,8 @@ impl Store {
         stats.series_active = self.gate.active(self.vfs.now());
         (stats.series_new_total, stats.series_refused_total) = self.gate.totals();
         stats.exemplars = self.exemplars.stats();
+        (stats.damage, stats.damage_noticed_total) = self.damage.counts();
+        stats.scrub = self.scrub_stats();
         stats.outline_bytes = self.outlines.size() as u64;
         (stats.outline_hits_total, stats.outline_misses_total) = self.outlines.hits_and_misses();
         for partition in self.all_partitions() {

@@ -5,18 +5,22 @@
 //! DIR/wal/NNNNNNNNNN.wal    the log of all partitions
 //! DIR/metadata              what metrics are
 //! DIR/exemplars             exemplars of the samples
+//! DIR/damage                what is known to be missing or rotten
 //! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one month
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
 
-use crate::append::{AppendContext, AppendScratch};
+use crate::append::{AppendContext, AppendScratch, Postponed, Taken};
 use crate::changes::ChangeClock;
 use crate::counters::Counters;
+use crate::damage::DamageBook;
 use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
+use crate::missing::Watch;
 use crate::outlines::Outlines;
 use crate::partition::Partition;
+use crate::scrub::Scrub;
 use crate::series_limits::{Refusals, SeriesGate};
 use crate::span::Month;
 use crate::turn::Turn;
@@ -52,6 +56,8 @@ pub struct Appended {
     pub rejected: u64,
     /// The first refused rows, with reasons.
     pub rejections: Vec<Rejection>,
+    /// Rows that must come again.
+    pub(crate) postponed: Postponed,
 }
 
 /// A store on one directory.
@@ -65,6 +71,10 @@ pub struct Store {
     pub(crate) counters: Counters,
     /// What readers have missed.
     pub(crate) changes: ChangeClock,
+    /// What is known to be missing or rotten.
+    pub(crate) damage: Arc<DamageBook>,
+    /// Where the reading of everything is.
+    pub(crate) scrub: Mutex<Scrub>,
     /// What queries have parsed of parts.
     pub(crate) outlines: Arc<Outlines>,
     /// All partitions by month. Locked briefly, to find or add one.
@@ -99,6 +109,7 @@ impl Store {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = vfs.lock(dir)?;
         let counters = Counters::default();
+        let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
         let metadata = MetadataBook::read(vfs.as_ref(), dir)?;
         let exemplars = recover::read_exemplars(vfs.as_ref(), dir, &config, &counters)?;
         let books = recover::Books { metadata: &metadata, exemplars: &exemplars };
@@ -115,6 +126,8 @@ impl Store {
             exemplars,
             counters,
             changes: ChangeClock::default(),
+            damage,
+            scrub: Mutex::default(),
             outlines: Arc::default(),
             partitions: RwLock::new(recovered.partitions),
             flushing: Mutex::new(()),
@@ -129,6 +142,7 @@ impl Store {
             scratches: Mutex::new(Vec::new()),
             _lock: lock,
         });
+        store.settle_damage();
         store.check_disk();
         if background {
             store.jobs.start(&store);
@@ -150,7 +164,9 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::ReadOnly`] and [`Error::HeadFull`] before anything of the batch is taken;
-    /// [`Error::Wal`] when the log fails: what was taken may then be lost.
+    /// [`wal::Error::Busy`] when the log has no room for all of it, [`Error::NewSeriesRefused`] when
+    /// only known series could be taken: the batch must come again. Other [`Error::Wal`] when the
+    /// log fails: what was taken may then be lost.
     pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
         self.append_with(durability, |scratch| self.append_rows(batch, scratch))
     }
@@ -166,11 +182,12 @@ impl Store {
         let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
         let result = append(&mut scratch);
         lock(&self.scratches).push(scratch);
-        let (appended, last) = result?;
+        let (mut appended, last) = result?;
         self.count_appended(&appended);
         if let (Some(lsn), Durability::Synced) = (last, durability) {
             self.wait_durable(lsn)?;
         }
+        std::mem::take(&mut appended.postponed).check()?;
         Ok(appended)
     }
 
@@ -206,17 +223,24 @@ impl Store {
         scratch: &mut AppendScratch,
         appended: &mut Appended,
     ) -> Result<Option<Lsn>> {
-        self.append_in_turn(month, |partition, context| {
-            partition.append(batch, rows, context, scratch, appended)
-        })
+        let (mut rest, mut last) = (rows, None);
+        while !rest.is_empty() {
+            let Taken { lsn, count } = self.append_in_turn(month, |partition, context| {
+                partition.append(batch, rest, context, scratch, appended)
+            })?;
+            assert!(0 < count, "a record takes a row, or says why not");
+            rest = &rest[count..];
+            last = lsn.or(last);
+        }
+        Ok(last)
     }
 
     /// Appends to the partition of a month, made if it is not there, once the log has room.
     pub(crate) fn append_in_turn(
         &self,
         month: Month,
-        mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Option<Lsn>>,
-    ) -> Result<Option<Lsn>> {
+        mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Taken>,
+    ) -> Result<Taken> {
         self.wait_for_log()?;
         let context = AppendContext {
             wal: &self.wal,
@@ -231,7 +255,7 @@ impl Store {
             match append(&partition, &context) {
                 Err(Error::PartitionDropped) => continue,
                 Err(error) => return Err(self.latch_if_failed(error)),
-                Ok(lsn) => return Ok(lsn),
+                Ok(taken) => return Ok(taken),
             }
         }
     }
@@ -276,16 +300,27 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a regular expression that does not compile, [`Error::LimitExceeded`],
-    /// [`Error::DeadlineExceeded`].
+    /// [`Error::DeadlineExceeded`], [`Error::Corrupt`] or [`Error::Index`] where something is rotten:
+    /// who takes what is left asks with [`Store::noting`].
     pub fn select(
         &self,
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
+        self.select_watched(sets, range, limits, self.watch(None))
+    }
+
+    pub(crate) fn select_watched(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
         let range = range.intersect(&self.kept_span());
-        self.handle_suspects();
-        Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines)
+        self.note_lost(&range, &watch);
+        Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines, watch)
     }
 
     /// Remembers what metrics are; durable on return.
@@ -294,14 +329,11 @@ impl Store {
     /// When the log fails.
     pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
         self.check_writable()?;
-        let news = self.metadata.put(metadata);
-        if news.is_empty() {
-            return Ok(());
+        let appended = self.metadata.append(&self.wal, metadata);
+        match appended.map_err(|error| self.latch_if_failed(error))? {
+            Some(lsn) => self.wait_durable(lsn),
+            None => Ok(()),
         }
-        let payload = crate::log_record::encode_metadata(&news);
-        let appended = self.wal.append(crate::log_record::KIND_METADATA, &payload);
-        let lsn = appended.map_err(|error| self.latch_if_failed(Error::Wal(error)))?;
-        self.wait_durable(lsn)
     }
 
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
@@ -373,7 +405,8 @@ impl Store {
         }
     }
 
-    /// Keeps writers from running ahead of the disk: what waits for it stays bounded.
+    /// Keeps writers from running ahead of the disk: what waits for it stays bounded. Never called
+    /// with room reserved in the log, or under a lock that is needed to make use of it.
     pub(crate) fn wait_for_log(&self) -> Result<()> {
         let stats = self.wal.stats();
         if WAL_PENDING_SOFT_MAX <= stats.pending_size {

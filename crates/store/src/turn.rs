@@ -8,11 +8,15 @@
 //! slots of the old key map ─ entities with a new id ───────────────────────► key to new id
 //! ```
 //!
+//! An entity of which the next month knows a metric already, as part of another list of metrics, is
+//! left to its first sample: registered as it is, that series would be there twice.
+//! As everywhere, the log has room for a registration before it is made.
+//!
 //! Passes repeat, for who came meanwhile. Nothing depends on it: who was missed is registered with
 //! the first sample, as ever. Ids of a pass are checked when they are used, for a merge may have
 //! forgotten entities without samples.
 
-use crate::log_record::RowsEncoder;
+use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
 use crate::partition::{Partition, State};
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::span::Month;
@@ -23,6 +27,7 @@ use model::sample::NANOS_PER_HOUR;
 use model::{LabelsBuilder, METRIC_NAME};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use wal::Reservation;
 
 /// How long before its end a month's turn is prepared.
 const AHEAD_NS: i64 = 6 * NANOS_PER_HOUR;
@@ -63,7 +68,7 @@ impl Store {
     /// Goes on with the preparation, if there is one to do.
     ///
     /// # Errors
-    /// When an index is corrupt, or the log fails.
+    /// When an index is corrupt, or the log fails. One that has no room is asked again later.
     pub fn prepare_turn(&self) -> Result<()> {
         let now = self.vfs.now();
         let mut turn = lock(&self.turn);
@@ -78,7 +83,13 @@ impl Store {
         // How much is done in a round is a matter of this machine's speed, not of the store's clock.
         let start = Instant::now();
         while start.elapsed() < ROUND_TIME && !matches!(turn.stage, Stage::Pause(_)) {
-            self.step(turn, &old)?;
+            match self.step(turn, &old) {
+                // What there was room for is done; the rest has some later.
+                Err(Error::Wal(wal::Error::Busy { .. } | wal::Error::RecordTooLarge { .. })) => {
+                    return Ok(());
+                }
+                done => done?,
+            }
         }
         if let Stage::Pause(left) = &mut turn.stage {
             match left.checked_sub(1) {
@@ -92,7 +103,7 @@ impl Store {
     /// Prepares all there is to prepare, at once.
     ///
     /// # Errors
-    /// As [`Store::prepare_turn`].
+    /// As [`Store::prepare_turn`], and when the log has no room.
     pub fn prepare_turn_fully(&self) -> Result<()> {
         let Some(old) = self.ending_partition(self.vfs.now()) else { return Ok(()) };
         let mut turn = Turn::new(&old)?;
@@ -117,6 +128,7 @@ impl Store {
 
     fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
         let next = self.partition(Month(turn.from.0 + 1))?;
+        self.wait_for_log()?;
         match &mut turn.stage {
             Stage::Pause(_) => Ok(()),
             Stage::Entities(blocks, at) => match blocks.get(*at) {
@@ -125,9 +137,13 @@ impl Store {
                     Ok(())
                 }
                 Some(block) => {
-                    *at += 1;
-                    let block = *block;
-                    self.carry_block(turn, old, &next, &block)
+                    let (block, after) = (*block, *at + 1);
+                    self.carry_block(&mut turn.new_ids, old, &next, &block)?;
+                    // Only now: a block that had no room in the log comes again.
+                    if let Stage::Entities(_, at) = &mut turn.stage {
+                        *at = after;
+                    }
+                    Ok(())
                 }
             },
             Stage::Keys(at, slots) => {
@@ -146,15 +162,16 @@ impl Store {
         }
     }
 
-    /// Finds or registers the active entities of a block in the next month.
+    /// Finds or registers the active entities of a block in the next month, as far as the log has
+    /// room.
     fn carry_block(
         &self,
-        turn: &mut Turn,
+        new_ids: &mut Vec<EntityId>,
         old: &Partition,
         next: &Partition,
         block: &BlockRef,
     ) -> Result<()> {
-        let (names, carried) = active_of(&old.read(), block, &turn.new_ids)?;
+        let (names, carried) = active_of(&old.read(), block, new_ids)?;
         if carried.is_empty() {
             return Ok(());
         }
@@ -165,24 +182,50 @@ impl Store {
         if next.is_dropped() {
             return Err(Error::PartitionDropped);
         }
-        for Carried { entity, tags } in &carried {
-            let tags: Vec<(&str, &str)> = tags.iter().collect();
-            let wanted = NewEntity::new(&names, &tags);
-            let id = match state.index.find_entity(&wanted)? {
-                Some(known) => known,
-                None => state.index.register(&wanted, &mut encoder.registrations)?,
-            };
-            turn.note(*entity, id);
+        // Dropped before the partition's lock is given back, also by a panic.
+        let mut room = self.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
+        let log = &mut encoder.registrations;
+        let result =
+            carried.iter().try_for_each(|one| state.carry(&names, one, new_ids, &mut room, log));
+        // Whatever stopped it: what was registered is in the log before anybody uses it.
+        if !encoder.is_empty() {
+            let next_entity = state.index.memory().next_entity() as usize;
+            state.arena.reserve_entities(next_entity);
+            let (wal, now) = (&self.wal, self.vfs.now());
+            state.log_rows(next.month, &mut encoder, &mut Vec::new(), wal, room, now)?;
+            state.note_index_size();
+            next.note_head_size(&state);
         }
-        if encoder.registrations.is_empty() {
-            return Ok(());
+        result
+    }
+}
+
+impl State {
+    /// Notes the id of an entity of the month before, which is registered if this one knows none of
+    /// its series.
+    fn carry(
+        &mut self,
+        names: &[&str],
+        Carried { entity, tags }: &Carried,
+        new_ids: &mut Vec<EntityId>,
+        room: &mut Reservation<'_>,
+        log: &mut Vec<u8>,
+    ) -> Result<()> {
+        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        let wanted = NewEntity::new(names, &tags);
+        let id = match self.index.find_entity(&wanted)? {
+            Some(known) => known,
+            None if self.find_each(&wanted, names)?.iter().any(Option::is_some) => return Ok(()),
+            None => {
+                room.grow(wanted.registration_size_max())?;
+                self.index.register(&wanted, log)?
+            }
+        };
+        let idx = *entity as usize;
+        if new_ids.len() <= idx {
+            new_ids.resize(idx + 1, NONE);
         }
-        let next_entity = state.index.memory().next_entity() as usize;
-        state.arena.reserve_entities(next_entity);
-        let now = self.vfs.now();
-        state.log_rows(next.month, &mut encoder, &mut Vec::new(), &self.wal, now)?;
-        state.note_index_size();
-        next.note_head_size(&state);
+        new_ids[idx] = id;
         Ok(())
     }
 }
@@ -190,14 +233,6 @@ impl Store {
 impl Turn {
     fn new(old: &Partition) -> Result<Turn> {
         Ok(Turn { from: old.month, stage: Stage::of_blocks(old)?, new_ids: Vec::new() })
-    }
-
-    fn note(&mut self, entity: EntityId, id: EntityId) {
-        let idx = entity as usize;
-        if self.new_ids.len() <= idx {
-            self.new_ids.resize(idx + 1, NONE);
-        }
-        self.new_ids[idx] = id;
     }
 }
 

@@ -11,6 +11,12 @@ pub trait Holder: Send + Sync {
 
     /// Gives memory back that the system can fetch again; nothing by default.
     fn release(&self) {}
+
+    /// How often reading failed so that zeros stand where the file's bytes should; see
+    /// [`Bytes::faults`].
+    fn faults(&self) -> u32 {
+        0
+    }
 }
 
 impl Holder for Vec<u8> {
@@ -40,6 +46,18 @@ impl Bytes {
     /// again. Whoever reads a large file once, from start to end, calls it now and then.
     pub fn release(&self) {
         self.holder.release();
+    }
+
+    /// How many pages of a map the disk did not give: a bad sector, a file that was cut short.
+    /// They read as zeros. Who decodes looks before and after, and takes for corrupt what it read
+    /// in between when the number grew; from then on no checksum is believed to still hold.
+    pub fn faults(&self) -> u32 {
+        self.holder.faults()
+    }
+
+    /// Whether there was any.
+    pub fn has_faulted(&self) -> bool {
+        self.faults() != 0
     }
 }
 

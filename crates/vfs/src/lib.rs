@@ -1,7 +1,7 @@
 //! Everything outside the process that a test wants to own: files, clock, randomness.
 //!
 //! [`Vfs`] is the seam. [`RealVfs`] is the operating system; [`SimVfs`] is a disk in memory that
-//! loses what was not synced, tears writes, fills up, rots and fails a sync.
+//! loses what was not synced, tears writes, fills up, stalls, rots, and fails whatever it is told to.
 //!
 //! ```text
 //!  create ──► append ──► append ──► sync ──► append       rename / remove / hard_link

@@ -107,6 +107,15 @@ impl Shared {
         self.done.wait(state).expect("the log's state is sound")
     }
 
+    /// Latches while a thread panics; a state that is poisoned takes nothing any more anyway.
+    pub(crate) fn latch_for_panic(&self, reason: &str) {
+        if let Ok(mut state) = self.state.lock() {
+            state.latch(reason.to_owned());
+            drop(state);
+            self.done.notify_all();
+        }
+    }
+
     pub(crate) fn totals(&self) -> CommitTotals {
         *self.totals.lock().expect("only sums")
     }
@@ -157,12 +166,8 @@ struct LatchOnPanic<'a>(&'a Shared);
 
 impl Drop for LatchOnPanic<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking()
-            && let Ok(mut state) = self.0.state.lock()
-        {
-            state.latch("the commit thread panicked".to_owned());
-            drop(state);
-            self.0.done.notify_all();
+        if std::thread::panicking() {
+            self.0.latch_for_panic("the commit thread panicked");
         }
     }
 }

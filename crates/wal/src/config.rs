@@ -22,9 +22,15 @@ pub struct WalConfig {
     /// A segment is left when the next record would make it larger. A record larger than this
     /// has a segment of its own. At most 1 GiB.
     pub segment_size_max: u64,
-    /// Bytes that may wait for the disk; beyond it [`crate::Error::Busy`]. Twice as much may be
-    /// in memory: one group is being written while the next gathers.
+    /// Bytes that may wait for the disk, room that was reserved included; beyond it
+    /// [`crate::Error::Busy`]. Twice as much may be in memory: one group is being written while the
+    /// next gathers.
     pub pending_size_max: usize,
+    /// Payload of the largest record, at most [`RECORD_SIZE_MAX`].
+    pub record_size_max: usize,
+    /// Records go to segments of this number and above, whatever is there: what the store has
+    /// written down elsewhere about lower ones is about others.
+    pub next_segment_min: u64,
     /// Who writes.
     pub committer: Committer,
 }
@@ -36,6 +42,8 @@ impl Default for WalConfig {
             // which begin a segment are rare: at 100 MB/s once in 0.6 s.
             segment_size_max: 64 << 20,
             pending_size_max: 64 << 20,
+            record_size_max: RECORD_SIZE_MAX,
+            next_segment_min: 0,
             committer: Committer::Thread,
         }
     }
@@ -46,6 +54,7 @@ impl WalConfig {
         assert!(self.segment_size_max <= SEGMENT_SIZE_LIMIT, "offsets must fit 32 bits");
         assert!(format::HEADER_SIZE < self.segment_size_max);
         assert!(0 < self.pending_size_max);
+        assert!(self.record_size_max <= RECORD_SIZE_MAX);
     }
 }
 

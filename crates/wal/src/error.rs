@@ -18,9 +18,9 @@ pub enum Error {
          limit of {max}"
     )]
     Busy {
-        /// Bytes that wait.
+        /// Bytes that wait, or that have room to come.
         pending_size: usize,
-        /// Bytes of the refused record.
+        /// Bytes that were refused.
         record_size: usize,
         /// [`crate::WalConfig::pending_size_max`].
         max: usize,
@@ -30,7 +30,7 @@ pub enum Error {
     RecordTooLarge {
         /// Its payload's size.
         size: usize,
-        /// [`crate::RECORD_SIZE_MAX`].
+        /// [`crate::WalConfig::record_size_max`].
         max: usize,
     },
     /// The log was closed.
@@ -47,15 +47,18 @@ pub enum Error {
         what: &'static str,
     },
     /// A segment that must be there is not.
-    #[error("{file} is missing, though a later segment is there", file = file.display())]
+    #[error(
+        "{file} is missing, though a later segment is there and the log begins at {file} or before",
+        file = file.display()
+    )]
     MissingSegment {
         /// Its file.
         file: PathBuf,
     },
-    /// A segment written by a later version of this program.
+    /// A file written by a later version of this program.
     #[error("{file} has format version {version}, this program reads up to {max}", file = file.display())]
     UnknownVersion {
-        /// Which segment.
+        /// Which one.
         file: PathBuf,
         /// Its version.
         version: u32,

@@ -1,11 +1,15 @@
-//! Feeds arbitrary bytes to the segment reader and checks what must hold.
+//! Feeds arbitrary bytes to the readers of segments and of `START` and checks what must hold.
 
 use crate::format::{HEADER_SIZE, Header, KIND_MARK, RECORD_HEADER_SIZE, put_record};
 use crate::reader::{Invalid, SegmentReader};
+use crate::start;
 
-/// Reads `data` as a segment, as records behind a good header, and as a recipe for records that
-/// are then damaged.
+/// Reads `data` as a segment, as records behind a good header, as a recipe for records that are
+/// then damaged, and as `START`.
 pub fn fuzz_wal_segment(data: &[u8]) {
+    if let Ok(segment) = start::decode(data) {
+        assert_eq!(start::encode(segment), data);
+    }
     read_all(data);
     let header = Header { segment: 7, nonce: 0x1234_5678_9abc_def0 };
     let mut segment = header.encode();

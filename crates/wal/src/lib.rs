@@ -16,9 +16,13 @@
 //! - When [`Wal::wait_durable`] has returned `Ok`, the record and all before it are replayed by
 //!   every later [`Wal::open`], until [`Wal::remove_before`] drops their segment.
 //! - What is replayed is a prefix of what was appended, in order, each record whole.
+//! - A record that has room ([`Wal::reserve`]) is taken, whatever else comes, unless the log fails.
 //! - A segment is written by one process once and never continued; a restart begins a new one.
+//! - Before a restarted log takes anything, all that it replayed is durable, whatever syncs failed
+//!   before: the last segment is written anew.
 //! - A failed write or sync latches: no later append or wait succeeds, and nothing is retried.
-//! - Damage to bytes that are known to have been synced is [`Error::Corrupt`], never a short log.
+//! - Damage to bytes that are known to have been synced is [`Error::Corrupt`], never a short log; a
+//!   lost oldest segment is [`Error::MissingSegment`], for `START` names it.
 //!
 //! The layout is described in `docs/format/wal.md`.
 
@@ -30,7 +34,9 @@ mod inspect;
 mod pending;
 mod reader;
 mod recover;
+mod reservation;
 mod rewrite;
+mod start;
 mod writer;
 
 #[doc(hidden)]
@@ -42,8 +48,10 @@ mod tests;
 pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
 pub use error::{Error, Result};
 pub use format::segment_name;
-pub use inspect::{Fault, FaultKind, Found, Inspected, inspect};
+pub use inspect::{Fault, FaultKind, Found, Inspected, check_start, inspect};
 pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
+pub use reservation::Reservation;
 pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
+pub use start::LogStart;
 pub use writer::{Wal, WalStats};

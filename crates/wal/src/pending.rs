@@ -8,6 +8,8 @@
 //! An append decides the record's segment and offset, so its check is final. The group is written
 //! chunk by chunk: a segment is synced before the next one is created. A group that continues a
 //! segment begins with a mark, for groups are written only after the one before was synced.
+//!
+//! Room that was reserved counts as pending, so a record that has its room is always taken.
 
 use crate::config::WalConfig;
 use crate::error::{Error, Result};
@@ -98,6 +100,8 @@ pub(crate) struct State {
     spare: Group,
     /// Whether a group is on its way to the disk.
     is_committing: bool,
+    /// Bytes of records that have room and were not appended yet.
+    reserved: usize,
     segment: CurrentSegment,
     /// By increasing number; without the current one.
     kept: VecDeque<KeptSegment>,
@@ -121,6 +125,7 @@ impl State {
             group: Group::default(),
             spare: Group::default(),
             is_committing: false,
+            reserved: 0,
             segment: CurrentSegment::new(header),
             kept: found.iter().map(keep).collect(),
             appended: Lsn(0),
@@ -140,7 +145,49 @@ impl State {
         let payload_size: usize = parts.iter().map(|part| part.len()).sum();
         let record_size = RECORD_HEADER_SIZE + payload_size;
         self.check_open()?;
-        self.check_room(config, record_size)?;
+        self.check_room(config, 0, record_size)?;
+        Ok(self.add(config, kind, parts, nonce))
+    }
+
+    /// Adds a record whose room was reserved and has just been released.
+    pub(crate) fn append_reserved(
+        &mut self,
+        config: &WalConfig,
+        kind: u8,
+        parts: &[&[u8]],
+        nonce: impl FnOnce() -> u64,
+    ) -> Result<Lsn> {
+        self.check_latched()?;
+        match self.phase {
+            Phase::Open | Phase::Closing => Ok(self.add(config, kind, parts, nonce)),
+            Phase::Stopped => Err(Error::Closed),
+        }
+    }
+
+    /// Sets room aside for a record that has `held` bytes of it already.
+    pub(crate) fn reserve(&mut self, config: &WalConfig, held: usize, more: usize) -> Result<()> {
+        assert!(held <= self.reserved);
+        self.check_open()?;
+        self.check_room(config, held, more)?;
+        self.reserved += more;
+        Ok(())
+    }
+
+    /// Gives room back.
+    pub(crate) fn release(&mut self, held: usize) {
+        assert!(held <= self.reserved);
+        self.reserved -= held;
+    }
+
+    fn add(
+        &mut self,
+        config: &WalConfig,
+        kind: u8,
+        parts: &[&[u8]],
+        nonce: impl FnOnce() -> u64,
+    ) -> Lsn {
+        let payload_size: usize = parts.iter().map(|part| part.len()).sum();
+        let record_size = RECORD_HEADER_SIZE + payload_size;
         // Room for a mark too.
         let end = self.segment.size + (RECORD_HEADER_SIZE + record_size) as u64;
         if config.segment_size_max < end && !self.segment.is_empty() {
@@ -152,7 +199,7 @@ impl State {
         self.put(kind, parts);
         self.record_count += 1;
         self.appended.0 += record_size as u64;
-        Ok(self.appended)
+        self.appended
     }
 
     /// Ends the current segment, unless it is empty. Returns where the next record goes.
@@ -193,11 +240,14 @@ impl State {
         if self.phase == Phase::Open { Ok(()) } else { Err(Error::Closed) }
     }
 
-    fn check_room(&self, config: &WalConfig, record_size: usize) -> Result<()> {
-        let pending_size = self.group.bytes.len();
+    /// Whether `more` bytes may come for a record that has room for `held`.
+    fn check_room(&self, config: &WalConfig, held: usize, more: usize) -> Result<()> {
+        let pending_size = self.group.bytes.len() + self.reserved;
         // A lone record may be larger than the limit.
-        if 0 < pending_size && config.pending_size_max < pending_size + record_size {
-            return Err(Error::Busy { pending_size, record_size, max: config.pending_size_max });
+        let is_alone = pending_size == held;
+        if !is_alone && config.pending_size_max < pending_size + more {
+            let max = config.pending_size_max;
+            return Err(Error::Busy { pending_size, record_size: more, max });
         }
         Ok(())
     }

@@ -4,19 +4,25 @@
 //!            first .. last-1                      last
 //! complete   every record replayed                every record replayed
 //! broken     Error::Corrupt                       a mark behind it?  yes: Error::Corrupt
-//!                                                                    no:  cut there, sync
+//!                                                                    no:  left out
 //! header     Error::Corrupt                       nothing behind it? torn creation: removed
 //! ```
 //!
 //! All segments but the last were synced before their successor was created, and a header before
 //! the first record, so only the end of the last segment can be torn.
+//!
+//! What is read of the last one may be nowhere but in the system's cache: the process died before
+//! the sync, or the sync failed and dropped the bytes, after which a second one proves nothing. So
+//! it is written anew, synced and renamed into place, before anything is built on it.
 
 use crate::error::{Error, Result};
-use crate::format::{HEADER_SIZE, HeaderError, KIND_MARK, VERSION};
+use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, VERSION};
 use crate::format::{parse_segment_name, segment_name};
 use crate::reader::{Invalid, SegmentReader};
+use crate::start::{self, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
+use vfs::atomic::TEMPORARY_SUFFIX;
 
 /// A record that is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,63 +54,181 @@ pub struct Recovery {
     pub payload_size: u64,
     /// Bytes of unfinished writes that were cut off; none of them had been acknowledged.
     pub cut_size: u64,
+    /// Bytes of the last segment, which were written anew.
+    pub rewritten_size: u64,
+    /// What the directory said about the first segment.
+    pub start: LogStart,
+}
+
+/// Where a log that is opened begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begin {
+    /// The first segment to replay.
+    pub(crate) from_segment: u64,
+    /// As [`crate::WalConfig::next_segment_min`].
+    pub(crate) next_segment_min: u64,
 }
 
 /// A segment that is on the disk, and its size.
 pub(crate) type FoundSegment = (u64, u64);
 
 /// The state of the directory after replay.
+#[derive(Default)]
 pub(crate) struct Recovered {
     pub(crate) recovery: Recovery,
     /// All segments there, those before the first replayed one included.
     pub(crate) segments: Vec<FoundSegment>,
+    /// The last replayed one, and where its records end.
+    last: Option<FoundSegment>,
+    /// The one that records go to.
+    pub(crate) next_segment: u64,
+    /// Why the log must not be written to.
+    pub(crate) latched: Option<String>,
 }
 
-/// The oldest segment in a log's directory; `None` when there is none.
+/// The segment that a log's directory begins with: the one that it names, or else the oldest there
+/// is; `None` when nothing is known and nothing there.
 ///
 /// # Errors
-/// When the directory cannot be listed.
+/// When the directory cannot be listed, or is of a later version.
 pub fn first_segment(vfs: &dyn Vfs, directory: &Path) -> Result<Option<u64>> {
-    Ok(list_segments(vfs, directory)?.first().copied())
+    match start::read(vfs, directory)? {
+        LogStart::Known(segment) => Ok(Some(segment)),
+        LogStart::Unknown | LogStart::Damaged => {
+            Ok(list_segments(vfs, directory)?.first().copied())
+        }
+    }
 }
 
 /// Reads the whole log of a directory as opening it would, and changes nothing: what a crash tore
-/// is counted in [`Recovery::cut_size`] and left as it is.
+/// is counted in [`Recovery::cut_size`] and left as it is. A directory that is not there, as in a
+/// snapshot, is an empty log.
 ///
 /// # Errors
 /// As [`crate::Wal::open`].
 pub fn check(vfs: &dyn Vfs, directory: &Path, on_record: &mut OnRecord<'_>) -> Result<Recovery> {
+    if !vfs.exists(directory)? {
+        return Ok(Recovery::default());
+    }
     let first = first_segment(vfs, directory)?.unwrap_or(0);
-    Ok(replay(vfs, directory, first, TornEnd::Leave, on_record)?.recovery)
+    Ok(replay(vfs, directory, first, Finding::Look, on_record)?.recovery)
 }
 
-/// Replays all segments from `from_segment` on and repairs what a crash tore.
+/// Replays all segments from `begin.from_segment` on, makes what was replayed durable, and clears
+/// away what crashes left.
 pub(crate) fn recover(
     vfs: &dyn Vfs,
     directory: &Path,
-    from_segment: u64,
+    begin: Begin,
     on_record: &mut OnRecord<'_>,
 ) -> Result<Recovered> {
-    replay(vfs, directory, from_segment, TornEnd::Cut, on_record)
+    let mut recovered = replay(vfs, directory, begin.from_segment, Finding::Mend, on_record)?;
+    remove_leftovers(vfs, directory, recovered.recovery.start)?;
+    match mend(vfs, directory, begin, &mut recovered) {
+        // Better a store that can be read than none.
+        Err(Error::Io(error)) if error.is_disk_full() => {
+            remove_leftovers(vfs, directory, recovered.recovery.start)?;
+            recovered.latched = Some(format!(
+                "no room to make what was logged before durable (free some, then restart): {error}"
+            ));
+        }
+        mended => mended?,
+    }
+    Ok(recovered)
+}
+
+/// Makes what was replayed durable and the directory ready for the next segment.
+fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered) -> Result<()> {
+    let start = recovered.recovery.start;
+    let after_last = match (recovered.segments.last(), start) {
+        (Some(&(last, _)), _) => last + 1,
+        (None, LogStart::Known(first)) => first,
+        (None, _) => 0,
+    };
+    let next = after_last.max(begin.from_segment).max(begin.next_segment_min);
+    recovered.next_segment = next;
+    if let Some((segment, size)) = recovered.last {
+        let path = directory.join(segment_name(segment));
+        let bytes = vfs.map(&path)?;
+        vfs::write_atomic(vfs, &path, &bytes[..size as usize])?;
+        recovered.recovery.rewritten_size = size;
+        recovered.segments.last_mut().expect("it was found").1 = size;
+    }
+    if !recovered.segments.is_empty() {
+        fill_gap(vfs, directory, after_last..next, &mut recovered.segments)?;
+    }
+    let first = recovered.segments.first().map_or(next, |&(segment, _)| segment);
+    if start != LogStart::Known(first) {
+        start::write(vfs, directory, first)?;
+    }
+    Ok(vfs.sync_dir(directory)?)
+}
+
+/// Removes segments below the first one, and files that were being written under other names.
+fn remove_leftovers(vfs: &dyn Vfs, directory: &Path, start: LogStart) -> Result<()> {
+    for name in vfs.list(directory)? {
+        let segment = parse_segment_name(&name);
+        let is_done_with = match (segment, start) {
+            (Some(segment), LogStart::Known(first)) => segment < first,
+            _ => false,
+        };
+        let is_temporary = name
+            .strip_suffix(TEMPORARY_SUFFIX)
+            .is_some_and(|name| name == START_NAME || parse_segment_name(name).is_some());
+        if is_done_with || is_temporary {
+            vfs.remove(&directory.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Numbers that a process may have given out before it came to write any: far over what happens.
+const GAP_MAX: u64 = 100_000;
+
+/// Numbers that were given out, to segments that never reached the disk, get empty ones: then a
+/// number without a file always means a loss.
+fn fill_gap(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    gap: std::ops::Range<u64>,
+    segments: &mut Vec<FoundSegment>,
+) -> Result<()> {
+    if GAP_MAX < gap.end.saturating_sub(gap.start) {
+        return Err(Error::MissingSegment { file: directory.join(segment_name(gap.start)) });
+    }
+    for segment in gap {
+        let header = Header { segment, nonce: vfs.random() };
+        vfs::write_atomic(vfs, &directory.join(segment_name(segment)), &header.encode())?;
+        segments.push((segment, HEADER_SIZE));
+    }
+    Ok(())
 }
 
 fn replay(
     vfs: &dyn Vfs,
     directory: &Path,
     from_segment: u64,
-    torn_end: TornEnd,
+    finding: Finding,
     on_record: &mut OnRecord<'_>,
 ) -> Result<Recovered> {
-    let names = list_segments(vfs, directory)?;
+    let start = start::read(vfs, directory)?;
+    let mut names = list_segments(vfs, directory)?;
+    let mut from_segment = from_segment;
+    if let LogStart::Known(first) = start {
+        names.retain(|segment| first <= *segment);
+        from_segment = from_segment.max(first);
+    }
     check_complete(directory, &names, from_segment)?;
-    let mut recovered = Recovered { recovery: Recovery::default(), segments: Vec::new() };
+    let recovery = Recovery { start, ..Recovery::default() };
+    let mut recovered = Recovered { recovery, ..Recovered::default() };
     for (i, &segment) in names.iter().enumerate() {
         let path = directory.join(segment_name(segment));
         if from_segment <= segment {
             let place = if i + 1 == names.len() { Place::Last } else { Place::Inner };
-            let mut replay = Replay { vfs, path: &path, segment, place, torn_end, on_record };
-            if replay.run(&mut recovered.recovery)? == Outcome::Removed {
-                continue;
+            let mut replay = Replay { vfs, path: &path, segment, place, finding, on_record };
+            match replay.run(&mut recovered.recovery)? {
+                Outcome::Kept { valid_size } => recovered.last = Some((segment, valid_size)),
+                Outcome::Removed => continue,
             }
         }
         recovered.segments.push((segment, vfs.size(&path)?));
@@ -139,19 +263,21 @@ enum Place {
     Last,
 }
 
-/// What happens to an unfinished write at the end.
+/// What happens to the end of the log.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum TornEnd {
-    /// It is cut off, durably.
-    Cut,
-    /// It stays: the log is only looked at.
-    Leave,
+enum Finding {
+    /// What is whole is made durable, what is torn goes.
+    Mend,
+    /// It stays as it is: the log is only looked at.
+    Look,
 }
 
 /// Whether the file is still there.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    Kept,
+    /// Yes, with records up to here.
+    Kept { valid_size: u64 },
+    /// No.
     Removed,
 }
 
@@ -161,7 +287,7 @@ struct Replay<'a, 'b> {
     path: &'a Path,
     segment: u64,
     place: Place,
-    torn_end: TornEnd,
+    finding: Finding,
     on_record: &'a mut OnRecord<'b>,
 }
 
@@ -184,19 +310,15 @@ impl Replay<'_, '_> {
             return Err(self.corrupt(12, "number of the segment differs from the file's name"));
         }
         recovery.segment_count += 1;
-        let Some(invalid) = self.replay_records(&mut reader, recovery)? else {
-            return Ok(Outcome::Kept);
-        };
-        if self.place == Place::Inner || reader.find_mark().is_some() {
-            return Err(self.corrupt(invalid.offset, invalid.what));
+        let mut valid_size = bytes.len() as u64;
+        if let Some(invalid) = self.replay_records(&mut reader, recovery)? {
+            if self.place == Place::Inner || reader.find_mark().is_some() {
+                return Err(self.corrupt(invalid.offset, invalid.what));
+            }
+            recovery.cut_size += valid_size - invalid.offset;
+            valid_size = invalid.offset;
         }
-        recovery.cut_size += bytes.len() as u64 - invalid.offset;
-        // No map of the file may be alive when it is cut.
-        drop(bytes);
-        if self.torn_end == TornEnd::Cut {
-            self.vfs.truncate(self.path, invalid.offset)?;
-        }
-        Ok(Outcome::Kept)
+        Ok(Outcome::Kept { valid_size })
     }
 
     /// Hands over all records up to the end, or to the first that is none.
@@ -241,8 +363,8 @@ impl Replay<'_, '_> {
             return Err(self.corrupt(0, what));
         }
         recovery.cut_size += size;
-        if self.torn_end == TornEnd::Leave {
-            return Ok(Outcome::Kept);
+        if self.finding == Finding::Look {
+            return Ok(Outcome::Kept { valid_size: 0 });
         }
         self.vfs.remove(self.path)?;
         self.vfs.sync_dir(self.path.parent().expect("a file in a directory"))?;

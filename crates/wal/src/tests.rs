@@ -9,6 +9,8 @@ use vfs::{RealVfs, SimVfs, Vfs};
 
 mod crashes;
 mod damage;
+mod reservations;
+mod starts;
 
 const DIRECTORY: &str = "/data/wal";
 
@@ -22,7 +24,12 @@ fn any_record(dice: &mut Random) -> Record {
 }
 
 fn config(committer: Committer) -> WalConfig {
-    WalConfig { segment_size_max: 1000, pending_size_max: 1 << 20, committer }
+    WalConfig {
+        segment_size_max: 1000,
+        pending_size_max: 1 << 20,
+        committer,
+        ..WalConfig::default()
+    }
 }
 
 /// Opens and collects what is replayed.
@@ -98,7 +105,7 @@ fn full_segments_are_left_and_old_ones_removed() {
     assert_eq!((next, wal.rotate()), (4, 4));
     // Nothing is on the disk yet; removal must not overtake it.
     wal.remove_before(3).unwrap();
-    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000003.wal"]);
+    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000003.wal", "START"]);
     assert_eq!(wal.size(), 32 + 300);
     wal.append(2, b"new").unwrap();
     wal.close().unwrap();
@@ -169,6 +176,14 @@ fn a_full_disk_latches() {
     let (wal, replayed) = open(&vfs, Committer::Thread, 0).unwrap();
     assert!(replayed.is_empty());
     assert_eq!(wal.recovery().cut_size, 8);
+    // What was replayed cannot be written anew without room, so nothing is built on it.
+    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000000.wal", "START"]);
+    assert!(matches!(wal.append(1, b"x"), Err(Error::Latched { .. })));
+    drop(wal);
+    vfs.set_free_space(1 << 20);
+    let (wal, _) = open(&vfs, Committer::Thread, 0).unwrap();
+    let lsn = wal.append(1, b"it fits").unwrap();
+    wal.wait_durable(lsn).unwrap();
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The log as its user sees it: append, wait, rotate, remove.
 
 use crate::commit::{SegmentWriter, Shared};
-use crate::config::{Committer, RECORD_SIZE_MAX, WalConfig};
+use crate::config::{Committer, WalConfig};
 use crate::error::{Error, Result};
 use crate::format::{Header, KIND_MARK, KIND_NONE, segment_name};
 use crate::pending::{Lsn, Phase, State};
-use crate::recover::{OnRecord, Recovery, recover};
+use crate::recover::{Begin, OnRecord, Recovery, recover};
+use crate::reservation::Reservation;
+use crate::start;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -16,9 +18,9 @@ use vfs::Vfs;
 /// Dropping it writes what is pending, as far as the disk lets it; [`Wal::close`] also tells
 /// whether that went well.
 pub struct Wal {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     directory: PathBuf,
-    config: WalConfig,
+    pub(crate) config: WalConfig,
     recovery: Recovery,
     /// The commit thread until it is joined; none with [`Committer::Waiter`].
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -48,13 +50,15 @@ pub struct WalStats {
 impl Wal {
     /// Opens the log in `directory`, which is created if need be: hands every record of the
     /// segments from `from_segment` on to `on_record`, in order, and is ready to append to a new
-    /// segment. Earlier segments are left alone and counted in [`Wal::size`].
+    /// segment. Earlier segments are left alone and counted in [`Wal::size`], but for those that
+    /// [`Wal::remove_before`] was about to remove: they go.
     ///
     /// The caller holds the lock of the data directory.
     ///
     /// # Errors
     /// When a segment is missing or corrupt, when `on_record` refuses a record, or on I/O errors.
-    /// An unfinished write at the very end is no error: see [`Wal::recovery`].
+    /// An unfinished write at the very end is no error: see [`Wal::recovery`]. Without room to make
+    /// the end of the log durable the log opens, latched.
     pub fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -64,10 +68,13 @@ impl Wal {
     ) -> Result<Wal> {
         config.check();
         vfs.create_dir_all(directory)?;
-        let recovered = recover(vfs.as_ref(), directory, from_segment, on_record)?;
-        let after_last = recovered.segments.last().map_or(0, |&(segment, _)| segment + 1);
-        let header = Header { segment: after_last.max(from_segment), nonce: vfs.random() };
-        let state = State::new(&recovered.segments, header);
+        let begin = Begin { from_segment, next_segment_min: config.next_segment_min };
+        let recovered = recover(vfs.as_ref(), directory, begin, on_record)?;
+        let header = Header { segment: recovered.next_segment, nonce: vfs.random() };
+        let mut state = State::new(&recovered.segments, header);
+        if let Some(reason) = recovered.latched {
+            state.latch(reason);
+        }
         let writer = SegmentWriter::new(vfs, directory.to_path_buf());
         let shared = Arc::new(Shared::new(state, writer));
         let thread = match config.committer {
@@ -103,10 +110,11 @@ impl Wal {
     /// # Errors
     /// As [`Wal::append`].
     pub fn append_parts(&self, kind: u8, parts: &[&[u8]]) -> Result<Lsn> {
-        assert!(kind != KIND_NONE && kind != KIND_MARK, "kind {kind} is reserved");
+        check_kind(kind);
         let size: usize = parts.iter().map(|part| part.len()).sum();
-        if RECORD_SIZE_MAX < size {
-            return Err(Error::RecordTooLarge { size, max: RECORD_SIZE_MAX });
+        let max = self.config.record_size_max;
+        if max < size {
+            return Err(Error::RecordTooLarge { size, max });
         }
         let mut state = self.shared.state();
         let had_pending = state.has_pending();
@@ -116,6 +124,15 @@ impl Wal {
             self.shared.notify_work();
         }
         Ok(lsn)
+    }
+
+    /// Room for a record of `bytes` of payload, and for more once it grows: what is appended with
+    /// it is never refused for want of room. It must not be held while waiting for the disk.
+    ///
+    /// # Errors
+    /// As [`Reservation::grow`].
+    pub fn reserve(&self, bytes: usize) -> Result<Reservation<'_>> {
+        Reservation::new(self, bytes)
     }
 
     /// Returns when the record at `lsn` and all before it are durable.
@@ -158,6 +175,8 @@ impl Wal {
             return Ok(());
         }
         self.wait_durable(end)?;
+        // First, so that what is left of an interrupted removal is known for what it is.
+        start::write(self.shared.vfs.as_ref(), &self.directory, segment)?;
         for &segment in &doomed {
             match self.shared.vfs.remove(&self.directory.join(segment_name(segment))) {
                 Err(error) if !error.is_not_found() => return Err(error.into()),
@@ -248,6 +267,11 @@ impl std::fmt::Debug for Wal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Wal({}, {:?})", self.directory.display(), self.stats())
     }
+}
+
+/// Kinds that mean something to the log itself are not for its users.
+pub(crate) fn check_kind(kind: u8) {
+    assert!(kind != KIND_NONE && kind != KIND_MARK, "kind {kind} is reserved");
 }
 
 fn spawn(shared: &Arc<Shared>, directory: &Path) -> Result<JoinHandle<()>> {

@@ -10,7 +10,7 @@
 //! Replaying records that the index already holds does nothing, so a log may be replayed twice
 //! and may start before the newest segment ends.
 
-use crate::entity::TAGS_MAX;
+use crate::entity::{NewEntity, TAGS_MAX};
 use crate::error::{Error, Result};
 use codec::{Reader, put_varint};
 use model::limits::FIELDS_PER_LINE_MAX;
@@ -18,6 +18,21 @@ use model::limits::FIELDS_PER_LINE_MAX;
 const NEW_BLOCK: u8 = 1;
 const NEW_BLOCK_LIKE: u8 = 2;
 const ENTITY: u8 = 3;
+
+/// The longest varint of 32 bits, and of a string's size.
+const VARINT_SIZE_MAX: usize = 5;
+
+impl NewEntity<'_> {
+    /// The most bytes that [`crate::Index::register`] appends to the log for this entity.
+    pub fn registration_size_max(&self) -> usize {
+        let string = |text: &str| VARINT_SIZE_MAX + text.len();
+        // A block of its own, with all its names, and the entity.
+        let block = 1 + 5 * VARINT_SIZE_MAX;
+        let names: usize = self.names.iter().map(|name| string(name)).sum();
+        let tags: usize = self.tags.iter().map(|(name, value)| string(name) + string(value)).sum();
+        block + names + tags + 1 + 2 * VARINT_SIZE_MAX
+    }
+}
 
 /// Where a block is placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

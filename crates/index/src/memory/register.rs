@@ -15,12 +15,13 @@ impl MemoryIndex {
     /// [`MemoryIndex::replay`] needs to do the same again.
     ///
     /// # Errors
-    /// [`Error::InvalidEntity`], and [`Error::Full`] when ids or memory are used up; then neither
-    /// the index nor the log has changed.
+    /// [`Error::InvalidEntity`], [`Error::Full`] when ids are used up, and [`Error::MemoryFull`];
+    /// then neither the index nor the log has changed.
     pub fn register(&mut self, entity: &NewEntity<'_>, log: &mut Vec<u8>) -> Result<EntityId> {
         entity.check()?;
         debug_assert!(self.find_entity(entity).is_none(), "registered twice: {entity:?}");
         self.check_room(entity)?;
+        let log_size = log.len();
         let place = entity.hash.names as usize % RECENT_GROUPS;
         let group = match self.recent_groups[place] {
             recent if self.is_of_group(entity, recent) => recent,
@@ -34,6 +35,7 @@ impl MemoryIndex {
         let id =
             self.add_entity(block_idx, &entity.hash, entity.tags.iter().map(|(_, value)| *value));
         put_entity(log, id, entity.tags);
+        debug_assert!(log.len() - log_size <= entity.registration_size_max());
         Ok(id)
     }
 
@@ -65,10 +67,10 @@ impl MemoryIndex {
     pub(super) fn check_room_for(&self, text_size: usize, tag_count: usize) -> Result<()> {
         if !self.dictionary.has_room(text_size) {
             let max = super::dictionary::TEXT_SIZE_MAX as u64;
-            return Err(Error::Full { what: "bytes of the label dictionary", max });
+            return Err(Error::MemoryFull { what: "bytes of the label dictionary", max });
         }
         if !self.cells.has_room(tag_count * 4 * crate::BLOCK_SLOTS_MAX) {
-            return Err(Error::Full { what: "cells of the memory index", max: 1 << 32 });
+            return Err(Error::MemoryFull { what: "cells of the memory index", max: 1 << 32 });
         }
         Ok(())
     }

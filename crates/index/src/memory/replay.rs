@@ -14,7 +14,7 @@ impl MemoryIndex {
     ///
     /// # Errors
     /// [`Error::Corrupt`] at the first record that does not decode or contradicts the index;
-    /// the records before it are applied. [`Error::Full`] as in [`MemoryIndex::register`].
+    /// the records before it are applied. [`Error::Full`] and [`Error::MemoryFull`] as in [`MemoryIndex::register`].
     pub fn replay(&mut self, registrations: &[u8]) -> Result<()> {
         let mut reader = Reader::new(registrations);
         while !reader.is_empty() {

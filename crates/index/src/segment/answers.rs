@@ -12,6 +12,11 @@ use model::METRIC_NAME;
 impl Segment {
     /// The names of the labels that matching series have, sorted.
     pub(crate) fn label_names(&self, matches: &[BlockMatch]) -> Result<Vec<String>> {
+        let names = self.names_of(matches);
+        self.settle(names)
+    }
+
+    fn names_of(&self, matches: &[BlockMatch]) -> Result<Vec<String>> {
         let mut is_seen = vec![false; self.counts().label_count as usize - 1];
         let (mut is_named, mut last_group) = (false, u32::MAX);
         let unnamed = self.metric_names()?.find(b"")?;
@@ -39,6 +44,11 @@ impl Segment {
 
     /// The distinct non-empty values that matching series have for a label, sorted.
     pub(crate) fn label_values(&self, label: &str, matches: &[BlockMatch]) -> Result<Vec<String>> {
+        let values = self.values_of(label, matches);
+        self.settle(values)
+    }
+
+    fn values_of(&self, label: &str, matches: &[BlockMatch]) -> Result<Vec<String>> {
         if label == METRIC_NAME {
             return self.metric_names()?.marked(&self.names_seen(matches)?);
         }

@@ -13,6 +13,11 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn entities_without(&self, ordinals: &RoaringBitmap) -> Result<RoaringBitmap> {
+        let without = self.those_without(ordinals);
+        self.settle(without)
+    }
+
+    fn those_without(&self, ordinals: &RoaringBitmap) -> Result<RoaringBitmap> {
         let mut without = RoaringBitmap::new();
         for group in 0..self.group_count() {
             for found in self.group_blocks(group)? {

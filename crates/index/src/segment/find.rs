@@ -16,6 +16,11 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn find_entity(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
+        let found = self.entity_with(entity);
+        self.settle(found)
+    }
+
+    fn entity_with(&self, entity: &NewEntity<'_>) -> Result<Option<EntityId>> {
         let mut lists = Lists::default();
         for candidate in self.candidates(entity.hash.entity())? {
             let names_are = |segment: &Segment, lists: &Lists, text: &mut Vec<u8>| {
@@ -33,6 +38,11 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn find_column(&self, entity: &NewEntity<'_>) -> Result<Option<(EntityId, u16)>> {
+        let found = self.column_with(entity);
+        self.settle(found)
+    }
+
+    fn column_with(&self, entity: &NewEntity<'_>) -> Result<Option<(EntityId, u16)>> {
         let [name] = entity.names else { return Ok(None) };
         let mut candidates = self.candidates(entity.hash.tags_only())?.peekable();
         if candidates.peek().is_none() {
@@ -60,7 +70,7 @@ impl Segment {
     /// Entities with this hash.
     fn candidates(&self, hash: u32) -> Result<impl Iterator<Item = EntityId> + '_> {
         let (directory, entries) =
-            self.section(Section::Hashes).split_at(self.bucket_count() * 4 + 4);
+            self.section(Section::Hashes)?.split_at(self.bucket_count() * 4 + 4);
         let directory = directory.as_chunks::<4>().0;
         let entries = entries.as_chunks::<HASH_SIZE>().0;
         let bucket = (u64::from(hash) >> (32 - self.counts().bucket_bits)) as usize;

@@ -71,6 +71,19 @@ impl Segment {
         slot: u16,
         out: &mut LabelsBuilder,
     ) -> Result<()> {
+        let read = self.push_labels(cache, block, column, slot, out);
+        self.settle(read)
+    }
+
+    #[inline]
+    fn push_labels(
+        &self,
+        cache: &mut LabelCache,
+        block: &BlockRef,
+        column: u16,
+        slot: u16,
+        out: &mut LabelsBuilder,
+    ) -> Result<()> {
         let (number, record, group) = self.enter_block(cache, block)?;
         if !self.is_live(&record, slot)? {
             return Err(Error::Dropped);

@@ -8,11 +8,12 @@
 //!
 //! Nothing but the footer is kept in memory: a segment of forty million series opens in the time
 //! of one page fault, and the operating system keeps what is used.
-//! Sections are not checksummed on open but by [`Segment::verify`]; every access is checked
-//! against the file's bounds, so rotten bytes give errors or wrong strings, never a panic.
+//! Sections are not checksummed on open but when they are first touched (`checked`), so rotten bytes
+//! give errors; every access is checked against the file's bounds all the same.
 //! Blocks are numbered by group, then by entity; groups are in the order of their lists.
 
 mod answers;
+mod checked;
 mod conditions;
 mod dead;
 mod dictionaries;
@@ -47,6 +48,7 @@ pub struct Segment {
     name: String,
     bytes: vfs::Bytes,
     footer: Footer,
+    checked: checked::Checked,
 }
 
 /// A label's place; of the metric's name it is number 0, of the tag of rank `t` number `t + 1`.
@@ -98,14 +100,20 @@ impl Segment {
     /// Opens the bytes of a segment file of this name.
     ///
     /// # Errors
-    /// [`crate::Error::Corrupt`] when header or footer are not those of a segment.
+    /// [`crate::Error::Corrupt`] when the footer is not that of a segment,
+    /// [`crate::Error::UnknownVersion`].
     pub fn open(name: &str, bytes: vfs::Bytes) -> Result<Segment> {
         Segment::open_with(name, bytes, Checks::Enforced)
     }
 
     pub(crate) fn open_with(name: &str, bytes: vfs::Bytes, checks: Checks) -> Result<Segment> {
         let footer = read_frame(&bytes, checks).map_err(|error| error.in_file(name))?;
-        Ok(Segment { name: name.to_string(), bytes, footer })
+        Ok(Segment {
+            name: name.to_string(),
+            bytes,
+            footer,
+            checked: checked::Checked::new(checks),
+        })
     }
 
     /// The file's name.
@@ -142,12 +150,8 @@ impl Segment {
         &self.footer.counts
     }
 
-    fn section(&self, section: Section) -> &[u8] {
-        &self.bytes[self.footer.sections[section as usize].range.clone()]
-    }
-
     fn record<const SIZE: usize>(&self, section: Section, idx: u64) -> Result<Reader<'_>> {
-        let records = self.section(section).as_chunks::<SIZE>().0;
+        let records = self.section(section)?.as_chunks::<SIZE>().0;
         let record = usize::try_from(idx).ok().and_then(|idx| records.get(idx));
         Ok(Reader::new(record.ok_or_else(|| corrupt("number of a record"))?))
     }
@@ -231,7 +235,7 @@ impl Segment {
     fn live_bits(&self, block: &BlockRecord) -> Result<SlotBits> {
         let mut bits = full_bits(u32::from(block.len));
         if block.live != ALL_LIVE {
-            let section = self.section(Section::Planes);
+            let section = self.section(Section::Planes)?;
             let live = Planes::open(section, block.live, 0, 1, usize::from(block.len))?.equal(1);
             for word in 0..SLOT_WORDS {
                 bits[word] &= live[word];
@@ -247,13 +251,14 @@ impl Segment {
         }
         let byte =
             usize::try_from(block.live).ok().and_then(|o| o.checked_add(usize::from(slot / 8)));
-        let byte = byte.and_then(|at| self.section(Section::Planes).get(at));
+        let planes = self.section(Section::Planes)?;
+        let byte = byte.and_then(|at| planes.get(at));
         Ok(byte.ok_or_else(|| corrupt("live slots of a block"))? >> (slot % 8) & 1 == 1)
     }
 
     /// Decodes the lists of a group.
     fn lists(&self, group: &GroupRecord, lists: &mut Lists) -> Result<()> {
-        let section = self.section(Section::Lists);
+        let section = self.section(Section::Lists)?;
         let start = usize::try_from(group.lists_offset).ok();
         let rest = start.and_then(|start| section.get(start..));
         let mut reader = Reader::new(rest.ok_or_else(|| corrupt("lists of a group"))?);
@@ -286,12 +291,12 @@ impl Segment {
         let mut reader = self.record::<COLUMN_SIZE>(Section::Columns, idx)?;
         let (min, place) = (reader.u32()?, reader.u64()?);
         let (offset, width) = (place & (u64::MAX >> 8), (place >> 56) as u32);
-        Planes::open(self.section(Section::Planes), offset, min, width, usize::from(block.len))
+        Planes::open(self.section(Section::Planes)?, offset, min, width, usize::from(block.len))
     }
 
     /// The number of the block that has this entity's slot.
     fn block_number(&self, entity: EntityId) -> Result<Option<u32>> {
-        let records = self.section(Section::EntityBlocks).as_chunks::<ENTITY_BLOCK_SIZE>().0;
+        let records = self.section(Section::EntityBlocks)?.as_chunks::<ENTITY_BLOCK_SIZE>().0;
         let start_of =
             |record: &[u8; 8]| u32::from_le_bytes([record[0], record[1], record[2], record[3]]);
         let after = records.partition_point(|record| start_of(record) <= entity);
@@ -311,6 +316,11 @@ impl Segment {
     /// # Errors
     /// [`crate::Error::Corrupt`], as in all methods that read.
     pub fn block_of(&self, entity: EntityId) -> Result<Option<BlockRef>> {
+        let found = self.live_block_of(entity);
+        self.settle(found)
+    }
+
+    fn live_block_of(&self, entity: EntityId) -> Result<Option<BlockRef>> {
         let Some(number) = self.block_number(entity)? else {
             return Ok(None);
         };
@@ -327,13 +337,14 @@ impl Segment {
     ///
     /// # Errors
     /// As [`Segment::block_of`].
-    pub fn blocks(&self) -> impl Iterator<Item = Result<BlockRef>> + '_ {
-        let records = self.section(Section::EntityBlocks).as_chunks::<ENTITY_BLOCK_SIZE>().0;
-        records.iter().map(|record| {
+    pub fn blocks(&self) -> Result<impl Iterator<Item = Result<BlockRef>> + '_> {
+        let records = self.section(Section::EntityBlocks)?.as_chunks::<ENTITY_BLOCK_SIZE>().0;
+        Ok(records.iter().map(|record| {
             let number = u32::from_le_bytes([record[4], record[5], record[6], record[7]]);
             let block = self.block_record(number)?;
-            self.block_ref(&block, &self.group_record(block.group)?)
-        })
+            let block = self.block_ref(&block, &self.group_record(block.group)?);
+            self.settle(block)
+        }))
     }
 
     /// The block that an ordinal lives in.
@@ -341,6 +352,11 @@ impl Segment {
     /// # Errors
     /// As [`Segment::block_of`].
     pub fn block_of_ordinal(&self, ordinal: u32) -> Result<Option<BlockRef>> {
+        let found = self.block_with(ordinal);
+        self.settle(found)
+    }
+
+    fn block_with(&self, ordinal: u32) -> Result<Option<BlockRef>> {
         let Some((_, number)) = self.block_from(0, ordinal)? else { return Ok(None) };
         let block = self.block_record(number)?;
         let block = self.block_ref(&block, &self.group_record(block.group)?)?;
@@ -350,7 +366,7 @@ impl Segment {
     /// The last block, in the order of entities, whose series start at or before `ordinal`: its
     /// place in that order, and its number. Looks from place `first` on and first of all near it.
     fn block_from(&self, first: usize, ordinal: u32) -> Result<Option<(usize, u32)>> {
-        let records = self.section(Section::EntityBlocks).as_chunks::<ENTITY_BLOCK_SIZE>().0;
+        let records = self.section(Section::EntityBlocks)?.as_chunks::<ENTITY_BLOCK_SIZE>().0;
         let number_of = |idx: usize| {
             let record = &records[idx];
             u32::from_le_bytes([record[4], record[5], record[6], record[7]])
@@ -381,7 +397,7 @@ impl Segment {
     fn tag_names(&self) -> Result<Strings<'_>> {
         let counts = self.counts();
         Strings::open(
-            self.section(Section::Strings),
+            self.section(Section::Strings)?,
             counts.tag_names_offset,
             counts.label_count - 1,
         )
@@ -393,19 +409,19 @@ impl Segment {
     }
 
     fn strings_of(&self, label: &LabelRecord) -> Result<Strings<'_>> {
-        Strings::open(self.section(Section::Strings), label.strings_offset, label.value_count)
+        Strings::open(self.section(Section::Strings)?, label.strings_offset, label.value_count)
     }
 
     /// From metric names to groups (label 0), or from a tag's values to blocks.
     fn postings_of(&self, label: &LabelRecord) -> Result<Postings<'_>> {
-        Postings::open(self.section(Section::Postings), label.postings_offset, label.value_count)
+        Postings::open(self.section(Section::Postings)?, label.postings_offset, label.value_count)
     }
 
     /// From tag names to groups.
     fn tag_postings(&self) -> Result<Postings<'_>> {
         let counts = self.counts();
         Postings::open(
-            self.section(Section::Postings),
+            self.section(Section::Postings)?,
             counts.tag_postings_offset,
             counts.label_count - 1,
         )

@@ -214,7 +214,8 @@ impl Piece for Segment {
 
     fn hashes(&self, out: &mut Vec<u64>) -> Result<()> {
         let directory_size = self.bucket_count() * 4 + 4;
-        let entries = &self.section(Section::Hashes)[directory_size..];
+        let entries = self.section(Section::Hashes)?.get(directory_size..);
+        let entries = entries.ok_or_else(|| corrupt("size of the hashes"))?;
         for entry in entries.as_chunks::<HASH_SIZE>().0 {
             out.push(u64::from_le_bytes(*entry).rotate_left(32));
         }

@@ -51,6 +51,16 @@ impl Segment {
         matchers: &CompiledMatchers,
         among: Option<&RoaringBitmap>,
     ) -> Result<Vec<BlockMatch>> {
+        self.check_searchable()?;
+        let found = self.matches_among(matchers, among);
+        self.settle(found)
+    }
+
+    fn matches_among(
+        &self,
+        matchers: &CompiledMatchers,
+        among: Option<&RoaringBitmap>,
+    ) -> Result<Vec<BlockMatch>> {
         let conditions = self.conditions(matchers)?;
         let is_impossible = conditions.names.contains(&Selected::None)
             || conditions

@@ -15,7 +15,7 @@ impl Segment {
         let columns = self.column_sizes()?;
         let label_count = self.counts().label_count;
         let (strings_end, postings_end) =
-            (self.section(Section::Strings).len(), self.section(Section::Postings).len());
+            (self.section(Section::Strings)?.len(), self.section(Section::Postings)?.len());
         let mut sizes = Vec::with_capacity(label_count as usize);
         let mut text = Vec::new();
         for label in 0..label_count {

@@ -7,7 +7,8 @@ use crate::error::Result;
 impl Segment {
     /// Whether some series have a tag of this name.
     pub(crate) fn knows_tag(&self, name: &str) -> Result<bool> {
-        Ok(self.tag_names()?.find(name.as_bytes())?.is_some())
+        let found = self.tag_names().and_then(|names| names.find(name.as_bytes()));
+        self.settle(found.map(|tag| tag.is_some()))
     }
 
     /// How many series have a tag of this name.

@@ -3,9 +3,8 @@
 use super::piece::{Piece, PieceCursor, Space};
 use super::{Segment, utf8};
 use crate::error::{Result, corrupt};
-use crate::format::{ENTITY_BLOCK_SIZE, HASH_SIZE, SECTIONS, Section};
+use crate::format::{ENTITY_BLOCK_SIZE, HASH_SIZE, Section};
 use crate::subset::{count_bits, for_each_bit};
-use codec::crc32;
 
 impl Segment {
     /// Checks everything; takes about a microsecond an entity.
@@ -13,20 +12,11 @@ impl Segment {
     /// # Errors
     /// [`crate::Error::Corrupt`] with the first thing that does not hold.
     pub fn verify(&self) -> Result<()> {
-        self.verify_checksums()
-            .and_then(|()| self.verify_content())
-            .map_err(|error| error.in_file(&self.name))
-    }
-
-    fn verify_checksums(&self) -> Result<()> {
-        for section in SECTIONS {
-            if crc32(self.section(section)) != self.footer.sections[section as usize].crc {
-                let offset = self.footer.sections[section as usize].range.start as u64;
-                let what = "checksum of a section";
-                return Err(crate::Error::Corrupt { file: String::new(), offset, what });
-            }
-        }
-        Ok(())
+        let verified = match self.has_sound_header() {
+            true => self.verify_sections().and_then(|()| self.verify_content()),
+            false => Err(corrupt("header of a segment")),
+        };
+        self.settle(verified).map_err(|error| error.in_file(&self.name))
     }
 
     /// Everything but the checksums.
@@ -77,8 +67,8 @@ impl Segment {
     fn verify_entity_blocks(&self) -> Result<()> {
         let (mut entity_end, mut series_end) =
             (self.counts().entities_start, self.counts().series_start);
-        let records = self.section(Section::EntityBlocks).as_chunks::<ENTITY_BLOCK_SIZE>().0;
-        for (record, block) in records.iter().zip(self.blocks()) {
+        let records = self.section(Section::EntityBlocks)?.as_chunks::<ENTITY_BLOCK_SIZE>().0;
+        for (record, block) in records.iter().zip(self.blocks()?) {
             let block = block?;
             if block.entity_start < entity_end
                 || block.series_start < series_end
@@ -183,7 +173,7 @@ impl Segment {
     /// The table of entities is sorted and its directory points into it.
     fn verify_hashes(&self) -> Result<()> {
         let directory_size = self.bucket_count() * 4 + 4;
-        let (directory, entries) = self.section(Section::Hashes).split_at(directory_size);
+        let (directory, entries) = self.section(Section::Hashes)?.split_at(directory_size);
         let starts = directory.as_chunks::<4>().0.iter().map(|start| u32::from_le_bytes(*start));
         let mut mapped: Vec<u64> = Vec::with_capacity(entries.len() / HASH_SIZE);
         self.hashes(&mut mapped)?;

@@ -1,12 +1,13 @@
 //! From a batch of histograms to the log and the arena.
 //!
-//! A histogram is taken whole or not at all: first each of its rows is given an entity, then all
-//! are pushed. They are in one record of the log and appended under one lock.
+//! A histogram is taken whole or not at all: first the log must have room for its rows, then each
+//! of them is given an entity, for which there must be room too, then all are pushed. They are in
+//! one record of the log and appended under one lock.
 
 use super::lower::{Lowered, LoweredHistogram};
 use super::names::{LABEL, Piece, RUN_LABEL, hidden_tags};
-use crate::append::{AppendContext, AppendScratch, Told, decode_labels, index_text};
-use crate::log_record::unit_of;
+use crate::append::{AppendContext, AppendScratch, Refusal, Taken, Told, decode_labels};
+use crate::log_record::{RECORD_HEAD_SIZE_MAX, rows_size_max, unit_of};
 use crate::partition::{Partition, State};
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::span::Month;
@@ -17,7 +18,7 @@ use histogram::{HistogramBatch, HistogramRow};
 use index::{EntityId, NewEntity};
 use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME};
 use std::collections::BTreeMap;
-use wal::Lsn;
+use wal::Reservation;
 
 /// The one field of a key that is a whole series.
 const WHOLE_SERIES: &str = "";
@@ -82,10 +83,15 @@ impl Store {
                 let mut rest = rows.as_slice();
                 while !rest.is_empty() {
                     rest = lower_some(batch, rest, &mut scratch.histograms, &mut appended);
-                    let lsn = self.append_in_turn(month, |partition, context| {
-                        partition.append_histograms(&keys, context, scratch, &mut appended)
-                    })?;
-                    last = lsn.or(last);
+                    let mut done = 0;
+                    while done < scratch.histograms.lowered.histograms.len() {
+                        let taken = self.append_in_turn(month, |partition, context| {
+                            let appended = &mut appended;
+                            partition.append_histograms(&keys, done, context, scratch, appended)
+                        })?;
+                        done += taken.count;
+                        last = taken.lsn.or(last);
+                    }
                 }
             }
             Ok((appended, last))
@@ -134,45 +140,75 @@ fn lower_some<'r>(
 }
 
 impl Partition {
-    /// Appends what was lowered, all of this partition's month. Returns the log position to wait
-    /// for, if anything was logged.
+    /// Appends what was lowered, all of this partition's month, from the histogram `start` on; as
+    /// many as one record takes.
     fn append_histograms(
         &self,
         keys: &Keys<'_>,
+        start: usize,
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
         appended: &mut Appended,
-    ) -> Result<Option<Lsn>> {
+    ) -> Result<Taken> {
+        // Taken out meanwhile, as the rest of the buffers changes.
         let lowered = std::mem::take(&mut scratch.histograms.lowered);
+        let taken = self.append_lowered(keys, (&lowered, start), context, scratch, appended);
+        scratch.histograms.lowered = lowered;
+        taken
+    }
+
+    fn append_lowered(
+        &self,
+        keys: &Keys<'_>,
+        (lowered, start): (&Lowered, usize),
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+        appended: &mut Appended,
+    ) -> Result<Taken> {
         let rows = &keys.batch.rows;
-        let times = lowered.histograms.iter().map(|one| rows[one.row].timestamp);
+        let times = lowered.histograms[start..].iter().map(|one| rows[one.row].timestamp);
         scratch.encoder.start(unit_of(times));
         let mut state = self.write();
         if self.is_dropped() {
-            scratch.histograms.lowered = lowered;
             return Err(Error::PartitionDropped);
         }
+        // Dropped before the partition's lock is given back, also by a panic.
+        let mut room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
         state.enter_hour(self.month, context.now_ns);
         let version = context.changes.now();
-        let samples_before = appended.samples;
-        for one in &lowered.histograms {
+        let mut taken = Taken::default();
+        let mut stopped = None;
+        for one in &lowered.histograms[start..] {
             let row = &rows[one.row];
             scratch.fresh.clear();
-            match state.find_rows(keys, row, &lowered, one, context, scratch) {
+            let size = rows_size_max(lowered.value_count(one));
+            let found = room.grow(size).map_err(Refusal::Log).and_then(|()| {
+                let found = state.find_rows(keys, row, (lowered, one), context, scratch, &mut room);
+                found.inspect_err(|_| room.shrink(size))
+            });
+            match found {
                 Ok(()) => {
-                    state.push_rows(row.timestamp, &lowered, one, context, scratch);
+                    state.push_rows(row.timestamp, lowered, one, context, scratch);
                     state.changed.note(row.timestamp, version);
                     appended.samples += 1;
                 }
-                Err(reason) => appended.reject(row.position, reason),
+                Err(Refusal::Log(error)) => {
+                    let is_alone = scratch.encoder.is_empty();
+                    if !is_alone || !matches!(error, wal::Error::RecordTooLarge { .. }) {
+                        stopped = Some(error);
+                        break;
+                    }
+                    appended.refuse(row.position, Refusal::of_one_too_large(&error));
+                }
+                Err(refusal) => appended.refuse(row.position, refusal),
             }
+            taken.count += 1;
         }
-        scratch.histograms.lowered = lowered;
         // A histogram that was refused late may have left registrations, which later rows need.
-        if appended.samples == samples_before && scratch.encoder.registrations.is_empty() {
-            return Ok(None);
+        if !scratch.encoder.is_empty() {
+            taken.lsn = Some(self.finish_append(state, context, scratch, room)?);
         }
-        self.finish_append(state, context, scratch).map(Some)
+        taken.unless_stopped(stopped)
     }
 }
 
@@ -182,10 +218,10 @@ impl State {
         &mut self,
         keys: &Keys<'_>,
         row: &HistogramRow,
-        lowered: &Lowered,
-        one: &LoweredHistogram,
+        (lowered, one): (&Lowered, &LoweredHistogram),
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
+        room: &mut Reservation<'_>,
     ) -> Told<()> {
         let hidden = &lowered.rows[one.rows.clone()];
         let HistogramScratch { shapes, hashes, targets, .. } = &mut scratch.histograms;
@@ -204,9 +240,8 @@ impl State {
         let pieces: Vec<Piece> = hidden.iter().map(|hidden| hidden.piece).collect();
         let fields = [WHOLE_SERIES.into()];
         let batch = keys.batch;
-        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)
-            .map_err(|error| error.to_string())?;
-        self.resolve_rows(&pieces, context, scratch)
+        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)?;
+        self.resolve_rows(&pieces, context, scratch, room)
     }
 
     /// The slow path: the labels of the plain series are in `scratch`, some targets are missing.
@@ -215,6 +250,7 @@ impl State {
         pieces: &[Piece],
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
+        room: &mut Reservation<'_>,
     ) -> Told<()> {
         let AppendScratch { histograms, names, tags, encoder, fresh, .. } = scratch;
         let HistogramScratch { hashes, targets, .. } = histograms;
@@ -231,7 +267,7 @@ impl State {
         };
         let mut new = Vec::new();
         for idx in (0..targets.len()).filter(|idx| targets[*idx].is_none()).collect::<Vec<_>>() {
-            match self.find_whole(&entity_of(idx)).map_err(index_text)? {
+            match self.find_whole(&entity_of(idx))? {
                 Some(target) => {
                     self.map.insert(hashes[idx], target);
                     targets[idx] = Some(target);
@@ -242,14 +278,13 @@ impl State {
         if new.is_empty() {
             return Ok(());
         }
+        let size = new.iter().map(|idx| entity_of(*idx).registration_size_max()).sum();
+        room.grow(size).map_err(Refusal::Log)?;
         let is_new_series = new[0] == 0;
-        context.gate.admit_histogram(
-            context.now_ns,
-            metric,
-            &tags,
-            is_new_series,
-            new.len() as u64 - u64::from(is_new_series),
-        )?;
+        let hidden_count = new.len() as u64 - u64::from(is_new_series);
+        let (now_ns, gate) = (context.now_ns, context.gate);
+        let admitted = gate.admit_histogram(now_ns, metric, &tags, is_new_series, hidden_count);
+        admitted.inspect_err(|_| room.shrink(size))?;
         for idx in new {
             let counted = usize::from(idx == 0);
             let log = &mut encoder.registrations;

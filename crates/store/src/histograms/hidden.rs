@@ -7,13 +7,15 @@
 
 use super::append::plain_labels;
 use super::names::{LABEL, Piece, RUN_LABEL};
+use crate::missing::Watch;
 use crate::partition::State;
 use crate::store::lock;
 use crate::view::PartitionView;
 use crate::{Error, Result, SelectLimits};
-use index::{BlockMatch, CompiledMatchers};
+use index::{BlockMatch, CompiledMatchers, OnRot};
 use model::{LabelsBuilder, METRIC_NAME};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// The hidden series of what these matchers select.
@@ -28,12 +30,16 @@ pub fn matchers_of_hidden(sets: &[CompiledMatchers]) -> Vec<CompiledMatchers> {
 /// there is no hidden series.
 ///
 /// # Errors
-/// As [`index::Index::search`].
-pub fn search_hidden(state: &State, sets: &[CompiledMatchers]) -> Result<Vec<BlockMatch>> {
+/// As [`index::Index::search_noting`].
+pub fn search_hidden(
+    state: &State,
+    sets: &[CompiledMatchers],
+    on_rot: &mut OnRot<'_>,
+) -> Result<Vec<BlockMatch>> {
     let mut matches = Vec::new();
-    if state.index.knows_tag(LABEL)? {
+    if state.index.knows_tag_noting(LABEL, on_rot)? {
         for set in matchers_of_hidden(sets) {
-            matches.extend(state.index.search(&set)?);
+            matches.extend(state.index.search_noting(&set, on_rot)?);
         }
     }
     Ok(matches)
@@ -62,13 +68,26 @@ pub struct Hidden {
     places: OnceLock<Vec<HiddenPlace>>,
     /// Held while they are listed, so that this is done once.
     listing: Mutex<()>,
+    /// Whether some of them are rotten: a marker without a histogram is then no float.
+    is_rotten: AtomicBool,
 }
 
 impl Hidden {
-    /// Those in these views; `None` when there is none.
-    pub fn new(views: Vec<PartitionView>) -> Option<Hidden> {
-        let hidden = Hidden { views, places: OnceLock::new(), listing: Mutex::new(()) };
-        (!hidden.views.is_empty()).then_some(hidden)
+    /// Those in these views, which are all unless something was rotten; `None` when there is none.
+    pub fn new(views: Vec<PartitionView>, is_whole: bool) -> Option<Hidden> {
+        let (places, listing) = (OnceLock::new(), Mutex::new(()));
+        let hidden = Hidden { views, places, listing, is_rotten: AtomicBool::new(!is_whole) };
+        (!is_whole || !hidden.views.is_empty()).then_some(hidden)
+    }
+
+    /// Whether some of them are rotten.
+    pub fn is_rotten(&self) -> bool {
+        self.is_rotten.load(Ordering::Relaxed)
+    }
+
+    /// Notes that some of them are rotten.
+    pub fn set_rotten(&self) {
+        self.is_rotten.store(true, Ordering::Relaxed);
     }
 
     /// All places, by series.
@@ -76,7 +95,7 @@ impl Hidden {
     /// # Errors
     /// When the index turns out to be corrupt, or one of the series is gone from it, or the deadline
     /// passed.
-    pub fn places(&self, limits: &SelectLimits) -> Result<&[HiddenPlace]> {
+    pub fn places(&self, limits: &SelectLimits, watch: &Watch) -> Result<&[HiddenPlace]> {
         if let Some(places) = self.places.get() {
             return Ok(places);
         }
@@ -84,7 +103,7 @@ impl Hidden {
         if let Some(places) = self.places.get() {
             return Ok(places);
         }
-        let places = self.list(limits)?;
+        let places = self.list(limits, watch)?;
         Ok(self.places.get_or_init(|| places))
     }
 
@@ -95,7 +114,7 @@ impl Hidden {
         start..start + count
     }
 
-    fn list(&self, limits: &SelectLimits) -> Result<Vec<HiddenPlace>> {
+    fn list(&self, limits: &SelectLimits, watch: &Watch) -> Result<Vec<HiddenPlace>> {
         let mut places = Vec::new();
         let mut labels = LabelsBuilder::new();
         for (view, view_idx) in self.views.iter().zip(0u16..) {
@@ -105,7 +124,8 @@ impl Hidden {
                 limits.check_deadline()?;
                 for slot in &found.slots {
                     labels.clear();
-                    reader.match_labels(found, 0, slot, &mut labels)?;
+                    let read = reader.match_labels(found, 0, slot, &mut labels);
+                    read.map_err(|error| watch.found_rot(&view.partition, error))?;
                     let run = labels.get(RUN_LABEL).unwrap_or_default();
                     let piece = Piece::parse(run)
                         .filter(|piece| piece.columns().len() == found.block.columns as usize);

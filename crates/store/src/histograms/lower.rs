@@ -43,6 +43,12 @@ impl Lowered {
         self.values.clear();
     }
 
+    /// How many values a histogram has, its marker included.
+    pub fn value_count(&self, one: &LoweredHistogram) -> usize {
+        let hidden = self.rows[one.rows.clone()].iter();
+        1 + hidden.map(|row| row.piece.columns().len()).sum::<usize>()
+    }
+
     /// The values of a hidden row.
     pub fn values_of(&self, row: &HiddenRow) -> &[f64] {
         &self.values[row.values_start..row.values_start + row.piece.columns().len()]

@@ -8,13 +8,13 @@
 
 use super::hidden::{Hidden, HiddenPlace, view_corrupt};
 use super::lower::layout_parts;
-use super::marker::Marker;
+use super::marker::{Marker, may_be_marker};
 use super::names::{BASE_LAYOUT, Piece, RUN_LEN};
 use crate::Result;
 use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::select::{Selection, SelectionReader};
 use histogram::{Bucket, Histogram};
-use model::Timestamp;
+use model::{TimeRange, Timestamp};
 use std::ops::Range;
 
 /// What takes the samples of a selection: index of the series, timestamps and values of its floats,
@@ -76,6 +76,8 @@ pub struct HistogramReader {
     blocks: Vec<Block>,
     streams: Vec<Stream>,
     mixed: Mixed,
+    /// Times of which some columns are rotten: what is left of their histograms is not told.
+    lost: Vec<TimeRange>,
 }
 
 /// The samples of one series, floats and histograms apart.
@@ -162,7 +164,8 @@ impl HistogramReader {
                 let (streams, others) = own.split_at_mut(count);
                 own = others;
                 let (times, values) = floats.series(one.series);
-                let count = self.mixed.fill(times, values, &self.blocks, streams, wanted)?;
+                let rot = Rot { is_any: hidden.is_rotten(), lost: &self.lost };
+                let count = self.mixed.fill(times, values, &self.blocks, streams, wanted, rot)?;
                 let Mixed { times, values, histogram_times, histograms } = &self.mixed;
                 sink(
                     batch.start + one.series,
@@ -197,14 +200,16 @@ impl HistogramReader {
         if self.marked.is_empty() {
             return Ok(());
         }
-        let places = hidden.places(selection.limits())?;
+        let places = hidden.places(selection.limits(), selection.watch())?;
         let indexes: Vec<usize> = self.marked.iter().map(|one| batch.start + one.series).collect();
         let mut marked = self.marked.iter_mut();
         selection.for_each_fingerprint(&indexes, &mut |fingerprint| {
             let one = marked.next().expect("a fingerprint for each series");
             one.places = Hidden::range_of(places, fingerprint);
         })?;
-        self.marked.retain(|one| !one.places.is_empty());
+        // Where something is rotten, a marker alone may be what is left of a histogram.
+        let is_rotten = hidden.is_rotten();
+        self.marked.retain(|one| is_rotten || !one.places.is_empty());
         Ok(())
     }
 
@@ -216,8 +221,9 @@ impl HistogramReader {
         some: &[Marked],
         wanted: Wanted,
     ) -> Result<()> {
-        let all = hidden.places(selection.limits())?;
+        let all = hidden.places(selection.limits(), selection.watch())?;
         self.places.clear();
+        self.lost.clear();
         for one in some {
             let needed =
                 |place: &&HiddenPlace| wanted == Wanted::Everything || place.piece == Piece::Base;
@@ -254,7 +260,8 @@ impl HistogramReader {
         Ok(())
     }
 
-    /// Reads the columns of the slots in `self.slots`, those of runs that have buckets only.
+    /// Reads the columns of the slots in `self.slots`, those of runs that have buckets only. Rows of
+    /// which a column is rotten are left out of all columns, so that none stands without its others.
     fn read_block(
         &mut self,
         selection: &Selection,
@@ -262,6 +269,43 @@ impl HistogramReader {
         place: &HiddenPlace,
         block: usize,
         wanted: Wanted,
+    ) -> Result<()> {
+        let mut without = Vec::new();
+        loop {
+            self.scratch.lost.clear();
+            self.read_columns(selection, hidden, place, block, wanted, &without)?;
+            let known = without.len();
+            for lost in &self.scratch.lost {
+                if !without.contains(lost) {
+                    without.push(*lost);
+                }
+            }
+            if without.len() == known {
+                break;
+            }
+            hidden.set_rotten();
+        }
+        self.lost.extend(without);
+        let columns = &self.blocks[block].columns;
+        let layout = &columns[place.piece.layout_column()];
+        let is_read = |column: &&Samples| !column.spans.is_empty();
+        match columns.iter().filter(is_read).all(|column| column.is_shaped_as(layout)) {
+            true => Ok(()),
+            false => {
+                let view = &hidden.views[usize::from(place.view)];
+                Err(view_corrupt(view, "columns of a histogram of different lengths"))
+            }
+        }
+    }
+
+    fn read_columns(
+        &mut self,
+        selection: &Selection,
+        hidden: &Hidden,
+        place: &HiddenPlace,
+        block: usize,
+        wanted: Wanted,
+        without: &[TimeRange],
     ) -> Result<()> {
         let view = &hidden.views[usize::from(place.view)];
         let block = &mut self.blocks[block];
@@ -275,6 +319,8 @@ impl HistogramReader {
             slots: &self.slots,
             range: selection.range(),
             outlines: selection.outlines(),
+            watch: selection.watch(),
+            without,
         };
         read_column(&request, &mut self.scratch, &mut block.columns[layout])?;
         let columns = match (place.piece, wanted) {
@@ -288,12 +334,18 @@ impl HistogramReader {
         for column in (0..layout).filter(|column| columns >> column & 1 == 1) {
             let request = ColumnRequest { column: column as u16, ..request };
             read_column(&request, &mut self.scratch, &mut block.columns[column])?;
-            if !block.columns[column].is_shaped_as(&block.columns[layout]) {
-                return Err(view_corrupt(view, "columns of a histogram of different lengths"));
-            }
         }
         Ok(())
     }
+}
+
+/// What is known to be rotten of hidden series.
+#[derive(Clone, Copy)]
+struct Rot<'a> {
+    /// Whether anything is.
+    is_any: bool,
+    /// The times of it.
+    lost: &'a [TimeRange],
 }
 
 /// Where the values of a slot start, by column.
@@ -359,6 +411,7 @@ impl Mixed {
         blocks: &[Block],
         streams: &mut [Stream],
         wanted: Wanted,
+        rot: Rot<'_>,
     ) -> Result<usize> {
         self.times.clear();
         self.values.clear();
@@ -368,10 +421,15 @@ impl Mixed {
         let mut count = 0;
         for (time, value) in times.iter().zip(values) {
             let Some((marker, base, row)) = found(*value, *time, bases, blocks) else {
-                self.times.push(*time);
-                self.values.push(*value);
+                if !rot.is_any || !may_be_marker(*value) {
+                    self.times.push(*time);
+                    self.values.push(*value);
+                }
                 continue;
             };
+            if rot.lost.iter().any(|lost| lost.contains(*time)) {
+                continue;
+            }
             if wanted == Wanted::Presence {
                 continue;
             }

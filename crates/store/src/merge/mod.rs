@@ -155,7 +155,13 @@ pub fn run_within(
         merger: WindowMerger::new(inputs, *limits),
         pace: Pace { callback: pace, done: 0, told: 0 },
     };
-    match merge.blocks(writer) {
+    let faults: Vec<u32> = inputs.iter().map(|input| input.part.faults()).collect();
+    let merged = merge.blocks(writer);
+    // Zeros that the disk gave instead of pages must not get a fresh checksum.
+    for (input, before) in inputs.iter().zip(faults) {
+        input.part.check_faults(before, 0)?;
+    }
+    match merged {
         Err(Stop::Aborted) => Ok(MergeOutcome::Aborted),
         Err(Stop::Failed(error)) => Err(error),
         Ok(()) if writer.samples() == 0 => Ok(MergeOutcome::Empty),

@@ -41,6 +41,11 @@ impl Slice {
         u64::from(self.series_start) + u64::from(self.capacity) * u64::from(self.columns)
     }
 
+    /// Where it starts in the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
     /// The ordinal of the series in `column` and `slot`.
     pub fn ordinal(&self, column: usize, slot: usize) -> u32 {
         debug_assert!(column < self.columns as usize && slot < self.capacity as usize);

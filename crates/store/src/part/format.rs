@@ -48,8 +48,11 @@ impl Encoding {
     pub fn from_flags(flags: u32) -> Option<Encoding> {
         let effort = if flags & FLAG_DENSE == 0 { Effort::Fast } else { Effort::Dense };
         let paging = if flags & FLAG_NARROW == 0 { Paging::Wide } else { Paging::Narrow };
-        (flags & !(FLAG_DENSE | FLAG_NARROW) == 0).then_some(Encoding { effort, paging })
+        (flags & !Encoding::KNOWN_FLAGS == 0).then_some(Encoding { effort, paging })
     }
+
+    /// The flags that this version knows, for people.
+    pub const KNOWN_FLAGS: u32 = FLAG_DENSE | FLAG_NARROW;
 
     /// The flags.
     pub fn flags(self) -> u32 {

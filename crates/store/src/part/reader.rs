@@ -90,21 +90,27 @@ pub struct Part {
     summary: PartSummary,
     /// A bit for each page, set once its checksum was found right.
     checked: Box<[AtomicU64]>,
+    /// Whether the header, on which nothing depends, is as it was written.
+    has_sound_header: bool,
 }
 
 impl Part {
     /// Opens the part in `bytes`; errors call it `name`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when header, trailer or directory are not as they were written.
+    /// [`Error::Corrupt`] when trailer or directory are not as they were written,
+    /// [`Error::UnknownVersion`].
     pub fn open(bytes: vfs::Bytes, name: PathBuf) -> Result<Part> {
-        let directory = open_directory(&bytes)
-            .map_err(|error| corrupt(&name, error.offset as u64, error.what))?;
+        let directory = open_directory(&bytes, &name)?;
+        if bytes.has_faulted() {
+            return Err(corrupt(&name, 0, "bytes that the disk gives"));
+        }
+        let has_sound_header = bytes[..HEADER_SIZE] == format::header(directory.encoding);
         let summary = PartSummary::of(&directory, bytes.len() as u64);
         let pages = directory.slices.len() + directory.columns.len();
         let checked = (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        Ok(Part { number, name, bytes, directory, summary, checked })
+        Ok(Part { number, name, bytes, directory, summary, checked, has_sound_header })
     }
 
     /// What tells the part from all others that this process opens, for caches.
@@ -115,6 +121,27 @@ impl Part {
     /// What errors call the part.
     pub fn name(&self) -> &Path {
         &self.name
+    }
+
+    /// Whether the header, on which nothing depends, is as it was written.
+    pub fn has_sound_header(&self) -> bool {
+        self.has_sound_header
+    }
+
+    /// How many pieces of the file the disk did not give; see [`vfs::Bytes::faults`].
+    pub fn faults(&self) -> u32 {
+        self.bytes.faults()
+    }
+
+    /// Fails when there are more than before something was read: it may have read zeros.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn check_faults(&self, before: u32, offset: u64) -> Result<()> {
+        match self.bytes.faults() == before {
+            true => Ok(()),
+            false => Err(self.corrupt(offset, "bytes that the disk gives")),
+        }
     }
 
     /// Counts and sizes.
@@ -284,14 +311,16 @@ impl Part {
         &self.directory
     }
 
-    pub(super) fn live_day(&self, idx: usize) -> Result<RoaringBitmap> {
-        let entry = &self.directory.days[idx];
+    pub(crate) fn live_day(&self, idx: usize) -> Result<RoaringBitmap> {
+        let (entry, faults) = (&self.directory.days[idx], self.faults());
         let bytes = self.range(entry.offset, entry.size as usize)?;
         if crc32(bytes) != entry.checksum {
             return Err(self.corrupt(entry.offset, "checksum of a day"));
         }
         let mut rest = bytes;
-        match RoaringBitmap::deserialize_from(&mut rest) {
+        let set = RoaringBitmap::deserialize_from(&mut rest);
+        self.check_faults(faults, entry.offset)?;
+        match set {
             Ok(set) if rest.is_empty() => Ok(set),
             _ => Err(self.corrupt(entry.offset, "a set of ordinals")),
         }
@@ -395,18 +424,40 @@ impl Part {
 
     /// All bytes of a slice, with every checksum checked.
     pub(super) fn checked_slice_bytes(&self, idx: usize) -> Result<&[u8]> {
+        self.check_slice(idx, &mut Err)?;
         let slice = &self.slices()[idx];
-        let mut size = slice.times_size as usize;
-        if 0 < slice.times_size {
-            self.page(idx, Page::SharedTimes, Check::Always)?;
+        self.range(slice.offset, self.slice_size(idx) as usize)
+    }
+
+    /// Bytes of a slice.
+    pub(crate) fn slice_size(&self, idx: usize) -> u64 {
+        let columns: u64 = self.column_words(idx).iter().map(|word| word.size() as u64).sum();
+        u64::from(self.slices()[idx].times_size) + columns
+    }
+
+    /// Checks every page of a slice, whatever is known of it; of those that are rotten `on_rot`
+    /// decides.
+    pub(crate) fn check_slice(
+        &self,
+        idx: usize,
+        on_rot: &mut dyn FnMut(Error) -> Result<()>,
+    ) -> Result<()> {
+        if 0 < self.slices()[idx].times_size {
+            self.page(idx, Page::SharedTimes, Check::Always).map(drop).or_else(&mut *on_rot)?;
         }
         for (column, word) in self.column_words(idx).iter().enumerate() {
             if 0 < word.size() {
-                self.page(idx, Page::Column(column), Check::Always)?;
+                self.page(idx, Page::Column(column), Check::Always)
+                    .map(drop)
+                    .or_else(&mut *on_rot)?;
             }
-            size += word.size();
         }
-        self.range(slice.offset, size)
+        Ok(())
+    }
+
+    /// How many days have a set of series.
+    pub(crate) fn day_count(&self) -> usize {
+        self.directory.days.len()
     }
 
     /// A page behind its checksum, and where that starts in the file.
@@ -427,8 +478,11 @@ impl Part {
             .ok_or_else(|| self.corrupt(offset, "a checksum"))?;
         let bit = idx + slice.first_column as usize + place;
         let (word, mask) = (&self.checked[bit / 64], 1 << (bit % 64));
-        if check == Check::Always || word.load(Ordering::Relaxed) & mask == 0 {
+        let is_known = word.load(Ordering::Relaxed) & mask != 0;
+        // Once the disk did not give a page, zeros may stand anywhere.
+        if check == Check::Always || !is_known || self.bytes.has_faulted() {
             if crc32(bytes) != u32::from_le_bytes(*checksum) {
+                word.fetch_and(!mask, Ordering::Relaxed);
                 return Err(self.corrupt(offset, "checksum of a page"));
             }
             word.fetch_or(mask, Ordering::Relaxed);
@@ -485,19 +539,44 @@ fn are_in_order(lens: &[u32], times: &[i64], slice: &Slice) -> bool {
     rest.is_empty()
 }
 
-fn open_directory(bytes: &[u8]) -> std::result::Result<Directory, codec::Error> {
+/// The directory of a part. It has a checksum and all that the header says, so the header only counts
+/// where there is no directory: what a newer program wrote is not taken for rot.
+fn open_directory(bytes: &[u8], name: &Path) -> Result<Directory> {
+    let unknown = |version: String| Error::UnknownVersion {
+        file: name.to_path_buf(),
+        version,
+        known: format!("{} with flags {:#x}", format::VERSION, Encoding::KNOWN_FLAGS),
+    };
+    let (offset, directory) = match directory_bytes(bytes) {
+        Ok(found) => found,
+        Err(error) => {
+            return Err(match version_of(bytes) {
+                Some(version) if version != format::VERSION => unknown(version.to_string()),
+                _ => corrupt(name, error.offset as u64, error.what),
+            });
+        }
+    };
+    if let Some(flags) = directory.first_chunk().map(|flags| u32::from_le_bytes(*flags))
+        && Encoding::from_flags(flags).is_none()
+    {
+        return Err(unknown(format!("{} with flags {flags:#x}", format::VERSION)));
+    }
+    Directory::decode(directory, offset)
+        .map_err(|error| corrupt(name, offset + error.offset as u64, error.what))
+}
+
+/// What the header says, if it is one.
+fn version_of(bytes: &[u8]) -> Option<u32> {
+    let rest = bytes.strip_prefix(&format::MAGIC)?;
+    rest.first_chunk().map(|version| u32::from_le_bytes(*version))
+}
+
+/// Where the directory is, and its bytes, which are as they were written.
+fn directory_bytes(bytes: &[u8]) -> std::result::Result<(u64, &[u8]), codec::Error> {
     let fail = |offset, what| codec::Error { offset, what };
     let end = bytes.len();
     if end < HEADER_SIZE + TRAILER_SIZE {
         return Err(fail(end, "a header and a trailer"));
-    }
-    if bytes[..8] != format::MAGIC {
-        return Err(fail(0, "a part's magic number"));
-    }
-    let mut header = Reader::new(&bytes[8..HEADER_SIZE]);
-    let (version, flags) = (header.u32()?, header.u32()?);
-    if version != format::VERSION {
-        return Err(fail(8, "a version that this program knows"));
     }
     let trailer_start = end - TRAILER_SIZE;
     let mut trailer = Reader::new(&bytes[trailer_start..]);
@@ -510,16 +589,11 @@ fn open_directory(bytes: &[u8]) -> std::result::Result<Directory, codec::Error> 
     if !sizes_agree {
         return Err(fail(trailer_start, "a directory before the trailer"));
     }
-    let directory_bytes = &bytes[offset as usize..trailer_start];
-    if crc32(directory_bytes) != checksum {
+    let directory = &bytes[offset as usize..trailer_start];
+    if crc32(directory) != checksum {
         return Err(fail(offset as usize, "checksum of the directory"));
     }
-    let directory = Directory::decode(directory_bytes, offset)
-        .map_err(|error| fail(offset as usize + error.offset, error.what))?;
-    if directory.encoding.flags() != flags {
-        return Err(fail(12, "flags that the directory confirms"));
-    }
-    Ok(directory)
+    Ok((offset, directory))
 }
 
 fn corrupt(name: &Path, offset: u64, what: &str) -> Error {

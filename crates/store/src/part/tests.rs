@@ -167,7 +167,9 @@ fn no_flipped_bit_changes_an_answer() {
             assert!(part.verify().is_err(), "bit {bit} goes unnoticed");
             if let Ok(found) = contents(&part) {
                 assert_eq!(found, expected, "bit {bit}");
-                assert!(part.live_days().is_err(), "bit {bit} is in no column");
+                // Nothing depends on the header, whose content the directory has, too.
+                let is_elsewhere = part.live_days().is_err() || !part.has_sound_header();
+                assert!(is_elsewhere, "bit {bit} is in no column");
             }
         }
     }

@@ -39,11 +39,15 @@ impl Part {
     /// # Errors
     /// [`crate::Error::Corrupt`] for the first thing that does not hold.
     pub fn verify(&self) -> Result<VerifiedPart> {
-        let mut verification = Verification::default();
+        if !self.has_sound_header() {
+            return Err(self.corrupt(0, "a header that the directory confirms"));
+        }
+        let (mut verification, faults) = (Verification::default(), self.faults());
         for idx in 0..self.slices().len() {
             verification.slice(self, idx)?;
         }
         verification.days(self)?;
+        self.check_faults(faults, 0)?;
         Ok(verification.counts)
     }
 }

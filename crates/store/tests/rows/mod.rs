@@ -143,6 +143,13 @@ pub fn floats(hasher: &KeyHasher, list: &[(Labels, i64, f64)]) -> WriteBatch<'st
     WriteBatch { bytes: Cow::Owned(bytes), shapes: vec![shape], rows, values, decoder: &WholeKeys }
 }
 
+/// A histogram as a number: equal ones have the same.
+pub fn hash_of(histogram: &Histogram) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    std::hash::Hash::hash(&format!("{histogram:?}"), &mut hasher);
+    std::hash::Hasher::finish(&hasher)
+}
+
 /// Some histogram, told by a number: neighbours often have the same layout, all have other counts.
 pub fn histogram(number: u64) -> Histogram {
     let mix = |salt: u64| (number ^ salt << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;

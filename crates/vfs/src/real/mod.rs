@@ -1,9 +1,10 @@
 //! The operating system's files, clock and randomness.
 //!
 //! Every method is one system call or a few; all policy is above. Its `unsafe` is in
-//! `map.rs` and in `space.rs`.
+//! `map.rs`, `guard.rs` and in `space.rs`.
 
 mod file;
+mod guard;
 mod lock;
 mod map;
 mod space;

@@ -1,4 +1,4 @@
-//! What a power failure leaves on the disk.
+//! What a power failure leaves on the disk, and what the death of the process does.
 
 use super::disk::Disk;
 use super::namespace::{Change, DirectoryNode, FileNode, Namespace, Node, NodeId, ROOT};
@@ -7,10 +7,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Disk {
+    /// The disk as the next process finds it after this one died: everything is still there that
+    /// was seen, and nothing is any more durable than it was.
+    pub(super) fn kill(&mut self) -> Disk {
+        let mut after = Disk::new(self.random.next());
+        after.now = self.now;
+        after.elapsed_ns = self.elapsed_ns;
+        after.free_space = self.free_space;
+        after.taken_space = self.taken_space;
+        after.names = self.names.clone();
+        after
+    }
+
     /// The disk after the power failed.
     pub(super) fn crash(&mut self) -> Disk {
         let mut after = Disk::new(self.random.next());
         after.now = self.now;
+        after.taken_space = self.taken_space;
         let mut dice = Random(self.random.next());
         let mut found = self.names.clone();
         keep_some_changes(&mut found, &mut dice);
@@ -88,7 +101,41 @@ impl Copier<'_> {
 
 /// A file with its synced bytes and some of the others.
 fn torn(file: &FileNode, dice: &mut Random) -> FileNode {
-    let (synced, unsynced) = file.bytes.split_at(file.synced_size);
+    let bytes = match &file.before_cut {
+        // The cut did not reach the disk.
+        Some((bytes, synced_size)) if dice.index(2) == 0 => bytes[..*synced_size].to_vec(),
+        _ => {
+            let mut bytes = synced(file, dice);
+            if bytes.len() == file.synced_size {
+                bytes.extend(unsynced(&file.bytes[file.synced_size..], dice));
+            }
+            bytes
+        }
+    };
+    FileNode { synced_size: bytes.len(), bytes: Arc::new(bytes), ..FileNode::default() }
+}
+
+/// The synced bytes, without those that a failed sync lost.
+fn synced(file: &FileNode, dice: &mut Random) -> Vec<u8> {
+    let mut bytes = file.bytes[..file.synced_size].to_vec();
+    for range in &file.lost {
+        match dice.index(3) {
+            0 => bytes[range.clone()].iter_mut().for_each(|byte| *byte = dice.next() as u8),
+            _ => bytes[range.clone()].fill(0),
+        }
+    }
+    // The size that counts them was not written either.
+    if let Some(last) = file.lost.last()
+        && last.end == bytes.len()
+        && dice.index(2) == 0
+    {
+        bytes.truncate(last.start);
+    }
+    bytes
+}
+
+/// What is left of bytes that were not synced.
+fn unsynced(unsynced: &[u8], dice: &mut Random) -> Vec<u8> {
     let kept = dice.index(unsynced.len() + 1);
     let mut tail = unsynced[..kept].to_vec();
     match dice.index(6) {
@@ -109,8 +156,7 @@ fn torn(file: &FileNode, dice: &mut Random) -> FileNode {
         _ => {}
     }
     assert!(tail.len() <= unsynced.len());
-    let bytes = [synced, &tail].concat();
-    FileNode { synced_size: bytes.len(), bytes: Arc::new(bytes), link_count: 0 }
+    tail
 }
 
 /// Bytes that files with a name take.

@@ -1,9 +1,11 @@
 //! The state of a simulated disk, and each operation on it.
 //!
-//! Every change passes [`Disk::begin_change`] first, which counts it and lets a dead machine do
-//! nothing. Operations check everything before they change anything.
+//! Every call passes [`Disk::begin`] first, which counts it, lets a dead machine do nothing and
+//! lets happen what is planned. Operations check everything before they change anything.
 
-use super::namespace::{Change, DirectoryNode, Edit, FileNode, Namespace, Node, NodeId};
+use super::Counts;
+use super::faults::{Agenda, Call, Event};
+use super::namespace::{Change, DirectoryNode, Doubted, Edit, FileNode, Namespace, Node, NodeId};
 use random::Random;
 use std::collections::BTreeSet;
 use std::io;
@@ -23,12 +25,25 @@ pub(super) struct Disk {
     pub(super) elapsed_ns: u64,
     /// Bytes that may still be appended.
     pub(super) free_space: u64,
-    /// Changes tried so far.
-    pub(super) operations: u64,
+    /// What happened so far.
+    pub(super) counts: Counts,
     /// The number of the first change that fails, and so do all after it.
     pub(super) dead_from: u64,
     /// How many more syncs fail.
     pub(super) failing_syncs: u64,
+    /// What is still to happen.
+    pub(super) agenda: Agenda,
+    /// What the call under way will be told in the end, whatever it has done.
+    refusal: Option<io::Error>,
+    /// Decides how faults come out, apart from `random`, so that a fault draws no other numbers
+    /// for the program.
+    dice: Random,
+    /// Room that somebody else has taken.
+    pub(super) taken_space: u64,
+    /// Whether changes wait.
+    pub(super) is_stalled: bool,
+    /// How many threads wait.
+    pub(super) stalled_threads: usize,
     /// Directories whose lock is held.
     pub(super) locked: BTreeSet<NodeId>,
 }
@@ -41,21 +56,83 @@ impl Disk {
             now: 0,
             elapsed_ns: 0,
             free_space: FREE_SPACE_DEFAULT,
-            operations: 0,
+            counts: Counts::default(),
             dead_from: u64::MAX,
             failing_syncs: 0,
+            agenda: Agenda::default(),
+            refusal: None,
+            dice: Random(!seed),
+            taken_space: 0,
+            is_stalled: false,
+            stalled_threads: 0,
             locked: BTreeSet::new(),
         }
     }
 
-    /// Counts a change.
-    pub(super) fn begin_change(&mut self) -> io::Result<()> {
-        let operation = self.operations;
-        self.operations += 1;
-        if self.dead_from <= operation {
-            return Err(io::Error::other("simulated power loss"));
+    /// Counts a call and performs it, unless the machine is dead or the call is to fail.
+    pub(super) fn perform<T>(
+        &mut self,
+        call: Call,
+        act: impl FnOnce(&mut Disk) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let done = self.begin(call).and_then(|()| act(self));
+        match self.refusal.take() {
+            Some(refusal) => Err(refusal),
+            None => done,
         }
-        Ok(())
+    }
+
+    /// Counts a call; an error when it is to fail without effect.
+    fn begin(&mut self, call: Call) -> io::Result<()> {
+        let operation = self.counts.operations;
+        self.counts.calls += 1;
+        self.counts.operations += u64::from(call.is_change());
+        if call.is_change() && self.dead_from <= operation {
+            let error = io::Error::other("simulated death of the machine");
+            // A death in the middle of a long write leaves a part of it.
+            if call == Call::Append && operation == self.dead_from {
+                self.refusal = Some(error);
+                return Ok(());
+            }
+            return Err(error);
+        }
+        let mut failure = None;
+        for event in self.agenda.take(call) {
+            self.counts.events += 1;
+            match event {
+                Event::Fail(errno) => failure = Some(errno.error()),
+                Event::TakeRoom(left) => self.take_room(left),
+                Event::GiveRoom => self.give_room(),
+                Event::Delay(nanoseconds) => self.advance(nanoseconds),
+                Event::Jump(nanoseconds) => self.now = self.now.saturating_add(nanoseconds),
+            }
+        }
+        failure.map_or(Ok(()), |error| self.fail(call, error))
+    }
+
+    /// Lets a call fail: at once, or once it is done, in part or whole.
+    fn fail(&mut self, call: Call, error: io::Error) -> io::Result<()> {
+        let has_parts = matches!(call, Call::Append | Call::Sync | Call::SyncDir | Call::Truncate);
+        if has_parts || (call.is_change() && call != Call::Lock && self.dice.index(4) == 0) {
+            self.refusal = Some(error);
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    pub(super) fn take_room(&mut self, left: u64) {
+        let taken = self.free_space.saturating_sub(left);
+        self.free_space -= taken;
+        self.taken_space += taken;
+    }
+
+    pub(super) fn give_room(&mut self) {
+        self.free_space += std::mem::take(&mut self.taken_space);
+    }
+
+    pub(super) fn advance(&mut self, nanoseconds: u64) {
+        self.now = self.now.saturating_add_unsigned(nanoseconds);
+        self.elapsed_ns += nanoseconds;
     }
 
     pub(super) fn create(&mut self, path: &Path) -> io::Result<NodeId> {
@@ -67,7 +144,10 @@ impl Disk {
 
     pub(super) fn append(&mut self, node: NodeId, bytes: &[u8]) -> io::Result<()> {
         let file = self.names.file_mut(node)?;
-        let fitting = bytes.len().min(usize::try_from(self.free_space).unwrap_or(usize::MAX));
+        let mut fitting = bytes.len().min(usize::try_from(self.free_space).unwrap_or(usize::MAX));
+        if self.refusal.is_some() && 0 < fitting {
+            fitting = self.dice.index(fitting);
+        }
         Arc::make_mut(&mut file.bytes).extend_from_slice(&bytes[..fitting]);
         self.free_space -= fitting as u64;
         if fitting < bytes.len() {
@@ -77,26 +157,35 @@ impl Disk {
     }
 
     pub(super) fn sync(&mut self, node: NodeId) -> io::Result<()> {
-        self.begin_sync()?;
-        let file = self.names.file_mut(node)?;
-        assert!(file.synced_size <= file.bytes.len());
-        file.synced_size = file.bytes.len();
+        if let Err(error) = self.begin_sync() {
+            self.names.file_mut(node)?.doubt();
+            return Err(error);
+        }
+        let doubted = self.draw_doubted();
+        self.names.file_mut(node)?.sync(doubted);
         Ok(())
+    }
+
+    fn draw_doubted(&mut self) -> Doubted {
+        *self.dice.pick(&[Doubted::Written, Doubted::Lost])
     }
 
     pub(super) fn truncate(&mut self, path: &Path, size: u64) -> io::Result<()> {
         let node = self.names.find(path)?;
-        let file = self.names.file(node)?;
-        let before = file.bytes.len() as u64;
-        if before < size {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        self.begin_sync()?;
+        let synced = self.begin_sync();
+        let doubted = self.draw_doubted();
         let file = self.names.file_mut(node)?;
-        Arc::make_mut(&mut file.bytes).truncate(size as usize);
-        file.synced_size = size as usize;
-        self.free_space += before - size;
-        Ok(())
+        let before = (Arc::clone(&file.bytes), file.synced_size);
+        file.cut(size)?;
+        match &synced {
+            Ok(()) => file.sync(doubted),
+            Err(_) => {
+                file.before_cut.get_or_insert_with(|| before.clone());
+                file.doubt();
+            }
+        }
+        self.free_space += before.0.len() as u64 - size;
+        synced
     }
 
     pub(super) fn create_dir_all(&mut self, path: &Path) -> io::Result<()> {
@@ -106,8 +195,11 @@ impl Disk {
                 Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
             };
         }
-        if let Some(parent) = path.parent() {
+        if let Some(parent) = path.parent()
+            && self.names.find(parent).is_err()
+        {
             self.create_dir_all(parent)?;
+            self.begin(Call::CreateDir)?;
         }
         let (directory, name) = self.free_name(path)?;
         let node = self.names.add(Node::Directory(DirectoryNode::default()));
@@ -143,7 +235,7 @@ impl Disk {
         Ok(())
     }
 
-    /// One change per entry, deepest first, as the system does it.
+    /// One change per entry, deepest first, as the system does it; each may be the last.
     pub(super) fn remove_dir_all(&mut self, path: &Path) -> io::Result<()> {
         let node = self.names.find(path)?;
         self.names.directory(node)?;
@@ -159,6 +251,7 @@ impl Disk {
             if self.names.directory(node).is_ok() {
                 self.empty(node)?;
             }
+            self.begin(Call::RemoveDir)?;
             self.apply(vec![take(directory, &name)]);
         }
         Ok(())
@@ -175,9 +268,12 @@ impl Disk {
     pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let node = self.names.find(path)?;
         self.names.directory(node)?;
-        self.begin_sync()?;
-        self.names.sync(node);
-        Ok(())
+        let synced = self.begin_sync();
+        // One that failed may have done its work.
+        if synced.is_ok() || self.dice.index(4) == 0 {
+            self.names.sync(node);
+        }
+        synced
     }
 
     /// Locks a directory and makes the lock's file.
@@ -196,19 +292,17 @@ impl Disk {
         Ok(directory)
     }
 
-    pub(super) fn flip_bit(&mut self, path: &Path, offset: u64, bit: u8) -> io::Result<()> {
-        let node = self.names.find(path)?;
-        let bytes = Arc::make_mut(&mut self.names.file_mut(node)?.bytes);
-        let byte = bytes.get_mut(offset as usize).ok_or(io::ErrorKind::InvalidInput)?;
-        *byte ^= 1 << bit;
-        Ok(())
-    }
-
+    /// Whether a sync succeeds.
     fn begin_sync(&mut self) -> io::Result<()> {
+        if let Some(refusal) = self.refusal.take() {
+            self.counts.failed_syncs += 1;
+            return Err(refusal);
+        }
         if self.failing_syncs == 0 {
             return Ok(());
         }
         self.failing_syncs -= 1;
+        self.counts.failed_syncs += 1;
         Err(io::Error::other("simulated failure of a sync"))
     }
 

@@ -2,6 +2,7 @@
 
 use super::SimVfs;
 use super::disk::Disk;
+use super::faults::Call;
 use super::namespace::NodeId;
 use crate::AppendFile;
 use crate::error::{Error, Result};
@@ -23,16 +24,12 @@ impl SimFile {
         SimFile { vfs, path: path.to_path_buf(), node, size: 0, has_failed: false }
     }
 
-    fn guard(
-        &mut self,
-        operation: &'static str,
-        act: impl FnOnce(&mut Disk) -> io::Result<()>,
-    ) -> Result<()> {
+    fn guard(&mut self, call: Call, act: impl FnOnce(&mut Disk) -> io::Result<()>) -> Result<()> {
         if self.has_failed {
             let source = io::Error::other("an earlier write or sync of this file failed");
-            return Err(Error::new(operation, &self.path, source));
+            return Err(Error::new(call.name(), &self.path, source));
         }
-        let result = self.vfs.change(operation, &self.path, act);
+        let result = self.vfs.call(call, &self.path, act);
         self.has_failed = result.is_err();
         result
     }
@@ -41,14 +38,14 @@ impl SimFile {
 impl AppendFile for SimFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         let node = self.node;
-        self.guard("append", |disk| disk.append(node, bytes))?;
+        self.guard(Call::Append, |disk| disk.append(node, bytes))?;
         self.size += bytes.len() as u64;
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         let node = self.node;
-        self.guard("sync", |disk| disk.sync(node))
+        self.guard(Call::Sync, |disk| disk.sync(node))
     }
 
     fn size(&self) -> u64 {

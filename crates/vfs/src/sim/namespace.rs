@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::ops::Range;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -27,14 +28,76 @@ pub(super) enum Node {
 }
 
 /// A file's bytes.
+///
+/// ```text
+/// bytes   |──── synced ────|── lost ──|──── synced ────|── doubted ──|── unsynced ──|
+///                            a failed sync, then one that           a failed sync
+///                            succeeded: the system had
+///                            forgotten that they are not written
+/// ```
 #[derive(Clone, Default)]
 pub(super) struct FileNode {
     /// What readers see; shared with maps.
     pub(super) bytes: Arc<Vec<u8>>,
-    /// How many of them, from the start, survive a crash.
+    /// How many of them, from the start, survive a crash, but for those that are lost.
     pub(super) synced_size: usize,
+    /// The end of what a sync was to write that failed: the next one leaves it out, or has it
+    /// written after all.
+    pub(super) doubted_size: usize,
+    /// Bytes that readers see and the disk does not have.
+    pub(super) lost: Vec<Range<usize>>,
+    /// What was there before a cut whose sync failed, and how much of it was synced.
+    pub(super) before_cut: Option<(Arc<Vec<u8>>, usize)>,
     /// How many live names it has.
     pub(super) link_count: u32,
+}
+
+impl FileNode {
+    /// Makes durable what can be: what an earlier sync failed to write only if that turns out so.
+    pub(super) fn sync(&mut self, doubted: Doubted) {
+        assert!(self.synced_size <= self.bytes.len());
+        if self.synced_size < self.doubted_size && doubted == Doubted::Lost {
+            self.lost.push(self.synced_size..self.doubted_size);
+        }
+        self.synced_size = self.bytes.len();
+        self.doubted_size = 0;
+        self.before_cut = None;
+    }
+
+    /// Notes that a sync failed.
+    pub(super) fn doubt(&mut self) {
+        self.doubted_size = self.bytes.len();
+    }
+
+    /// Cuts the file for readers and on the disk.
+    pub(super) fn cut(&mut self, size: u64) -> io::Result<()> {
+        let size = usize::try_from(size).map_err(|_| io::ErrorKind::InvalidInput)?;
+        if self.bytes.len() < size {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Arc::make_mut(&mut self.bytes).truncate(size);
+        self.synced_size = self.synced_size.min(size);
+        self.doubted_size = self.doubted_size.min(size);
+        self.lost.retain_mut(|range| {
+            range.end = range.end.min(size);
+            range.start < range.end
+        });
+        Ok(())
+    }
+
+    /// Takes over another file's content, durable or not as it is there.
+    pub(super) fn take_content(&mut self, other: &FileNode) {
+        *self = FileNode { link_count: self.link_count, ..other.clone() };
+    }
+}
+
+/// What became of bytes that a sync failed to write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doubted {
+    /// They were written after all.
+    Written,
+    /// They were not, and nobody tries again.
+    Lost,
 }
 
 /// A directory's entries.
