@@ -12,7 +12,8 @@
 use crate::error::{Error, Result};
 use crate::format::{HEADER_SIZE, HeaderError, KIND_MARK, VERSION, segment_name};
 use crate::reader::SegmentReader;
-use crate::recover::{RecordRef, list_segments};
+use crate::recover::{RecordRef, first_segment, list_segments};
+use crate::start::{self, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
 
@@ -98,9 +99,13 @@ pub fn inspect(
     if !vfs.exists(directory)? {
         return Ok(inspected);
     }
-    let segments = list_segments(vfs, directory)?;
+    let mut segments = list_segments(vfs, directory)?;
+    if let LogStart::Known(first) = start::read(vfs, directory)? {
+        // Those below are what a removal left.
+        segments.retain(|segment| first <= *segment);
+    }
     let last = segments.last().copied().unwrap_or(0);
-    let mut expected = segments.first().copied().unwrap_or(0);
+    let mut expected = first_segment(vfs, directory)?.unwrap_or(0);
     for &segment in &segments {
         if expected < segment {
             let kind = FaultKind::Missing { last: segment - 1 };
@@ -112,6 +117,23 @@ pub fn inspect(
         inspect_segment(vfs, &file, segment, last, on_found, &mut inspected)?;
     }
     Ok(inspected)
+}
+
+/// Whether what a log's directory says about its first segment can be read, if it says anything.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::UnknownVersion`], and when the directory cannot be read.
+pub fn check_start(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    if !vfs.exists(directory)? {
+        return Ok(());
+    }
+    match start::read(vfs, directory)? {
+        LogStart::Known(_) | LogStart::Unknown => Ok(()),
+        LogStart::Damaged => {
+            let file = directory.join(START_NAME);
+            Err(Error::Corrupt { file, offset: 0, what: "what the log says about its start" })
+        }
+    }
 }
 
 fn inspect_segment(

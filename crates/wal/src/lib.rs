@@ -48,7 +48,7 @@ mod tests;
 pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
 pub use error::{Error, Result};
 pub use format::segment_name;
-pub use inspect::{Fault, FaultKind, Found, Inspected, inspect};
+pub use inspect::{Fault, FaultKind, Found, Inspected, check_start, inspect};
 pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
 pub use reservation::Reservation;

@@ -194,12 +194,12 @@ impl Planner<'_, '_> {
 
 /// What a later version wrote is not damaged, and nothing beside it is to be touched.
 pub(crate) fn check_is_known(error: &Error) -> Result<()> {
-    let words = error.to_string();
-    let is_unknown = matches!(error, Error::Wal(wal::Error::UnknownVersion { .. }))
-        || words.contains("a version that this program knows")
-        || words.contains("version of a segment");
+    let is_unknown = matches!(
+        error,
+        Error::UnknownVersion { .. } | Error::Wal(wal::Error::UnknownVersion { .. })
+    );
     match is_unknown {
-        true => Err(Error::Invalid(format!("{words}; nothing is repaired"))),
+        true => Err(Error::Invalid(format!("{error}; nothing is repaired"))),
         false => Ok(()),
     }
 }

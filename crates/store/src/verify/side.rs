@@ -2,8 +2,10 @@
 
 use super::Walk;
 use crate::Result;
+use crate::damage::{self, DamageBook};
 use crate::exemplars::{self, ExemplarBook};
 use crate::metadata::{self, MetadataBook};
+use crate::store::WAL_DIR;
 use std::path::Path;
 use vfs::Vfs;
 
@@ -28,6 +30,16 @@ pub const SIDE_FILES: &[SideFile] = &[
         path: exemplars::FILE_NAME,
         read: |vfs, dir| ExemplarBook::read(vfs, dir, usize::MAX).map(drop),
         lost: "all exemplars but those in the log",
+    },
+    SideFile {
+        path: damage::FILE_NAME,
+        read: |vfs, dir| DamageBook::read(vfs, dir).map(drop),
+        lost: "the list of the damage that was noticed before",
+    },
+    SideFile {
+        path: "wal/START",
+        read: |vfs, dir| Ok(wal::check_start(vfs, &dir.join(WAL_DIR))?),
+        lost: "where the log starts; so it is not known whether its first segments are there",
     },
 ];
 
