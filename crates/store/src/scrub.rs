@@ -101,7 +101,9 @@ impl Store {
         for partition in self.all_partitions() {
             for part in &partition.read().parts {
                 let file = self.damage.relative(part.part.name());
-                if known.iter().any(|damage| damage.file == file) {
+                // One that could not be opened and can be now has no rotten page.
+                let is_page = |one: &Damage| one.place == DamagePlace::Page && one.file == file;
+                if known.iter().any(is_page) {
                     part.set_damaged();
                 }
                 if !part.part.has_sound_header() {

@@ -77,14 +77,6 @@ fn what_rots_is_right_or_said() {
 }
 
 /// What is still to be mended: see the decision on what is believed of a disk.
-const AWAITED: &[Kind] = &[
-    Kind::Answer(histories::model::Fault::Lost),
-    Kind::Answer(histories::model::Fault::Invented),
-    Kind::Answer(histories::model::Fault::Wrong),
-    Kind::Unopenable,
-    Kind::Unverified,
-    Kind::Snapshot,
-];
+const AWAITED: &[Kind] = &[];
 /// As [`AWAITED`].
-const AWAITED_ROT: &[Outcome] =
-    &[Outcome::SilentlyMissing, Outcome::SilentlyWrong, Outcome::Panicked];
+const AWAITED_ROT: &[Outcome] = &[];

@@ -38,7 +38,6 @@ fn count(store: &Store) -> usize {
 /// written, the next start must not give that number, or a lower one, to another segment: what is
 /// acknowledged in it would be passed over by the start after that.
 #[test]
-#[should_panic(expected = "acknowledged")] // Until it is mended.
 fn a_segment_number_that_a_manifest_has_seen_is_never_given_again() {
     let disk = disk(1);
     let store = stores::open(&disk, stores::config());
@@ -49,21 +48,22 @@ fn a_segment_number_that_a_manifest_has_seen_is_never_given_again() {
     // In segment 1, which nobody has written yet when the next flush has its samples in a part.
     put(&store, NOW + 1, Durability::Relaxed);
     disk.fail_call(Call::Map, 1, Errno::Other);
-    store.flush().expect_err("the manifest is written, the log is not");
+    let flushed = store.flush();
     drop(store);
     let disk = disk.kill();
     let store = stores::open(&disk, stores::config());
-    assert_eq!(count(&store), 2);
+    // The second one was acknowledged by no sync: it is there if the manifest was written.
+    let found = count(&store);
+    assert!((1..=2).contains(&found), "{found}, {flushed:?}");
     put(&store, NOW + 2, Durability::Synced);
     drop(store);
     let store = stores::open(&disk.kill(), stores::config());
-    assert_eq!(count(&store), 3, "acknowledged");
+    assert_eq!(count(&store), found + 1, "acknowledged");
 }
 
 /// A manifest that was renamed into place is seen by the next process though its name may not be
 /// durable. Who removes log segments because of it must make it durable first.
 #[test]
-#[should_panic(expected = "acknowledged")] // Until it is mended.
 fn a_manifest_is_durable_before_the_log_is_shortened_because_of_it() {
     for seed in random::seeds(0..20) {
         for number in 0..8 {

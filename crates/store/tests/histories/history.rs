@@ -139,6 +139,7 @@ impl History {
         let config = StoreConfig {
             arena_words_max: 3 * store::arena::CHUNK_WORDS,
             retention_ns: [None, Some(70 * DAY)][dice.index(2)],
+            retention_clock_wait_ns: StoreConfig::standard().retention_clock_wait_ns,
             ..stores::config()
         };
         History {
