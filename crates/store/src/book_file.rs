@@ -64,8 +64,8 @@ impl BookFile {
         match bytes.strip_prefix(kind).and_then(|rest| rest.first()) {
             Some(version) if version.is_ascii_digit() && max < version => Error::UnknownVersion {
                 file: self.path.clone(),
-                version: u32::from(version - b'0'),
-                max: u32::from(max - b'0'),
+                version: char::from(*version).to_string(),
+                known: format!("up to {}", char::from(*max)),
             },
             _ => self.corrupt(0, "not what such a file begins with"),
         }

@@ -155,10 +155,8 @@ impl Store {
             Error::Io(error) => &error.path,
             _ => return,
         };
-        let input = plan.inputs.iter().find(|input| input.part.name() == file);
-        if let Some(input) = input
-            && partition.suspect(input.entry.file, &error.to_string())
-        {
+        if let Some(input) = plan.inputs.iter().find(|input| input.part.name() == file) {
+            partition.suspect(input.entry.file, &error.to_string());
             self.counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -414,7 +412,7 @@ impl State {
     /// The parts that may be merged, in the order of writing, cut where one may not: a sample of
     /// the one side must not come to stand on the other.
     fn mergeable_runs(&self) -> Vec<Vec<&Arc<LivePart>>> {
-        let is_whole = |part: &&Arc<LivePart>| !part.is_damaged.load(Ordering::Acquire);
+        let is_whole = |part: &&Arc<LivePart>| !part.is_damaged();
         let mut runs = vec![Vec::new()];
         let mut last: Option<u64> = None;
         for part in &self.parts {

@@ -47,19 +47,15 @@ pub enum Error {
         /// What was expected.
         what: String,
     },
-    /// A file of a version that this program does not know. Not damage: nothing was changed.
-    #[error(
-        "{file} has version {version}, this program reads up to {max}: a newer Quipu wrote it; \
-         nothing was changed",
-        file = file.display()
-    )]
+    /// A newer program wrote the file: neither read nor changed.
+    #[error("{file} has format version {version}, this program reads {known}: a newer Quipu wrote it; nothing was changed", file = file.display())]
     UnknownVersion {
         /// The file.
         file: PathBuf,
         /// Its version.
-        version: u32,
-        /// The newest that is known.
-        max: u32,
+        version: String,
+        /// What is known.
+        known: String,
     },
     /// What was asked for is damaged on disk; the rest of the store serves on.
     #[error("{what}; see quipu verify")]

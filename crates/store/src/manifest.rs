@@ -131,8 +131,8 @@ impl Manifest {
             },
             Unreadable::Version(version) => Error::UnknownVersion {
                 file: path,
-                version: u32::from(version - b'0'),
-                max: u32::from(VERSION - b'0'),
+                version: char::from(version).to_string(),
+                known: format!("up to {}", char::from(VERSION)),
             },
         })
     }

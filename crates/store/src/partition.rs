@@ -61,9 +61,9 @@ pub struct LivePart {
     pub entry: PartEntry,
     /// The newest deletion that was weighed against the cost of rewriting the part.
     pub weighed: AtomicU64,
-    /// Whether damage was met in it. It is read as far as it is whole, and merged no more: a merge
-    /// would make what is lost look as if it never was.
-    pub is_damaged: AtomicBool,
+    /// Whether rotten bytes were met in it: it is read as far as it is whole, and never merged. A
+    /// merge would make what is lost look as if it never was.
+    is_damaged: AtomicBool,
 }
 
 /// A part of the manifest that cannot be opened. It stays where it is, under its name, in the
@@ -81,8 +81,18 @@ pub struct LostPart {
 impl LivePart {
     /// A part at its place in the manifest.
     pub fn new(part: Part, entry: PartEntry) -> LivePart {
-        let is_damaged = AtomicBool::new(false);
-        LivePart { part, entry, weighed: AtomicU64::new(0), is_damaged }
+        let (weighed, is_damaged) = (AtomicU64::new(0), AtomicBool::new(false));
+        LivePart { part, entry, weighed, is_damaged }
+    }
+
+    /// Whether rotten bytes were met in it.
+    pub fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Notes that rotten bytes were met in it.
+    pub fn set_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 }
 
@@ -239,18 +249,15 @@ impl Partition {
         lock(&self.change)
     }
 
-    /// Notes that corrupt bytes were met in a part; returns whether that is news.
-    pub fn suspect(&self, file: u64, what: &str) -> bool {
+    /// Notes that corrupt bytes were met in a part.
+    pub fn suspect(&self, file: u64, what: &str) {
         let found = self.read().parts.iter().find(|part| part.entry.file == file).map(Arc::clone);
-        let Some(part) = found else { return false };
-        if part.is_damaged.swap(true, Ordering::AcqRel) {
-            return false;
-        }
+        let Some(part) = found else { return };
+        part.set_damaged();
         let summary = part.part.summary();
         let span = TimeRange::new(summary.min_ts, summary.max_ts);
         let file = part.part.name().display().to_string();
         self.notes.note_damage(Some(self.month), file, Some(span), what.to_string());
-        true
     }
 
     /// Asks a merge under way to give up, or takes that back.
@@ -406,8 +413,7 @@ impl State {
 
     /// Whether a part of the partition is damaged: what only it holds is still wanted.
     pub fn has_damaged_parts(&self) -> bool {
-        let is_damaged = |part: &Arc<LivePart>| part.is_damaged.load(Ordering::Acquire);
-        !self.lost_parts.is_empty() || self.parts.iter().any(is_damaged)
+        !self.lost_parts.is_empty() || self.parts.iter().any(|part| part.is_damaged())
     }
 
     /// Puts a part in the place of the oldest taken rows, from which it was made.
