@@ -456,6 +456,7 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         segment_merge_size_max: (memory_limit / (3 * SHARE)).min(192 << 20),
         wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
         retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
+        retention_clock_wait_ns: nanos(settings.duration("retention-clock-wait")?),
         future_ns_max: nanos(settings.duration("future-retention")?),
         free_disk_min: settings.size("free-disk-min")?,
         flush_age_ns_max: nanos(settings.timeout("flush-age")?),

@@ -73,8 +73,8 @@ impl BookFile {
         match version {
             Some(version) if is_covered && max < version => Error::UnknownVersion {
                 file: self.path.clone(),
-                version: (*version as char).to_string(),
-                known: format!("up to {}", *max as char),
+                version: char::from(*version).to_string(),
+                known: format!("up to {}", char::from(*max)),
             },
             _ => self.corrupt(0, "not what such a file begins with"),
         }

@@ -131,8 +131,8 @@ impl Manifest {
             },
             Unreadable::Version(version) => Error::UnknownVersion {
                 file: path,
-                version: (version as char).to_string(),
-                known: format!("1 to {}", VERSION as char),
+                version: char::from(version).to_string(),
+                known: format!("up to {}", char::from(VERSION)),
             },
         })
     }

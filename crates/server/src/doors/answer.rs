@@ -147,6 +147,9 @@ impl From<store::Error> for Failure {
         let text = error.to_string();
         match error {
             store::Error::SeriesDropped => Failure::unavailable(text),
+            store::Error::Damaged { .. } | store::Error::NoRoom { .. } => {
+                Failure { retry_after: Some(30), ..Failure::unavailable(text) }
+            }
             store::Error::HeadFull { .. } => Failure::unavailable(text).hit(Limit::HeadSize),
             store::Error::ReadOnly { .. }
             | store::Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => {
