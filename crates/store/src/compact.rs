@@ -313,9 +313,9 @@ impl Store {
         }
         let merged = self.run_segment_job(partition, &job, None)?;
         let _change = partition.lock_change();
-        let mut state = partition.write();
-        self.swap_segments(partition, &mut state, &merged)?;
-        drop(state);
+        let manifest = manifest_with(&partition.read().manifest, &merged);
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        self.install_segment(&mut partition.write(), &merged, manifest)?;
         let done: Vec<String> =
             merged.replaces().iter().map(|name| Manifest::segment_file(name)).collect();
         self.remove_done(partition, &done)
@@ -344,24 +344,13 @@ impl Store {
         }
     }
 
-    /// Makes a new segment, instead of those that it replaces, the partition's content. The caller
-    /// holds `change` and removes the old ones.
-    pub(crate) fn swap_segments(
+    /// Makes a new segment, which the manifest names now, a part of the index.
+    pub(crate) fn install_segment(
         &self,
-        partition: &Partition,
         state: &mut State,
         new: &NewSegment,
+        manifest: Manifest,
     ) -> Result<()> {
-        let mut manifest = state.manifest.clone();
-        let is_old = |name: &String| new.replaces().contains(name);
-        let first = manifest.segments.iter().position(is_old);
-        manifest.segments.retain(|name| !is_old(name));
-        let first = first.unwrap_or(0).min(manifest.segments.len());
-        manifest.segments.insert(first, new.name().to_string());
-        let file = Manifest::segment_file(new.name());
-        manifest.unlist(std::slice::from_ref(&file));
-        new.replaces().iter().for_each(|name| manifest.disown(Manifest::segment_file(name)));
-        manifest.write(self.vfs.as_ref(), &partition.dir)?;
         if let Err(error) = state.index.install(new) {
             // The manifest names what the index does not have.
             self.latch(&error.to_string());
@@ -370,6 +359,18 @@ impl Store {
         state.manifest = manifest;
         Ok(())
     }
+}
+
+/// The manifest with a new segment in the place of those that it replaces.
+pub(crate) fn manifest_with(manifest: &Manifest, new: &NewSegment) -> Manifest {
+    let mut manifest = manifest.clone();
+    let is_old = |name: &String| new.replaces().contains(name);
+    let first = manifest.segments.iter().position(is_old).unwrap_or(0);
+    manifest.segments.retain(|name| !is_old(name));
+    manifest.segments.insert(first, new.name().to_string());
+    manifest.unlist(&[Manifest::segment_file(new.name())]);
+    new.replaces().iter().for_each(|name| manifest.disown(Manifest::segment_file(name)));
+    manifest
 }
 
 /// Which neighbouring index segments to join: the longest tail in which no segment is more than

@@ -51,7 +51,7 @@ impl DroppedMonths {
     ) -> Result<()> {
         let mut new = self.clone();
         new.from.insert(month, segment);
-        new.from.retain(|_, from| log_first < *from);
+        new.from.retain(|known, from| *known == month || log_first < *from);
         file(dir).write(vfs, &new.encode())?;
         *self = new;
         Ok(())

@@ -146,13 +146,17 @@ impl Store {
     /// Makes the folders of a partition that has none yet, and a manifest before anything is in
     /// them: content without one is damage.
     fn create_on_disk(&self, partition: &Partition) -> Result<()> {
-        if partition.read().is_on_disk {
-            return Ok(());
-        }
+        let manifest = {
+            let state = partition.read();
+            if state.is_on_disk {
+                return Ok(());
+            }
+            state.manifest.clone()
+        };
         for folder in [PARTS_DIR, INDEX_DIR] {
             self.vfs.create_dir_all(&partition.dir.join(folder))?;
         }
-        partition.read().manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
         partition.write().is_on_disk = true;
         Ok(())
     }

@@ -11,7 +11,7 @@
 
 use crate::Result;
 use crate::append::Piece;
-use crate::compact::MergeEffort;
+use crate::compact::{MergeEffort, manifest_with};
 use crate::manifest::Manifest;
 use crate::partition::{CORRUPT_SUFFIX, PARTS_DIR, Partition, State};
 use crate::series_map::Target;
@@ -86,7 +86,9 @@ impl Store {
                 self.remove_done(partition, &[Manifest::segment_file(rewritten.name())])?;
                 return Ok(false);
             }
-            self.swap_segments(partition, &mut state, &rewritten)?;
+            let manifest = manifest_with(&state.manifest, &rewritten);
+            manifest.write(self.vfs.as_ref(), &partition.dir)?;
+            self.install_segment(&mut state, &rewritten, manifest)?;
             state.forget_keys(&condemned.entities);
         }
         self.remove_done(partition, &[Manifest::segment_file(condemned.segment.name())])?;

@@ -151,6 +151,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_thread_hears_its_own_bell() {
+        let jobs = Jobs::default();
+        jobs.wake();
+        // The one that is quicker takes its ring, and not the other's.
+        lock(&jobs.bells[1].state).0 = false;
+        assert!(lock(&jobs.bells[0].state).0);
+    }
+
+    #[test]
     fn any_bound_starts_a_flush() {
         let calm = Load {
             head_size: 9,

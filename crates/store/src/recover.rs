@@ -219,7 +219,16 @@ impl Place<'_> {
         let mut orphans = Vec::new();
         for partition in partitions.values() {
             let manifest = &mut partition.write().manifest;
-            orphans.extend(strays::clear(vfs, &partition.dir, manifest)?);
+            match strays::clear(vfs, &partition.dir, manifest) {
+                Ok(found) => orphans.extend(found),
+                // That nothing was looked at costs room, no more.
+                Err(Error::Io(error)) if error.operation == "list" => {
+                    let what = error.to_string();
+                    let file = error.path.display().to_string();
+                    self.notes.note_damage(Some(partition.month), file, None, what);
+                }
+                Err(error) => return Err(error),
+            }
         }
         strays::clear_dropped(vfs, &self.dir.join(PARTITIONS_DIR))?;
         let snapshots = self.dir.join(SNAPSHOTS_DIR);

@@ -116,7 +116,8 @@ impl Store {
         let mut dropped = lock(&self.dropped);
         let vfs = self.vfs.as_ref();
         let segment = self.wal.rotate();
-        let first = wal::first_segment(vfs, &self.dir.join(WAL_DIR))?.unwrap_or(segment);
+        // Without a file records may still wait to be written to one.
+        let first = wal::first_segment(vfs, &self.dir.join(WAL_DIR))?.unwrap_or(0);
         dropped.add(vfs, &self.dir, month, segment, first)?;
         let root = self.dir.join(PARTITIONS_DIR);
         let from = root.join(month.name());

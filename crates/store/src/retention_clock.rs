@@ -100,7 +100,9 @@ impl RetentionClock {
         let jump = record
             .filter(is_same)
             .map(|record| Jump { ahead_ns, since_ns: passed_ns.saturating_sub(record.waited_ns) });
-        let state = State { trusted, latest: trusted, jump, written_ns: None };
+        let latest = record.map_or(trusted.time_ns, |record| record.trusted_ns);
+        let latest = Anchor { time_ns: latest, passed_ns };
+        let state = State { trusted, latest, jump, written_ns: None };
         RetentionClock { wait_ns, state: Mutex::new(state) }
     }
 
@@ -315,6 +317,12 @@ mod tests {
         let later = clock(&disk);
         disk.advance(20 * HOUR as u64);
         assert!(later.now(&disk) < NOW + 3 * DAY);
+        // A machine that starts without a clock takes the samples of those that have one.
+        let before = disk.now();
+        disk.set_now(0);
+        let lost = clock(&disk);
+        assert_eq!((lost.now(&disk), lost.latest(&disk)), (0, NOW + 8 * HOUR));
+        disk.set_now(before);
         // Without a file it is the newest sample that says what time it was.
         let bare = RetentionClock::new(DAY, None, Some(NOW - DAY), &disk);
         assert_eq!(bare.now(&disk), NOW - DAY + SLACK_NS);

@@ -309,6 +309,28 @@ fn a_flush_without_room_is_done_later_and_a_merge_too() {
 }
 
 #[test]
+fn a_month_that_cannot_be_flushed_does_not_keep_the_others() {
+    let disk = disk(1);
+    let hook = HookVfs::new(&disk);
+    let vfs = Arc::new(hook.clone());
+    let store = Store::open(vfs, Path::new("/data"), stores::config()).unwrap();
+    put(&store, 0..10, NOW - 60 * DAY).unwrap();
+    put(&store, 0..10, NOW).unwrap();
+    hook.set(|operation, path| {
+        let is_older = path.to_string_lossy().contains("2024-08/parts");
+        match operation == "create" && is_older {
+            true => Err(io_error("create", path, std::io::ErrorKind::StorageFull)),
+            false => Ok(()),
+        }
+    });
+    store.flush().expect_err("no room in one month");
+    assert_eq!(list(&disk, &format!("{MONTH}/parts")).len(), 1);
+    assert!(0 < store.stats().wal_bytes, "the log keeps what is not flushed");
+    drop(store);
+    assert_eq!(count(&stores::open(&disk.crash(), stores::config())), 20);
+}
+
+#[test]
 fn a_directory_that_cannot_be_synced_latches_even_for_want_of_room() {
     for (operation, folder) in [("sync directory", MONTH), ("rename", MONTH)] {
         let disk = disk(1);
