@@ -223,9 +223,9 @@ impl Place<'_> {
                 Ok(found) => orphans.extend(found),
                 // That nothing was looked at costs room, no more.
                 Err(Error::Io(error)) if error.operation == "list" => {
-                    let what = error.to_string();
-                    let file = error.path.display().to_string();
-                    self.notes.note_damage(Some(partition.month), file, None, what);
+                    let file = self.damage.relative(&error.path);
+                    let (month, what) = (partition.month, error.to_string());
+                    self.note(Damage::of_month(month, DamagePlace::Part, file, what));
                 }
                 Err(error) => return Err(error),
             }
