@@ -18,6 +18,7 @@ mod http;
 mod instant;
 mod load;
 mod observe;
+mod ordeal;
 mod payload;
 mod queries;
 mod random;

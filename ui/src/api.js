@@ -44,6 +44,11 @@ export async function queryRange({ query, dialect, start, end, step }, signal) {
   return { series: body.data.result, notes };
 }
 
+/** What is missing or rotten: `[{ place, file, what, startMs, endMs, noticed }]`. */
+export async function damage() {
+  return (await get('/api/v1/status/damage', [])).data.damage;
+}
+
 /** The query in the layout of its language. */
 export async function prettify(query, dialect) {
   return (await get('/prettify-query', Object.entries({ query, dialect }))).query;

@@ -1,11 +1,12 @@
 // The right-hand side: ingestion rate, what the server holds and uses, the biggest metrics.
 
-import { cardinality, ownMetrics, queryRange } from './api.js';
+import { cardinality, damage, ownMetrics, queryRange } from './api.js';
 import { bytes, duration, element, number } from './format.js';
 
 const SPARK_SECONDS = 1800;
 const SPARK_STEP = 15;
 const BIGGEST = 10;
+const DAMAGE = 10;
 const SVG = 'http://www.w3.org/2000/svg';
 
 function path(className, points) {
@@ -52,7 +53,7 @@ export class Overview {
     const isReadOnly = value('quipu_store_read_only') === 1;
     this.#health(!isReadOnly, isReadOnly ? 'read-only: see the log' : `up ${duration(Math.max(0, uptime))}`);
     this.#figures(value, isReadOnly);
-    await Promise.all([this.#ingestion(value), this.#biggest()]);
+    await Promise.all([this.#ingestion(value), this.#biggest(), this.#damage(value)]);
   }
 
   #health(isGood, text) {
@@ -102,6 +103,18 @@ export class Overview {
     } catch (error) {
       frame.replaceChildren(element('span', 'label-name', error.message));
     }
+  }
+
+  /** What is missing or rotten; nothing is asked while nothing ever was. */
+  async #damage(value) {
+    const list = this.#find('damage');
+    const found = value('quipu_store_damage_noticed_total') > 0 ? await damage().catch(() => []) : [];
+    const day = (ms) => new Date(ms).toISOString().slice(0, 16).replace('T', ' ');
+    const time = ({ startMs, endMs }) => (startMs === null ? '' : `, ${day(startMs)} to ${day(endMs)}`);
+    const rows = found.slice(0, DAMAGE).map((one) => element('li', '', `${one.file}${time(one)}: ${one.what}`));
+    if (found.length > DAMAGE) rows.push(element('li', '', `and ${found.length - DAMAGE} more`));
+    list.hidden = found.length === 0;
+    list.replaceChildren(...rows);
   }
 
   async #biggest() {

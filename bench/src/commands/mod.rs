@@ -6,6 +6,7 @@ mod crash;
 mod dashboards;
 mod differential;
 mod load;
+mod ordeal;
 mod shapes;
 mod suite;
 mod tsbs_generate;
@@ -36,6 +37,7 @@ pub fn command() -> Command {
         .subcommand(tsbs)
         .subcommand(shapes)
         .subcommand(crash::command())
+        .subcommand(ordeal::command())
         .subcommand(compare::command())
         .subcommand(differential::command())
         .subcommand(suite::command())
@@ -58,6 +60,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
             _ => unreachable!("clap demands a subcommand"),
         },
         Some(("crash", matches)) => crash::run(matches),
+        Some(("ordeal", matches)) => ordeal::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("differential", matches)) => differential::run(matches),
         Some(("suite", matches)) => suite::run(matches),

@@ -23,6 +23,9 @@ pub enum QueryError {
     /// Series were deleted while they were read, each time it was tried.
     #[error("series were deleted while the query read them; ask again")]
     Changed,
+    /// Not everything can be read, and a part is not wanted.
+    #[error("the answer would not be whole, and partial answers are denied: {0}")]
+    Partial(String),
     /// The store failed.
     #[error("{0}")]
     Storage(String),
@@ -36,7 +39,7 @@ impl QueryError {
             QueryError::Execution(_) => "execution",
             QueryError::Timeout(_) => "timeout",
             QueryError::Canceled(_) => "canceled",
-            QueryError::Changed => "unavailable",
+            QueryError::Changed | QueryError::Partial(_) => "unavailable",
             QueryError::Storage(_) => "internal",
         }
     }

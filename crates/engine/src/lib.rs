@@ -48,8 +48,8 @@ pub use cache::{CacheLimits, CacheStats, ResultCache, range_cached};
 pub use error::QueryError;
 pub use memory_source::MemorySource;
 pub use query::{
-    MetricsQlOptions, NameRemoval, QueryLimits, QueryOptions, QueryResult, QueryStats, StepRange,
-    Timings, instant, instant_expr, range, range_expr,
+    MetricsQlOptions, NameRemoval, Partial, QueryLimits, QueryOptions, QueryResult, QueryStats,
+    StepRange, Timings, instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
 pub use source::{

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use store::Missing;
 
 /// Steps that Prometheus' HTTP API allows after the first.
 pub const STEPS_MAX: i64 = 11_000;
@@ -100,6 +101,18 @@ pub struct QueryOptions {
     pub deadline: Option<Instant>,
     /// Set by somebody else to make the query stop.
     pub cancelled: Option<Arc<AtomicBool>>,
+    /// What becomes of a query for which not everything can be read.
+    pub partial: Partial,
+}
+
+/// What is done when something that was asked for is rotten or gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Partial {
+    /// The rest is the answer, with a warning.
+    #[default]
+    Answer,
+    /// There is no answer.
+    Deny,
 }
 
 impl Default for QueryOptions {
@@ -114,6 +127,7 @@ impl Default for QueryOptions {
             limits: QueryLimits::default(),
             deadline: None,
             cancelled: None,
+            partial: Partial::Answer,
         }
     }
 }
@@ -182,6 +196,8 @@ pub struct QueryResult {
     pub value: Value,
     /// Texts that say why the value may be wrong.
     pub warnings: Vec<String>,
+    /// Whether something is missing that could not be read; the warnings say what.
+    pub is_partial: bool,
     /// Texts that say why the value may surprise.
     pub infos: Vec<String>,
     /// What it cost.
@@ -260,7 +276,7 @@ fn evaluate_instant(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Qu
         }
         ValueType::Matrix => Value::Matrix(evaluator.matrix(expr, grid.start_ms)?),
     };
-    Ok(context.finish(value))
+    context.finish(value)
 }
 
 /// Evaluates `text` at every step of a range.
@@ -338,7 +354,7 @@ fn in_metricsql(
     let mut result = again_if_changed(|| {
         let context = Context::new(source, text, options, grid, end_ms);
         let value = evaluate(&context, &expr)?;
-        Ok(context.finish(value))
+        context.finish(value)
     })?;
     result.timings.parse = parse;
     Ok(result)
@@ -379,7 +395,7 @@ fn evaluate_range(context: &Context<'_>, expr: &Expr, grid: Grid) -> Result<Quer
             )));
         }
     };
-    Ok(context.finish(Value::Matrix(value)))
+    context.finish(Value::Matrix(value))
 }
 
 /// The tree, and how long it took to make it.
@@ -453,6 +469,8 @@ pub(crate) struct Context<'a> {
     pub collision: Cell<Collision>,
     /// What selectors read of histograms.
     pub reading: Cell<Reading>,
+    /// What could not be read.
+    missing: Arc<Missing>,
     stats: Cell<QueryStats>,
     started: Instant,
     timings: Cell<Timings>,
@@ -476,6 +494,7 @@ impl<'a> Context<'a> {
             usage: Rc::default(),
             collision: Cell::new(Collision::Unwatched),
             reading: Cell::default(),
+            missing: Missing::new(),
             stats: Cell::new(QueryStats { steps: grid.len as u64, ..QueryStats::default() }),
             started: Instant::now(),
             timings: Cell::default(),
@@ -527,6 +546,7 @@ impl<'a> Context<'a> {
             series_max: self.options.limits.series_max,
             deadline: self.options.deadline,
             cost_max: self.options.limits.select_cost_max,
+            missing: Some(Arc::clone(&self.missing)),
         }
     }
 
@@ -568,18 +588,26 @@ impl<'a> Context<'a> {
         )
     }
 
-    fn finish(&self, value: Value) -> QueryResult {
+    fn finish(&self, value: Value) -> Result<QueryResult> {
+        let is_partial = !self.missing.is_empty();
+        let missing = if is_partial { self.missing.sentences() } else { Vec::new() };
+        if is_partial && self.options.partial == Partial::Deny {
+            return Err(QueryError::Partial(missing.join("; ")));
+        }
         let mut stats = self.stats.get();
         stats.samples_peak = self.usage.samples_peak.get();
         stats.bytes_peak = self.usage.bytes_peak.get();
         let timings = Timings { evaluate: self.started.elapsed(), ..self.timings.get() };
-        QueryResult {
+        let mut warnings = missing;
+        warnings.extend(self.annotations.render(Level::Warning));
+        Ok(QueryResult {
             value,
-            warnings: self.annotations.render(Level::Warning),
+            warnings,
+            is_partial,
             infos: self.annotations.render(Level::Info),
             stats,
             timings,
-        }
+        })
     }
 }
 

@@ -7,10 +7,12 @@
 use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Instant;
+use store::Missing;
 
 /// Bounds on one selection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct SelectLimits {
     /// Series that may match.
     pub series_max: usize,
@@ -18,6 +20,8 @@ pub struct SelectLimits {
     pub deadline: Option<Instant>,
     /// What selecting and reading may cost, about, in samples; a source that cannot tell ignores it.
     pub cost_max: u64,
+    /// Who is told what is missing; a source that finds something missing and can tell nobody fails.
+    pub missing: Option<Arc<Missing>>,
 }
 
 /// Receives a series' index, timestamps and values.

@@ -13,12 +13,16 @@ impl Source for store::Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
-        let limits = store::SelectLimits {
+        let bounds = store::SelectLimits {
             series_max: limits.series_max,
             deadline: limits.deadline,
             cost_max: limits.cost_max,
         };
-        let selection = store::Store::select(self, sets, range, &limits).map_err(translate)?;
+        let selection = match &limits.missing {
+            Some(missing) => self.noting(missing).select(sets, range, &bounds),
+            None => store::Store::select(self, sets, range, &bounds),
+        };
+        let selection = selection.map_err(translate)?;
         Ok(Box::new(selection))
     }
 

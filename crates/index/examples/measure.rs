@@ -19,7 +19,9 @@ fn main() {
 }
 
 fn open() -> Index {
-    Index::open(Arc::new(vfs::SimVfs::new(1)), "index".as_ref(), &[]).expect("an empty index")
+    let disk = vfs::SimVfs::new(1);
+    vfs::Vfs::create_dir_all(&disk, "index".as_ref()).expect("an empty disk");
+    Index::open(Arc::new(disk), "index".as_ref(), &[]).expect("an empty index")
 }
 
 /// Registers an entity as the store does: look first.

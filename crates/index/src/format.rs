@@ -288,9 +288,11 @@ pub(crate) fn segment_name(entities: Range<u32>, sequence: u32) -> String {
 }
 
 /// The sequence number in a segment's name.
-pub(crate) fn sequence_of(name: &str) -> Option<u32> {
-    let (_, sequence) = name.strip_suffix(SUFFIX)?.rsplit_once('-')?;
-    u32::from_str_radix(sequence, 16).ok()
+pub fn sequence_of(name: &str) -> Option<u32> {
+    let mut fields = name.strip_suffix(SUFFIX)?.split('-');
+    let mut field = || u32::from_str_radix(fields.next()?, 16).ok();
+    let (start, end, sequence) = (field()?, field()?, field()?);
+    (segment_name(start..end, sequence) == name).then_some(sequence)
 }
 
 #[cfg(test)]
@@ -302,7 +304,9 @@ mod tests {
         let name = segment_name(16..0xabcdef, 77);
         assert_eq!(name, "00000010-00abcdef-00004d.seg");
         assert_eq!(sequence_of(&name), Some(77));
-        assert_eq!(sequence_of("manifest"), None);
+        for other in ["manifest", "a-4d.seg", "00000010-00abcdef-4d.seg", "x00000010-0-1.seg"] {
+            assert_eq!(sequence_of(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The slow work of an index, done without holding any lock: writing segments.
 //!
+//! The directory must be there: a job that is late must not make one anew that was removed.
 //! A job holds what it reads from. Its result is a file that is complete and synced but unknown
 //! to all; the caller names it in the manifest, then hands it to [`crate::Index::install`].
 
@@ -56,6 +57,13 @@ impl NewSegment {
 }
 
 impl FreezeJob {
+    /// The name of the file that it writes.
+    pub fn name(&self) -> String {
+        let first = self.memories.first().map_or(0, |memory| memory.entities_start());
+        let end = self.memories.last().map_or(0, |memory| memory.next_entity());
+        segment_name(first..end, self.sequence)
+    }
+
     /// Writes and syncs the file.
     ///
     /// # Errors
@@ -64,11 +72,24 @@ impl FreezeJob {
         let pieces: Vec<&dyn Piece> = self.memories.iter().map(|m| &**m as &dyn Piece).collect();
         let written = write(&pieces, None)?;
         let segment = write_file(&*self.vfs, &self.dir, &written, self.sequence)?;
+        debug_assert_eq!(segment.name(), self.name());
         Ok(NewSegment { segment, replaces: Vec::new(), frozen_count: self.memories.len() })
     }
 }
 
 impl MergeJob {
+    /// The name of the file that it writes.
+    pub fn name(&self) -> String {
+        let first = self.segments.first().map_or(0, |segment| segment.entities().start);
+        let end = self.segments.last().map_or(0, |segment| segment.entities().end);
+        segment_name(first..end, self.sequence)
+    }
+
+    /// Bytes of what it reads: what it writes is no larger, but for a little.
+    pub fn size(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.size()).sum()
+    }
+
     /// Writes and syncs the file, without the entities that `is_dead` names. The others keep
     /// their ids.
     ///
@@ -84,6 +105,7 @@ impl MergeJob {
         }
         let written = written?;
         let segment = write_file(&*self.vfs, &self.dir, &written, self.sequence)?;
+        debug_assert_eq!(segment.name(), self.name());
         let replaces = self.segments.iter().map(|segment| segment.name().to_string()).collect();
         Ok(NewSegment { segment, replaces, frozen_count: 0 })
     }
@@ -97,7 +119,6 @@ fn write_file(
 ) -> Result<Arc<Segment>> {
     let name = segment_name(written.counts.entities_start..written.counts.next_entity, sequence);
     let path = dir.join(&name);
-    vfs.create_dir_all(dir)?;
     // No manifest names it: left over from a crash.
     if vfs.exists(&path)? {
         vfs.remove(&path)?;

@@ -34,6 +34,7 @@ mod testing;
 pub use cardinality::{BytesOf, Cardinality, CardinalityQuestion, Counted};
 pub use entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId, NewEntity};
 pub use error::{Error, Result};
+pub use format::sequence_of;
 pub use index::{Index, LabelReader, OnRot, merge_sorted, refuse_rot};
 pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;

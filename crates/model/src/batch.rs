@@ -22,7 +22,7 @@ pub struct WriteBatch<'a> {
     pub shapes: Vec<Shape>,
     /// One entry per line or sample, in the order of the request.
     pub rows: Vec<Row>,
-    /// The rows' values, one after the other.
+    /// The rows' values, one after the other in the order of the rows.
     pub values: Vec<f64>,
     /// Tells what labels a key stands for.
     pub decoder: &'a dyn KeyDecoder,

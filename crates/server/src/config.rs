@@ -357,6 +357,8 @@ pub struct QueryConfig {
     pub lookback: Duration,
     /// Whether what is experimental in PromQL is known.
     pub has_experimental: bool,
+    /// Whether answers of which something is missing are denied.
+    pub denies_partial: bool,
 }
 
 /// Everything `quipu serve` runs on.
@@ -454,9 +456,12 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         segment_merge_size_max: (memory_limit / (3 * SHARE)).min(192 << 20),
         wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
         retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
+        retention_clock_wait_ns: nanos(settings.duration("retention-clock-wait")?),
         future_ns_max: nanos(settings.duration("future-retention")?),
         free_disk_min: settings.size("free-disk-min")?,
         flush_age_ns_max: nanos(settings.timeout("flush-age")?),
+        scrub_interval_ns: nanos(settings.duration("scrub-interval")?),
+        scrub_rate: settings.size_between("scrub-rate", 64 << 10, 1 << 40)?,
         limits,
         series_limits: series_limits(settings)?,
         exemplars_max: exemplars_max(settings)?,
@@ -580,6 +585,7 @@ fn query_config(settings: &Settings, memory_limit: u64) -> Result<QueryConfig, C
         cache_size_max: settings.size("query.cache-memory")?.min(memory_limit / SHARE) as usize,
         lookback: settings.timeout("query.lookback-delta")?,
         has_experimental: settings.switch("query.experimental-functions")?,
+        denies_partial: settings.switch("query.deny-partial")?,
     })
 }
 

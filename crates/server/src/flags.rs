@@ -88,11 +88,14 @@ pub const GROUPS: &[Group] = &[
     Group { heading: "Storage", flags: &[
         flag("data-dir", Kind::Path, "./quipu-data", "Directory that holds everything. Created if missing; one process at a time."),
         flag("retention", Kind::Duration, "0", "Drop samples older than this, such as 90d. 0 keeps them for ever."),
+        flag("retention-clock-wait", Kind::Duration, "1d", "How long a clock that jumped ahead must stay ahead before --retention drops anything by it. A jump is waited out, and logged; a clock set back is followed at once. 0 believes every clock at once: so you insist."),
         flag("durability", Kind::Choice(&["synced", "relaxed"]), "synced", "When a write is answered: once it is on disk, or once it is in memory. A request may ask for the other with ?durability=... or the header X-Quipu-Durability."),
         flag("head-size", Kind::Size, "256MiB", "Memory for recent samples. Writes get 503 when flushing cannot keep up with it."),
         flag("wal-size", Kind::Size, "512MiB", "Bytes of log on disk that make Quipu flush recent samples; bounds the time a restart takes."),
         flag("flush-age", Kind::Duration, "1h", "Flush recent samples at the latest after this time."),
         flag("future-retention", Kind::Duration, "2d", "Refuse samples further in the future than this."),
+        flag("scrub-interval", Kind::Duration, "30d", "Read every part, index and side file once in this time, to find rot before a query does. 0 turns it off."),
+        flag("scrub-rate", Kind::Size, "16MiB", "Bytes a second that are read for it."),
         flag("free-disk-min", Kind::Size, "100MiB", "Below this much free disk space writes get 503; reads go on."),
     ]},
     Group { heading: "Network", flags: &[
@@ -134,6 +137,7 @@ pub const GROUPS: &[Group] = &[
         flag("query.max-memory", Kind::Size, "1GiB", "Memory one query may hold."),
         flag("query.cache-memory", Kind::Size, "64MiB", "Memory for answers to range queries, of which queries that repeat with a moved window reuse what did not change. An eighth of memory-limit at most. ?nocache=1 goes without, 0 turns it off."),
         flag("query.lookback-delta", Kind::Duration, "5m", "How far an instant selector looks back for a sample."),
+        flag("query.deny-partial", Kind::Switch, "false", "Answer 503 instead of leaving out what cannot be read. ?deny_partial_response=1 and =0 say so for one request."),
         flag("query.experimental-functions", Kind::Switch, "false", "Know what Prometheus calls experimental in PromQL: functions such as info() and mad_over_time(), limitk and limit_ratio, anchored and smoothed selectors, fill modifiers, calculated durations."),
         flag("query.dialect", Kind::Choice(&["promql", "metricsql"]), "promql", "Language of queries that do not say dialect=..."),
     ]},

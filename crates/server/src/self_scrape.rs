@@ -61,8 +61,8 @@ pub fn scrape(app: &App) -> anyhow::Result<u64> {
     let decoded = decode(text.as_bytes(), Start::default(), &options, &hasher, &keys)?;
     let mut outcome = Outcome::default();
     let appended = outcome.append(app, decoded, Durability::Relaxed);
-    appended.map_err(|failure| anyhow!(failure.message)).context("append")?;
-    outcome.count(app, Protocol::SelfScrape, text.len());
+    let finished = appended.and_then(|()| outcome.finish(app, Protocol::SelfScrape, text.len()));
+    finished.map_err(|failure| anyhow!(failure.message)).context("append")?;
     Ok(outcome.samples)
 }
 

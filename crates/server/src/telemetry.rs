@@ -9,7 +9,7 @@ use crate::process;
 use engine::CacheStats;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use store::StoreStats;
+use store::{DamagePlace, StoreStats};
 
 /// A counter or a gauge.
 #[derive(Default)]
@@ -180,6 +180,8 @@ pub struct Telemetry {
     pub queries_running: Number,
     /// Queries waiting.
     pub queries_waiting: Number,
+    /// Answers of which something was missing.
+    pub partial_answers: Number,
 }
 
 impl Default for Telemetry {
@@ -202,6 +204,7 @@ impl Default for Telemetry {
             inserts_waiting: Number::default(),
             queries_running: Number::default(),
             queries_waiting: Number::default(),
+            partial_answers: Number::default(),
         }
     }
 }
@@ -251,6 +254,7 @@ impl Telemetry {
         self.write_http(&mut page);
         self.write_inserts(&mut page);
         write_store(&mut page, stats);
+        write_damage(&mut page, stats);
         write_results(&mut page, results);
         page.family("quipu_memory_limit_bytes", "gauge", "Memory that may be used.");
         page.sample("", &[], memory.limit() as f64);
@@ -300,6 +304,8 @@ impl Telemetry {
         page.single("quipu_queries_running", "gauge", help, &self.queries_running);
         let help = "Queries waiting for their turn.";
         page.single("quipu_queries_waiting", "gauge", help, &self.queries_waiting);
+        let help = "Answers of which something was missing because it could not be read.";
+        page.single("quipu_partial_answers_total", "counter", help, &self.partial_answers);
     }
 
     fn write_inserts(&self, page: &mut Page) {
@@ -391,6 +397,28 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         page.family(name, kind, help);
         page.sample("", &[], value);
     }
+}
+
+/// What is missing or rotten, and how far the search for it is.
+fn write_damage(page: &mut Page, stats: &StoreStats) {
+    let help = "Things known to be missing or rotten, by place.";
+    page.family("quipu_store_damage", "gauge", help);
+    for (place, count) in DamagePlace::ALL.iter().zip(stats.damage) {
+        page.sample("", &[("place", place.word())], count as f64);
+    }
+    let help = "Things ever noticed to be missing or rotten; restarts do not reset it.";
+    page.family("quipu_store_damage_noticed_total", "counter", help);
+    page.sample("", &[], stats.damage_noticed_total as f64);
+    let scrub = &stats.scrub;
+    page.family("quipu_store_scrub_bytes_total", "counter", "Bytes read by the scrub since start.");
+    page.sample("", &[], scrub.bytes_total as f64);
+    let help = "Share of the scrub's pass under way that is done; 1 when there is none.";
+    page.family("quipu_store_scrub_pass_ratio", "gauge", help);
+    let share = scrub.pass_done as f64 / scrub.pass_bytes.max(1) as f64;
+    page.sample("", &[], if scrub.pass_bytes == 0 { 1.0 } else { share.min(1.0) });
+    let help = "When the scrub last came to its end, seconds since the epoch; 0 for never.";
+    page.family("quipu_store_scrub_finished_timestamp_seconds", "gauge", help);
+    page.sample("", &[], scrub.finished_ns.unwrap_or(0) as f64 / 1e9);
 }
 
 /// What became of range queries that may reuse kept answers.

@@ -6,7 +6,7 @@ use crate::memory::{self, Pressure};
 use crate::quantity::format_size;
 use std::sync::Arc;
 use std::time::Duration;
-use store::Refusals;
+use store::{Refusals, Store};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -14,6 +14,8 @@ use tokio::time::{MissedTickBehavior, interval};
 const PAUSE: Duration = Duration::from_millis(200);
 /// Looks between two lines about refused series, so that a flood of them does not flood the log.
 const LOOKS_PER_LINE: u64 = 50;
+/// Looks between two lines about a clock that is not believed: an hour.
+const LOOKS_PER_CLOCK_LINE: u64 = 18_000;
 /// Looks between two times that caches are emptied while memory stays tight.
 const LOOKS_PER_CLEANING: u64 = 25;
 /// Looks between two times that idle memory goes back to the system.
@@ -24,6 +26,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let mut ticks = interval(PAUSE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut pressure = Pressure::Calm;
+    let mut told = Told::default();
     for look in 0u64.. {
         tokio::select! {
             _ = ticks.tick() => {}
@@ -31,9 +34,66 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
         }
         // The store may be locked for a moment.
         let (of_all, before) = (app.clone(), pressure);
-        let looked = tokio::task::spawn_blocking(move || look_once(&of_all, look, before));
-        pressure = looked.await.unwrap_or(before);
+        let known = std::mem::take(&mut told);
+        let looked = tokio::task::spawn_blocking(move || {
+            let pressure = look_once(&of_all, look, before);
+            (pressure, tell_of_store(&of_all.store, look, known))
+        });
+        (pressure, told) = looked.await.unwrap_or((before, Told::default()));
     }
+}
+
+/// What was told of the store, so that it is told once.
+#[derive(Default)]
+struct Told {
+    failures: u64,
+    read_only: Option<String>,
+    damaged_months: usize,
+}
+
+/// Logs what failed in the background, why writes are refused, what is damaged, and that the
+/// retention does not believe the clock.
+fn tell_of_store(store: &Store, look: u64, mut told: Told) -> Told {
+    let read_only = store.read_only_reason();
+    if read_only != told.read_only {
+        match &read_only {
+            Some(reason) => tracing::error!("writes are refused: {reason}"),
+            None => tracing::info!("writes are taken again"),
+        }
+        told.read_only = read_only;
+    }
+    if !look.is_multiple_of(LOOKS_PER_LINE) {
+        return told;
+    }
+    if let Some((count, last)) = store.failures_since(told.failures) {
+        let news = count - told.failures;
+        tracing::error!("{news} failures of background work; the last: {last}");
+        told.failures = count;
+    }
+    let damaged = store.damaged_months();
+    if damaged.len() != told.damaged_months {
+        for damaged in &damaged {
+            tracing::error!("{} is left out: {}", damaged.month.name(), damaged.reason);
+        }
+        told.damaged_months = damaged.len();
+    }
+    if look.is_multiple_of(LOOKS_PER_CLOCK_LINE)
+        && let Some((ahead_ns, left_ns)) = store.retention_clock_waits()
+    {
+        tracing::warn!("{}", clock_line(ahead_ns, left_ns));
+    }
+    told
+}
+
+/// What an owner needs to decide whether the clock is right.
+fn clock_line(ahead_ns: i64, left_ns: i64) -> String {
+    let hours = |ns: i64| ns / model::sample::NANOS_PER_HOUR;
+    format!(
+        "the clock is {} h ahead of the time that passed; the retention believes it in {} h, if it \
+         stays so (retention-clock-wait)",
+        hours(ahead_ns),
+        hours(left_ns) + 1
+    )
 }
 
 fn look_once(app: &App, look: u64, before: Pressure) -> Pressure {
@@ -52,6 +112,9 @@ fn look_once(app: &App, look: u64, before: Pressure) -> Pressure {
         && let Some(refusals) = app.store.take_refusals()
     {
         tracing::warn!("{}", refusals_line(&refusals));
+    }
+    for damage in app.store.take_damage_news() {
+        tracing::error!("{}", damage.sentence());
     }
     pressure
 }
@@ -104,6 +167,16 @@ fn refusals_line(refusals: &Refusals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_of_the_clock_names_the_flag() {
+        let hour = model::sample::NANOS_PER_HOUR;
+        assert_eq!(
+            clock_line(800 * hour, 23 * hour + 5),
+            "the clock is 800 h ahead of the time that passed; the retention believes it in 24 h, \
+             if it stays so (retention-clock-wait)"
+        );
+    }
 
     #[test]
     fn the_line_names_limit_label_and_example() {

@@ -3,7 +3,8 @@
 //! ```text
 //! cargo run --release -p store --example campaign -- --points 1000000 --seed 1
 //! cargo run --release -p store --example campaign -- --replay HISTORY     every step of one
-//! cargo run --release -p store --example campaign -- --rot --points 100000
+//! cargo run --release -p store --example campaign -- --flips --points 100000    one bit at a time
+//! cargo run --release -p store --example campaign -- --rot --points 100000      sectors and files, too
 //! ```
 //!
 //! Histories run on all cores; each follows from its own seed, which a failure names. Ends with a
@@ -17,7 +18,7 @@ mod rows;
 mod stores;
 
 use histories::history::{self, LIVES, Mix, Talk};
-use histories::rotten::{self, Outcome, RotTally};
+use histories::rotten::{self, Decay, Outcome, RotTally};
 use histories::seed_of;
 use histories::tally::Tally;
 use std::io::Write;
@@ -31,7 +32,7 @@ struct Options {
     points: u64,
     seed: u64,
     replay: Option<u64>,
-    rot: bool,
+    rot: Option<Decay>,
     goes_on: bool,
     mix: Mix,
     threads: usize,
@@ -43,7 +44,7 @@ fn options() -> Options {
         points: 100_000,
         seed: 1,
         replay: None,
-        rot: false,
+        rot: None,
         goes_on: false,
         mix: Mix::ALL,
         threads: cores,
@@ -59,14 +60,16 @@ fn options() -> Options {
             "--seed" => options.seed = number(),
             "--replay" => options.replay = Some(number()),
             "--threads" => options.threads = number() as usize,
-            "--rot" => options.rot = true,
+            "--rot" => options.rot = Some(Decay::Anything),
+            "--flips" => options.rot = Some(Decay::Bits),
             "--no-kills" => options.mix.has_kills = false,
             "--no-jumps" => options.mix.has_jumps = false,
             "--no-failures" => options.mix.has_failures = false,
+            "--no-snapshots" => options.mix.has_snapshots = false,
             "--go-on" => options.goes_on = true,
             _ => panic!(
-                "{word}? There are --points N, --seed N, --threads N, --replay HISTORY, --rot, --go-on, \
-                 --no-kills, --no-jumps and --no-failures"
+                "{word}? There are --points N, --seed N, --threads N, --replay HISTORY, --rot, --flips, --go-on, \
+                 --no-kills, --no-jumps, --no-failures and --no-snapshots"
             ),
         }
     }
@@ -83,8 +86,8 @@ fn main() -> ExitCode {
     // Panics are counted and told with the rest.
     std::panic::set_hook(Box::new(|_| ()));
     match options.rot {
-        true => rot(&options),
-        false => faults(&options),
+        Some(decay) => rot(&options, decay),
+        None => faults(&options),
     }
 }
 
@@ -107,7 +110,7 @@ fn faults(options: &Options) -> ExitCode {
     code(total.failed() == 0)
 }
 
-fn rot(options: &Options) -> ExitCode {
+fn rot(options: &Options, decay: Decay) -> ExitCode {
     let total = Mutex::new(RotTally::default());
     let started = Instant::now();
     let silent = |tally: &RotTally| {
@@ -115,7 +118,7 @@ fn rot(options: &Options) -> ExitCode {
         bad.map(|outcome| tally.of(outcome)).iter().sum::<u64>()
     };
     work(options, &|seed| {
-        let tally = rotten::run(seed);
+        let tally = rotten::run(seed, decay);
         let mut total = total.lock().unwrap();
         total.add(tally);
         let line = format!("{} pieces of rot, {} silent", total.total(), silent(&total));

@@ -202,12 +202,10 @@ impl Partition {
         let mut taken = Taken::default();
         let mut stopped = None;
         for group in rows.chunks(GROUP_ROWS) {
-            let mut values = 0;
             for (hash, row) in hashes.iter_mut().zip(group) {
                 *hash = row.hash;
-                values += batch.shapes[row.shape as usize].fields.len();
             }
-            let known = match work.room.grow(rows_size_max(values)) {
+            let known = match work.room.grow(rows_size_max(values_span(batch, group))) {
                 Ok(()) => {
                     state.map.find_group(&hashes[..group.len()], &mut found);
                     work.scratch.fresh.clear();
@@ -254,6 +252,15 @@ impl Partition {
         self.renew_arena(context.arena_words_max)?;
         Ok(lsn)
     }
+}
+
+/// At most how many values a group has: rows have theirs one after the other, in their order, so
+/// looking at the first and the last will do. Rows of other months between them count too, but no
+/// value counts for two groups.
+fn values_span(batch: &WriteBatch<'_>, group: &[Row]) -> usize {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else { return 0 };
+    let end = last.values_start as usize + batch.shapes[last.shape as usize].fields.len();
+    end.saturating_sub(first.values_start as usize)
 }
 
 impl Taken {

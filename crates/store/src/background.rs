@@ -1,9 +1,9 @@
 //! What background jobs do with the store.
 
-use crate::compact::MergeEffort;
 use crate::jobs::{Job, Load};
 use crate::store::{Store, lock};
 use crate::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 impl Store {
@@ -20,7 +20,8 @@ impl Store {
             flush_size: self.flush_size(),
             wal_size: self.wal.size(),
             wal_flush_size: self.config.wal_size_max / 2,
-            dirty_age_ns: oldest.map_or(0, |since| now.saturating_sub(since)),
+            // A clock that was set back says nothing: flushed is better.
+            dirty_age_ns: oldest.map_or(0, |since| now.saturating_sub(since).saturating_abs()),
             dirty_age_ns_max: self.config.flush_age_ns_max,
             round,
         }
@@ -37,20 +38,38 @@ impl Store {
         }
     }
 
-    /// Does all merges that pay, as the background does.
-    ///
-    /// # Errors
-    /// On I/O errors; the parts are then as they were.
-    pub fn merge_as_needed(&self) -> Result<()> {
-        for partition in self.all_partitions() {
-            while self.merge_partition(&partition, MergeEffort::AsNeeded)? {}
+    /// Does one job and keeps its failure for people. A panic is one, too: what it left half done
+    /// nobody knows, so the store takes no more writes until it is opened again.
+    pub(crate) fn run_guarded(&self, job: Job) {
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run_job(job)));
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => self.note_failure(&format!("{job:?}"), &error),
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+                let reason = format!("{job:?} ended in a panic: {}", words.unwrap_or("no words"));
+                self.latch(&reason);
+                self.keep_failure(reason);
+            }
         }
-        Ok(())
     }
 
-    /// Counts and keeps the failure of a job, for people.
-    pub(crate) fn note_job_failure(&self, job: Job, error: &Error) {
+    /// Counts and keeps a failure of background work, for people.
+    pub(crate) fn note_failure(&self, what: &str, error: &Error) {
+        self.keep_failure(format!("{what}: {error}"));
+    }
+
+    fn keep_failure(&self, text: String) {
+        *lock(&self.last_failure) = Some(text);
         self.counters.job_failures.fetch_add(1, Ordering::Relaxed);
-        *lock(&self.last_failure) = Some(format!("{job:?}: {error}"));
+    }
+
+    /// How many failures of background work there were, and the last one, if there were more than
+    /// `known`: for a log.
+    pub fn failures_since(&self, known: u64) -> Option<(u64, String)> {
+        let count = self.counters.job_failures.load(Ordering::Relaxed);
+        let last = lock(&self.last_failure).clone().unwrap_or_default();
+        (known < count).then_some((count, last))
     }
 }

@@ -3,6 +3,12 @@
 //! ```text
 //! magic (8 bytes)   body   crc32 of the body (4 bytes)
 //! ```
+//!
+//! The magic's last byte is the version, a digit. In every version but 1 the checksum covers the
+//! magic, too.
+//!
+//! The last byte of the magic is a digit, the version. A later one is not damage: the store does
+//! not open, and nothing is changed.
 
 use crate::{Error, Result};
 use codec::{crc32, put_u32};
@@ -21,14 +27,15 @@ impl BookFile {
     /// The body, if there is a file.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], and I/O errors.
+    /// [`Error::Corrupt`], [`Error::UnknownVersion`], and I/O errors.
     pub fn read(&self, vfs: &dyn Vfs) -> Result<Option<Vec<u8>>> {
         if !vfs.exists(&self.path)? {
             return Ok(None);
         }
         let mut bytes = vfs.read(&self.path)?;
-        let rest =
-            bytes.strip_prefix(self.magic).ok_or_else(|| self.corrupt(0, "unknown version"))?;
+        let Some(rest) = bytes.strip_prefix(self.magic) else {
+            return Err(self.unknown_magic(&bytes));
+        };
         let (body, checksum) =
             rest.split_last_chunk::<4>().ok_or_else(|| self.corrupt(bytes.len(), "cut short"))?;
         if crc32(body) != u32::from_le_bytes(*checksum) {
@@ -53,6 +60,24 @@ impl BookFile {
     /// The error of a body that does not decode, at the file's offset.
     pub fn undecodable(&self, error: &codec::Error) -> Error {
         self.corrupt(self.magic.len() + error.offset, error.what)
+    }
+
+    /// A version is believed only if the checksum covers it, as it does in all versions but the
+    /// first: a digit that rotted is damage, and costs this file alone.
+    fn unknown_magic(&self, bytes: &[u8]) -> Error {
+        let [kind @ .., max] = self.magic;
+        let version = bytes.strip_prefix(kind).and_then(|rest| rest.first());
+        let is_covered = bytes
+            .split_last_chunk::<4>()
+            .is_some_and(|(covered, checksum)| crc32(covered) == u32::from_le_bytes(*checksum));
+        match version {
+            Some(version) if is_covered && max < version => Error::UnknownVersion {
+                file: self.path.clone(),
+                version: char::from(*version).to_string(),
+                known: format!("up to {}", char::from(*max)),
+            },
+            _ => self.corrupt(0, "not what such a file begins with"),
+        }
     }
 
     fn corrupt(&self, offset: usize, what: &str) -> Error {

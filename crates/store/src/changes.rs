@@ -12,8 +12,7 @@
 //! selection holds the read lock: what the selection did not see is marked with a later version.
 //! What it did see may be marked so too, which only costs the reader work.
 //!
-//! Marked are samples appended, deleted, and lost with a corrupt part. Flushes and merges change
-//! no answer. What the retention hides is told by the instant that it has reached.
+//! Marked are samples appended and deleted. Flushes and merges change no answer. What the retention hides is told by the instant that it has reached.
 
 use crate::partition::State;
 use crate::store::Store;

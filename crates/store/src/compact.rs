@@ -2,14 +2,20 @@
 //!
 //! The merge itself holds no lock; the partition's parts are swapped at the end, under `change`. Index
 //! segments are merged the same way.
+//!
+//! Parts in which damage was met, and those that cannot be opened, are never merged, nor is a part
+//! merged across them: of one run in the order of writing each side is chosen from by itself.
+//! A merge first looks whether the disk has room, removes what it began when it fails, and is
+//! tried again later each time.
 
-use crate::manifest::{PartEntry, Tombstone};
+use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::merge::{self, ChooseLimits, MergeInput, MergeOutcome, PartFacts};
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
-use crate::partition::{INDEX_DIR, LivePart, PARTS_DIR, Partition, State, open_part};
+use crate::partition::{LivePart, PARTS_DIR, Partition, State, open_part};
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
+use index::{EntityId, MergeJob, NewSegment};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::cell::Cell;
@@ -45,10 +51,10 @@ pub(crate) struct Plan {
 
 /// How the output came out.
 pub(crate) enum Written {
-    /// The store is closing; the file is gone again.
+    /// The store is closing, or the month about to be dropped; there is a fragment.
     Aborted,
-    /// Finished; whether it holds any sample.
-    Samples(bool),
+    /// Finished; the part, if it holds any sample.
+    Samples(Option<Arc<LivePart>>),
 }
 
 impl Store {
@@ -56,14 +62,40 @@ impl Store {
     /// parts as can be.
     ///
     /// # Errors
-    /// On I/O errors; the parts are then as they were.
+    /// [`Error::NoRoom`], and I/O errors; the parts are then as they were.
     pub fn force_merge(&self, partition_prefix: &str) -> Result<()> {
-        for partition in self.all_partitions() {
-            if partition.month.name().starts_with(partition_prefix) {
-                while self.merge_partition(&partition, MergeEffort::Everything)? {}
+        let is_meant = |p: &Arc<Partition>| p.month.name().starts_with(partition_prefix);
+        self.merge_all(self.all_partitions().into_iter().filter(is_meant), MergeEffort::Everything)
+    }
+
+    /// Does all merges that pay, as the background does.
+    ///
+    /// # Errors
+    /// On I/O errors; the parts are then as they were.
+    pub fn merge_as_needed(&self) -> Result<()> {
+        self.merge_all(self.all_partitions().into_iter(), MergeEffort::AsNeeded)
+    }
+
+    /// One that fails does not keep the others from being merged; the first error is returned.
+    fn merge_all(
+        &self,
+        partitions: impl Iterator<Item = Arc<Partition>>,
+        effort: MergeEffort,
+    ) -> Result<()> {
+        let mut first_error = None;
+        for partition in partitions {
+            loop {
+                match self.merge_partition(&partition, effort) {
+                    Ok(true) => {}
+                    Ok(false) => break,
+                    Err(error) => {
+                        first_error.get_or_insert(error);
+                        break;
+                    }
+                }
             }
         }
-        Ok(())
+        first_error.map_or(Ok(()), Err)
     }
 
     /// Does one merge if there is one to do.
@@ -74,35 +106,58 @@ impl Store {
     ) -> Result<bool> {
         let _one = lock(&partition.merging);
         self.check_disk_is_trusted()?;
-        self.merge_once(partition, effort).map_err(|error| self.latch_if_failed(error))
+        // Held, `merging` keeps retention from dropping it.
+        if partition.is_dropped() || partition.is_expiring() {
+            return Ok(false);
+        }
+        let is_early = partition.backoff.is_waiting(self.vfs.elapsed());
+        if effort == MergeEffort::AsNeeded && is_early {
+            return Ok(false);
+        }
+        let merged = self.merge_once(partition, effort);
+        match &merged {
+            Ok(_) => partition.backoff.note_success(),
+            Err(_) => partition.backoff.note_failure(self.vfs.elapsed()),
+        }
+        merged.map_err(|error| self.latch_if_failed(error))
     }
 
     /// As [`Store::merge_partition`], for the one that holds `merging`.
     fn merge_once(&self, partition: &Arc<Partition>, effort: MergeEffort) -> Result<bool> {
-        self.merge_segments(partition)?;
+        self.merge_segments(partition, effort)?;
         let Some(plan) = self.plan_merge(partition, effort)? else {
             return self.forget_dead(partition, effort);
         };
-        match self.write_merged(partition, &plan) {
-            Ok(Written::Aborted) => Ok(false),
-            Ok(Written::Samples(has_samples)) => {
-                self.swap_parts(partition, &plan, has_samples)?;
-                self.counters.merges.fetch_add(1, Ordering::Relaxed);
-                Ok(true)
+        let files = [Manifest::part_file(plan.output.file)];
+        let written = match self.write_merged(partition, &plan) {
+            Ok(Written::Aborted) => {
+                self.remove_done(partition, &files)?;
+                return Ok(false);
             }
-            Err(Error::Corrupt { file, offset, what }) => {
-                let path = partition.part_path(plan.output.file);
-                if self.vfs.exists(&path)? {
-                    self.vfs.remove(&path)?;
-                }
-                let part = plan.inputs.iter().find(|input| input.part.name() == file);
-                let error = Error::Corrupt { file: file.clone(), offset, what };
-                if let Some(part) = part {
-                    self.note_damaged_part(partition, part, &error);
-                }
+            Ok(Written::Samples(part)) => self.swap_parts(partition, &plan, part),
+            Err(error) => {
+                self.note_damaged_input(partition, &plan, &error);
                 Err(error)
             }
-            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            self.remove_failed(partition, &files, &error)?;
+            return Err(error);
+        }
+        self.counters.merges.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
+    }
+
+    /// Marks the input that could not be read, so that the next merge goes without it.
+    fn note_damaged_input(&self, partition: &Partition, plan: &Plan, error: &Error) {
+        let file = match error {
+            Error::Corrupt { file, .. } => file,
+            Error::Io(error) => &error.path,
+            _ => return,
+        };
+        let input = plan.inputs.iter().find(|input| input.part.name() == file);
+        if let Some(input) = input {
+            self.note_damaged_part(partition, input, error);
         }
     }
 
@@ -112,42 +167,47 @@ impl Store {
         effort: MergeEffort,
     ) -> Result<Option<Plan>> {
         let _change = partition.lock_change();
+        let mut state = partition.write();
         if partition.is_dropped() {
             return Ok(None);
         }
-        let state = partition.read();
-        let facts: Vec<PartFacts> = state.parts.iter().map(|part| facts_of(part)).collect();
-        let limits = ChooseLimits::DEFAULT;
-        let chosen = match effort {
-            MergeEffort::AsNeeded => merge::choose(&facts, &limits),
-            MergeEffort::Everything => {
-                merge::choose_all(&facts, &limits).into_iter().find(|run| 1 < run.len())
-            }
-        };
-        let chosen = match chosen {
-            Some(chosen) => chosen,
-            // A part alone is rewritten when deletions wait for it.
-            None => match state.parts.iter().position(|part| state.must_rewrite(part, effort)) {
-                Some(idx) => vec![idx],
-                None => return Ok(None),
-            },
-        };
-        let inputs: Vec<Arc<LivePart>> =
-            chosen.iter().map(|idx| Arc::clone(&state.parts[*idx])).collect();
+        let Some(inputs) = state.choose_inputs(effort) else { return Ok(None) };
+        let size = inputs.iter().map(|input| input.part.summary().size).sum();
+        if !self.has_room_for(partition, size, effort)? {
+            return Ok(None);
+        }
         let tombstones: Vec<Vec<Tombstone>> =
             inputs.iter().map(|input| state.tombstones_for(&input.entry)).collect();
         let drops_samples =
             self.config.retention_ns.is_some() || !tombstones.iter().all(Vec::is_empty);
-        let mut manifest = state.manifest.clone();
-        let order = inputs.iter().map(|input| input.entry.order).max().expect("some input");
-        let number = manifest.sequence_next;
-        manifest.sequence_next += 1;
-        drop(state);
-        // The number must never be given out again, but need not be durable before it is used:
-        // files that no manifest names are removed at start.
-        partition.write().manifest = manifest;
+        let order = inputs.iter().map(|input| input.entry.order).max().unwrap_or(0);
+        let number = state.reserve_part();
         let output = PartEntry { file: number, order, applied: number };
         Ok(Some(Plan { inputs, tombstones, drops_samples, output }))
+    }
+
+    /// Whether the disk has room for a merge of so many bytes. Who asked for it is told if not.
+    pub(crate) fn has_room_for(
+        &self,
+        partition: &Partition,
+        size: u64,
+        effort: MergeEffort,
+    ) -> Result<bool> {
+        let free = self.vfs.free_space(&self.dir).unwrap_or(u64::MAX);
+        let min = self.config.free_disk_min;
+        if size.saturating_add(min) <= free {
+            partition.lacks_room.store(false, Ordering::Relaxed);
+            return Ok(true);
+        }
+        let error = Error::NoRoom { size, free, min };
+        if effort == MergeEffort::Everything {
+            return Err(error);
+        }
+        if !partition.lacks_room.swap(true, Ordering::Relaxed) {
+            self.counters.merges_without_room.fetch_add(1, Ordering::Relaxed);
+            self.note_failure("Merge", &error);
+        }
+        Ok(false)
     }
 
     pub(crate) fn write_merged(&self, partition: &Partition, plan: &Plan) -> Result<Written> {
@@ -172,20 +232,23 @@ impl Store {
                 released.set(samples);
                 plan.inputs.iter().for_each(|input| input.part.release());
             }
-            match self.is_stopping() {
+            match self.is_stopping() || partition.is_expiring() {
                 true => ControlFlow::Break(()),
                 false => ControlFlow::Continue(()),
             }
         };
         let outcome = merge::run(&inputs, keep_from, &mut writer, &pace)?;
         if outcome == MergeOutcome::Aborted {
-            drop(writer);
-            self.vfs.remove(&path)?;
             return Ok(Written::Aborted);
         }
         writer.finish(PartInfo { sequence: plan.output.order })?;
+        if outcome == MergeOutcome::Empty {
+            return Ok(Written::Samples(None));
+        }
         self.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
-        Ok(Written::Samples(outcome != MergeOutcome::Empty))
+        // Before the manifest names it: nothing may fail after that.
+        let part = open_part(self.vfs.as_ref(), &path)?;
+        Ok(Written::Samples(Some(Arc::new(LivePart::new(part, plan.output)))))
     }
 
     /// Makes the output, instead of the inputs, the partition's content.
@@ -193,50 +256,46 @@ impl Store {
         &self,
         partition: &Partition,
         plan: &Plan,
-        has_samples: bool,
+        part: Option<Arc<LivePart>>,
     ) -> Result<()> {
         let _change = partition.lock_change();
         let is_input = |file: u64| plan.inputs.iter().any(|input| input.entry.file == file);
         let mut manifest = partition.read().manifest.clone();
-        let output_path = partition.part_path(plan.output.file);
+        let output = Manifest::part_file(plan.output.file);
         let still_there = manifest.parts.iter().filter(|part| is_input(part.file)).count();
-        if partition.is_dropped() || still_there < plan.inputs.len() {
-            // A part was set aside or expired meanwhile: what was merged from it must not stay.
-            return Ok(self.vfs.remove(&output_path)?);
+        if still_there < plan.inputs.len() {
+            // A part expired meanwhile: what was merged from it must not stay.
+            return self.remove_done(partition, &[output]);
         }
         manifest.parts.retain(|part| !is_input(part.file));
-        if has_samples {
-            manifest.parts.push(plan.output);
-            manifest.parts.sort_by_key(|part| part.order);
+        let mut done: Vec<String> =
+            plan.inputs.iter().map(|input| Manifest::part_file(input.entry.file)).collect();
+        match part.is_some() {
+            true => {
+                manifest.parts.push(plan.output);
+                manifest.parts.sort_by_key(|part| part.order);
+                manifest.unlist(&[output]);
+            }
+            false => done.push(output),
         }
         manifest.forget_applied_tombstones();
+        done.iter().for_each(|file| manifest.disown(file.clone()));
         manifest.write(self.vfs.as_ref(), &partition.dir)?;
-        let part = match has_samples {
-            true => Some(open_part(self.vfs.as_ref(), &output_path)?),
-            false => None,
-        };
         {
             let mut state = partition.write();
             state.parts.retain(|part| !is_input(part.entry.file));
-            let entry = plan.output;
-            state.parts.extend(part.map(|part| Arc::new(LivePart::new(part, entry))));
+            state.parts.extend(part);
             state.parts.sort_by_key(|part| part.entry.order);
             state.manifest = manifest;
         }
         if plan.drops_samples {
             partition.note_loss();
         }
-        for input in &plan.inputs {
-            self.vfs.remove(&partition.part_path(input.entry.file))?;
-        }
-        if !has_samples {
-            self.vfs.remove(&output_path)?;
-        }
-        Ok(())
+        self.remove_done(partition, &done)
     }
 
     /// Joins index segments when it pays.
-    fn merge_segments(&self, partition: &Partition) -> Result<()> {
+    fn merge_segments(&self, partition: &Partition, effort: MergeEffort) -> Result<()> {
         let job = {
             let state = partition.read();
             // A rotten segment stays as it is, between those that are joined.
@@ -249,25 +308,66 @@ impl Store {
             let Some(range) = choose_segments(&sizes, size_max) else { return Ok(()) };
             state.index.merge_job(range)
         };
-        let merged = job.run(None)?;
-        let _change = partition.lock_change();
-        if partition.is_dropped() {
+        if !self.has_room_for(partition, job.size(), effort)? {
             return Ok(());
         }
-        let mut manifest = partition.read().manifest.clone();
-        let first = manifest.segments.iter().position(|name| merged.replaces().contains(name));
-        let first = first.expect("only merges remove segments, and there is one merge at a time");
-        manifest.segments.retain(|name| !merged.replaces().contains(name));
-        manifest.segments.insert(first, merged.name().to_string());
-        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        let merged = self.run_segment_job(partition, &job, None)?;
+        let _change = partition.lock_change();
+        let mut state = partition.write();
+        self.swap_segments(partition, &mut state, &merged)?;
+        drop(state);
+        let done: Vec<String> =
+            merged.replaces().iter().map(|name| Manifest::segment_file(name)).collect();
+        self.remove_done(partition, &done)
+    }
+
+    /// Writes a segment that is to take the place of others. Its name is listed as one that may go
+    /// before the file is begun.
+    pub(crate) fn run_segment_job(
+        &self,
+        partition: &Partition,
+        job: &MergeJob,
+        is_dead: Option<&dyn Fn(EntityId) -> bool>,
+    ) -> Result<NewSegment> {
+        let file = Manifest::segment_file(&job.name());
         {
-            let mut state = partition.write();
-            state.index.install(&merged)?;
-            state.manifest = manifest;
+            let _change = partition.lock_change();
+            partition.write().manifest.disown(file.clone());
         }
-        for name in merged.replaces() {
-            self.vfs.remove(&partition.dir.join(INDEX_DIR).join(name))?;
+        match job.run(is_dead) {
+            Ok(new) => Ok(new),
+            Err(error) => {
+                let error = error.into();
+                self.remove_failed(partition, &[file], &error)?;
+                Err(error)
+            }
         }
+    }
+
+    /// Makes a new segment, instead of those that it replaces, the partition's content. The caller
+    /// holds `change` and removes the old ones.
+    pub(crate) fn swap_segments(
+        &self,
+        partition: &Partition,
+        state: &mut State,
+        new: &NewSegment,
+    ) -> Result<()> {
+        let mut manifest = state.manifest.clone();
+        let is_old = |name: &String| new.replaces().contains(name);
+        let first = manifest.segments.iter().position(is_old);
+        manifest.segments.retain(|name| !is_old(name));
+        let first = first.unwrap_or(0).min(manifest.segments.len());
+        manifest.segments.insert(first, new.name().to_string());
+        let file = Manifest::segment_file(new.name());
+        manifest.unlist(std::slice::from_ref(&file));
+        new.replaces().iter().for_each(|name| manifest.disown(Manifest::segment_file(name)));
+        manifest.write(self.vfs.as_ref(), &partition.dir)?;
+        if let Err(error) = state.index.install(new) {
+            // The manifest names what the index does not have.
+            self.latch(&error.to_string());
+            return Err(error.into());
+        }
+        state.manifest = manifest;
         Ok(())
     }
 }
@@ -293,6 +393,48 @@ fn choose_segments(sizes: &[u64], size_max: u64) -> Option<std::ops::Range<usize
 }
 
 impl State {
+    /// What to merge now, if anything.
+    fn choose_inputs(&self, effort: MergeEffort) -> Option<Vec<Arc<LivePart>>> {
+        let runs = self.mergeable_runs();
+        let limits = ChooseLimits::DEFAULT;
+        for run in &runs {
+            let facts: Vec<PartFacts> = run.iter().map(|part| facts_of(part)).collect();
+            let chosen = match effort {
+                MergeEffort::AsNeeded => merge::choose(&facts, &limits),
+                MergeEffort::Everything => {
+                    merge::choose_all(&facts, &limits).into_iter().find(|run| 1 < run.len())
+                }
+            };
+            if let Some(chosen) = chosen {
+                return Some(chosen.iter().map(|idx| Arc::clone(run[*idx])).collect());
+            }
+        }
+        // A part alone is rewritten when deletions wait for it.
+        let alone = runs.into_iter().flatten().find(|part| self.must_rewrite(part, effort));
+        alone.map(|part| vec![Arc::clone(part)])
+    }
+
+    /// The parts that may be merged, in the order of writing, cut where one may not: a sample of
+    /// the one side must not come to stand on the other.
+    fn mergeable_runs(&self) -> Vec<Vec<&Arc<LivePart>>> {
+        let is_whole = |part: &&Arc<LivePart>| !part.is_damaged();
+        let mut runs = vec![Vec::new()];
+        let mut last: Option<u64> = None;
+        for part in &self.parts {
+            let (order, since) = (part.entry.order, last.unwrap_or(0));
+            let has_lost_between =
+                self.lost_parts.iter().any(|lost| (since..order).contains(&lost.entry.order));
+            if !is_whole(&part) || has_lost_between {
+                runs.push(Vec::new());
+            }
+            if is_whole(&part) {
+                runs.last_mut().expect("there is one").push(part);
+            }
+            last = Some(order);
+        }
+        runs
+    }
+
     /// Whether a part is rewritten though it is merged with no other.
     fn must_rewrite(&self, part: &LivePart, effort: MergeEffort) -> bool {
         let waiting = self.tombstones_for(&part.entry);

@@ -24,6 +24,9 @@ pub struct StoreConfig {
     pub wal_size_max: u64,
     /// Samples older than this many nanoseconds are dropped; `None` keeps everything.
     pub retention_ns: Option<i64>,
+    /// How long a wall clock must stay ahead of the time that passes before the retention believes
+    /// it, nanoseconds; 0 believes at once.
+    pub retention_clock_wait_ns: i64,
     /// Samples further in the future than this many nanoseconds are refused.
     pub future_ns_max: i64,
     /// Below this many free bytes on disk writes are refused.
@@ -42,6 +45,11 @@ pub struct StoreConfig {
     pub exemplars_max: usize,
     /// Row ids after which a partition's arena starts again; tests use few.
     pub arena_words_max: usize,
+    /// Bytes that may wait for the log's disk, reserved ones included; tests use few. Writers wait
+    /// once a quarter of it does.
+    pub wal_pending_max: usize,
+    /// The largest record of the log; tests use small ones.
+    pub wal_record_max: usize,
     /// Who syncs the log: a thread, or (in tests that must be repeatable) whoever waits.
     pub committer: wal::Committer,
     /// Whether background threads flush, merge and expire. Off, the caller does it by hand: tests.
@@ -56,6 +64,7 @@ impl StoreConfig {
             segment_merge_size_max: 192 << 20,
             wal_size_max: 512 << 20,
             retention_ns: None,
+            retention_clock_wait_ns: model::sample::NANOS_PER_DAY,
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,
             free_disk_min: 100 << 20,
             flush_age_ns_max: model::sample::NANOS_PER_HOUR,
@@ -65,6 +74,8 @@ impl StoreConfig {
             series_limits: Vec::new(),
             exemplars_max: 100_000,
             arena_words_max: crate::arena::WORDS_MAX,
+            wal_pending_max: 64 << 20,
+            wal_record_max: wal::RECORD_SIZE_MAX,
             committer: wal::Committer::Thread,
             background: true,
         }

@@ -13,7 +13,9 @@ pub struct Counters {
     pub flushes: AtomicU64,
     /// Merges done.
     pub merges: AtomicU64,
-    /// Parts set aside.
+    /// Merges left out because the disk had no room for them.
+    pub merges_without_room: AtomicU64,
+    /// Parts in which damage was met, and side files.
     pub corrupt_parts: AtomicU64,
     /// Samples replayed from the log at start.
     pub samples_replayed: AtomicU64,

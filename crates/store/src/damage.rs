@@ -22,7 +22,7 @@ use vfs::Vfs;
 /// The file's name.
 pub const FILE_NAME: &str = "damage";
 const MAGIC: &[u8; 8] = b"QPDAMAG1";
-/// Entries at most; what is found beyond them is only counted.
+/// Entries at most; what is found beyond them is said by who meets it, and not kept.
 pub const ENTRIES_MAX: usize = 1024;
 /// Entries of one file at most: the last of them stands for all that follow.
 const ENTRIES_PER_FILE_MAX: usize = 32;
@@ -117,6 +117,11 @@ impl Damage {
         self.place == other.place && self.file == other.file && self.what == other.what
     }
 
+    /// What an answer says that lacks it.
+    pub fn warning(&self) -> String {
+        format!("part of the answer is missing: {}", self.sentence())
+    }
+
     /// A sentence for people: what is damaged, which time that touches, what to do.
     pub fn sentence(&self) -> String {
         let touched = match self.place {
@@ -130,7 +135,7 @@ impl Damage {
             Some(_) => format!(" from {} to {}", rfc3339(self.span.start), rfc3339(self.span.end)),
         };
         format!(
-            "part of the answer is missing: {} is damaged ({}), so {touched}{time} may be left \
+            "{} is damaged ({}), so {touched}{time} may be left \
              out; `quipu verify` says more, `quipu verify --repair` mends what can be mended",
             self.file, self.what
         )
@@ -272,8 +277,6 @@ impl DamageBook {
             known.is_met = true;
             return;
         }
-        inner.noticed_total += 1;
-        inner.is_dirty = true;
         let damage = Damage { noticed_ns: now_ns, ..damage };
         let of_file = |entry: &&mut Entry| entry.damage.file == damage.file;
         let (mut count, mut last) = (0, None);
@@ -282,12 +285,20 @@ impl DamageBook {
             last = Some(entry);
         }
         if let (ENTRIES_PER_FILE_MAX.., Some(last)) = (count, last) {
+            // Nobody remembers which of them were met: what lies within is not counted again.
             last.is_met = true;
+            if last.damage.span.covers(&damage.span) {
+                return;
+            }
             last.damage.span = joined(&last.damage.span, &damage.span);
             (last.damage.series, last.damage.samples) = (None, None);
+            inner.noticed_total += 1;
+            inner.is_dirty = true;
             return;
         }
         if inner.entries.len() < ENTRIES_MAX {
+            inner.noticed_total += 1;
+            inner.is_dirty = true;
             inner.news.push(damage.clone());
             inner.entries.push(Entry { damage, is_met: true });
         }
@@ -304,14 +315,6 @@ impl DamageBook {
     /// All entries, in the order in which they were noticed.
     pub fn list(&self) -> Vec<Damage> {
         lock(&self.inner).entries.iter().map(|entry| entry.damage.clone()).collect()
-    }
-
-    /// Parts and months that were found missing when the store was opened, or since.
-    pub(crate) fn lost(&self) -> Vec<Damage> {
-        let is_lost = |entry: &&Entry| {
-            entry.is_met && matches!(entry.damage.place, DamagePlace::Part | DamagePlace::Month)
-        };
-        lock(&self.inner).entries.iter().filter(is_lost).map(|entry| entry.damage.clone()).collect()
     }
 
     /// The entries that are new since the last call.
@@ -454,11 +457,15 @@ mod tests {
         assert_eq!(listed.len(), ENTRIES_PER_FILE_MAX);
         let last = listed.last().unwrap();
         assert_eq!(last.span, TimeRange::new(page(31).span.start, page(99).span.end));
-        for number in 0..2 * ENTRIES_MAX as u64 {
-            book.note(Damage { file: number.to_string(), ..page(number) }, 1);
+        for _ in 0..2 {
+            for number in 0..2 * ENTRIES_MAX as u64 {
+                book.note(Damage { file: number.to_string(), ..page(number) }, 1);
+            }
+            (0..100).for_each(|number| book.note(page(number), 1));
         }
         assert_eq!(book.list().len(), ENTRIES_MAX);
-        assert_eq!(book.counts().1, 100 + 2 * ENTRIES_MAX as u64);
+        let of_others = (ENTRIES_MAX - ENTRIES_PER_FILE_MAX) as u64;
+        assert_eq!(book.counts().1, 100 + of_others, "each once, as long as it is remembered");
     }
 
     #[test]

@@ -66,6 +66,24 @@ pub enum Error {
         /// What is known.
         known: String,
     },
+    /// What was asked for is damaged on disk; the rest of the store serves on.
+    #[error("{what}; see quipu verify")]
+    Damaged {
+        /// What is, and how.
+        what: String,
+    },
+    /// The disk has no room for what was asked for. Nothing has changed.
+    #[error(
+        "a merge takes {size} bytes of disk, {free} are free and {min} must stay (free-disk-min)"
+    )]
+    NoRoom {
+        /// Bytes that it takes at most.
+        size: u64,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes that must be.
+        min: u64,
+    },
     /// Retention removed the partition while it was about to be used; the store tries again.
     #[error("the partition was just dropped by retention")]
     PartitionDropped,
@@ -105,5 +123,35 @@ impl Error {
             Error::Index(error) => error.is_corrupt(),
             _ => false,
         }
+    }
+
+    /// Whether the file is one of a newer program: it must not be touched, and nothing beside it.
+    pub fn is_unknown_version(&self) -> bool {
+        matches!(
+            self,
+            Error::UnknownVersion { .. }
+                | Error::Wal(wal::Error::UnknownVersion { .. })
+                | Error::Index(index::Error::UnknownVersion { .. })
+        )
+    }
+
+    /// Whether, after this error, nobody knows what the disk holds; see [`is_in_doubt`].
+    pub fn leaves_disk_in_doubt(&self) -> bool {
+        match self {
+            Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => true,
+            Error::Io(error) | Error::Index(index::Error::Io(error)) => is_in_doubt(error),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a failure leaves it open what the disk holds. That something could not be read does not;
+/// nor does a full disk, while a file is written that nothing names yet. But whether a name was
+/// changed, and whether that is durable, nobody knows when it failed, whatever the reason.
+fn is_in_doubt(error: &vfs::Error) -> bool {
+    match error.operation {
+        "map" | "read" | "list" | "size" | "look for" | "free space" => false,
+        "create" | "append" | "sync" | "create directory" | "link" => !error.is_disk_full(),
+        _ => true,
     }
 }

@@ -12,7 +12,8 @@
 use crate::Result;
 use crate::append::Piece;
 use crate::compact::MergeEffort;
-use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, State};
+use crate::manifest::Manifest;
+use crate::partition::{CORRUPT_SUFFIX, PARTS_DIR, Partition, State};
 use crate::series_map::Target;
 use crate::store::Store;
 use index::{MergeJob, Segment};
@@ -47,12 +48,16 @@ impl Store {
         let mut has_gone = false;
         let all = condemned_of(&partition.read(), effort)?;
         for condemned in &all {
-            has_gone |= self.forget(partition, condemned)?;
+            has_gone |= self.forget(partition, condemned, effort)?;
         }
         Ok(has_gone)
     }
 
+    /// Whether a part is damaged, or was set aside by repair or by an older program.
     fn has_parts_aside(&self, partition: &Partition) -> Result<bool> {
+        if partition.read().has_damaged_parts() {
+            return Ok(true);
+        }
         let folder = partition.dir.join(PARTS_DIR);
         if !self.vfs.exists(&folder)? {
             return Ok(false);
@@ -60,35 +65,31 @@ impl Store {
         Ok(self.vfs.list(&folder)?.iter().any(|name| name.ends_with(CORRUPT_SUFFIX)))
     }
 
-    fn forget(&self, partition: &Partition, condemned: &Condemned) -> Result<bool> {
-        let is_dead = |entity| condemned.entities.contains(entity);
-        let rewritten = condemned.job.run(Some(&is_dead))?;
-        let index_dir = partition.dir.join(INDEX_DIR);
-        let _change = partition.lock_change();
-        // A dropped partition has no directory any more.
-        if partition.is_dropped() {
+    fn forget(
+        &self,
+        partition: &Partition,
+        condemned: &Condemned,
+        effort: MergeEffort,
+    ) -> Result<bool> {
+        if !self.has_room_for(partition, condemned.job.size(), effort)? {
             return Ok(false);
         }
+        let is_dead = |entity| condemned.entities.contains(entity);
+        let rewritten = self.run_segment_job(partition, &condemned.job, Some(&is_dead))?;
+        let _change = partition.lock_change();
         {
             // Held while the manifest is written, so that nobody finds an entity about to go.
             let mut state = partition.write();
             if state.has_revived(condemned)? {
                 partition.note_loss();
                 drop(state);
-                self.vfs.remove(&index_dir.join(rewritten.name()))?;
+                self.remove_done(partition, &[Manifest::segment_file(rewritten.name())])?;
                 return Ok(false);
             }
-            let mut manifest = state.manifest.clone();
-            let old = condemned.segment.name();
-            let name = manifest.segments.iter_mut().find(|name| *name == old);
-            *name.expect("only merges remove segments, and there is one merge at a time") =
-                rewritten.name().to_string();
-            manifest.write(self.vfs.as_ref(), &partition.dir)?;
-            state.manifest = manifest;
-            state.index.install(&rewritten)?;
+            self.swap_segments(partition, &mut state, &rewritten)?;
             state.forget_keys(&condemned.entities);
         }
-        self.vfs.remove(&index_dir.join(condemned.segment.name()))?;
+        self.remove_done(partition, &[Manifest::segment_file(condemned.segment.name())])?;
         Ok(true)
     }
 }
@@ -237,14 +238,17 @@ mod tests {
             // Applies the deletion, and no more.
             let plan = store.plan_merge(&partition, MergeEffort::Everything).unwrap().unwrap();
             let written = store.write_merged(&partition, &plan).unwrap();
-            assert!(matches!(written, crate::compact::Written::Samples(false)));
-            store.swap_parts(&partition, &plan, false).unwrap();
+            assert!(matches!(written, crate::compact::Written::Samples(None)));
+            store.swap_parts(&partition, &plan, None).unwrap();
 
             let condemned = condemned_of(&partition.read(), MergeEffort::Everything).unwrap();
             assert_eq!(condemned[0].entities.len(), 50);
             append(&store, 7..8, 2, fields);
             then(&store, &partition);
-            assert!(!store.forget(&partition, &condemned[0]).unwrap(), "one is alive");
+            assert!(
+                !store.forget(&partition, &condemned[0], MergeEffort::Everything).unwrap(),
+                "one is alive"
+            );
             assert_eq!(count(&store, 0), fields.len());
             assert!(partition.take_loss(), "to be looked at again");
 

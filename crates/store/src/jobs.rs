@@ -1,8 +1,10 @@
-//! All background work there is: flushes, merges, expiry, the scrub, a look at the disk.
+//! All background work there is: a thread that flushes, expires and prepares months, and one that
+//! merges and scrubs.
 //!
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 
 use crate::store::{Store, lock};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -67,8 +69,14 @@ pub fn choose(load: &Load) -> Vec<Job> {
 #[derive(Default)]
 pub struct Jobs {
     threads: Mutex<Vec<JoinHandle<()>>>,
-    bell: Arc<Bell>,
+    /// One for each thread: a bell that two wait for may be heard by the wrong one.
+    bells: [Arc<Bell>; THREADS.len()],
+    is_stopping: AtomicBool,
 }
+
+/// The threads: one that flushes and expires, one that merges.
+const THREADS: [(&str, &[Job]); 2] =
+    [("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn]), ("quipu-merge", &[Job::Merge])];
 
 #[derive(Default)]
 struct Bell {
@@ -78,14 +86,11 @@ struct Bell {
 }
 
 impl Jobs {
-    /// Starts the threads: one that flushes and expires, one that merges.
+    /// Starts the threads.
     pub fn start(&self, store: &Arc<Store>) {
-        for (name, wanted) in [
-            ("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn][..]),
-            ("quipu-merge", &[Job::Merge, Job::Scrub][..]),
-        ] {
-            let (store, bell) = (Arc::downgrade(store), Arc::clone(&self.bell));
-            let builder = std::thread::Builder::new().name(name.into());
+        for ((name, wanted), bell) in THREADS.iter().zip(&self.bells) {
+            let (store, bell) = (Arc::downgrade(store), Arc::clone(bell));
+            let builder = std::thread::Builder::new().name(name.to_string());
             let thread = builder.spawn(move || run(&store, &bell, wanted));
             lock(&self.threads).push(thread.expect("the system has room for a thread"));
         }
@@ -93,22 +98,27 @@ impl Jobs {
 
     /// Asks for a round now.
     pub fn wake(&self) {
-        lock(&self.bell.state).0 = true;
-        self.bell.rung.notify_all();
+        for bell in &self.bells {
+            lock(&bell.state).0 = true;
+            bell.rung.notify_all();
+        }
     }
 
     /// Whether [`Jobs::stop`] was called; long work looks now and then.
     pub fn is_stopping(&self) -> bool {
-        lock(&self.bell.state).1
+        self.is_stopping.load(Ordering::Acquire)
     }
 
     /// Ends the threads and waits for what they are doing.
     pub fn stop(&self) {
-        lock(&self.bell.state).1 = true;
-        self.bell.rung.notify_all();
+        self.is_stopping.store(true, Ordering::Release);
+        for bell in &self.bells {
+            lock(&bell.state).1 = true;
+            bell.rung.notify_all();
+        }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
-            // A panic has been counted by the thread itself; the others are still to be joined.
+            // Jobs do not panic outwards; the others are still to be joined if one does.
             drop(thread.join());
         }
     }
@@ -130,9 +140,7 @@ fn run(store: &Weak<Store>, bell: &Bell, wanted: &[Job]) {
             if store.is_latched() {
                 continue;
             }
-            if let Err(error) = store.run_job(job) {
-                store.note_job_failure(job, &error);
-            }
+            store.run_guarded(job);
         }
         store.check_disk();
     }

@@ -1,8 +1,10 @@
 //! A partition's manifest: which files are its content. Replaced whole, by one atomic rename.
 //!
-//! Layout in `docs/format/manifest.md`. What the manifest does not name does not exist: files left
-//! by a crash are removed when the partition opens.
+//! Layout in `docs/format/manifest.md`. A file that it does not name is no content of the partition.
+//! Such a file is removed only when the manifest proves that it may go (see [`crate::strays`]): its
+//! number was never given to a manifest, or it is listed as one that nobody vouches for.
 
+use crate::partition::{INDEX_DIR, PARTS_DIR};
 use crate::{Error, Result};
 use codec::{Reader, crc32, put_i64_zigzag, put_u32, put_varint};
 use model::TimeRange;
@@ -12,7 +14,12 @@ use vfs::Vfs;
 
 /// Name of the file in the partition's directory.
 pub const FILE_NAME: &str = "MANIFEST";
-const MAGIC: &[u8; 8] = b"QPMANIF1";
+/// What every version begins with; a digit follows, the version.
+const KIND: &[u8; 7] = b"QPMANIF";
+/// The version that is written; all before it are read for ever.
+const VERSION: u8 = b'2';
+/// The first version, which has no list of files that nobody vouches for.
+const VERSION_BARE: u8 = b'1';
 /// Bounds that a sane manifest keeps, against sizes that lie.
 const PARTS_MAX: usize = 1 << 20;
 const NAME_SIZE_MAX: usize = 255;
@@ -30,6 +37,22 @@ pub struct Manifest {
     pub segments: Vec<String>,
     /// Deletions that some part has not applied yet.
     pub tombstones: Vec<Tombstone>,
+    /// Files, as `parts/NAME` and `index/NAME`, that are no content and may go: inputs of merges
+    /// that are done, outputs that are being written or failed.
+    pub unvouched: Vec<String>,
+}
+
+/// Why bytes are no manifest.
+#[derive(Debug, PartialEq, Eq)]
+enum Unreadable {
+    Corrupt(codec::Error),
+    Version(u8),
+}
+
+impl From<codec::Error> for Unreadable {
+    fn from(error: codec::Error) -> Unreadable {
+        Unreadable::Corrupt(error)
+    }
 }
 
 /// One part on disk.
@@ -62,23 +85,61 @@ impl Manifest {
         format!("{file:016x}.part")
     }
 
+    /// The number of the part with that name, if it is the name of one.
+    pub fn part_number(name: &str) -> Option<u64> {
+        let number = u64::from_str_radix(name.strip_suffix(".part")?, 16).ok()?;
+        (Manifest::part_name(number) == name).then_some(number)
+    }
+
+    /// Where the part with that number is in the partition's directory.
+    pub fn part_file(file: u64) -> String {
+        format!("{PARTS_DIR}/{}", Manifest::part_name(file))
+    }
+
+    /// Where the index segment of that name is in the partition's directory.
+    pub fn segment_file(name: &str) -> String {
+        format!("{INDEX_DIR}/{name}")
+    }
+
+    /// Lists a file as one that may go.
+    pub fn disown(&mut self, file: String) {
+        if !self.unvouched.contains(&file) {
+            self.unvouched.push(file);
+        }
+    }
+
+    /// Takes files from the list of those that may go.
+    pub fn unlist(&mut self, files: &[String]) {
+        self.unvouched.retain(|file| !files.contains(file));
+    }
+
     /// Reads the manifest of a partition's directory; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::UnknownVersion`], and I/O errors.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
         let path = dir.join(FILE_NAME);
         if !vfs.exists(&path)? {
             return Ok(None);
         }
         let bytes = vfs.read(&path)?;
-        Manifest::decode(&bytes).map(Some).map_err(|error| Error::Corrupt {
-            file: path,
-            offset: error.offset as u64,
-            what: error.what.to_string(),
+        Manifest::decode(&bytes).map(Some).map_err(|error| match error {
+            Unreadable::Corrupt(error) => Error::Corrupt {
+                file: path,
+                offset: error.offset as u64,
+                what: error.what.to_string(),
+            },
+            Unreadable::Version(version) => Error::UnknownVersion {
+                file: path,
+                version: char::from(version).to_string(),
+                known: format!("up to {}", char::from(VERSION)),
+            },
         })
     }
 
     /// Replaces the manifest durably.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-        self.check();
+        assert_eq!(self.broken_rule(), None, "a manifest that may be written");
         Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &self.encode())?)
     }
 
@@ -88,16 +149,23 @@ impl Manifest {
         self.tombstones.retain(|tombstone| oldest < tombstone.sequence);
     }
 
-    /// What must hold at every change.
-    fn check(&self) {
-        assert!(self.parts.is_sorted_by(|a, b| a.order < b.order), "parts by order");
-        assert!(self.parts.iter().all(|part| part.file < self.sequence_next));
-        assert!(self.parts.iter().all(|part| part.order <= part.applied));
-        assert!(self.tombstones.iter().all(|t| t.sequence < self.sequence_next));
+    /// Which of the rules does not hold that must hold at every change.
+    fn broken_rule(&self) -> Option<&'static str> {
+        let rules = [
+            (self.parts.is_sorted_by(|a, b| a.order < b.order), "parts are not by order"),
+            (self.parts.iter().all(|p| p.file < self.sequence_next), "a part of a later number"),
+            (self.parts.iter().all(|p| p.order <= p.applied), "a part applied less than its order"),
+            (
+                self.tombstones.iter().all(|t| t.sequence < self.sequence_next),
+                "a tombstone of a later number",
+            ),
+        ];
+        rules.into_iter().find(|(holds, _)| !holds).map(|(_, rule)| rule)
     }
 
     fn encode(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
+        let mut out = KIND.to_vec();
+        out.push(VERSION);
         put_varint(&mut out, self.wal_from);
         put_varint(&mut out, self.sequence_next);
         put_varint(&mut out, self.parts.len() as u64);
@@ -106,11 +174,7 @@ impl Manifest {
             put_varint(&mut out, part.order);
             put_varint(&mut out, part.applied);
         }
-        put_varint(&mut out, self.segments.len() as u64);
-        for name in &self.segments {
-            put_varint(&mut out, name.len() as u64);
-            out.extend_from_slice(name.as_bytes());
-        }
+        put_names(&mut out, &self.segments);
         put_varint(&mut out, self.tombstones.len() as u64);
         for tombstone in &self.tombstones {
             put_varint(&mut out, tombstone.sequence);
@@ -119,38 +183,66 @@ impl Manifest {
             put_varint(&mut out, tombstone.series.serialized_size() as u64);
             tombstone.series.serialize_into(&mut out).expect("writing to memory");
         }
+        put_names(&mut out, &self.unvouched);
         let checksum = crc32(&out);
         put_u32(&mut out, checksum);
         out
     }
 
-    fn decode(bytes: &[u8]) -> std::result::Result<Manifest, codec::Error> {
+    fn decode(bytes: &[u8]) -> std::result::Result<Manifest, Unreadable> {
         let body_size = bytes.len().saturating_sub(4);
         let (body, checksum) = bytes.split_at(body_size);
         let mut reader = Reader::new(body);
-        if reader.slice(MAGIC.len()) != Ok(&MAGIC[..]) {
-            return Err(codec::Error { offset: 0, what: "no manifest of a known version" });
+        if reader.slice(KIND.len()) != Ok(&KIND[..]) {
+            return Err(codec::Error { offset: 0, what: "no manifest" }.into());
         }
+        let version = reader.u8()?;
+        // In every version: so a version that rot has changed is told from one that is new.
         if checksum != crc32(body).to_le_bytes() {
-            return Err(codec::Error { offset: body_size, what: "checksum mismatch" });
+            return Err(codec::Error { offset: body_size, what: "checksum mismatch" }.into());
         }
-        let wal_from = reader.varint()?;
-        let sequence_next = reader.varint()?;
-        let parts = read_list(&mut reader, |reader| {
-            let (file, order) = (reader.varint()?, reader.varint()?);
-            Ok(PartEntry { file, order, applied: reader.varint()? })
-        })?;
-        let segments = read_list(&mut reader, |reader| {
-            let size = reader.varint_size(NAME_SIZE_MAX)?;
-            let name = reader.slice(size)?.to_vec();
-            String::from_utf8(name).map_err(|_| reader.corrupt("invalid UTF-8"))
-        })?;
-        let tombstones = read_list(&mut reader, read_tombstone)?;
-        if !reader.is_empty() {
-            return Err(reader.corrupt("bytes after the end"));
+        if !version.is_ascii_digit() {
+            return Err(reader.corrupt("no version").into());
         }
-        Ok(Manifest { wal_from, sequence_next, parts, segments, tombstones })
+        if !(VERSION_BARE..=VERSION).contains(&version) {
+            return Err(Unreadable::Version(version));
+        }
+        Ok(read_body(&mut reader, version)?)
     }
+}
+
+fn read_body(reader: &mut Reader<'_>, version: u8) -> std::result::Result<Manifest, codec::Error> {
+    let wal_from = reader.varint()?;
+    let sequence_next = reader.varint()?;
+    let parts = read_list(reader, |reader| {
+        let (file, order) = (reader.varint()?, reader.varint()?);
+        Ok(PartEntry { file, order, applied: reader.varint()? })
+    })?;
+    let segments = read_list(reader, read_name)?;
+    let tombstones = read_list(reader, read_tombstone)?;
+    let unvouched = match version {
+        VERSION_BARE => Vec::new(),
+        _ => read_list(reader, read_name)?,
+    };
+    if !reader.is_empty() {
+        return Err(reader.corrupt("bytes after the end"));
+    }
+    let manifest = Manifest { wal_from, sequence_next, parts, segments, tombstones, unvouched };
+    manifest.broken_rule().map_or(Ok(manifest), |rule| Err(reader.corrupt(rule)))
+}
+
+fn put_names(out: &mut Vec<u8>, names: &[String]) {
+    put_varint(out, names.len() as u64);
+    for name in names {
+        put_varint(out, name.len() as u64);
+        out.extend_from_slice(name.as_bytes());
+    }
+}
+
+fn read_name(reader: &mut Reader<'_>) -> std::result::Result<String, codec::Error> {
+    let size = reader.varint_size(NAME_SIZE_MAX)?;
+    let name = reader.slice(size)?.to_vec();
+    String::from_utf8(name).map_err(|_| reader.corrupt("invalid UTF-8"))
 }
 
 fn read_list<T>(
@@ -174,9 +266,8 @@ fn read_tombstone(reader: &mut Reader<'_>) -> std::result::Result<Tombstone, cod
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_manifest_comes_back_and_rot_is_noticed() {
-        let manifest = Manifest {
+    fn example() -> Manifest {
+        Manifest {
             wal_from: 7,
             sequence_next: 12,
             parts: vec![
@@ -189,14 +280,58 @@ mod tests {
                 series: [1, 2, 3, 70_000].into_iter().collect(),
                 range: TimeRange::new(-5, i64::MAX),
             }],
-        };
+            unvouched: vec![Manifest::part_file(9), Manifest::segment_file("b.seg")],
+        }
+    }
+
+    /// What version 1 wrote of [`example`], which has no list of files that may go.
+    const VERSION_1: &[u8] =
+        b"QPMANIF1\x07\x0c\x02\x01\x01\x06\x0b\x08\x08\x01\x05a.seg\x01\x05\x09\xfe\xff\xff\xff\
+        \xff\xff\xff\xff\xff\x01 :0\x00\x00\x02\x00\x00\x00\x00\x00\x02\x00\x01\x00\x00\x00\x18\
+        \x00\x00\x00\x1e\x00\x00\x00\x01\x00\x02\x00\x03\x00p\x11\xa0\xed\xd4\x82";
+
+    #[test]
+    fn a_manifest_comes_back_and_rot_is_noticed() {
+        let manifest = example();
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes), Ok(manifest));
         for idx in 0..bytes.len() {
             let mut rotten = bytes.clone();
             rotten[idx] ^= 1;
-            assert!(Manifest::decode(&rotten).is_err(), "byte {idx}");
+            assert!(matches!(Manifest::decode(&rotten), Err(Unreadable::Corrupt(_))), "byte {idx}");
             assert!(Manifest::decode(&bytes[..idx]).is_err(), "cut at {idx}");
+        }
+    }
+
+    #[test]
+    fn version_1_is_read_for_ever() {
+        assert_eq!(
+            Manifest::decode(VERSION_1),
+            Ok(Manifest { unvouched: Vec::new(), ..example() })
+        );
+    }
+
+    #[test]
+    fn a_later_version_is_unknown_and_not_corrupt() {
+        let mut bytes = example().encode();
+        bytes.truncate(bytes.len() - 4);
+        bytes[KIND.len()] = b'3';
+        let checksum = crc32(&bytes);
+        put_u32(&mut bytes, checksum);
+        assert_eq!(Manifest::decode(&bytes), Err(Unreadable::Version(b'3')));
+    }
+
+    #[test]
+    fn rules_that_do_not_hold_are_no_manifest() {
+        let broken = Manifest { sequence_next: 11, ..example() };
+        assert!(matches!(Manifest::decode(&broken.encode()), Err(Unreadable::Corrupt(_))));
+    }
+
+    #[test]
+    fn names_of_parts_are_exact() {
+        assert_eq!(Manifest::part_number(&Manifest::part_name(0xabc)), Some(0xabc));
+        for name in ["1.part", "0000000000000ABC.part", "+000000000000001.part", "x", ".part"] {
+            assert_eq!(Manifest::part_number(name), None, "{name}");
         }
     }
 }

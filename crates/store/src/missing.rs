@@ -59,7 +59,7 @@ impl Missing {
 
     /// What is missing, a sentence for each file.
     pub fn sentences(&self) -> Vec<String> {
-        lock(&self.list).iter().map(Damage::sentence).collect()
+        lock(&self.list).iter().map(Damage::warning).collect()
     }
 
     /// What is missing.
@@ -184,10 +184,7 @@ impl Store {
     /// nobody meets them. The one place where they are told.
     pub(crate) fn note_lost(&self, range: &TimeRange, watch: &Watch) {
         if watch.is_lenient() {
-            let lost = self.damage.lost();
-            lost.iter()
-                .filter(|lost| lost.span.overlaps(range))
-                .for_each(|l| watch.note_missing(l));
+            self.lost_in(range).iter().for_each(|lost| watch.note_missing(lost));
         }
     }
 }

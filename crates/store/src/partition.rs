@@ -5,23 +5,27 @@
 //!            newest ◄────────────── who wins on equal timestamps ───────────────────── oldest
 //! ```
 //!
-//! Locks, in the order in which they may be taken: `change`, `sealing`, `state`.
+//! Locks, in the order in which they may be taken: `merging`, `change`, `sealing`, `state`.
+//!
+//! Numbers of files are given out under the lock and never twice; a file whose number was given out
+//! is in the manifest's list of those that may go until the manifest names it or it is removed.
 
 use crate::activity::ActiveHour;
 use crate::append::Piece;
 use crate::arena::{Arena, ArenaView, NO_ROW};
+use crate::backoff::Backoff;
 use crate::births::Births;
-use crate::changes::{ChangeClock, ChangedTimes};
+use crate::changes::ChangedTimes;
+use crate::damage::DamageBook;
 use crate::histograms::names;
-use crate::manifest::{Manifest, PartEntry, Tombstone};
+use crate::manifest::{self, Manifest, PartEntry, Tombstone};
 use crate::part::Part;
 use crate::seal::sort_rows;
 use crate::series_map::SeriesMap;
 use crate::span::Month;
 use crate::store::lock;
-use crate::{Error, Result};
+use crate::{Error, Result, strays};
 use index::{BlockMatch, Index};
-use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -36,8 +40,17 @@ pub const SEAL_SIZE: usize = 24 << 20;
 pub const PARTS_DIR: &str = "parts";
 /// Folder of the index segments in a partition's directory.
 pub const INDEX_DIR: &str = "index";
-/// What is appended to the name of a file that is set aside.
+/// What is appended to the name of a side file that is set aside.
 pub const CORRUPT_SUFFIX: &str = ".corrupt";
+
+/// Whether all of a month is older than the retention keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpiryState {
+    /// Something of it is kept.
+    Kept,
+    /// Nothing is.
+    Expired,
+}
 
 /// A part that readers may see.
 pub struct LivePart {
@@ -47,8 +60,21 @@ pub struct LivePart {
     pub entry: PartEntry,
     /// The newest deletion that was weighed against the cost of rewriting the part.
     pub weighed: AtomicU64,
-    /// Whether rotten bytes were met in it: it is read, and never merged.
+    /// Whether damage was met in it. It is read as far as it is whole, and merged no more: a merge
+    /// would make what is lost look as if it never was.
     is_damaged: AtomicBool,
+}
+
+/// A part of the manifest that cannot be opened. It stays where it is, under its name, in the
+/// manifest; it is never merged, and goes only with its month.
+#[derive(Clone, Debug)]
+pub struct LostPart {
+    /// Its place in the manifest.
+    pub entry: PartEntry,
+    /// Its file.
+    pub file: PathBuf,
+    /// Why it cannot be opened, in words.
+    pub reason: String,
 }
 
 impl LivePart {
@@ -102,14 +128,18 @@ pub struct State {
     pub memory_parts: Vec<MemoryPart>,
     /// Parts on disk, by order.
     pub parts: Vec<Arc<LivePart>>,
+    /// Parts of the manifest that cannot be opened.
+    pub lost_parts: Vec<LostPart>,
     /// Who was registered in the last hours.
     pub births: VecDeque<Births>,
     /// The series counted as active.
     pub active: ActiveHour,
     /// When the samples of which times last changed.
     pub changed: ChangedTimes,
-    /// What the disk says.
+    /// What the disk says; numbers that were given out since are taken into account.
     pub manifest: Manifest,
+    /// Whether there is a manifest on the disk, and the folders that it speaks of.
+    pub is_on_disk: bool,
     /// Log segment of the oldest record that no part holds yet.
     pub dirty_from: Option<u64>,
     /// Log segment from which a flush in progress protects the log.
@@ -139,8 +169,14 @@ pub struct Partition {
     pub merging: Mutex<()>,
     /// Ordinals of the series whose samples somebody asked for since start.
     queried: Mutex<RoaringBitmap>,
+    /// When merges are tried again after one failed.
+    pub backoff: Backoff,
+    /// Whether the last merge was left out for want of room.
+    pub lacks_room: AtomicBool,
     /// Whether samples went by deletion or retention since entities without any were looked for.
     may_have_dead: AtomicBool,
+    /// Whether retention wants to drop the partition and waits for a merge to give up.
+    expiring: AtomicBool,
     /// Whether the partition has been dropped by retention; nothing may be written any more.
     dropped: AtomicBool,
     /// Bytes of the head, as of the last change; kept apart to be read without the lock.
@@ -148,50 +184,33 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Opens a partition's directory, or makes an empty partition that has none yet.
+    /// Opens a partition's directory, or makes an empty partition that has none yet. Changes
+    /// nothing. Records of log segments before `wal_from` do not count, whatever the manifest says.
     ///
-    /// Files the manifest does not name are removed; parts that do not open are set aside and
-    /// their names pushed to `set_aside`.
+    /// # Errors
+    /// When the manifest is missing beside content or cannot be read, or the index cannot: then
+    /// the month is damaged. A part that cannot be opened is noted and left out. Of a file of an
+    /// unknown version: [`Error::is_unknown_version`].
     pub fn open(
         vfs: &Arc<dyn Vfs>,
         dir: PathBuf,
         month: Month,
-        set_aside: &mut Vec<PathBuf>,
+        wal_from: u64,
+        book: &DamageBook,
     ) -> Result<Partition> {
-        let mut manifest = match Manifest::read(vfs.as_ref(), &dir)? {
-            Some(manifest) => {
-                // A process that was killed may have left its name in the system's cache alone, and
-                // files that only the one before it names are about to go.
-                vfs.sync_dir(&dir)?;
-                manifest
-            }
-            None => Manifest::default(),
-        };
+        let found = read_manifest(vfs.as_ref(), &dir)?;
+        // A copy may have come without its empty folders.
+        let has_folders = vfs.exists(&dir.join(PARTS_DIR))? && vfs.exists(&dir.join(INDEX_DIR))?;
+        let is_on_disk = found.is_some() && has_folders;
+        let mut manifest = found.unwrap_or_default();
         manifest.sequence_next = manifest.sequence_next.max(1);
-        remove_unnamed_files(vfs.as_ref(), &dir, &manifest)?;
-        let parts = open_parts(vfs.as_ref(), &dir, &mut manifest, set_aside)?;
+        manifest.wal_from = manifest.wal_from.max(wal_from);
+        let (parts, lost_parts) = open_parts(vfs.as_ref(), &dir, &manifest)?;
+        for lost in &lost_parts {
+            book.note(lost.damage(month, book.relative(&lost.file)), vfs.now());
+        }
         let index = Index::open(Arc::clone(vfs), &dir.join(INDEX_DIR), &manifest.segments)?;
-        let mut arena = Arena::new();
-        arena.reserve_entities(index.memory().next_entity() as usize);
-        let state = State {
-            index,
-            map: SeriesMap::new(),
-            pieces: Vec::new(),
-            arena,
-            taken: Vec::new(),
-            memory_parts: Vec::new(),
-            parts,
-            births: VecDeque::new(),
-            active: ActiveHour::default(),
-            changed: ChangedTimes::new(month.range()),
-            manifest,
-            dirty_from: None,
-            flushing_from: None,
-            wal_next: 0,
-            dirty_since_ns: 0,
-            index_size: (0, 0),
-            taken_next: 0,
-        };
+        let state = State::new(month, manifest, is_on_disk, index, parts, lost_parts);
         Ok(Partition {
             month,
             dir,
@@ -200,7 +219,10 @@ impl Partition {
             sealing: Mutex::new(()),
             merging: Mutex::new(()),
             queried: Mutex::new(RoaringBitmap::new()),
+            backoff: Backoff::default(),
+            lacks_room: AtomicBool::new(false),
             may_have_dead: AtomicBool::new(false),
+            expiring: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
             head_size: AtomicUsize::new(0),
         })
@@ -222,14 +244,29 @@ impl Partition {
         lock(&self.change)
     }
 
+    /// Asks a merge under way to give up, or takes that back.
+    pub fn set_expiring(&self, is_expiring: ExpiryState) {
+        self.expiring.store(is_expiring == ExpiryState::Expired, Ordering::Release);
+    }
+
+    /// Whether retention wants to drop the partition.
+    pub fn is_expiring(&self) -> bool {
+        self.expiring.load(Ordering::Acquire)
+    }
+
     /// Whether retention has dropped the partition.
     pub fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Acquire)
     }
 
-    /// Marks the partition as dropped.
+    /// Marks the partition as dropped: who comes for it looks for another.
     pub fn set_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
+    }
+
+    /// Takes [`Partition::set_dropped`] back, before anything was written because of it.
+    pub fn keep(&self) {
+        self.dropped.store(false, Ordering::Release);
     }
 
     /// Notes that the samples of these series are about to be read.
@@ -318,29 +355,42 @@ impl Partition {
     pub fn part_path(&self, file: u64) -> PathBuf {
         self.dir.join(PARTS_DIR).join(Manifest::part_name(file))
     }
-
-    /// Removes a corrupt part from the partition and renames its file.
-    pub fn set_aside(&self, vfs: &dyn Vfs, changes: &ChangeClock, file: u64) -> Result<()> {
-        let _change = self.lock_change();
-        let mut manifest = self.read().manifest.clone();
-        let count = manifest.parts.len();
-        manifest.parts.retain(|entry| entry.file != file);
-        if manifest.parts.len() == count {
-            return Ok(());
-        }
-        manifest.write(vfs, &self.dir)?;
-        rename_aside(vfs, &self.part_path(file))?;
-        let mut state = self.write();
-        let lost = state.parts.iter().find(|part| part.entry.file == file);
-        let lost = lost.map(|part| part.part.summary()).map(|s| TimeRange::new(s.min_ts, s.max_ts));
-        state.changed.note_range(&lost.unwrap_or(TimeRange::ALL), changes.now());
-        state.parts.retain(|part| part.entry.file != file);
-        state.manifest = manifest;
-        Ok(())
-    }
 }
 
 impl State {
+    fn new(
+        month: Month,
+        manifest: Manifest,
+        is_on_disk: bool,
+        index: Index,
+        parts: Vec<Arc<LivePart>>,
+        lost_parts: Vec<LostPart>,
+    ) -> State {
+        let mut arena = Arena::new();
+        arena.reserve_entities(index.memory().next_entity() as usize);
+        State {
+            index,
+            map: SeriesMap::new(),
+            pieces: Vec::new(),
+            arena,
+            taken: Vec::new(),
+            memory_parts: Vec::new(),
+            parts,
+            lost_parts,
+            births: VecDeque::new(),
+            active: ActiveHour::default(),
+            changed: ChangedTimes::new(month.range()),
+            manifest,
+            is_on_disk,
+            dirty_from: None,
+            flushing_from: None,
+            wal_next: 0,
+            dirty_since_ns: 0,
+            index_size: (0, 0),
+            taken_next: 0,
+        }
+    }
+
     /// Seals all taken rows, oldest first; for the holder of `sealing`.
     fn seal_taken(&mut self) -> Result<()> {
         while let Some(oldest) = self.taken.first() {
@@ -350,6 +400,19 @@ impl State {
             self.put_sealed(number, plan.encode(&view)?);
         }
         Ok(())
+    }
+
+    /// Gives out the number of a part's file, never to be given out again.
+    pub fn reserve_part(&mut self) -> u64 {
+        let number = self.manifest.sequence_next;
+        self.manifest.sequence_next += 1;
+        self.manifest.disown(Manifest::part_file(number));
+        number
+    }
+
+    /// Whether a part of the partition is damaged: what only it holds is still wanted.
+    pub fn has_damaged_parts(&self) -> bool {
+        !self.lost_parts.is_empty() || self.parts.iter().any(|part| part.is_damaged())
     }
 
     /// Puts a part in the place of the oldest taken rows, from which it was made.
@@ -422,62 +485,35 @@ impl State {
     }
 }
 
+/// The manifest, or `None` in a month that is only about to be. One that is missing beside what it
+/// should name is damage, and no reason to think that nothing is there.
+fn read_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
+    let found = Manifest::read(vfs, dir)?;
+    if found.is_none() && strays::has_content(vfs, dir)? {
+        let what = "it is missing, but there are parts or index segments".to_string();
+        return Err(Error::Corrupt { file: dir.join(manifest::FILE_NAME), offset: 0, what });
+    }
+    Ok(found)
+}
+
 fn open_parts(
     vfs: &dyn Vfs,
     dir: &Path,
-    manifest: &mut Manifest,
-    set_aside: &mut Vec<PathBuf>,
-) -> Result<Vec<Arc<LivePart>>> {
-    let mut parts = Vec::new();
-    let mut good = Vec::new();
+    manifest: &Manifest,
+) -> Result<(Vec<Arc<LivePart>>, Vec<LostPart>)> {
+    let (mut parts, mut lost) = (Vec::new(), Vec::new());
     for entry in &manifest.parts {
-        let path = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
-        match open_part(vfs, &path) {
-            Ok(part) => {
-                parts.push(Arc::new(LivePart::new(part, *entry)));
-                good.push(*entry);
-            }
-            Err(Error::Corrupt { .. }) => {
-                rename_aside(vfs, &path)?;
-                set_aside.push(path);
-            }
-            Err(error) => return Err(error),
+        let file = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
+        match open_part(vfs, &file) {
+            Ok(part) => parts.push(Arc::new(LivePart::new(part, *entry))),
+            Err(error) if error.is_unknown_version() => return Err(error),
+            Err(error) => lost.push(LostPart { entry: *entry, file, reason: error.to_string() }),
         }
     }
-    if good.len() < manifest.parts.len() {
-        manifest.parts = good;
-        manifest.write(vfs, dir)?;
-    }
-    Ok(parts)
+    Ok((parts, lost))
 }
 
 /// Maps a part's file and reads its directory.
 pub fn open_part(vfs: &dyn Vfs, path: &Path) -> Result<Part> {
     Part::open(vfs.map(path)?, path.to_path_buf())
-}
-
-fn rename_aside(vfs: &dyn Vfs, path: &Path) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(CORRUPT_SUFFIX);
-    vfs.rename(path, Path::new(&aside))?;
-    Ok(vfs.sync_dir(path.parent().expect("a part is in a directory"))?)
-}
-
-/// Removes what a crash left: parts and segments that no manifest came to name.
-fn remove_unnamed_files(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<()> {
-    for (folder, named) in [
-        (PARTS_DIR, manifest.parts.iter().map(|p| Manifest::part_name(p.file)).collect()),
-        (INDEX_DIR, manifest.segments.clone()),
-    ] {
-        let folder = dir.join(folder);
-        if !vfs.exists(&folder)? {
-            continue;
-        }
-        for name in vfs.list(&folder)? {
-            if !named.contains(&name) && !name.ends_with(CORRUPT_SUFFIX) {
-                vfs.remove(&folder.join(name))?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,14 +1,27 @@
-//! What opening does after a crash or a clean stop, in order: open the partitions (their manifests
-//! say what is on disk), then replay the log's records that no part holds yet.
+//! What opening does after a crash or a clean stop, in two phases.
+//!
+//! ```text
+//! look     side files, manifests, headers of parts and segments are read; nothing is changed.
+//!          A file of an unknown version ends it here
+//! recover  names are made durable, the log is replayed, and only then leftovers are removed
+//! ```
+//!
+//! Damage costs what it hits: a side file, a part, a month. See [`crate::damaged`].
 
 use crate::counters::Counters;
+use crate::damage::{Damage, DamageBook, DamagePlace};
+use crate::damaged::DamagedMonth;
+use crate::dropped::{self, DroppedMonths};
 use crate::exemplars::{self, ExemplarBook};
 use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
-use crate::metadata::MetadataBook;
-use crate::partition::{CORRUPT_SUFFIX, Partition, SEAL_SIZE, State};
+use crate::manifest::Manifest;
+use crate::metadata::{self, MetadataBook};
+use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, SEAL_SIZE, State};
+use crate::retention_clock::{self, ClockRecord};
+use crate::snapshot;
 use crate::span::Month;
-use crate::store::{PARTITIONS_DIR, WAL_DIR};
-use crate::{Error, Result, StoreConfig};
+use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::{Error, Result, StoreConfig, strays};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,147 +29,339 @@ use std::sync::atomic::Ordering;
 use vfs::Vfs;
 use wal::{RecordRef, ReplayError, Wal, WalConfig};
 
-/// What recovery found.
+/// What was found in a store's directory, before anything was changed.
+pub struct Found {
+    /// What metrics are.
+    metadata: MetadataBook,
+    /// Exemplars.
+    exemplars: ExemplarBook,
+    /// From where on records of dropped months count.
+    dropped: DroppedMonths,
+    /// What time it was.
+    clock: Option<ClockRecord>,
+    /// Side files that are damaged.
+    damaged_books: Vec<&'static str>,
+    /// Months that can be read.
+    partitions: BTreeMap<Month, Arc<Partition>>,
+    /// Months that cannot.
+    damaged: BTreeMap<Month, DamagedMonth>,
+}
+
+/// What recovery made of it.
 pub struct Recovered {
+    /// What metrics are.
+    pub metadata: MetadataBook,
+    /// Exemplars.
+    pub exemplars: ExemplarBook,
+    /// From where on records of dropped months count.
+    pub dropped: DroppedMonths,
+    /// What time it was.
+    pub clock: Option<ClockRecord>,
     /// The partitions, with unflushed rows in their heads.
     pub partitions: BTreeMap<Month, Arc<Partition>>,
+    /// Months of which nothing is read.
+    pub damaged: BTreeMap<Month, DamagedMonth>,
+    /// Files that no manifest names and that nobody knows.
+    pub orphans: Vec<PathBuf>,
     /// The log, ready for more.
     pub wal: Wal,
 }
 
-/// What belongs to no partition; read from its files, without what the log has.
+/// Where a store is, and who is told of damage.
 #[derive(Clone, Copy)]
-pub struct Books<'a> {
-    /// What metrics are.
-    pub metadata: &'a MetadataBook,
-    /// Exemplars.
-    pub exemplars: &'a ExemplarBook,
+pub struct Place<'a> {
+    /// The disk.
+    pub vfs: &'a Arc<dyn Vfs>,
+    /// The store's directory.
+    pub dir: &'a Path,
+    /// How it is configured.
+    pub config: &'a StoreConfig,
+    /// Who is told.
+    pub damage: &'a Arc<DamageBook>,
 }
 
-/// Reads the book of exemplars; a corrupt one is set aside and counted as a part is: samples are
-/// worth more.
-pub fn read_exemplars(
-    vfs: &dyn Vfs,
-    dir: &Path,
-    config: &StoreConfig,
-    counters: &Counters,
-) -> Result<ExemplarBook> {
-    match ExemplarBook::read(vfs, dir, config.exemplars_max) {
-        Err(Error::Corrupt { file, .. }) => {
-            let aside = dir.join(format!("{}{CORRUPT_SUFFIX}", exemplars::FILE_NAME));
-            vfs.rename(&file, &aside)?;
-            vfs.sync_dir(dir)?;
-            counters.corrupt_parts.fetch_add(1, Ordering::Relaxed);
-            Ok(ExemplarBook::new(config.exemplars_max))
+impl Place<'_> {
+    /// Reads all that says what the store is. Changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::UnknownVersion`] for anything that a newer program wrote; when the months cannot be
+    /// listed.
+    pub fn look(&self) -> Result<Found> {
+        let (vfs, dir) = (self.vfs.as_ref(), self.dir);
+        let exemplars_max = self.config.exemplars_max;
+        let mut bad = Vec::new();
+        let metadata = self.book(metadata::FILE_NAME, MetadataBook::read(vfs, dir), &mut bad)?;
+        let exemplars = ExemplarBook::read(vfs, dir, exemplars_max);
+        let exemplars = self.book(exemplars::FILE_NAME, exemplars, &mut bad)?;
+        let dropped = self.book(dropped::FILE_NAME, DroppedMonths::read(vfs, dir), &mut bad)?;
+        let clock = ClockRecord::read(vfs, dir);
+        let clock = self.book(retention_clock::FILE_NAME, clock, &mut bad)?;
+        let mut found = Found {
+            metadata: metadata.unwrap_or_default(),
+            exemplars: exemplars.unwrap_or_else(|| ExemplarBook::new(exemplars_max)),
+            dropped: dropped.unwrap_or_default(),
+            clock: clock.flatten(),
+            damaged_books: bad,
+            partitions: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+        };
+        for name in vfs.list(&dir.join(PARTITIONS_DIR))? {
+            if let Some(month) = Month::parse(&name) {
+                self.look_at_month(month, &mut found)?;
+            }
         }
-        read => read,
+        Ok(found)
     }
-}
 
-/// Opens partitions and log.
-pub fn recover(
-    vfs: &Arc<dyn Vfs>,
-    dir: &Path,
-    config: &StoreConfig,
-    books: Books<'_>,
-    counters: &Counters,
-) -> Result<Recovered> {
-    let mut set_aside = Vec::new();
-    let partitions = open_partitions(vfs, dir, &mut set_aside)?;
-    counters.corrupt_parts.fetch_add(set_aside.len() as u64, Ordering::Relaxed);
-    let wal_dir = dir.join(WAL_DIR);
-    vfs.create_dir_all(&wal_dir)?;
-    // Without any segment left, new ones must come after all that the manifests have seen.
-    let newest = partitions.values().map(|p| p.read().manifest.wal_from).max().unwrap_or(0);
-    let newest = newest.max(books.exemplars.wal_from());
-    let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
-    let wal_config =
-        WalConfig { committer: config.committer, next_segment_min: newest, ..WalConfig::default() };
-    let mut replay = Replay { vfs, dir, config, partitions, books, samples: 0, values: Vec::new() };
-    let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut |record| {
-        replay.record(&record)
-    })?;
-    counters.samples_replayed.fetch_add(replay.samples, Ordering::Relaxed);
-    let partitions = replay.partitions;
-    for partition in partitions.values() {
-        partition.seal_taken()?;
-        partition.note_head_size(&partition.read());
-    }
-    Ok(Recovered { partitions, wal })
-}
-
-/// Opens every directory that is named like a month.
-pub fn open_partitions(
-    vfs: &Arc<dyn Vfs>,
-    dir: &Path,
-    set_aside: &mut Vec<PathBuf>,
-) -> Result<BTreeMap<Month, Arc<Partition>>> {
-    let mut partitions = BTreeMap::new();
-    let root = dir.join(PARTITIONS_DIR);
-    for name in vfs.list(&root)? {
-        if let Some(month) = Month::parse(&name) {
-            let partition = Partition::open(vfs, root.join(name), month, set_aside)?;
-            partitions.insert(month, Arc::new(partition));
+    /// A side file as read; `None`, and noted, when it is damaged.
+    fn book<T>(
+        &self,
+        name: &'static str,
+        read: Result<T>,
+        bad: &mut Vec<&'static str>,
+    ) -> Result<Option<T>> {
+        match read {
+            Ok(book) => Ok(Some(book)),
+            Err(error @ Error::Corrupt { .. }) => {
+                bad.push(name);
+                let place = DamagePlace::SideFile;
+                self.note(Damage::of_store(place, name.to_string(), error.to_string()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
-    Ok(partitions)
+
+    fn note(&self, damage: Damage) {
+        self.damage.note(damage, self.vfs.now());
+    }
+
+    fn look_at_month(&self, month: Month, found: &mut Found) -> Result<()> {
+        let dir = self.month_dir(month);
+        let from = found.dropped.from(month);
+        match Partition::open(self.vfs, dir.clone(), month, from, self.damage) {
+            Ok(partition) => {
+                found.partitions.insert(month, Arc::new(partition));
+            }
+            Err(error) if error.is_unknown_version() => return Err(error),
+            Err(error) => {
+                let manifest = Manifest::read(self.vfs.as_ref(), &dir).ok().flatten();
+                let wal_from = manifest.map_or(0, |manifest| manifest.wal_from).max(from);
+                let reason = error.to_string();
+                let damaged = DamagedMonth { month, reason, wal_from, log_from: None };
+                self.note(damaged.damage());
+                found.damaged.insert(month, damaged);
+            }
+        }
+        Ok(())
+    }
+
+    fn month_dir(&self, month: Month) -> PathBuf {
+        self.dir.join(PARTITIONS_DIR).join(month.name())
+    }
+
+    /// Replays the log and removes what is left over.
+    ///
+    /// # Errors
+    /// When the log is corrupt, and on I/O errors.
+    pub fn recover(&self, found: Found, counters: &Counters) -> Result<Recovered> {
+        let lost = |partition: &Arc<Partition>| partition.read().lost_parts.len();
+        let lost = found.partitions.values().map(lost).sum::<usize>() + found.damaged_books.len();
+        counters.corrupt_parts.fetch_add(lost as u64, Ordering::Relaxed);
+        self.sync_names(&found)?;
+        let Found { metadata, exemplars, dropped, clock, damaged_books, partitions, damaged } =
+            found;
+        let mut replay = Replay {
+            place: *self,
+            partitions,
+            damaged,
+            dropped: &dropped,
+            metadata: &metadata,
+            exemplars: &exemplars,
+            samples: 0,
+            values: Vec::new(),
+        };
+        let wal = replay.open_log()?;
+        replay.seal();
+        counters.samples_replayed.fetch_add(replay.samples, Ordering::Relaxed);
+        let Replay { partitions, damaged, .. } = replay;
+        self.set_books_aside(&damaged_books)?;
+        let orphans = self.clear(&partitions)?;
+        Ok(Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans, wal })
+    }
+
+    /// Makes the names durable that were read: whoever wrote them may have been killed before it
+    /// did, and what is done from now on counts on them.
+    fn sync_names(&self, found: &Found) -> Result<()> {
+        let root = self.dir.join(PARTITIONS_DIR);
+        let months = found.partitions.keys().map(|month| root.join(month.name()));
+        let folders = months.flat_map(|dir| [dir.join(PARTS_DIR), dir.join(INDEX_DIR), dir]);
+        for folder in folders.chain([root.clone(), self.dir.to_path_buf()]) {
+            if self.vfs.exists(&folder)? {
+                self.vfs.sync_dir(&folder)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn set_books_aside(&self, names: &[&'static str]) -> Result<()> {
+        for name in names {
+            let aside = self.dir.join(format!("{name}{CORRUPT_SUFFIX}"));
+            self.vfs.rename(&self.dir.join(name), &aside)?;
+            self.vfs.sync_dir(self.dir)?;
+        }
+        Ok(())
+    }
+
+    /// Removes leftovers; returns the files that nobody knows.
+    fn clear(&self, partitions: &BTreeMap<Month, Arc<Partition>>) -> Result<Vec<PathBuf>> {
+        let vfs = self.vfs.as_ref();
+        let mut orphans = Vec::new();
+        for partition in partitions.values() {
+            let manifest = &mut partition.write().manifest;
+            orphans.extend(strays::clear(vfs, &partition.dir, manifest)?);
+        }
+        strays::clear_dropped(vfs, &self.dir.join(PARTITIONS_DIR))?;
+        let snapshots = self.dir.join(SNAPSHOTS_DIR);
+        if vfs.exists(&snapshots)? {
+            strays::clear_directories(vfs, &snapshots, snapshot::is_leftover)?;
+        }
+        Ok(orphans)
+    }
 }
 
 struct Replay<'a> {
-    vfs: &'a Arc<dyn Vfs>,
-    dir: &'a Path,
-    config: &'a StoreConfig,
+    place: Place<'a>,
     partitions: BTreeMap<Month, Arc<Partition>>,
-    books: Books<'a>,
+    damaged: BTreeMap<Month, DamagedMonth>,
+    dropped: &'a DroppedMonths,
+    metadata: &'a MetadataBook,
+    exemplars: &'a ExemplarBook,
     samples: u64,
     values: Vec<f64>,
 }
 
 impl Replay<'_> {
+    fn open_log(&mut self) -> Result<Wal> {
+        let Place { vfs, dir, config, .. } = self.place;
+        let wal_dir = dir.join(WAL_DIR);
+        vfs.create_dir_all(&wal_dir)?;
+        // Without any segment left, new ones must come after all that anybody has seen.
+        let newest = self.partitions.values().map(|p| p.read().manifest.wal_from);
+        let newest = newest.chain(self.damaged.values().map(|damaged| damaged.wal_from)).max();
+        let newest = newest.unwrap_or(0).max(self.exemplars.wal_from()).max(self.dropped.newest());
+        let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
+        let wal_config = WalConfig {
+            committer: config.committer,
+            next_segment_min: newest,
+            pending_size_max: config.wal_pending_max,
+            record_size_max: config.wal_record_max,
+            ..WalConfig::default()
+        };
+        let mut on_record = |record: RecordRef<'_>| self.record(&record);
+        Ok(Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut on_record)?)
+    }
+
+    /// Seals what was being sealed.
+    fn seal(&mut self) {
+        let all: Vec<Arc<Partition>> = self.partitions.values().cloned().collect();
+        for partition in all {
+            let sealed = partition.seal_taken();
+            partition.note_head_size(&partition.read());
+            if let Err(error) = sealed {
+                self.damage(partition.month, u64::MAX, &error.to_string());
+            }
+        }
+    }
+
     fn record(&mut self, record: &RecordRef<'_>) -> std::result::Result<(), ReplayError> {
         match record.kind {
             KIND_ROWS => self.rows(record),
             KIND_METADATA => {
-                self.books.metadata.put(&decode_metadata(record.payload)?);
+                self.metadata.put(&decode_metadata(record.payload)?);
                 Ok(())
             }
-            KIND_EXEMPLARS => Ok(self.books.exemplars.replay(record.segment, record.payload)?),
+            KIND_EXEMPLARS => Ok(self.exemplars.replay(record.segment, record.payload)?),
             kind => Err(format!("a record of unknown kind {kind}").into()),
         }
     }
 
     fn rows(&mut self, record: &RecordRef<'_>) -> std::result::Result<(), ReplayError> {
         let rows = RowsRecord::parse(record.payload)?;
-        let partition = self.partition(rows.month)?;
-        let mut state = partition.write();
-        if record.segment < state.manifest.wal_from {
+        let month = rows.month;
+        if record.segment < self.dropped.from(month) {
             return Ok(());
         }
-        state.dirty_from.get_or_insert(record.segment);
+        if let Some(damaged) = self.damaged.get_mut(&month) {
+            damaged.note_record(record.segment);
+            return Ok(());
+        }
+        if let Err(error) = self.rows_of(record.segment, &rows) {
+            let what = format!("log segment {} at byte {}: {error}", record.segment, record.offset);
+            self.damage(month, record.segment, &what);
+        }
+        Ok(())
+    }
+
+    fn rows_of(
+        &mut self,
+        segment: u64,
+        rows: &RowsRecord<'_>,
+    ) -> std::result::Result<(), ReplayError> {
+        let partition = self.partition(rows.month)?;
+        let mut state = partition.write();
+        if segment < state.manifest.wal_from {
+            return Ok(());
+        }
+        state.dirty_from.get_or_insert(segment);
         if state.dirty_since_ns == 0 {
-            state.dirty_since_ns = self.vfs.now();
+            state.dirty_since_ns = self.place.vfs.now();
         }
         state.index.replay(rows.registrations)?;
         let next_entity = state.index.memory().next_entity() as usize;
         state.arena.reserve_entities(next_entity);
-        self.samples += replay_rows(&mut state, &rows, &mut self.values)?;
+        self.samples += replay_rows(&mut state, rows, &mut self.values)?;
         if SEAL_SIZE <= state.arena.rows_size() {
             state.take_arena();
             drop(state);
             partition.seal_taken()?;
-            partition.renew_arena(self.config.arena_words_max)?;
+            partition.renew_arena(self.place.config.arena_words_max)?;
         }
         Ok(())
+    }
+
+    /// Takes a month out whose records cannot be replayed. What was replayed of it goes: it is in
+    /// the log, which keeps it.
+    fn damage(&mut self, month: Month, segment: u64, what: &str) {
+        let partition = self.partitions.remove(&month);
+        let (wal_from, dirty_from) = partition.map_or((0, None), |partition| {
+            let state = partition.read();
+            (state.manifest.wal_from, state.dirty_from)
+        });
+        let log_from = Some(dirty_from.unwrap_or(segment));
+        let damaged = DamagedMonth { month, reason: what.to_string(), wal_from, log_from };
+        self.place.note(damaged.damage());
+        self.damaged.insert(month, damaged);
     }
 
     fn partition(&mut self, month: Month) -> Result<Arc<Partition>> {
         if let Some(partition) = self.partitions.get(&month) {
             return Ok(Arc::clone(partition));
         }
-        let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
-        let partition = Arc::new(Partition::open(self.vfs, dir, month, &mut Vec::new())?);
+        let Place { vfs, damage, .. } = self.place;
+        let (dir, from) = (self.place.month_dir(month), self.dropped.from(month));
+        let partition = Arc::new(Partition::open(vfs, dir, month, from, damage)?);
         self.partitions.insert(month, Arc::clone(&partition));
         Ok(partition)
+    }
+}
+
+impl DamagedMonth {
+    /// Keeps a record of the log, unless the month's parts have it.
+    fn note_record(&mut self, segment: u64) {
+        if self.wal_from <= segment {
+            self.log_from.get_or_insert(segment);
+        }
     }
 }
 

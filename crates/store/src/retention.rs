@@ -1,12 +1,25 @@
 //! What is older than the retention goes: whole partitions by their directory, parts by their file.
 //! Samples in between are invisible to queries at once and go with the next merge.
-//! Exemplars leave the book.
+//! Exemplars leave the book. What is old is told by [`crate::retention_clock`].
+//!
+//! ```text
+//! a month is dropped:  rotate the log ► write DATA/dropped ► rename the directory ► sync
+//!                      ► forget the partition ► remove the directory
+//! ```
+//!
+//! The rename is what drops it: before, a crash leaves the month as it was but for records of the
+//! log; after, a leftover that goes when the store opens. A month made anew starts from the rotated
+//! log, so that numbers in older records are never taken for its own.
 
-use crate::manifest::FILE_NAME;
-use crate::partition::Partition;
-use crate::store::Store;
+use crate::damaged::DamagedMonth;
+use crate::manifest::Manifest;
+use crate::partition::{ExpiryState, Partition};
+use crate::span::Month;
+use crate::store::{PARTITIONS_DIR, Store, WAL_DIR, lock};
+use crate::strays::DROPPED_INFIX;
 use crate::{Error, Result};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, TryLockError};
 
 impl Store {
     /// Drops partitions and parts that hold nothing the retention keeps.
@@ -18,6 +31,9 @@ impl Store {
             return Ok(());
         }
         self.check_disk_is_trusted()?;
+        if self.clock.is_write_due(self.vfs.as_ref()) {
+            self.write_clock()?;
+        }
         let oldest = self.kept_span().start;
         self.exemplars.drop_before(oldest);
         for partition in self.all_partitions() {
@@ -27,35 +43,114 @@ impl Store {
             };
             done.map_err(|error| self.latch_if_failed(error))?;
         }
+        let damaged = self.damaged_months();
+        for damaged in damaged.iter().filter(|damaged| damaged.month.range().end < oldest) {
+            self.drop_damaged(damaged).map_err(|error| self.latch_if_failed(error))?;
+        }
         Ok(())
+    }
+
+    /// Keeps what the retention trusts over a restart.
+    pub(crate) fn write_clock(&self) -> Result<()> {
+        if self.config.retention_ns.is_none() {
+            return Ok(());
+        }
+        let written = self.clock.write(self.vfs.as_ref(), &self.dir);
+        written.map_err(|error| self.latch_if_failed(error))
+    }
+
+    /// How far the wall clock is ahead of the time that the retention goes by, and how long it will
+    /// be until it is believed, nanoseconds; `None` when it is.
+    pub fn retention_clock_waits(&self) -> Option<(i64, i64)> {
+        self.config.retention_ns?;
+        self.clock.waiting(self.vfs.as_ref())
     }
 
     fn drop_partition(&self, partition: &Arc<Partition>) -> Result<()> {
+        partition.set_expiring(ExpiryState::Expired);
+        // A merge gives up soon, and the next round finds it gone.
+        let _no_merge = match partition.merging.try_lock() {
+            Ok(held) => held,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
         let _change = partition.lock_change();
+        if partition.is_dropped() {
+            return Ok(());
+        }
+        {
+            // Under the lock, so that no record comes after the rotation.
+            let _state = partition.write();
+            partition.set_dropped();
+        }
+        let dropped = match self.drop_directory(partition.month) {
+            Ok(dropped) => dropped,
+            Err(error) => {
+                if !error.leaves_disk_in_doubt() && !self.is_latched() {
+                    partition.keep();
+                }
+                return Err(error);
+            }
+        };
         {
             let mut state = partition.write();
-            partition.set_dropped();
             state.dirty_from = None;
             state.flushing_from = None;
         }
-        if self.vfs.exists(&partition.dir)? {
-            // Without its manifest a half-removed directory is an empty partition.
-            let manifest = partition.dir.join(FILE_NAME);
-            if self.vfs.exists(&manifest)? {
-                self.vfs.remove(&manifest)?;
-                self.vfs.sync_dir(&partition.dir)?;
-            }
-            self.vfs.remove_dir_all(&partition.dir)?;
-            let parent = partition.dir.parent().expect("partitions are in a directory");
-            self.vfs.sync_dir(parent)?;
-        }
         let mut partitions = self.partitions.write().unwrap_or_else(|p| p.into_inner());
         partitions.remove(&partition.month);
+        drop(partitions);
+        self.remove_dropped(dropped);
         Ok(())
     }
 
+    fn drop_damaged(&self, damaged: &DamagedMonth) -> Result<()> {
+        let dropped = self.drop_directory(damaged.month)?;
+        lock(&self.damaged).remove(&damaged.month);
+        self.remove_dropped(dropped);
+        Ok(())
+    }
+
+    /// Drops a month from the disk; returns its directory's new name, if it had one.
+    fn drop_directory(&self, month: Month) -> Result<Option<PathBuf>> {
+        let mut dropped = lock(&self.dropped);
+        let vfs = self.vfs.as_ref();
+        let segment = self.wal.rotate();
+        let first = wal::first_segment(vfs, &self.dir.join(WAL_DIR))?.unwrap_or(segment);
+        dropped.add(vfs, &self.dir, month, segment, first)?;
+        let root = self.dir.join(PARTITIONS_DIR);
+        let from = root.join(month.name());
+        if !vfs.exists(&from).map_err(|error| self.in_doubt(error))? {
+            return Ok(None);
+        }
+        let to = root.join(format!("{}{DROPPED_INFIX}{segment}", month.name()));
+        vfs.rename(&from, &to)?;
+        vfs.sync_dir(&root)?;
+        Ok(Some(to))
+    }
+
+    /// The error of a look at the disk without which a drop cannot go on that has begun.
+    fn in_doubt(&self, error: vfs::Error) -> Error {
+        self.latch(&error.to_string());
+        Error::ReadOnly { reason: error.to_string() }
+    }
+
+    /// Removes a dropped month's directory; what is left of it goes when the store opens.
+    fn remove_dropped(&self, dir: Option<PathBuf>) {
+        if let Some(dir) = dir
+            && let Err(error) = self.vfs.remove_dir_all(&dir)
+        {
+            self.note_failure("Expire", &error.into());
+        }
+    }
+
     fn drop_parts(&self, partition: &Partition, oldest: i64) -> Result<()> {
+        // The clock may have gone back.
+        partition.set_expiring(ExpiryState::Kept);
         let _change = partition.lock_change();
+        if partition.is_dropped() {
+            return Ok(());
+        }
         let expired: Vec<u64> = {
             let state = partition.read();
             let is_old = |p: &&Arc<crate::partition::LivePart>| p.part.summary().max_ts < oldest;
@@ -67,6 +162,8 @@ impl Store {
         let mut manifest = partition.read().manifest.clone();
         manifest.parts.retain(|part| !expired.contains(&part.file));
         manifest.forget_applied_tombstones();
+        let done: Vec<String> = expired.iter().map(|file| Manifest::part_file(*file)).collect();
+        done.iter().for_each(|file| manifest.disown(file.clone()));
         manifest.write(self.vfs.as_ref(), &partition.dir)?;
         {
             let mut state = partition.write();
@@ -74,9 +171,6 @@ impl Store {
             state.manifest = manifest;
         }
         partition.note_loss();
-        for file in expired {
-            self.vfs.remove(&partition.part_path(file)).map_err(Error::from)?;
-        }
-        Ok(())
+        self.remove_done(partition, &done)
     }
 }

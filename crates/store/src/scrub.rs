@@ -101,7 +101,9 @@ impl Store {
         for partition in self.all_partitions() {
             for part in &partition.read().parts {
                 let file = self.damage.relative(part.part.name());
-                if known.iter().any(|damage| damage.file == file) {
+                // One that could not be opened and can be now has no rotten page.
+                let is_page = |one: &Damage| one.place == DamagePlace::Page && one.file == file;
+                if known.iter().any(is_page) {
                     part.set_damaged();
                 }
                 if !part.part.has_sound_header() {
@@ -144,7 +146,7 @@ impl Store {
         });
     }
 
-    /// Writes the damage book, if it has changed.
+    /// Writes the damage book without what is gone, if it has changed; a flush does.
     ///
     /// # Errors
     /// On I/O errors; it is tried again next time.
@@ -170,7 +172,7 @@ impl Store {
             let mut scrub = lock(&self.scrub);
             scrub.allowance = scrub.allowance.saturating_sub_unsigned(read);
         }
-        self.write_damage()
+        self.damage.write(self.vfs.as_ref())
     }
 
     /// Reads about `budget` bytes of what is to be read, if anything is; returns how many it were.

@@ -1,18 +1,29 @@
 //! Snapshots: a store of its own made of hard links, in a moment, whatever its size.
 
+use crate::damage::{Damage, DamagePlace};
 use crate::manifest::{FILE_NAME, Manifest};
 use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
+use crate::span::Month;
 use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, Store, lock};
 use crate::{Error, Result};
-use crate::{exemplars, metadata};
+use crate::{exemplars, metadata, strays};
 use std::path::Path;
 
-/// What a snapshot being made is called; removed at the next one if a crash leaves it.
+/// What a snapshot being made is called; if a crash leaves it, the next one or the next start
+/// removes it.
 const PARTIAL_SUFFIX: &str = ".partial";
+/// What a snapshot being removed is called; the same holds.
+const DELETED_SUFFIX: &str = ".deleted";
+
+/// Whether a name in the folder of snapshots is of one that was never finished or is being removed.
+pub fn is_leftover(name: &str) -> bool {
+    name.ends_with(PARTIAL_SUFFIX) || name.ends_with(DELETED_SUFFIX)
+}
 
 impl Store {
     /// Freezes the store's files under `snapshots/<name>`; returns the name, which is made of the
     /// time and a random number. `quipu serve --data-dir` on that directory (or a copy) works.
+    /// Months that are damaged are in it as they are, but for their records in the log.
     ///
     /// # Errors
     /// On I/O errors.
@@ -22,13 +33,37 @@ impl Store {
         self.flush_all().map_err(|error| self.latch_if_failed(error))?;
         let root = self.dir.join(SNAPSHOTS_DIR);
         self.vfs.create_dir_all(&root)?;
+        strays::clear_directories(self.vfs.as_ref(), &root, is_leftover)?;
         let name = format!("{:020}-{:08x}", self.vfs.now().max(0), self.vfs.random() as u32);
         let partial = root.join(format!("{name}{PARTIAL_SUFFIX}"));
+        let made = self.link_all(&partial).and_then(|()| {
+            self.vfs.rename(&partial, &root.join(&name))?;
+            Ok(self.vfs.sync_dir(&root)?)
+        });
+        match made {
+            Ok(()) => Ok(name),
+            Err(error) => {
+                // No part of the store: it only takes room.
+                let _ = self.vfs.remove_dir_all(&partial);
+                Err(error)
+            }
+        }
+    }
+
+    fn link_all(&self, partial: &Path) -> Result<()> {
         self.vfs.create_dir_all(&partial.join(PARTITIONS_DIR))?;
         for partition in self.all_partitions() {
             let _change = partition.lock_change();
             if !partition.is_dropped() {
-                self.link_partition(&partition, &partial)?;
+                self.link_partition(&partition, partial)?;
+            }
+        }
+        for damaged in self.damaged_months() {
+            if let Err(error) = self.link_damaged(damaged.month, partial) {
+                let file = self.damage.relative(partial);
+                let what = format!("not all of a damaged month is in this snapshot: {error}");
+                let damage = Damage::of_month(damaged.month, DamagePlace::Month, file, what);
+                self.damage.note(damage, self.vfs.now());
             }
         }
         for name in [metadata::FILE_NAME, exemplars::FILE_NAME] {
@@ -37,30 +72,61 @@ impl Store {
                 self.vfs.hard_link(&book, &partial.join(name))?;
             }
         }
-        self.vfs.sync_dir(&partial)?;
-        self.vfs.rename(&partial, &root.join(&name))?;
-        self.vfs.sync_dir(&root)?;
-        Ok(name)
+        Ok(self.vfs.sync_dir(partial)?)
     }
 
     fn link_partition(&self, partition: &Partition, snapshot: &Path) -> Result<()> {
-        if !self.vfs.exists(&partition.dir.join(FILE_NAME))? {
-            return Ok(());
-        }
-        let to = snapshot.join(PARTITIONS_DIR).join(partition.month.name());
-        let manifest = partition.read().manifest.clone();
-        for (folder, names) in [
-            (PARTS_DIR, manifest.parts.iter().map(|p| Manifest::part_name(p.file)).collect()),
-            (INDEX_DIR, manifest.segments.clone()),
-        ] {
-            self.vfs.create_dir_all(&to.join(folder))?;
-            for name in names {
-                let from = partition.dir.join(folder).join(&name);
-                self.vfs.hard_link(&from, &to.join(folder).join(&name))?;
+        let (mut manifest, lost) = {
+            let state = partition.read();
+            if !state.is_on_disk {
+                return Ok(());
             }
+            (state.manifest.clone(), state.lost_parts.clone())
+        };
+        // Nothing of theirs is in the snapshot.
+        manifest.unvouched = Vec::new();
+        let to = snapshot.join(PARTITIONS_DIR).join(partition.month.name());
+        let is_lost = |file: &String| lost.iter().any(|lost| partition.dir.join(file) == lost.file);
+        let parts = manifest.parts.iter().map(|part| Manifest::part_file(part.file));
+        let segments = manifest.segments.iter().map(|name| Manifest::segment_file(name));
+        for folder in [PARTS_DIR, INDEX_DIR] {
+            self.vfs.create_dir_all(&to.join(folder))?;
+        }
+        for file in parts.chain(segments) {
+            let linked = self.vfs.hard_link(&partition.dir.join(&file), &to.join(&file));
+            match linked {
+                // As lost there as it is here.
+                Err(_) if is_lost(&file) => {}
+                linked => linked?,
+            }
+        }
+        for folder in [PARTS_DIR, INDEX_DIR] {
             self.vfs.sync_dir(&to.join(folder))?;
         }
         manifest.write(self.vfs.as_ref(), &to)
+    }
+
+    /// Links all files of a month that cannot be read, for who repairs it.
+    fn link_damaged(&self, month: Month, snapshot: &Path) -> Result<()> {
+        let from = self.dir.join(PARTITIONS_DIR).join(month.name());
+        if !self.vfs.exists(&from)? {
+            return Ok(());
+        }
+        let to = snapshot.join(PARTITIONS_DIR).join(month.name());
+        for folder in [PARTS_DIR, INDEX_DIR] {
+            self.vfs.create_dir_all(&to.join(folder))?;
+            if self.vfs.exists(&from.join(folder))? {
+                for name in self.vfs.list(&from.join(folder))? {
+                    let file = Path::new(folder).join(name);
+                    self.vfs.hard_link(&from.join(&file), &to.join(&file))?;
+                }
+            }
+            self.vfs.sync_dir(&to.join(folder))?;
+        }
+        if self.vfs.exists(&from.join(FILE_NAME))? {
+            self.vfs.hard_link(&from.join(FILE_NAME), &to.join(FILE_NAME))?;
+        }
+        Ok(self.vfs.sync_dir(&to)?)
     }
 
     /// Names of the snapshots, oldest first.
@@ -73,18 +139,23 @@ impl Store {
             return Ok(Vec::new());
         }
         let mut names = self.vfs.list(&root)?;
-        names.retain(|name| !name.ends_with(PARTIAL_SUFFIX));
+        names.retain(|name| !is_leftover(name));
         Ok(names)
     }
 
-    /// Removes a snapshot.
+    /// Removes a snapshot: it is gone, or it is whole.
     ///
     /// # Errors
     /// [`Error::Invalid`] when there is none of that name.
     pub fn delete_snapshot(&self, name: &str) -> Result<()> {
+        let _one = lock(&self.flushing);
         if !self.snapshots()?.iter().any(|known| known == name) {
             return Err(Error::Invalid(format!("there is no snapshot {name:?}")));
         }
-        Ok(self.vfs.remove_dir_all(&self.dir.join(SNAPSHOTS_DIR).join(name))?)
+        let root = self.dir.join(SNAPSHOTS_DIR);
+        let deleted = root.join(format!("{name}{DELETED_SUFFIX}"));
+        self.vfs.rename(&root.join(name), &deleted)?;
+        self.vfs.sync_dir(&root)?;
+        Ok(self.vfs.remove_dir_all(&deleted)?)
     }
 }

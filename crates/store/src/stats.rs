@@ -58,7 +58,15 @@ pub struct StoreStats {
     pub outline_hits_total: u64,
     /// Headers that a query had to parse since start.
     pub outline_misses_total: u64,
-    /// Parts set aside as corrupt since start.
+    /// Merges left out since start because the disk had no room for them.
+    pub merges_without_room_total: u64,
+    /// Months of which nothing is read.
+    pub damaged_months: u64,
+    /// Parts that cannot be opened.
+    pub lost_parts: u64,
+    /// Files that no manifest names and that nobody knows.
+    pub orphans: u64,
+    /// Parts and side files in which damage was met since start.
     pub corrupt_parts_total: u64,
     /// What is known to be missing or rotten, how many things by [`crate::DamagePlace`].
     pub damage: [u64; crate::DamagePlace::ALL.len()],
@@ -89,6 +97,9 @@ impl Store {
             rows_rejected_total: read(&self.counters.rows_rejected),
             flushes_total: read(&self.counters.flushes),
             merges_total: read(&self.counters.merges),
+            merges_without_room_total: read(&self.counters.merges_without_room),
+            damaged_months: crate::store::lock(&self.damaged).len() as u64,
+            orphans: self.orphans.len() as u64,
             corrupt_parts_total: read(&self.counters.corrupt_parts),
             samples_replayed: read(&self.counters.samples_replayed),
             job_failures_total: read(&self.counters.job_failures),
@@ -126,6 +137,7 @@ impl StoreStats {
     fn add_partition(&mut self, state: &State) {
         self.partitions += 1;
         self.parts += state.parts.len() as u64;
+        self.lost_parts += state.lost_parts.len() as u64;
         for part in state.parts.iter().chain(state.memory_parts.iter().map(|m| &m.part)) {
             let summary = part.part.summary();
             self.widen(summary.min_ts, summary.max_ts);

@@ -6,6 +6,8 @@
 //! DIR/metadata              what metrics are
 //! DIR/exemplars             exemplars of the samples
 //! DIR/damage                what is known to be missing or rotten
+//! DIR/dropped               from where on the log's records of dropped months count
+//! DIR/clock                 the time that the retention trusts
 //! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one month
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
@@ -14,17 +16,21 @@ use crate::append::{AppendContext, AppendScratch, Postponed, Taken};
 use crate::changes::ChangeClock;
 use crate::counters::Counters;
 use crate::damage::DamageBook;
+use crate::damaged::DamagedMonth;
+use crate::dropped::DroppedMonths;
 use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
 use crate::missing::Watch;
 use crate::outlines::Outlines;
 use crate::partition::Partition;
+use crate::recover::Place;
+use crate::retention_clock::RetentionClock;
 use crate::scrub::Scrub;
 use crate::series_limits::{Refusals, SeriesGate};
 use crate::span::Month;
 use crate::turn::Turn;
-use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig, recover};
+use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig};
 use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,8 +50,9 @@ pub const SNAPSHOTS_DIR: &str = "snapshots";
 pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
 /// Values that go into one record of the log.
 pub(crate) const RECORD_VALUES_MAX: usize = 512 * 1024;
-/// Bytes waiting for the disk from which on writers wait too.
-const WAL_PENDING_SOFT_MAX: usize = 16 << 20;
+/// Of the bytes that may wait for the disk, the share from which on writers wait too: those who
+/// come at one moment have room all the same.
+const WAL_PENDING_SOFT_SHARE: usize = 4;
 
 /// What became of a batch.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +75,8 @@ pub struct Store {
     pub(crate) wal: Wal,
     pub(crate) metadata: MetadataBook,
     pub(crate) exemplars: ExemplarBook,
+    /// The time that the retention goes by.
+    pub(crate) clock: RetentionClock,
     pub(crate) counters: Counters,
     /// What readers have missed.
     pub(crate) changes: ChangeClock,
@@ -79,6 +88,13 @@ pub struct Store {
     pub(crate) outlines: Arc<Outlines>,
     /// All partitions by month. Locked briefly, to find or add one.
     pub(crate) partitions: RwLock<BTreeMap<Month, Arc<Partition>>>,
+    /// Months of which nothing is read. None of them is among the partitions.
+    pub(crate) damaged: Mutex<BTreeMap<Month, DamagedMonth>>,
+    /// Held while a month is dropped. May be locked under `partitions`, not the other way round.
+    pub(crate) dropped: Mutex<DroppedMonths>,
+    /// What was found damaged.
+    /// Files that no manifest names and that nobody knows, found at the start.
+    pub(crate) orphans: Vec<PathBuf>,
     /// Held by the one flush that may run.
     pub(crate) flushing: Mutex<()>,
     /// Why writes are refused until a restart.
@@ -103,17 +119,20 @@ impl Store {
     /// Opens (creating it if need be) the store in `dir` and replays its log.
     ///
     /// # Errors
-    /// When another process has it open, when manifest, index or log are corrupt, or on I/O errors.
-    /// A corrupt part is set aside and counted instead.
+    /// When another process has it open, when the log is corrupt, when a newer program wrote any
+    /// of it, or on I/O errors. What else is damaged is noted and left out: see
+    /// [`Store::damage`].
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = vfs.lock(dir)?;
         let counters = Counters::default();
         let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
-        let metadata = MetadataBook::read(vfs.as_ref(), dir)?;
-        let exemplars = recover::read_exemplars(vfs.as_ref(), dir, &config, &counters)?;
-        let books = recover::Books { metadata: &metadata, exemplars: &exemplars };
-        let recovered = recover::recover(&vfs, dir, &config, books, &counters)?;
+        let place = Place { vfs: &vfs, dir, config: &config, damage: &damage };
+        let recovered = place.recover(place.look()?, &counters)?;
+        let newest = recovered.partitions.values().map(|p| p.read().newest()).max();
+        let newest = newest.filter(|newest| *newest != i64::MIN);
+        let wait_ns = config.retention_clock_wait_ns;
+        let clock = RetentionClock::new(wait_ns, recovered.clock, newest, vfs.as_ref());
         let gate = SeriesGate::new(&config.series_limits)?;
         let hasher = KeyHasher::new(vfs.random());
         let background = config.background;
@@ -122,14 +141,18 @@ impl Store {
             dir: dir.to_path_buf(),
             config,
             wal: recovered.wal,
-            metadata,
-            exemplars,
+            metadata: recovered.metadata,
+            exemplars: recovered.exemplars,
+            clock,
             counters,
             changes: ChangeClock::default(),
             damage,
             scrub: Mutex::default(),
             outlines: Arc::default(),
             partitions: RwLock::new(recovered.partitions),
+            damaged: Mutex::new(recovered.damaged),
+            dropped: Mutex::new(recovered.dropped),
+            orphans: recovered.orphans,
             flushing: Mutex::new(()),
             latch: Mutex::new(None),
             low_disk: Mutex::new(None),
@@ -253,7 +276,11 @@ impl Store {
         loop {
             let partition = self.partition(month)?;
             match append(&partition, &context) {
-                Err(Error::PartitionDropped) => continue,
+                Err(Error::PartitionDropped) => {
+                    self.check_disk_is_trusted()?;
+                    // Until it is gone, or is kept after all.
+                    drop(partition.lock_change());
+                }
                 Err(error) => return Err(self.latch_if_failed(error)),
                 Ok(taken) => return Ok(taken),
             }
@@ -269,8 +296,12 @@ impl Store {
         if let Some(partition) = partitions.get(&month) {
             return Ok(Arc::clone(partition));
         }
+        if let Some(damaged) = lock(&self.damaged).get(&month) {
+            return Err(damaged.error());
+        }
         let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
-        let partition = Partition::open(&self.vfs, dir, month, &mut Vec::new())?;
+        let from = lock(&self.dropped).from(month);
+        let partition = Partition::open(&self.vfs, dir, month, from, &self.damage)?;
         let partition = Arc::new(partition);
         partitions.insert(month, Arc::clone(&partition));
         Ok(partition)
@@ -329,6 +360,7 @@ impl Store {
     /// When the log fails.
     pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
         self.check_writable()?;
+        self.wait_for_log()?;
         let appended = self.metadata.append(&self.wal, metadata);
         match appended.map_err(|error| self.latch_if_failed(error))? {
             Some(lsn) => self.wait_durable(lsn),
@@ -348,20 +380,21 @@ impl Store {
     pub fn close(&self) -> Result<()> {
         self.jobs.stop();
         let flushed = if self.is_latched() { Ok(()) } else { self.flush() };
+        let noted = if self.is_latched() { Ok(()) } else { self.write_clock() };
         self.wal.close()?;
-        flushed
+        flushed.and(noted)
     }
 
     /// The instants that samples may have: from the retention's edge to a bit into the future.
     pub(crate) fn accepted_span(&self) -> TimeRange {
-        let end = self.vfs.now().saturating_add(self.config.future_ns_max);
-        TimeRange::new(self.kept_span().start, end)
+        let latest = self.clock.latest(self.vfs.as_ref());
+        TimeRange::new(self.kept_span().start, latest.saturating_add(self.config.future_ns_max))
     }
 
     /// The instants that queries may see.
     pub(crate) fn kept_span(&self) -> TimeRange {
         let Some(kept) = self.config.retention_ns else { return TimeRange::ALL };
-        let start = self.vfs.now().saturating_sub(kept);
+        let start = self.clock.now(self.vfs.as_ref()).saturating_sub(kept);
         self.changes.note_hidden(start);
         TimeRange::new(start, i64::MAX)
     }
@@ -409,7 +442,7 @@ impl Store {
     /// with room reserved in the log, or under a lock that is needed to make use of it.
     pub(crate) fn wait_for_log(&self) -> Result<()> {
         let stats = self.wal.stats();
-        if WAL_PENDING_SOFT_MAX <= stats.pending_size {
+        if self.config.wal_pending_max / WAL_PENDING_SOFT_SHARE <= stats.pending_size {
             self.wait_durable(self.wal.end())?;
         }
         Ok(())
@@ -434,16 +467,11 @@ impl Store {
     }
 
     /// Turns the store read-only, until it is opened again, when the disk can no longer be trusted:
-    /// a write or sync failed, so nobody knows what the disk holds, and building on it (a file name
-    /// given twice, a manifest on top of one that may be there) could lose what was acknowledged.
-    /// A full disk is no such failure: it passes once there is room.
+    /// a write or sync failed, so nobody knows what the disk holds, and building on it (a manifest
+    /// on top of one that may be there) could lose what was acknowledged. A full disk is no such
+    /// failure where nothing named was touched: it passes once there is room.
     pub(crate) fn latch_if_failed(&self, error: Error) -> Error {
-        let is_failure = match &error {
-            Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => true,
-            Error::Io(error) | Error::Index(index::Error::Io(error)) => !error.is_disk_full(),
-            _ => false,
-        };
-        if is_failure {
+        if error.leaves_disk_in_doubt() {
             self.latch(&error.to_string());
         }
         error

@@ -58,6 +58,13 @@ enum Stage {
     Pause(u32),
 }
 
+/// How much of a block was carried over.
+#[derive(PartialEq, Eq)]
+enum Carry {
+    All,
+    Some,
+}
+
 /// An entity's labels, on their way from one index to another.
 struct Carried {
     entity: EntityId,
@@ -85,9 +92,7 @@ impl Store {
         while start.elapsed() < ROUND_TIME && !matches!(turn.stage, Stage::Pause(_)) {
             match self.step(turn, &old) {
                 // What there was room for is done; the rest has some later.
-                Err(Error::Wal(wal::Error::Busy { .. } | wal::Error::RecordTooLarge { .. })) => {
-                    return Ok(());
-                }
+                Err(Error::Wal(wal::Error::Busy { .. })) => return Ok(()),
                 done => done?,
             }
         }
@@ -127,7 +132,14 @@ impl Store {
     }
 
     fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
-        let next = self.partition(Month(turn.from.0 + 1))?;
+        let next = match self.partition(Month(turn.from.0 + 1)) {
+            // A month that cannot be written to needs no preparation.
+            Err(Error::Damaged { .. }) => {
+                turn.stage = Stage::Pause(PAUSE_ROUNDS);
+                return Ok(());
+            }
+            next => next?,
+        };
         self.wait_for_log()?;
         match &mut turn.stage {
             Stage::Pause(_) => Ok(()),
@@ -138,9 +150,10 @@ impl Store {
                 }
                 Some(block) => {
                     let (block, after) = (*block, *at + 1);
-                    self.carry_block(&mut turn.new_ids, old, &next, &block)?;
-                    // Only now: a block that had no room in the log comes again.
-                    if let Stage::Entities(_, at) = &mut turn.stage {
+                    // A block that did not fit the log, or one record of it, comes again.
+                    if self.carry_block(&mut turn.new_ids, old, &next, &block)? == Carry::All
+                        && let Stage::Entities(_, at) = &mut turn.stage
+                    {
                         *at = after;
                     }
                     Ok(())
@@ -162,18 +175,18 @@ impl Store {
         }
     }
 
-    /// Finds or registers the active entities of a block in the next month, as far as the log has
-    /// room.
+    /// Finds or registers the active entities of a block in the next month, as many as one record
+    /// of the log takes.
     fn carry_block(
         &self,
         new_ids: &mut Vec<EntityId>,
         old: &Partition,
         next: &Partition,
         block: &BlockRef,
-    ) -> Result<()> {
+    ) -> Result<Carry> {
         let (names, carried) = active_of(&old.read(), block, new_ids)?;
         if carried.is_empty() {
-            return Ok(());
+            return Ok(Carry::All);
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let mut encoder = RowsEncoder::default();
@@ -188,7 +201,8 @@ impl Store {
         let result =
             carried.iter().try_for_each(|one| state.carry(&names, one, new_ids, &mut room, log));
         // Whatever stopped it: what was registered is in the log before anybody uses it.
-        if !encoder.is_empty() {
+        let has_some = !encoder.is_empty();
+        if has_some {
             let next_entity = state.index.memory().next_entity() as usize;
             state.arena.reserve_entities(next_entity);
             let (wal, now) = (&self.wal, self.vfs.now());
@@ -196,7 +210,10 @@ impl Store {
             state.note_index_size();
             next.note_head_size(&state);
         }
-        result
+        match result {
+            Err(Error::Wal(wal::Error::RecordTooLarge { .. })) if has_some => Ok(Carry::Some),
+            result => result.map(|()| Carry::All),
+        }
     }
 }
 
@@ -243,8 +260,8 @@ impl Stage {
 }
 
 impl State {
-    /// Timestamp of the newest sample.
-    fn newest(&self) -> i64 {
+    /// Timestamp of the newest sample; [`i64::MIN`] without any.
+    pub(crate) fn newest(&self) -> i64 {
         let in_parts = self.parts.iter().chain(self.memory_parts.iter().map(|m| &m.part));
         let in_parts = in_parts.map(|part| part.part.summary().max_ts);
         let in_rows = self.arena.time_min_max().map(|(_, max)| max);

@@ -253,6 +253,40 @@ fn a_lost_oldest_segment_of_the_log_is_noticed() {
     assert!(problems(&disk)[0].contains("0000000000.wal"), "{:?}", problems(&disk));
 }
 
+/// Rot in the index is never told as a fault of rows: senders would drop them.
+#[test]
+fn a_rotten_index_is_no_fault_of_rows() {
+    let disk = SimVfs::new(1);
+    disk.set_now(NOW);
+    let store = stores::open(&disk, stores::config());
+    put(&store, 0..5, NOW, Durability::Synced).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let index = Path::new("/data/partitions/2024-10/index");
+    let segment = index.join(disk.list(index).unwrap().remove(0));
+    let (mut refused, size) = (0, disk.size(&segment).unwrap());
+    for offset in 0..size {
+        let disk = disk.crash();
+        disk.flip_bit(&segment, offset, (offset % 8) as u8).unwrap();
+        // A head that is damaged is another matter.
+        let Ok(store) = try_open(&disk) else { continue };
+        let mut rows = Rows::default();
+        for host in 0..8 {
+            let host = format!("h{host}");
+            rows.push(&store.hasher(), &[("host", &host)], NOW + 1, &[("m", 1.5)]);
+        }
+        match store.append(&rows.batch(), Durability::Synced) {
+            Ok(appended) => assert_eq!(appended.rejected, 0, "{:?}", appended.rejections),
+            Err(Error::NewSeriesRefused { count, reason }) => {
+                assert!(reason.contains("corrupt") && 0 < count, "{count}: {reason}");
+                refused += 1;
+            }
+            Err(error) => panic!("byte {offset}: {error}"),
+        }
+    }
+    assert!(0 < refused, "of {size} bytes");
+}
+
 /// A flush that outruns the log leaves a manifest that has seen a number which no segment has: what
 /// is acknowledged after a restart must not go to a segment that the manifest counts as flushed.
 #[test]

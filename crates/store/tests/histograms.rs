@@ -22,7 +22,12 @@ const LIMITS: SelectLimits =
 const START: i64 = 18_293 * DAY;
 
 fn config() -> StoreConfig {
-    StoreConfig { background: false, free_disk_min: 0, ..StoreConfig::standard() }
+    StoreConfig {
+        background: false,
+        free_disk_min: 0,
+        retention_clock_wait_ns: 0,
+        ..StoreConfig::standard()
+    }
 }
 
 fn open_with(config: StoreConfig) -> (SimVfs, Arc<Store>) {

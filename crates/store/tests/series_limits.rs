@@ -2,11 +2,13 @@
 
 mod rows;
 
-use model::Matcher;
+use model::{Matcher, TimeRange};
 use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Appended, Durability, LimitScope, SelectLimits, SeriesLimit, Store, StoreConfig};
+use store::{
+    Appended, Durability, Error, LimitScope, SelectLimits, SeriesLimit, Store, StoreConfig,
+};
 use vfs::SimVfs;
 
 const HOUR: i64 = 3600 * 1_000_000_000;
@@ -31,14 +33,22 @@ fn open(disk: &SimVfs, limits: &[SeriesLimit]) -> Arc<Store> {
 }
 
 /// A row of each of these hosts.
-fn append(store: &Store, hosts: std::ops::Range<u32>, fields: &[&str]) -> Appended {
+fn try_append(
+    store: &Store,
+    hosts: std::ops::Range<u32>,
+    fields: &[&str],
+) -> Result<Appended, Error> {
     let mut rows = Rows::default();
     for host in hosts {
         let host = format!("h{host}");
         let fields: Vec<(&str, f64)> = fields.iter().map(|name| (*name, 1.0)).collect();
         rows.push(&store.hasher(), &[("host", &host), ("zone", "z")], store.now(), &fields);
     }
-    store.append(&rows.batch(), Durability::Synced).unwrap()
+    store.append(&rows.batch(), Durability::Synced)
+}
+
+fn append(store: &Store, hosts: std::ops::Range<u32>, fields: &[&str]) -> Appended {
+    try_append(store, hosts, fields).unwrap()
 }
 
 #[test]
@@ -61,9 +71,8 @@ fn active_series_stay_within_their_limit_and_make_room_when_they_end() {
         let partly = append(&store, 0..1, &["a", "c"]);
         assert_eq!((partly.samples, partly.rejected), (1, 1));
     }
-    let selection = store
-        .select(&[vec![Matcher::equal("host", "h0")]], model::TimeRange::ALL, &LIMITS)
-        .unwrap();
+    let selection =
+        store.select(&[vec![Matcher::equal("host", "h0")]], TimeRange::ALL, &LIMITS).unwrap();
     let mut counts = Vec::new();
     selection.read(0..selection.len(), &mut |_, times, _| counts.push(times.len())).unwrap();
     counts.sort_unstable();
@@ -133,11 +142,24 @@ fn a_closed_gate_refuses_new_series_only() {
     let store = open(&disk, &[]);
     assert_eq!(append(&store, 0..5, &["a"]).rejected, 0);
     store.refuse_new_series(Some("new series refused: no memory".into()));
-    let closed = append(&store, 0..7, &["a"]);
-    assert_eq!((closed.samples, closed.rejected), (5, 2));
-    assert_eq!(closed.rejections[0].reason, "new series refused: no memory");
+    // Memory that is short passes: the batch must come again, nothing of it is lost for ever.
+    disk.set_now(START + 1);
+    let error = try_append(&store, 0..7, &["a"]).unwrap_err();
+    let Error::NewSeriesRefused { count, reason } = error else { panic!("{error}") };
+    assert_eq!((count, reason.as_str()), (2, "new series refused: no memory"));
+    let samples = || {
+        let range = TimeRange::new(store.now(), store.now());
+        let selection = store.select(&[], range, &LIMITS).unwrap();
+        let mut count = 0;
+        selection.read(0..selection.len(), &mut |_, times, _| count += times.len()).unwrap();
+        count
+    };
+    assert_eq!(samples(), 5, "those of known series were taken");
+    let error = try_append(&store, 0..2, &["b", "a"]).unwrap_err();
+    assert!(matches!(error, Error::NewSeriesRefused { count: 2, .. }), "{error}");
     store.refuse_new_series(None);
     assert_eq!(append(&store, 0..7, &["a"]).rejected, 0);
+    assert_eq!(samples(), 7);
 }
 
 #[test]

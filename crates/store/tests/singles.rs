@@ -11,9 +11,11 @@ use store::{Durability, SelectLimits};
 use vfs::SimVfs;
 
 const NOW: i64 = 20_000 * 86_400 * 1_000_000_000;
-const HOSTS: u32 = 100;
+const HOSTS: u32 = 20;
 /// Batches that are written while it is read.
-const ROUNDS: u64 = 1500;
+const ROUNDS: u64 = 6000;
+/// Newest batches that a query looks for.
+const NEWEST: u64 = 4;
 const LIMITS: SelectLimits =
     SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
 
@@ -40,7 +42,7 @@ fn singles_are_found_while_they_are_taken() {
                 // A row of one of an entity's two fields is a single.
                 put(&[("a", 2.0)], NOW + round as i64);
                 acknowledged.store(1 + round, Ordering::SeqCst);
-                if round % 3 == 0 {
+                if round % 2 == 0 {
                     store.flush().unwrap();
                 }
                 if round % 150 == 0 {
@@ -50,9 +52,11 @@ fn singles_are_found_while_they_are_taken() {
             is_done.store(true, Ordering::SeqCst);
         });
         while !is_done.load(Ordering::SeqCst) {
-            let before = acknowledged.load(Ordering::SeqCst) * u64::from(HOSTS);
+            let batches = acknowledged.load(Ordering::SeqCst);
+            let before = batches.min(NEWEST) * u64::from(HOSTS);
             let set = vec![Matcher::equal("__name__", "a")];
-            let selection = store.select(&[set], TimeRange::ALL, &LIMITS).unwrap();
+            let range = TimeRange::new(NOW + batches.saturating_sub(NEWEST) as i64, i64::MAX);
+            let selection = store.select(&[set], range, &LIMITS).unwrap();
             let mut found = 0u64;
             let count = &mut |_, times: &[i64], _: &[f64]| found += times.len() as u64;
             selection.read(0..selection.len(), count).unwrap();

@@ -15,7 +15,12 @@ const LIMITS: SelectLimits =
     SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
 
 fn config() -> StoreConfig {
-    StoreConfig { background: false, free_disk_min: 0, ..StoreConfig::standard() }
+    StoreConfig {
+        background: false,
+        free_disk_min: 0,
+        retention_clock_wait_ns: 0,
+        ..StoreConfig::standard()
+    }
 }
 
 fn open(disk: &SimVfs, dir: &str, config: StoreConfig) -> Arc<Store> {

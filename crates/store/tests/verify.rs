@@ -170,7 +170,6 @@ fn records_of_the_log_that_make_no_sense() {
         let report = verify(&disk);
         expect(&report, words);
         expect(&report, ".wal: the record at byte 32: ");
-        assert!(damaged::try_open(&damaged::copy(&disk)).is_err(), "{words}");
         let (_, lost) = repair(&disk).unwrap();
         assert!(lost.iter().any(|one| one.text.contains(words)), "{lost:?}");
         assert_eq!(verify(&disk).problems, Vec::<String>::new());

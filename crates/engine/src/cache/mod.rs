@@ -139,6 +139,7 @@ impl<'q> Question<'q> {
         count(&cache.counters.misses, 1);
         let notes = Notes::of(&result);
         if let Value::Matrix(matrix) = &result.value
+            && !result.is_partial
             && cache.is_worth(result.timings.evaluate)
             && cache.may_hold(matrix.cells())
             && !notes.tell_of_all()
@@ -189,7 +190,8 @@ impl<'q> Question<'q> {
         }
         let value = Matrix::on_grid_as_they_stand(self.grid, rows.labels, rows.values);
         let Notes { warnings, infos } = notes;
-        Ok(Some(QueryResult { value: Value::Matrix(value), warnings, infos, stats, timings }))
+        let (value, is_partial) = (Value::Matrix(value), false);
+        Ok(Some(QueryResult { value, warnings, is_partial, infos, stats, timings }))
     }
 
     /// Evaluates runs of steps; `None` when that fails, so that the whole fails in its own words, or
@@ -202,6 +204,8 @@ impl<'q> Question<'q> {
                     return Err(error);
                 }
                 Err(_) => return Ok(None),
+                // What is missing is said for all steps, and not kept.
+                Ok(result) if result.is_partial => return Ok(None),
                 Ok(result) => result,
             };
             let notes = Notes::of(&result);

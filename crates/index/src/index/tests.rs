@@ -159,6 +159,7 @@ fn dropped_entities_are_gone_and_the_others_stay() {
 fn a_failing_disk_changes_nothing_and_a_second_try_succeeds() {
     let mut prng = Random::seeded(9);
     let sim = vfs::SimVfs::new(9);
+    vfs::Vfs::create_dir_all(&sim, "i".as_ref()).unwrap();
     let mut index = Index::open(Arc::new(sim.clone()), "i".as_ref(), &[]).unwrap();
     let mut naive = NaiveIndex::default();
     let mut failures = 0;
@@ -191,5 +192,7 @@ fn a_failing_disk_changes_nothing_and_a_second_try_succeeds() {
 }
 
 fn disk() -> Arc<dyn vfs::Vfs> {
-    Arc::new(vfs::SimVfs::new(1))
+    let disk = vfs::SimVfs::new(1);
+    vfs::Vfs::create_dir_all(&disk, "i".as_ref()).unwrap();
+    Arc::new(disk)
 }

@@ -147,9 +147,17 @@ impl From<store::Error> for Failure {
         let text = error.to_string();
         match error {
             store::Error::SeriesDropped => Failure::unavailable(text),
+            store::Error::Damaged { .. } | store::Error::NoRoom { .. } => {
+                Failure { retry_after: Some(30), ..Failure::unavailable(text) }
+            }
             store::Error::HeadFull { .. } => Failure::unavailable(text).hit(Limit::HeadSize),
-            store::Error::ReadOnly { .. } => {
+            store::Error::ReadOnly { .. }
+            | store::Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => {
                 Failure { retry_after: Some(30), ..Failure::unavailable(text).hit(Limit::ReadOnly) }
+            }
+            store::Error::Wal(wal::Error::Busy { .. }) => Failure::unavailable(text),
+            store::Error::NewSeriesRefused { .. } => {
+                Failure { retry_after: Some(5), ..Failure::unavailable(text) }
             }
             store::Error::LimitExceeded { limit: "query.max-series", .. } => {
                 Failure::execution(text).hit(Limit::QuerySeries)
@@ -254,8 +262,18 @@ mod tests {
     fn a_store_that_cannot_write_now_is_never_a_client_error() {
         let full = Failure::from(store::Error::HeadFull { size: 2, max: 1 });
         assert_eq!((full.status.as_u16(), full.retry_after), (503, Some(1)));
-        let read_only = Failure::from(store::Error::ReadOnly { reason: "disk".into() });
-        assert_eq!(read_only.status.as_u16(), 503);
-        assert!(read_only.retry_after.is_some());
+        let busy = wal::Error::Busy { pending_size: 3, record_size: 2, max: 4 };
+        let latched = wal::Error::Latched { reason: "a failed sync".into() };
+        for error in [
+            store::Error::ReadOnly { reason: "disk".into() },
+            store::Error::NewSeriesRefused { count: 2, reason: "no memory".into() },
+            store::Error::Wal(busy),
+            store::Error::Wal(latched),
+            store::Error::Wal(wal::Error::Closed),
+        ] {
+            let failure = Failure::from(error);
+            assert_eq!(failure.status.as_u16(), 503, "{}", failure.message);
+            assert!(failure.retry_after.is_some(), "{}", failure.message);
+        }
     }
 }

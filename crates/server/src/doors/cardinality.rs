@@ -4,6 +4,7 @@
 //! are Quipu's own, as are `/api/v1/status/series/new` and `/api/v1/status/series/unqueried`.
 
 use super::answer::{Answer, Failure};
+use super::partial::Partial;
 use super::request::Request;
 use super::selection;
 use crate::app::App;
@@ -22,7 +23,8 @@ const HOURS_MAX: u32 = 25;
 
 /// `/api/v1/status/tsdb`: which metrics, labels and pairs make the series of a day.
 pub fn tsdb(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let found = app.store.cardinality(&asked(request)?)?;
+    let partial = Partial::of(app, request)?;
+    let found = partial.noting(app).cardinality(&asked(request)?)?;
     let stats = app.store.stats();
     let (min, max) = found.time_min_max.or(stats.time_min_max).unwrap_or((0, 0));
     let mut answer = lists(&found);
@@ -33,7 +35,7 @@ pub fn tsdb(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         "minTime": min / NANOS_PER_MILLI,
         "maxTime": max / NANOS_PER_MILLI,
     });
-    Ok(Answer::success(answer))
+    partial.finish(app, Answer::success(answer))
 }
 
 /// `/api/v1/status/series/new`: who was registered in the last hours, by hour, metric and label.
@@ -55,10 +57,11 @@ pub fn new_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
 
 /// `/api/v1/status/series/unqueried`: whose samples nobody has asked for since start.
 pub fn unqueried(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let found = app.store.unqueried(&asked(request)?)?;
+    let partial = Partial::of(app, request)?;
+    let found = partial.noting(app).unqueried(&asked(request)?)?;
     let mut answer = lists(&found);
     answer["since"] = json!(rfc3339(app.started_at));
-    Ok(Answer::success(answer))
+    partial.finish(app, Answer::success(answer))
 }
 
 fn asked(request: &Request) -> Result<CardinalityRequest, Failure> {

@@ -1,6 +1,7 @@
 //! `/api/v1/query_exemplars`: the exemplars of all series that an expression selects.
 
 use super::answer::{Answer, Failure, JSON};
+use super::partial::Partial;
 use super::prometheus::PIECE_SIZE;
 use super::request::Request;
 use super::selection;
@@ -26,16 +27,20 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         return Err(Failure::bad_data(message));
     }
     let limits = selection::limits(app, request)?;
+    let partial = Partial::of(app, request)?;
     let mut found = match sets.is_empty() {
         true => Vec::new(),
-        false => app.store.exemplars(&sets, range, &limits)?,
+        false => partial.noting(app).exemplars(&sets, range, &limits)?,
     };
     let mut notes = Notes::default();
+    partial.note(&mut notes);
     if let Some(limit) = selection::limit(request)?.filter(|limit| *limit < found.len()) {
         found.truncate(limit);
         notes.warnings.push("results truncated due to limit".to_string());
     }
-    Ok(Answer::stream(JSON, Box::new(move |out: &mut dyn Write| write(out, &found, &notes))))
+    let answer =
+        Answer::stream(JSON, Box::new(move |out: &mut dyn Write| write(out, &found, &notes)));
+    partial.finish(app, answer)
 }
 
 /// `start` and `end` with Prometheus' words for a range that is none.

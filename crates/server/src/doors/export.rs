@@ -1,10 +1,13 @@
 //! `/api/v1/export`: raw samples, as JSON lines, exposition text, an answer of Prometheus' API or
 //! CSV, streamed series by series.
 //!
-//! Text and CSV cannot say native histograms: these are left out, and a header says so.
+//! Text and CSV cannot say native histograms: these are left out, and a header says so. What could not
+//! be read is said in a header, too, when it is known before the body, and in the notes of an answer of
+//! Prometheus' API; in any case it is counted.
 
 use super::answer::{Answer, Failure, JSON};
 use super::csv::Columns;
+use super::partial::Partial;
 use super::prometheus::PIECE_SIZE;
 use super::request::Request;
 use super::selection;
@@ -48,7 +51,7 @@ pub fn csv(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 }
 
 fn answer(
-    app: &App,
+    app: &Arc<App>,
     request: &Request,
     content_type: &'static str,
     shape: Shape,
@@ -58,10 +61,18 @@ fn answer(
     // Exports may take as long as their client reads; only the selection has a deadline.
     let mut limits = selection::limits(app, request)?;
     limits.deadline = None;
-    let selection = app.store.select(&sets, range, &limits)?;
+    let partial = Partial::of(app, request)?;
+    let selection = partial.noting(app).select(&sets, range, &limits)?;
+    partial.check()?;
     let leaves_out = selection.has_histograms() && !shape.can_say_histograms();
-    let write = move |out: &mut dyn Write| write(out, &selection, shape);
-    let answer = Answer::stream(content_type, Box::new(write));
+    let (app, partial) = (Arc::clone(app), Arc::new(partial));
+    let known = Arc::clone(&partial);
+    let write = move |out: &mut dyn Write| {
+        let written = write(out, &selection, shape, &partial);
+        partial.count(&app);
+        written
+    };
+    let answer = known.mark(Answer::stream(content_type, Box::new(write)));
     Ok(if leaves_out { answer.with_header(LEFT_OUT.0, LEFT_OUT.1) } else { answer })
 }
 
@@ -123,11 +134,13 @@ impl Shape {
         }
     }
 
-    fn end(self, out: &mut Vec<u8>) {
+    fn end(self, out: &mut Vec<u8>, partial: &Partial) {
         if let Shape::Matrix(mut answer) = self {
             begin(&mut answer, out);
             if let Some(answer) = answer {
-                answer.end(out, &Notes::default());
+                let mut notes = Notes::default();
+                partial.note(&mut notes);
+                answer.end(out, &notes);
             }
         }
     }
@@ -140,7 +153,12 @@ fn begin<'a>(
     answer.get_or_insert_with(|| prom_json::Answer::begin(out, ResultKind::Matrix))
 }
 
-fn write(out: &mut dyn Write, selection: &Selection, mut shape: Shape) -> io::Result<()> {
+fn write(
+    out: &mut dyn Write,
+    selection: &Selection,
+    mut shape: Shape,
+    partial: &Partial,
+) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());
@@ -163,7 +181,8 @@ fn write(out: &mut dyn Write, selection: &Selection, mut shape: Shape) -> io::Re
         );
         written?;
         read.map_err(io::Error::other)?;
+        partial.check_stream()?;
     }
-    shape.end(&mut buffer);
+    shape.end(&mut buffer, partial);
     out.write_all(&buffer)
 }

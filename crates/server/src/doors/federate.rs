@@ -1,8 +1,10 @@
 //! `/federate`: the newest sample of each series as exposition text.
 //!
-//! A series whose newest sample is a native histogram is left out, as the text cannot say it.
+//! A series whose newest sample is a native histogram is left out, as the text cannot say it; that
+//! something could not be read is said in a header.
 
 use super::answer::{Answer, Failure};
+use super::partial::Partial;
 use super::prometheus::PIECE_SIZE;
 use super::request::Request;
 use super::selection;
@@ -32,7 +34,8 @@ pub fn federate(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     };
     let range = TimeRange::new(request.now.saturating_sub(lookback), request.now);
     let limits = selection::limits(app, request)?;
-    let selected = app.store.select(&sets, range, &limits)?;
+    let partial = Partial::of(app, request)?;
+    let selected = partial.noting(app).select(&sets, range, &limits)?;
     let mut found = Vec::new();
     let mut failed = None;
     selected.read_mixed(0..selected.len(), &mut |idx, times, values, histogram_times, _| {
@@ -53,7 +56,7 @@ pub fn federate(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         (a.labels.metric_name(), &a.labels).cmp(&(b.labels.metric_name(), &b.labels))
     });
     let write = move |out: &mut dyn Write| write(out, &found);
-    Ok(Answer::stream(content_type(Format::Text), Box::new(write)))
+    partial.finish(app, Answer::stream(content_type(Format::Text), Box::new(write)))
 }
 
 fn write(out: &mut dyn Write, found: &[Newest]) -> io::Result<()> {

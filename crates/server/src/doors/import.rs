@@ -32,7 +32,7 @@ pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
         outcome.append(app, decoded, durability)?;
     }
     body.give_back(app);
-    outcome.count(app, Protocol::JsonLines, request.body.len());
+    outcome.finish(app, Protocol::JsonLines, request.body.len())?;
     Ok(told(&outcome).unwrap_or_else(Answer::no_content))
 }
 
@@ -72,7 +72,7 @@ fn store_exposition(
         outcome.append(app, decoded, durability)?;
     }
     body.give_back(app);
-    outcome.count(app, Protocol::Exposition, request.body.len());
+    outcome.finish(app, Protocol::Exposition, request.body.len())?;
     Ok(told(&outcome))
 }
 

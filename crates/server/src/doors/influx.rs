@@ -80,7 +80,7 @@ fn write(
             None => break,
         }
     }
-    outcome.count(app, Protocol::Influx, request.body.len());
+    outcome.finish(app, Protocol::Influx, request.body.len())?;
     let Outcome { errors, rejections, rejected, samples, .. } = &outcome;
     let text = match outcome.is_complete() {
         true => String::new(),

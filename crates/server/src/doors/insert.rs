@@ -5,12 +5,15 @@
 //! ```
 //!
 //! The good part of a request is stored, the bad lines are told by number; a store that cannot
-//! take anything just now is 503 with `Retry-After`, never the client's fault.
+//! take anything just now is 503 with `Retry-After`, never the client's fault. So is one that
+//! cannot take new series just now: what it knows is stored all the same, of the whole request, or a
+//! sender that tries again and again would keep everything behind one new series waiting.
 
 use super::answer::Failure;
 use super::request::Request;
 use crate::app::App;
 use crate::telemetry::{Lossy, Protocol};
+use hyper::StatusCode;
 use hyper::header::HeaderName;
 use model::Rejection;
 use store::{AppendedExemplars, Durability};
@@ -38,6 +41,8 @@ pub struct Outcome {
     pub exemplars: AppendedExemplars,
     /// What else was counted.
     pub counts: Counts,
+    /// Why some of it must be sent again.
+    postponed: Option<Failure>,
 }
 
 impl Outcome {
@@ -46,7 +51,8 @@ impl Outcome {
         self.errors.is_empty() && self.rejected == 0
     }
 
-    /// Stores a decoded batch, its exemplars and its metadata.
+    /// Stores a decoded batch, its exemplars and its metadata. What must come again is told by
+    /// [`Outcome::finish`].
     ///
     /// # Errors
     /// When the store takes nothing at all.
@@ -62,13 +68,14 @@ impl Outcome {
                 true => durability,
                 false => Durability::Relaxed,
             };
-            let appended = app.store.append(&decoded.batch, durability)?;
+            let appended = self.taken(app.store.append(&decoded.batch, durability))?;
             self.samples += appended.samples;
             self.rejected += appended.rejected;
             self.rejections.extend(appended.rejections);
         }
         if !decoded.histograms.is_empty() {
-            let appended = app.store.append_histograms(&decoded.histogram_batch(), durability)?;
+            let batch = decoded.histogram_batch();
+            let appended = self.taken(app.store.append_histograms(&batch, durability))?;
             self.histograms += appended.samples;
             self.counts.histograms += appended.rejected;
             self.rejected += appended.rejected;
@@ -76,14 +83,28 @@ impl Outcome {
         }
         if !decoded.exemplars.is_empty() {
             let Decoded { batch, exemplars, .. } = &decoded;
-            self.exemplars.add(app.store.append_exemplars(batch, exemplars, durability)?);
+            let appended = app.store.append_exemplars(batch, exemplars, durability);
+            let appended = self.taken(appended)?;
+            self.exemplars.add(appended);
         }
         self.errors.append(decoded.errors);
         self.counts.add(&decoded.counts);
         if !decoded.metadata.is_empty() {
-            app.store.put_metadata(&decoded.metadata)?;
+            app.store.put_metadata(&decoded.metadata).map_err(write_failure)?;
         }
         Ok(())
+    }
+
+    /// What was taken of a batch; the rest of the request goes on where only some rows must come
+    /// again.
+    fn taken<T: Default>(&mut self, result: store::Result<T>) -> Result<T, Failure> {
+        match result {
+            Err(error @ store::Error::NewSeriesRefused { .. }) => {
+                self.postponed.get_or_insert_with(|| error.into());
+                Ok(T::default())
+            }
+            result => result.map_err(write_failure),
+        }
     }
 
     /// Exemplars that are not kept, whoever refused them.
@@ -91,8 +112,11 @@ impl Outcome {
         self.counts.exemplars + self.exemplars.out_of_order + self.exemplars.refused
     }
 
-    /// Adds the request to the counters.
-    pub fn count(&self, app: &App, protocol: Protocol, body_size: usize) {
+    /// Adds the request to the counters, once all of it was appended.
+    ///
+    /// # Errors
+    /// When some of it must be sent again: whatever else is to be told waits until then.
+    pub fn finish(&self, app: &App, protocol: Protocol, body_size: usize) -> Result<(), Failure> {
         let counters = app.telemetry.protocol(protocol);
         counters.samples.add(self.samples);
         counters.histograms.add(self.histograms);
@@ -111,6 +135,7 @@ impl Outcome {
         for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
             app.telemetry.lossy(kind, count);
         }
+        self.postponed.clone().map_or(Ok(()), Err)
     }
 
     /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
@@ -130,6 +155,17 @@ impl Outcome {
             text.push_str("\n...");
         }
         text
+    }
+}
+
+/// Whatever is wrong with the store is not the sender's fault, and passes or is mended: it must keep
+/// what it has, and many do so for 503 only.
+fn write_failure(error: store::Error) -> Failure {
+    match Failure::from(error) {
+        Failure { status: StatusCode::INTERNAL_SERVER_ERROR, message, .. } => {
+            Failure { retry_after: Some(30), ..Failure::unavailable(message) }
+        }
+        failure => failure,
     }
 }
 

@@ -31,6 +31,7 @@ pub mod federate;
 pub mod functions;
 pub mod graphite;
 pub mod page;
+pub mod partial;
 pub mod prometheus;
 pub mod query;
 pub mod remote_read;

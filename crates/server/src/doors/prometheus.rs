@@ -1,6 +1,7 @@
 //! Prometheus' API besides queries: series, labels, metadata.
 
 use super::answer::{Answer, Failure, JSON};
+use super::partial::Partial;
 use super::request::{Request, decode_percent};
 use super::selection;
 use crate::app::App;
@@ -19,9 +20,12 @@ pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let sets = selection::required_listing_sets(request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
-    let mut found = app.store.series(&sets, range, &selection::limits(app, request)?)?;
-    let notes = cut(&mut found, limit);
-    Ok(list(found, notes, |list, out, labels| list.labels(out, labels)))
+    let partial = Partial::of(app, request)?;
+    let limits = selection::limits(app, request)?;
+    let mut found = partial.noting(app).series(&sets, range, &limits)?;
+    let notes = cut(&mut found, limit, &partial);
+    let answer = list(found, notes, |list, out, labels| list.labels(out, labels));
+    partial.finish(app, answer)
 }
 
 /// `/api/v1/labels`
@@ -29,9 +33,11 @@ pub fn labels(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let sets = selection::listing_sets(request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
-    let mut found = app.store.label_names(&sets, range, &selection::limits(app, request)?)?;
-    let notes = cut(&mut found, limit);
-    Ok(list(found, notes, |list, out, name| list.string(out, name)))
+    let partial = Partial::of(app, request)?;
+    let limits = selection::limits(app, request)?;
+    let mut found = partial.noting(app).label_names(&sets, range, &limits)?;
+    let notes = cut(&mut found, limit, &partial);
+    partial.finish(app, list(found, notes, |list, out, name| list.string(out, name)))
 }
 
 /// `/api/v1/label/{name}/values`
@@ -42,9 +48,10 @@ pub fn label_values(app: &Arc<App>, request: &Request) -> Result<Answer, Failure
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let limits = selection::limits(app, request)?;
-    let mut found = app.store.label_values(&name, &sets, range, &limits)?;
-    let notes = cut(&mut found, limit);
-    Ok(list(found, notes, |list, out, value| list.string(out, value)))
+    let partial = Partial::of(app, request)?;
+    let mut found = partial.noting(app).label_values(&name, &sets, range, &limits)?;
+    let notes = cut(&mut found, limit, &partial);
+    partial.finish(app, list(found, notes, |list, out, value| list.string(out, value)))
 }
 
 /// `U__a_2e_b` is `a.b`: how clients write names that are no identifiers into a path.
@@ -68,8 +75,9 @@ fn unescape_name(name: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-fn cut<T>(list: &mut Vec<T>, limit: Option<usize>) -> Notes {
+fn cut<T>(list: &mut Vec<T>, limit: Option<usize>, partial: &Partial) -> Notes {
     let mut notes = Notes::default();
+    partial.note(&mut notes);
     if limit.is_some_and(|limit| limit < list.len()) {
         list.truncate(limit.unwrap_or(usize::MAX));
         notes.warnings.push("results truncated due to limit".to_string());

@@ -1,6 +1,7 @@
 //! Instant and range queries: parameters to the engine, its value to JSON as it is written.
 
 use super::answer::{Answer, Content, Failure, JSON};
+use super::partial;
 use super::prometheus::PIECE_SIZE;
 use super::report::{Report, Wishes, has_switch};
 use super::request::Request;
@@ -9,8 +10,8 @@ use crate::activity::{Active, Asked};
 use crate::app::App;
 use crate::telemetry::Limit;
 use engine::{
-    Matrix, MetricsQlOptions, NameRemoval, QueryError, QueryLimits, QueryOptions, QueryResult,
-    Sample, StepRange, Value,
+    Matrix, MetricsQlOptions, NameRemoval, Partial, QueryError, QueryLimits, QueryOptions,
+    QueryResult, Sample, StepRange, Value,
 };
 use hyper::StatusCode;
 use model::sample::NANOS_PER_MILLI;
@@ -145,8 +146,13 @@ fn run(
     };
     let mut result = result.map_err(|error| failure(error, &asked.text, options.dialect))?;
     let bytes = result.stats.bytes_peak;
+    let is_partial = result.is_partial;
     let report = Report::new(wishes, request, &asked, queued, &mut result);
-    let answer = answer(result.value, end_ms, report);
+    let mut answer = answer(result.value, end_ms, report);
+    if is_partial {
+        answer = partial::mark(answer);
+        app.telemetry.partial_answers.add(1);
+    }
     if is_tried && !matches!(answer.content, Content::Stream(_)) {
         app.activity.note_ended(&asked, request.started, bytes);
     }
@@ -232,6 +238,10 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
         },
         deadline: Some(selection::deadline(app, request)?),
         cancelled: Some(request.cancelled.clone()),
+        partial: match partial::is_denied(app, request)? {
+            true => Partial::Deny,
+            false => Partial::Answer,
+        },
         ..QueryOptions::default()
     })
 }
@@ -249,6 +259,7 @@ fn failure(error: QueryError, query: &str, dialect: Dialect) -> Failure {
         }
         QueryError::Parse(_) => invalid("query", &text),
         QueryError::BadData(_) => Failure::bad_data(text),
+        QueryError::Partial(_) => partial::denial(text),
         QueryError::Execution(_) => {
             let failure = Failure::execution(&text);
             let known = [

@@ -7,8 +7,11 @@
 //!
 //! One message is whole in memory, so query.max-samples and query.max-memory bound it. A stream
 //! holds a series at a time and the labels of all, as readers merge it with their own sorted series.
+//! The format has no place for what could not be read: a header says it, where it is known before the
+//! body, and a counter.
 
 use super::answer::{Answer, Failure};
+use super::partial::Partial;
 use super::prometheus::PIECE_SIZE;
 use super::request::Request;
 use super::{selection, unpack};
@@ -58,9 +61,10 @@ fn samples(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer
     let mut budget = Budget::new(app);
     budget.bytes_max = budget.bytes_max.min(MESSAGE_COPIES * MESSAGE_SIZE_MAX);
     let mut message = SamplesMessage::new();
+    let partial = Partial::of(app, request)?;
     for query in queries {
         budget.bytes = MESSAGE_COPIES * message.size() as u64;
-        let selected = select(app, query, &limits, &mut budget)?;
+        let selected = select(app, query, &limits, &mut budget, &partial)?;
         let labels_size = budget.bytes - MESSAGE_COPIES * message.size() as u64;
         let mut failure = None;
         let read = selected.read(&mut |labels, mixed| {
@@ -80,7 +84,7 @@ fn samples(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer
         message.end_query();
     }
     let answer = Answer::bytes(StatusCode::OK, SAMPLES_TYPE, snappy(&message.finish()));
-    Ok(answer.with_header("content-encoding", "snappy"))
+    partial.finish(app, answer.with_header("content-encoding", "snappy"))
 }
 
 /// Nobody reads it.
@@ -88,14 +92,17 @@ fn gone() -> Failure {
     Failure::other(StatusCode::BAD_REQUEST, "canceled", "the client went away")
 }
 
-fn chunks(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer, Failure> {
+fn chunks(app: &Arc<App>, request: &Request, queries: &[ReadQuery]) -> Result<Answer, Failure> {
     // A stream may take as long as its client reads; only the selection is bounded, by its series.
     let limits = SelectLimits { deadline: None, ..selection::limits(app, request)? };
     // All selections come first, so that what is wrong with one still has a status.
     let mut budget = Budget::new(app);
-    let selected: Result<Vec<Selected>, Failure> =
-        queries.iter().map(|query| select(app, query, &limits, &mut budget)).collect();
+    let partial = Arc::new(Partial::of(app, request)?);
+    let select = |query| select(app, query, &limits, &mut budget, &partial);
+    let selected: Result<Vec<Selected>, Failure> = queries.iter().map(select).collect();
     let selected = selected?;
+    partial.check()?;
+    let (app, known) = (Arc::clone(app), Arc::clone(&partial));
     let write = move |out: &mut dyn Write| {
         let (mut buffer, mut frames) = (Vec::with_capacity(2 * PIECE_SIZE), FrameWriter::new());
         for (query_idx, selected) in selected.iter().enumerate() {
@@ -105,12 +112,14 @@ fn chunks(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer,
                     out.write_all(&buffer)?;
                     buffer.clear();
                 }
-                Ok(())
+                partial.check_stream()
             })?;
         }
+        partial.count(&app);
+        partial.check_stream()?;
         out.write_all(&buffer)
     };
-    Ok(Answer::stream(CHUNKS_TYPE, Box::new(write)))
+    Ok(known.mark(Answer::stream(CHUNKS_TYPE, Box::new(write))))
 }
 
 /// Selects a query's series; their labels count against the budget.
@@ -119,8 +128,10 @@ fn select(
     query: &ReadQuery,
     limits: &SelectLimits,
     budget: &mut Budget,
+    partial: &Partial,
 ) -> Result<Selected, Failure> {
-    let selection = app.store.select(std::slice::from_ref(&query.matchers), query.range, limits)?;
+    let sets = std::slice::from_ref(&query.matchers);
+    let selection = partial.noting(app).select(sets, query.range, limits)?;
     let mut series = Vec::with_capacity(selection.len());
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = selection.len().min(start + SERIES_PER_READ);

@@ -61,8 +61,9 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Version::V1 => Protocol::RemoteWriteV1,
         Version::V2 => Protocol::RemoteWriteV2,
     };
-    outcome.count(app, protocol, request.body.len());
+    let finished = outcome.finish(app, protocol, request.body.len());
     warn_of_exemplars(app, &outcome);
+    finished?;
     let answer = match refusal(&outcome, version) {
         None => Answer::no_content(),
         Some(text) => Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()),

@@ -74,6 +74,7 @@ impl Report {
     ) -> Report {
         let mut notes = Notes {
             warnings: std::mem::take(&mut result.warnings),
+            is_partial: result.is_partial,
             infos: std::mem::take(&mut result.infos),
             ..Notes::default()
         };

@@ -201,6 +201,7 @@ pub const ROUTES: &[Route] = &[
     control("/api/v1/status/buildinfo", status::build),
     control("/api/v1/status/runtimeinfo", status::runtime),
     control("/api/v1/status/flags", status::flags),
+    control("/api/v1/status/damage", status::damage),
     control("/api/v1/status/config", status::config),
     control("/api/v1/rules", status::no_rules),
     control("/api/v1/alerts", status::no_alerts),

@@ -64,7 +64,7 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "serverTime": rfc3339(app.vfs.now()),
         "reloadConfigSuccess": true,
         "lastConfigTime": rfc3339(app.started_at),
-        "corruptionCount": stats.corrupt_parts_total,
+        "corruptionCount": stats.damage_noticed_total,
         "goroutineCount": crate::process::figures().threads,
         "GOMAXPROCS": crate::config::cpus(),
         "GOMEMLIMIT": 0,
@@ -74,6 +74,36 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "readOnlyReason": stats.read_only_reason,
         "minTimeMs": stats.time_min_max.map(|(min, _)| min.div_euclid(NANOS_PER_MILLI)),
         "maxTimeMs": stats.time_min_max.map(|(_, max)| max.div_euclid(NANOS_PER_MILLI)),
+    })))
+}
+
+/// `/api/v1/status/damage`: what is known to be missing or rotten, and how far the scrub is.
+pub fn damage(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let stats = app.store.stats();
+    let one = |damage: &store::Damage| {
+        let span = damage.month.map(|_| damage.span);
+        json!({
+            "place": damage.place.word(),
+            "file": damage.file,
+            "month": damage.month.map(|month| month.name()),
+            "startMs": span.map(|span| span.start.div_euclid(NANOS_PER_MILLI)),
+            "endMs": span.map(|span| span.end.div_euclid(NANOS_PER_MILLI)),
+            "series": damage.series,
+            "samples": damage.samples,
+            "what": damage.what,
+            "noticed": rfc3339(damage.noticed_ns),
+        })
+    };
+    let scrub = stats.scrub;
+    Ok(Answer::success(json!({
+        "damage": app.store.damage().iter().map(one).collect::<Vec<Value>>(),
+        "noticedTotal": stats.damage_noticed_total,
+        "scrub": {
+            "finished": scrub.finished_ns.map(rfc3339),
+            "passBytes": scrub.pass_bytes,
+            "passDone": scrub.pass_done,
+            "bytesTotal": scrub.bytes_total,
+        },
     })))
 }
 

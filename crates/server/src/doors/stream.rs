@@ -9,6 +9,7 @@
 
 use super::answer::{Answer, Content, Failure, Wording};
 use super::body::{BrokenOff, ReplyBody};
+use super::partial::{self, Denied};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -255,7 +256,10 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         match error.downcast::<store::Error>() {
             Ok(error) => error.into(),
-            Err(error) => Failure::internal(error.to_string()),
+            Err(error) => match error.downcast::<Denied>() {
+                Ok(Denied(reason)) => partial::denial(reason),
+                Err(error) => Failure::internal(error.to_string()),
+            },
         }
     }
 }

@@ -175,6 +175,38 @@ fn no_flipped_bit_changes_an_answer() {
     }
 }
 
+/// Before, an unknown version or flag counted as corrupt, and the part was set aside.
+#[test]
+fn what_a_newer_program_wrote_is_refused_and_not_corrupt() {
+    let bytes = bytes_of(Effort::Dense);
+    let trailer = bytes.len() - 28;
+    let directory = u64::from_le_bytes(bytes[trailer..trailer + 8].try_into().unwrap()) as usize;
+    // Flags of the directory, under its checksum.
+    let mut newer = bytes.clone();
+    newer[directory] |= 8;
+    let checksum = codec::crc32(&newer[directory..trailer]);
+    newer[trailer + 16..trailer + 20].copy_from_slice(&checksum.to_le_bytes());
+    assert!(matches!(open(newer), Err(crate::Error::UnknownVersion { .. })));
+    // Another layout: nothing but the header is where it was.
+    let mut newer = bytes.clone();
+    newer[8] = 2;
+    newer[trailer + 20..].fill(7);
+    let error = open(newer).err().unwrap();
+    assert!(error.to_string().contains("a newer Quipu wrote it; nothing was changed"), "{error}");
+    // A header that the directory does not confirm is rotten, and the part is read.
+    for byte in 0..16 {
+        let mut rotten = bytes.clone();
+        rotten[byte] ^= 4;
+        let part = open(rotten).unwrap();
+        assert!(!part.has_sound_header() && part.verify().is_err(), "byte {byte}");
+        assert_eq!(contents(&part).unwrap(), contents(&open(bytes.clone()).unwrap()).unwrap());
+    }
+    // Without a directory, the version that is known is not a newer one.
+    let mut rotten = bytes;
+    rotten[trailer + 16] ^= 1;
+    assert!(matches!(open(rotten), Err(crate::Error::Corrupt { .. })));
+}
+
 #[test]
 fn no_truncated_part_opens() {
     let bytes = bytes_of(Effort::Dense);

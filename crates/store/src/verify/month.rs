@@ -1,7 +1,7 @@
 //! One month: its manifest, its index, its parts, and whatever else is in its directory.
 
 use super::Walk;
-use super::files::{self, part_number};
+use super::files;
 use super::month_index::MonthIndex;
 use super::part_faults::PartFaults;
 use crate::damage::rfc3339;
@@ -9,6 +9,7 @@ use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
+use crate::strays::has_content;
 use crate::{Error, Result};
 use index::{Segment, parse_segment_name};
 use model::TimeRange;
@@ -72,7 +73,7 @@ impl Walk<'_, '_> {
     fn files_alone(&mut self, dir: &Path, month: Month) -> MonthIndex {
         let unknown = MonthIndex::unknown();
         for name in self.list(&dir.join(PARTS_DIR)) {
-            if part_number(&name).is_some() {
+            if Manifest::part_number(&name).is_some() {
                 self.part(&dir.join(PARTS_DIR).join(&name), |walk, path| {
                     walk.check_part(path, month, None, &unknown)
                 });
@@ -160,18 +161,6 @@ impl Walk<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// Whether there are parts or index segments in a month's directory.
-pub(crate) fn has_content(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
-    let list = |folder: &Path| match vfs.exists(folder)? {
-        true => vfs.list(folder),
-        false => Ok(Vec::new()),
-    };
-    let parts = list(&dir.join(PARTS_DIR))?;
-    let segments = list(&dir.join(INDEX_DIR))?;
-    Ok(parts.iter().any(|name| part_number(name).is_some())
-        || segments.iter().any(|name| parse_segment_name(name).is_some()))
 }
 
 /// Opens a segment and checks all of it.

@@ -49,11 +49,14 @@ pub struct Mix {
     pub has_jumps: bool,
     /// Whether calls fail, disks fill up.
     pub has_failures: bool,
+    /// Whether there are snapshots.
+    pub has_snapshots: bool,
 }
 
 impl Mix {
     /// Everything.
-    pub const ALL: Mix = Mix { has_kills: true, has_jumps: true, has_failures: true };
+    pub const ALL: Mix =
+        Mix { has_kills: true, has_jumps: true, has_failures: true, has_snapshots: true };
 
     fn draw(self, seed: u64, calls: u64) -> FaultPlan {
         let mut plan = FaultPlan::draw(seed, calls);
@@ -102,7 +105,8 @@ pub struct History {
     store: Option<Arc<Store>>,
     failure: Option<Failure>,
     talk: Talk,
-    mix: Mix,
+    /// What may go wrong.
+    pub mix: Mix,
 }
 
 /// Runs a history to its end or to the first thing that must not be.
@@ -135,6 +139,7 @@ impl History {
         let config = StoreConfig {
             arena_words_max: 3 * store::arena::CHUNK_WORDS,
             retention_ns: [None, Some(70 * DAY)][dice.index(2)],
+            retention_clock_wait_ns: StoreConfig::standard().retention_clock_wait_ns,
             ..stores::config()
         };
         History {
@@ -414,16 +419,21 @@ impl History {
     }
 
     /// Takes steps without faults, then ends in peace or not: for those who look at what is there.
-    pub fn grow(&mut self, count: u64) -> Observed {
-        let store = self.open().expect("a store opens");
+    ///
+    /// # Errors
+    /// What was wrong although nothing had failed.
+    pub fn grow(&mut self, count: u64) -> Result<Observed, String> {
+        let store = self.open().map_err(|error| error.to_string())?;
         for _ in 0..count {
-            steps::step(self, &store).expect("no fault is planned");
+            steps::step(self, &store).map_err(|error| error.to_string())?;
             self.read_clock();
         }
-        let observed = observe(&store).expect("no fault is planned");
+        let observed = observe(&store).map_err(|error| error.to_string())?;
         self.compare_now(&observed);
-        assert!(self.failure.is_none(), "{:?}", self.failure);
-        observed
+        match self.failure.take() {
+            Some(failure) => Err(failure.to_string()),
+            None => Ok(observed),
+        }
     }
 
     /// The store's settings.

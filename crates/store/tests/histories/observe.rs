@@ -4,7 +4,7 @@ use super::model::{ExemplarKey, Fault, Model, SampleKey, Value};
 use crate::rows;
 use ::model::{Labels, MatchOp, Matcher, TimeRange};
 use std::collections::BTreeMap;
-use store::{Error, SelectLimits, Selection, Store};
+use store::{Error, Missing, SelectLimits, Store};
 
 const LIMITS: SelectLimits =
     SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
@@ -42,7 +42,9 @@ pub fn everything() -> Vec<Vec<Matcher>> {
 pub fn observe(store: &Store) -> Result<Observed, Error> {
     let mut observed = Observed::default();
     observe_samples(store, &everything(), TimeRange::ALL, &mut observed)?;
-    for series in store.exemplars(&everything(), TimeRange::ALL, &LIMITS)? {
+    let missing = Missing::new();
+    let noting = store.noting(&missing);
+    for series in noting.exemplars(&everything(), TimeRange::ALL, &LIMITS)? {
         for exemplar in &series.exemplars {
             let trace = exemplar.labels.get("trace_id").unwrap_or("").to_string();
             observed
@@ -53,7 +55,10 @@ pub fn observe(store: &Store) -> Result<Observed, Error> {
     for entry in store.metadata(None, usize::MAX) {
         observed.metadata.insert(entry.metric, entry.help);
     }
-    observed.series = store.series(&everything(), TimeRange::ALL, &LIMITS)?;
+    observed.series = noting.series(&everything(), TimeRange::ALL, &LIMITS)?;
+    // Descriptions are asked of nobody who could say so; the list of damage does.
+    let is_side_file = |one: &store::Damage| one.place == store::DamagePlace::SideFile;
+    observed.is_said |= !missing.is_empty() || store.damage().iter().any(is_side_file);
     Ok(observed)
 }
 
@@ -64,7 +69,8 @@ pub fn observe_samples(
     range: TimeRange,
     observed: &mut Observed,
 ) -> Result<(), Error> {
-    let selection = store.select(sets, range, &LIMITS)?;
+    let missing = Missing::new();
+    let selection = store.noting(&missing).select(sets, range, &LIMITS)?;
     let mut labels_error = None;
     let mut seen = std::collections::BTreeSet::new();
     selection.read_mixed(0..selection.len(), &mut |idx, times, values, others, histograms| {
@@ -91,13 +97,8 @@ pub fn observe_samples(
             }
         }
     })?;
-    observed.is_said |= is_said(&selection);
+    observed.is_said |= !missing.is_empty();
     labels_error.map_or(Ok(()), Err)
-}
-
-/// Whether an answer says that something is missing from it.
-fn is_said(_selection: &Selection) -> bool {
-    false
 }
 
 /// Something that must not be, for people.

@@ -45,23 +45,43 @@ pub struct RotTally {
     pub outcomes: BTreeMap<(Outcome, String), u64>,
     /// Some of what must not be.
     pub examples: BTreeMap<(Outcome, String), String>,
+    /// What was wrong before anything rotted.
+    pub sound_failures: Vec<String>,
     /// Why starts were refused.
     pub refusals: BTreeMap<String, u64>,
 }
 
+/// What may rot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decay {
+    /// A bit.
+    Bits,
+    /// Whatever [`Rot`] knows.
+    Anything,
+}
+
 /// Lets a store be made, and rot in many ways, one at a time.
-pub fn run(seed: u64) -> RotTally {
+pub fn run(seed: u64, decay: Decay) -> RotTally {
     let mut history = History::new(seed, Talk::Silent);
-    let before = history.grow(STEPS);
+    let mut tally = RotTally::default();
+    let before = match history.grow(STEPS) {
+        Ok(before) => before,
+        Err(text) => {
+            tally.sound_failures.push(text);
+            return tally;
+        }
+    };
     let disk = history.disk.kill();
     disk.set_now(history.now);
-    let mut tally = RotTally::default();
     let mut dice = Random(!seed);
     let files: Vec<_> = disk.files().into_iter().filter(|(_, size)| 0 < *size).collect();
     let own = |path: &Path| !path.starts_with(format!("{DATA}/snapshots"));
     let files: Vec<_> = files.into_iter().filter(|(path, _)| own(path)).collect();
     for _ in 0..ROT_PER_STORE {
-        let rot = Rot::draw(&mut dice, &files);
+        let mut rot = Rot::draw(&mut dice, &files);
+        while decay == Decay::Bits && !matches!(rot, Rot::Flip { .. }) {
+            rot = Rot::draw(&mut dice, &files);
+        }
         let fork = disk.kill();
         fork.rot(&rot).expect("the file is there");
         let known = Known { before: &before, sent: &history.model.sent };
@@ -160,6 +180,7 @@ impl RotTally {
         for (key, count) in other.outcomes {
             *self.outcomes.entry(key).or_default() += count;
         }
+        self.sound_failures.extend(other.sound_failures);
         for (key, count) in other.refusals {
             *self.refusals.entry(key).or_default() += count;
         }
@@ -184,6 +205,9 @@ impl fmt::Display for RotTally {
         writeln!(f, "{} pieces of rot", self.total())?;
         for ((outcome, kind), count) in &self.outcomes {
             writeln!(f, "  {outcome:?} {count:>8} in {kind}")?;
+        }
+        for text in &self.sound_failures {
+            writeln!(f, "before anything rotted: {text}")?;
         }
         for (text, count) in &self.refusals {
             writeln!(f, "  start refused {count:>8}: {text}")?;

@@ -1,7 +1,7 @@
 //! The steps of a history: what clients and the background ask of a store, noted in the model as it
 //! is answered.
 
-use super::history::{DAY, History, SECOND};
+use super::history::{DAY, History, SECOND, SNAPSHOTS_MAX};
 use super::model::{ExemplarKey, SampleKey, Value};
 use super::observe::{Observed, everything, observe, observe_samples};
 use crate::rows::{self, Rows};
@@ -63,6 +63,7 @@ impl History {
     /// Notes a batch by its answer: `samples` has the row's position of each.
     fn note(&mut self, done: &Result<Appended, Error>, samples: Vec<(u32, SampleKey, Value)>) {
         for (position, key, value) in samples {
+            self.say(|| format!("    {} at {} = {value:?}", key.0, key.1));
             self.model.series.insert(key.0.clone());
             self.model.sent.insert((key.clone(), value));
             match done {
@@ -139,6 +140,7 @@ fn relaxed_rows(history: &mut History, store: &Store) -> Result<(), Error> {
     let (rows, samples) = append_rows(history, store);
     let done = store.append(&rows.batch(), Durability::Relaxed);
     for (_, key, value) in samples {
+        history.say(|| format!("    {} at {} = {value:?}", key.0, key.1));
         history.model.series.insert(key.0.clone());
         history.model.sent.insert((key.clone(), value));
         history.model.samples.doubt(key, value);
@@ -262,7 +264,7 @@ fn delete(history: &mut History, store: &Store) -> Result<(), Error> {
 }
 
 fn snapshot(history: &mut History, store: &Store) -> Result<(), Error> {
-    if super::history::SNAPSHOTS_MAX <= history.snapshots.len() {
+    if SNAPSHOTS_MAX <= history.snapshots.len() || !history.mix.has_snapshots {
         return Ok(());
     }
     let name = store.create_snapshot()?;

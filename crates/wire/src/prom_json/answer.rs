@@ -18,6 +18,8 @@ pub enum ResultKind {
 pub struct Notes {
     /// The result may be wrong.
     pub warnings: Vec<String>,
+    /// Something is missing from the result; the warnings say what. VictoriaMetrics' word and place.
+    pub is_partial: bool,
     /// The query may be meant otherwise.
     pub infos: Vec<String>,
     /// What it cost, as JSON; empty when nobody asked.
@@ -356,6 +358,9 @@ fn end_data(out: &mut Vec<u8>, notes: &Notes) {
 }
 
 fn push_notes(out: &mut Vec<u8>, notes: &Notes) {
+    if notes.is_partial {
+        out.extend_from_slice(b",\"isPartial\":true");
+    }
     for (name, texts) in [("warnings", &notes.warnings), ("infos", &notes.infos)] {
         if texts.is_empty() {
             continue;

@@ -5,6 +5,7 @@ use super::paths::{self, Kept};
 use super::{asks, check_entries, moment, refuse_jsonp};
 use crate::app::App;
 use crate::doors::answer::{Answer, Failure};
+use crate::doors::partial::Partial;
 use crate::doors::request::Request;
 use crate::doors::selection;
 use model::{METRIC_NAME, MatchOp, Matcher, PathPattern, TimeRange};
@@ -23,6 +24,7 @@ struct Walk<'a> {
     limits: SelectLimits,
     delimiter: &'a str,
     kept: Kept,
+    partial: Partial,
 }
 
 impl<'a> Walk<'a> {
@@ -35,6 +37,7 @@ impl<'a> Walk<'a> {
             limits: selection::limits(app, request)?,
             delimiter: request.params.filled("delimiter").unwrap_or("."),
             kept: if asks(request, "leavesOnly") { Kept::Leaves } else { Kept::All },
+            partial: Partial::of(app, request)?,
         })
     }
 
@@ -46,7 +49,8 @@ impl<'a> Walk<'a> {
     /// The live names of the pattern's subtree, sorted.
     fn names(&self, pattern: &PathPattern) -> Result<Vec<String>, Failure> {
         let sets = [vec![Matcher::new(self.label, MatchOp::Regex, pattern.subtree())]];
-        Ok(self.app.store.label_values(self.label, &sets, self.range, &self.limits)?)
+        let noting = self.partial.noting(self.app);
+        Ok(noting.label_values(self.label, &sets, self.range, &self.limits)?)
     }
 }
 
@@ -88,7 +92,7 @@ pub fn find(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         delimiter: pattern.delimiter(),
         has_wildcard: asks(request, "wildcards"),
     };
-    Ok(answers::nodes(found, listing))
+    walk.partial.finish(app, answers::nodes(found, listing))
 }
 
 /// `a,b.c` is `{a,b}.c` for clients that ask with `automatic_variants=1`.
@@ -133,11 +137,11 @@ pub fn expand(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let delimiter = walk.delimiter.chars().next().expect("the patterns have one");
     if asks(request, "groupByExpr") {
         by_query.iter_mut().for_each(|(_, found)| paths::nodes_first(found, delimiter));
-        return Ok(answers::groups(by_query));
+        return walk.partial.finish(app, answers::groups(by_query));
     }
     let mut all: Vec<String> = by_query.into_iter().flat_map(|(_, found)| found).collect();
     paths::nodes_first(&mut all, delimiter);
-    Ok(answers::strings(all))
+    walk.partial.finish(app, answers::strings(all))
 }
 
 /// `/metrics/index.json`: every metric name of all time.
@@ -146,11 +150,10 @@ pub fn expand(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 /// 422 for too long an answer.
 pub fn index(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     refuse_jsonp(request)?;
-    let limits = selection::limits(app, request)?;
-
-    let names = app.store.label_values(METRIC_NAME, &[], TimeRange::ALL, &limits)?;
+    let (limits, partial) = (selection::limits(app, request)?, Partial::of(app, request)?);
+    let names = partial.noting(app).label_values(METRIC_NAME, &[], TimeRange::ALL, &limits)?;
     check_entries(names.len())?;
-    Ok(answers::strings(names))
+    partial.finish(app, answers::strings(names))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use super::{answers, check_entries, refuse_jsonp};
 use crate::app::App;
 use crate::doors::answer::{Answer, Failure};
+use crate::doors::partial::Partial;
 use crate::doors::request::{Request, decode_percent};
 use crate::doors::selection;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
@@ -23,14 +24,15 @@ const EXPRESSIONS_MAX: usize = 1000;
 /// # Errors
 /// 400 for a filter that is no regular expression.
 pub fn tags(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let mut found = tag_names(app, request, &[])?;
+    let partial = Partial::of(app, request)?;
+    let mut found = tag_names(app, request, &partial, &[])?;
     if let Some(filter) = request.params.filled("filter") {
         let regex = regex::Regex::new(&format!("^(?:{filter})"))
             .map_err(|_| selection::invalid("filter", &"no regular expression; escape with \\"))?;
         found.retain(|tag| regex.is_match(tag));
     }
     cut(&mut found, selection::limit(request)?);
-    Ok(answers::tags(found))
+    partial.finish(app, answers::tags(found))
 }
 
 /// `/tags/host?filter=web&limit=10`: the values of one tag that start with a match of `filter`.
@@ -42,10 +44,11 @@ pub fn values(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let filter = request.params.filled("filter");
     let matchers: Vec<Matcher> =
         filter.map(|text| starts_with(label_of(&tag), text)).into_iter().collect();
-    let mut found = tag_values(app, request, &tag, &matchers)?;
+    let partial = Partial::of(app, request)?;
+    let mut found = tag_values(app, request, &partial, &tag, &matchers)?;
     cut(&mut found, selection::limit(request)?);
     check_entries(found.len())?;
-    Ok(answers::values(tag, found))
+    partial.finish(app, answers::values(tag, found))
 }
 
 /// `/tags/findSeries?expr=name=cpu&expr=host=~web`: the series as `name;tag=value;...`.
@@ -59,12 +62,13 @@ pub fn find_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure>
         return Err(Failure::bad_data(message));
     }
     let limits = selection::limits(app, request)?;
-    let found = app.store.series(&[matchers], TimeRange::ALL, &limits)?;
+    let partial = Partial::of(app, request)?;
+    let found = partial.noting(app).series(&[matchers], TimeRange::ALL, &limits)?;
     let mut paths: Vec<String> = found.iter().map(canonical).collect();
     paths.sort_unstable();
     cut(&mut paths, selection::limit(request)?);
     check_entries(paths.len())?;
-    Ok(answers::strings(paths))
+    partial.finish(app, answers::strings(paths))
 }
 
 /// `/tags/autoComplete/tags?tagPrefix=ho&expr=...`: tags to choose from.
@@ -73,12 +77,13 @@ pub fn find_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure>
 /// As [`find_series`].
 pub fn complete_tags(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     refuse_jsonp(request)?;
-    let mut found = tag_names(app, request, &expressions(request)?)?;
+    let partial = Partial::of(app, request)?;
+    let mut found = tag_names(app, request, &partial, &expressions(request)?)?;
     if let Some(prefix) = request.params.filled("tagPrefix") {
         found.retain(|tag| tag.starts_with(prefix));
     }
     cut(&mut found, selection::limit(request)?.or(Some(COMPLETION_DEFAULT)));
-    Ok(answers::strings(found))
+    partial.finish(app, answers::strings(found))
 }
 
 /// `/tags/autoComplete/values?tag=host&valuePrefix=web&expr=...`: values to choose from.
@@ -94,14 +99,21 @@ pub fn complete_values(app: &Arc<App>, request: &Request) -> Result<Answer, Fail
     if let Some(prefix) = request.params.filled("valuePrefix") {
         matchers.push(starts_with(label_of(tag), &regex::escape(prefix)));
     }
-    let mut found = tag_values(app, request, tag, &matchers)?;
+    let partial = Partial::of(app, request)?;
+    let mut found = tag_values(app, request, &partial, tag, &matchers)?;
     cut(&mut found, selection::limit(request)?.or(Some(COMPLETION_DEFAULT)));
-    Ok(answers::strings(found))
+    partial.finish(app, answers::strings(found))
 }
 
-fn tag_names(app: &App, request: &Request, matchers: &[Matcher]) -> Result<Vec<String>, Failure> {
+fn tag_names(
+    app: &App,
+    request: &Request,
+    partial: &Partial,
+    matchers: &[Matcher],
+) -> Result<Vec<String>, Failure> {
     let limits = selection::limits(app, request)?;
-    let mut found = app.store.label_names(&[matchers.to_vec()], TimeRange::ALL, &limits)?;
+    let noting = partial.noting(app);
+    let mut found = noting.label_names(&[matchers.to_vec()], TimeRange::ALL, &limits)?;
     for name in &mut found {
         if name == METRIC_NAME {
             *name = NAME_TAG.to_string();
@@ -116,11 +128,13 @@ fn tag_names(app: &App, request: &Request, matchers: &[Matcher]) -> Result<Vec<S
 fn tag_values(
     app: &App,
     request: &Request,
+    partial: &Partial,
     tag: &str,
     matchers: &[Matcher],
 ) -> Result<Vec<String>, Failure> {
     let limits = selection::limits(app, request)?;
-    Ok(app.store.label_values(label_of(tag), &[matchers.to_vec()], TimeRange::ALL, &limits)?)
+    let (noting, sets) = (partial.noting(app), [matchers.to_vec()]);
+    Ok(noting.label_values(label_of(tag), &sets, TimeRange::ALL, &limits)?)
 }
 
 fn cut(list: &mut Vec<String>, limit: Option<usize>) {

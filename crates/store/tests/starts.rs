@@ -1,0 +1,120 @@
+//! What a start takes over from a process that died in the middle: numbers that were given, names that
+//! are seen and not yet durable.
+
+mod rows;
+mod stores;
+
+use model::{MatchOp, Matcher, TimeRange};
+use rows::Rows;
+use store::{Durability, SelectLimits, Store, StoreConfig};
+use vfs::SimVfs;
+use vfs::sim::{Call, Errno};
+
+const DAY: i64 = 86_400_000_000_000;
+const NOW: i64 = 20_000 * DAY;
+
+fn disk(seed: u64) -> SimVfs {
+    let disk = SimVfs::new(seed);
+    disk.set_now(NOW);
+    disk
+}
+
+fn put(store: &Store, time: i64, durability: Durability) {
+    let mut rows = Rows::default();
+    rows.push(&store.hasher(), &[("host", "a")], time, &[("m", 1.0)]);
+    store.append(&rows.batch(), durability).unwrap();
+}
+
+fn count(store: &Store) -> usize {
+    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
+    let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
+    let mut count = 0;
+    selection.read(0..selection.len(), &mut |_, times, _| count += times.len()).unwrap();
+    count
+}
+
+/// A manifest says from which log segment on records count. Where the segment that it names was never
+/// written, the next start must not give that number, or a lower one, to another segment: what is
+/// acknowledged in it would be passed over by the start after that.
+#[test]
+fn a_segment_number_that_a_manifest_has_seen_is_never_given_again() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    put(&store, NOW, Durability::Synced);
+    // A flush that finds no room leaves segment 0 behind and begins another.
+    disk.fail_call(Call::Create, 0, Errno::Full);
+    store.flush().expect_err("no room");
+    // In segment 1, which nobody has written yet when the next flush has its samples in a part.
+    put(&store, NOW + 1, Durability::Relaxed);
+    disk.fail_call(Call::Map, 1, Errno::Other);
+    let flushed = store.flush();
+    drop(store);
+    let disk = disk.kill();
+    let store = stores::open(&disk, stores::config());
+    // The second one was acknowledged by no sync: it is there if the manifest was written.
+    let found = count(&store);
+    assert!((1..=2).contains(&found), "{found}, {flushed:?}");
+    put(&store, NOW + 2, Durability::Synced);
+    drop(store);
+    let store = stores::open(&disk.kill(), stores::config());
+    assert_eq!(count(&store), found + 1, "acknowledged");
+}
+
+/// A manifest that was renamed into place is seen by the next process though its name may not be
+/// durable. Who removes log segments because of it must make it durable first.
+#[test]
+fn a_manifest_is_durable_before_the_log_is_shortened_because_of_it() {
+    for seed in random::seeds(0..20) {
+        for number in 0..8 {
+            let disk = disk(seed);
+            let store = stores::open(&disk, stores::config());
+            put(&store, NOW, Durability::Synced);
+            disk.fail_call(Call::SyncDir, number, Errno::Io);
+            if store.flush().is_ok() {
+                break;
+            }
+            drop(store);
+            let disk = disk.kill();
+            let store = stores::open(&disk, stores::config());
+            put(&store, NOW - 60 * DAY, Durability::Synced);
+            store.flush().unwrap();
+            drop(store);
+            let store = stores::open(&disk.crash(), stores::config());
+            assert_eq!(count(&store), 2, "SEED={seed} {number}: acknowledged");
+        }
+    }
+}
+
+/// Writers wait for a log whose disk is frozen; then the process is killed. What was acknowledged
+/// before is there; of what waited, each sample is there or not.
+#[test]
+fn a_kill_in_a_stall_loses_nothing_acknowledged() {
+    const WRITERS: usize = 3;
+    for seed in random::seeds(0..6) {
+        let disk = disk(seed);
+        let config = StoreConfig { committer: wal::Committer::Thread, ..stores::config() };
+        let store = stores::open(&disk, config);
+        for round in 0..20 {
+            put(&store, NOW + round, Durability::Synced);
+            if round % 8 == 7 {
+                store.flush().unwrap();
+            }
+        }
+        let after = std::thread::scope(|scope| {
+            disk.stall();
+            for writer in 0..WRITERS as i64 {
+                let store = &store;
+                // Ends only once the stall does: then on a disk that nobody reads any more.
+                scope.spawn(move || put(store, NOW + 100 + writer, Durability::Synced));
+            }
+            // The log's own thread is the one that meets the disk.
+            disk.wait_for_stalled(1);
+            disk.kill()
+        });
+        for found in [after.clone(), after.crash()] {
+            let found = count(&stores::open(&found, stores::config()));
+            assert!((20..=20 + WRITERS).contains(&found), "SEED={seed}: {found}");
+        }
+    }
+}
