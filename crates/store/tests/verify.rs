@@ -148,7 +148,8 @@ fn a_part_of_another_month() {
 
 #[test]
 fn records_of_the_log_that_make_no_sense() {
-    let cases: [(fn(wal::RecordRef<'_>) -> Kept, &str); 3] = [
+    type Change = fn(wal::RecordRef<'_>) -> Kept;
+    let cases: [(Change, &str); 3] = [
         (|_| Kept::Changed(vec![0xff; 12]), "does not decode"),
         (
             |record| Kept::Changed(record.payload[..record.payload.len() - 1].to_vec()),
@@ -169,7 +170,6 @@ fn records_of_the_log_that_make_no_sense() {
         let report = verify(&disk);
         expect(&report, words);
         expect(&report, ".wal: the record at byte 32: ");
-        assert!(damaged::try_open(&damaged::copy(&disk)).is_err(), "{words}");
         let (_, lost) = repair(&disk).unwrap();
         assert!(lost.iter().any(|one| one.text.contains(words)), "{lost:?}");
         assert_eq!(verify(&disk).problems, Vec::<String>::new());

@@ -1,53 +1,261 @@
-//! `quipu verify`: walks every checksum and invariant of a data directory that nobody has open.
+//! `quipu verify`: walks every checksum and invariant of a data directory that nobody has open, and
+//! repairs it when a person says so.
 
 use super::option;
 use crate::quantity::format_size;
-use clap::{ArgMatches, Command};
-use indicatif::{ProgressBar, ProgressStyle};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use store::{Finding, LossLine, LostSeries, Progress, RepairPlan, Snapshots, VerifyReport};
 use vfs::RealVfs;
 
 /// Exit code when something is wrong with the data.
 const PROBLEMS: u8 = 1;
+/// Exit code when that could not be found out.
+const COULD_NOT_RUN: u8 = 2;
+/// Lines of what is lost that are shown; all are in the report file.
+const LOSSES_SHOWN_MAX: u64 = 1000;
+
+const HELP: &str = "\
+Stop the server first: a directory in use is refused.
+
+Problems are what an answer lacks, or may lack. Notes cost nothing: what a crash left, a torn end of
+the log, names that are not of the store.
+
+  quipu verify --data-dir DIR                what is wrong
+  quipu verify --data-dir DIR --dry-run      what a repair would do, and what is lost
+  quipu verify --data-dir DIR --repair       the same, then asks, then does it
+
+A repair deletes nothing. What is damaged moves to DIR/damaged/TIME/ under the path it had, beside a
+file REPORT that says what was done and what is lost, by series and time. Interrupt it whenever you
+like, and run it again.
+
+Exit codes: 0 no problems (notes are fine), 1 problems, or a repair that was not done, 2 could not run.
+More in docs/repair.md.";
 
 /// The subcommand.
 pub fn command() -> Command {
     Command::new("verify")
         .about("Checks every checksum and invariant of a data directory that is not in use")
+        .after_help(HELP)
         .arg(option("data-dir", "PATH", "The directory").default_value("./quipu-data"))
+        .arg(switch("snapshots", "Check the snapshots in it, too, each as the store that it is"))
+        .arg(switch("json", "Print the report as one JSON document"))
+        .arg(switch("dry-run", "Say what a repair would do, and do nothing"))
+        .arg(switch("repair", "Say what is to be done, ask, and do it"))
+        .arg(switch("yes", "Do not ask").requires("repair"))
 }
 
-/// Checks the directory; exit code 1 when something is wrong.
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// How the outcome is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+}
+
+/// Checks the directory, and repairs it if asked; exit code 1 when something is wrong.
 ///
 /// # Errors
-/// When the directory cannot be read or is in use.
+/// When standard output is closed. That the directory cannot be read, or is in use, is exit code 2.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    match run_asked(matches) {
+        Err(error) if error.is::<store::Error>() => {
+            eprintln!("quipu: {error}");
+            Ok(ExitCode::from(COULD_NOT_RUN))
+        }
+        done => done,
+    }
+}
+
+fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let directory = matches.get_one::<String>("data-dir").map(String::as_str).unwrap_or_default();
-    let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {msg} {elapsed}")?);
+    let directory = Path::new(directory);
+    let form = if matches.get_flag("json") { Form::Json } else { Form::Text };
+    let is_dry = matches.get_flag("dry-run");
+    let snapshots = match matches.get_flag("snapshots") {
+        true => Snapshots::Check,
+        false => Snapshots::Skip,
+    };
+    if !is_dry && !matches.get_flag("repair") {
+        let report = verify(directory, snapshots)?;
+        print_report(&report, form)?;
+        return Ok(exit_code(&report));
+    }
+    let plan = with_bar(|on_progress| {
+        store::plan_repair(Arc::new(RealVfs::new()), directory, on_progress)
+    })?;
+    print_plan(&plan, form)?;
+    if plan.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if is_dry || !(matches.get_flag("yes") || is_confirmed()?) {
+        eprintln!("nothing was changed");
+        return Ok(ExitCode::from(PROBLEMS));
+    }
+    let folder = plan.apply(&mut |says| eprintln!("{says}"))?;
+    // Verification takes the lock.
+    drop(plan);
+    eprintln!("what was moved aside, and a report, are in {}", folder.display());
+    let report = verify(directory, snapshots)?;
+    print_report(&report, form)?;
+    Ok(exit_code(&report))
+}
+
+fn verify(directory: &Path, snapshots: Snapshots) -> Result<VerifyReport, store::Error> {
+    with_bar(|on_progress| {
+        store::verify_with(Arc::new(RealVfs::new()), directory, snapshots, on_progress)
+    })
+}
+
+/// Does something while a bar shows how far it has come.
+fn with_bar<T>(act: impl FnOnce(&mut dyn FnMut(&Progress<'_>)) -> T) -> T {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let template = "{bar:30} {bytes}/{total_bytes} {elapsed} {wide_msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
     bar.enable_steady_tick(Duration::from_millis(100));
-    let mut show =
-        |progress: &store::Progress<'_>| bar.set_message(progress.path.display().to_string());
-    let report = store::verify(Arc::new(RealVfs::new()), Path::new(directory), &mut show);
+    let done = act(&mut |progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done.min(progress.total));
+        bar.set_message(progress.path.display().to_string());
+    });
     bar.finish_and_clear();
-    let report = report?;
-    println!(
+    done
+}
+
+/// Whether a person at a terminal says yes.
+fn is_confirmed() -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        eprintln!("this is no terminal to ask at: --yes does it without asking");
+        return Ok(false);
+    }
+    eprint!("do this? [y/N] ");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn exit_code(report: &VerifyReport) -> ExitCode {
+    match report.problem_count() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(PROBLEMS),
+    }
+}
+
+fn print_report(report: &VerifyReport, form: Form) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if form == Form::Json {
+        return writeln!(out, "{:#}", report_json(report));
+    }
+    writeln!(
+        out,
         "{} files, {}, {} series, {} samples",
         report.files,
         format_size(report.bytes),
         report.series,
         report.samples
-    );
-    if report.problems.is_empty() {
-        println!("no problems");
-        return Ok(ExitCode::SUCCESS);
+    )?;
+    for note in &report.notes {
+        writeln!(out, "note: {note}")?;
     }
     for problem in &report.problems {
-        println!("problem: {problem}");
+        writeln!(out, "problem: {problem}")?;
     }
-    println!("{} problems", report.problems.len());
-    Ok(ExitCode::from(PROBLEMS))
+    match report.problem_count() {
+        0 => writeln!(out, "no problems"),
+        1 => writeln!(out, "1 problem; `quipu verify --dry-run` says what a repair would do"),
+        count => {
+            writeln!(out, "{count} problems; `quipu verify --dry-run` says what a repair would do")
+        }
+    }
+}
+
+fn report_json(report: &VerifyReport) -> Value {
+    let list = |findings: &[Finding]| -> Vec<Value> {
+        let one = |finding: &Finding| json!({ "file": finding.file, "what": finding.what });
+        findings.iter().map(one).collect()
+    };
+    json!({
+        "files": report.files,
+        "bytes": report.bytes,
+        "series": report.series,
+        "samples": report.samples,
+        "problemCount": report.problem_count(),
+        "problems": list(&report.problems),
+        "notes": list(&report.notes),
+    })
+}
+
+fn print_plan(plan: &RepairPlan, form: Form) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if form == Form::Json {
+        return writeln!(out, "{:#}", plan_json(plan));
+    }
+    if plan.is_empty() {
+        return writeln!(out, "nothing to repair");
+    }
+    writeln!(out, "to be done, in this order:")?;
+    for says in plan.steps() {
+        writeln!(out, "  {says}")?;
+    }
+    let count = plan.losses().len();
+    if count == 0 {
+        return writeln!(out, "nothing is lost");
+    }
+    writeln!(out, "lost with the damage, whether it is repaired or not:")?;
+    let mut shown = 0;
+    let mut written = Ok(());
+    plan.losses().for_each(&mut |line| {
+        shown += 1;
+        if shown <= LOSSES_SHOWN_MAX && written.is_ok() {
+            written = writeln!(out, "  {line}");
+        }
+    });
+    written?;
+    match count.saturating_sub(LOSSES_SHOWN_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more, which the report of the repair will list"),
+    }
+}
+
+fn loss_json(line: &LossLine<'_>) -> Value {
+    let labels = match &line.series {
+        LostSeries::Labels(labels) => {
+            let pairs = labels.iter().map(|(name, value)| (name.to_string(), Value::from(value)));
+            Value::Object(pairs.collect())
+        }
+        LostSeries::Ordinal(_) | LostSeries::Unknown(_) => Value::Null,
+    };
+    json!({
+        "file": line.file,
+        "what": line.to_string(),
+        "labels": labels,
+        "startNs": line.range.start,
+        "endNs": line.range.end,
+    })
+}
+
+fn plan_json(plan: &RepairPlan) -> Value {
+    let mut lost = Vec::new();
+    plan.losses().for_each(&mut |line| {
+        if (lost.len() as u64) < LOSSES_SHOWN_MAX {
+            lost.push(loss_json(line));
+        }
+    });
+    json!({
+        "steps": plan.steps().collect::<Vec<_>>(),
+        "lostCount": plan.losses().len(),
+        "lost": lost,
+    })
 }

@@ -1,6 +1,7 @@
 //! What is lost, by series and time. Held by ordinals, page by page, and told by labels where they
 //! are known.
 
+use crate::damage::rfc3339;
 use crate::histograms::names;
 use crate::span::Month;
 use crate::verify::month_index::MonthIndex;
@@ -80,7 +81,7 @@ impl fmt::Display for LossLine<'_> {
             write!(f, ", {}", month.name())?;
         }
         if self.range != TimeRange::ALL {
-            write!(f, ", between {} ns and {} ns", self.range.start, self.range.end)?;
+            write!(f, ", from {} to {}", rfc3339(self.range.start), rfc3339(self.range.end))?;
         }
         write!(f, " ({})", self.file.display())
     }

@@ -10,15 +10,16 @@
 //!   no harm: the log is an end of history, in order, so the last value of each sample wins as it
 //!   did; registrations that segments hold are skipped. But a record may have a row of an entity that
 //!   was deleted since and left the index, which replay would refuse. Who leaves the index was
-//!   flushed before, with all records of the month up to that segment: replay starts behind it.
+//!   flushed before, with all records of the month up to that segment: replay starts behind it, and
+//!   not before the segment that `dropped` says if the month was dropped and made anew.
 //! - *Deletions* that no merge has applied are gone; the samples come back.
 
 use super::month::MonthRepair;
 use crate::Result;
+use crate::dropped::DroppedMonths;
 use crate::manifest::{Manifest, PartEntry};
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
-use crate::verify::files::part_number;
 use crate::verify::judge::Judge;
 use crate::verify::month::open_segment;
 use index::parse_segment_name;
@@ -41,7 +42,7 @@ pub fn rebuild(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
     let names = list(&folder)?;
     let mut newest_of: BTreeMap<u64, u64> = BTreeMap::new();
     for name in &names {
-        let Some(file) = part_number(name) else { continue };
+        let Some(file) = Manifest::part_number(name) else { continue };
         let Ok(part) = open_part(vfs, &folder.join(name)) else { continue };
         let newest = newest_of.entry(part.summary().sequence).or_insert(file);
         *newest = file.max(*newest);
@@ -119,7 +120,12 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
 ///
 /// # Errors
 /// When the log cannot be listed, or is of a later version.
-pub fn find_wal_from(vfs: &dyn Vfs, wal: &Path, repairs: &mut [MonthRepair]) -> Result<()> {
+pub fn find_wal_from(
+    vfs: &dyn Vfs,
+    wal: &Path,
+    dropped: DroppedMonths,
+    repairs: &mut [MonthRepair],
+) -> Result<()> {
     let indexes: BTreeMap<Month, _> = repairs
         .iter()
         .filter(|repair| repair.is_rebuilt())
@@ -128,7 +134,7 @@ pub fn find_wal_from(vfs: &dyn Vfs, wal: &Path, repairs: &mut [MonthRepair]) -> 
     if indexes.is_empty() {
         return Ok(());
     }
-    let mut judge = Judge::new(indexes);
+    let mut judge = Judge::new(indexes, dropped.clone());
     let mut from: BTreeMap<Month, u64> = BTreeMap::new();
     wal::inspect(vfs, wal, &mut |found| {
         if let Found::Record(record) = found
@@ -138,7 +144,8 @@ pub fn find_wal_from(vfs: &dyn Vfs, wal: &Path, repairs: &mut [MonthRepair]) -> 
         }
     })?;
     for repair in repairs.iter_mut().filter(|repair| repair.is_rebuilt()) {
-        repair.manifest.wal_from = from.get(&repair.month).copied().unwrap_or(0);
+        let after_dead = from.get(&repair.month).copied().unwrap_or(0);
+        repair.manifest.wal_from = after_dead.max(dropped.from(repair.month));
     }
     Ok(())
 }

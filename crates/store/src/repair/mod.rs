@@ -23,6 +23,7 @@ pub mod manifest;
 pub mod month;
 pub mod part;
 
+use crate::dropped::DroppedMonths;
 use crate::store::{PARTITIONS_DIR, WAL_DIR};
 use crate::verify::files::{self, Stray};
 use crate::verify::judge::Judge;
@@ -154,14 +155,19 @@ impl Planner<'_, '_> {
             }
         }
         let wal = self.dir.join(WAL_DIR);
-        manifest::find_wal_from(self.vfs.as_ref(), &wal, &mut repairs)?;
+        manifest::find_wal_from(self.vfs.as_ref(), &wal, self.dropped(), &mut repairs)?;
         let mut months = BTreeMap::new();
         for repair in repairs {
             months.insert(repair.month, repair.plan(self)?);
         }
-        let mut judge = Judge::new(months);
+        let mut judge = Judge::new(months, self.dropped());
         self.log(&wal, &mut judge)?;
         Ok(judge.months)
+    }
+
+    /// From where on records of dropped months count; a file that cannot be read says nothing.
+    fn dropped(&self) -> DroppedMonths {
+        DroppedMonths::read(self.vfs.as_ref(), &self.dir).unwrap_or_default()
     }
 
     fn side_files(&mut self) -> Result<()> {
@@ -194,11 +200,7 @@ impl Planner<'_, '_> {
 
 /// What a later version wrote is not damaged, and nothing beside it is to be touched.
 pub(crate) fn check_is_known(error: &Error) -> Result<()> {
-    let is_unknown = matches!(
-        error,
-        Error::UnknownVersion { .. } | Error::Wal(wal::Error::UnknownVersion { .. })
-    );
-    match is_unknown {
+    match error.is_unknown_version() {
         true => Err(Error::Invalid(format!("{error}; nothing is repaired"))),
         false => Ok(()),
     }

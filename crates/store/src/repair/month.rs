@@ -10,8 +10,9 @@ use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
+use crate::strays::has_content;
 use crate::verify::files;
-use crate::verify::month::{broken_rules, has_content, open_segment, unknown_series};
+use crate::verify::month::{broken_rules, open_segment, unknown_series};
 use crate::verify::month_index::MonthIndex;
 use crate::verify::part_faults::{BadPage, PartFaults};
 use crate::verify::report::words_of;
@@ -186,7 +187,7 @@ impl MonthRepair {
             planner.step(says, act);
         }
         if is_changed {
-            self.write_manifest(planner, self.manifest.clone(), "as its files are then");
+            self.write_manifest(planner, self.manifest.clone(), "its files as they are then");
         }
         for (path, why) in std::mem::take(&mut self.after) {
             planner.move_aside(path, &why);
@@ -221,14 +222,14 @@ impl MonthRepair {
             of: LostOf::Unknown(of.into()),
             range: self.month.range(),
         });
-        let why = format!("it {why}; from what {} parts say", found.parts.len());
+        let why = format!("it {why}; made from what the files say");
         self.write_manifest(planner, found.clone(), &why);
         Some(found)
     }
 
     fn write_manifest(&self, planner: &mut Planner<'_, '_>, manifest: Manifest, why: &str) {
         let says = format!(
-            "write {}: {} parts, {} index segments; {why}",
+            "write {} (parts: {}, index segments: {}): {why}",
             self.dir.join(FILE_NAME).display(),
             manifest.parts.len(),
             manifest.segments.len(),
@@ -282,7 +283,7 @@ impl MonthRepair {
         }
         let to = self.dir.join(PARTS_DIR).join(Manifest::part_name(next));
         let says = format!(
-            "write {}: {} without {} bad pages and {} series that the index does not know",
+            "write {}: {} without bad pages ({}) and series that the index does not know ({})",
             to.display(),
             path.display(),
             faults.pages.len(),

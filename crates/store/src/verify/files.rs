@@ -87,7 +87,7 @@ pub fn in_log(name: &str) -> Stray {
 
 /// A name in the folder of a month's parts.
 pub fn in_parts(name: &str, manifest: &Manifest) -> Stray {
-    let Some(number) = part_number(name) else {
+    let Some(number) = Manifest::part_number(name) else {
         return by_name(name).unwrap_or(Stray::Leftover("is not of the store"));
     };
     if manifest.parts.iter().any(|part| part.file == number) {
@@ -95,6 +95,9 @@ pub fn in_parts(name: &str, manifest: &Manifest) -> Stray {
     }
     if manifest.sequence_next <= number {
         return Stray::Leftover("was left by a crash: its number was never given to a manifest");
+    }
+    if manifest.unvouched.contains(&Manifest::part_file(number)) {
+        return Stray::Leftover("was left by a crash: the manifest says that it may go");
     }
     Stray::Orphan("is an orphan: the manifest does not name it")
 }
@@ -111,19 +114,16 @@ pub fn in_index(name: &str, manifest: &Manifest) -> Stray {
     if named().all(|(_, newest)| newest < sequence) {
         return Stray::Leftover("was left by a crash: it is younger than all in the manifest");
     }
+    if manifest.unvouched.contains(&Manifest::segment_file(name)) {
+        return Stray::Leftover("was left by a crash: the manifest says that it may go");
+    }
     let is_in_newer = named().any(|(others, newer)| {
-        sequence < newer && others.start <= entities.start && entities.end <= others.end
+        sequence <= newer && others.start <= entities.start && entities.end <= others.end
     });
     match is_in_newer {
         true => Stray::Leftover("was left by a crash: a merged segment took its place"),
         false => Stray::Orphan("is an orphan: the manifest does not name it"),
     }
-}
-
-/// The number of the part that is called so.
-pub fn part_number(name: &str) -> Option<u64> {
-    let number = u64::from_str_radix(name.strip_suffix(".part")?, 16).ok()?;
-    (Manifest::part_name(number) == name).then_some(number)
 }
 
 /// Bytes that a walk will read, about.

@@ -7,6 +7,7 @@
 
 use super::month_index::{MonthIndex, Place};
 use super::report::words_of;
+use crate::dropped::DroppedMonths;
 use crate::exemplar_record::decode_exemplars;
 use crate::log_record::{
     KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowHead, RowsDecoder, RowsEncoder, RowsRecord,
@@ -45,6 +46,8 @@ impl Verdict {
 pub struct Judge {
     /// By month, what is known of it.
     pub months: BTreeMap<Month, MonthIndex>,
+    /// From where on records of dropped months count.
+    dropped: DroppedMonths,
     values: Vec<f64>,
 }
 
@@ -62,8 +65,8 @@ enum Row {
 
 impl Judge {
     /// A judge who knows these months.
-    pub fn new(months: BTreeMap<Month, MonthIndex>) -> Judge {
-        Judge { months, values: Vec::new() }
+    pub fn new(months: BTreeMap<Month, MonthIndex>, dropped: DroppedMonths) -> Judge {
+        Judge { months, dropped, values: Vec::new() }
     }
 
     /// Judges the next record.
@@ -86,7 +89,7 @@ impl Judge {
             Err(error) => return Verdict::unreadable(format!("does not decode: {error}")),
         };
         let index = self.months.entry(rows.month).or_insert_with(MonthIndex::empty);
-        if record.segment < index.wal_from {
+        if record.segment < index.wal_from.max(self.dropped.from(rows.month)) {
             return Verdict::sound();
         }
         let mut verdict = Verdict::sound();
@@ -207,6 +210,9 @@ impl Judge {
     /// its month up to its segment are in parts, for only what is flushed is ever forgotten.
     pub fn has_row_of_the_dead(&mut self, record: &RecordRef<'_>) -> Option<Month> {
         let rows = RowsRecord::parse(record.payload).ok()?;
+        if record.segment < self.dropped.from(rows.month) {
+            return None;
+        }
         let index = self.months.entry(rows.month).or_insert_with(MonthIndex::empty);
         let _ = index.memory.replay_what_applies(rows.registrations, &mut Vec::new());
         let mut decoder = rows.rows();

@@ -22,6 +22,7 @@ pub mod part_faults;
 pub mod report;
 pub mod side;
 
+use crate::dropped::DroppedMonths;
 use crate::span::Month;
 use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::{Error, Result};
@@ -149,7 +150,9 @@ impl<'a, 'b> Walk<'a, 'b> {
             }
         }
         self.side_files(dir);
-        self.log(&dir.join(WAL_DIR), Judge::new(months));
+        // One that cannot be read is a problem already.
+        let dropped = DroppedMonths::read(self.vfs.as_ref(), dir).unwrap_or_default();
+        self.log(&dir.join(WAL_DIR), Judge::new(months, dropped));
     }
 
     fn snapshots(&mut self, root: &Path) {

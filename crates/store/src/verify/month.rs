@@ -1,13 +1,15 @@
 //! One month: its manifest, its index, its parts, and whatever else is in its directory.
 
 use super::Walk;
-use super::files::{self, part_number};
+use super::files;
 use super::month_index::MonthIndex;
 use super::part_faults::PartFaults;
+use crate::damage::rfc3339;
 use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
+use crate::strays::has_content;
 use crate::{Error, Result};
 use index::{Segment, parse_segment_name};
 use model::TimeRange;
@@ -29,10 +31,10 @@ impl Walk<'_, '_> {
                 self.reading(&path);
                 manifest
             }
-            Ok(None) => return self.month_without_manifest(dir),
+            Ok(None) => return self.month_without_manifest(dir, month),
             Err(error) => {
                 self.report.error(&path, &error);
-                return MonthIndex::unknown();
+                return self.files_alone(dir, month);
             }
         };
         for broken in broken_rules(&manifest) {
@@ -42,7 +44,7 @@ impl Walk<'_, '_> {
         self.report.series += index.series_count();
         for entry in &manifest.parts {
             self.part(&dir.join(PARTS_DIR).join(Manifest::part_name(entry.file)), |walk, path| {
-                walk.check_part(path, month, entry, &index)
+                walk.check_part(path, month, Some(entry), &index)
             });
         }
         for name in self.list(&dir.join(PARTS_DIR)) {
@@ -55,7 +57,7 @@ impl Walk<'_, '_> {
     }
 
     /// An empty month has no manifest; one that is not empty has lost it.
-    fn month_without_manifest(&mut self, dir: &Path) -> MonthIndex {
+    fn month_without_manifest(&mut self, dir: &Path, month: Month) -> MonthIndex {
         match has_content(self.vfs.as_ref(), dir) {
             Ok(false) => return MonthIndex::empty(),
             Ok(true) => {
@@ -64,7 +66,29 @@ impl Walk<'_, '_> {
             }
             Err(error) => self.report.error(dir, &error),
         }
-        MonthIndex::unknown()
+        self.files_alone(dir, month)
+    }
+
+    /// Checks parts and segments each for itself, where no manifest says how they belong together.
+    fn files_alone(&mut self, dir: &Path, month: Month) -> MonthIndex {
+        let unknown = MonthIndex::unknown();
+        for name in self.list(&dir.join(PARTS_DIR)) {
+            if Manifest::part_number(&name).is_some() {
+                self.part(&dir.join(PARTS_DIR).join(&name), |walk, path| {
+                    walk.check_part(path, month, None, &unknown)
+                });
+            }
+        }
+        for name in self.list(&dir.join(INDEX_DIR)) {
+            let path = dir.join(INDEX_DIR).join(&name);
+            if parse_segment_name(&name).is_some() {
+                self.reading(&path);
+                if let Err(error) = open_segment(self.vfs.as_ref(), &path, &name) {
+                    self.report.error(&path, &error);
+                }
+            }
+        }
+        unknown
     }
 
     fn index(&mut self, dir: &Path, manifest: &Manifest) -> MonthIndex {
@@ -101,12 +125,12 @@ impl Walk<'_, '_> {
         &mut self,
         path: &Path,
         month: Month,
-        entry: &PartEntry,
+        entry: Option<&PartEntry>,
         index: &MonthIndex,
     ) -> Result<()> {
         let part = open_part(self.vfs.as_ref(), path)?;
         let sequence = part.summary().sequence;
-        if sequence != entry.order {
+        if let Some(entry) = entry.filter(|entry| entry.order != sequence) {
             let what = format!("says that its order is {sequence}, the manifest {}", entry.order);
             self.report.problem(path, what);
         }
@@ -115,8 +139,10 @@ impl Walk<'_, '_> {
         for page in &faults.pages {
             let (count, range) = (page.series.len(), page.range);
             let what = format!(
-                "{}: lost with it are samples of {count} series between {} ns and {} ns",
-                page.what, range.start, range.end
+                "{}: lost with it are samples of {count} series from {} to {}",
+                page.what,
+                rfc3339(range.start),
+                rfc3339(range.end)
             );
             self.report.problem(path, what);
         }
@@ -135,18 +161,6 @@ impl Walk<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// Whether there are parts or index segments in a month's directory.
-pub(crate) fn has_content(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
-    let list = |folder: &Path| match vfs.exists(folder)? {
-        true => vfs.list(folder),
-        false => Ok(Vec::new()),
-    };
-    let parts = list(&dir.join(PARTS_DIR))?;
-    let segments = list(&dir.join(INDEX_DIR))?;
-    Ok(parts.iter().any(|name| part_number(name).is_some())
-        || segments.iter().any(|name| parse_segment_name(name).is_some()))
 }
 
 /// Opens a segment and checks all of it.
@@ -196,7 +210,8 @@ fn outside_words(part: &Part, month: Month) -> Option<String> {
     let is_outside = 0 < summary.samples && !range.covers(&span);
     is_outside.then(|| {
         let name = month.name();
-        format!("has samples outside of {name}: from {} ns to {} ns", span.start, span.end)
+        let (start, end) = (rfc3339(span.start), rfc3339(span.end));
+        format!("has samples outside of {name}: from {start} to {end}")
     })
 }
 

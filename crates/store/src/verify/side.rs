@@ -3,8 +3,10 @@
 use super::Walk;
 use crate::Result;
 use crate::damage::{self, DamageBook};
+use crate::dropped::{self, DroppedMonths};
 use crate::exemplars::{self, ExemplarBook};
 use crate::metadata::{self, MetadataBook};
+use crate::retention_clock::{self, ClockRecord};
 use crate::store::WAL_DIR;
 use std::path::Path;
 use vfs::Vfs;
@@ -35,6 +37,16 @@ pub const SIDE_FILES: &[SideFile] = &[
         path: damage::FILE_NAME,
         read: |vfs, dir| DamageBook::read(vfs, dir).map(drop),
         lost: "the list of the damage that was noticed before",
+    },
+    SideFile {
+        path: dropped::FILE_NAME,
+        read: |vfs, dir| DroppedMonths::read(vfs, dir).map(drop),
+        lost: "from where on the log's records of dropped months count: they may come back",
+    },
+    SideFile {
+        path: retention_clock::FILE_NAME,
+        read: |vfs, dir| ClockRecord::read(vfs, dir).map(drop),
+        lost: "the time that retention trusted",
     },
     SideFile {
         path: "wal/START",
