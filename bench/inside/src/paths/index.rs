@@ -66,7 +66,9 @@ pub const PATHS: &[HotPath] = &[
 ];
 
 fn open() -> Index {
-    Index::open(Arc::new(vfs::SimVfs::new(1)), "index".as_ref(), &[]).expect("an empty index")
+    let disk = vfs::SimVfs::new(1);
+    vfs::Vfs::create_dir_all(&disk, "index".as_ref()).expect("a disk in memory");
+    Index::open(Arc::new(disk), "index".as_ref(), &[]).expect("an empty index")
 }
 
 /// The entities of all hosts.
