@@ -29,6 +29,7 @@ use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All label sets of one partition.
 pub struct Index {
@@ -40,6 +41,9 @@ pub struct Index {
     sealed: Vec<Arc<MemoryIndex>>,
     /// Behind the sealed ones.
     memory: MemoryIndex,
+    /// The last number that a segment was given: no other gets it, even of those that come to
+    /// nothing.
+    given: AtomicU32,
 }
 
 /// One of the indexes that an [`Index`] is made of.
@@ -89,7 +93,8 @@ impl Index {
         let (next_entity, next_series) =
             segments.last().map_or((0, 0), |last| (last.entities().end, last.series().end));
         let memory = MemoryIndex::new(next_entity, next_series);
-        Ok(Index { vfs, dir: dir.to_path_buf(), segments, sealed: Vec::new(), memory })
+        let (dir, sealed, given) = (dir.to_path_buf(), Vec::new(), AtomicU32::new(0));
+        Ok(Index { vfs, dir, segments, sealed, memory, given })
     }
 
     /// The entity with exactly these metric names (in this order) and tags.
@@ -424,9 +429,22 @@ impl Index {
         Ok(())
     }
 
+    /// The same work, to a file of a new number. Whoever lists what is being written asks for it at
+    /// that moment: a crash leaves no file then that is older than one that is named, and not
+    /// listed.
+    pub fn numbered(&self, job: &MergeJob) -> MergeJob {
+        let MergeJob { vfs, dir, segments, .. } = job;
+        let (vfs, dir, segments) = (Arc::clone(vfs), dir.clone(), segments.clone());
+        MergeJob { vfs, dir, segments, sequence: self.next_sequence() }
+    }
+
     fn next_sequence(&self) -> u32 {
         let sequences = self.segments.iter().filter_map(|s| crate::format::sequence_of(s.name()));
-        sequences.max().unwrap_or(0) + 1
+        let named = sequences.max().unwrap_or(0);
+        let next = |given: u32| given.max(named) + 1;
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let given = self.given.fetch_update(set, fetch, |given| Some(next(given)));
+        next(given.unwrap_or_else(|given| given))
     }
 
     /// All parts, by increasing ids.

@@ -150,6 +150,9 @@ impl Store {
 
     /// Marks the input that could not be read, so that the next merge goes without it.
     fn note_damaged_input(&self, partition: &Partition, plan: &Plan, error: &Error) {
+        if error.is_passing() {
+            return;
+        }
         let file = match error {
             Error::Corrupt { file, .. } => file,
             Error::Io(error) => &error.path,
@@ -322,18 +325,22 @@ impl Store {
     }
 
     /// Writes a segment that is to take the place of others. Its name is listed as one that may go
-    /// before the file is begun.
+    /// before the file is begun, and numbered then: what comes between has a lower number, or is
+    /// written with the list.
     pub(crate) fn run_segment_job(
         &self,
         partition: &Partition,
         job: &MergeJob,
         is_dead: Option<&dyn Fn(EntityId) -> bool>,
     ) -> Result<NewSegment> {
-        let file = Manifest::segment_file(&job.name());
-        {
+        let (job, file) = {
             let _change = partition.lock_change();
-            partition.write().manifest.disown(file.clone());
-        }
+            let mut state = partition.write();
+            let job = state.index.numbered(job);
+            let file = Manifest::segment_file(&job.name());
+            state.manifest.disown(file.clone());
+            (job, file)
+        };
         match job.run(is_dead) {
             Ok(new) => Ok(new),
             Err(error) => {

@@ -253,20 +253,28 @@ impl DamageBook {
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<DamageBook> {
         let book = DamageBook::new(dir);
         let file = book.file();
-        let read = match file.read(vfs) {
+        // Asked twice: a sector that is lost stays lost.
+        let body = file.read(vfs).or_else(|error| match error.is_unreadable() {
+            true => file.read(vfs),
+            false => Err(error),
+        });
+        let read = match body {
             Ok(None) => return Ok(book),
             Ok(Some(body)) => decode(&body).map_err(|error| file.undecodable(&error)),
             Err(error) => Err(error),
         };
-        match read {
-            Ok(inner) => *lock(&book.inner) = inner,
-            Err(Error::Corrupt { offset, what, .. }) => {
-                let what = format!("{what} at byte {offset}; what it listed is forgotten");
-                let name = FILE_NAME.to_string();
-                book.note(Damage::of_store(DamagePlace::SideFile, name, what), vfs.now());
+        let what = match read {
+            Ok(inner) => {
+                *lock(&book.inner) = inner;
+                return Ok(book);
             }
+            Err(Error::Corrupt { offset, what, .. }) => format!("{what} at byte {offset}"),
+            Err(error) if error.is_unreadable() => error.to_string(),
             Err(error) => return Err(error),
-        }
+        };
+        let what = format!("{what}; what it listed is forgotten");
+        let name = FILE_NAME.to_string();
+        book.note(Damage::of_store(DamagePlace::SideFile, name, what), vfs.now());
         Ok(book)
     }
 

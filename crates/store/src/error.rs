@@ -135,6 +135,22 @@ impl Error {
         )
     }
 
+    /// Whether the system was short of something when a file was asked for: no damage, and no news
+    /// of the file at all.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Error::Io(error)
+            | Error::Index(index::Error::Io(error))
+            | Error::Wal(wal::Error::Io(error)) => error.is_passing(),
+            _ => false,
+        }
+    }
+
+    /// Whether a file that is there cannot be read, as where a sector is lost.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Error::Io(error) if error.operation == "read" && !error.is_passing())
+    }
+
     /// Whether, after this error, nobody knows what the disk holds; see [`is_in_doubt`].
     pub fn leaves_disk_in_doubt(&self) -> bool {
         match self {
@@ -146,11 +162,13 @@ impl Error {
 }
 
 /// Whether a failure leaves it open what the disk holds. That something could not be read does not;
-/// nor does a full disk, while a file is written that nothing names yet. But whether a name was
+/// nor does a full disk, while a file is written that nothing names yet; nor
+/// does a name that was taken. But whether a name was
 /// changed, and whether that is durable, nobody knows when it failed, whatever the reason.
 fn is_in_doubt(error: &vfs::Error) -> bool {
     match error.operation {
         "map" | "read" | "list" | "size" | "look for" | "free space" => false,
+        "create" if error.is_already_there() => false,
         "create" | "append" | "sync" | "create directory" | "link" => !error.is_disk_full(),
         _ => true,
     }

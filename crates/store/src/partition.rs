@@ -506,7 +506,7 @@ fn open_parts(
         let file = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
         match open_part(vfs, &file) {
             Ok(part) => parts.push(Arc::new(LivePart::new(part, *entry))),
-            Err(error) if error.is_unknown_version() => return Err(error),
+            Err(error) if error.is_unknown_version() || error.is_passing() => return Err(error),
             Err(error) => lost.push(LostPart { entry: *entry, file, reason: error.to_string() }),
         }
     }

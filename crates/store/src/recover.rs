@@ -90,12 +90,14 @@ impl Place<'_> {
         let (vfs, dir) = (self.vfs.as_ref(), self.dir);
         let exemplars_max = self.config.exemplars_max;
         let mut bad = Vec::new();
-        let metadata = self.book(metadata::FILE_NAME, MetadataBook::read(vfs, dir), &mut bad)?;
-        let exemplars = ExemplarBook::read(vfs, dir, exemplars_max);
-        let exemplars = self.book(exemplars::FILE_NAME, exemplars, &mut bad)?;
-        let dropped = self.book(dropped::FILE_NAME, DroppedMonths::read(vfs, dir), &mut bad)?;
-        let clock = ClockRecord::read(vfs, dir);
-        let clock = self.book(retention_clock::FILE_NAME, clock, &mut bad)?;
+        let read = || MetadataBook::read(vfs, dir);
+        let metadata = self.book(metadata::FILE_NAME, &read, &mut bad)?;
+        let read = || ExemplarBook::read(vfs, dir, exemplars_max);
+        let exemplars = self.book(exemplars::FILE_NAME, &read, &mut bad)?;
+        let read = || DroppedMonths::read(vfs, dir);
+        let dropped = self.book(dropped::FILE_NAME, &read, &mut bad)?;
+        let clock =
+            self.book(retention_clock::FILE_NAME, &|| ClockRecord::read(vfs, dir), &mut bad)?;
         let mut found = Found {
             metadata: metadata.unwrap_or_default(),
             exemplars: exemplars.unwrap_or_else(|| ExemplarBook::new(exemplars_max)),
@@ -113,16 +115,18 @@ impl Place<'_> {
         Ok(found)
     }
 
-    /// A side file as read; `None`, and noted, when it is damaged.
+    /// A side file as read; `None`, and noted, when it is damaged. It is asked for twice: a sector
+    /// that is lost stays lost.
     fn book<T>(
         &self,
         name: &'static str,
-        read: Result<T>,
+        read: &dyn Fn() -> Result<T>,
         bad: &mut Vec<&'static str>,
     ) -> Result<Option<T>> {
-        match read {
+        let again = |error: Error| if error.is_unreadable() { read() } else { Err(error) };
+        match read().or_else(again) {
             Ok(book) => Ok(Some(book)),
-            Err(error @ Error::Corrupt { .. }) => {
+            Err(error) if error.is_unreadable() || matches!(error, Error::Corrupt { .. }) => {
                 bad.push(name);
                 let place = DamagePlace::SideFile;
                 self.note(Damage::of_store(place, name.to_string(), error.to_string()));
@@ -143,7 +147,7 @@ impl Place<'_> {
             Ok(partition) => {
                 found.partitions.insert(month, Arc::new(partition));
             }
-            Err(error) if error.is_unknown_version() => return Err(error),
+            Err(error) if error.is_unknown_version() || error.is_passing() => return Err(error),
             Err(error) => {
                 let manifest = Manifest::read(self.vfs.as_ref(), &dir).ok().flatten();
                 let wal_from = manifest.map_or(0, |manifest| manifest.wal_from).max(from);
@@ -222,7 +226,7 @@ impl Place<'_> {
             match strays::clear(vfs, &partition.dir, manifest) {
                 Ok(found) => orphans.extend(found),
                 // That nothing was looked at costs room, no more.
-                Err(Error::Io(error)) if error.operation == "list" => {
+                Err(Error::Io(error)) if error.operation == "list" && !error.is_passing() => {
                     let file = self.damage.relative(&error.path);
                     let (month, what) = (partition.month, error.to_string());
                     self.note(Damage::of_month(month, DamagePlace::Part, file, what));
@@ -306,6 +310,9 @@ impl Replay<'_> {
             return Ok(());
         }
         if let Err(error) = self.rows_of(record.segment, &rows) {
+            if is_passing(&error) {
+                return Err(error);
+            }
             let what = format!("log segment {} at byte {}: {error}", record.segment, record.offset);
             self.damage(month, record.segment, &what);
         }
@@ -372,6 +379,11 @@ impl DamagedMonth {
             self.log_from.get_or_insert(segment);
         }
     }
+}
+
+/// Whether a month could not be opened for want of something that the system lacks just now.
+fn is_passing(error: &ReplayError) -> bool {
+    error.downcast_ref::<Error>().is_some_and(Error::is_passing)
 }
 
 fn replay_rows(

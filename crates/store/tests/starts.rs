@@ -4,8 +4,10 @@
 mod rows;
 mod stores;
 
-use model::{MatchOp, Matcher, TimeRange};
+use model::{MatchOp, Matcher, Metadata, TimeRange};
 use rows::Rows;
+use std::path::Path;
+use std::sync::Arc;
 use store::{Durability, SelectLimits, Store, StoreConfig};
 use vfs::SimVfs;
 use vfs::sim::{Call, Errno};
@@ -82,6 +84,76 @@ fn a_manifest_is_durable_before_the_log_is_shortened_because_of_it() {
             drop(store);
             let store = stores::open(&disk.crash(), stores::config());
             assert_eq!(count(&store), 2, "SEED={seed} {number}: acknowledged");
+        }
+    }
+}
+
+/// What a start cannot read because the system lacks something just now is not damaged: it is
+/// refused, and the next one has everything. What cannot be read for good costs itself.
+#[test]
+fn a_start_without_files_to_spare_is_refused_and_takes_nothing_for_damage() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    store.put_metadata(&[Metadata { metric: "m".into(), ..Metadata::default() }]).unwrap();
+    put(&store, NOW, Durability::Synced);
+    store.flush().unwrap();
+    put(&store, NOW + 1, Durability::Synced);
+    drop(store);
+    let calls = [Call::Map, Call::Read, Call::List, Call::Exists, Call::Size];
+    for (call, errno) in calls.into_iter().flat_map(|call| {
+        [Errno::Files, Errno::Full, Errno::Other, Errno::Io].map(|errno| (call, errno))
+    }) {
+        for number in 0.. {
+            let disk = disk.kill();
+            disk.fail_call(call, number, errno);
+            let opened = Store::open(Arc::new(disk.clone()), Path::new("/data"), stores::config());
+            let has_failed = disk.counts().events == 1;
+            if let Ok(store) = &opened
+                && errno != Errno::Io
+            {
+                let damage = store.damage();
+                assert_eq!((count(store), damage), (2, Vec::new()), "{call:?} {number} {errno:?}");
+            }
+            drop(opened);
+            let store = stores::open(&disk.kill(), stores::config());
+            assert_eq!(count(&store), 2, "{call:?} {number} {errno:?}");
+            assert_eq!(store.metadata(None, 9).len(), 1, "{call:?} {number} {errno:?}");
+            if !has_failed {
+                break;
+            }
+        }
+    }
+}
+
+/// Segments of an index that are written at one time have numbers of their own: of what a crash
+/// leaves, it is always known that it may go.
+#[test]
+fn no_file_of_an_index_is_left_that_nobody_knows() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    for host in ["a", "b"] {
+        let mut rows = Rows::default();
+        rows.push(&store.hasher(), &[("host", host)], NOW, &[("m", 1.0)]);
+        store.append(&rows.batch(), Durability::Synced).unwrap();
+        store.flush().unwrap();
+    }
+    let everything = vec![Matcher::new("host", MatchOp::Regex, ".+")];
+    store.delete(&[everything], TimeRange::ALL).unwrap();
+    drop(store);
+    for death in 0.. {
+        let disk = disk.kill();
+        let store = stores::open(&disk, stores::config());
+        disk.fail_after(disk.operations() + death);
+        let merged = store.force_merge("");
+        drop(store);
+        let disk = disk.kill();
+        drop(stores::open(&disk, stores::config()));
+        let mut problems = Vec::new();
+        let report = store::verify(Arc::new(disk.kill()), Path::new("/data"), &mut |_| ()).unwrap();
+        problems.extend(report.problems);
+        assert!(problems.is_empty(), "death at {death}: {problems:?}");
+        if merged.is_ok() {
+            break;
         }
     }
 }

@@ -39,6 +39,24 @@ impl Error {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
+    /// Whether the system, and not the file, is the reason: what is short just now may be there
+    /// at the next try. Nothing is said about the file.
+    pub fn is_passing(&self) -> bool {
+        const TOO_MANY_FILES: [i32; 2] = [23, 24];
+        let is_file_limit =
+            || self.source.raw_os_error().is_some_and(|n| TOO_MANY_FILES.contains(&n));
+        self.is_disk_full()
+            || matches!(
+                self.source.kind(),
+                io::ErrorKind::OutOfMemory
+                    | io::ErrorKind::Interrupted
+                    | io::ErrorKind::WouldBlock
+                    | io::ErrorKind::TimedOut
+                    | io::ErrorKind::ResourceBusy
+            )
+            || is_file_limit()
+    }
+
     /// Whether somebody else holds the lock of the directory.
     pub fn is_locked(&self) -> bool {
         self.operation == "lock" && self.source.kind() == io::ErrorKind::WouldBlock

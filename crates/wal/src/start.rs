@@ -71,15 +71,21 @@ fn parse(bytes: &[u8]) -> std::result::Result<(u32, u64, u32), codec::Error> {
     Ok((reader.u32()?, reader.u64()?, reader.u32()?))
 }
 
-/// Reads the file of a log's directory. One that cannot be read counts as damaged.
+/// Reads the file of a log's directory. One that cannot be read counts as damaged, but not for want
+/// of something that the system lacks just now.
 pub(crate) fn read(vfs: &dyn Vfs, directory: &Path) -> Result<LogStart> {
     let path = directory.join(START_NAME);
     let bytes = match vfs.size(&path) {
         Err(error) if error.is_not_found() => return Ok(LogStart::Unknown),
         Ok(size) if size == SIZE as u64 => vfs.read(&path),
-        Ok(_) | Err(_) => return Ok(LogStart::Damaged),
+        Ok(_) => return Ok(LogStart::Damaged),
+        Err(error) => Err(error),
     };
-    let Ok(bytes) = bytes else { return Ok(LogStart::Damaged) };
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_passing() => return Err(error.into()),
+        Err(_) => return Ok(LogStart::Damaged),
+    };
     match decode(&bytes) {
         Ok(segment) => Ok(LogStart::Known(segment)),
         Err(StartError::Damaged) => Ok(LogStart::Damaged),
