@@ -15,7 +15,7 @@ use crate::partition::{LivePart, PARTS_DIR, Partition, State, open_part};
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
-use index::{EntityId, MergeJob, NewSegment};
+use index::{EntityId, MergeJob, NewSegment, SegmentEntry};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::cell::Cell;
@@ -353,11 +353,11 @@ impl Store {
         new: &NewSegment,
     ) -> Result<()> {
         let mut manifest = state.manifest.clone();
-        let is_old = |name: &String| new.replaces().contains(name);
+        let is_old = |segment: &SegmentEntry| new.replaces().contains(&segment.name);
         let first = manifest.segments.iter().position(is_old);
-        manifest.segments.retain(|name| !is_old(name));
+        manifest.segments.retain(|segment| !is_old(segment));
         let first = first.unwrap_or(0).min(manifest.segments.len());
-        manifest.segments.insert(first, new.name().to_string());
+        manifest.segments.insert(first, new.entry());
         let file = Manifest::segment_file(new.name());
         manifest.unlist(std::slice::from_ref(&file));
         new.replaces().iter().for_each(|name| manifest.disown(Manifest::segment_file(name)));

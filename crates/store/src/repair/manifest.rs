@@ -21,7 +21,7 @@ use crate::span::Month;
 use crate::verify::files::part_number;
 use crate::verify::judge::Judge;
 use crate::verify::month::open_segment;
-use index::parse_segment_name;
+use index::{SegmentEntry, parse_segment_name};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -68,18 +68,21 @@ pub fn next_number(manifest: &Manifest, names: &[String]) -> u64 {
 }
 
 /// Which segments tell all that is known, by increasing entities.
-fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
-    struct Candidate<'a> {
-        name: &'a String,
+fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<SegmentEntry> {
+    struct Candidate {
+        entry: SegmentEntry,
         entities: Range<u32>,
         sequence: u32,
         is_sound: bool,
     }
-    let mut all: Vec<Candidate<'_>> = Vec::new();
+    let mut all: Vec<Candidate> = Vec::new();
     for name in names {
         let Some((entities, sequence)) = parse_segment_name(name) else { continue };
-        let is_sound = open_segment(vfs, &dir.join(name), name).is_ok();
-        all.push(Candidate { name, entities, sequence, is_sound });
+        let unchecked = SegmentEntry::unchecked(name.clone());
+        let opened = open_segment(vfs, &dir.join(name), &unchecked);
+        let is_sound = opened.is_ok();
+        let entry = opened.map_or(unchecked, |segment| segment.entry());
+        all.push(Candidate { entry, entities, sequence, is_sound });
     }
     all.sort_by_key(|one| (one.entities.start, one.sequence));
     // From the youngest to the oldest: what it covers goes, unless that is as good.
@@ -92,7 +95,7 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
         }
         let range = all[young].entities.clone();
         let overlaps =
-            |one: &Candidate<'_>| one.entities.start < range.end && range.start < one.entities.end;
+            |one: &Candidate| one.entities.start < range.end && range.start < one.entities.end;
         let older: Vec<usize> = (0..all.len())
             .filter(|idx| *idx != young && !is_out[*idx] && overlaps(&all[*idx]))
             .collect();
@@ -112,7 +115,7 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
         }
     }
     let kept = all.iter().zip(&is_out).filter(|(_, is_out)| !**is_out);
-    kept.map(|(one, _)| one.name.clone()).collect()
+    kept.map(|(one, _)| one.entry.clone()).collect()
 }
 
 /// Finds out where replay starts for the months whose manifest is made again.

@@ -8,8 +8,8 @@ use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
-use crate::{Error, Result};
-use index::{Segment, parse_segment_name};
+use crate::Result;
+use index::{Segment, SegmentEntry, parse_segment_name};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::collections::HashSet;
@@ -70,10 +70,10 @@ impl Walk<'_, '_> {
     fn index(&mut self, dir: &Path, manifest: &Manifest) -> MonthIndex {
         let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
         let mut last_end = 0;
-        for name in &manifest.segments {
-            let path = dir.join(INDEX_DIR).join(name);
+        for entry in &manifest.segments {
+            let path = dir.join(INDEX_DIR).join(&entry.name);
             self.reading(&path);
-            match open_segment(self.vfs.as_ref(), &path, name) {
+            match open_segment(self.vfs.as_ref(), &path, entry) {
                 Ok(segment) => {
                     if segment.entities().start < last_end {
                         self.report.problem(&path, "overlaps the segment before it");
@@ -83,7 +83,8 @@ impl Walk<'_, '_> {
                 }
                 Err(error) => {
                     self.report.error(&path, &error);
-                    unreadable.extend(parse_segment_name(name).map(|(entities, _)| entities));
+                    let named = parse_segment_name(&entry.name);
+                    unreadable.extend(named.map(|(entities, _)| entities));
                 }
             }
         }
@@ -149,18 +150,15 @@ pub(crate) fn has_content(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
         || segments.iter().any(|name| parse_segment_name(name).is_some()))
 }
 
-/// Opens a segment and checks all of it.
-pub(crate) fn open_segment(vfs: &dyn Vfs, path: &Path, name: &str) -> Result<Arc<Segment>> {
-    let segment = Segment::open(name, vfs.map(path)?)?;
+/// Opens the segment that a manifest names and checks all of it.
+pub(crate) fn open_segment(
+    vfs: &dyn Vfs,
+    path: &Path,
+    entry: &SegmentEntry,
+) -> Result<Arc<Segment>> {
+    let segment = Segment::open(&entry.name, vfs.map(path)?)?;
+    segment.check_entry(entry)?;
     segment.verify()?;
-    let said = parse_segment_name(name).map(|(entities, _)| entities);
-    if said != Some(segment.entities()) {
-        return Err(Error::Corrupt {
-            file: path.to_path_buf(),
-            offset: 0,
-            what: "the entities that the name says".into(),
-        });
-    }
     Ok(Arc::new(segment))
 }
 
