@@ -101,6 +101,8 @@ pub(crate) const FOOTER_SIZE: usize = 80 + SECTION_COUNT * 20 + 4 + 8;
 pub(crate) struct Footer {
     pub counts: Counts,
     pub sections: [Place; SECTION_COUNT],
+    /// Checksum of counts and sections: no two segments share it but by chance.
+    pub crc: u32,
     /// Whether the header is as every segment's; nothing else depends on it.
     pub has_sound_header: bool,
 }
@@ -230,7 +232,7 @@ fn read_footer(bytes: &[u8], sections_end: usize, checks: Checks) -> Result<Foot
     if expected != sections_end as u64 {
         return Err(corrupt("gap before the footer"));
     }
-    let footer = Footer { counts, sections, has_sound_header: true };
+    let footer = Footer { counts, sections, crc, has_sound_header: true };
     footer.check_sizes()?;
     Ok(footer)
 }

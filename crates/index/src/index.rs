@@ -22,6 +22,7 @@ use crate::jobs::{FreezeJob, MergeJob, NewSegment};
 use crate::matcher::CompiledMatchers;
 use crate::memory::MemoryIndex;
 use crate::segment::Segment;
+use crate::segment::entry::SegmentEntry;
 use crate::segment::labels::LabelCache;
 use crate::subset::BlockMatch;
 use model::LabelsBuilder;
@@ -75,11 +76,13 @@ impl Index {
     /// registered after them comes through [`Index::replay`].
     ///
     /// # Errors
-    /// When a segment is missing or corrupt, or when two overlap.
-    pub fn open(vfs: Arc<dyn vfs::Vfs>, dir: &Path, segment_names: &[String]) -> Result<Index> {
-        let mut segments = Vec::with_capacity(segment_names.len());
-        for name in segment_names {
-            segments.push(Arc::new(Segment::open(name, vfs.map(&dir.join(name))?)?));
+    /// When a segment is missing, corrupt or another than was named, or when two overlap.
+    pub fn open(vfs: Arc<dyn vfs::Vfs>, dir: &Path, named: &[SegmentEntry]) -> Result<Index> {
+        let mut segments = Vec::with_capacity(named.len());
+        for entry in named {
+            let segment = Segment::open(&entry.name, vfs.map(&dir.join(&entry.name))?)?;
+            segment.check_entry(entry)?;
+            segments.push(Arc::new(segment));
         }
         segments.sort_by_key(|segment| segment.entities().start);
         for pair in segments.windows(2) {

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::format::segment_name;
 use crate::memory::MemoryIndex;
 use crate::segment::Segment;
+use crate::segment::entry::SegmentEntry;
 use crate::segment::piece::Piece;
 use crate::segment::writer::{IsDead, Written, write};
 use std::path::{Path, PathBuf};
@@ -43,6 +44,11 @@ impl NewSegment {
     /// The name of the new file, for the manifest.
     pub fn name(&self) -> &str {
         self.segment.name()
+    }
+
+    /// What the manifest is to say of the new file.
+    pub fn entry(&self) -> SegmentEntry {
+        self.segment.entry()
     }
 
     /// The segments that the manifest must not name any more; to be removed after it is written.

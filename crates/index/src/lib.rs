@@ -40,5 +40,6 @@ pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;
 pub use memory::MemoryIndex;
 pub use segment::Segment;
+pub use segment::entry::SegmentEntry;
 pub use segment::rebuild::{Salvaged, parse_segment_name, salvage};
 pub use subset::{BlockMatch, Subset, sort_by_entity};

@@ -18,7 +18,7 @@ mod rows;
 mod stores;
 
 use histories::history::{self, LIVES, Mix, Talk};
-use histories::rotten::{self, Decay, Outcome, RotTally};
+use histories::rotten::{self, Decay, RotTally};
 use histories::seed_of;
 use histories::tally::Tally;
 use std::io::Write;
@@ -78,6 +78,11 @@ fn options() -> Options {
 
 fn main() -> ExitCode {
     let options = options();
+    if let (Some(seed), Some(decay)) = (options.replay, options.rot) {
+        let tally = rotten::run(seed, decay);
+        println!("{tally}");
+        return code(tally.silent() == 0);
+    }
     if let Some(seed) = options.replay {
         let tally = history::run(seed, LIVES, options.mix, Talk::Aloud);
         println!("{tally}");
@@ -113,21 +118,17 @@ fn faults(options: &Options) -> ExitCode {
 fn rot(options: &Options, decay: Decay) -> ExitCode {
     let total = Mutex::new(RotTally::default());
     let started = Instant::now();
-    let silent = |tally: &RotTally| {
-        let bad = [Outcome::SilentlyMissing, Outcome::SilentlyWrong, Outcome::Panicked];
-        bad.map(|outcome| tally.of(outcome)).iter().sum::<u64>()
-    };
     work(options, &|seed| {
         let tally = rotten::run(seed, decay);
         let mut total = total.lock().unwrap();
         total.add(tally);
-        let line = format!("{} pieces of rot, {} silent", total.total(), silent(&total));
+        let line = format!("{} pieces of rot, {} silent", total.total(), total.silent());
         progress(started, total.total(), options.points, &line);
         total.total() < options.points
     });
     let total = total.into_inner().unwrap();
     println!("\nseed {}, {:.0} s: {total}", options.seed, started.elapsed().as_secs_f64());
-    code(silent(&total) == 0)
+    code(total.silent() == 0)
 }
 
 /// Runs histories on all threads, one after the other, until one of them says that it is enough.

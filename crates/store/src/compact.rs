@@ -15,7 +15,7 @@ use crate::partition::{LivePart, PARTS_DIR, Partition, State, open_part};
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
-use index::{EntityId, MergeJob, NewSegment};
+use index::{EntityId, MergeJob, NewSegment, SegmentEntry};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::cell::Cell;
@@ -371,10 +371,10 @@ impl Store {
 /// The manifest with a new segment in the place of those that it replaces.
 pub(crate) fn manifest_with(manifest: &Manifest, new: &NewSegment) -> Manifest {
     let mut manifest = manifest.clone();
-    let is_old = |name: &String| new.replaces().contains(name);
+    let is_old = |segment: &SegmentEntry| new.replaces().contains(&segment.name);
     let first = manifest.segments.iter().position(is_old).unwrap_or(0);
-    manifest.segments.retain(|name| !is_old(name));
-    manifest.segments.insert(first, new.name().to_string());
+    manifest.segments.retain(|segment| !is_old(segment));
+    manifest.segments.insert(first.min(manifest.segments.len()), new.entry());
     manifest.unlist(&[Manifest::segment_file(new.name())]);
     new.replaces().iter().for_each(|name| manifest.disown(Manifest::segment_file(name)));
     manifest

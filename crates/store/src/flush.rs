@@ -51,7 +51,7 @@ impl FlushPlan {
         let mut manifest = state.manifest.clone();
         manifest.wal_from = state.wal_next;
         if let Some(frozen) = &flushed.frozen {
-            manifest.segments.push(frozen.name().to_string());
+            manifest.segments.push(frozen.entry());
             manifest.unlist(&[Manifest::segment_file(frozen.name())]);
         }
         if flushed.part.is_some() {

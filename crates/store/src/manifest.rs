@@ -5,8 +5,10 @@
 //! number was never given to a manifest, or it is listed as one that nobody vouches for.
 
 use crate::partition::{INDEX_DIR, PARTS_DIR};
+use crate::span::Month;
 use crate::{Error, Result};
 use codec::{Reader, crc32, put_i64_zigzag, put_u32, put_varint};
+use index::SegmentEntry;
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::path::Path;
@@ -18,11 +20,14 @@ pub const FILE_NAME: &str = "MANIFEST";
 const KIND: &[u8; 7] = b"QPMANIF";
 /// The version that is written; all before it are read for ever.
 const VERSION: u8 = b'2';
-/// The first version, which has no list of files that nobody vouches for.
+/// The first version, which says neither its month nor the footers of segments, and has no list of
+/// files that nobody vouches for.
 const VERSION_BARE: u8 = b'1';
 /// Bounds that a sane manifest keeps, against sizes that lie.
 const PARTS_MAX: usize = 1 << 20;
 const NAME_SIZE_MAX: usize = 255;
+/// Stands for the checksum of a segment's footer that nobody knows.
+const FOOTER_UNKNOWN: u32 = 0;
 
 /// Everything the manifest says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,8 +38,8 @@ pub struct Manifest {
     pub sequence_next: u64,
     /// The parts, by increasing order.
     pub parts: Vec<PartEntry>,
-    /// Names of the index segments, by increasing ordinals.
-    pub segments: Vec<String>,
+    /// The index segments, by increasing ordinals.
+    pub segments: Vec<SegmentEntry>,
     /// Deletions that some part has not applied yet.
     pub tombstones: Vec<Tombstone>,
     /// Files, as `parts/NAME` and `index/NAME`, that are no content and may go: inputs of merges
@@ -123,7 +128,7 @@ impl Manifest {
             return Ok(None);
         }
         let bytes = vfs.read(&path)?;
-        Manifest::decode(&bytes).map(Some).map_err(|error| match error {
+        Manifest::decode(&bytes, month_of(dir)).map(Some).map_err(|error| match error {
             Unreadable::Corrupt(error) => Error::Corrupt {
                 file: path,
                 offset: error.offset as u64,
@@ -137,10 +142,11 @@ impl Manifest {
         })
     }
 
-    /// Replaces the manifest durably.
+    /// Replaces the manifest of a month's directory durably.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         assert_eq!(self.broken_rule(), None, "a manifest that may be written");
-        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &self.encode())?)
+        let month = month_of(dir).expect("the directory of a month");
+        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &self.encode(month))?)
     }
 
     /// Drops the tombstones that every part has applied.
@@ -163,9 +169,10 @@ impl Manifest {
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, rule)| rule)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, month: Month) -> Vec<u8> {
         let mut out = KIND.to_vec();
         out.push(VERSION);
+        put_i64_zigzag(&mut out, i64::from(month.0));
         put_varint(&mut out, self.wal_from);
         put_varint(&mut out, self.sequence_next);
         put_varint(&mut out, self.parts.len() as u64);
@@ -174,7 +181,11 @@ impl Manifest {
             put_varint(&mut out, part.order);
             put_varint(&mut out, part.applied);
         }
-        put_names(&mut out, &self.segments);
+        put_varint(&mut out, self.segments.len() as u64);
+        for segment in &self.segments {
+            put_name(&mut out, &segment.name);
+            put_u32(&mut out, segment.footer.unwrap_or(FOOTER_UNKNOWN));
+        }
         put_varint(&mut out, self.tombstones.len() as u64);
         for tombstone in &self.tombstones {
             put_varint(&mut out, tombstone.sequence);
@@ -189,7 +200,8 @@ impl Manifest {
         out
     }
 
-    fn decode(bytes: &[u8]) -> std::result::Result<Manifest, Unreadable> {
+    /// Reads the manifest of `month`, if that is known.
+    fn decode(bytes: &[u8], month: Option<Month>) -> std::result::Result<Manifest, Unreadable> {
         let body_size = bytes.len().saturating_sub(4);
         let (body, checksum) = bytes.split_at(body_size);
         let mut reader = Reader::new(body);
@@ -207,8 +219,19 @@ impl Manifest {
         if !(VERSION_BARE..=VERSION).contains(&version) {
             return Err(Unreadable::Version(version));
         }
+        if version != VERSION_BARE {
+            let said = reader.i64_zigzag()?;
+            if month.is_some_and(|month| i64::from(month.0) != said) {
+                return Err(reader.corrupt("it is of another month").into());
+            }
+        }
         Ok(read_body(&mut reader, version)?)
     }
+}
+
+/// The month whose directory it is.
+fn month_of(dir: &Path) -> Option<Month> {
+    Month::parse(dir.file_name()?.to_str()?)
 }
 
 fn read_body(reader: &mut Reader<'_>, version: u8) -> std::result::Result<Manifest, codec::Error> {
@@ -218,7 +241,14 @@ fn read_body(reader: &mut Reader<'_>, version: u8) -> std::result::Result<Manife
         let (file, order) = (reader.varint()?, reader.varint()?);
         Ok(PartEntry { file, order, applied: reader.varint()? })
     })?;
-    let segments = read_list(reader, read_name)?;
+    let segments = read_list(reader, |reader| {
+        let name = read_name(reader)?;
+        let footer = match version {
+            VERSION_BARE => FOOTER_UNKNOWN,
+            _ => reader.u32()?,
+        };
+        Ok(SegmentEntry { name, footer: (footer != FOOTER_UNKNOWN).then_some(footer) })
+    })?;
     let tombstones = read_list(reader, read_tombstone)?;
     let unvouched = match version {
         VERSION_BARE => Vec::new(),
@@ -233,10 +263,12 @@ fn read_body(reader: &mut Reader<'_>, version: u8) -> std::result::Result<Manife
 
 fn put_names(out: &mut Vec<u8>, names: &[String]) {
     put_varint(out, names.len() as u64);
-    for name in names {
-        put_varint(out, name.len() as u64);
-        out.extend_from_slice(name.as_bytes());
-    }
+    names.iter().for_each(|name| put_name(out, name));
+}
+
+fn put_name(out: &mut Vec<u8>, name: &str) {
+    put_varint(out, name.len() as u64);
+    out.extend_from_slice(name.as_bytes());
 }
 
 fn read_name(reader: &mut Reader<'_>) -> std::result::Result<String, codec::Error> {
@@ -274,7 +306,7 @@ mod tests {
                 PartEntry { file: 1, order: 1, applied: 6 },
                 PartEntry { file: 11, order: 8, applied: 8 },
             ],
-            segments: vec!["a.seg".into()],
+            segments: vec![SegmentEntry { name: "a.seg".into(), footer: Some(0xabcd_ef01) }],
             tombstones: vec![Tombstone {
                 sequence: 5,
                 series: [1, 2, 3, 70_000].into_iter().collect(),
@@ -284,7 +316,13 @@ mod tests {
         }
     }
 
-    /// What version 1 wrote of [`example`], which has no list of files that may go.
+    const MONTH: Month = Month(600);
+
+    fn read(bytes: &[u8]) -> std::result::Result<Manifest, Unreadable> {
+        Manifest::decode(bytes, Some(MONTH))
+    }
+
+    /// What version 1 wrote of [`example`], without what it did not know.
     const VERSION_1: &[u8] =
         b"QPMANIF1\x07\x0c\x02\x01\x01\x06\x0b\x08\x08\x01\x05a.seg\x01\x05\x09\xfe\xff\xff\xff\
         \xff\xff\xff\xff\xff\x01 :0\x00\x00\x02\x00\x00\x00\x00\x00\x02\x00\x01\x00\x00\x00\x18\
@@ -293,38 +331,40 @@ mod tests {
     #[test]
     fn a_manifest_comes_back_and_rot_is_noticed() {
         let manifest = example();
-        let bytes = manifest.encode();
-        assert_eq!(Manifest::decode(&bytes), Ok(manifest));
+        let bytes = manifest.encode(MONTH);
+        assert_eq!(Manifest::decode(&bytes, Some(MONTH)), Ok(manifest.clone()));
+        assert_eq!(Manifest::decode(&bytes, None), Ok(manifest));
+        let other = Manifest::decode(&bytes, Some(Month(MONTH.0 + 1)));
+        assert!(matches!(other, Err(Unreadable::Corrupt(_))), "{other:?}");
         for idx in 0..bytes.len() {
             let mut rotten = bytes.clone();
             rotten[idx] ^= 1;
-            assert!(matches!(Manifest::decode(&rotten), Err(Unreadable::Corrupt(_))), "byte {idx}");
-            assert!(Manifest::decode(&bytes[..idx]).is_err(), "cut at {idx}");
+            assert!(matches!(read(&rotten), Err(Unreadable::Corrupt(_))), "byte {idx}");
+            assert!(read(&bytes[..idx]).is_err(), "cut at {idx}");
         }
     }
 
     #[test]
     fn version_1_is_read_for_ever() {
-        assert_eq!(
-            Manifest::decode(VERSION_1),
-            Ok(Manifest { unvouched: Vec::new(), ..example() })
-        );
+        let segments = vec![SegmentEntry::unchecked("a.seg".into())];
+        let known = Manifest { unvouched: Vec::new(), segments, ..example() };
+        assert_eq!(read(VERSION_1), Ok(known));
     }
 
     #[test]
     fn a_later_version_is_unknown_and_not_corrupt() {
-        let mut bytes = example().encode();
+        let mut bytes = example().encode(MONTH);
         bytes.truncate(bytes.len() - 4);
         bytes[KIND.len()] = b'3';
         let checksum = crc32(&bytes);
         put_u32(&mut bytes, checksum);
-        assert_eq!(Manifest::decode(&bytes), Err(Unreadable::Version(b'3')));
+        assert_eq!(read(&bytes), Err(Unreadable::Version(b'3')));
     }
 
     #[test]
     fn rules_that_do_not_hold_are_no_manifest() {
         let broken = Manifest { sequence_next: 11, ..example() };
-        assert!(matches!(Manifest::decode(&broken.encode()), Err(Unreadable::Corrupt(_))));
+        assert!(matches!(read(&broken.encode(MONTH)), Err(Unreadable::Corrupt(_))));
     }
 
     #[test]

@@ -205,11 +205,13 @@ impl Partition {
         let mut manifest = found.unwrap_or_default();
         manifest.sequence_next = manifest.sequence_next.max(1);
         manifest.wal_from = manifest.wal_from.max(wal_from);
-        let (parts, lost_parts) = open_parts(vfs.as_ref(), &dir, &manifest)?;
+        let (parts, lost_parts) = open_parts(vfs.as_ref(), &dir, month, &manifest)?;
         for lost in &lost_parts {
             book.note(lost.damage(month, book.relative(&lost.file)), vfs.now());
         }
         let index = Index::open(Arc::clone(vfs), &dir.join(INDEX_DIR), &manifest.segments)?;
+        // Version 1 did not say which footers they have.
+        manifest.segments = index.segments().iter().map(|segment| segment.entry()).collect();
         let state = State::new(month, manifest, is_on_disk, index, parts, lost_parts);
         Ok(Partition {
             month,
@@ -499,12 +501,14 @@ fn read_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
 fn open_parts(
     vfs: &dyn Vfs,
     dir: &Path,
+    month: Month,
     manifest: &Manifest,
 ) -> Result<(Vec<Arc<LivePart>>, Vec<LostPart>)> {
     let (mut parts, mut lost) = (Vec::new(), Vec::new());
     for entry in &manifest.parts {
         let file = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
-        match open_part(vfs, &file) {
+        let opened = open_part(vfs, &file);
+        match opened.and_then(|part| part.check_place(entry.order, &month.range()).map(|()| part)) {
             Ok(part) => parts.push(Arc::new(LivePart::new(part, *entry))),
             Err(error) if error.is_unknown_version() || error.is_passing() => return Err(error),
             Err(error) => lost.push(LostPart { entry: *entry, file, reason: error.to_string() }),

@@ -239,8 +239,8 @@ fn read_source(
     scratch: &mut ReadScratch,
 ) -> Result<()> {
     let part = &source.part.part;
-    let faults = part.faults();
-    for idx in part.find(block_of(request).block.series_start) {
+    let (faults, block) = (part.faults(), &block_of(request).block);
+    for idx in part.find(block.series_start) {
         let slice = &part.slices()[idx];
         if !request.range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
             continue;
@@ -248,7 +248,8 @@ fn read_source(
         let known = request.slots.partition_point(|slot| u32::from(*slot) < slice.slots);
         let runs_start = scratch.runs.len();
         let before = (runs_start, scratch.times.len(), scratch.values.len());
-        let read = read_slice(request, part, idx, known, scratch);
+        let read = part.check_block(idx, block);
+        let read = read.and_then(|()| read_slice(request, part, idx, known, scratch));
         let read = read.and_then(|()| part.check_faults(faults, slice.offset()));
         if let Err(error) = read {
             scratch.truncate(before);

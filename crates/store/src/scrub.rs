@@ -136,7 +136,7 @@ impl Store {
                         let manifest = &partition.read().manifest;
                         let ends = |name: &str| damage.file.ends_with(name);
                         manifest.parts.iter().any(|part| ends(&Manifest::part_name(part.file)))
-                            || manifest.segments.iter().any(|segment| ends(segment))
+                            || manifest.segments.iter().any(|segment| ends(&segment.name))
                             || is_met && damage.place == DamagePlace::Part
                     }
                     DamagePlace::Month => is_met,

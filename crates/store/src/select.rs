@@ -141,12 +141,14 @@ impl Selection {
             sets = sets.into_iter().map(|set| set.costing_at_most(look_max)).collect();
         }
         let (mut views, mut hidden, mut cost) = (Vec::new(), Vec::new(), 0u64);
-        let (mut count, mut hidden_cost, mut has_all_hidden) = (0, 0u64, true);
+        let (mut count, mut hidden_cost, mut hidden_lost) = (0, 0u64, Vec::new());
         for partition in partitions {
             limits.check_deadline()?;
             let Views { view, hidden: view_of_hidden, is_whole } =
                 views_of(partition, &sets, &range, limits, &watch)?;
-            has_all_hidden &= is_whole;
+            if !is_whole {
+                hidden_lost.push(partition.month.range());
+            }
             let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
             cost = cost.saturating_add(samples_of(&view, &range));
             let of_hidden = view_of_hidden.as_ref().map_or(0, |view| cost_of_hidden(view, &range));
@@ -171,7 +173,7 @@ impl Selection {
         let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
         let mut selection = Selection {
             views,
-            hidden: Hidden::new(hidden, has_all_hidden),
+            hidden: Hidden::new(hidden, hidden_lost),
             places: Vec::with_capacity(count),
             starts: Vec::new(),
             range,

@@ -106,7 +106,7 @@ fn fate(folder: &str, name: &str, manifest: &Manifest) -> Fate {
     let is_named = match folder {
         PARTS_DIR => Manifest::part_number(name)
             .is_some_and(|number| manifest.parts.iter().any(|part| part.file == number)),
-        _ => manifest.segments.iter().any(|segment| segment == name),
+        _ => manifest.segments.iter().any(|segment| segment.name == name),
     };
     if is_named {
         return Fate::Named;
@@ -116,7 +116,7 @@ fn fate(folder: &str, name: &str, manifest: &Manifest) -> Fate {
             Manifest::part_number(name).is_some_and(|number| manifest.sequence_next <= number)
         }
         _ => index::sequence_of(name).is_some_and(|sequence| {
-            let named = manifest.segments.iter().filter_map(|name| index::sequence_of(name));
+            let named = manifest.segments.iter().filter_map(|one| index::sequence_of(&one.name));
             named.max().is_none_or(|newest| newest < sequence)
         }),
     };
@@ -131,13 +131,14 @@ fn fate(folder: &str, name: &str, manifest: &Manifest) -> Fate {
 mod tests {
     use super::*;
     use crate::manifest::PartEntry;
+    use index::SegmentEntry;
 
     #[test]
     fn files_go_only_with_proof() {
         let manifest = Manifest {
             sequence_next: 9,
             parts: vec![PartEntry { file: 3, order: 3, applied: 3 }],
-            segments: vec!["00000000-00000010-000002.seg".into()],
+            segments: vec![SegmentEntry::unchecked("00000000-00000010-000002.seg".into())],
             unvouched: vec![
                 Manifest::part_file(5),
                 Manifest::part_file(3),

@@ -111,8 +111,8 @@ fn samples_in_a_dead_slot() {
     let index = index::Index::open(Arc::new(disk.clone()), &folder, &manifest.segments).unwrap();
     let block = index.blocks().unwrap().into_iter().find(|block| 3 < block.len).unwrap();
     let without = index.merge_job(0..1).run(Some(&|entity| entity == block.entity_start + 1));
-    let name = without.unwrap().name().to_string();
-    edit(&disk, SECOND_MONTH, |manifest| manifest.segments[0] = name);
+    let entry = without.unwrap().entry();
+    edit(&disk, SECOND_MONTH, |manifest| manifest.segments[0] = entry);
     expect(&verify(&disk), "that the index does not know");
     let (_, lost) = repair(&disk).unwrap();
     let found = check_repaired(&disk, &truth, &lost, "dead slot");

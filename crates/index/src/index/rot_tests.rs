@@ -3,7 +3,7 @@
 use super::{Index, refuse_rot};
 use crate::error::Error;
 use crate::matcher::CompiledMatchers;
-use crate::{EntityId, NewEntity};
+use crate::{EntityId, NewEntity, SegmentEntry};
 use model::{Labels, LabelsBuilder};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,8 +21,9 @@ fn with_entity<T>(number: u32, act: impl FnOnce(&NewEntity<'_>) -> T) -> T {
     act(&NewEntity::new(names, &tags))
 }
 
-/// Two segments, and their names.
-fn build(disk: &SimVfs) -> Vec<String> {
+/// Two segments, and what a manifest says of them.
+fn build(disk: &SimVfs) -> Vec<SegmentEntry> {
+    disk.create_dir_all(Path::new("i")).unwrap();
     let mut index = Index::open(Arc::new(disk.clone()), "i".as_ref(), &[]).unwrap();
     for first in [0, ENTITIES] {
         for number in first..first + ENTITIES {
@@ -32,11 +33,11 @@ fn build(disk: &SimVfs) -> Vec<String> {
         let new = index.freeze_job().unwrap().run().unwrap();
         index.install(&new).unwrap();
     }
-    index.segments().iter().map(|segment| segment.name().to_string()).collect()
+    index.segments().iter().map(|segment| segment.entry()).collect()
 }
 
-fn open(disk: &SimVfs, names: &[String]) -> Result<Index, Error> {
-    Index::open(Arc::new(disk.clone()), "i".as_ref(), names)
+fn open(disk: &SimVfs, named: &[SegmentEntry]) -> Result<Index, Error> {
+    Index::open(Arc::new(disk.clone()), "i".as_ref(), named)
 }
 
 /// All series but those of rotten segments, and how many of these there are.
@@ -72,16 +73,16 @@ fn look_up(index: &Index, number: u32) -> Result<EntityId, Error> {
 #[test]
 fn a_flipped_bit_costs_its_segment_and_is_never_an_answer() {
     let disk = SimVfs::new(1);
-    let names = build(&disk);
-    let path = Path::new("i").join(&names[0]);
-    let sound = open(&disk, &names).unwrap();
+    let named = build(&disk);
+    let path = Path::new("i").join(&named[0].name);
+    let sound = open(&disk, &named).unwrap();
     let (truth, none) = series(&sound);
     assert_eq!((truth.len(), none), (120, 0));
     let second: BTreeSet<Labels> = truth.iter().filter(|one| second_half(one)).cloned().collect();
     let (mut costs, mut lost_tables) = (0, 0);
     for bit in 0..disk.size(&path).unwrap() * 8 {
         disk.flip_bit(&path, bit / 8, (bit % 8) as u8).unwrap();
-        if let Ok(index) = open(&disk, &names) {
+        if let Ok(index) = open(&disk, &named) {
             let (found, rotten) = series(&index);
             match rotten {
                 0 => assert_eq!(found, truth, "bit {bit}"),
@@ -110,15 +111,15 @@ fn second_half(labels: &Labels) -> bool {
 #[test]
 fn a_merge_never_copies_rot() {
     let disk = SimVfs::new(1);
-    let names = build(&disk);
-    let path = Path::new("i").join(&names[1]);
+    let named = build(&disk);
+    let path = Path::new("i").join(&named[1].name);
     for byte in (16..disk.size(&path).unwrap() - 300).step_by(11) {
-        let index = open(&disk, &names).unwrap();
+        let index = open(&disk, &named).unwrap();
         // All is read and found right; then it rots where it lies.
         assert_eq!(series(&index).1, 0);
         drop(index);
         disk.flip_bit(&path, byte, 5).unwrap();
-        let index = open(&disk, &names).unwrap();
+        let index = open(&disk, &named).unwrap();
         let merged = index.merge_job(0..2).run(None);
         assert!(matches!(&merged, Err(error) if error.is_corrupt()), "byte {byte}");
         assert!(index.segments()[1].is_damaged() && !index.segments()[0].is_damaged());
@@ -129,13 +130,13 @@ fn a_merge_never_copies_rot() {
 #[test]
 fn who_needs_all_gets_an_error() {
     let disk = SimVfs::new(1);
-    let names = build(&disk);
-    let path = Path::new("i").join(&names[0]);
+    let named = build(&disk);
+    let path = Path::new("i").join(&named[0].name);
     disk.flip_bit(&path, 16, 0).unwrap();
-    let index = open(&disk, &names).unwrap();
+    let index = open(&disk, &named).unwrap();
     let matchers = CompiledMatchers::compile(&[]).unwrap();
     for found in [index.search(&matchers), index.search_noting(&matchers, &mut refuse_rot)] {
-        assert!(matches!(found, Err(Error::Corrupt { file, .. }) if file == names[0]));
+        assert!(matches!(found, Err(Error::Corrupt { file, .. }) if file == named[0].name));
     }
 }
 
@@ -144,19 +145,19 @@ fn who_needs_all_gets_an_error() {
 fn a_segment_cut_short_costs_itself() {
     let dir = tempfile::tempdir().unwrap();
     let sim = SimVfs::new(1);
-    let names = build(&sim);
-    for name in &names {
+    let named = build(&sim);
+    for SegmentEntry { name, .. } in &named {
         let bytes = sim.read(&Path::new("i").join(name)).unwrap();
         // Room behind the segment's pages, so that there is something to cut.
         std::fs::write(dir.path().join(name), bytes).unwrap();
     }
     for is_read_before in [true, false] {
         let vfs: Arc<dyn Vfs> = Arc::new(vfs::RealVfs::new());
-        let index = Index::open(vfs, dir.path(), &names).unwrap();
+        let index = Index::open(vfs, dir.path(), &named).unwrap();
         if is_read_before {
             assert_eq!(series(&index).1, 0);
         }
-        let path = dir.path().join(&names[0]);
+        let path = dir.path().join(&named[0].name);
         let whole = std::fs::read(&path).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
         let (found, rotten) = series(&index);
@@ -167,4 +168,30 @@ fn a_segment_cut_short_costs_itself() {
         drop(index);
         std::fs::write(&path, whole).unwrap();
     }
+}
+
+/// The segments of two months may have one name: without the footer's checksum the one would be taken
+/// for the other, and every series for another.
+#[test]
+fn a_segment_of_another_index_is_none_of_this_one() {
+    let (disk, others) = (SimVfs::new(1), SimVfs::new(2));
+    let named = build(&disk);
+    others.create_dir_all(Path::new("i")).unwrap();
+    let mut index = Index::open(Arc::new(others.clone()), "i".as_ref(), &[]).unwrap();
+    for number in 0..ENTITIES {
+        with_entity(number + 7, |entity| index.register(entity, &mut Vec::new()).unwrap());
+    }
+    index.seal();
+    let other = index.freeze_job().unwrap().run().unwrap().entry();
+    assert!(other.name == named[0].name && other.footer != named[0].footer);
+    let folder = Path::new("i");
+    let bytes = others.read(&folder.join(&other.name)).unwrap();
+    vfs::write_atomic(&disk, &folder.join(&named[0].name), &bytes).unwrap();
+    let opened = open(&disk, &named);
+    assert!(matches!(&opened, Err(Error::Corrupt { file, .. }) if *file == named[0].name));
+    assert!(crate::salvage(&named[0], bytes.clone().into(), 9).is_none(), "nothing of it is ours");
+    // What nobody named by its footer may be told by its name.
+    vfs::write_atomic(&disk, &folder.join(&named[1].name), &bytes).unwrap();
+    let unchecked = SegmentEntry::unchecked(named[1].name.clone());
+    assert!(matches!(open(&disk, &[unchecked]), Err(Error::Corrupt { .. })));
 }

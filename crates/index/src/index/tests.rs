@@ -1,6 +1,7 @@
 //! The index against the naive one of [`crate::testing`].
 
 use super::Index;
+use crate::SegmentEntry;
 use crate::testing::{NaiveIndex, random_entity, random_matcher};
 use model::Matcher;
 use random::Random;
@@ -68,8 +69,8 @@ fn freeze(index: &mut Index) {
     }
 }
 
-fn names(index: &Index) -> Vec<String> {
-    index.segments().iter().map(|segment| segment.name().to_string()).collect()
+fn entries(index: &Index) -> Vec<SegmentEntry> {
+    index.segments().iter().map(|segment| segment.entry()).collect()
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn segments_and_memory_answer_as_one() {
             check(&index, &naive, &mut prng, 12);
         }
         assert_eq!(index.entity_count(), naive.entities.len() as u64);
-        let mut reopened = Index::open(vfs, "i".as_ref(), &names(&index)).unwrap();
+        let mut reopened = Index::open(vfs, "i".as_ref(), &entries(&index)).unwrap();
         reopened.replay(&log).unwrap();
         reopened.replay(&log).unwrap();
         check(&reopened, &naive, &mut prng, 10);
@@ -187,7 +188,7 @@ fn a_failing_disk_changes_nothing_and_a_second_try_succeeds() {
     }
     assert!(10 < failures, "{failures} operations failed");
     let crashed: Arc<dyn vfs::Vfs> = Arc::new(sim.crash());
-    let reopened = Index::open(crashed, "i".as_ref(), &names(&index)).unwrap();
+    let reopened = Index::open(crashed, "i".as_ref(), &entries(&index)).unwrap();
     reopened.segments().iter().for_each(|segment| segment.verify().unwrap());
 }
 

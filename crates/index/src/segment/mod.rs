@@ -17,6 +17,7 @@ mod checked;
 mod conditions;
 mod dead;
 mod dictionaries;
+pub(crate) mod entry;
 mod find;
 pub(crate) mod labels;
 pub(crate) mod piece;
@@ -100,7 +101,7 @@ impl Segment {
     /// Opens the bytes of a segment file of this name.
     ///
     /// # Errors
-    /// [`crate::Error::Corrupt`] when the footer is not that of a segment,
+    /// [`crate::Error::Corrupt`] when the footer is not that of a segment, or of one of another name,
     /// [`crate::Error::UnknownVersion`].
     pub fn open(name: &str, bytes: vfs::Bytes) -> Result<Segment> {
         Segment::open_with(name, bytes, Checks::Enforced)
@@ -108,12 +109,12 @@ impl Segment {
 
     pub(crate) fn open_with(name: &str, bytes: vfs::Bytes, checks: Checks) -> Result<Segment> {
         let footer = read_frame(&bytes, checks).map_err(|error| error.in_file(name))?;
-        Ok(Segment {
-            name: name.to_string(),
-            bytes,
-            footer,
-            checked: checked::Checked::new(checks),
-        })
+        let (name, checked) = (name.to_string(), checked::Checked::new(checks));
+        let segment = Segment { name, bytes, footer, checked };
+        if checks == Checks::Enforced {
+            segment.check_name()?;
+        }
+        Ok(segment)
     }
 
     /// The file's name.

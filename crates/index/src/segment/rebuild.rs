@@ -14,6 +14,7 @@
 //! entity blocks, postings and hashes are always made again from labels, and memory holds all label
 //! sets of the segment. Who is lost leaves a dead slot; ids are not given out again.
 
+use super::entry::SegmentEntry;
 use super::piece::{Piece, PieceBlock, PieceCursor, Space};
 use super::writer::write;
 use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
@@ -104,9 +105,11 @@ fn for_each_run(bits: &crate::subset::SlotBits, mut on_run: impl FnMut(u16, u16)
 }
 
 /// Saves what can be saved of the segment in `bytes`, under the name of the `sequence`-th segment;
-/// `None` when nothing can.
-pub fn salvage(name: &str, bytes: vfs::Bytes, sequence: u32) -> Option<Salvaged> {
-    let bytes = with_sound_frame(bytes)?;
+/// `None` when nothing can, or when it is another segment than the one named: its entities would
+/// take the place of others.
+pub fn salvage(entry: &SegmentEntry, bytes: vfs::Bytes, sequence: u32) -> Option<Salvaged> {
+    let (name, bytes) = (entry.name.as_str(), with_sound_frame(bytes)?);
+    Segment::open(name, bytes.clone()).and_then(|segment| segment.check_entry(entry)).ok()?;
     let corrected = with_bits_turned_back(name, &bytes);
     let best = corrected
         .and_then(|corrected| salvage_from(name, corrected, Places::FromNeighbours, sequence));
@@ -488,6 +491,10 @@ mod tests {
         out
     }
 
+    fn named() -> SegmentEntry {
+        SegmentEntry::unchecked("s".to_string())
+    }
+
     #[test]
     fn names_are_parsed() {
         assert_eq!(parse_segment_name("00000010-00abcdef-00004d.seg"), Some((16..0xabcdef, 77)));
@@ -506,7 +513,7 @@ mod tests {
         for byte in (0..bytes.len()).step_by(31) {
             let mut rotten = bytes.clone();
             rotten[byte] ^= 1 << (byte % 8);
-            let Some(saved) = salvage("s", rotten.into(), 9) else {
+            let Some(saved) = salvage(&named(), rotten.into(), 9) else {
                 hopeless += 1;
                 continue;
             };
@@ -537,7 +544,7 @@ mod tests {
         for byte in (0..bytes.len()).step_by(23) {
             let mut rotten = bytes.clone();
             rotten[byte] ^= 0x21;
-            match salvage("s", rotten.into(), 9) {
+            match salvage(&named(), rotten.into(), 9) {
                 Some(saved) => {
                     let found = contents(&Segment::open(&saved.name, saved.bytes.into()).unwrap());
                     assert!(found.iter().all(|(ordinal, labels)| truth[ordinal] == *labels));
@@ -566,11 +573,11 @@ mod tests {
             if random.next().is_multiple_of(8) {
                 rotten.truncate(random.next() as usize % bytes.len());
             }
-            if let Some(saved) = salvage("s", rotten.into(), 9) {
+            if let Some(saved) = salvage(&named(), rotten.into(), 9) {
                 let found = contents(&Segment::open(&saved.name, saved.bytes.into()).unwrap());
                 assert!(found.iter().all(|(ordinal, labels)| truth[ordinal] == *labels));
             }
         }
-        assert!(salvage("s", Vec::new().into(), 1).is_none());
+        assert!(salvage(&named(), Vec::new().into(), 1).is_none());
     }
 }

@@ -13,7 +13,7 @@ use crate::store::lock;
 use crate::view::PartitionView;
 use crate::{Error, Result, SelectLimits};
 use index::{BlockMatch, CompiledMatchers, OnRot};
-use model::{LabelsBuilder, METRIC_NAME};
+use model::{LabelsBuilder, METRIC_NAME, TimeRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -70,14 +70,22 @@ pub struct Hidden {
     listing: Mutex<()>,
     /// Whether some of them are rotten: a marker without a histogram is then no float.
     is_rotten: AtomicBool,
+    /// Months in which some could not be looked for: nobody knows of which histograms they are.
+    lost: Vec<TimeRange>,
 }
 
 impl Hidden {
-    /// Those in these views, which are all unless something was rotten; `None` when there is none.
-    pub fn new(views: Vec<PartitionView>, is_whole: bool) -> Option<Hidden> {
+    /// Those in these views, which are all but in the `lost` months; `None` when there is none.
+    pub fn new(views: Vec<PartitionView>, lost: Vec<TimeRange>) -> Option<Hidden> {
         let (places, listing) = (OnceLock::new(), Mutex::new(()));
-        let hidden = Hidden { views, places, listing, is_rotten: AtomicBool::new(!is_whole) };
-        (!is_whole || !hidden.views.is_empty()).then_some(hidden)
+        let is_rotten = AtomicBool::new(!lost.is_empty());
+        let hidden = Hidden { views, places, listing, is_rotten, lost };
+        (!hidden.lost.is_empty() || !hidden.views.is_empty()).then_some(hidden)
+    }
+
+    /// The months in which some may be missing: what is left of their histograms is not told.
+    pub fn lost(&self) -> &[TimeRange] {
+        &self.lost
     }
 
     /// Whether some of them are rotten.

@@ -224,6 +224,7 @@ impl HistogramReader {
         let all = hidden.places(selection.limits(), selection.watch())?;
         self.places.clear();
         self.lost.clear();
+        self.lost.extend_from_slice(hidden.lost());
         for one in some {
             let needed =
                 |place: &&HiddenPlace| wanted == Wanted::Everything || place.piece == Piece::Base;

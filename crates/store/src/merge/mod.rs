@@ -151,6 +151,7 @@ pub fn run_within(
         inputs,
         keep_from: keep_from.unwrap_or(Timestamp::MIN),
         cursors: vec![0; inputs.len()],
+        series_end: 0,
         sweep: Sweep::new(inputs, *limits),
         merger: WindowMerger::new(inputs, *limits),
         pace: Pace { callback: pace, done: 0, told: 0 },
@@ -175,6 +176,8 @@ struct Merge<'a> {
     keep_from: Timestamp,
     /// For each input, the next slice.
     cursors: Vec<usize>,
+    /// Where the series of the last block end.
+    series_end: u64,
     sweep: Sweep<'a>,
     merger: WindowMerger<'a>,
     pace: Pace<'a>,
@@ -207,18 +210,21 @@ impl Merge<'_> {
             heads.filter_map(|(input, &at)| Some(input.part.slices().get(at)?.series_start));
         let Some(series_start) = starts.min() else { return Ok(None) };
         let mut block: Option<Block> = None;
+        let series_end = self.series_end;
         for (input_idx, input) in self.inputs.iter().enumerate() {
             let slices = input.part.slices();
             let mut at = self.cursors[input_idx];
             while let Some(slice) = slices.get(at).filter(|s| s.series_start == series_start) {
                 let (capacity, columns) = (slice.capacity, slice.columns);
                 let known = *block.get_or_insert(Block { series_start, capacity, columns });
-                if (known.capacity, known.columns) != (capacity, columns) {
+                let is_shared = (known.capacity, known.columns) == (capacity, columns);
+                if !is_shared || u64::from(series_start) < series_end {
                     return Err(input.part.corrupt_slice(at, "the block as other parts have it"));
                 }
                 if self.keep_from <= slice.max_ts {
                     self.sweep.add(Pending::new(input_idx, at, slice));
                 }
+                self.series_end = slice.series_end();
                 at += 1;
             }
             self.cursors[input_idx] = at;

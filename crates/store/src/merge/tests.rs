@@ -468,3 +468,27 @@ fn mutated_parts_merge_or_fail() {
         }
     }
 }
+
+/// Parts that were written beside different indexes have no series in common; before, the writer was
+/// asked for the impossible and panicked.
+#[test]
+fn blocks_that_overlap_are_of_another_index() {
+    let part = |block: Block| {
+        let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), Effort::Fast);
+        let mut random = Random::seeded(1);
+        write_slice(&mut random, block, 0, &mut writer, &mut Samples::new());
+        open(writer.finish(PartInfo { sequence: 1 }).unwrap())
+    };
+    let ours = part(Block { series_start: 0, capacity: 16, columns: 2 });
+    for theirs in [
+        Block { series_start: 0, capacity: 16, columns: 3 },
+        Block { series_start: 0, capacity: 1, columns: 2 },
+        Block { series_start: 31, capacity: 1, columns: 1 },
+    ] {
+        let theirs = part(theirs);
+        let inputs = [&ours, &theirs].map(|part| MergeInput { part, tombstones: &[] });
+        let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), Effort::Fast);
+        let merged = run(&inputs, None, &mut writer, &|_| ControlFlow::Continue(()));
+        assert!(matches!(merged, Err(Error::Corrupt { .. })), "{merged:?}");
+    }
+}

@@ -11,6 +11,8 @@ use crate::{Error, Result};
 use codec::{
     Paging, Reader, TimestampsOutline, TimestampsReader, ValuesOutline, ValuesReader, crc32,
 };
+use index::BlockRef;
+use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -113,6 +115,23 @@ impl Part {
         Ok(Part { number, name, bytes, directory, summary, checked, has_sound_header })
     }
 
+    /// Fails when it is not the part that is meant: that of this place in the order of writing, with
+    /// samples of this span only. No two parts that were ever there share both.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn check_place(&self, order: u64, span: &TimeRange) -> Result<()> {
+        let PartSummary { sequence, min_ts, max_ts, samples, .. } = self.summary;
+        if sequence != order {
+            let what = format!("it is the part of order {sequence}, where {order} should be");
+            return Err(self.corrupt(0, &what));
+        }
+        match samples == 0 || span.covers(&TimeRange::new(min_ts, max_ts)) {
+            true => Ok(()),
+            false => Err(self.corrupt(0, "it is a part of another month")),
+        }
+    }
+
     /// What tells the part from all others that this process opens, for caches.
     pub fn number(&self) -> u64 {
         self.number
@@ -173,6 +192,19 @@ impl Part {
         let start = slices.partition_point(|slice| slice.series_start < series_start);
         let count = slices[start..].partition_point(|slice| slice.series_start == series_start);
         start..start + count
+    }
+
+    /// Fails when a slice does not have the shape of its block: then the part was written beside
+    /// another index, and its series are others.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn check_block(&self, idx: usize, block: &BlockRef) -> Result<()> {
+        let slice = &self.slices()[idx];
+        match (slice.capacity, slice.columns) == (block.capacity, block.columns) {
+            true => Ok(()),
+            false => Err(self.corrupt_slice(idx, "the block that the index knows")),
+        }
     }
 
     /// Where the timestamps of a column are.

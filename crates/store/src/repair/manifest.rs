@@ -22,7 +22,7 @@ use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
 use crate::verify::judge::Judge;
 use crate::verify::month::open_segment;
-use index::parse_segment_name;
+use index::{SegmentEntry, parse_segment_name};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
@@ -69,18 +69,21 @@ pub fn next_number(manifest: &Manifest, names: &[String]) -> u64 {
 }
 
 /// Which segments tell all that is known, by increasing entities.
-fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
-    struct Candidate<'a> {
-        name: &'a String,
+fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<SegmentEntry> {
+    struct Candidate {
+        entry: SegmentEntry,
         entities: Range<u32>,
         sequence: u32,
         is_sound: bool,
     }
-    let mut all: Vec<Candidate<'_>> = Vec::new();
+    let mut all: Vec<Candidate> = Vec::new();
     for name in names {
         let Some((entities, sequence)) = parse_segment_name(name) else { continue };
-        let is_sound = open_segment(vfs, &dir.join(name), name).is_ok();
-        all.push(Candidate { name, entities, sequence, is_sound });
+        let unchecked = SegmentEntry::unchecked(name.clone());
+        let opened = open_segment(vfs, &dir.join(name), &unchecked);
+        let is_sound = opened.is_ok();
+        let entry = opened.map_or(unchecked, |segment| segment.entry());
+        all.push(Candidate { entry, entities, sequence, is_sound });
     }
     all.sort_by_key(|one| (one.entities.start, one.sequence));
     // From the youngest to the oldest: what it covers goes, unless that is as good.
@@ -93,7 +96,7 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
         }
         let range = all[young].entities.clone();
         let overlaps =
-            |one: &Candidate<'_>| one.entities.start < range.end && range.start < one.entities.end;
+            |one: &Candidate| one.entities.start < range.end && range.start < one.entities.end;
         let older: Vec<usize> = (0..all.len())
             .filter(|idx| *idx != young && !is_out[*idx] && overlaps(&all[*idx]))
             .collect();
@@ -113,7 +116,7 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<String> {
         }
     }
     let kept = all.iter().zip(&is_out).filter(|(_, is_out)| !**is_out);
-    kept.map(|(one, _)| one.name.clone()).collect()
+    kept.map(|(one, _)| one.entry.clone()).collect()
 }
 
 /// Finds out where replay starts for the months whose manifest is made again.

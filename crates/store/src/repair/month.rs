@@ -16,7 +16,7 @@ use crate::verify::month::{broken_rules, open_segment, unknown_series};
 use crate::verify::month_index::MonthIndex;
 use crate::verify::part_faults::{BadPage, PartFaults};
 use crate::verify::report::words_of;
-use index::{Segment, parse_segment_name, salvage};
+use index::{Segment, SegmentEntry, parse_segment_name, salvage};
 use model::{LabelsBuilder, TimeRange};
 use roaring::RoaringBitmap;
 use std::collections::HashSet;
@@ -106,40 +106,42 @@ impl MonthRepair {
     fn read_segments(&mut self, planner: &mut Planner<'_, '_>) -> Result<()> {
         let folder = self.dir.join(INDEX_DIR);
         let taken = planner.list(&folder)?;
-        let sequences = taken.iter().chain(&self.manifest.segments);
+        let named = self.manifest.segments.iter().map(|segment| &segment.name);
+        let sequences = taken.iter().chain(named);
         let sequences = sequences.filter_map(|name| Some(parse_segment_name(name)?.1));
         let mut next_sequence = sequences.max().unwrap_or(0) + 1;
-        let mut names = Vec::new();
-        for name in std::mem::take(&mut self.manifest.segments) {
-            let path = folder.join(&name);
+        let mut kept = Vec::new();
+        for entry in std::mem::take(&mut self.manifest.segments) {
+            let path = folder.join(&entry.name);
             planner.reading(&path);
-            let error = match open_segment(planner.vfs.as_ref(), &path, &name) {
+            let error = match open_segment(planner.vfs.as_ref(), &path, &entry) {
                 Ok(segment) => {
-                    names.push(name);
+                    kept.push(entry);
                     self.segments.push(segment);
                     continue;
                 }
                 Err(error) => error,
             };
             check_is_known(&error)?;
-            names.extend(self.salvage(planner, &path, &name, next_sequence, &words_of(&error)));
+            kept.extend(self.salvage(planner, &path, &entry, next_sequence, &words_of(&error)));
             next_sequence += 1;
         }
-        self.manifest.segments = names;
+        self.manifest.segments = kept;
         Ok(())
     }
 
-    /// Makes a new segment of what is whole in a damaged one; returns its name if there is any.
+    /// Makes a new segment of what is whole in a damaged one; returns its entry if there is any.
     fn salvage(
         &mut self,
         planner: &Planner<'_, '_>,
         path: &Path,
-        name: &str,
+        entry: &SegmentEntry,
         sequence: u32,
         why: &str,
-    ) -> Option<String> {
+    ) -> Option<SegmentEntry> {
+        let name = &entry.name;
         let is_there = !matches!(planner.vfs.exists(path), Ok(false));
-        let saved = planner.vfs.map(path).ok().and_then(|bytes| salvage(name, bytes, sequence));
+        let saved = planner.vfs.map(path).ok().and_then(|bytes| salvage(entry, bytes, sequence));
         if is_there {
             self.after.push((path.to_path_buf(), why.to_string()));
         }
@@ -158,11 +160,12 @@ impl MonthRepair {
         let saved = saved?;
         let bytes = vfs::Bytes::from_vec(saved.bytes);
         let segment = Segment::open(&saved.name, bytes.clone()).ok()?;
+        let entry = segment.entry();
         self.segments.push(Arc::new(segment));
         let path = self.dir.join(INDEX_DIR).join(&saved.name);
         let says = format!("write {}: {} entities of {name}", path.display(), saved.kept);
         self.before.push((says, Act::WriteSegment { path, bytes }));
-        Some(saved.name)
+        Some(entry)
     }
 
     /// Plans what is to be done; returns the index as it will be.
@@ -203,15 +206,15 @@ impl MonthRepair {
         let why = self.rebuilt.clone()?;
         let mut found = self.manifest.clone();
         // Those that take the place of damaged ones are not there yet.
-        let is_new = |name: &String| {
-            self.before.iter().any(
-                |(_, act)| matches!(act, Act::WriteSegment { path, .. } if path.ends_with(name)),
-            )
+        let is_new = |segment: &SegmentEntry| {
+            let is_it = |path: &Path| path.ends_with(&segment.name);
+            let mut acts = self.before.iter().map(|(_, act)| act);
+            acts.any(|act| matches!(act, Act::WriteSegment { path, .. } if is_it(path)))
         };
-        found.segments.retain(|name| !is_new(name));
+        found.segments.retain(|segment| !is_new(segment));
         for (path, _) in &self.after {
             let name = path.file_name().and_then(|name| name.to_str());
-            found.segments.extend(name.map(str::to_string));
+            found.segments.extend(name.map(|name| SegmentEntry::unchecked(name.to_string())));
         }
         found.segments.sort();
         let of = "deletions that no merge had applied, or whose merge left its inputs behind: those \

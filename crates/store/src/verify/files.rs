@@ -107,10 +107,10 @@ pub fn in_index(name: &str, manifest: &Manifest) -> Stray {
     let Some((entities, sequence)) = parse_segment_name(name) else {
         return by_name(name).unwrap_or(Stray::Leftover("is not of the store"));
     };
-    if manifest.segments.iter().any(|segment| segment == name) {
+    if manifest.segments.iter().any(|segment| segment.name == name) {
         return Stray::Known;
     }
-    let named = || manifest.segments.iter().filter_map(|name| parse_segment_name(name));
+    let named = || manifest.segments.iter().filter_map(|one| parse_segment_name(&one.name));
     if named().all(|(_, newest)| newest < sequence) {
         return Stray::Leftover("was left by a crash: it is younger than all in the manifest");
     }

@@ -4,14 +4,14 @@ use super::Walk;
 use super::files;
 use super::month_index::MonthIndex;
 use super::part_faults::PartFaults;
+use crate::Result;
 use crate::damage::rfc3339;
 use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
 use crate::span::Month;
 use crate::strays::has_content;
-use crate::{Error, Result};
-use index::{Segment, parse_segment_name};
+use index::{Segment, SegmentEntry, parse_segment_name};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::collections::HashSet;
@@ -83,7 +83,8 @@ impl Walk<'_, '_> {
             let path = dir.join(INDEX_DIR).join(&name);
             if parse_segment_name(&name).is_some() {
                 self.reading(&path);
-                if let Err(error) = open_segment(self.vfs.as_ref(), &path, &name) {
+                let entry = SegmentEntry::unchecked(name);
+                if let Err(error) = open_segment(self.vfs.as_ref(), &path, &entry) {
                     self.report.error(&path, &error);
                 }
             }
@@ -94,10 +95,10 @@ impl Walk<'_, '_> {
     fn index(&mut self, dir: &Path, manifest: &Manifest) -> MonthIndex {
         let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
         let mut last_end = 0;
-        for name in &manifest.segments {
-            let path = dir.join(INDEX_DIR).join(name);
+        for entry in &manifest.segments {
+            let path = dir.join(INDEX_DIR).join(&entry.name);
             self.reading(&path);
-            match open_segment(self.vfs.as_ref(), &path, name) {
+            match open_segment(self.vfs.as_ref(), &path, entry) {
                 Ok(segment) => {
                     if segment.entities().start < last_end {
                         self.report.problem(&path, "overlaps the segment before it");
@@ -107,7 +108,8 @@ impl Walk<'_, '_> {
                 }
                 Err(error) => {
                     self.report.error(&path, &error);
-                    unreadable.extend(parse_segment_name(name).map(|(entities, _)| entities));
+                    let named = parse_segment_name(&entry.name);
+                    unreadable.extend(named.map(|(entities, _)| entities));
                 }
             }
         }
@@ -163,18 +165,15 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Opens a segment and checks all of it.
-pub(crate) fn open_segment(vfs: &dyn Vfs, path: &Path, name: &str) -> Result<Arc<Segment>> {
-    let segment = Segment::open(name, vfs.map(path)?)?;
+/// Opens the segment that a manifest names and checks all of it.
+pub(crate) fn open_segment(
+    vfs: &dyn Vfs,
+    path: &Path,
+    entry: &SegmentEntry,
+) -> Result<Arc<Segment>> {
+    let segment = Segment::open(&entry.name, vfs.map(path)?)?;
+    segment.check_entry(entry)?;
     segment.verify()?;
-    let said = parse_segment_name(name).map(|(entities, _)| entities);
-    if said != Some(segment.entities()) {
-        return Err(Error::Corrupt {
-            file: path.to_path_buf(),
-            offset: 0,
-            what: "the entities that the name says".into(),
-        });
-    }
     Ok(Arc::new(segment))
 }
 

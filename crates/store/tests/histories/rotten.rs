@@ -41,7 +41,7 @@ pub enum Outcome {
 /// Counts of a campaign of rot.
 #[derive(Clone, Debug, Default)]
 pub struct RotTally {
-    /// By outcome and what kind of file it was in.
+    /// By outcome, and what kind of rot in what kind of file it was.
     pub outcomes: BTreeMap<(Outcome, String), u64>,
     /// Some of what must not be.
     pub examples: BTreeMap<(Outcome, String), String>,
@@ -159,14 +159,22 @@ fn wrong(observed: &Observed, known: Known<'_>) -> Option<String> {
     series.map(|labels| format!("series {labels}"))
 }
 
-/// A file's kind: its path with numbers and months left out.
-fn kind_of(path: &Path) -> String {
-    shape_of(&path.strip_prefix(DATA).unwrap_or(path).to_string_lossy())
+/// What happened to what kind of file: paths with numbers and months left out.
+fn kind_of(rot: &Rot) -> String {
+    let kind = |path: &Path| shape_of(&path.strip_prefix(DATA).unwrap_or(path).to_string_lossy());
+    let file = kind(rot.path());
+    match rot {
+        Rot::Flip { .. } => format!("a bit of {file}"),
+        Rot::Cut { .. } => format!("the end of {file}"),
+        Rot::Zero { .. } => format!("a sector of {file}"),
+        Rot::Drop { .. } => format!("all of {file}"),
+        Rot::Swap { other, .. } => format!("{file} and {}, swapped", kind(other)),
+    }
 }
 
 impl RotTally {
     fn count(&mut self, seed: u64, outcome: Outcome, rot: &Rot, text: String) {
-        let key = (outcome, kind_of(rot.path()));
+        let key = (outcome, kind_of(rot));
         *self.outcomes.entry(key.clone()).or_default() += 1;
         if outcome == Outcome::StartRefused {
             *self.refusals.entry(shape_of(&text)).or_default() += 1;
@@ -194,6 +202,12 @@ impl RotTally {
         self.outcomes.iter().filter(|((one, _), _)| *one == outcome).map(|(_, count)| count).sum()
     }
 
+    /// Pieces of rot with an outcome that must not be.
+    pub fn silent(&self) -> u64 {
+        let bad = [Outcome::SilentlyMissing, Outcome::SilentlyWrong, Outcome::Panicked];
+        bad.iter().map(|outcome| self.of(*outcome)).sum()
+    }
+
     /// Pieces of rot tried.
     pub fn total(&self) -> u64 {
         self.outcomes.values().sum()
@@ -204,7 +218,7 @@ impl fmt::Display for RotTally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} pieces of rot", self.total())?;
         for ((outcome, kind), count) in &self.outcomes {
-            writeln!(f, "  {outcome:?} {count:>8} in {kind}")?;
+            writeln!(f, "  {outcome:?} {count:>8}: {kind}")?;
         }
         for text in &self.sound_failures {
             writeln!(f, "before anything rotted: {text}")?;
@@ -213,7 +227,7 @@ impl fmt::Display for RotTally {
             writeln!(f, "  start refused {count:>8}: {text}")?;
         }
         for ((outcome, kind), text) in &self.examples {
-            writeln!(f, "{outcome:?} in {kind}: {text}")?;
+            writeln!(f, "{outcome:?}, {kind}: {text}")?;
         }
         Ok(())
     }
