@@ -36,18 +36,31 @@ impl Store {
         }
         let oldest = self.kept_span().start;
         self.exemplars.drop_before(oldest);
+        let mut first_error = None;
         for partition in self.all_partitions() {
             let done = match partition.month.range().end < oldest {
                 true => self.drop_partition(&partition),
                 false => self.drop_parts(&partition, oldest),
             };
-            done.map_err(|error| self.latch_if_failed(error))?;
+            self.note_expired(done, &mut first_error)?;
         }
         let damaged = self.damaged_months();
         for damaged in damaged.iter().filter(|damaged| damaged.month.range().end < oldest) {
-            self.drop_damaged(damaged).map_err(|error| self.latch_if_failed(error))?;
+            self.note_expired(self.drop_damaged(damaged), &mut first_error)?;
         }
-        Ok(())
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// A month that cannot go does not keep the others, unless the disk cannot be trusted any more.
+    fn note_expired(&self, done: Result<()>, first_error: &mut Option<Error>) -> Result<()> {
+        if let Err(error) = done {
+            let error = self.latch_if_failed(error);
+            first_error.get_or_insert(error);
+        }
+        match self.is_latched() {
+            true => first_error.take().map_or(Ok(()), Err),
+            false => Ok(()),
+        }
     }
 
     /// Keeps what the retention trusts over a restart.

@@ -4,9 +4,9 @@ use crate::damage::{Damage, DamagePlace};
 use crate::manifest::{FILE_NAME, Manifest};
 use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
 use crate::span::Month;
-use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, Store, lock};
+use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, Store, WAL_DIR, lock};
 use crate::{Error, Result};
-use crate::{exemplars, metadata, strays};
+use crate::{dropped, exemplars, metadata, strays};
 use std::path::Path;
 
 /// What a snapshot being made is called; if a crash leaves it, the next one or the next start
@@ -23,7 +23,7 @@ pub fn is_leftover(name: &str) -> bool {
 impl Store {
     /// Freezes the store's files under `snapshots/<name>`; returns the name, which is made of the
     /// time and a random number. `quipu serve --data-dir` on that directory (or a copy) works.
-    /// Months that are damaged are in it as they are, but for their records in the log.
+    /// Months that are damaged are in it as they are, with their records in the log.
     ///
     /// # Errors
     /// On I/O errors.
@@ -66,13 +66,32 @@ impl Store {
                 self.damage.note(damage, self.vfs.now());
             }
         }
-        for name in [metadata::FILE_NAME, exemplars::FILE_NAME] {
+        self.link_log(partial)?;
+        for name in [metadata::FILE_NAME, exemplars::FILE_NAME, dropped::FILE_NAME] {
             let book = self.dir.join(name);
             if self.vfs.exists(&book)? {
                 self.vfs.hard_link(&book, &partial.join(name))?;
             }
         }
         Ok(self.vfs.sync_dir(partial)?)
+    }
+
+    /// Links the log from the oldest record of a damaged month on: nothing else has it. Of other
+    /// months their manifests say what counts, of dropped ones the file of those.
+    fn link_log(&self, snapshot: &Path) -> Result<()> {
+        let damaged = self.damaged_months();
+        let Some(first) = damaged.iter().filter_map(|damaged| damaged.log_from).min() else {
+            return Ok(());
+        };
+        let next = self.wal.rotate();
+        self.wait_durable(self.wal.end())?;
+        let (from, to) = (self.dir.join(WAL_DIR), snapshot.join(WAL_DIR));
+        self.vfs.create_dir_all(&to)?;
+        for segment in first..next {
+            let name = wal::segment_name(segment);
+            self.vfs.hard_link(&from.join(&name), &to.join(&name))?;
+        }
+        Ok(self.vfs.sync_dir(&to)?)
     }
 
     fn link_partition(&self, partition: &Partition, snapshot: &Path) -> Result<()> {

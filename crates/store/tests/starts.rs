@@ -8,9 +8,9 @@ use model::{MatchOp, Matcher, Metadata, TimeRange};
 use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Durability, SelectLimits, Store, StoreConfig};
-use vfs::SimVfs;
+use store::{DamagePlace, Durability, SelectLimits, Store, StoreConfig};
 use vfs::sim::{Call, Errno};
+use vfs::{SimVfs, Vfs};
 
 const DAY: i64 = 86_400_000_000_000;
 const NOW: i64 = 20_000 * DAY;
@@ -25,6 +25,17 @@ fn put(store: &Store, time: i64, durability: Durability) {
     let mut rows = Rows::default();
     rows.push(&store.hasher(), &[("host", "a")], time, &[("m", 1.0)]);
     store.append(&rows.batch(), durability).unwrap();
+}
+
+/// Writes a file anew, with some bytes behind its end.
+fn put_behind(disk: &SimVfs, path: &Path, tail: &[u8]) {
+    let mut bytes = disk.read(path).unwrap();
+    bytes.extend_from_slice(tail);
+    disk.remove(path).unwrap();
+    let mut file = disk.create(path).unwrap();
+    file.append(&bytes).unwrap();
+    file.sync().unwrap();
+    disk.sync_dir(path.parent().unwrap()).unwrap();
 }
 
 fn count(store: &Store) -> usize {
@@ -156,6 +167,84 @@ fn no_file_of_an_index_is_left_that_nobody_knows() {
             break;
         }
     }
+}
+
+/// A start tells what it cut off the log, and that nobody knows whether the log's first segments are
+/// there.
+#[test]
+fn a_start_says_what_it_cut_and_that_the_logs_start_was_not_known() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    put(&store, NOW, Durability::Synced);
+    assert_eq!((store.log_cut_size(), store.damage()), (0, Vec::new()));
+    drop(store);
+    let torn = disk.kill();
+    put_behind(&torn, Path::new("/data/wal/0000000000.wal"), b"abc");
+    let store = stores::open(&torn, stores::config());
+    assert_eq!((count(&store), store.stats().wal_cut_bytes, store.log_cut_size()), (1, 3, 3));
+    drop(store);
+    let store = stores::open(&torn.kill(), stores::config());
+    assert_eq!(store.log_cut_size(), 0, "once");
+    drop(store);
+    let disk = torn.kill();
+    disk.flip_bit(Path::new("/data/wal/START"), 14, 2).unwrap();
+    let store = stores::open(&disk, stores::config());
+    let damage = store.damage();
+    assert_eq!(count(&store), 1);
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    assert_eq!((damage[0].place, damage[0].file.as_str()), (DamagePlace::Log, "wal/START"));
+}
+
+/// What only the log has of a month that cannot be read is in a snapshot, too.
+#[test]
+fn a_snapshot_has_the_records_of_a_month_that_cannot_be_read() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    put(&store, NOW, Durability::Synced);
+    put(&store, NOW - 60 * DAY, Durability::Synced);
+    store.flush().unwrap();
+    put(&store, NOW + 1, Durability::Synced);
+    put(&store, NOW - 60 * DAY + 1, Durability::Synced);
+    drop(store);
+    let mut has_damaged = false;
+    for number in 0..20 {
+        let disk = disk.kill();
+        disk.fail_call(Call::Map, number, Errno::Io);
+        let Ok(store) = Store::open(Arc::new(disk.clone()), Path::new("/data"), stores::config())
+        else {
+            continue;
+        };
+        has_damaged |= store.damaged_months().len() == 1;
+        // The fault may come only now.
+        let Ok(name) = store.create_snapshot() else { continue };
+        drop(store);
+        let dir = Path::new("/data/snapshots").join(name);
+        for disk in [disk.kill(), disk.crash()] {
+            let store = Store::open(Arc::new(disk), &dir, stores::config()).unwrap();
+            assert_eq!(count(&store), 4, "{number}");
+        }
+    }
+    assert!(has_damaged);
+}
+
+/// A month that cannot go does not keep others that are too old.
+#[test]
+fn a_month_that_cannot_expire_does_not_keep_the_others() {
+    let disk = disk(1);
+    let config = StoreConfig { retention_ns: Some(100 * DAY), ..stores::config() };
+    let config = StoreConfig { retention_clock_wait_ns: 0, ..config };
+    let store = stores::open(&disk, config);
+    for days in [90, 60] {
+        put(&store, NOW - days * DAY, Durability::Synced);
+    }
+    store.flush().unwrap();
+    store.expire().unwrap();
+    disk.set_now(NOW + 150 * DAY);
+    disk.fail_call(Call::Create, 0, Errno::Full);
+    store.expire().expect_err("the first one found no room");
+    assert_eq!(store.stats().partitions, 1);
+    store.expire().unwrap();
+    assert_eq!(store.stats().partitions, 0);
 }
 
 /// Writers wait for a log whose disk is frozen; then the process is killed. What was acknowledged

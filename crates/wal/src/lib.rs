@@ -53,5 +53,5 @@ pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
 pub use reservation::Reservation;
 pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
-pub use start::LogStart;
+pub use start::{LogStart, START_NAME};
 pub use writer::{Wal, WalStats};

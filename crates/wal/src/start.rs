@@ -14,7 +14,7 @@ use std::path::Path;
 use vfs::Vfs;
 
 /// The file's name.
-pub(crate) const START_NAME: &str = "START";
+pub const START_NAME: &str = "START";
 const MAGIC: [u8; 8] = *b"QUIPUWST";
 const VERSION: u32 = 1;
 const SIZE: usize = 24;

@@ -24,6 +24,7 @@ fn with_entity<T>(number: u32, act: impl FnOnce(&NewEntity<'_>) -> T) -> T {
 /// Two segments, and what a manifest says of them.
 fn build(disk: &SimVfs) -> Vec<SegmentEntry> {
     disk.create_dir_all(Path::new("i")).unwrap();
+    disk.create_dir_all("i".as_ref()).unwrap();
     let mut index = Index::open(Arc::new(disk.clone()), "i".as_ref(), &[]).unwrap();
     for first in [0, ENTITIES] {
         for number in first..first + ENTITIES {

@@ -1,6 +1,6 @@
 //! One history: a disk, the lives of the processes on it, and the model that knows what was said.
 
-use super::model::{Fault, Model};
+use super::model::{Fault, Model, SampleKey, Value};
 use super::observe::{self, Kept, Observed, Violation, compare, observe};
 use super::steps;
 use super::tally::{Failure, Kind, Tally};
@@ -316,25 +316,38 @@ impl History {
     /// Compares all that was answered.
     pub fn compare_now(&mut self, observed: &Observed) {
         self.tally.compared += 1;
-        let violation = compare(observed, &self.model, self.kept());
-        // A start that could not read a file goes on without it, and says so.
-        let is_told = |violation: &Violation| observed.is_said && violation.fault == Fault::Lost;
-        self.note_violation(violation.filter(|violation| !is_told(violation)));
+        let violation = match observed.is_said {
+            true => self.invented(observed),
+            false => compare(observed, &self.model, self.kept()),
+        };
+        self.note_violation(violation);
+    }
+
+    /// A start that could not read a file goes on without it, and says so: what is found may be
+    /// less, or older, but must have been sent.
+    fn invented(&self, observed: &Observed) -> Option<Violation> {
+        let is_sent =
+            |(key, value): (&SampleKey, &Value)| self.model.sent.contains(&(key.clone(), *value));
+        let (key, value) = observed.samples.iter().find(|sample| !is_sent(*sample))?;
+        let text = format!("{key:?} was never {value:?}");
+        Some(Violation { fault: Fault::Invented, text })
     }
 
     /// Compares the samples that were asked for.
     pub fn compare_part(&mut self, observed: &Observed, is_asked: &dyn Fn(&Labels, i64) -> bool) {
         self.tally.compared += 1;
         let kept = self.kept();
+        if observed.is_said {
+            let violation = self.invented(observed);
+            return self.note_violation(violation);
+        }
         if let Some(nonsense) = &observed.nonsense {
             return self.fail(Kind::Answer(Fault::Wrong), nonsense.clone());
         }
         let judged = self.model.samples.judge(&observed.samples, |(labels, time)| {
             *time < kept.oldest || !is_asked(labels, *time)
         });
-        if let Some((fault, (labels, time), text)) = judged
-            && !(observed.is_said && fault == Fault::Lost)
-        {
+        if let Some((fault, (labels, time), text)) = judged {
             self.fail(Kind::Answer(fault), format!("query: sample {labels} at {time}: {text}"));
         }
     }
