@@ -8,6 +8,9 @@
 //! further ahead                      trusted goes on as time passes; after `wait` it is believed
 //! ```
 //!
+//! A start trusts no time after the newest sample: what was trusted later may have been a clock that
+//! was set right since, before the file was written again. A store to which nothing comes waits then.
+//!
 //! What is trusted is kept in `DATA/clock` (see `docs/format/manifest.md`), for a jump may come with
 //! a restart; so is how long a jump has been waited out, for a machine that is off each night.
 //! Samples from the future are told by the latest time that was trusted: a clock that is set back
@@ -81,8 +84,8 @@ struct State {
 }
 
 impl RetentionClock {
-    /// A clock that goes on from what the file says or else, in a store without the file, from its
-    /// newest sample. It never starts ahead of the wall clock.
+    /// A clock that goes on from what the file says, or from the newest sample if that is older or
+    /// there is no file. It never starts ahead of the wall clock.
     pub fn new(
         wait_ns: i64,
         record: Option<ClockRecord>,
@@ -90,16 +93,18 @@ impl RetentionClock {
         vfs: &dyn Vfs,
     ) -> RetentionClock {
         let (wall, passed_ns) = (vfs.now(), passed_ns(vfs));
-        let known = record.map(|record| record.trusted_ns).or(newest_sample);
-        let trusted = Anchor { time_ns: known.map_or(wall, |known| known.min(wall)), passed_ns };
-        let ahead_ns = wall.saturating_sub(trusted.time_ns);
+        let known = record.map(|record| record.trusted_ns);
+        let oldest = known.into_iter().chain(newest_sample).chain([wall]).min().unwrap_or(wall);
+        let trusted = Anchor { time_ns: oldest, passed_ns };
+        let ahead_ns = wall.saturating_sub(known.unwrap_or(oldest).min(wall));
         // What is as far ahead as it was, but for a time that the machine may have been off.
         let is_same = |record: &ClockRecord| {
             0 < record.waited_ns && ahead_ns <= record.ahead_ns.saturating_add(wait_ns)
         };
-        let jump = record
-            .filter(is_same)
-            .map(|record| Jump { ahead_ns, since_ns: passed_ns.saturating_sub(record.waited_ns) });
+        let jump = record.filter(is_same).map(|record| Jump {
+            ahead_ns: wall.saturating_sub(oldest),
+            since_ns: passed_ns.saturating_sub(record.waited_ns),
+        });
         let latest = record.map_or(trusted.time_ns, |record| record.trusted_ns);
         let latest = Anchor { time_ns: latest, passed_ns };
         let state = State { trusted, latest, jump, written_ns: None };
@@ -181,6 +186,10 @@ impl State {
     fn follow(&mut self, wall: i64, passed_ns: i64, wait_ns: i64) -> i64 {
         let expected = self.trusted.at(passed_ns);
         let ahead_ns = wall.saturating_sub(expected);
+        if ahead_ns < -SLACK_NS {
+            // What the file trusts is not true.
+            self.written_ns = None;
+        }
         if wait_ns == 0 || ahead_ns <= SLACK_NS {
             return self.believe(wall, passed_ns, wait_ns);
         }
@@ -326,6 +335,10 @@ mod tests {
         // Without a file it is the newest sample that says what time it was.
         let bare = RetentionClock::new(DAY, None, Some(NOW - DAY), &disk);
         assert_eq!(bare.now(&disk), NOW - DAY + SLACK_NS);
+        // It does so, too, where the file has a later time: that of a clock that was wrong then.
+        let record = Some(ClockRecord { trusted_ns: NOW + 900 * DAY, ..ClockRecord::default() });
+        let wrong = RetentionClock::new(DAY, record, Some(NOW - DAY), &disk);
+        assert_eq!(wrong.now(&disk), NOW - DAY + SLACK_NS);
         let empty = RetentionClock::new(DAY, None, None, &disk);
         assert_eq!(empty.now(&disk), NOW + 2000 * DAY + 20 * HOUR);
     }

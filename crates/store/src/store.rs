@@ -133,6 +133,7 @@ impl Store {
         let newest = newest.filter(|newest| *newest != i64::MIN);
         let wait_ns = config.retention_clock_wait_ns;
         let clock = RetentionClock::new(wait_ns, recovered.clock, newest, vfs.as_ref());
+        let was_ahead = recovered.clock.is_some_and(|clock| vfs.now() < clock.trusted_ns);
         let gate = SeriesGate::new(&config.series_limits)?;
         let hasher = KeyHasher::new(vfs.random());
         let background = config.background;
@@ -167,6 +168,10 @@ impl Store {
         });
         store.settle_damage();
         store.check_disk();
+        if was_ahead {
+            // Now, so that no later start trusts it again. A failure has latched the store.
+            let _ = store.write_clock();
+        }
         if background {
             store.jobs.start(&store);
         }

@@ -227,6 +227,38 @@ fn a_snapshot_has_the_records_of_a_month_that_cannot_be_read() {
     assert!(has_damaged);
 }
 
+/// A clock that was wrong when the store was made, or for a while, and is set right is not trusted by
+/// a later start because of a file that nobody wrote again in time.
+#[test]
+fn a_clock_that_was_set_right_is_not_believed_when_it_jumps_again() {
+    for has_future_sample in [false, true] {
+        let disk = disk(1);
+        disk.set_now(NOW + 900 * DAY);
+        let config = StoreConfig { retention_ns: Some(70 * DAY), ..stores::config() };
+        let store = stores::open(&disk, config.clone());
+        if has_future_sample {
+            put(&store, NOW + 900 * DAY, Durability::Synced);
+        }
+        store.expire().unwrap();
+        drop(store);
+        let disk = disk.kill();
+        disk.set_now(NOW);
+        let store = stores::open(&disk, config.clone());
+        put(&store, NOW, Durability::Synced);
+        drop(store);
+        let disk = disk.kill();
+        disk.set_now(NOW + 800 * DAY);
+        let store = stores::open(&disk, config.clone());
+        store.flush().unwrap();
+        store.expire().unwrap();
+        drop(store);
+        let disk = disk.kill();
+        disk.set_now(NOW);
+        let store = stores::open(&disk, config);
+        assert_eq!(count(&store), 1 + usize::from(has_future_sample), "{has_future_sample}");
+    }
+}
+
 /// A month that cannot go does not keep others that are too old.
 #[test]
 fn a_month_that_cannot_expire_does_not_keep_the_others() {
