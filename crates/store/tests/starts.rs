@@ -234,7 +234,9 @@ fn a_clock_that_was_set_right_is_not_believed_when_it_jumps_again() {
     for has_future_sample in [false, true] {
         let disk = disk(1);
         disk.set_now(NOW + 900 * DAY);
-        let config = StoreConfig { retention_ns: Some(70 * DAY), ..stores::config() };
+        let retention_clock_wait_ns = StoreConfig::standard().retention_clock_wait_ns;
+        let retention_ns = Some(70 * DAY);
+        let config = StoreConfig { retention_ns, retention_clock_wait_ns, ..stores::config() };
         let store = stores::open(&disk, config.clone());
         if has_future_sample {
             put(&store, NOW + 900 * DAY, Durability::Synced);
