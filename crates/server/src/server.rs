@@ -116,10 +116,18 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
 async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<Store>> {
     let (directory, store_config) = (config.data_dir.clone(), config.store.clone());
     let shown = directory.display().to_string();
-    tokio::task::spawn_blocking(move || Store::open(vfs, &directory, store_config))
+    let store = tokio::task::spawn_blocking(move || Store::open(vfs, &directory, store_config))
         .await
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
-        .with_context(|| format!("cannot open the store in {shown} (--data-dir)"))
+        .with_context(|| format!("cannot open the store in {shown} (--data-dir)"))?;
+    let cut = store.stats().log_cut_bytes;
+    if 0 < cut {
+        tracing::warn!(
+            "the end of the log was cut off, {cut} bytes: a write that was interrupted, and not \
+             acknowledged, unless the disk has lost something"
+        );
+    }
+    Ok(store)
 }
 
 /// Sockets must leave files for the store.

@@ -390,6 +390,7 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         ("quipu_store_exemplars_taken_total", "counter", "Exemplars taken since start.", stats.exemplars.taken_total as f64),
         ("quipu_store_exemplars_evicted_total", "counter", "Exemplars that went for newer ones since start.", stats.exemplars.evicted_total as f64),
         ("quipu_store_samples_replayed", "gauge", "Samples taken from the log at start.", stats.samples_replayed as f64),
+        ("quipu_store_log_cut_bytes", "gauge", "Bytes of an unfinished write that the start cut off the end of the log.", stats.log_cut_bytes as f64),
         ("quipu_store_read_only", "gauge", "Whether writes are refused.", f64::from(u8::from(stats.read_only_reason.is_some()))),
         ("quipu_store_free_disk_bytes", "gauge", "Free bytes on the disk.", stats.free_disk_bytes as f64),
     ];

@@ -2,9 +2,10 @@
 //! written; then each answer is right, or says that something is missing.
 
 use super::history::{DATA, History, Talk, open_at};
-use super::model::{SampleKey, Value};
+use super::model::{Model, SampleKey, Value};
 use super::observe::{Observed, observe};
 use super::tally::shape_of;
+use ::model::Labels;
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -64,15 +65,25 @@ pub enum Decay {
 pub fn run(seed: u64, decay: Decay) -> RotTally {
     let mut history = History::new(seed, Talk::Silent);
     let mut tally = RotTally::default();
-    let before = match history.grow(STEPS) {
-        Ok(before) => before,
-        Err(text) => {
-            tally.sound_failures.push(text);
+    if let Err(text) = history.grow(STEPS) {
+        tally.sound_failures.push(text);
+        return tally;
+    }
+    let disk = history.disk.kill();
+    disk.set_now(history.now);
+    // What was not waited for is gone with the process: what is there is what a start finds.
+    let sound = open_at(&disk.kill(), Path::new(DATA), history.config());
+    let before = match sound.and_then(|store| observe(&store)) {
+        Ok(sound) if sound.is_said => {
+            tally.sound_failures.push("a sound store says that something is missing".into());
+            return tally;
+        }
+        Ok(sound) => sound,
+        Err(error) => {
+            tally.sound_failures.push(error.to_string());
             return tally;
         }
     };
-    let disk = history.disk.kill();
-    disk.set_now(history.now);
     let mut dice = Random(!seed);
     let files: Vec<_> = disk.files().into_iter().filter(|(_, size)| 0 < *size).collect();
     let own = |path: &Path| !path.starts_with(format!("{DATA}/snapshots"));
@@ -84,7 +95,8 @@ pub fn run(seed: u64, decay: Decay) -> RotTally {
         }
         let fork = disk.kill();
         fork.rot(&rot).expect("the file is there");
-        let known = Known { before: &before, sent: &history.model.sent };
+        let Model { sent, series, .. } = &history.model;
+        let known = Known { before: &before, sent, series };
         let tried = catch_unwind(AssertUnwindSafe(|| try_one(&fork, history.config(), known)));
         let (outcome, text) = tried.unwrap_or((Outcome::Panicked, String::new()));
         tally.count(seed, outcome, &rot, text);
@@ -110,6 +122,8 @@ struct Known<'a> {
     before: &'a Observed,
     /// All samples that were ever sent.
     sent: &'a BTreeSet<(SampleKey, Value)>,
+    /// All series that were ever sent.
+    series: &'a BTreeSet<Labels>,
 }
 
 fn judge(observed: Result<Observed, Error>, known: Known<'_>) -> (Outcome, String) {
@@ -155,7 +169,12 @@ fn wrong(observed: &Observed, known: Known<'_>) -> Option<String> {
     if let Some(text) = text {
         return Some(format!("metadata {text:?}"));
     }
-    let series = observed.series.iter().find(|labels| !before.series.contains(labels));
+    // Where it is lost which series are live, all that there are may be listed.
+    let is_known = |labels: &&Labels| match observed.is_said {
+        true => known.series.contains(*labels),
+        false => before.series.contains(labels),
+    };
+    let series = observed.series.iter().find(|labels| !is_known(labels));
     series.map(|labels| format!("series {labels}"))
 }
 
