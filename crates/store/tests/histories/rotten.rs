@@ -31,6 +31,8 @@ pub enum Outcome {
     QueryRefused,
     /// The store did not open, with words.
     StartRefused,
+    /// Something is missing of which nothing that is left could tell, see [`is_without_trace`].
+    WithoutTrace,
     /// Something is missing and nobody says so.
     SilentlyMissing,
     /// Something is there that was not.
@@ -95,10 +97,13 @@ pub fn run(seed: u64, decay: Decay) -> RotTally {
         }
         let fork = disk.kill();
         fork.rot(&rot).expect("the file is there");
-        let Model { sent, series, .. } = &history.model;
-        let known = Known { before: &before, sent, series };
+        let Model { sent, series, descriptions, .. } = &history.model;
+        let known = Known { before: &before, sent, series, descriptions };
         let tried = catch_unwind(AssertUnwindSafe(|| try_one(&fork, history.config(), known)));
-        let (outcome, text) = tried.unwrap_or((Outcome::Panicked, String::new()));
+        let (mut outcome, text) = tried.unwrap_or((Outcome::Panicked, String::new()));
+        if outcome == Outcome::SilentlyMissing && is_without_trace(&disk, &rot) {
+            outcome = Outcome::WithoutTrace;
+        }
         tally.count(seed, outcome, &rot, text);
     }
     tally
@@ -115,6 +120,24 @@ fn try_one(disk: &SimVfs, config: &StoreConfig, known: Known<'_>) -> (Outcome, S
     first.max(second)
 }
 
+/// Whether nobody could notice the rot: a file is gone that nothing names, or the log ends between two
+/// records of its last group, as it does when a machine dies before the second is written.
+fn is_without_trace(disk: &SimVfs, rot: &Rot) -> bool {
+    let fork = disk.kill();
+    fork.rot(rot).expect("the file is there");
+    match rot {
+        Rot::Drop { path } => {
+            ["metadata", "exemplars"].iter().any(|name| *path == Path::new(DATA).join(name))
+        }
+        Rot::Cut { path, .. } => {
+            let wal = Path::new(DATA).join("wal");
+            let looked = wal::check(&fork, &wal, &mut |_| Ok(()));
+            path.starts_with(&wal) && looked.is_ok_and(|found| found.cut_size == 0)
+        }
+        _ => false,
+    }
+}
+
 /// What answers are compared with.
 #[derive(Clone, Copy)]
 struct Known<'a> {
@@ -124,6 +147,8 @@ struct Known<'a> {
     sent: &'a BTreeSet<(SampleKey, Value)>,
     /// All series that were ever sent.
     series: &'a BTreeSet<Labels>,
+    /// All descriptions that were ever sent.
+    descriptions: &'a BTreeSet<(String, String)>,
 }
 
 fn judge(observed: Result<Observed, Error>, known: Known<'_>) -> (Outcome, String) {
@@ -164,9 +189,9 @@ fn wrong(observed: &Observed, known: Known<'_>) -> Option<String> {
     if let Some(exemplar) = exemplar {
         return Some(format!("exemplar {exemplar:?}"));
     }
-    let text =
-        observed.metadata.iter().find(|(key, value)| before.metadata.get(*key) != Some(*value));
-    if let Some(text) = text {
+    let is_sent =
+        |key: &String, text: &String| known.descriptions.contains(&(key.clone(), text.clone()));
+    if let Some(text) = observed.metadata.iter().find(|(key, text)| !is_sent(key, text)) {
         return Some(format!("metadata {text:?}"));
     }
     // Where it is lost which series are live, all that there are may be listed.
