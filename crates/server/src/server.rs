@@ -120,12 +120,11 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
         .await
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
         .with_context(|| format!("cannot open the store in {shown} (--data-dir)"))?;
-    let cut_size = store.log_cut_size();
-    if 0 < cut_size {
+    let cut = store.stats().log_cut_bytes;
+    if 0 < cut {
         tracing::warn!(
-            cut_size,
-            "the log ended in a write that was interrupted; nobody was told that it is durable, and \
-             it was cut off"
+            "the end of the log was cut off, {cut} bytes: a write that was interrupted, and not \
+             acknowledged, unless the disk has lost something"
         );
     }
     Ok(store)

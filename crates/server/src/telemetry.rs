@@ -359,7 +359,7 @@ fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
 
 #[rustfmt::skip] // one metric, one line
 fn write_store(page: &mut Page, stats: &StoreStats) {
-    let families: [(&str, &str, &str, f64); 32] = [
+    let families: [(&str, &str, &str, f64); 33] = [
         ("quipu_store_samples_appended_total", "counter", "Samples taken since start.", stats.samples_appended_total as f64),
         ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
         ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
@@ -390,7 +390,7 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         ("quipu_store_exemplars_taken_total", "counter", "Exemplars taken since start.", stats.exemplars.taken_total as f64),
         ("quipu_store_exemplars_evicted_total", "counter", "Exemplars that went for newer ones since start.", stats.exemplars.evicted_total as f64),
         ("quipu_store_samples_replayed", "gauge", "Samples taken from the log at start.", stats.samples_replayed as f64),
-        ("quipu_store_wal_cut_bytes", "gauge", "Bytes of an unfinished write that the start cut off the log.", stats.wal_cut_bytes as f64),
+        ("quipu_store_log_cut_bytes", "gauge", "Bytes of an unfinished write that the start cut off the end of the log.", stats.log_cut_bytes as f64),
         ("quipu_store_read_only", "gauge", "Whether writes are refused.", f64::from(u8::from(stats.read_only_reason.is_some()))),
         ("quipu_store_free_disk_bytes", "gauge", "Free bytes on the disk.", stats.free_disk_bytes as f64),
     ];

@@ -282,7 +282,13 @@ impl Replay<'_> {
             ..WalConfig::default()
         };
         let mut on_record = |record: RecordRef<'_>| self.record(&record);
-        Ok(Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut on_record)?)
+        let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut on_record)?;
+        if wal.recovery().start == LogStart::Damaged {
+            let what = "it was written anew; whether segments of the log are gone nobody knows";
+            let file = format!("{WAL_DIR}/{}", wal::START_NAME);
+            self.place.note(Damage::of_store(DamagePlace::Log, file, what.to_string()));
+        }
+        Ok(wal)
     }
 
     /// Seals what was being sealed.

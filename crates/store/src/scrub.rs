@@ -125,7 +125,8 @@ impl Store {
             self.vfs.exists(&dir).unwrap_or(true)
         };
         self.damage.retain(|damage, is_met| match damage.month {
-            None => true,
+            // What the log had lost when it was opened is made up for by the next start.
+            None => is_met || damage.place != DamagePlace::Log,
             Some(month) if !is_there(month) => false,
             Some(month) => {
                 let Some(partition) = self.partitions_read().get(&month).map(Arc::clone) else {

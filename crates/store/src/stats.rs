@@ -42,8 +42,9 @@ pub struct StoreStats {
     pub merges_total: u64,
     /// Samples replayed from the log at start.
     pub samples_replayed: u64,
-    /// Bytes of unfinished writes that the start cut off the log's end.
-    pub wal_cut_bytes: u64,
+    /// Bytes at the end of the log that the start cut off: a write that a crash interrupted, as far
+    /// as anybody can tell.
+    pub log_cut_bytes: u64,
     /// Background work that failed since start.
     pub job_failures_total: u64,
     /// The last such failure.
@@ -87,12 +88,6 @@ pub struct StoreStats {
 }
 
 impl Store {
-    /// Bytes that the start cut off the log's end: of a write that a crash interrupted, which nobody
-    /// was told is durable.
-    pub fn log_cut_size(&self) -> u64 {
-        self.wal.recovery().cut_size
-    }
-
     /// Counters and sizes.
     pub fn stats(&self) -> StoreStats {
         let wal = self.wal.stats();
@@ -110,7 +105,7 @@ impl Store {
             orphans: self.orphans.len() as u64,
             corrupt_parts_total: read(&self.counters.corrupt_parts),
             samples_replayed: read(&self.counters.samples_replayed),
-            wal_cut_bytes: self.log_cut_size(),
+            log_cut_bytes: self.wal.recovery().cut_size,
             job_failures_total: read(&self.counters.job_failures),
             last_job_failure: crate::store::lock(&self.last_failure).clone(),
             read_only_reason: self.read_only_reason(),

@@ -176,15 +176,15 @@ fn a_start_says_what_it_cut_and_that_the_logs_start_was_not_known() {
     let disk = disk(1);
     let store = stores::open(&disk, stores::config());
     put(&store, NOW, Durability::Synced);
-    assert_eq!((store.log_cut_size(), store.damage()), (0, Vec::new()));
+    assert_eq!((store.stats().log_cut_bytes, store.damage()), (0, Vec::new()));
     drop(store);
     let torn = disk.kill();
     put_behind(&torn, Path::new("/data/wal/0000000000.wal"), b"abc");
     let store = stores::open(&torn, stores::config());
-    assert_eq!((count(&store), store.stats().wal_cut_bytes, store.log_cut_size()), (1, 3, 3));
+    assert_eq!((count(&store), store.stats().log_cut_bytes), (1, 3));
     drop(store);
     let store = stores::open(&torn.kill(), stores::config());
-    assert_eq!(store.log_cut_size(), 0, "once");
+    assert_eq!(store.stats().log_cut_bytes, 0, "once");
     drop(store);
     let disk = torn.kill();
     disk.flip_bit(Path::new("/data/wal/START"), 14, 2).unwrap();

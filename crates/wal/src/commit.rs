@@ -2,6 +2,7 @@
 
 use crate::format::{Header, segment_name};
 use crate::pending::{Group, State};
+use crate::start::StartFile;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use vfs::{AppendFile, Vfs};
@@ -10,13 +11,18 @@ use vfs::{AppendFile, Vfs};
 pub(crate) struct SegmentWriter {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
+    start: Arc<StartFile>,
     /// None until the first record.
     current: Option<(Header, Box<dyn AppendFile>)>,
 }
 
 impl SegmentWriter {
-    pub(crate) fn new(vfs: Arc<dyn Vfs>, directory: PathBuf) -> SegmentWriter {
-        SegmentWriter { vfs, directory, current: None }
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        start: Arc<StartFile>,
+    ) -> SegmentWriter {
+        SegmentWriter { vfs, directory, start, current: None }
     }
 
     /// Writes a group and makes it durable.
@@ -41,7 +47,7 @@ impl SegmentWriter {
 
     /// Begins a segment. The header is synced before any record is written, so that a file with
     /// more than a header has a good one; and the name, so that no acknowledged record is in a
-    /// file that a crash makes vanish.
+    /// file that a crash makes vanish. Then it is written down, so that nothing else does, either.
     fn create(&mut self, header: Header) -> vfs::Result<Box<dyn AppendFile>> {
         if let Some((before, _)) = &self.current {
             assert!(before.segment < header.segment, "segments are written in order");
@@ -50,13 +56,14 @@ impl SegmentWriter {
         file.append(&header.encode())?;
         file.sync()?;
         self.vfs.sync_dir(&self.directory)?;
+        self.start.note_begun(header.segment)?;
         Ok(file)
     }
 }
 
 /// What the appenders and the committer share.
 ///
-/// Locks: `writer` before `state`. `state` is never held during I/O, so an append never waits for
+/// Locks: `writer` before `state`, and before that of `start`. `state` is never held during I/O, so an append never waits for
 /// the disk.
 pub(crate) struct Shared {
     state: Mutex<State>,
@@ -67,6 +74,8 @@ pub(crate) struct Shared {
     /// A group is durable, or the log latched.
     done: Condvar,
     pub(crate) vfs: Arc<dyn Vfs>,
+    /// Which segments there are.
+    pub(crate) start: Arc<StartFile>,
     /// Totals of all commits.
     totals: Mutex<CommitTotals>,
 }
@@ -85,6 +94,7 @@ impl Shared {
         Shared {
             state: Mutex::new(state),
             vfs: writer.vfs.clone(),
+            start: writer.start.clone(),
             writer: Mutex::new(writer),
             work: Condvar::new(),
             done: Condvar::new(),

@@ -48,7 +48,8 @@ pub enum Error {
     },
     /// A segment that must be there is not.
     #[error(
-        "{file} is missing, though a later segment is there and the log begins at {file} or before",
+        "{file} is missing, though the log had it (a later segment is there, or `START` names it); \
+         `quipu verify --repair` does without it",
         file = file.display()
     )]
     MissingSegment {

@@ -7,8 +7,8 @@ use crate::start;
 /// Reads `data` as a segment, as records behind a good header, as a recipe for records that are
 /// then damaged, and as `START`.
 pub fn fuzz_wal_segment(data: &[u8]) {
-    if let Ok(segment) = start::decode(data) {
-        assert_eq!(start::encode(segment), data);
+    if let Ok(range) = start::decode(data) {
+        assert_eq!(start::encode(range), data);
     }
     read_all(data);
     let header = Header { segment: 7, nonce: 0x1234_5678_9abc_def0 };

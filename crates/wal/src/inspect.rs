@@ -40,7 +40,7 @@ pub struct Fault {
 /// What is wrong with a log.
 #[derive(Debug)]
 pub enum FaultKind {
-    /// This segment and those up to `last` are missing, though later ones are there.
+    /// This segment and those up to `last` are missing, though they, or later ones, were begun.
     Missing {
         /// The last one of the gap.
         last: u64,
@@ -100,11 +100,17 @@ pub fn inspect(
         return Ok(inspected);
     }
     let mut segments = list_segments(vfs, directory)?;
-    if let LogStart::Known(first) = start::read(vfs, directory)? {
+    let start = start::read(vfs, directory)?;
+    if let LogStart::Known(range) = start {
         // Those below are what a removal left.
-        segments.retain(|segment| first <= *segment);
+        segments.retain(|segment| range.first <= *segment);
     }
-    let last = segments.last().copied().unwrap_or(0);
+    let end = match start {
+        LogStart::Known(range) => range.end,
+        LogStart::Unknown | LogStart::Damaged => 0,
+    };
+    // Only the end of the last one can be torn.
+    let last = segments.last().copied().unwrap_or(0).max(end.saturating_sub(1));
     let mut expected = first_segment(vfs, directory)?.unwrap_or(0);
     for &segment in &segments {
         if expected < segment {
@@ -114,7 +120,17 @@ pub fn inspect(
         }
         expected = segment + 1;
         let file = directory.join(segment_name(segment));
-        inspect_segment(vfs, &file, segment, last, on_found, &mut inspected)?;
+        let torn = match (segment == last, start.is_begun(segment)) {
+            (false, _) => MayBeTorn::Nothing,
+            (true, true) => MayBeTorn::Records,
+            (true, false) => MayBeTorn::All,
+        };
+        inspect_segment(vfs, &file, segment, torn, on_found, &mut inspected)?;
+    }
+    if expected < end {
+        let kind = FaultKind::Missing { last: end - 1 };
+        let file = directory.join(segment_name(expected));
+        on_found(Found::Fault(Fault { file, segment: expected, kind }));
     }
     Ok(inspected)
 }
@@ -136,16 +152,25 @@ pub fn check_start(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     }
 }
 
+/// What of a segment a crash may have interrupted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MayBeTorn {
+    /// All of it was synced.
+    Nothing,
+    /// Its end.
+    Records,
+    /// Its header, too.
+    All,
+}
+
 fn inspect_segment(
     vfs: &dyn Vfs,
     file: &Path,
     segment: u64,
-    last: u64,
+    torn: MayBeTorn,
     on_found: &mut dyn FnMut(Found<'_>),
     inspected: &mut Inspected,
 ) -> Result<()> {
-    // Only the end of the last one can be torn.
-    let is_last = segment == last;
     let fault = |kind| Found::Fault(Fault { file: file.to_path_buf(), segment, kind });
     let bytes = match vfs.map(file) {
         Ok(bytes) => bytes,
@@ -158,7 +183,7 @@ fn inspect_segment(
     inspected.segment_count += 1;
     inspected.size += size;
     let Some((mut reader, what)) = open_reader(&bytes, file, segment)? else {
-        let kind = match is_last && size <= HEADER_SIZE {
+        let kind = match torn == MayBeTorn::All && size <= HEADER_SIZE {
             true => FaultKind::TornEnd { offset: 0, size },
             false => FaultKind::Damage { offset: 0, end: size, what: "header of the segment" },
         };
@@ -177,7 +202,7 @@ fn inspect_segment(
                 let (offset, kind, payload) = (record.offset, record.kind, record.payload);
                 on_found(Found::Record(RecordRef { segment, offset, kind, payload }));
             }
-            Err(invalid) if is_last && reader.find_mark().is_none() => {
+            Err(invalid) if torn != MayBeTorn::Nothing && reader.find_mark().is_none() => {
                 let size = size - invalid.offset;
                 on_found(fault(FaultKind::TornEnd { offset: invalid.offset, size }));
                 return Ok(());

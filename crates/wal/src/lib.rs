@@ -22,7 +22,7 @@
 //!   before: the last segment is written anew.
 //! - A failed write or sync latches: no later append or wait succeeds, and nothing is retried.
 //! - Damage to bytes that are known to have been synced is [`Error::Corrupt`], never a short log; a
-//!   lost oldest segment is [`Error::MissingSegment`], for `START` names it.
+//!   lost segment is [`Error::MissingSegment`], for `START` names the first and the last.
 //!
 //! The layout is described in `docs/format/wal.md`.
 
@@ -53,5 +53,5 @@ pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
 pub use reservation::Reservation;
 pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
-pub use start::{LogStart, START_NAME};
+pub use start::{LogRange, LogStart, START_NAME};
 pub use writer::{Wal, WalStats};

@@ -5,7 +5,8 @@
 //! complete   every record replayed                every record replayed
 //! broken     Error::Corrupt                       a mark behind it?  yes: Error::Corrupt
 //!                                                                    no:  left out
-//! header     Error::Corrupt                       nothing behind it? torn creation: removed
+//! header     Error::Corrupt                       nothing behind it, and not in START?
+//!                                                 torn creation: removed
 //! ```
 //!
 //! All segments but the last were synced before their successor was created, and a header before
@@ -19,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, VERSION};
 use crate::format::{parse_segment_name, segment_name};
 use crate::reader::{Invalid, SegmentReader};
-use crate::start::{self, LogStart, START_NAME};
+use crate::start::{self, LogRange, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
 use vfs::atomic::TEMPORARY_SUFFIX;
@@ -56,7 +57,7 @@ pub struct Recovery {
     pub cut_size: u64,
     /// Bytes of the last segment, which were written anew.
     pub rewritten_size: u64,
-    /// What the directory said about the first segment.
+    /// What the directory said about its segments.
     pub start: LogStart,
 }
 
@@ -82,6 +83,8 @@ pub(crate) struct Recovered {
     last: Option<FoundSegment>,
     /// The one that records go to.
     pub(crate) next_segment: u64,
+    /// Those that `START` names.
+    pub(crate) range: LogRange,
     /// Why the log must not be written to.
     pub(crate) latched: Option<String>,
 }
@@ -93,7 +96,7 @@ pub(crate) struct Recovered {
 /// When the directory cannot be listed, or is of a later version.
 pub fn first_segment(vfs: &dyn Vfs, directory: &Path) -> Result<Option<u64>> {
     match start::read(vfs, directory)? {
-        LogStart::Known(segment) => Ok(Some(segment)),
+        LogStart::Known(range) => Ok(Some(range.first)),
         LogStart::Unknown | LogStart::Damaged => {
             Ok(list_segments(vfs, directory)?.first().copied())
         }
@@ -142,7 +145,7 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
     let start = recovered.recovery.start;
     let after_last = match (recovered.segments.last(), start) {
         (Some(&(last, _)), _) => last + 1,
-        (None, LogStart::Known(first)) => first,
+        (None, LogStart::Known(range)) => range.first,
         (None, _) => 0,
     };
     let next = after_last.max(begin.from_segment).max(begin.next_segment_min);
@@ -157,9 +160,13 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
     if !recovered.segments.is_empty() {
         fill_gap(vfs, directory, after_last..next, &mut recovered.segments)?;
     }
-    let first = recovered.segments.first().map_or(next, |&(segment, _)| segment);
-    if start != LogStart::Known(first) {
-        start::write(vfs, directory, first)?;
+    let segments = &recovered.segments;
+    recovered.range = LogRange {
+        first: segments.first().map_or(next, |&(segment, _)| segment),
+        end: segments.last().map_or(next, |&(segment, _)| segment + 1),
+    };
+    if start != LogStart::Known(recovered.range) {
+        start::write(vfs, directory, recovered.range)?;
     }
     Ok(vfs.sync_dir(directory)?)
 }
@@ -169,7 +176,7 @@ fn remove_leftovers(vfs: &dyn Vfs, directory: &Path, start: LogStart) -> Result<
     for name in vfs.list(directory)? {
         let segment = parse_segment_name(&name);
         let is_done_with = match (segment, start) {
-            (Some(segment), LogStart::Known(first)) => segment < first,
+            (Some(segment), LogStart::Known(range)) => segment < range.first,
             _ => false,
         };
         let is_temporary = name
@@ -214,11 +221,11 @@ fn replay(
     let start = start::read(vfs, directory)?;
     let mut names = list_segments(vfs, directory)?;
     let mut from_segment = from_segment;
-    if let LogStart::Known(first) = start {
-        names.retain(|segment| first <= *segment);
-        from_segment = from_segment.max(first);
+    if let LogStart::Known(range) = start {
+        names.retain(|segment| range.first <= *segment);
+        from_segment = from_segment.max(range.first);
     }
-    check_complete(directory, &names, from_segment)?;
+    check_complete(directory, &names, from_segment, start)?;
     let recovery = Recovery { start, ..Recovery::default() };
     let mut recovered = Recovered { recovery, ..Recovered::default() };
     for (i, &segment) in names.iter().enumerate() {
@@ -244,16 +251,26 @@ pub(crate) fn list_segments(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<u64>>
     Ok(segments)
 }
 
-/// Segments have no gaps; those to replay begin with `from_segment`.
-fn check_complete(directory: &Path, segments: &[u64], from_segment: u64) -> Result<()> {
+/// Segments have no gaps; those to replay begin with `from_segment` and end where the log says.
+fn check_complete(
+    directory: &Path,
+    segments: &[u64],
+    from_segment: u64,
+    start: LogStart,
+) -> Result<()> {
     let replayed = segments.iter().filter(|segment| from_segment <= **segment);
-    for (expected, &segment) in (from_segment..).zip(replayed) {
+    let mut expected = from_segment;
+    for &segment in replayed {
         if segment != expected {
-            let file = directory.join(segment_name(expected));
-            return Err(Error::MissingSegment { file });
+            break;
         }
+        expected += 1;
     }
-    Ok(())
+    let is_later_there = segments.last().is_some_and(|last| expected <= *last);
+    match is_later_there || start.is_begun(expected) {
+        true => Err(Error::MissingSegment { file: directory.join(segment_name(expected)) }),
+        false => Ok(()),
+    }
 }
 
 /// Whether a segment may be torn.
@@ -351,15 +368,16 @@ impl Replay<'_, '_> {
         })
     }
 
-    /// Removes a segment whose creation a crash interrupted: its header was not synced, so it has
-    /// no records yet.
+    /// Removes a segment whose creation a crash interrupted: `START` does not have it, so it has no
+    /// records yet.
     fn drop_torn_creation(
         &mut self,
         size: u64,
         what: &'static str,
         recovery: &mut Recovery,
     ) -> Result<Outcome> {
-        if self.place == Place::Inner || HEADER_SIZE < size {
+        let is_begun = recovery.start.is_begun(self.segment);
+        if self.place == Place::Inner || is_begun || HEADER_SIZE < size {
             return Err(self.corrupt(0, what));
         }
         recovery.cut_size += size;

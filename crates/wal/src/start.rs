@@ -1,34 +1,52 @@
-//! `START`: the segment that the log begins with, so that a lost oldest segment is noticed.
+//! `START`: which segments there must be, so that a lost one is noticed, the oldest and the newest
+//! ones, too.
 //!
 //! ```text
-//! START   magic 8 | version u32 | segment u64 | crc32 u32                        24 bytes
+//! START   magic 8 | version u32 | first u64 | end u64 | crc32 u32                32 bytes
 //! ```
 //!
-//! It is replaced before segments are removed and written before the first one is created: what is
-//! below it is a leftover, and the first segment there is none above it. A damaged one costs only
-//! that knowledge.
+//! It is replaced before segments are removed and before the first record of a new one: what is below
+//! `first` is a leftover, all from there up to `end` have been begun, and only one that is not among
+//! them may have a torn header. A damaged one costs only that knowledge.
 
 use crate::error::{Error, Result};
 use codec::{Reader, crc32, put_u32, put_u64};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use vfs::Vfs;
 
 /// The file's name.
 pub const START_NAME: &str = "START";
 const MAGIC: [u8; 8] = *b"QUIPUWST";
 const VERSION: u32 = 1;
-const SIZE: usize = 24;
+const SIZE: usize = 32;
 
-/// What a log's directory says about its first segment.
+/// The segments that a log has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogRange {
+    /// The first that is needed; it may not be there yet.
+    pub first: u64,
+    /// One past the last that was begun; not below `first`.
+    pub end: u64,
+}
+
+/// What a log's directory says about its segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogStart {
     /// Nothing, as in new directories and in those of earlier versions.
     #[default]
     Unknown,
-    /// Its number; those below it are not needed.
-    Known(u64),
-    /// Bytes that nobody wrote: the first segment there is taken for it, and the file written anew.
+    /// Those there are; ones below are not needed.
+    Known(LogRange),
+    /// Bytes that nobody wrote: the segments there are taken for all, and the file written anew.
     Damaged,
+}
+
+impl LogStart {
+    /// Whether a segment is known to have been begun.
+    pub(crate) fn is_begun(self, segment: u64) -> bool {
+        matches!(self, LogStart::Known(range) if segment < range.end)
+    }
 }
 
 /// Why bytes are no such file.
@@ -38,18 +56,19 @@ pub(crate) enum StartError {
     UnknownVersion(u32),
 }
 
-pub(crate) fn encode(segment: u64) -> Vec<u8> {
+pub(crate) fn encode(range: LogRange) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     put_u32(&mut bytes, VERSION);
-    put_u64(&mut bytes, segment);
+    put_u64(&mut bytes, range.first);
+    put_u64(&mut bytes, range.end);
     let crc = crc32(&bytes);
     put_u32(&mut bytes, crc);
     assert_eq!(bytes.len(), SIZE);
     bytes
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<u64, StartError> {
-    let (version, segment, crc) = parse(bytes).map_err(|_| StartError::Damaged)?;
+pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<LogRange, StartError> {
+    let (version, range, crc) = parse(bytes).map_err(|_| StartError::Damaged)?;
     // First the checksum: damaged bytes may name any version. Its place is for ever.
     if bytes.len() != SIZE || crc32(&bytes[..SIZE - 4]) != crc {
         return Err(StartError::Damaged);
@@ -57,18 +76,20 @@ pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<u64, StartError> {
     if version != VERSION {
         return Err(StartError::UnknownVersion(version));
     }
-    match segment <= crate::format::SEGMENT_MAX {
-        true => Ok(segment),
+    match range.first <= range.end && range.end <= crate::format::SEGMENT_MAX + 1 {
+        true => Ok(range),
         false => Err(StartError::Damaged),
     }
 }
 
-fn parse(bytes: &[u8]) -> std::result::Result<(u32, u64, u32), codec::Error> {
+fn parse(bytes: &[u8]) -> std::result::Result<(u32, LogRange, u32), codec::Error> {
     let mut reader = Reader::new(bytes);
     if reader.slice(MAGIC.len())? != MAGIC {
         return Err(reader.corrupt("magic"));
     }
-    Ok((reader.u32()?, reader.u64()?, reader.u32()?))
+    let version = reader.u32()?;
+    let range = LogRange { first: reader.u64()?, end: reader.u64()? };
+    Ok((version, range, reader.u32()?))
 }
 
 /// Reads the file of a log's directory. One that cannot be read counts as damaged, but not for want
@@ -87,7 +108,7 @@ pub(crate) fn read(vfs: &dyn Vfs, directory: &Path) -> Result<LogStart> {
         Err(_) => return Ok(LogStart::Damaged),
     };
     match decode(&bytes) {
-        Ok(segment) => Ok(LogStart::Known(segment)),
+        Ok(range) => Ok(LogStart::Known(range)),
         Err(StartError::Damaged) => Ok(LogStart::Damaged),
         Err(StartError::UnknownVersion(version)) => {
             Err(Error::UnknownVersion { file: path, version, max: VERSION })
@@ -96,6 +117,40 @@ pub(crate) fn read(vfs: &dyn Vfs, directory: &Path) -> Result<LogStart> {
 }
 
 /// Replaces the file, durably.
-pub(crate) fn write(vfs: &dyn Vfs, directory: &Path, segment: u64) -> Result<()> {
-    Ok(vfs::write_atomic(vfs, &directory.join(START_NAME), &encode(segment))?)
+pub(crate) fn write(vfs: &dyn Vfs, directory: &Path, range: LogRange) -> vfs::Result<()> {
+    vfs::write_atomic(vfs, &directory.join(START_NAME), &encode(range))
+}
+
+/// The file of an open log. Whoever removes segments and whoever begins one replace it in turn.
+pub(crate) struct StartFile {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    /// What it says. Held while it is replaced.
+    range: Mutex<LogRange>,
+}
+
+impl StartFile {
+    pub(crate) fn new(vfs: Arc<dyn Vfs>, directory: PathBuf, range: LogRange) -> StartFile {
+        StartFile { vfs, directory, range: Mutex::new(range) }
+    }
+
+    /// Notes that a segment has a name and a header, before it gets a record.
+    pub(crate) fn note_begun(&self, segment: u64) -> vfs::Result<()> {
+        self.replace(|range| LogRange { end: range.end.max(segment + 1), ..range })
+    }
+
+    /// Notes that the segments below are not needed, before they go.
+    pub(crate) fn note_first(&self, segment: u64) -> vfs::Result<()> {
+        self.replace(|range| LogRange { first: segment, end: range.end.max(segment) })
+    }
+
+    fn replace(&self, change: impl Fn(LogRange) -> LogRange) -> vfs::Result<()> {
+        let mut range = self.range.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = change(*range);
+        if new != *range {
+            write(self.vfs.as_ref(), &self.directory, new)?;
+            *range = new;
+        }
+        Ok(())
+    }
 }

@@ -169,13 +169,14 @@ fn a_failed_sync_latches() {
 fn a_full_disk_latches() {
     let vfs = SimVfs::new(1);
     let (wal, _) = open(&vfs, Committer::Thread, 0).unwrap();
-    vfs.set_free_space(40);
-    let lsn = wal.append(1, b"does not fit").unwrap();
+    // A header, `START` beside the old one, whose room is free then, and eight bytes more.
+    vfs.set_free_space(32 + 32 + 8);
+    let lsn = wal.append(1, &[1; 40]).unwrap();
     assert!(matches!(wal.wait_durable(lsn), Err(Error::Latched { .. })));
     drop(wal);
     let (wal, replayed) = open(&vfs, Committer::Thread, 0).unwrap();
     assert!(replayed.is_empty());
-    assert_eq!(wal.recovery().cut_size, 8);
+    assert_eq!(wal.recovery().cut_size, 32 + 8);
     // What was replayed cannot be written anew without room, so nothing is built on it.
     assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000000.wal", "START"]);
     assert!(matches!(wal.append(1, b"x"), Err(Error::Latched { .. })));

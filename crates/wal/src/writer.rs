@@ -7,7 +7,7 @@ use crate::format::{Header, KIND_MARK, KIND_NONE, segment_name};
 use crate::pending::{Lsn, Phase, State};
 use crate::recover::{Begin, OnRecord, Recovery, recover};
 use crate::reservation::Reservation;
-use crate::start;
+use crate::start::StartFile;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -75,7 +75,8 @@ impl Wal {
         if let Some(reason) = recovered.latched {
             state.latch(reason);
         }
-        let writer = SegmentWriter::new(vfs, directory.to_path_buf());
+        let start = StartFile::new(vfs.clone(), directory.to_path_buf(), recovered.range);
+        let writer = SegmentWriter::new(vfs, directory.to_path_buf(), Arc::new(start));
         let shared = Arc::new(Shared::new(state, writer));
         let thread = match config.committer {
             Committer::Thread => Some(spawn(&shared, directory)?),
@@ -176,7 +177,7 @@ impl Wal {
         }
         self.wait_durable(end)?;
         // First, so that what is left of an interrupted removal is known for what it is.
-        start::write(self.shared.vfs.as_ref(), &self.directory, segment)?;
+        self.shared.start.note_first(segment)?;
         for &segment in &doomed {
             match self.shared.vfs.remove(&self.directory.join(segment_name(segment))) {
                 Err(error) if !error.is_not_found() => return Err(error.into()),

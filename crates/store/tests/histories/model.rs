@@ -153,4 +153,6 @@ pub struct Model {
     pub sent: BTreeSet<(SampleKey, Value)>,
     /// All series that were ever sent.
     pub series: BTreeSet<Labels>,
+    /// All descriptions that were ever sent, with their metrics.
+    pub descriptions: BTreeSet<(String, String)>,
 }

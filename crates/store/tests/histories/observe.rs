@@ -59,6 +59,8 @@ pub fn observe(store: &Store) -> Result<Observed, Error> {
     // Descriptions are asked of nobody who could say so; the list of damage does.
     let is_side_file = |one: &store::Damage| one.place == store::DamagePlace::SideFile;
     observed.is_said |= !missing.is_empty() || store.damage().iter().any(is_side_file);
+    // Rot in the last group of the log looks like a write that was interrupted; the start says so.
+    observed.is_said |= 0 < store.stats().log_cut_bytes;
     Ok(observed)
 }
 

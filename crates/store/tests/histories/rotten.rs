@@ -2,9 +2,10 @@
 //! written; then each answer is right, or says that something is missing.
 
 use super::history::{DATA, History, Talk, open_at};
-use super::model::{SampleKey, Value};
+use super::model::{Model, SampleKey, Value};
 use super::observe::{Observed, observe};
 use super::tally::shape_of;
+use ::model::Labels;
 use random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,6 +31,8 @@ pub enum Outcome {
     QueryRefused,
     /// The store did not open, with words.
     StartRefused,
+    /// Something is missing of which nothing that is left could tell, see [`is_without_trace`].
+    WithoutTrace,
     /// Something is missing and nobody says so.
     SilentlyMissing,
     /// Something is there that was not.
@@ -64,15 +67,25 @@ pub enum Decay {
 pub fn run(seed: u64, decay: Decay) -> RotTally {
     let mut history = History::new(seed, Talk::Silent);
     let mut tally = RotTally::default();
-    let before = match history.grow(STEPS) {
-        Ok(before) => before,
-        Err(text) => {
-            tally.sound_failures.push(text);
+    if let Err(text) = history.grow(STEPS) {
+        tally.sound_failures.push(text);
+        return tally;
+    }
+    let disk = history.disk.kill();
+    disk.set_now(history.now);
+    // What was not waited for is gone with the process: what is there is what a start finds.
+    let sound = open_at(&disk.kill(), Path::new(DATA), history.config());
+    let before = match sound.and_then(|store| observe(&store)) {
+        Ok(sound) if sound.is_said => {
+            tally.sound_failures.push("a sound store says that something is missing".into());
+            return tally;
+        }
+        Ok(sound) => sound,
+        Err(error) => {
+            tally.sound_failures.push(error.to_string());
             return tally;
         }
     };
-    let disk = history.disk.kill();
-    disk.set_now(history.now);
     let mut dice = Random(!seed);
     let files: Vec<_> = disk.files().into_iter().filter(|(_, size)| 0 < *size).collect();
     let own = |path: &Path| !path.starts_with(format!("{DATA}/snapshots"));
@@ -84,9 +97,13 @@ pub fn run(seed: u64, decay: Decay) -> RotTally {
         }
         let fork = disk.kill();
         fork.rot(&rot).expect("the file is there");
-        let known = Known { before: &before, sent: &history.model.sent };
+        let Model { sent, series, descriptions, .. } = &history.model;
+        let known = Known { before: &before, sent, series, descriptions };
         let tried = catch_unwind(AssertUnwindSafe(|| try_one(&fork, history.config(), known)));
-        let (outcome, text) = tried.unwrap_or((Outcome::Panicked, String::new()));
+        let (mut outcome, text) = tried.unwrap_or((Outcome::Panicked, String::new()));
+        if outcome == Outcome::SilentlyMissing && is_without_trace(&disk, &rot) {
+            outcome = Outcome::WithoutTrace;
+        }
         tally.count(seed, outcome, &rot, text);
     }
     tally
@@ -103,6 +120,24 @@ fn try_one(disk: &SimVfs, config: &StoreConfig, known: Known<'_>) -> (Outcome, S
     first.max(second)
 }
 
+/// Whether nobody could notice the rot: a file is gone that nothing names, or the log ends between two
+/// records of its last group, as it does when a machine dies before the second is written.
+fn is_without_trace(disk: &SimVfs, rot: &Rot) -> bool {
+    let fork = disk.kill();
+    fork.rot(rot).expect("the file is there");
+    match rot {
+        Rot::Drop { path } => {
+            ["metadata", "exemplars"].iter().any(|name| *path == Path::new(DATA).join(name))
+        }
+        Rot::Cut { path, .. } => {
+            let wal = Path::new(DATA).join("wal");
+            let looked = wal::check(&fork, &wal, &mut |_| Ok(()));
+            path.starts_with(&wal) && looked.is_ok_and(|found| found.cut_size == 0)
+        }
+        _ => false,
+    }
+}
+
 /// What answers are compared with.
 #[derive(Clone, Copy)]
 struct Known<'a> {
@@ -110,6 +145,10 @@ struct Known<'a> {
     before: &'a Observed,
     /// All samples that were ever sent.
     sent: &'a BTreeSet<(SampleKey, Value)>,
+    /// All series that were ever sent.
+    series: &'a BTreeSet<Labels>,
+    /// All descriptions that were ever sent.
+    descriptions: &'a BTreeSet<(String, String)>,
 }
 
 fn judge(observed: Result<Observed, Error>, known: Known<'_>) -> (Outcome, String) {
@@ -150,12 +189,17 @@ fn wrong(observed: &Observed, known: Known<'_>) -> Option<String> {
     if let Some(exemplar) = exemplar {
         return Some(format!("exemplar {exemplar:?}"));
     }
-    let text =
-        observed.metadata.iter().find(|(key, value)| before.metadata.get(*key) != Some(*value));
-    if let Some(text) = text {
+    let is_sent =
+        |key: &String, text: &String| known.descriptions.contains(&(key.clone(), text.clone()));
+    if let Some(text) = observed.metadata.iter().find(|(key, text)| !is_sent(key, text)) {
         return Some(format!("metadata {text:?}"));
     }
-    let series = observed.series.iter().find(|labels| !before.series.contains(labels));
+    // Where it is lost which series are live, all that there are may be listed.
+    let is_known = |labels: &&Labels| match observed.is_said {
+        true => known.series.contains(*labels),
+        false => before.series.contains(labels),
+    };
+    let series = observed.series.iter().find(|labels| !is_known(labels));
     series.map(|labels| format!("series {labels}"))
 }
 

@@ -230,6 +230,7 @@ fn metadata(history: &mut History, store: &Store) -> Result<(), Error> {
     let metric = history.dice.pick(&["a", "b", "c", "h"]).to_string();
     let help = format!("said {} times", history.dice.below(1000));
     let entry = Metadata { metric: metric.clone(), help: help.clone(), ..Metadata::default() };
+    history.model.descriptions.insert((metric.clone(), help.clone()));
     let done = store.put_metadata(&[entry]);
     match done {
         Ok(()) => history.model.metadata.acknowledge(metric, help),

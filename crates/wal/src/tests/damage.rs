@@ -68,17 +68,20 @@ fn a_last_segment_cut_anywhere_is_read_up_to_there() {
     for size in 0..SEGMENT_SIZE {
         let vfs = two_segments();
         vfs.truncate(&segment_path(1), size).unwrap();
+        if size < 32 {
+            // The header was synced before `START` named the segment, so no crash tore it.
+            let error = open(&vfs, Committer::Waiter, 0).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { offset: 0, .. }), "{error}");
+            continue;
+        }
         let (wal, replayed) = open(&vfs, Committer::Waiter, 0).unwrap();
         let (count, kept) = match size {
-            0..32 => (2, 0),
             32..45 => (2, 32),
             45..54 => (3, 45),
             _ => (3, 54),
         };
         assert_eq!((replayed.len(), wal.recovery().cut_size), (count, size - kept));
-        assert_eq!(vfs.exists(&segment_path(1)).unwrap(), 32 <= size);
-        let next = if size < 32 { 1 } else { 2 };
-        assert_eq!(wal.stats().segment, next);
+        assert_eq!(wal.stats().segment, 2);
         let lsn = wal.append(1, b"eeee").unwrap();
         wal.wait_durable(lsn).unwrap();
         let (_, again) = open(&vfs.crash(), Committer::Waiter, 0).unwrap();

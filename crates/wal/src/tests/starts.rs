@@ -9,6 +9,10 @@ fn known_start(vfs: &SimVfs) -> LogStart {
     start::read(vfs, Path::new(DIRECTORY)).unwrap()
 }
 
+fn known(first: u64, end: u64) -> LogStart {
+    LogStart::Known(LogRange { first, end })
+}
+
 /// A log whose segments 2 to 4 have a record each.
 fn three_segments() -> SimVfs {
     let vfs = SimVfs::new(5);
@@ -38,9 +42,12 @@ fn the_beginning_of_the_log_is_written_down() {
     let vfs = SimVfs::new(1);
     let (wal, _) = open(&vfs, Committer::Waiter, 0).unwrap();
     assert_eq!(wal.recovery().start, LogStart::Unknown);
-    assert_eq!(known_start(&vfs), LogStart::Known(0));
+    assert_eq!(known_start(&vfs), known(0, 0));
+    let lsn = wal.append(1, b"x").unwrap();
+    wal.wait_durable(lsn).unwrap();
+    assert_eq!(known_start(&vfs.crash()), known(0, 1));
     let vfs = three_segments();
-    assert_eq!(known_start(&vfs.crash()), LogStart::Known(2));
+    assert_eq!(known_start(&vfs.crash()), known(2, 5));
     assert_eq!(first_segment(&vfs, Path::new(DIRECTORY)).unwrap(), Some(2));
     assert_eq!(replayed(&vfs).unwrap(), [(1, vec![2]), (1, vec![3]), (1, vec![4])]);
     let (wal, _) = open(&vfs, Committer::Waiter, 2).unwrap();
@@ -52,8 +59,8 @@ fn the_beginning_of_the_log_is_written_down() {
 }
 
 #[test]
-fn a_lost_oldest_segment_is_an_error() {
-    for lost in [2, 3] {
+fn a_lost_segment_is_an_error() {
+    for lost in [2, 3, 4] {
         let vfs = three_segments();
         vfs.remove(&segment_path(lost)).unwrap();
         let missing = |error: &Error| matches!(error, Error::MissingSegment { file } if *file == segment_path(lost));
@@ -67,13 +74,13 @@ fn a_lost_oldest_segment_is_an_error() {
 #[test]
 fn what_an_interrupted_removal_left_goes_at_the_next_start() {
     let vfs = three_segments();
-    start::write(&vfs, Path::new(DIRECTORY), 4).unwrap();
+    start::write(&vfs, Path::new(DIRECTORY), LogRange { first: 4, end: 5 }).unwrap();
     for name in ["0000000002.wal.tmp", "START.tmp", "notes.tmp"] {
         vfs.create(&Path::new(DIRECTORY).join(name)).unwrap();
     }
     let files = vfs.list(Path::new(DIRECTORY)).unwrap();
     let recovery = check(&vfs, Path::new(DIRECTORY), &mut |_| Ok(())).unwrap();
-    assert_eq!((recovery.record_count, recovery.start), (1, LogStart::Known(4)));
+    assert_eq!((recovery.record_count, recovery.start), (1, known(4, 5)));
     assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), files, "a look changes nothing");
     assert_eq!(replayed(&vfs).unwrap(), [(1, vec![4])]);
     let left = vfs.crash().list(Path::new(DIRECTORY)).unwrap();
@@ -82,15 +89,15 @@ fn what_an_interrupted_removal_left_goes_at_the_next_start() {
 
 #[test]
 fn a_damaged_start_costs_only_what_it_knows() {
-    for offset in 0..24 {
+    for offset in 0..32 {
         let vfs = three_segments();
         vfs.flip_bit(Path::new(START), offset, 3).unwrap();
         assert_eq!(known_start(&vfs), LogStart::Damaged);
         let (wal, replayed) = open(&vfs, Committer::Waiter, 2).unwrap();
         assert_eq!((replayed.len(), wal.recovery().start), (3, LogStart::Damaged));
-        assert_eq!(known_start(&vfs.crash()), LogStart::Known(2), "it is written anew");
+        assert_eq!(known_start(&vfs.crash()), known(2, 5), "it is written anew");
     }
-    for size in 0..24 {
+    for size in 0..32 {
         let vfs = three_segments();
         vfs.truncate(Path::new(START), size).unwrap();
         assert_eq!(replayed(&vfs).unwrap().len(), 3);
@@ -99,10 +106,10 @@ fn a_damaged_start_costs_only_what_it_knows() {
 
 #[test]
 fn a_start_of_a_later_version_stops_the_opening() {
-    let mut bytes = start::encode(2);
+    let mut bytes = start::encode(LogRange { first: 2, end: 5 });
     bytes[8] = 9;
-    let crc = codec::crc32(&bytes[..20]);
-    bytes[20..].copy_from_slice(&crc.to_le_bytes());
+    let crc = codec::crc32(&bytes[..28]);
+    bytes[28..].copy_from_slice(&crc.to_le_bytes());
     let vfs = three_segments();
     vfs.remove(Path::new(START)).unwrap();
     vfs.create(Path::new(START)).unwrap().append(&bytes).unwrap();
@@ -111,11 +118,30 @@ fn a_start_of_a_later_version_stops_the_opening() {
     assert_eq!(vfs.read(Path::new(START)).unwrap(), bytes);
 }
 
+/// A header that is rotten is no torn creation once the segment is known to have been begun. Before,
+/// the file was removed and nothing said.
+#[test]
+fn a_segment_that_was_begun_is_never_torn() {
+    let vfs = three_segments();
+    vfs.truncate(&segment_path(4), 31).unwrap();
+    assert!(matches!(replayed(&vfs), Err(Error::Corrupt { .. })));
+    vfs.remove(&segment_path(4)).unwrap();
+    vfs.create(&segment_path(4)).unwrap();
+    assert!(matches!(replayed(&vfs), Err(Error::Corrupt { .. })));
+    // One that no record was written to yet may be.
+    start::write(&vfs, Path::new(DIRECTORY), LogRange { first: 2, end: 4 }).unwrap();
+    assert_eq!(replayed(&vfs).unwrap().len(), 2);
+    assert_eq!(known_start(&vfs), known(2, 4));
+}
+
 /// A file of format version 1, byte by byte; must open for ever.
 #[test]
 fn the_format_of_the_start_is_what_the_documentation_says() {
-    let hex: String = start::encode(3).iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(hex, "515549505557535401000000030000000000000013633ef7");
+    let hex: String = start::encode(LogRange { first: 3, end: 7 })
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert_eq!(hex, "51554950555753540100000003000000000000000700000000000000505ce9e3");
 }
 
 #[test]
@@ -151,7 +177,7 @@ fn numbers_that_manifests_have_seen_are_not_given_out_again() {
     assert!(matches!(error, Error::MissingSegment { .. }), "{error}");
     let empty = SimVfs::new(1);
     assert_eq!(open_at(&empty, 1 << 30).unwrap().stats().segment, 1 << 30);
-    assert_eq!(known_start(&empty), LogStart::Known(1 << 30));
+    assert_eq!(known_start(&empty), known(1 << 30, 1 << 30));
 }
 
 /// A machine that dies at any change of an opening, or of the commit before: no byte that an
