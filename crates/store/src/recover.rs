@@ -186,22 +186,12 @@ impl Place<'_> {
             values: Vec::new(),
         };
         let wal = replay.open_log()?;
-        self.note_log(&wal);
         replay.seal();
         counters.samples_replayed.fetch_add(replay.samples, Ordering::Relaxed);
         let Replay { partitions, damaged, .. } = replay;
         self.set_books_aside(&damaged_books)?;
         let orphans = self.clear(&partitions)?;
         Ok(Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans, wal })
-    }
-
-    /// Notes that the log did not know where it starts.
-    fn note_log(&self, wal: &Wal) {
-        if wal.recovery().start == LogStart::Damaged {
-            let what = "it is not known whether the log's first segments are there; written anew";
-            let file = format!("{WAL_DIR}/{}", wal::START_NAME);
-            self.note(Damage::of_store(DamagePlace::Log, file, what.to_string()));
-        }
     }
 
     /// Makes the names durable that were read: whoever wrote them may have been killed before it

@@ -75,13 +75,19 @@ pub fn clear_dropped(vfs: &dyn Vfs, partitions: &Path) -> Result<()> {
 }
 
 /// Removes the directories in `folder` that are meant; what cannot be removed stays for the next
-/// time.
+/// time. First their names are made durable, by which they are known: of one that has its old name
+/// again after a crash nothing may be missing.
 pub fn clear_directories(
     vfs: &dyn Vfs,
     folder: &Path,
     is_meant: impl Fn(&str) -> bool,
 ) -> Result<()> {
-    for name in vfs.list(folder)?.iter().filter(|name| is_meant(name)) {
+    let mut names = vfs.list(folder)?;
+    names.retain(|name| is_meant(name));
+    if !names.is_empty() {
+        vfs.sync_dir(folder)?;
+    }
+    for name in &names {
         // It only takes room.
         let _ = vfs.remove_dir_all(&folder.join(name));
     }

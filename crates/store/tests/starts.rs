@@ -261,6 +261,33 @@ fn a_clock_that_was_set_right_is_not_believed_when_it_jumps_again() {
     }
 }
 
+/// A snapshot whose deletion was interrupted is gone or whole, whatever becomes of the start that goes
+/// on with it.
+#[test]
+fn a_start_that_ends_a_deletion_leaves_no_half_of_a_snapshot() {
+    for seed in random::seeds(0..4) {
+        let first = disk(seed);
+        let store = stores::open(&first, stores::config());
+        put(&store, NOW, Durability::Synced);
+        let name = store.create_snapshot().unwrap();
+        first.fail_call(Call::SyncDir, 0, Errno::Io);
+        store.delete_snapshot(&name).expect_err("not durable");
+        drop(store);
+        for death in 0..40 {
+            let disk = first.kill();
+            disk.fail_after(disk.operations() + death);
+            drop(Store::open(Arc::new(disk.clone()), Path::new("/data"), stores::config()));
+            let disk = disk.crash();
+            let store = stores::open(&disk, stores::config());
+            for name in store.snapshots().unwrap() {
+                let dir = Path::new("/data/snapshots").join(name);
+                let store = Store::open(Arc::new(disk.kill()), &dir, stores::config()).unwrap();
+                assert_eq!(count(&store), 1, "SEED={seed} {death}");
+            }
+        }
+    }
+}
+
 /// A month that cannot go does not keep others that are too old.
 #[test]
 fn a_month_that_cannot_expire_does_not_keep_the_others() {

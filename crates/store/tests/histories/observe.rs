@@ -22,6 +22,9 @@ pub struct Observed {
     pub series: Vec<Labels>,
     /// Whether the answers say that something is missing.
     pub is_said: bool,
+    /// Whether the start said that it cut something off the log: rot in its last group looks like a
+    /// write that was interrupted.
+    pub is_cut: bool,
     /// What no answer may be: the same series or instant twice, times out of order.
     pub nonsense: Option<String>,
 }
@@ -59,8 +62,7 @@ pub fn observe(store: &Store) -> Result<Observed, Error> {
     // Descriptions are asked of nobody who could say so; the list of damage does.
     let is_side_file = |one: &store::Damage| one.place == store::DamagePlace::SideFile;
     observed.is_said |= !missing.is_empty() || store.damage().iter().any(is_side_file);
-    // Rot in the last group of the log looks like a write that was interrupted; the start says so.
-    observed.is_said |= 0 < store.stats().log_cut_bytes;
+    observed.is_cut = 0 < store.stats().log_cut_bytes;
     Ok(observed)
 }
 

@@ -80,7 +80,7 @@ pub fn run(seed: u64, decay: Decay) -> RotTally {
             tally.sound_failures.push("a sound store says that something is missing".into());
             return tally;
         }
-        Ok(sound) => sound,
+        Ok(sound) => Observed { is_cut: false, ..sound },
         Err(error) => {
             tally.sound_failures.push(error.to_string());
             return tally;
@@ -154,7 +154,7 @@ struct Known<'a> {
 fn judge(observed: Result<Observed, Error>, known: Known<'_>) -> (Outcome, String) {
     let before = known.before;
     let observed = match observed {
-        Ok(observed) => observed,
+        Ok(found) => Observed { is_said: found.is_said || found.is_cut, is_cut: false, ..found },
         Err(error) => return (Outcome::QueryRefused, error.to_string()),
     };
     if let Some(nonsense) = observed.nonsense {
