@@ -288,6 +288,34 @@ fn what_was_replaced_does_not_come_back() {
     }
 }
 
+/// A rotten page takes the time it had from older samples, and leaves those before and behind as old
+/// as they are. Before, those behind came out on top of newer parts: host h00 had 5 at second 20.
+#[test]
+fn what_a_rotten_page_cuts_apart_stays_old() {
+    let disk = SimVfs::new(1);
+    disk.set_now(NOW + DAY);
+    let store = stores::open(&disk, stores::config());
+    for (times, value) in [(0..30, 5.0), (20..21, 7.0), (10..11, 6.0)] {
+        let mut rows = Rows::default();
+        for time in times {
+            let tags = [("host", "h00"), ("dc", "eu")];
+            rows.push(&store.hasher(), &tags, NOW + time * SECOND, &[("a", value)]);
+        }
+        store.append(&rows.batch(), Durability::Synced).unwrap();
+        store.flush().unwrap();
+    }
+    let truth = read_noting(&store, &Missing::new()).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let (path, _) = files(&disk, "parts").remove(2);
+    disk.flip_bit(&path, 30, 2).unwrap();
+    let missing = Missing::new();
+    let found = read_noting(&try_open(&disk).unwrap(), &missing).unwrap();
+    check_subset(&found, &truth, "a page in the middle");
+    assert_eq!(samples_of(&found), 29);
+    assert!(!missing.is_empty());
+}
+
 #[test]
 fn a_known_series_is_never_registered_anew() {
     let pristine = build();
