@@ -185,9 +185,9 @@ fn a_manifest_that_breaks_the_rules() {
     let path = Path::new(FIRST).join("MANIFEST");
     let mut bytes = disk.read(&path).unwrap();
     let body = bytes.len() - 4;
-    // magic, wal_from, sequence_next, count of parts, then file, order, applied of the first.
-    assert_eq!(bytes[9..14], [3, 2, 1, 1, 1]);
-    bytes[9] = 2;
+    // Magic, month, wal_from, sequence_next, count of parts, then file, order, applied of the first.
+    assert_eq!(bytes[11..16], [3, 2, 1, 1, 1]);
+    bytes[11] = 2;
     let crc = codec::crc32(&bytes[..body]);
     bytes[body..].copy_from_slice(&crc.to_le_bytes());
     write(&disk, &path, &bytes);
