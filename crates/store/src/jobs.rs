@@ -74,9 +74,11 @@ pub struct Jobs {
     is_stopping: AtomicBool,
 }
 
-/// The threads: one that flushes and expires, one that merges.
-const THREADS: [(&str, &[Job]); 2] =
-    [("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn]), ("quipu-merge", &[Job::Merge])];
+/// The threads: one that flushes and expires, one that merges and scrubs.
+const THREADS: [(&str, &[Job]); 2] = [
+    ("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn]),
+    ("quipu-merge", &[Job::Merge, Job::Scrub]),
+];
 
 #[derive(Default)]
 struct Bell {
@@ -157,6 +159,23 @@ mod tests {
         // The one that is quicker takes its ring, and not the other's.
         lock(&jobs.bells[1].state).0 = false;
         assert!(lock(&jobs.bells[0].state).0);
+    }
+
+    #[test]
+    fn each_job_that_is_chosen_has_a_thread_that_does_it() {
+        let load = Load {
+            head_size: 1,
+            flush_size: 1,
+            wal_size: 0,
+            wal_flush_size: 1,
+            dirty_age_ns: 0,
+            dirty_age_ns_max: 1,
+            round: 1,
+        };
+        for job in choose(&load) {
+            let threads = THREADS.iter().filter(|(_, jobs)| jobs.contains(&job)).count();
+            assert_eq!(threads, 1, "{job:?}");
+        }
     }
 
     #[test]

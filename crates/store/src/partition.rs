@@ -179,6 +179,8 @@ pub struct Partition {
     expiring: AtomicBool,
     /// Whether the partition has been dropped by retention; nothing may be written any more.
     dropped: AtomicBool,
+    /// Whether rows could not be sealed because the index is rotten.
+    is_stuck: AtomicBool,
     /// Bytes of the head, as of the last change; kept apart to be read without the lock.
     head_size: AtomicUsize,
 }
@@ -226,6 +228,7 @@ impl Partition {
             may_have_dead: AtomicBool::new(false),
             expiring: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
             head_size: AtomicUsize::new(0),
         })
     }
@@ -314,6 +317,27 @@ impl Partition {
 
     /// Seals all taken rows, oldest first. Called by whoever took rows, and by a flush.
     pub fn seal_taken(&self) -> Result<()> {
+        let sealed = self.seal_all();
+        if sealed.as_ref().is_err_and(Error::is_corrupt) {
+            self.is_stuck.store(true, Ordering::Release);
+        }
+        sealed
+    }
+
+    /// Fails once rows of the partition could not be sealed, for its index is rotten: they stay in
+    /// memory and in the log, and what came behind them would fill the head, which all months share.
+    pub fn check_sealable(&self) -> Result<()> {
+        match self.is_stuck.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => {
+                let month = self.month.name();
+                let what = format!("{month} takes no samples, for its index is rotten");
+                Err(Error::Damaged { what })
+            }
+        }
+    }
+
+    fn seal_all(&self) -> Result<()> {
         let _order = lock(&self.sealing);
         loop {
             let oldest = self.read().taken.first().map(|t| (t.number, Arc::clone(&t.view)));

@@ -280,6 +280,7 @@ impl Store {
         };
         loop {
             let partition = self.partition(month)?;
+            partition.check_sealable()?;
             match append(&partition, &context) {
                 Err(Error::PartitionDropped) => {
                     self.check_disk_is_trusted()?;
