@@ -331,6 +331,12 @@ impl DamageBook {
         lock(&self.inner).entries.iter().map(|entry| entry.damage.clone()).collect()
     }
 
+    /// The same, and whether each was met since the store was opened.
+    pub(crate) fn list_met(&self) -> Vec<(Damage, bool)> {
+        let inner = lock(&self.inner);
+        inner.entries.iter().map(|entry| (entry.damage.clone(), entry.is_met)).collect()
+    }
+
     /// The entries that are new since the last call.
     pub fn take_news(&self) -> Vec<Damage> {
         std::mem::take(&mut lock(&self.inner).news)

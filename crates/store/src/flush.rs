@@ -1,6 +1,6 @@
 //! Head to disk.
 //!
-//! Per partition: take the arena, start a new log segment, seal, freeze the index in memory to a
+//! Per partition: take the arena, start a new log segment, both under one lock, seal, freeze the index in memory to a
 //! segment file, merge the parts in memory into one part file, and make all of it the partition's
 //! content by one manifest write. Only then may the log segments before go. A flush that fails
 //! removes what it began to write, and the next one takes other numbers.
@@ -43,7 +43,11 @@ impl FlushPlan {
         let files: Vec<String> = segment.into_iter().chain([Manifest::part_file(file)]).collect();
         files.iter().for_each(|file| state.manifest.disown(file.clone()));
         let entry = PartEntry { file, order: file, applied: file };
-        FlushPlan { inputs: state.memory_parts.clone(), freeze, entry, files }
+        // What came after the log was rotated stays: it may be of series that nothing but the log
+        // knows, and the log may not be durable when the manifest is.
+        let is_meant = |memory: &&MemoryPart| memory.number < state.flush_end;
+        let inputs = state.memory_parts.iter().filter(is_meant).cloned().collect();
+        FlushPlan { inputs, freeze, entry, files }
     }
 
     /// The manifest that names what was written.
@@ -135,6 +139,7 @@ impl Store {
             return false;
         }
         state.take_arena();
+        state.flush_end = state.taken_end();
         state.flushing_from = state.flushing_from.or(state.dirty_from);
         state.dirty_from = None;
         state.wal_next = self.wal.rotate();

@@ -146,7 +146,9 @@ pub struct State {
     pub flushing_from: Option<u64>,
     /// Log segment that the manifest of the flush in progress will start from.
     pub wal_next: u64,
-    /// Wall clock of that record's arrival.
+    /// Rows taken from this number on are not for the flush in progress.
+    pub flush_end: u64,
+    /// Wall clock of the arrival of the oldest record that no part holds.
     pub dirty_since_ns: i64,
     /// Unflushed entities when their size was last measured, and that size in bytes.
     index_size: (u64, usize),
@@ -411,6 +413,7 @@ impl State {
             dirty_from: None,
             flushing_from: None,
             wal_next: 0,
+            flush_end: 0,
             dirty_since_ns: 0,
             index_size: (0, 0),
             taken_next: 0,
@@ -448,6 +451,11 @@ impl State {
         let entry = PartEntry { file: 0, order: 0, applied: 0 };
         let part = Arc::new(LivePart::new(part, entry));
         self.memory_parts.push(MemoryPart { number, part });
+    }
+
+    /// The number that the next rows will have that are taken.
+    pub fn taken_end(&self) -> u64 {
+        self.taken_next
     }
 
     /// Takes the arena's rows out, if there are any, to be sealed.

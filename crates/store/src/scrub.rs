@@ -127,33 +127,40 @@ impl Store {
         self.vfs.exists(&aside).unwrap_or(true)
     }
 
-    /// Takes entries of months and files that are gone out of the damage book.
+    /// Takes entries of months and files that are gone out of the damage book. The book is not held
+    /// meanwhile: readers note what they meet under locks that are needed here.
     fn forget_old_damage(&self) {
-        let is_there = |month: Month| {
-            let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
-            self.vfs.exists(&dir).unwrap_or(true)
-        };
-        self.damage.retain(|damage, is_met| match damage.month {
+        let mut old = self.damage.list_met();
+        old.retain(|(damage, is_met)| !self.is_still_damaged(damage, *is_met));
+        if !old.is_empty() {
+            let is_old = |one: &Damage, met| old.iter().any(|(old, was)| old == one && *was == met);
+            self.damage.retain(|damage, is_met| !is_old(damage, is_met));
+        }
+    }
+
+    fn is_still_damaged(&self, damage: &Damage, is_met: bool) -> bool {
+        let Some(month) = damage.month else {
             // What the log had lost when it was opened is made up for by the next start.
-            None => is_met || self.is_set_aside(&damage.file),
-            Some(month) if !is_there(month) => false,
-            Some(month) => {
-                let Some(partition) = self.partitions_read().get(&month).map(Arc::clone) else {
-                    return true;
-                };
-                match damage.place {
-                    DamagePlace::Page | DamagePlace::Part | DamagePlace::Index => {
-                        let manifest = &partition.read().manifest;
-                        let ends = |name: &str| damage.file.ends_with(name);
-                        manifest.parts.iter().any(|part| ends(&Manifest::part_name(part.file)))
-                            || manifest.segments.iter().any(|segment| ends(&segment.name))
-                            || is_met && damage.place == DamagePlace::Part
-                    }
-                    DamagePlace::Month => is_met,
-                    DamagePlace::SideFile | DamagePlace::Log => true,
-                }
+            return is_met || self.is_set_aside(&damage.file);
+        };
+        let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
+        if !self.vfs.exists(&dir).unwrap_or(true) {
+            return false;
+        }
+        let Some(partition) = self.partitions_read().get(&month).map(Arc::clone) else {
+            return true;
+        };
+        match damage.place {
+            DamagePlace::Page | DamagePlace::Index => {
+                let manifest = &partition.read().manifest;
+                let ends = |name: &str| damage.file.ends_with(name);
+                manifest.parts.iter().any(|part| ends(&Manifest::part_name(part.file)))
+                    || manifest.segments.iter().any(|segment| ends(&segment.name))
             }
-        });
+            // Met by each start, as long as it is so.
+            DamagePlace::Part | DamagePlace::Month => is_met,
+            DamagePlace::SideFile | DamagePlace::Log => true,
+        }
     }
 
     /// Writes the damage book without what is gone, if it has changed; a flush does.

@@ -1,0 +1,127 @@
+//! What comes between the steps of background work: appends while a flush is under way, questions
+//! while the list of damage is looked through. Another thread could do all of it; here the disk does,
+//! at the moment that counts.
+
+mod hooks;
+mod rows;
+mod stores;
+
+use hooks::HookVfs;
+use model::{MatchOp, Matcher, TimeRange};
+use rows::Rows;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::mpsc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use store::{Durability, SelectLimits, Store, StoreConfig};
+use vfs::SimVfs;
+
+const DAY: i64 = 86_400_000_000_000;
+const NOW: i64 = 20_000 * DAY;
+/// Only a test that fails waits so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn disk(seed: u64) -> SimVfs {
+    let disk = SimVfs::new(seed);
+    disk.set_now(NOW);
+    disk
+}
+
+fn open(hook: &HookVfs, config: StoreConfig) -> Arc<Store> {
+    Store::open(Arc::new(hook.clone()), Path::new("/data"), config).unwrap()
+}
+
+fn put(store: &Store, hosts: &[String], time: i64, durability: Durability) {
+    let mut rows = Rows::default();
+    for host in hosts {
+        rows.push(&store.hasher(), &[("host", host)], time, &[("m", 1.0)]);
+    }
+    store.append(&rows.batch(), durability).unwrap();
+}
+
+/// Host and time of all samples.
+fn samples(store: &Store) -> BTreeSet<(String, i64)> {
+    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
+    let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
+    let mut found = BTreeSet::new();
+    selection
+        .read(0..selection.len(), &mut |idx, times, _| {
+            let labels = selection.labels(idx).unwrap();
+            let host = labels.get("host").unwrap_or("").to_string();
+            found.extend(times.iter().map(|time| (host.clone(), *time)));
+        })
+        .unwrap();
+    found
+}
+
+/// Appends so much that the arena is sealed, as hundreds of megabytes a second would.
+fn fill(store: &Store, host: &str, start: i64) {
+    let mut rows = Rows::default();
+    for second in 0..20_000 {
+        rows.push(&store.hasher(), &[("host", host)], start + second, &[("m", 1.0)]);
+    }
+    store.append(&rows.batch(), Durability::Relaxed).unwrap();
+}
+
+/// What comes after a flush has rotated the log is in the log behind its manifest, and must be in no
+/// part of it: its series are only known to log records that a power failure may take.
+#[test]
+fn a_flush_takes_nothing_that_came_after_it_began() {
+    let disk = disk(1);
+    let hook = HookVfs::new(&disk);
+    let config = StoreConfig { arena_words_max: 3 * store::arena::CHUNK_WORDS, ..stores::config() };
+    let store = open(&hook, config.clone());
+    put(&store, &["old".into()], NOW, Durability::Synced);
+    let (weak, inner): (Weak<Store>, SimVfs) = (Arc::downgrade(&store), disk.clone());
+    let mut has_come = false;
+    hook.set(move |operation, path| {
+        if operation == "create" && path.ends_with("MANIFEST.tmp") && !has_come {
+            has_come = true;
+            fill(&weak.upgrade().unwrap(), "young", NOW);
+        }
+        if operation == "look for" && path.ends_with("exemplars") || path.starts_with("/data/wal") {
+            // The manifest is written, the log is not.
+            inner.fail_after(inner.operations());
+        }
+        Ok(())
+    });
+    drop(store.flush());
+    drop(store);
+    let store = stores::open(&disk.crash(), config);
+    put(&store, &["other".into()], NOW + 7, Durability::Synced);
+    let found = samples(&store);
+    let expected = [("old".to_string(), NOW), ("other".to_string(), NOW + 7)];
+    assert_eq!(found.len(), 2, "samples of the young one came to be the other's");
+    assert_eq!(found, expected.into_iter().collect());
+}
+
+/// Who looks through the list of damage holds nothing that a reader needs: a disk that is slow then,
+/// or a writer in between, would stop both.
+#[test]
+fn nobody_waits_for_the_list_of_damage_to_be_looked_through() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    put(&store, &["a".into()], NOW, Durability::Synced);
+    put(&store, &["b".into()], NOW - 60 * DAY, Durability::Synced);
+    store.flush().unwrap();
+    drop(store);
+    let month = Path::new("/data/partitions/2024-08");
+    disk.flip_bit(&month.join("MANIFEST"), 20, 1).unwrap();
+    let hook = HookVfs::new(&disk);
+    let store = open(&hook, stores::config());
+    assert_eq!(store.damaged_months().len(), 1);
+    let weak = Arc::downgrade(&store);
+    let (asked, answers) = mpsc::channel();
+    hook.set(move |operation, path| {
+        if operation == "look for" && path == month {
+            let (store, (answer, answered)) = (weak.upgrade().unwrap(), mpsc::channel());
+            std::thread::spawn(move || answer.send(store.damage().len()));
+            asked.send(answered.recv_timeout(PATIENCE)).unwrap();
+        }
+        Ok(())
+    });
+    store.flush().unwrap();
+    assert_eq!(answers.try_recv().unwrap(), Ok(1));
+}
