@@ -88,7 +88,8 @@ impl Store {
         let to = snapshot.join(PARTITIONS_DIR).join(partition.month.name());
         let is_lost = |file: &String| lost.iter().any(|lost| partition.dir.join(file) == lost.file);
         let parts = manifest.parts.iter().map(|part| Manifest::part_file(part.file));
-        let segments = manifest.segments.iter().map(|segment| Manifest::segment_file(&segment.name));
+        let segments =
+            manifest.segments.iter().map(|segment| Manifest::segment_file(&segment.name));
         for folder in [PARTS_DIR, INDEX_DIR] {
             self.vfs.create_dir_all(&to.join(folder))?;
         }

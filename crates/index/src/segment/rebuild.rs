@@ -14,8 +14,8 @@
 //! entity blocks, postings and hashes are always made again from labels, and memory holds all label
 //! sets of the segment. Who is lost leaves a dead slot; ids are not given out again.
 
-use super::piece::{Piece, PieceBlock, PieceCursor, Space};
 use super::entry::SegmentEntry;
+use super::piece::{Piece, PieceBlock, PieceCursor, Space};
 use super::writer::write;
 use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
 use crate::entity::{BlockRef, EntityHash, EntityId};

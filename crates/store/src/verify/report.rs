@@ -32,7 +32,7 @@ impl fmt::Display for Finding {
 /// A finding is the sentence that it prints.
 impl PartialEq<String> for Finding {
     fn eq(&self, sentence: &String) -> bool {
-        self.to_string() == *sentence
+        format!("{self}") == *sentence
     }
 }
 

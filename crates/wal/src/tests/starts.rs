@@ -137,7 +137,10 @@ fn a_segment_that_was_begun_is_never_torn() {
 /// A file of format version 1, byte by byte; must open for ever.
 #[test]
 fn the_format_of_the_start_is_what_the_documentation_says() {
-    let hex: String = start::encode(LogRange { first: 3, end: 7 }).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = start::encode(LogRange { first: 3, end: 7 })
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     assert_eq!(hex, "51554950555753540100000003000000000000000700000000000000505ce9e3");
 }
 
