@@ -30,7 +30,7 @@ use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs::Vfs;
 
 /// Bytes of rows that make a part in memory. Larger parts compress better, but the rows are kept
@@ -181,8 +181,8 @@ pub struct Partition {
     expiring: AtomicBool,
     /// Whether the partition has been dropped by retention; nothing may be written any more.
     dropped: AtomicBool,
-    /// Whether rows could not be sealed because the index is rotten.
-    is_stuck: AtomicBool,
+    /// Why rows cannot be sealed, if they cannot: the index that they are of is rotten.
+    unsealable: OnceLock<String>,
     /// Bytes of the head, as of the last change; kept apart to be read without the lock.
     head_size: AtomicUsize,
 }
@@ -230,7 +230,7 @@ impl Partition {
             may_have_dead: AtomicBool::new(false),
             expiring: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
-            is_stuck: AtomicBool::new(false),
+            unsealable: OnceLock::new(),
             head_size: AtomicUsize::new(0),
         })
     }
@@ -319,33 +319,13 @@ impl Partition {
 
     /// Seals all taken rows, oldest first. Called by whoever took rows, and by a flush.
     pub fn seal_taken(&self) -> Result<()> {
-        let sealed = self.seal_all();
-        if sealed.as_ref().is_err_and(Error::is_corrupt) {
-            self.is_stuck.store(true, Ordering::Release);
-        }
-        sealed
-    }
-
-    /// Fails once rows of the partition could not be sealed, for its index is rotten: they stay in
-    /// memory and in the log, and what came behind them would fill the head, which all months share.
-    pub fn check_sealable(&self) -> Result<()> {
-        match self.is_stuck.load(Ordering::Acquire) {
-            false => Ok(()),
-            true => {
-                let month = self.month.name();
-                let what = format!("{month} takes no samples, for its index is rotten");
-                Err(Error::Damaged { what })
-            }
-        }
-    }
-
-    fn seal_all(&self) -> Result<()> {
         let _order = lock(&self.sealing);
         loop {
             let oldest = self.read().taken.first().map(|t| (t.number, Arc::clone(&t.view)));
             let Some((number, view)) = oldest else { return Ok(()) };
             let mut plan = sort_rows(&view);
-            plan.cut_by_block(&self.read().index)?;
+            let cut = plan.cut_by_block(&self.read().index);
+            cut.map_err(|error| self.note_unsealable(error))?;
             let part = plan.encode(&view)?;
             let mut state = self.write();
             state.put_sealed(number, part);
@@ -363,7 +343,7 @@ impl Partition {
         let _order = lock(&self.sealing);
         let mut state = self.write();
         state.take_arena();
-        state.seal_taken()?;
+        state.seal_taken().map_err(|error| self.note_unsealable(error))?;
         state.arena.renew();
         state.active.restart();
         self.note_head_size(&state);
@@ -374,9 +354,24 @@ impl Partition {
     pub fn write_sealed(&self) -> Result<RwLockWriteGuard<'_, State>> {
         let _order = lock(&self.sealing);
         let mut state = self.write();
-        state.seal_taken()?;
+        state.seal_taken().map_err(|error| self.note_unsealable(error))?;
         self.note_head_size(&state);
         Ok(state)
+    }
+
+    /// Why rows that were taken cannot be sealed, if they cannot: see [`Store::give_up`].
+    ///
+    /// [`Store::give_up`]: crate::Store::give_up
+    pub fn unsealable(&self) -> Option<&str> {
+        self.unsealable.get().map(String::as_str)
+    }
+
+    #[cold]
+    fn note_unsealable(&self, error: Error) -> Error {
+        if error.is_corrupt() {
+            self.unsealable.get_or_init(|| format!("rows cannot be sealed: {error}"));
+        }
+        error
     }
 
     /// Where a part's file is.

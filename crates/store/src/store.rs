@@ -280,14 +280,19 @@ impl Store {
         };
         loop {
             let partition = self.partition(month)?;
-            partition.check_sealable()?;
             match append(&partition, &context) {
                 Err(Error::PartitionDropped) => {
                     self.check_disk_is_trusted()?;
                     // Until it is gone, or is kept after all.
                     drop(partition.lock_change());
                 }
-                Err(error) => return Err(self.latch_if_failed(error)),
+                Err(error) => match partition.unsealable() {
+                    None => return Err(self.latch_if_failed(error)),
+                    Some(reason) => {
+                        let _change = partition.lock_change();
+                        self.give_up(&partition, reason);
+                    }
+                },
                 Ok(taken) => return Ok(taken),
             }
         }

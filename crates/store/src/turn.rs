@@ -154,8 +154,14 @@ impl Store {
                 }
                 Some(block) => {
                     let (block, after) = (*block, *at + 1);
+                    let carried = self.carry_block(&mut turn.new_ids, old, &next, &block);
+                    let carried = match carried {
+                        // What cannot be read, here or there, is left out; the scrub says so.
+                        Err(error) if error.is_corrupt() => Carry::All,
+                        carried => carried?,
+                    };
                     // A block that did not fit the log, or one record of it, comes again.
-                    if self.carry_block(&mut turn.new_ids, old, &next, &block)? == Carry::All
+                    if carried == Carry::All
                         && let Stage::Entities(_, at) = &mut turn.stage
                     {
                         *at = after;
@@ -270,8 +276,9 @@ impl Turn {
 }
 
 impl Stage {
+    /// Entities of rotten segments are registered when they come.
     fn of_blocks(old: &Partition) -> Result<Stage> {
-        Ok(Stage::Entities(old.read().index.blocks()?, 0))
+        Ok(Stage::Entities(old.read().index.blocks_noting(&mut |_, _| Ok(()))?, 0))
     }
 }
 
