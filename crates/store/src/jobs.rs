@@ -75,8 +75,10 @@ pub struct Jobs {
 }
 
 /// The threads: one that flushes and expires, one that merges.
-const THREADS: [(&str, &[Job]); 2] =
-    [("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn]), ("quipu-merge", &[Job::Merge])];
+const THREADS: [(&str, &[Job]); 2] = [
+    ("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn]),
+    ("quipu-merge", &[Job::Merge, Job::Scrub]),
+];
 
 #[derive(Default)]
 struct Bell {
@@ -157,6 +159,14 @@ mod tests {
         // The one that is quicker takes its ring, and not the other's.
         lock(&jobs.bells[1].state).0 = false;
         assert!(lock(&jobs.bells[0].state).0);
+    }
+
+    #[test]
+    fn every_job_has_a_thread() {
+        for job in [Job::Flush, Job::Merge, Job::Expire, Job::PrepareTurn, Job::Scrub] {
+            let threads = THREADS.iter().filter(|(_, wanted)| wanted.contains(&job));
+            assert_eq!(threads.count(), 1, "{job:?}");
+        }
     }
 
     #[test]
