@@ -12,13 +12,16 @@ impl Store {
         let now = self.vfs.now();
         let dirty_since = |p: &std::sync::Arc<crate::partition::Partition>| {
             let state = p.read();
-            state.dirty_from.map(|_| state.dirty_since_ns)
+            state.log_needed_from().map(|_| state.dirty_since_ns)
         };
         let oldest = self.all_partitions().iter().filter_map(dirty_since).min();
+        // While a flush that failed waits to be tried again, only memory can hurry it.
+        let oldest = oldest.filter(|_| !self.flush_backoff.is_waiting(self.vfs.elapsed()));
+        let pinned = self.log_pinned_size.load(Ordering::Relaxed);
         Load {
             head_size: self.head_size(),
             flush_size: self.flush_size(),
-            wal_size: self.wal.size(),
+            wal_size: self.wal.size().saturating_sub(pinned),
             wal_flush_size: self.config.wal_size_max / 2,
             // A clock that was set back says nothing: flushed is better.
             dirty_age_ns: oldest.map_or(0, |since| now.saturating_sub(since).saturating_abs()),
@@ -27,15 +30,31 @@ impl Store {
         }
     }
 
+    /// Whether a flush is due.
+    pub fn is_flush_due(&self) -> bool {
+        crate::jobs::choose(&self.load(0)).contains(&Job::Flush)
+    }
+
     /// Does one job.
     pub(crate) fn run_job(&self, job: Job) -> Result<()> {
         match job {
-            Job::Flush => self.flush(),
+            Job::Flush => self.flush_or_wait(),
             Job::Expire => self.expire(),
             Job::PrepareTurn => self.prepare_turn().map_err(|error| self.latch_if_failed(error)),
             Job::Merge => self.merge_as_needed(),
             Job::Scrub => self.scrub_round(),
         }
+    }
+
+    /// A flush that fails is tried again later each time: with each try the months that can be
+    /// flushed get another small part.
+    fn flush_or_wait(&self) -> Result<()> {
+        let flushed = self.flush();
+        match &flushed {
+            Ok(()) => self.flush_backoff.note_success(),
+            Err(_) => self.flush_backoff.note_failure(self.vfs.elapsed()),
+        }
+        flushed
     }
 
     /// Does one job and keeps its failure for people. A panic is one, too: what it left half done

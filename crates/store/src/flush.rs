@@ -289,7 +289,11 @@ impl Store {
         let needed = self.all_partitions().into_iter().filter_map(|p| p.read().log_needed_from());
         let damaged = self.damaged_months().into_iter().filter_map(|damaged| damaged.log_from);
         let needed = needed.chain(damaged).min();
-        let removed = self.wal.remove_before(needed.map_or(next, |needed| needed.min(next)));
+        let needed = needed.map_or(next, |needed| needed.min(next));
+        let removed = self.wal.remove_before(needed);
+        // What stays though all is written is no reason to flush again.
+        let pinned = if needed < next { self.wal.size() } else { 0 };
+        self.log_pinned_size.store(pinned, Ordering::Relaxed);
         removed.map_err(|error| self.latch_if_failed(Error::Wal(error)))
     }
 }

@@ -31,6 +31,8 @@ struct State {
     by_metric: BTreeMap<String, Metadata>,
     /// Whether the file lacks something.
     dirty: bool,
+    /// The last record of the log that made it.
+    last: Option<Lsn>,
 }
 
 impl MetadataBook {
@@ -71,15 +73,15 @@ impl MetadataBook {
         }
     }
 
-    /// Adds or replaces entries that the log takes; returns what to wait for if one said something
-    /// new. Each record holds what was new when the log took it, so those that are known cost nothing.
+    /// Adds or replaces entries that the log takes; returns what to wait for: what is known may have
+    /// been said a moment ago by somebody who still waits. Each record holds what was new when the
+    /// log took it, so those that are known cost nothing.
     ///
     /// # Errors
     /// When the log fails or has no room; what it did not take is not in the book.
     pub fn append(&self, wal: &Wal, metadata: &[Metadata]) -> Result<Option<Lsn>> {
         let mut state = lock(&self.state);
         let mut rest = metadata.iter().peekable();
-        let mut last = None;
         while rest.peek().is_some() {
             let news: Vec<&Metadata> = rest
                 .by_ref()
@@ -90,10 +92,11 @@ impl MetadataBook {
                 break;
             }
             // First the log, then the book, under one lock: the book is never ahead.
-            last = Some(wal.append(KIND_METADATA, &encode_metadata(news.iter().copied()))?);
+            let lsn = wal.append(KIND_METADATA, &encode_metadata(news.iter().copied()))?;
+            state.last = Some(lsn);
             news.iter().for_each(|entry| state.insert(entry));
         }
-        Ok(last)
+        Ok(state.last)
     }
 
     /// What is known of `metric`, or of all metrics by name, at most `limit`.

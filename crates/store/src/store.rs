@@ -13,6 +13,7 @@
 //! ```
 
 use crate::append::{AppendContext, AppendScratch, Postponed, Taken};
+use crate::backoff::Backoff;
 use crate::changes::ChangeClock;
 use crate::counters::Counters;
 use crate::damage::DamageBook;
@@ -34,7 +35,7 @@ use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig};
 use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use vfs::Vfs;
 use wal::{Lsn, Wal};
@@ -97,6 +98,11 @@ pub struct Store {
     pub(crate) orphans: Vec<PathBuf>,
     /// Held by the one flush that may run.
     pub(crate) flushing: Mutex<()>,
+    /// When a flush that failed is tried again.
+    pub(crate) flush_backoff: Backoff,
+    /// Bytes of the log that no flush lets go: those of damaged months, or of ones that could not be
+    /// flushed.
+    pub(crate) log_pinned_size: AtomicU64,
     /// Why writes are refused until a restart.
     latch: Mutex<Option<String>>,
     /// Why writes are refused at the moment.
@@ -155,6 +161,8 @@ impl Store {
             dropped: Mutex::new(recovered.dropped),
             orphans: recovered.orphans,
             flushing: Mutex::new(()),
+            flush_backoff: Backoff::default(),
+            log_pinned_size: AtomicU64::new(0),
             latch: Mutex::new(None),
             low_disk: Mutex::new(None),
             last_failure: Mutex::new(None),

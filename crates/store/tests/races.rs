@@ -7,7 +7,7 @@ mod rows;
 mod stores;
 
 use hooks::HookVfs;
-use model::{MatchOp, Matcher, TimeRange};
+use model::{MatchOp, Matcher, Metadata, TimeRange};
 use rows::Rows;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -95,6 +95,52 @@ fn a_flush_takes_nothing_that_came_after_it_began() {
     let expected = [("old".to_string(), NOW), ("other".to_string(), NOW + 7)];
     assert_eq!(found.len(), 2, "samples of the young one came to be the other's");
     assert_eq!(found, expected.into_iter().collect());
+}
+
+/// Who says what somebody else has just said waits for the disk, too.
+#[test]
+fn metadata_that_is_known_is_acknowledged_only_once_it_is_durable() {
+    let disk = disk(1);
+    let config = StoreConfig { committer: wal::Committer::Thread, ..stores::config() };
+    let store = stores::open(&disk, config);
+    let entry = Metadata { metric: "m".into(), help: "said".into(), ..Metadata::default() };
+    std::thread::scope(|scope| {
+        disk.stall();
+        let (first, entry) = (&store, &entry);
+        scope.spawn(move || first.put_metadata(std::slice::from_ref(entry)).unwrap());
+        disk.wait_for_stalled(1);
+        let (answer, answered) = mpsc::channel();
+        scope.spawn(move || answer.send(first.put_metadata(std::slice::from_ref(entry))));
+        let early = answered.recv_timeout(Duration::from_millis(100)).is_ok();
+        disk.resume();
+        assert!(!early, "acknowledged while the disk stood still");
+        answered.recv_timeout(PATIENCE).unwrap().unwrap();
+    });
+}
+
+/// What a damaged month keeps in the log is no reason to flush the others all the time.
+#[test]
+fn a_log_that_a_damaged_month_pins_is_not_flushed_over_and_over() {
+    let disk = disk(1);
+    let config = StoreConfig { wal_size_max: 40_000, ..stores::config() };
+    let store = stores::open(&disk, config.clone());
+    put(&store, &["old".into()], NOW - 60 * DAY, Durability::Synced);
+    store.flush().unwrap();
+    fill(&store, "old", NOW - 60 * DAY);
+    put(&store, &["old".into()], NOW - 60 * DAY, Durability::Synced);
+    drop(store);
+    disk.flip_bit(Path::new("/data/partitions/2024-08/MANIFEST"), 20, 1).unwrap();
+    let store = stores::open(&disk, config);
+    put(&store, &["a".into()], NOW, Durability::Synced);
+    assert_eq!(store.damaged_months().len(), 1);
+    assert!(store.is_flush_due(), "the log is long");
+    store.flush().unwrap();
+    assert!(40_000 < store.stats().wal_bytes);
+    assert!(!store.is_flush_due());
+    for round in 0..40 {
+        fill(&store, "a", NOW + round);
+    }
+    assert!(store.is_flush_due(), "it has grown");
 }
 
 /// Who looks through the list of damage holds nothing that a reader needs: a disk that is slow then,
