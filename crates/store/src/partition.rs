@@ -359,9 +359,7 @@ impl Partition {
         Ok(state)
     }
 
-    /// Why rows that were taken cannot be sealed, if they cannot: see [`Store::give_up`].
-    ///
-    /// [`Store::give_up`]: crate::Store::give_up
+    /// Why rows that were taken cannot be sealed, if they cannot: see `Store::give_up`.
     pub fn unsealable(&self) -> Option<&str> {
         self.unsealable.get().map(String::as_str)
     }
