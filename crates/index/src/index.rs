@@ -353,13 +353,21 @@ impl Index {
     /// # Errors
     /// As [`Index::find_entity`].
     pub fn blocks(&self) -> Result<Vec<BlockRef>> {
+        self.blocks_noting(&mut refuse_rot)
+    }
+
+    /// The same; of a rotten segment `on_rot` decides.
+    ///
+    /// # Errors
+    /// As [`Index::find_entity`].
+    pub fn blocks_noting(&self, on_rot: &mut OnRot<'_>) -> Result<Vec<BlockRef>> {
         let mut out = Vec::new();
         for part in self.parts() {
             match part {
                 Part::Segment(segment) => {
-                    for block in segment.blocks()? {
-                        out.push(block?);
-                    }
+                    let blocks = segment.blocks().and_then(|blocks| blocks.collect());
+                    let blocks: Option<Vec<BlockRef>> = borne(segment, blocks, on_rot)?;
+                    out.extend(blocks.unwrap_or_default());
                 }
                 Part::Memory(memory) => out.extend(memory.blocks()),
             }

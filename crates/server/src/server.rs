@@ -119,7 +119,12 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
     let store = tokio::task::spawn_blocking(move || Store::open(vfs, &directory, store_config))
         .await
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
-        .with_context(|| format!("cannot open the store in {shown} (--data-dir)"))?;
+        .with_context(|| {
+            format!(
+                "cannot open the store in {shown} (--data-dir); where it is damaged, `quipu verify` \
+                 says how, and `quipu verify --repair` mends what can be mended"
+            )
+        })?;
     let cut = store.stats().log_cut_bytes;
     if 0 < cut {
         tracing::warn!(

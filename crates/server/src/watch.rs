@@ -87,12 +87,16 @@ fn tell_of_store(store: &Store, look: u64, mut told: Told) -> Told {
 
 /// What an owner needs to decide whether the clock is right.
 fn clock_line(ahead_ns: i64, left_ns: i64) -> String {
-    let hours = |ns: i64| ns / model::sample::NANOS_PER_HOUR;
+    let minutes = |ns: i64| ns / (60 * model::sample::NANOS_PER_SECOND);
+    let words = |minutes: i64| match minutes {
+        ..120 => format!("{minutes} min"),
+        _ => format!("{} h", minutes / 60),
+    };
     format!(
-        "the clock is {} h ahead of the time that passed; the retention believes it in {} h, if it \
+        "the clock is {} ahead of the time that passed; the retention believes it in {}, if it \
          stays so (retention-clock-wait)",
-        hours(ahead_ns),
-        hours(left_ns) + 1
+        words(minutes(ahead_ns)),
+        words(minutes(left_ns) + 1)
     )
 }
 
@@ -173,7 +177,7 @@ mod tests {
         let hour = model::sample::NANOS_PER_HOUR;
         assert_eq!(
             clock_line(800 * hour, 23 * hour + 5),
-            "the clock is 800 h ahead of the time that passed; the retention believes it in 24 h, \
+            "the clock is 800 h ahead of the time that passed; the retention believes it in 23 h, \
              if it stays so (retention-clock-wait)"
         );
     }

@@ -124,6 +124,12 @@ impl Damage {
 
     /// A sentence for people: what is damaged, which time that touches, what to do.
     pub fn sentence(&self) -> String {
+        if self.samples == Some(0) {
+            return format!(
+                "{} is damaged ({}), and nothing is missing for it",
+                self.file, self.what
+            );
+        }
         let touched = match self.place {
             DamagePlace::Page | DamagePlace::Part => "samples",
             DamagePlace::Index => "series with samples",

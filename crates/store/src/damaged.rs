@@ -46,6 +46,28 @@ impl LostPart {
 }
 
 impl Store {
+    /// Takes a month out of use whose rows cannot be sealed, as a start would that meets their
+    /// records: so memory and log do not grow with what can never be flushed. Nothing of it is read
+    /// or changed from now on, its records stay in the log, and whoever appends is told to come again.
+    /// The caller holds its `change` lock.
+    pub(crate) fn give_up(&self, partition: &Partition, reason: &str) {
+        let (wal_from, log_from) = {
+            // Under the lock, so that no record comes after the look.
+            let state = partition.write();
+            if partition.is_dropped() {
+                return;
+            }
+            partition.set_dropped();
+            (state.manifest.wal_from, state.log_needed_from())
+        };
+        let (month, reason) = (partition.month, reason.to_string());
+        let damaged = DamagedMonth { month, reason, wal_from, log_from };
+        self.damage.note(damaged.damage(), self.vfs.now());
+        // First here: who looks at both, as the shortening of the log does, looks here last.
+        lock(&self.damaged).insert(month, damaged);
+        self.partitions.write().unwrap_or_else(|p| p.into_inner()).remove(&month);
+    }
+
     /// What nobody reads of a range, because it cannot be opened: months, and parts of others.
     pub(crate) fn lost_in(&self, range: &TimeRange) -> Vec<Damage> {
         let months = lock(&self.damaged);

@@ -151,7 +151,7 @@ impl Error {
         matches!(self, Error::Io(error) if error.operation == "read" && !error.is_passing())
     }
 
-    /// Whether, after this error, nobody knows what the disk holds; see [`is_in_doubt`].
+    /// Whether, after this error, nobody knows what the disk holds; see the function `is_in_doubt`.
     pub fn leaves_disk_in_doubt(&self) -> bool {
         match self {
             Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => true,

@@ -96,7 +96,12 @@ impl Store {
             }
             match self.flush_partition(&partition) {
                 Err(error) if error.leaves_disk_in_doubt() => return Err(error),
-                Err(error) => drop(first_error.get_or_insert(error)),
+                Err(error) => {
+                    if let Some(reason) = partition.unsealable() {
+                        self.give_up(&partition, reason);
+                    }
+                    first_error.get_or_insert(error);
+                }
                 Ok(()) => {}
             }
         }

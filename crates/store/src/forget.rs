@@ -9,14 +9,14 @@
 //!
 //! Ids are never given again, so that a sample of a series that comes back is one of a new entity.
 
-use crate::Result;
 use crate::append::Piece;
 use crate::compact::{MergeEffort, manifest_with};
 use crate::manifest::Manifest;
 use crate::partition::{CORRUPT_SUFFIX, PARTS_DIR, Partition, State};
 use crate::series_map::Target;
 use crate::store::Store;
-use index::{MergeJob, Segment};
+use crate::{Error, Result};
+use index::{MergeJob, OnRot, Segment};
 use model::TimeRange;
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -46,9 +46,20 @@ impl Store {
             return Ok(false);
         }
         let mut has_gone = false;
-        let all = condemned_of(&partition.read(), effort)?;
+        // A rotten segment stays as it is, and does not keep the others from being looked at.
+        let watch = self.watch(None);
+        let mut on_rot = |segment: &Segment, error| {
+            drop(watch.leave_out_segment(partition, segment, error));
+            Ok(())
+        };
+        let all = condemned_of(&partition.read(), effort, &mut on_rot)?;
         for condemned in &all {
-            has_gone |= self.forget(partition, condemned, effort)?;
+            match self.forget(partition, condemned, effort) {
+                Err(Error::Index(error)) if error.is_corrupt() => {
+                    on_rot(&condemned.segment, error)?;
+                }
+                gone => has_gone |= gone?,
+            }
         }
         Ok(has_gone)
     }
@@ -97,11 +108,21 @@ impl Store {
 }
 
 /// The segments to rewrite.
-fn condemned_of(state: &State, effort: MergeEffort) -> Result<Vec<Condemned>> {
+fn condemned_of(
+    state: &State,
+    effort: MergeEffort,
+    on_rot: &mut OnRot<'_>,
+) -> Result<Vec<Condemned>> {
     let live = state.ordinals_in_parts_from(0)?;
     let mut out = Vec::new();
     for (idx, segment) in state.index.segments().iter().enumerate() {
-        let mut entities = segment.entities_without(&live)?;
+        let mut entities = match segment.entities_without(&live) {
+            Err(error) if error.is_corrupt() => {
+                on_rot(segment, error)?;
+                continue;
+            }
+            entities => entities?,
+        };
         state.leave_unsealed(&mut entities);
         let is_worth_it = match effort {
             MergeEffort::Everything => !entities.is_empty(),
@@ -243,7 +264,9 @@ mod tests {
             assert!(matches!(written, crate::compact::Written::Samples(None)));
             store.swap_parts(&partition, &plan, None).unwrap();
 
-            let condemned = condemned_of(&partition.read(), MergeEffort::Everything).unwrap();
+            let condemned =
+                condemned_of(&partition.read(), MergeEffort::Everything, &mut index::refuse_rot)
+                    .unwrap();
             assert_eq!(condemned[0].entities.len(), 50);
             append(&store, 7..8, 2, fields);
             then(&store, &partition);

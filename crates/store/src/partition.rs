@@ -30,7 +30,7 @@ use roaring::RoaringBitmap;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use vfs::Vfs;
 
 /// Bytes of rows that make a part in memory. Larger parts compress better, but the rows are kept
@@ -181,6 +181,8 @@ pub struct Partition {
     expiring: AtomicBool,
     /// Whether the partition has been dropped by retention; nothing may be written any more.
     dropped: AtomicBool,
+    /// Why rows cannot be sealed, if they cannot: the index that they are of is rotten.
+    unsealable: OnceLock<String>,
     /// Bytes of the head, as of the last change; kept apart to be read without the lock.
     head_size: AtomicUsize,
 }
@@ -228,6 +230,7 @@ impl Partition {
             may_have_dead: AtomicBool::new(false),
             expiring: AtomicBool::new(false),
             dropped: AtomicBool::new(false),
+            unsealable: OnceLock::new(),
             head_size: AtomicUsize::new(0),
         })
     }
@@ -321,7 +324,8 @@ impl Partition {
             let oldest = self.read().taken.first().map(|t| (t.number, Arc::clone(&t.view)));
             let Some((number, view)) = oldest else { return Ok(()) };
             let mut plan = sort_rows(&view);
-            plan.cut_by_block(&self.read().index)?;
+            let cut = plan.cut_by_block(&self.read().index);
+            cut.map_err(|error| self.note_unsealable(error))?;
             let part = plan.encode(&view)?;
             let mut state = self.write();
             state.put_sealed(number, part);
@@ -339,7 +343,7 @@ impl Partition {
         let _order = lock(&self.sealing);
         let mut state = self.write();
         state.take_arena();
-        state.seal_taken()?;
+        state.seal_taken().map_err(|error| self.note_unsealable(error))?;
         state.arena.renew();
         state.active.restart();
         self.note_head_size(&state);
@@ -350,9 +354,24 @@ impl Partition {
     pub fn write_sealed(&self) -> Result<RwLockWriteGuard<'_, State>> {
         let _order = lock(&self.sealing);
         let mut state = self.write();
-        state.seal_taken()?;
+        state.seal_taken().map_err(|error| self.note_unsealable(error))?;
         self.note_head_size(&state);
         Ok(state)
+    }
+
+    /// Why rows that were taken cannot be sealed, if they cannot: see [`Store::give_up`].
+    ///
+    /// [`Store::give_up`]: crate::Store::give_up
+    pub fn unsealable(&self) -> Option<&str> {
+        self.unsealable.get().map(String::as_str)
+    }
+
+    #[cold]
+    fn note_unsealable(&self, error: Error) -> Error {
+        if error.is_corrupt() {
+            self.unsealable.get_or_init(|| format!("rows cannot be sealed: {error}"));
+        }
+        error
     }
 
     /// Where a part's file is.

@@ -422,18 +422,16 @@ fn cut_runs(
     range: &TimeRange,
     is_cut: &dyn Fn(u32) -> bool,
 ) {
-    for idx in runs_start..scratch.runs.len() {
-        let (slot_idx, run) = scratch.runs[idx].clone();
-        if !is_cut(slot_idx) {
-            continue;
-        }
+    for (slot_idx, run) in scratch.runs.split_off(runs_start) {
         let times = &scratch.times[run.times()];
         let cut = part_of_range(times, range);
-        if cut.is_empty() {
+        if cut.is_empty() || !is_cut(slot_idx) {
+            scratch.runs.push((slot_idx, run));
             continue;
         }
         let rest = cut.end..times.len();
-        scratch.runs[idx].1 = run.part(&(0..cut.start));
+        // Both pieces stay before the runs of newer sources.
+        scratch.runs.push((slot_idx, run.part(&(0..cut.start))));
         if !rest.is_empty() {
             scratch.runs.push((slot_idx, run.part(&rest)));
         }

@@ -15,7 +15,7 @@ use crate::exemplars::{self, ExemplarBook};
 use crate::manifest::{self, Manifest};
 use crate::metadata::{self, MetadataBook};
 use crate::missing::Watch;
-use crate::partition::{INDEX_DIR, LivePart, Partition};
+use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, LivePart, Partition};
 use crate::read::page_damage;
 use crate::span::Month;
 use crate::store::{PARTITIONS_DIR, Store, lock};
@@ -101,8 +101,11 @@ impl Store {
         for partition in self.all_partitions() {
             for part in &partition.read().parts {
                 let file = self.damage.relative(part.part.name());
-                // One that could not be opened and can be now has no rotten page.
-                let is_page = |one: &Damage| one.place == DamagePlace::Page && one.file == file;
+                // One that could not be opened and can be now has no rotten page; a header on which
+                // nothing depends costs no sample.
+                let is_page = |one: &Damage| {
+                    one.place == DamagePlace::Page && one.file == file && one.samples != Some(0)
+                };
                 if known.iter().any(is_page) {
                     part.set_damaged();
                 }
@@ -116,6 +119,12 @@ impl Store {
             }
         }
         self.forget_old_damage();
+    }
+
+    /// Whether a side file stands there as it was set aside: a repair moves it away.
+    fn is_set_aside(&self, file: &str) -> bool {
+        let aside = self.dir.join(format!("{file}{CORRUPT_SUFFIX}"));
+        self.vfs.exists(&aside).unwrap_or(true)
     }
 
     /// Takes entries of months and files that are gone out of the damage book. The book is not held
@@ -132,7 +141,7 @@ impl Store {
     fn is_still_damaged(&self, damage: &Damage, is_met: bool) -> bool {
         let Some(month) = damage.month else {
             // What the log had lost when it was opened is made up for by the next start.
-            return is_met || damage.place != DamagePlace::Log;
+            return is_met || self.is_set_aside(&damage.file);
         };
         let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
         if !self.vfs.exists(&dir).unwrap_or(true) {
@@ -386,6 +395,12 @@ impl Store {
         }
     }
 
+    /// Whether a damaged file of this name was set aside; nobody knows is yes.
+    fn is_aside(&self, file: &str) -> bool {
+        let aside = self.dir.join(format!("{file}{CORRUPT_SUFFIX}"));
+        self.vfs.exists(&aside).unwrap_or(true)
+    }
+
     fn scrub_small(
         &self,
         month: Option<Month>,
@@ -393,6 +408,8 @@ impl Store {
         read: Result<()>,
     ) -> (u64, Option<Task>) {
         match read {
+            // What a start set aside is as lost as it was, whatever has been written since.
+            Ok(()) if self.is_aside(&file) => {}
             Ok(()) => self
                 .damage
                 .retain(|damage, _| damage.place != DamagePlace::SideFile || damage.file != file),

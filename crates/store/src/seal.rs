@@ -13,6 +13,9 @@ use model::Timestamp;
 use std::path::PathBuf;
 use vfs::Bytes;
 
+/// Rows are of registered entities, so the index is not what it was when they were taken.
+const UNKNOWN_ENTITY: index::Error = index::Error::InvalidEntity("a row of an unknown entity");
+
 /// Bits sorted by one pass of the radix sort.
 const DIGIT_BITS: u32 = 11;
 
@@ -50,7 +53,7 @@ impl SealPlan {
             let next_key = self.keys.get(key_idx).map(|key| (key >> 32) as u32);
             let next_single = self.singles.get(single_idx).map(|single| single.entity);
             let Some(entity) = next_key.into_iter().chain(next_single).min() else { return Ok(()) };
-            let block = index.block_of(entity)?.expect("rows are of registered entities");
+            let block = index.block_of(entity)?.ok_or(UNKNOWN_ENTITY)?;
             let end = u64::from(block.entity_start) + u64::from(block.capacity);
             let keys = key_idx..key_idx + self.keys[key_idx..].partition_point(|k| k >> 32 < end);
             let singles = single_idx

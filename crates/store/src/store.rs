@@ -294,7 +294,13 @@ impl Store {
                     // Until it is gone, or is kept after all.
                     drop(partition.lock_change());
                 }
-                Err(error) => return Err(self.latch_if_failed(error)),
+                Err(error) => match partition.unsealable() {
+                    None => return Err(self.latch_if_failed(error)),
+                    Some(reason) => {
+                        let _change = partition.lock_change();
+                        self.give_up(&partition, reason);
+                    }
+                },
                 Ok(taken) => return Ok(taken),
             }
         }

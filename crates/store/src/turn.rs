@@ -14,7 +14,8 @@
 //!
 //! Passes repeat, for who came meanwhile. Nothing depends on it: who was missed is registered with
 //! the first sample, as ever. Ids of a pass are checked when they are used, for a merge may have
-//! forgotten entities without samples.
+//! forgotten entities without samples. Ids of a partition that was dropped mean nothing to one made
+//! anew: a preparation between others than these two partitions begins again.
 
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
 use crate::partition::{Partition, State};
@@ -25,7 +26,7 @@ use crate::{Error, Result};
 use index::{BlockRef, EntityId, NewEntity};
 use model::sample::NANOS_PER_HOUR;
 use model::{LabelsBuilder, METRIC_NAME};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use wal::Reservation;
 
@@ -43,7 +44,9 @@ const NONE: EntityId = EntityId::MAX;
 /// A preparation under way.
 pub struct Turn {
     /// The month that ends.
-    from: Month,
+    old: Weak<Partition>,
+    /// The month to come, once it was seen.
+    next: Weak<Partition>,
     stage: Stage,
     /// By entity of the old month, the new id.
     new_ids: Vec<EntityId>,
@@ -84,7 +87,7 @@ impl Store {
             return Ok(());
         };
         let turn = match &mut *turn {
-            Some(turn) if turn.from == old.month => turn,
+            Some(turn) if turn.old.ptr_eq(&Arc::downgrade(&old)) => turn,
             other => other.insert(Turn::new(&old)?),
         };
         // How much is done in a round is a matter of this machine's speed, not of the store's clock.
@@ -132,7 +135,7 @@ impl Store {
     }
 
     fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
-        let next = match self.partition(Month(turn.from.0 + 1)) {
+        let next = match self.partition(Month(old.month.0 + 1)) {
             // A month that cannot be written to needs no preparation.
             Err(Error::Damaged { .. }) => {
                 turn.stage = Stage::Pause(PAUSE_ROUNDS);
@@ -140,6 +143,7 @@ impl Store {
             }
             next => next?,
         };
+        turn.meet(old, &next)?;
         self.wait_for_log()?;
         match &mut turn.stage {
             Stage::Pause(_) => Ok(()),
@@ -150,8 +154,14 @@ impl Store {
                 }
                 Some(block) => {
                     let (block, after) = (*block, *at + 1);
+                    let carried = self.carry_block(&mut turn.new_ids, old, &next, &block);
+                    let carried = match carried {
+                        // What cannot be read, here or there, is left out; the scrub says so.
+                        Err(error) if error.is_corrupt() => Carry::All,
+                        carried => carried?,
+                    };
                     // A block that did not fit the log, or one record of it, comes again.
-                    if self.carry_block(&mut turn.new_ids, old, &next, &block)? == Carry::All
+                    if carried == Carry::All
                         && let Stage::Entities(_, at) = &mut turn.stage
                     {
                         *at = after;
@@ -248,14 +258,27 @@ impl State {
 }
 
 impl Turn {
-    fn new(old: &Partition) -> Result<Turn> {
-        Ok(Turn { from: old.month, stage: Stage::of_blocks(old)?, new_ids: Vec::new() })
+    fn new(old: &Arc<Partition>) -> Result<Turn> {
+        let stage = Stage::of_blocks(old)?;
+        Ok(Turn { old: Arc::downgrade(old), next: Weak::new(), stage, new_ids: Vec::new() })
+    }
+
+    /// Begins again when the next month is another partition than the ids are of.
+    fn meet(&mut self, old: &Partition, next: &Arc<Partition>) -> Result<()> {
+        let next = Arc::downgrade(next);
+        if !self.next.ptr_eq(&next) {
+            self.stage = Stage::of_blocks(old)?;
+            self.new_ids.clear();
+            self.next = next;
+        }
+        Ok(())
     }
 }
 
 impl Stage {
+    /// Entities of rotten segments are registered when they come.
     fn of_blocks(old: &Partition) -> Result<Stage> {
-        Ok(Stage::Entities(old.read().index.blocks()?, 0))
+        Ok(Stage::Entities(old.read().index.blocks_noting(&mut |_, _| Ok(()))?, 0))
     }
 }
 

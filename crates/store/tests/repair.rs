@@ -16,6 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 use vfs::{SimVfs, Vfs};
 
+/// What is done to a store, and what is said of it.
+type Damage = (fn(&SimVfs), &'static str);
+
 /// Damages a store, expects these words of verification, repairs, and returns how many samples were
 /// there and are, and what was listed as lost.
 #[track_caller]
@@ -62,8 +65,7 @@ fn a_sound_store_has_nothing_to_repair() {
 
 #[test]
 fn a_manifest_that_is_missing_or_corrupt_is_made_again_and_nothing_is_lost() {
-    type Damage = fn(&SimVfs);
-    let damages: [(Damage, &str); 4] = [
+    let damages: [Damage; 4] = [
         (|disk| remove(disk, &Path::new(SECOND_MONTH).join("MANIFEST")), "MANIFEST: is missing"),
         (|disk| flip(disk, &Path::new(SECOND_MONTH).join("MANIFEST"), 0.5), "checksum mismatch"),
         (|disk| cut(disk, &Path::new(SECOND_MONTH).join("MANIFEST"), 0.5), "checksum mismatch"),

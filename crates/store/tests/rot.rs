@@ -288,6 +288,34 @@ fn what_was_replaced_does_not_come_back() {
     }
 }
 
+/// A rotten page takes the time it had from older samples, and leaves those before and behind as old
+/// as they are. Before, those behind came out on top of newer parts: host h00 had 5 at second 20.
+#[test]
+fn what_a_rotten_page_cuts_apart_stays_old() {
+    let disk = SimVfs::new(1);
+    disk.set_now(NOW + DAY);
+    let store = stores::open(&disk, stores::config());
+    for (times, value) in [(0..30, 5.0), (20..21, 7.0), (10..11, 6.0)] {
+        let mut rows = Rows::default();
+        for time in times {
+            let tags = [("host", "h00"), ("dc", "eu")];
+            rows.push(&store.hasher(), &tags, NOW + time * SECOND, &[("a", value)]);
+        }
+        store.append(&rows.batch(), Durability::Synced).unwrap();
+        store.flush().unwrap();
+    }
+    let truth = read_noting(&store, &Missing::new()).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let (path, _) = files(&disk, "parts").remove(2);
+    disk.flip_bit(&path, 30, 2).unwrap();
+    let missing = Missing::new();
+    let found = read_noting(&try_open(&disk).unwrap(), &missing).unwrap();
+    check_subset(&found, &truth, "a page in the middle");
+    assert_eq!(samples_of(&found), 29);
+    assert!(!missing.is_empty());
+}
+
 #[test]
 fn a_known_series_is_never_registered_anew() {
     let pristine = build();
@@ -417,4 +445,83 @@ fn copy_tree(from: &SimVfs, source: &Path, target: &Path) {
             Err(_) => copy_tree(from, &source.join(&name), &target.join(&name)),
         }
     }
+}
+
+/// Rows in the log whose index is rotten: the month is left out, with its log, and nothing else.
+#[test]
+fn a_start_that_needs_a_rotten_segment_costs_the_month() {
+    let disk = build();
+    let store = stores::open(&disk, stores::config());
+    put(&store, 0..14, 50..60, &[("a", 2.0), ("b", 3.0)]);
+    let mut rows = Rows::default();
+    let other_month = NOW - 40 * DAY;
+    rows.push(&store.hasher(), &[("host", "h00"), ("dc", "eu")], other_month, &[("a", 1.0)]);
+    store.append(&rows.batch(), Durability::Synced).unwrap();
+    let truth = read_noting(&store, &Missing::new()).unwrap();
+    let killed = disk.kill();
+    drop(store);
+    let mut damaged = 0;
+    for (path, end) in files(&killed, "index") {
+        for bit in (0..end * 8).step_by(97) {
+            let disk = killed.kill();
+            disk.flip_bit(&path, bit / 8, (bit % 8) as u8).unwrap();
+            let store = try_open(&disk).unwrap();
+            let missing = Missing::new();
+            let found = read_noting(&store, &missing).unwrap();
+            check_subset(&found, &truth, "a rotten segment");
+            assert!(samples_of(&found) == samples_of(&truth) || !missing.is_empty(), "bit {bit}");
+            let at = TimeRange::new(other_month, other_month);
+            assert_eq!(store.select(&everything(), at, &LIMITS).unwrap().len(), 1);
+            if !store.damaged_months().is_empty() {
+                damaged += 1;
+                let mut rows = Rows::default();
+                let tags = [("host", "h00"), ("dc", "eu")];
+                rows.push(&store.hasher(), &tags, NOW, &[("a", 1.0)]);
+                let refused = store.append(&rows.batch(), Durability::Synced);
+                assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
+            }
+            // Whatever comes then, the log keeps what no part has.
+            store.close().unwrap();
+            drop(store);
+            disk.flip_bit(&path, bit / 8, (bit % 8) as u8).unwrap();
+            let missing = Missing::new();
+            assert_eq!(read_noting(&try_open(&disk).unwrap(), &missing).unwrap(), truth);
+            assert!(missing.is_empty());
+        }
+    }
+    assert!(30 < damaged, "{damaged}");
+}
+
+/// On the real file system: a segment is cut short under a running store that has taken rows of its
+/// entities. Before, each flush failed, and the rows grew in memory and log for ever.
+#[test]
+fn a_month_whose_rows_cannot_be_sealed_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let vfs: Arc<dyn Vfs> = Arc::new(vfs::RealVfs::new());
+        Store::open(vfs, dir.path(), stores::config()).unwrap()
+    };
+    let store = open();
+    put(&store, 0..4, 0..3, &[("a", 1.0)]);
+    store.flush().unwrap();
+    let folder = dir.path().join("partitions/2024-10/index");
+    let segment = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let bytes = std::fs::read(&segment).unwrap();
+    std::fs::File::options().write(true).open(&segment).unwrap().set_len(0).unwrap();
+    put(&store, 0..4, 3..6, &[("a", 1.0)]);
+    assert!(store.flush().is_err());
+    let [damaged] = &*store.damaged_months() else { panic!("one month") };
+    assert!(damaged.reason.contains("rows cannot be sealed"), "{}", damaged.reason);
+    let missing = Missing::new();
+    assert!(read_noting(&store, &missing).unwrap().is_empty() && !missing.is_empty());
+    let mut rows = Rows::default();
+    rows.push(&store.hasher(), &[("host", "h00"), ("dc", "eu")], NOW, &[("a", 1.0)]);
+    assert!(matches!(store.append(&rows.batch(), Durability::Synced), Err(Error::Damaged { .. })));
+    store.flush().unwrap();
+    assert_eq!(store.stats().head_samples, 0);
+    store.close().unwrap();
+    drop(store);
+    std::fs::write(&segment, bytes).unwrap();
+    let found = read_noting(&open(), &Missing::new()).unwrap();
+    assert_eq!(samples_of(&found), 4 * 6, "the log has them");
 }

@@ -18,6 +18,9 @@ use store::{Snapshots, VerifyReport};
 use vfs::{SimVfs, Vfs};
 use wal::Kept;
 
+/// What becomes of a record, and what is said of it.
+type Case = (fn(wal::RecordRef<'_>) -> Kept, &'static str);
+
 #[track_caller]
 fn expect(report: &VerifyReport, words: &str) {
     let is_said = report.problems.iter().any(|problem| problem.contains(words));
@@ -148,8 +151,7 @@ fn a_part_of_another_month() {
 
 #[test]
 fn records_of_the_log_that_make_no_sense() {
-    type Change = fn(wal::RecordRef<'_>) -> Kept;
-    let cases: [(Change, &str); 3] = [
+    let cases: [Case; 3] = [
         (|_| Kept::Changed(vec![0xff; 12]), "does not decode"),
         (
             |record| Kept::Changed(record.payload[..record.payload.len() - 1].to_vec()),

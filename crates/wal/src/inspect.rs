@@ -183,7 +183,8 @@ fn inspect_segment(
     inspected.segment_count += 1;
     inspected.size += size;
     let Some((mut reader, what)) = open_reader(&bytes, file, segment)? else {
-        let kind = match torn == MayBeTorn::All && size <= HEADER_SIZE {
+        let is_torn = torn == MayBeTorn::All && size <= HEADER_SIZE && !bytes.has_faulted();
+        let kind = match is_torn {
             true => FaultKind::TornEnd { offset: 0, size },
             false => FaultKind::Damage { offset: 0, end: size, what: "header of the segment" },
         };
@@ -202,7 +203,12 @@ fn inspect_segment(
                 let (offset, kind, payload) = (record.offset, record.kind, record.payload);
                 on_found(Found::Record(RecordRef { segment, offset, kind, payload }));
             }
-            Err(invalid) if torn != MayBeTorn::Nothing && reader.find_mark().is_none() => {
+            // What the disk does not give is no torn write.
+            Err(invalid)
+                if torn != MayBeTorn::Nothing
+                    && reader.find_mark().is_none()
+                    && !bytes.has_faulted() =>
+            {
                 let size = size - invalid.offset;
                 on_found(fault(FaultKind::TornEnd { offset: invalid.offset, size }));
                 return Ok(());

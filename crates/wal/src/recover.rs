@@ -9,21 +9,23 @@
 //!                                                 torn creation: removed
 //! ```
 //!
+//! What the disk does not give (a map that faulted) is corrupt, whichever segment it is in.
 //! All segments but the last were synced before their successor was created, and a header before
 //! the first record, so only the end of the last segment can be torn.
 //!
 //! What is read of the last one may be nowhere but in the system's cache: the process died before
 //! the sync, or the sync failed and dropped the bytes, after which a second one proves nothing. So
-//! it is written anew, synced and renamed into place, before anything is built on it.
+//! it is written anew, with a mark at its end, synced and renamed into place, before anything is built
+//! on it.
 
 use crate::error::{Error, Result};
-use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, VERSION};
-use crate::format::{parse_segment_name, segment_name};
+use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, RECORD_HEADER_SIZE, VERSION};
+use crate::format::{parse_segment_name, put_record, segment_name};
 use crate::reader::{Invalid, SegmentReader};
 use crate::start::{self, LogRange, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
-use vfs::Vfs;
 use vfs::atomic::TEMPORARY_SUFFIX;
+use vfs::{Bytes, Vfs};
 
 /// A record that is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,8 +154,11 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
     recovered.next_segment = next;
     if let Some((segment, size)) = recovered.last {
         let path = directory.join(segment_name(segment));
-        let bytes = vfs.map(&path)?;
-        vfs::write_atomic(vfs, &path, &bytes[..size as usize])?;
+        let mapped = vfs.map(&path)?;
+        let bytes = with_mark(&mapped[..size as usize]);
+        check_given(&mapped, &path)?;
+        vfs::write_atomic(vfs, &path, &bytes)?;
+        let size = bytes.len() as u64;
         recovered.recovery.rewritten_size = size;
         recovered.segments.last_mut().expect("it was found").1 = size;
     }
@@ -169,6 +174,33 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
         start::write(vfs, directory, recovered.range)?;
     }
     Ok(vfs.sync_dir(directory)?)
+}
+
+/// Fails when the disk did not give all that was read of a map: zeros stand there then, which are no
+/// torn write.
+fn check_given(bytes: &Bytes, path: &Path) -> Result<()> {
+    match bytes.has_faulted() {
+        true => {
+            let what = "bytes that the disk gives";
+            Err(Error::Corrupt { file: path.to_path_buf(), offset: 0, what })
+        }
+        false => Ok(()),
+    }
+}
+
+/// A segment's valid bytes, and a mark behind them: under the segment's name they are only once all
+/// of them are synced, so what breaks there later is no torn write.
+fn with_mark(bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let Ok(header) = Header::decode(bytes) else { return out };
+    let salt = header.salt();
+    let mut mark = Vec::new();
+    let before = bytes.len().saturating_sub(RECORD_HEADER_SIZE);
+    put_record(&mut mark, salt, before as u64, KIND_MARK, &[]);
+    if HEADER_SIZE < bytes.len() as u64 && !bytes.ends_with(&mark) {
+        put_record(&mut out, salt, bytes.len() as u64, KIND_MARK, &[]);
+    }
+    out
 }
 
 /// Removes segments below the first one, and files that were being written under other names.
@@ -319,6 +351,7 @@ impl Replay<'_, '_> {
             }
             Err(HeaderError::Invalid(what)) => {
                 let size = bytes.len() as u64;
+                check_given(&bytes, self.path)?;
                 drop(bytes);
                 return self.drop_torn_creation(size, what, recovery);
             }
@@ -328,7 +361,9 @@ impl Replay<'_, '_> {
         }
         recovery.segment_count += 1;
         let mut valid_size = bytes.len() as u64;
-        if let Some(invalid) = self.replay_records(&mut reader, recovery)? {
+        let end = self.replay_records(&mut reader, recovery)?;
+        check_given(&bytes, self.path)?;
+        if let Some(invalid) = end {
             if self.place == Place::Inner || reader.find_mark().is_some() {
                 return Err(self.corrupt(invalid.offset, invalid.what));
             }

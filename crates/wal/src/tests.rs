@@ -9,6 +9,7 @@ use vfs::{RealVfs, SimVfs, Vfs};
 
 mod crashes;
 mod damage;
+mod holes;
 mod reservations;
 mod starts;
 

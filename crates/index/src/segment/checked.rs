@@ -115,7 +115,7 @@ impl Segment {
     /// fresh checksum, and by who looks for rot.
     ///
     /// # Errors
-    /// As [`Segment::check_searchable`].
+    /// [`Error::Corrupt`] with the section that is rotten.
     pub fn verify_sections(&self) -> Result<()> {
         SECTIONS.into_iter().try_for_each(|section| self.verify_section(section as usize))
     }
@@ -126,7 +126,7 @@ impl Segment {
     /// Checks one section, by its place in the file, again.
     ///
     /// # Errors
-    /// As [`Segment::check_searchable`].
+    /// [`Error::Corrupt`] with the section that is rotten.
     pub fn verify_section(&self, idx: usize) -> Result<()> {
         let Some(section) = SECTIONS.get(idx) else { return Ok(()) };
         let _one = self.checked.checking.lock().unwrap_or_else(PoisonError::into_inner);

@@ -96,7 +96,8 @@ impl Client {
         })
     }
 
-    /// Sends a request until it is answered; waits while the server is away or says 503.
+    /// Sends a request until it is answered; waits while the server is away or says 503 and when to
+    /// come again.
     ///
     /// # Errors
     /// After many tries; at once when `on_bytes` fails or an answer breaks off midway.
@@ -128,7 +129,8 @@ impl Client {
     }
 
     fn wait(&self, pause: Duration) {
-        self.runtime.block_on(tokio::time::sleep(pause));
+        // The timer is made inside, where the runtime is known.
+        self.runtime.block_on(async { tokio::time::sleep(pause).await });
     }
 
     /// One try. Fails when trying again would be wrong.
@@ -172,8 +174,11 @@ impl Client {
         let reply = Reply { status, error };
         if status == StatusCode::SERVICE_UNAVAILABLE {
             let header = response.headers().get(RETRY_AFTER);
-            let seconds = header.and_then(|value| value.to_str().ok()?.parse().ok());
-            return Ok(Attempt::Busy(reply, seconds));
+            // Without it there is nothing to wait for.
+            if let Some(value) = header {
+                let seconds = value.to_str().ok().and_then(|text| text.parse().ok());
+                return Ok(Attempt::Busy(reply, seconds));
+            }
         }
         Ok(Attempt::Answered(reply))
     }

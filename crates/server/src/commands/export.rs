@@ -14,7 +14,7 @@ use crate::calendar::rfc3339;
 use crate::quantity::{format_size, parse_duration};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use clap::{ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyper::Method;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::Timestamp;
@@ -30,6 +30,9 @@ use wire::params::parse_time;
 /// Windows of one export; longer times get longer windows.
 const WINDOWS_MAX: i64 = 10_000;
 
+/// The flag that takes what a damaged store still has.
+const ALLOW_PARTIAL: &str = "allow-partial";
+
 /// What is exported and how far it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Progress {
@@ -44,6 +47,9 @@ struct Progress {
     next: Timestamp,
     /// Bytes of the windows before it.
     size: u64,
+    /// Whether what is missing from a damaged store may be missing from the file.
+    #[serde(default)]
+    is_partial_fine: bool,
 }
 
 /// The subcommand.
@@ -66,6 +72,12 @@ pub fn command() -> Command {
             "Until then [default: now, or the newest sample if that is later]",
         ))
         .arg(option("window", "DURATION", "Time per request").default_value("1d"))
+        .arg(
+            Arg::new(ALLOW_PARTIAL)
+                .long(ALLOW_PARTIAL)
+                .help("Take what there is of a store that is damaged, instead of ending with an error")
+                .action(ArgAction::SetTrue),
+        )
         .arg(option("output", "FILE", "Where to; - is standard output").default_value("-"));
     arguments(command)
 }
@@ -153,7 +165,9 @@ fn begin(matches: &ArgMatches, client: &mut Client) -> anyhow::Result<Progress> 
     let window = parse_duration(text).map_err(|reason| anyhow::anyhow!("--window: {reason}"))?;
     let shortest = end.saturating_sub(start) / WINDOWS_MAX + 1;
     let window = i64::try_from(window)?.max(shortest);
-    Ok(Progress { matchers: matchers(matches), start, end, window, next: start, size: 0 })
+    let is_partial_fine = matches.get_flag(ALLOW_PARTIAL);
+    let matchers = matchers(matches);
+    Ok(Progress { matchers, start, end, window, next: start, size: 0, is_partial_fine })
 }
 
 /// The times of the oldest and the newest sample, rounded to whole milliseconds away from each other.
@@ -197,7 +211,10 @@ fn copy<W: Write>(
             size += bytes.len() as u64;
             Ok(())
         };
-        let reply = client.send(Method::GET, &path, Bytes::new(), &mut write)?;
+        let reply = client.send(Method::GET, &path, Bytes::new(), &mut write).context(
+            "where the store is damaged an answer breaks off: /api/v1/status/damage lists what is; \
+             --allow-partial takes what there is",
+        )?;
         if !reply.status.is_success() {
             bail!("{}: {}", reply.status, reply.error);
         }
@@ -218,7 +235,8 @@ fn copy<W: Write>(
 
 fn path(progress: &Progress, last: Timestamp) -> String {
     let (start, end) = (encode(&rfc3339(progress.next)), encode(&rfc3339(last)));
-    let mut path = format!("/api/v1/export?start={start}&end={end}");
+    let denial = if progress.is_partial_fine { "" } else { "&deny_partial_response=1" };
+    let mut path = format!("/api/v1/export?start={start}&end={end}{denial}");
     for matcher in &progress.matchers {
         path.push_str(&format!("&match[]={}", encode(matcher)));
     }

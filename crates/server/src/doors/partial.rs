@@ -14,7 +14,7 @@ use crate::app::App;
 use hyper::StatusCode;
 use std::io;
 use std::sync::Arc;
-use store::{Missing, Noting};
+use store::{Damage, DamagePlace, Missing, Noting};
 use wire::prom_json::Notes;
 
 /// The header of an answer of which something is missing.
@@ -95,6 +95,27 @@ impl Partial {
             notes.is_partial = true;
             notes.warnings.extend(self.missing.sentences());
         }
+    }
+
+    /// Notes that a file which belongs to no month is damaged, if it is.
+    pub fn note_side_file(&self, app: &App, file: &str) {
+        let is_it = |one: &&Damage| one.place == DamagePlace::SideFile && one.file == file;
+        app.store.damage().iter().filter(is_it).for_each(|damage| self.missing.note(damage));
+    }
+
+    /// An answer of Prometheus' shape, with what is missing from it.
+    ///
+    /// # Errors
+    /// As [`Partial::check`].
+    pub fn success(&self, app: &App, data: serde_json::Value) -> Result<Answer, Failure> {
+        if self.missing.is_empty() {
+            return Ok(Answer::success(data));
+        }
+        let warnings = self.missing.sentences();
+        let answer = serde_json::json!({
+            "status": "success", "isPartial": true, "data": data, "warnings": warnings,
+        });
+        self.finish(app, Answer::json(&answer))
     }
 
     /// Counts the answer if something is missing, now that all is read.

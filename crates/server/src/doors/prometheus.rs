@@ -121,7 +121,9 @@ pub fn metadata(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
             _ => unreachable!("only arrays are inserted"),
         }
     }
-    Ok(Answer::success(Value::Object(by_metric)))
+    let partial = Partial::of(app, request)?;
+    partial.note_side_file(app, "metadata");
+    partial.success(app, Value::Object(by_metric))
 }
 
 #[cfg(test)]

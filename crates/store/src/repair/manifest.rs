@@ -2,7 +2,9 @@
 //!
 //! - *Parts.* Each says its place in the order of writing; its number is its name. Of two with the
 //!   same place the later file was merged from the earlier one, and has all of it. `applied` is the
-//!   file's number, so that no deletion to come is missed: its sequence is higher.
+//!   file's number, so that no deletion to come is missed: its sequence is higher. One that cannot be
+//!   opened is named all the same, at the place of its number, which flushes give: so what is lost
+//!   with it is said. Where another has that place, it was merged into it.
 //! - *Index segments.* Their names say which entities they hold and which is younger. A merge and its
 //!   inputs may both be there; the inputs are taken if all are there and sound, for they can lack
 //!   nothing.
@@ -43,8 +45,12 @@ pub fn rebuild(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
     let mut newest_of: BTreeMap<u64, u64> = BTreeMap::new();
     for name in &names {
         let Some(file) = Manifest::part_number(name) else { continue };
-        let Ok(part) = open_part(vfs, &folder.join(name)) else { continue };
-        let newest = newest_of.entry(part.summary().sequence).or_insert(file);
+        let order = match open_part(vfs, &folder.join(name)) {
+            Ok(part) => part.summary().sequence,
+            Err(error) if error.is_passing() => return Err(error),
+            Err(_) => file,
+        };
+        let newest = newest_of.entry(order).or_insert(file);
         *newest = file.max(*newest);
     }
     let parts: Vec<PartEntry> = newest_of

@@ -252,6 +252,7 @@ impl MonthRepair {
     ) -> Result<Option<PartEntry>> {
         let part = match open_part(planner.vfs.as_ref(), path) {
             Ok(part) => part,
+            Err(error) if error.is_passing() => return Err(error),
             Err(error) => {
                 check_is_known(&error)?;
                 let of = LostOf::Unknown("all samples of the part".into());

@@ -31,7 +31,7 @@ pub const SIDE_FILES: &[SideFile] = &[
     SideFile {
         path: exemplars::FILE_NAME,
         read: |vfs, dir| ExemplarBook::read(vfs, dir, usize::MAX).map(drop),
-        lost: "all exemplars but those in the log",
+        lost: "all exemplars but those in the log, of which some that were deleted may be back",
     },
     SideFile {
         path: damage::FILE_NAME,

@@ -153,6 +153,8 @@ pub struct Model {
     pub sent: BTreeSet<(SampleKey, Value)>,
     /// All series that were ever sent.
     pub series: BTreeSet<Labels>,
+    /// All exemplars that were ever sent.
+    pub traces: BTreeSet<ExemplarKey>,
     /// All descriptions that were ever sent, with their metrics.
     pub descriptions: BTreeSet<(String, String)>,
 }

@@ -218,6 +218,7 @@ fn exemplars(history: &mut History, store: &Store) -> Result<(), Error> {
     let all_taken = done.as_ref().is_ok_and(|done| done.written == all.len() as u64);
     for (labels, trace, exemplar) in all {
         let key: ExemplarKey = (labels, exemplar.timestamp, trace);
+        history.model.traces.insert(key.clone());
         match all_taken {
             true => history.model.exemplars.acknowledge(key, ()),
             false => history.model.exemplars.doubt(key, ()),

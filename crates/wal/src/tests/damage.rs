@@ -57,9 +57,24 @@ fn a_flipped_bit_in_the_last_segment_is_an_error_where_a_mark_proves_it() {
                 assert_eq!(replayed.len(), 3);
                 let kept = if offset < PROVEN_SIZE { 45 } else { PROVEN_SIZE };
                 assert_eq!(wal.recovery().cut_size, SEGMENT_SIZE - kept);
-                assert_eq!(vfs.size(&segment_path(1)).unwrap(), kept);
+                // Behind what was kept there is a mark now.
+                assert_eq!(vfs.size(&segment_path(1)).unwrap(), PROVEN_SIZE);
             }
         }
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_what_was_written_anew_is_an_error() {
+    for offset in 0..SEGMENT_SIZE {
+        let vfs = two_segments();
+        drop(open(&vfs, Committer::Waiter, 0).unwrap());
+        assert_eq!(vfs.size(&segment_path(1)).unwrap(), SEGMENT_SIZE + 9);
+        drop(open(&vfs, Committer::Waiter, 0).unwrap());
+        assert_eq!(vfs.size(&segment_path(1)).unwrap(), SEGMENT_SIZE + 9, "one mark is enough");
+        vfs.flip_bit(&segment_path(1), offset, (offset % 8) as u8).unwrap();
+        let error = open(&vfs, Committer::Waiter, 0).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }), "{offset}: {error}");
     }
 }
 
