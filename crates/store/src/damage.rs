@@ -225,6 +225,8 @@ pub struct DamageBook {
     /// Of the store.
     dir: PathBuf,
     inner: Mutex<Inner>,
+    /// Held by the one who writes the file: flush and scrub may both want to.
+    writing: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -248,7 +250,7 @@ struct Entry {
 impl DamageBook {
     /// An empty book of the store in `dir`.
     pub fn new(dir: &Path) -> DamageBook {
-        DamageBook { dir: dir.to_path_buf(), inner: Mutex::default() }
+        DamageBook { dir: dir.to_path_buf(), inner: Mutex::default(), writing: Mutex::default() }
     }
 
     /// Reads the book of a store's directory. One that is rotten is begun anew, and says so in its
@@ -371,6 +373,7 @@ impl DamageBook {
     /// # Errors
     /// On I/O errors; it is tried again next time.
     pub fn write(&self, vfs: &dyn Vfs) -> Result<()> {
+        let _one = lock(&self.writing);
         let body = {
             let mut inner = lock(&self.inner);
             if !inner.is_dirty {

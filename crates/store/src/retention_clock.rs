@@ -49,6 +49,8 @@ pub struct RetentionClock {
     /// How long a clock must be ahead to be believed; 0 believes at once.
     wait_ns: i64,
     state: Mutex<State>,
+    /// Held by the one who writes the file: flush and retention may both want to.
+    writing: Mutex<()>,
 }
 
 /// A wall clock and the time that had passed when it was read.
@@ -108,7 +110,7 @@ impl RetentionClock {
         let latest = record.map_or(trusted.time_ns, |record| record.trusted_ns);
         let latest = Anchor { time_ns: latest, passed_ns };
         let state = State { trusted, latest, jump, written_ns: None };
-        RetentionClock { wait_ns, state: Mutex::new(state) }
+        RetentionClock { wait_ns, state: Mutex::new(state), writing: Mutex::default() }
     }
 
     /// The time that retention goes by, nanoseconds since the epoch.
@@ -146,6 +148,7 @@ impl RetentionClock {
     /// # Errors
     /// On I/O errors; the file is the old or the new one then.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+        let _one = lock(&self.writing);
         let (wall, passed_ns) = (vfs.now(), passed_ns(vfs));
         let record = {
             let mut state = lock(&self.state);

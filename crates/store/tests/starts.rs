@@ -288,6 +288,35 @@ fn a_start_that_ends_a_deletion_leaves_no_half_of_a_snapshot() {
     }
 }
 
+/// A store that died while it was made is as good as none, or an empty one.
+#[test]
+fn a_store_that_died_while_it_was_made_has_no_problems() {
+    let mut is_whole = false;
+    for death in 0.. {
+        let disk = disk(death);
+        disk.fail_after(death);
+        let opened = Store::open(Arc::new(disk.clone()), Path::new("/data"), stores::config());
+        let is_open = opened.is_ok();
+        if let Ok(store) = opened {
+            let mut rows = Rows::default();
+            rows.push(&store.hasher(), &[("host", "a")], NOW, &[("m", 1.0)]);
+            is_whole = store.append(&rows.batch(), Durability::Synced).is_ok();
+        }
+        for disk in [disk.kill(), disk.crash()] {
+            if disk.exists(Path::new("/data/partitions")).unwrap() {
+                let dir = Path::new("/data");
+                let report = store::verify(Arc::new(disk.kill()), dir, &mut |_| ()).unwrap();
+                assert!(report.problems.is_empty(), "{death} {is_open}: {:?}", report.problems);
+            }
+            let found = count(&stores::open(&disk, stores::config()));
+            assert!(found == 1 || !is_whole, "{death}: {found}");
+        }
+        if is_whole {
+            break;
+        }
+    }
+}
+
 /// A month that cannot go does not keep others that are too old.
 #[test]
 fn a_month_that_cannot_expire_does_not_keep_the_others() {
