@@ -5,10 +5,8 @@
 //! ```
 //!
 //! The magic's last byte is the version, a digit. In every version but 1 the checksum covers the
-//! magic, too.
-//!
-//! The last byte of the magic is a digit, the version. A later one is not damage: the store does
-//! not open, and nothing is changed.
+//! magic, too. A later version than ours is not damage: the store does not open, and nothing is
+//! changed.
 
 use crate::{Error, Result};
 use codec::{crc32, put_u32};

@@ -137,7 +137,7 @@ impl Store {
         visit: &mut VisitLive<'_>,
     ) -> Result<()> {
         let range = range.intersect(&self.kept_span());
-        self.note_lost(&range, watch);
+        self.note_lost(&range, watch)?;
         for partition in self.partitions_in(&range) {
             limits.check_deadline()?;
             let state = partition.read();

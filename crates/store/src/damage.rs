@@ -7,7 +7,8 @@
 //!
 //! It is told, not asked: whether an answer is whole is decided by who reads, each time anew. The file
 //! makes the list outlive a restart; it is described in `docs/format/damage.md`. An entry leaves when
-//! its month is gone, or when no manifest names its file any more.
+//! its month is gone, when no manifest names its file any more, or, of a side file, when a start
+//! reads it and what was set aside of it is gone.
 
 use crate::book_file::BookFile;
 use crate::span::Month;
@@ -166,8 +167,8 @@ impl Damage {
         let month = match optional(reader)? {
             None => None,
             Some(number) => {
-                let number = i32::try_from(codec::unzigzag(number)).ok();
-                Some(Month(number.ok_or_else(|| reader.corrupt("a month"))?))
+                let month = Month::from_number(codec::unzigzag(number));
+                Some(month.ok_or_else(|| reader.corrupt("a month"))?)
             }
         };
         Ok(Damage {
@@ -394,7 +395,8 @@ impl DamageBook {
     }
 }
 
-fn joined(a: &TimeRange, b: &TimeRange) -> TimeRange {
+/// From the first instant of either to the last.
+pub(crate) fn joined(a: &TimeRange, b: &TimeRange) -> TimeRange {
     TimeRange::new(a.start.min(b.start), a.end.max(b.end))
 }
 

@@ -83,9 +83,9 @@ fn decode(body: &[u8]) -> std::result::Result<DroppedMonths, codec::Error> {
     let count = reader.varint_size(MONTHS_MAX)?;
     let mut from = BTreeMap::new();
     for _ in 0..count {
-        let month = i32::try_from(reader.i64_zigzag()?);
-        let month = month.map_err(|_| reader.corrupt("no month"))?;
-        from.insert(Month(month), reader.varint()?);
+        let month = Month::from_number(reader.i64_zigzag()?);
+        let month = month.ok_or_else(|| reader.corrupt("no month"))?;
+        from.insert(month, reader.varint()?);
     }
     if !reader.is_empty() {
         return Err(reader.corrupt("bytes after the end"));

@@ -1,9 +1,9 @@
 //! Head to disk.
 //!
-//! Per partition: take the arena, start a new log segment, both under one lock, seal, freeze the index in memory to a
-//! segment file, merge the parts in memory into one part file, and make all of it the partition's
-//! content by one manifest write. Only then may the log segments before go. A flush that fails
-//! removes what it began to write, and the next one takes other numbers.
+//! Per partition: take the arena, start a new log segment, both under one lock, seal, freeze the
+//! index in memory to a segment file, merge the parts in memory into one part file, and make all of
+//! it the partition's content by one manifest write. Only then may the log segments before go. A
+//! flush that fails removes what it began to write, and the next one takes other numbers.
 
 use crate::manifest::{Manifest, PartEntry};
 use crate::merge::{self, MergeInput, MergeOutcome};

@@ -71,7 +71,7 @@ pub struct Jobs {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// One for each thread: a bell that two wait for may be heard by the wrong one.
     bells: [Arc<Bell>; THREADS.len()],
-    is_stopping: AtomicBool,
+    is_stopping: Arc<AtomicBool>,
 }
 
 /// The threads: one that flushes and expires, one that merges and scrubs.
@@ -82,8 +82,7 @@ const THREADS: [(&str, &[Job]); 2] = [
 
 #[derive(Default)]
 struct Bell {
-    /// Whether somebody rang, and whether the store closes.
-    state: Mutex<(bool, bool)>,
+    is_rung: Mutex<bool>,
     rung: Condvar,
 }
 
@@ -92,8 +91,9 @@ impl Jobs {
     pub fn start(&self, store: &Arc<Store>) {
         for ((name, wanted), bell) in THREADS.iter().zip(&self.bells) {
             let (store, bell) = (Arc::downgrade(store), Arc::clone(bell));
+            let is_stopping = Arc::clone(&self.is_stopping);
             let builder = std::thread::Builder::new().name(name.to_string());
-            let thread = builder.spawn(move || run(&store, &bell, wanted));
+            let thread = builder.spawn(move || run(&store, &bell, &is_stopping, wanted));
             lock(&self.threads).push(thread.expect("the system has room for a thread"));
         }
     }
@@ -101,7 +101,7 @@ impl Jobs {
     /// Asks for a round now.
     pub fn wake(&self) {
         for bell in &self.bells {
-            lock(&bell.state).0 = true;
+            *lock(&bell.is_rung) = true;
             bell.rung.notify_all();
         }
     }
@@ -114,10 +114,7 @@ impl Jobs {
     /// Ends the threads and waits for what they are doing.
     pub fn stop(&self) {
         self.is_stopping.store(true, Ordering::Release);
-        for bell in &self.bells {
-            lock(&bell.state).1 = true;
-            bell.rung.notify_all();
-        }
+        self.wake();
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             // Jobs do not panic outwards; the others are still to be joined if one does.
@@ -126,16 +123,20 @@ impl Jobs {
     }
 }
 
-fn run(store: &Weak<Store>, bell: &Bell, wanted: &[Job]) {
+impl Bell {
+    /// Waits for a ring, a round's time at most.
+    fn wait(&self) {
+        let wait = self.rung.wait_timeout_while(lock(&self.is_rung), ROUND, |is_rung| !*is_rung);
+        let (mut is_rung, _) = wait.unwrap_or_else(|poisoned| poisoned.into_inner());
+        *is_rung = false;
+    }
+}
+
+fn run(store: &Weak<Store>, bell: &Bell, is_stopping: &AtomicBool, wanted: &[Job]) {
     for round in 1.. {
-        {
-            let state = lock(&bell.state);
-            let wait = bell.rung.wait_timeout_while(state, ROUND, |(rung, stop)| !*rung && !*stop);
-            let (mut state, _) = wait.unwrap_or_else(|poisoned| poisoned.into_inner());
-            state.0 = false;
-            if state.1 {
-                return;
-            }
+        bell.wait();
+        if is_stopping.load(Ordering::Acquire) {
+            return;
         }
         let Some(store) = store.upgrade() else { return };
         for job in choose(&store.load(round)).into_iter().filter(|job| wanted.contains(job)) {
@@ -157,8 +158,8 @@ mod tests {
         let jobs = Jobs::default();
         jobs.wake();
         // The one that is quicker takes its ring, and not the other's.
-        lock(&jobs.bells[1].state).0 = false;
-        assert!(lock(&jobs.bells[0].state).0);
+        *lock(&jobs.bells[1].is_rung) = false;
+        assert!(*lock(&jobs.bells[0].is_rung));
     }
 
     #[test]

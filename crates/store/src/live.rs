@@ -8,7 +8,7 @@
 
 use crate::damage::{Damage, DamagePlace};
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
+use crate::partition::{LivePart, Partition, State};
 use crate::view::{Source, sources_in};
 use crate::{Error, Result};
 use hashbrown::HashSet;
@@ -167,25 +167,36 @@ fn all_of(
     watch: &Watch,
     error: Error,
 ) -> Result<RoaringBitmap> {
-    let Error::Corrupt { offset, what, .. } = &error else { return Err(error) };
-    if !source.is_on_disk {
+    if !error.is_corrupt() || !source.is_on_disk {
         return Err(error);
     }
     source.part.set_damaged();
-    let part = &source.part.part;
-    let what = format!("{what} at byte {offset}: which series are live on a day");
-    let file = watch.relative(part.name());
-    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
-    let summary = part.summary();
-    let span = TimeRange::new(summary.min_ts, summary.max_ts);
-    watch.leave_out(Damage { span, ..damage }, error)?;
+    watch.leave_out(live_days_damage(watch, partition, &source.part, &error), error)?;
     let mut all = RoaringBitmap::new();
-    for slice in part.slices() {
+    for slice in source.part.part.slices() {
         // One past the last ordinal may not fit.
         let last = slice.series_end() - 1;
         all.insert_range(slice.series_start..=last as u32);
     }
     Ok(all)
+}
+
+/// The damage of a rotten set of the series that are live on a day.
+pub fn live_days_damage(
+    watch: &Watch,
+    partition: &Partition,
+    part: &LivePart,
+    error: &Error,
+) -> Damage {
+    let what = match error {
+        Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
+        other => other.to_string(),
+    };
+    let what = format!("{what}: which series are live on a day");
+    let file = watch.relative(part.part.name());
+    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
+    let summary = part.part.summary();
+    Damage { span: TimeRange::new(summary.min_ts, summary.max_ts), ..damage }
 }
 
 /// Appends the series of a match that are to be kept, told by column and slot. Columns with the same

@@ -160,11 +160,8 @@ impl<'a> RowsRecord<'a> {
     /// Splits a payload of kind [`KIND_ROWS`].
     pub fn parse(payload: &'a [u8]) -> Result<RowsRecord<'a>, codec::Error> {
         let mut reader = Reader::new(payload);
-        let month = reader.i64_zigzag()?;
-        let month = i32::try_from(month).map_err(|_| reader.corrupt("month out of range"))?;
-        if !(-4000..=4000).contains(&month) {
-            return Err(reader.corrupt("month out of range"));
-        }
+        let month = Month::from_number(reader.i64_zigzag()?);
+        let month = month.ok_or_else(|| reader.corrupt("month out of range"))?;
         let size = reader.varint_size(payload.len())?;
         let registrations = reader.slice(size)?;
         let unit_idx = reader.u8()?;
@@ -172,7 +169,7 @@ impl<'a> RowsRecord<'a> {
             return Err(reader.corrupt("unknown time unit"));
         }
         let rows = &payload[reader.offset()..];
-        Ok(RowsRecord { month: Month(month), registrations, unit_idx, rows })
+        Ok(RowsRecord { month, registrations, unit_idx, rows })
     }
 
     /// A decoder of the rows; the registrations must be replayed first.

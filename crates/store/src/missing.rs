@@ -9,10 +9,9 @@
 //! So an answer is whole, or it comes with a list of what is not in it, or it is an error: who asks
 //! without [`Store::noting`] never gets a part of the truth.
 
-use crate::damage::{Damage, DamageBook, DamagePlace};
+use crate::damage::{Damage, DamageBook, DamagePlace, joined};
 use crate::exemplars::ExemplarSeries;
-use crate::partition::INDEX_DIR;
-use crate::partition::Partition;
+use crate::partition::{INDEX_DIR, Partition};
 use crate::stats::{Cardinality, CardinalityRequest};
 use crate::store::{Store, lock};
 use crate::{Error, Result, SelectLimits, Selection};
@@ -44,8 +43,7 @@ impl Missing {
         let mut list = lock(&self.list);
         let is_same = |one: &&mut Damage| one.file == damage.file && one.place == damage.place;
         if let Some(known) = list.iter_mut().find(is_same) {
-            known.span.start = known.span.start.min(damage.span.start);
-            known.span.end = known.span.end.max(damage.span.end);
+            known.span = joined(&known.span, &damage.span);
         } else if list.len() < MISSING_MAX {
             list.push(damage.clone());
         }
@@ -82,13 +80,9 @@ impl Watch {
     /// # Errors
     /// The error, when nobody collects what is missing.
     pub fn leave_out(&self, damage: Damage, error: Error) -> Result<()> {
-        self.book.note(damage.clone(), self.vfs.now());
-        match &self.missing {
-            Some(missing) => {
-                missing.note(&damage);
-                Ok(())
-            }
-            None => Err(error),
+        match self.note(damage) {
+            true => Ok(()),
+            false => Err(error),
         }
     }
 
@@ -102,15 +96,17 @@ impl Watch {
         segment: &Segment,
         error: index::Error,
     ) -> index::Result<()> {
-        let damage = self.segment_damage(partition, segment.name(), &error);
-        self.book.note(damage.clone(), self.vfs.now());
-        match &self.missing {
-            Some(missing) => {
-                missing.note(&damage);
-                Ok(())
-            }
-            None => Err(error),
+        match self.note(self.segment_damage(partition, segment.name(), &error)) {
+            true => Ok(()),
+            false => Err(error),
         }
+    }
+
+    /// Notes damage in the book, and for whoever collects; whether somebody does.
+    fn note(&self, damage: Damage) -> bool {
+        self.note_missing(&damage);
+        self.book.note(damage, self.vfs.now());
+        self.missing.is_some()
     }
 
     /// The error for who read of an index what a search had found whole. If the rot came since, a
@@ -146,11 +142,6 @@ impl Watch {
         self.book.relative(path)
     }
 
-    /// Whether an answer may lack something.
-    pub fn is_lenient(&self) -> bool {
-        self.missing.is_some()
-    }
-
     fn note_missing(&self, damage: &Damage) {
         if let Some(missing) = &self.missing {
             missing.note(damage);
@@ -182,10 +173,18 @@ impl Store {
 
     /// Tells whoever collects which lost parts and months lie in a range: nobody reads them, so
     /// nobody meets them. The one place where they are told.
-    pub(crate) fn note_lost(&self, range: &TimeRange, watch: &Watch) {
-        if watch.is_lenient() {
-            self.lost_in(range).iter().for_each(|lost| watch.note_missing(lost));
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when there are any and nobody collects.
+    pub(crate) fn note_lost(&self, range: &TimeRange, watch: &Watch) -> Result<()> {
+        for lost in self.lost_in(range) {
+            if watch.missing.is_none() {
+                let what = format!("{} is damaged: {}", lost.file, lost.what);
+                return Err(Error::Damaged { what });
+            }
+            watch.note_missing(&lost);
         }
+        Ok(())
     }
 }
 

@@ -124,7 +124,6 @@ pub struct ReadScratch {
 }
 
 impl ReadScratch {
-    /// Adds a run of all samples from these places on, if there are any.
     /// Forgets what was read since there were so many runs, timestamps and values.
     fn truncate(&mut self, (runs, times, values): (usize, usize, usize)) {
         self.runs.truncate(runs);
@@ -132,6 +131,7 @@ impl ReadScratch {
         self.values.truncate(values);
     }
 
+    /// Adds a run of all samples from these places on, if there are any.
     fn push_run(&mut self, slot_idx: u32, times_start: usize, values_start: usize) {
         let values = values_start..self.values.len();
         assert!(self.times.len() - times_start == values.len(), "a value for each timestamp");

@@ -12,6 +12,7 @@
 
 use crate::damage::{Damage, DamagePlace};
 use crate::exemplars::{self, ExemplarBook};
+use crate::live::live_days_damage;
 use crate::manifest::{self, Manifest};
 use crate::metadata::{self, MetadataBook};
 use crate::missing::Watch;
@@ -22,6 +23,7 @@ use crate::store::{PARTITIONS_DIR, Store, lock};
 use crate::{Error, Result};
 use index::Segment;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,18 +112,23 @@ impl Store {
                     part.set_damaged();
                 }
                 if !part.part.has_sound_header() {
-                    let what = "header, on which nothing depends".to_string();
-                    let place = DamagePlace::Page;
-                    let damage = Damage::of_month(partition.month, place, file, what);
-                    let (samples, series) = (Some(0), Some(0));
-                    self.damage.note(Damage { samples, series, ..damage }, self.vfs.now());
+                    self.note_header(&partition, DamagePlace::Page, part.part.name());
                 }
             }
         }
         self.forget_old_damage();
     }
 
-    /// Whether a side file stands there as it was set aside: a repair moves it away.
+    /// Notes a rotten header, on which nothing depends.
+    fn note_header(&self, partition: &Partition, place: DamagePlace, path: &Path) {
+        let what = "header, on which nothing depends".to_string();
+        let damage = Damage::of_month(partition.month, place, self.damage.relative(path), what);
+        let (samples, series) = (Some(0), Some(0));
+        self.damage.note(Damage { samples, series, ..damage }, self.vfs.now());
+    }
+
+    /// Whether a side file stands there as it was set aside: a repair moves it away. Nobody knows
+    /// is yes.
     fn is_set_aside(&self, file: &str) -> bool {
         let aside = self.dir.join(format!("{file}{CORRUPT_SUFFIX}"));
         self.vfs.exists(&aside).unwrap_or(true)
@@ -318,12 +325,8 @@ impl Store {
             drop(watch.leave_out_segment(partition, segment, error));
         }
         if section == 0 && !segment.has_sound_header() {
-            let what = "header, on which nothing depends".to_string();
-            let name = segment.name();
-            let file = self.damage.relative(&partition.dir.join(INDEX_DIR).join(name));
-            let damage = Damage::of_month(partition.month, DamagePlace::Index, file, what);
-            let (samples, series) = (Some(0), Some(0));
-            self.damage.note(Damage { samples, series, ..damage }, self.vfs.now());
+            let path = partition.dir.join(INDEX_DIR).join(segment.name());
+            self.note_header(partition, DamagePlace::Index, &path);
         }
     }
 
@@ -351,14 +354,7 @@ impl Store {
             for day in 0..part.part.day_count() {
                 if let Err(error) = part.part.live_day(day) {
                     part.set_damaged();
-                    let file = self.damage.relative(part.part.name());
-                    let what = match error {
-                        Error::Corrupt { offset, what, .. } => {
-                            format!("{what} at byte {offset}: which series are live on a day")
-                        }
-                        other => other.to_string(),
-                    };
-                    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
+                    let damage = live_days_damage(&watch, partition, part, &error);
                     self.damage.note(damage, self.vfs.now());
                 }
             }
@@ -395,12 +391,6 @@ impl Store {
         }
     }
 
-    /// Whether a damaged file of this name was set aside; nobody knows is yes.
-    fn is_aside(&self, file: &str) -> bool {
-        let aside = self.dir.join(format!("{file}{CORRUPT_SUFFIX}"));
-        self.vfs.exists(&aside).unwrap_or(true)
-    }
-
     fn scrub_small(
         &self,
         month: Option<Month>,
@@ -409,7 +399,7 @@ impl Store {
     ) -> (u64, Option<Task>) {
         match read {
             // What a start set aside is as lost as it was, whatever has been written since.
-            Ok(()) if self.is_aside(&file) => {}
+            Ok(()) if self.is_set_aside(&file) => {}
             Ok(()) => self
                 .damage
                 .retain(|damage, _| damage.place != DamagePlace::SideFile || damage.file != file),

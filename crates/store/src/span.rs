@@ -5,6 +5,10 @@
 
 use model::TimeRange;
 use model::sample::{NANOS_PER_DAY, Timestamp};
+use std::ops::RangeInclusive;
+
+/// Numbers of months: all that an instant may fall into, with room to spare.
+const NUMBERS: RangeInclusive<i64> = -4000..=4000;
 
 /// A calendar month, UTC; the unit that retention drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +19,11 @@ impl Month {
     pub fn of(timestamp: Timestamp) -> Month {
         let (year, month) = civil_from_days(timestamp.div_euclid(NANOS_PER_DAY));
         Month(((year - 1970) * 12 + i64::from(month) - 1) as i32)
+    }
+
+    /// The month of a number that comes from outside; `None` when no instant falls near it.
+    pub fn from_number(number: i64) -> Option<Month> {
+        NUMBERS.contains(&number).then_some(Month(number as i32))
     }
 
     /// All instants of the month (cut at what an `i64` of nanoseconds can say).
@@ -33,7 +42,8 @@ impl Month {
     pub fn parse(name: &str) -> Option<Month> {
         let (year, month) = name.split_once('-')?;
         let (year, month): (i32, i32) = (year.parse().ok()?, month.parse().ok()?);
-        let parsed = Month(year.checked_sub(1970)?.checked_mul(12)? + month - 1);
+        let number = (i64::from(year) - 1970) * 12 + i64::from(month) - 1;
+        let parsed = Month::from_number(number)?;
         ((1..=12).contains(&month) && parsed.name() == name).then_some(parsed)
     }
 
@@ -90,7 +100,10 @@ mod tests {
             assert_eq!(next.range().start, range.end + 1);
             month = next;
         }
-        for bad in ["", "2016", "2016-13", "2016-1", "x-01", "2016-00", "99999999999-01"] {
+        let beyond =
+            ["99999999999-01", "178958970-01", "178958970-09", "-2147483648-01", "9999-12"];
+        let bad = ["", "2016", "2016-13", "2016-1", "x-01", "2016-00"];
+        for bad in bad.into_iter().chain(beyond) {
             assert_eq!(Month::parse(bad), None, "{bad}");
         }
     }

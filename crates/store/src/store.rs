@@ -93,7 +93,6 @@ pub struct Store {
     pub(crate) damaged: Mutex<BTreeMap<Month, DamagedMonth>>,
     /// Held while a month is dropped. May be locked under `partitions`, not the other way round.
     pub(crate) dropped: Mutex<DroppedMonths>,
-    /// What was found damaged.
     /// Files that no manifest names and that nobody knows, found at the start.
     pub(crate) orphans: Vec<PathBuf>,
     /// Held by the one flush that may run.
@@ -369,7 +368,7 @@ impl Store {
         watch: Watch,
     ) -> Result<Selection> {
         let range = range.intersect(&self.kept_span());
-        self.note_lost(&range, &watch);
+        self.note_lost(&range, &watch)?;
         Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines, watch)
     }
 

@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Durability, Error, SelectLimits, Store, StoreConfig};
+use store::{Durability, Error, Missing, SelectLimits, Store, StoreConfig};
 use vfs::SimVfs;
 
 const SECOND: i64 = 1_000_000_000;
@@ -136,7 +136,8 @@ fn found(disk: &SimVfs) -> BTreeMap<(Labels, i64), u64> {
     let store = stores::open(disk, stores::config());
     let set = vec![Matcher::new("host", MatchOp::Regex, ".*")];
     let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
-    let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
+    let missing = Missing::new();
+    let selection = store.noting(&missing).select(&[set], TimeRange::ALL, &limits).unwrap();
     let mut all = BTreeMap::new();
     selection
         .read_mixed(0..selection.len(), &mut |idx, times, values, histogram_times, histograms| {

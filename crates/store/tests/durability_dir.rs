@@ -12,7 +12,7 @@ use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use store::{Durability, Error, SelectLimits, Store, StoreConfig};
+use store::{Durability, Error, Missing, SelectLimits, Store, StoreConfig};
 use vfs::{SimVfs, Vfs};
 
 const SECOND: i64 = 1_000_000_000;
@@ -45,7 +45,9 @@ fn put(store: &Store, hosts: std::ops::Range<u32>, time: i64) -> Result<u64, Err
 /// By host and time, the values; every host's values are its number.
 fn read(store: &Store, range: TimeRange) -> Result<BTreeMap<(String, i64), f64>, Error> {
     let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
-    let selection = store.select(&[set], range, &LIMITS)?;
+    // What is lost is counted where a test loses something.
+    let missing = Missing::new();
+    let selection = store.noting(&missing).select(&[set], range, &LIMITS)?;
     let mut out = BTreeMap::new();
     selection.read(0..selection.len(), &mut |idx, times, values| {
         let labels = selection.labels(idx).unwrap();

@@ -63,8 +63,8 @@ impl SegmentWriter {
 
 /// What the appenders and the committer share.
 ///
-/// Locks: `writer` before `state`, and before that of `start`. `state` is never held during I/O, so an append never waits for
-/// the disk.
+/// Locks: `writer` before `state`, and before that of `start`. `state` is never held during I/O, so
+/// an append never waits for the disk.
 pub(crate) struct Shared {
     state: Mutex<State>,
     /// The disk's side; held while a group is written, so there is one at a time.

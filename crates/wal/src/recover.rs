@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, RECORD_HEADER_SIZE, VERSION};
 use crate::format::{parse_segment_name, put_record, segment_name};
 use crate::reader::{Invalid, SegmentReader};
+use crate::rewrite::fill_gap;
 use crate::start::{self, LogRange, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
 use vfs::atomic::TEMPORARY_SUFFIX;
@@ -163,7 +164,7 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
         recovered.segments.last_mut().expect("it was found").1 = size;
     }
     if !recovered.segments.is_empty() {
-        fill_gap(vfs, directory, after_last..next, &mut recovered.segments)?;
+        fill_gaps(vfs, directory, after_last..next, &mut recovered.segments)?;
     }
     let segments = &recovered.segments;
     recovered.range = LogRange {
@@ -226,7 +227,7 @@ const GAP_MAX: u64 = 100_000;
 
 /// Numbers that were given out, to segments that never reached the disk, get empty ones: then a
 /// number without a file always means a loss.
-fn fill_gap(
+fn fill_gaps(
     vfs: &dyn Vfs,
     directory: &Path,
     gap: std::ops::Range<u64>,
@@ -236,9 +237,7 @@ fn fill_gap(
         return Err(Error::MissingSegment { file: directory.join(segment_name(gap.start)) });
     }
     for segment in gap {
-        let header = Header { segment, nonce: vfs.random() };
-        vfs::write_atomic(vfs, &directory.join(segment_name(segment)), &header.encode())?;
-        segments.push((segment, HEADER_SIZE));
+        segments.push((segment, fill_gap(vfs, directory, segment)?));
     }
     Ok(())
 }

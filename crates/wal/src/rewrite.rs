@@ -6,10 +6,11 @@ use crate::format::{Header, KIND_MARK, put_record, segment_name};
 use crate::inspect::open_reader;
 use crate::recover::RecordRef;
 use std::path::{Path, PathBuf};
+use vfs::atomic::TEMPORARY_SUFFIX;
 use vfs::{AppendFile, Vfs};
 
 /// How the file of a segment that is being written again is called: its name and this.
-pub const REWRITTEN_SUFFIX: &str = ".tmp";
+pub const REWRITTEN_SUFFIX: &str = TEMPORARY_SUFFIX;
 /// Bytes gathered before they go to the file.
 const WRITE_SIZE: usize = 1 << 20;
 
@@ -60,17 +61,17 @@ pub fn rewrite(
     Ok(path)
 }
 
-/// Creates a segment without records, durably, where one is missing.
+/// Creates a segment without records, durably, where one is missing, and returns its size in bytes.
 ///
 /// # Errors
 /// On I/O errors.
-pub fn fill_gap(vfs: &dyn Vfs, directory: &Path, segment: u64) -> Result<()> {
-    let path = directory.join(segment_name(segment));
+pub fn fill_gap(vfs: &dyn Vfs, directory: &Path, segment: u64) -> Result<u64> {
     let header = Header { segment, nonce: vfs.random() };
     let mut bytes = header.encode();
     let offset = bytes.len() as u64;
     put_record(&mut bytes, header.salt(), offset, KIND_MARK, &[]);
-    Ok(vfs::write_atomic(vfs, &path, &bytes)?)
+    vfs::write_atomic(vfs, &directory.join(segment_name(segment)), &bytes)?;
+    Ok(bytes.len() as u64)
 }
 
 struct Writer {

@@ -247,7 +247,10 @@ impl RepairPlan {
                 manifest.write(vfs, dir)
             }
             Act::RewriteLog(rewrite) => rewrite.run(vfs, aside),
-            Act::FillGap { dir, segment } => Ok(wal::fill_gap(vfs, dir, *segment)?),
+            Act::FillGap { dir, segment } => {
+                wal::fill_gap(vfs, dir, *segment)?;
+                Ok(())
+            }
         }
     }
 
