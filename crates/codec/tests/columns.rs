@@ -1,14 +1,12 @@
 //! Columns of every shape come back as they were, whole and slot by slot.
-//! `SEED=n cargo test -p codec --test columns` replays one seed.
+//! `SEED=n cargo test -p codec --test all columns` replays one seed.
 
-mod shapes;
-
+use crate::shapes::{Draws, TIMESTAMPS, VALUES};
 use codec::{
     ColumnScratch, Effort, Layout, Paging, TimestampsReader, ValuesOutline, ValuesReader,
     encode_timestamps, encode_values,
 };
 use random::Random;
-use shapes::{Draws, TIMESTAMPS, VALUES};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,12 +1,10 @@
 //! Bytes that no encoder wrote: decoders answer with errors, and never panic.
-//! `SEED=n HOSTILE_ROUNDS=m cargo test --release -p codec --test hostile` goes on for longer.
+//! `SEED=n HOSTILE_ROUNDS=m cargo test --release -p codec --test all hostile` goes on for longer.
 
-mod shapes;
-
+use crate::shapes::{Draws, TIMESTAMPS, VALUES};
 use codec::fuzzing;
 use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
 use random::Random;
-use shapes::{Draws, TIMESTAMPS, VALUES};
 
 /// A generator, and how many times as many rounds as usual.
 fn start() -> (Random, u64) {

@@ -1,14 +1,10 @@
 //! What is missing from an answer is said in the answer, is not kept, and can be refused.
 
-#[path = "../../store/tests/rows/mod.rs"]
-mod rows;
-#[path = "../../store/tests/stores/mod.rs"]
-mod stores;
-
+use crate::rows::Rows;
+use crate::stores;
 use engine::{CacheLimits, Partial, QueryError, QueryOptions, ResultCache, StepRange, Value};
 use engine::{QueryResult, instant, range, range_cached};
 use promql::Dialect;
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Durability, Store};

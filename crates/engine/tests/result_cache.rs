@@ -1,18 +1,14 @@
 //! Answers with the result cache against answers without, bit for bit: random histories of a real
 //! store, asked by dashboards whose windows move.
 //!
-//! `SEED=n cargo test -p engine --test result_cache` replays one history.
+//! `SEED=n cargo test -p engine --test all result_cache` replays one history.
 
-#[path = "../../store/tests/rows/mod.rs"]
-mod rows;
-#[path = "../../store/tests/stores/mod.rs"]
-mod stores;
-
+use crate::rows::Rows;
+use crate::stores;
 use engine::{CacheLimits, CacheStats, Matrix, NameRemoval, QueryOptions, ResultCache, StepRange};
 use engine::{QueryResult, Value, range, range_cached};
 use model::{Matcher, TimeRange};
 use random::Random;
-use rows::Rows;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Durability, Store};

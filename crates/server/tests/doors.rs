@@ -1,8 +1,6 @@
 //! Each door over a real socket: what it takes, what it gives, how it words an error.
 
-mod common;
-
-use common::{gunzip, gzip, percent, start, start_on};
+use crate::common::{gunzip, gzip, percent, start, start_on};
 use model::{Metadata, MetricKind};
 use wire::remote_write::encode::{MillisSample, RequestV1};
 

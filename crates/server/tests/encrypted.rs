@@ -1,8 +1,6 @@
 //! TLS by flags: a certificate of the test's own, HTTP/1.1 through it, plain text refused.
 
-mod common;
-
-use common::start;
+use crate::common::start;
 use std::io::Write;
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

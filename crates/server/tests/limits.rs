@@ -1,9 +1,8 @@
 //! What bounds a client, over a real socket: credentials, sizes, times, numbers of connections.
 //! After each refusal the next request works.
 
-mod common;
-
-use common::{gzip, read_reply, start, write_request};
+use crate::common;
+use crate::common::{gzip, read_reply, start, write_request};
 use std::io::{Read, Write};
 use std::sync::Arc;
 

@@ -4,14 +4,10 @@
 //! `SEED=n` starts another campaign; a failure names the history, which
 //! `cargo run -p store --example campaign -- --replay HISTORY` tells step by step.
 
-mod histories;
-mod rows;
-mod stores;
-
-use histories::history::{self, LIVES, Mix, Talk};
-use histories::rotten::{self, Decay, RotTally};
-use histories::seed_of;
-use histories::tally::{Kind, Tally};
+use crate::histories::history::{self, LIVES, Mix, Talk};
+use crate::histories::rotten::{self, Decay, RotTally};
+use crate::histories::seed_of;
+use crate::histories::tally::{Kind, Tally};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 

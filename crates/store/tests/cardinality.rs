@@ -1,9 +1,7 @@
 //! Who makes the series, who is new, who is never asked for, and what that costs.
 
-mod rows;
-
+use crate::rows::Rows;
 use model::{Matcher, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{CardinalityRequest, Durability, NameCount, SelectLimits, Store, StoreConfig};

@@ -1,13 +1,12 @@
 //! What changed since a version: random histories against the naive difference of two readings.
 //!
-//! `SEED=n cargo test -p store --test changes` replays one history.
+//! `SEED=n cargo test -p store --test all changes` replays one history.
 
-mod rows;
-mod stores;
-
+use crate::rows;
+use crate::rows::Rows;
+use crate::stores;
 use model::{MatchOp, Matcher, TimeRange};
 use random::Random;
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::{Durability, SelectLimits, Store};

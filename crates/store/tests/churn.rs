@@ -1,10 +1,8 @@
 //! A month of churn on the simulated clock: a tenth of the pods is replaced every hour. What is
 //! over costs little, and who asks for the last hour gets the pods of the last hour.
 
-mod rows;
-
+use crate::rows::Rows;
 use model::{Matcher, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Durability, SelectLimits, Store, StoreConfig};

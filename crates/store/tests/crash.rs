@@ -11,11 +11,10 @@
 //!
 //! `SEED=n` chooses another history; `campaign.rs` has longer ones with other faults.
 
-mod rows;
-mod stores;
-
+use crate::rows;
+use crate::rows::Rows;
+use crate::stores;
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::panic::catch_unwind;

@@ -2,13 +2,10 @@
 //! disks, months that expire, clocks that jump, kills in between. The store opens, serves what is
 //! whole, says what is not, and changes nothing that it cannot prove.
 
-mod hooks;
-mod rows;
-mod stores;
-
-use hooks::{HookVfs, io_error};
+use crate::hooks::{HookVfs, io_error};
+use crate::rows::Rows;
+use crate::stores;
 use model::{MatchOp, Matcher, Metadata, TimeRange};
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

@@ -1,13 +1,10 @@
 //! What the log owes the store: memory changes only by what it has accepted, and what was
 //! acknowledged opens again after every order of stall, failed sync, kill, restart and power loss.
 
-mod faults;
-mod rows;
-mod stores;
-
-use faults::FaultyVfs;
+use crate::faults::FaultyVfs;
+use crate::rows::Rows;
+use crate::stores;
 use model::{MatchOp, Matcher, TimeRange};
-use rows::Rows;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;

@@ -3,11 +3,10 @@
 //!
 //! `SEED=n` chooses another history, `STRIDE=1` dies at every single operation.
 
-mod rows;
-mod stores;
-
+use crate::rows;
+use crate::rows::Rows;
+use crate::stores;
 use model::{Exemplar, ExemplarRow, Labels, MatchOp, Matcher, Row, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;

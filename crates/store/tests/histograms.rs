@@ -1,10 +1,9 @@
 //! Native histograms: what goes in comes out, and nobody sees the series that hold them.
 
-mod rows;
-
+use crate::rows;
+use crate::rows::Rows;
 use histogram::{Bucket, Histogram, ResetHint};
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

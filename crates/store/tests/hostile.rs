@@ -1,11 +1,9 @@
 //! Orders of events that a hostile reader thought of: each of them once lost something, or said too
 //! little of it.
 
-mod rows;
-mod stores;
-
+use crate::rows::Rows;
+use crate::stores;
 use model::{Exemplar, ExemplarRow, Labels, Matcher, TimeRange};
-use rows::Rows;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{DamagePlace, Durability, Error, Missing, SelectLimits, Store, StoreConfig};

@@ -3,12 +3,11 @@
 //!
 //! `SEED=n` chooses another history.
 
-mod rows;
-mod stores;
-
+use crate::rows;
+use crate::rows::Rows;
+use crate::stores;
 use model::{Exemplar, ExemplarRow, Labels, Matcher, Metadata, MetricKind, TimeRange};
 use random::Random;
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -1,15 +1,14 @@
 //! The store against a naive map, over seeded random histories: appends in and out of order, duplicates,
 //! changing field lists, histograms that replace each other, flushes, merges, deletions, retention, clean restarts and crashes.
 //!
-//! `SEED=n cargo test -p store --test model` replays one history.
+//! `SEED=n cargo test -p store --test all model` replays one history.
 
-mod rows;
-mod stores;
-
+use crate::rows;
+use crate::rows::Rows;
+use crate::stores;
 use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use random::Random;
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

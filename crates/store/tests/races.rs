@@ -2,13 +2,10 @@
 //! while the list of damage is looked through. Another thread could do all of it; here the disk does,
 //! at the moment that counts.
 
-mod hooks;
-mod rows;
-mod stores;
-
-use hooks::HookVfs;
+use crate::hooks::HookVfs;
+use crate::rows::Rows;
+use crate::stores;
 use model::{MatchOp, Matcher, Metadata, TimeRange};
-use rows::Rows;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,14 +3,12 @@
 //!
 //! `SEED=n` chooses other bits, `FLIPS=n` how many.
 
-mod damaged;
-mod rows;
-mod stores;
-
-use damaged::{
+use crate::damaged;
+use crate::damaged::{
     Answers, DATA, FIRST, Lost, SECOND, SECOND_MONTH, TURN, answers, check_repaired, copy, cut,
     files, flip, nth, remove, repair, settled, small_store, verify, write,
 };
+use crate::stores;
 use random::Random;
 use std::path::Path;
 use std::sync::Arc;

@@ -3,12 +3,11 @@
 //! Every so many bits of every part and index segment of a small store flip, one at a time. Each answer
 //! then is the truth, or a part of it that says that it is one: no label and no value is ever wrong.
 
-mod rows;
-mod stores;
-
+use crate::rows;
+use crate::rows::Rows;
+use crate::stores;
 use histogram::{Bucket, Histogram, ResetHint};
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,9 +1,7 @@
 //! Limits on series: only new ones are refused, with words that say which limit it was.
 
-mod rows;
-
+use crate::rows::Rows;
 use model::{Matcher, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{

@@ -1,11 +1,9 @@
 //! Values of single columns are found at every moment, also while their rows are on the way from the
 //! arena to a part.
 
-mod rows;
-mod stores;
-
+use crate::rows::Rows;
+use crate::stores;
 use model::{Matcher, TimeRange};
-use rows::Rows;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use store::{Durability, SelectLimits};
 use vfs::SimVfs;

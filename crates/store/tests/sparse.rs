@@ -1,10 +1,8 @@
 //! Some of a column's series are read as when all are: those that lie close together, far apart,
 //! alone in a page of it or with others.
 
-mod rows;
-
+use crate::rows::Rows;
 use model::{MatchOp, Matcher, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Durability, SelectLimits, Store, StoreConfig};

@@ -1,11 +1,9 @@
 //! What a start takes over from a process that died in the middle: numbers that were given, names that
 //! are seen and not yet durable.
 
-mod rows;
-mod stores;
-
+use crate::rows::Rows;
+use crate::stores;
 use model::{MatchOp, Matcher, Metadata, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{DamagePlace, Durability, SelectLimits, Store, StoreConfig};

@@ -1,10 +1,8 @@
 //! The turn of a month: prepared ahead, the next month knows the active series before their first
 //! sample; unprepared, nothing is different but the cost.
 
-mod rows;
-
+use crate::rows::Rows;
 use model::TimeRange;
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Durability, SelectLimits, SeriesLimit, Store, StoreConfig};

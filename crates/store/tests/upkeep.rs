@@ -1,9 +1,7 @@
 //! What happens to old data: retention, snapshots, deletion, backfill over years.
 
-mod rows;
-
+use crate::rows::Rows;
 use model::{MatchOp, Matcher, TimeRange};
-use rows::Rows;
 use std::path::Path;
 use std::sync::Arc;
 use store::{CardinalityRequest, Durability, SelectLimits, Store, StoreConfig};

@@ -3,14 +3,11 @@
 //!
 //! Damage that checksums tell is in `repair.rs`.
 
-mod damaged;
-mod rows;
-mod stores;
-
-use damaged::{
+use crate::damaged::{
     DATA, FIRST, SECOND_MONTH, answers, check_repaired, flip, nth, repair, small_store, verify,
     write,
 };
+use crate::stores;
 use std::path::Path;
 use std::sync::Arc;
 use store::manifest::Manifest;

@@ -1,0 +1,13 @@
+//! All tests of the room in one program.
+
+mod changed;
+mod limits;
+mod metricsql_rows;
+mod names;
+mod partial;
+mod result_cache;
+#[path = "../../store/tests/rows/mod.rs"]
+mod rows;
+mod scripts;
+#[path = "../../store/tests/stores/mod.rs"]
+mod stores;

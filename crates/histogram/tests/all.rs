@@ -1,0 +1,4 @@
+//! All tests of the room in one program.
+
+mod properties;
+mod recorded;

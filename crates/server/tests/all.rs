@@ -1,0 +1,6 @@
+//! All tests of the room in one program.
+
+mod common;
+mod doors;
+mod encrypted;
+mod limits;

@@ -1,0 +1,30 @@
+//! All tests of the room in one program: it links once, and its tests share the cores.
+
+mod campaign;
+mod cardinality;
+mod changes;
+mod churn;
+mod crash;
+mod damaged;
+mod durability_dir;
+mod durability_log;
+mod exemplars;
+mod faults;
+mod histograms;
+mod histories;
+mod hooks;
+mod hostile;
+mod log_room;
+mod model;
+mod races;
+mod repair;
+mod rot;
+mod rows;
+mod series_limits;
+mod singles;
+mod sparse;
+mod starts;
+mod stores;
+mod turn;
+mod upkeep;
+mod verify;
