@@ -211,6 +211,28 @@ fn a_flush_without_room_is_done_later_and_a_merge_too() {
     assert_eq!(problems(&disk), Vec::<String>::new());
 }
 
+/// A start makes the directory and dies before its name is durable; the next one finds it. Before,
+/// that one synced nothing above it: what it acknowledged went with the name when power failed.
+#[test]
+fn a_directory_that_somebody_else_made_is_durable_before_it_is_used() {
+    for failed_calls in 0..3 {
+        let disk = SimVfs::new(7);
+        disk.set_now(NOW);
+        disk.fail_syncs(failed_calls);
+        for _ in 0..failed_calls {
+            let refused = Store::open(Arc::new(disk.clone()), Path::new("/data"), stores::config());
+            assert!(refused.is_err());
+        }
+        let disk = disk.kill();
+        let store = stores::open(&disk, stores::config());
+        put(&store, 0..10, NOW).unwrap();
+        let disk = disk.crash();
+        drop(store);
+        let found = count(&stores::open(&disk, stores::config()));
+        assert_eq!(found, 10, "after {failed_calls} starts");
+    }
+}
+
 #[test]
 fn a_month_that_cannot_be_flushed_does_not_keep_the_others() {
     let disk = disk(1);

@@ -56,7 +56,8 @@ pub trait Vfs: Send + Sync + 'static {
     /// Cuts a file to `size` bytes, at most its present size, and syncs it.
     fn truncate(&self, path: &Path, size: u64) -> Result<()>;
 
-    /// Creates a directory and its parents, durably: where it creates one, it syncs the parent.
+    /// Creates a directory and its parents, durably: it syncs the parent of each that it creates,
+    /// and of the one that it finds, which somebody may have made without.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 
     /// Names of the entries of a directory, sorted; names that are not UTF-8 are not ours and

@@ -61,10 +61,15 @@ impl Vfs for RealVfs {
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
-        if path.is_dir() {
-            return Ok(());
-        }
         let parent = crate::atomic::directory_of(path);
+        if path.is_dir() {
+            // Whoever made it may have died, or failed, before its name was durable. Who may not
+            // even read the parent did not make it.
+            return match sync_dir(parent) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                synced => synced.map_err(|error| Error::new("sync directory", parent, error)),
+            };
+        }
         if parent != path {
             self.create_dir_all(parent)?;
         }

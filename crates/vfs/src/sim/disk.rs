@@ -190,10 +190,12 @@ impl Disk {
 
     pub(super) fn create_dir_all(&mut self, path: &Path) -> io::Result<()> {
         if let Ok(node) = self.names.find(path) {
-            return match self.names.directory(node) {
-                Ok(_) => Ok(()),
-                Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
-            };
+            if self.names.directory(node).is_err() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.begin_sync()?;
+            self.sync_name_of(path);
+            return Ok(());
         }
         if let Some(parent) = path.parent()
             && self.names.find(parent).is_err()
@@ -206,7 +208,15 @@ impl Disk {
         self.apply(vec![put(directory, name, node)]);
         self.begin_sync()?;
         self.names.sync(directory);
+        path.parent().into_iter().for_each(|parent| self.sync_name_of(parent));
         Ok(())
+    }
+
+    /// Makes the name of a directory that is there durable.
+    fn sync_name_of(&mut self, path: &Path) {
+        if let Some(parent) = path.parent().and_then(|parent| self.names.find(parent).ok()) {
+            self.names.sync(parent);
+        }
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> io::Result<()> {
