@@ -11,7 +11,8 @@ use crate::stores;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{Durability, Error, Store};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use store::{Durability, Error, Store, StoreConfig};
 use vfs::{SimVfs, Vfs};
 use wal::kinds::{EXEMPLARS, KEYS, METADATA, SERIES};
 
@@ -103,6 +104,134 @@ fn books_that_cannot_be_written_keep_what_they_need() {
         assert_eq!((pin.consumer, pin.segment), (needed_by, 0));
         assert_eq!(first_segment(&disk), 0);
     }
+}
+
+#[test]
+fn what_the_log_hands_back_to_the_books_is_needed_until_they_are_written() {
+    let mut disk = disk(1);
+    let metadata = [model::Metadata { metric: "a".into(), ..model::Metadata::default() }];
+    let program = Program::open(&disk).unwrap();
+    program.store.put_metadata(&metadata).unwrap();
+    drop(program);
+    disk = disk.crash();
+    let program = Program::open(&disk).unwrap();
+    assert_eq!(program.log.pin().unwrap().consumer, METADATA);
+    damaged::append(&program.store, 0..4, TURN);
+    damaged::append_exemplars(&program.store, TURN);
+    program.store.flush().unwrap();
+    assert_eq!(program.log.pin(), None);
+    damaged::append_exemplars(&program.store, TURN + SECOND);
+    drop(program);
+    disk = disk.crash();
+    let program = Program::open(&disk).unwrap();
+    assert_eq!(program.log.pin().unwrap().consumer, EXEMPLARS);
+    program.store.flush().unwrap();
+    assert_eq!((program.log.pin(), program.log.wal().size()), (None, 0));
+    drop(program);
+    let program = Program::open(&disk.crash()).unwrap();
+    assert_eq!(program.store.metadata(None, 10), metadata);
+    assert_eq!(program.store.stats().exemplars.exemplars, 2);
+}
+
+/// What was acknowledged of what threads do at once: values of one key, and rows, each a number
+/// higher than the one before.
+#[derive(Default)]
+struct Acknowledged {
+    key: AtomicU64,
+    row: AtomicU64,
+    /// Cuts by either.
+    cuts: AtomicU64,
+    is_over: AtomicBool,
+}
+
+fn append_number(store: &Store, number: u64) {
+    let mut rows = Rows::default();
+    let time = TURN + number as i64;
+    rows.push(&store.hasher(), &[("host", "h")], time, &[("a", number as f64)]);
+    store.append(&rows.batch(), Durability::Synced).unwrap();
+}
+
+/// Appends to both, saves both and cuts, in threads, until `look` returns.
+fn all_at_once(program: &Program, done: &Acknowledged, look: &dyn Fn()) {
+    let until_over = |act: &dyn Fn(u64)| {
+        // One that fails ends the others.
+        let _end = End(&done.is_over);
+        let mut number = 0;
+        while !done.is_over.load(Ordering::Acquire) {
+            number += 1;
+            act(number);
+            std::thread::yield_now();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            until_over(&|number| {
+                program.put(1, number);
+                done.key.store(number, Ordering::Release);
+            });
+        });
+        scope.spawn(|| {
+            until_over(&|number| {
+                append_number(&program.store, number);
+                done.row.store(number, Ordering::Release);
+            });
+        });
+        scope.spawn(|| {
+            until_over(&|_| {
+                program.store.flush().unwrap();
+                done.cuts.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        scope.spawn(|| {
+            until_over(&|_| {
+                program.save().unwrap();
+                done.cuts.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        // A look that fails ends it, too.
+        let _end = End(&done.is_over);
+        look();
+    });
+}
+
+/// Ends what threads do.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+#[test]
+fn who_appends_saves_and_cuts_at_once_loses_nothing() {
+    let disk = disk(1);
+    let config = StoreConfig { committer: wal::Committer::Thread, ..stores::config() };
+    let program = Program::open_with(&disk, config).unwrap();
+    let done = Acknowledged::default();
+    let check = |after: &SimVfs, key: u64, row: u64| {
+        let found = Program::open(after).unwrap();
+        let value = found.keys.map().get(&1).copied().unwrap_or(0);
+        assert!(key <= value, "{key} was acknowledged, {value} is there");
+        let rows = row_count(&found.store);
+        assert!(row <= rows, "{row} rows were acknowledged, {rows} are there");
+    };
+    all_at_once(&program, &done, &|| {
+        for death in 1..=30 {
+            for count in [&done.cuts, &done.key, &done.row] {
+                let is_over = || done.is_over.load(Ordering::Relaxed);
+                while count.load(Ordering::Relaxed) < death * 5 && !is_over() {
+                    std::thread::yield_now();
+                }
+            }
+            // First what was acknowledged, then the disk.
+            let (key, row) = (done.key.load(Ordering::Acquire), done.row.load(Ordering::Acquire));
+            check(&disk.crash(), key, row);
+        }
+    });
+    let (key, row) = (done.key.load(Ordering::Acquire), done.row.load(Ordering::Acquire));
+    drop(program);
+    check(&disk.crash(), key, row);
 }
 
 #[test]
