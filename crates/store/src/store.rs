@@ -1,4 +1,4 @@
-//! The store: open, append, select, close.
+//! The store: append, select, close. It is opened in [`crate::opening`].
 //!
 //! ```text
 //! DIR/quipu.lock            who has the store open

@@ -36,8 +36,8 @@ impl Walk<'_, '_> {
         });
         for ((segment, consumer), count) in foreign {
             let what = format!(
-                "{count} records of {consumer}, a consumer of the log that is not looked at here; \
-                 the log keeps them until it needs them no more"
+                "{count} records of {consumer}, a consumer of the log that is none of the store's: \
+                 they are kept for it and not looked into"
             );
             report.note(&dir.join(wal::segment_name(segment)), what);
         }

@@ -113,6 +113,29 @@ fn the_oldest_need_decides_what_is_cut() {
 }
 
 #[test]
+fn what_is_appended_while_others_are_asked_stays() {
+    let disk = SimVfs::new(1);
+    let (rows, changes) = (Taken::default(), Taken::default());
+    let log = open(&disk, vec![series(&rows), keys(&changes)]).unwrap();
+    put(&log, KIND_ROWS, 1);
+    log.wal().rotate();
+    // The first has answered; then it appends, and the log goes on to another segment.
+    attach(&log, SERIES, u64::MAX);
+    let wal = log.wal().clone();
+    let needed_from = move || {
+        wal.append(KIND_ROWS, &[2]).unwrap();
+        wal.rotate();
+        None
+    };
+    log.attach(KEYS, Box::new(needed_from));
+    log.cut().unwrap();
+    log.close().unwrap();
+    drop(log);
+    open(&disk.crash(), vec![series(&rows), keys(&changes)]).unwrap();
+    assert_eq!(*rows.borrow(), [(1, 2)]);
+}
+
+#[test]
 fn a_consumer_that_is_off_keeps_its_records_until_it_is_on_again() {
     let mut disk = SimVfs::new(1);
     let (rows, changes) = (Taken::default(), Taken::default());
