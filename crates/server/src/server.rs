@@ -132,6 +132,14 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
              acknowledged, unless the disk has lost something"
         );
     }
+    for off in store.off_in_log() {
+        tracing::warn!(
+            "the log has {} records of {}, which is switched off: from segment {} on it is kept",
+            off.record_count,
+            off.consumer,
+            off.from_segment
+        );
+    }
     Ok(store)
 }
 

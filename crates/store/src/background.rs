@@ -17,11 +17,13 @@ impl Store {
         let oldest = self.all_partitions().iter().filter_map(dirty_since).min();
         // While a flush that failed waits to be tried again, only memory can hurry it.
         let oldest = oldest.filter(|_| !self.flush_backoff.is_waiting(self.vfs.elapsed()));
-        let pinned = self.log_pinned_size.load(Ordering::Relaxed);
+        let log_size = self.wal.size();
+        // Another consumer may have let go what it pinned.
+        let pinned = self.log_pinned_size.fetch_min(log_size, Ordering::Relaxed).min(log_size);
         Load {
             head_size: self.head_size(),
             flush_size: self.flush_size(),
-            wal_size: self.wal.size().saturating_sub(pinned),
+            wal_size: log_size - pinned,
             wal_flush_size: self.config.wal_size_max / 2,
             // A clock that was set back says nothing: flushed is better.
             dirty_age_ns: oldest.map_or(0, |since| now.saturating_sub(since).saturating_abs()),

@@ -130,7 +130,7 @@ impl Error {
         matches!(
             self,
             Error::UnknownVersion { .. }
-                | Error::Wal(wal::Error::UnknownVersion { .. })
+                | Error::Wal(wal::Error::UnknownVersion { .. } | wal::Error::UnknownKind { .. })
                 | Error::Index(index::Error::UnknownVersion { .. })
         )
     }

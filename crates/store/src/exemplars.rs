@@ -94,6 +94,10 @@ struct State {
     size: usize,
     /// The file has what log segments below this one hold.
     wal_from: u64,
+    /// The first log segment with exemplars that the file lacks.
+    dirty_from: Option<u64>,
+    /// The same of those that are being written to the file.
+    writing_from: Option<u64>,
     /// Whether the file differs.
     is_dirty: bool,
     taken_total: u64,
@@ -137,14 +141,15 @@ impl ExemplarBook {
         lock(&self.state).wal_from
     }
 
-    /// Takes the exemplars of a log record again.
+    /// Takes the exemplars of a log record again, which is in a segment that the file lacks.
     ///
     /// # Errors
     /// When the bytes are no such record.
     pub fn replay(&self, segment: u64, payload: &[u8]) -> std::result::Result<(), codec::Error> {
         let all = decode_exemplars(payload)?;
-        if self.wal_from() <= segment {
+        if !all.is_empty() {
             self.restore(all);
+            lock(&self.state).dirty_from.get_or_insert(segment);
         }
         Ok(())
     }
@@ -158,8 +163,14 @@ impl ExemplarBook {
         }
     }
 
-    /// Rotates the log and writes the book if it has changed; returns the segment from which on the
-    /// log is needed for it.
+    /// The first log segment with exemplars that the file lacks.
+    pub fn log_needed_from(&self) -> Option<u64> {
+        let state = lock(&self.state);
+        state.writing_from.or(state.dirty_from)
+    }
+
+    /// Rotates the log and writes the book if it has changed; returns the segment that the log goes
+    /// on with: the file has what was taken before.
     ///
     /// # Errors
     /// On I/O errors.
@@ -171,14 +182,18 @@ impl ExemplarBook {
                 return Ok(next);
             }
             state.is_dirty = false;
+            state.writing_from = state.dirty_from.take();
             (next, state.encode(next))
         };
         let written = file(dir).write(vfs, &body);
         let mut state = lock(&self.state);
+        let writing_from = state.writing_from.take();
         match written {
             Ok(()) => state.wal_from = next,
             Err(error) => {
                 state.is_dirty = true;
+                // What came meanwhile is in later segments.
+                state.dirty_from = writing_from.or(state.dirty_from);
                 return Err(error);
             }
         }
@@ -213,6 +228,7 @@ impl ExemplarBook {
         }
         let payload = encoder.into_bytes();
         if !payload.is_empty() {
+            state.dirty_from.get_or_insert_with(|| wal.stats().segment);
             // Under the lock, so that the log has them in the order taken.
             room.append(KIND_EXEMPLARS, &[&payload])?;
         }

@@ -2,8 +2,9 @@
 //!
 //! Per partition: take the arena, start a new log segment, both under one lock, seal, freeze the
 //! index in memory to a segment file, merge the parts in memory into one part file, and make all of
-//! it the partition's content by one manifest write. Only then may the log segments before go. A
-//! flush that fails removes what it began to write, and the next one takes other numbers.
+//! it the partition's content by one manifest write. Only then may the log segments before go, if
+//! no other consumer of the log needs them. A flush that fails removes what it began to write, and
+//! the next one takes other numbers.
 
 use crate::manifest::{Manifest, PartEntry};
 use crate::merge::{self, MergeInput, MergeOutcome};
@@ -279,22 +280,29 @@ impl Store {
         Ok(true)
     }
 
-    /// Removes the log segments that neither a partition nor one of the books needs.
+    /// Writes the books, and lets the log remove the segments that neither the store nor another
+    /// of its consumers needs.
     ///
     /// The order counts: what is logged after the rotation is in segments that stay, and what was
-    /// logged before it is seen by the books' files and by the look at the partitions that follow.
+    /// logged before it is seen by the books' files and by the look at the partitions that follows.
     pub(crate) fn shorten_log(&self) -> Result<()> {
         let next = self.exemplars.write(self.vfs.as_ref(), &self.dir, &self.wal)?;
         self.metadata.write(self.vfs.as_ref(), &self.dir)?;
-        let needed = self.all_partitions().into_iter().filter_map(|p| p.read().log_needed_from());
-        let damaged = self.damaged_months().into_iter().filter_map(|damaged| damaged.log_from);
-        let needed = needed.chain(damaged).min();
-        let needed = needed.map_or(next, |needed| needed.min(next));
-        let removed = self.wal.remove_before(needed);
+        let cut = self.log.cut().map_err(|error| self.latch_if_failed(Error::Wal(error)))?;
         // What stays though all is written is no reason to flush again.
-        let pinned = if needed < next { self.wal.size() } else { 0 };
+        let pinned = cut.filter(|pin| pin.segment < next).map_or(0, |_| self.wal.size());
         self.log_pinned_size.store(pinned, Ordering::Relaxed);
-        removed.map_err(|error| self.latch_if_failed(Error::Wal(error)))
+        Ok(())
+    }
+
+    /// The oldest log segment with rows that are in no part, those of months of which nothing is
+    /// read included.
+    pub(crate) fn rows_needed_from(&self) -> Option<u64> {
+        let needed = self.all_partitions().into_iter().filter_map(|p| p.read().log_needed_from());
+        let needed = needed.min();
+        // A month that is given up is among these before it leaves the partitions.
+        let damaged = self.damaged_months().into_iter().filter_map(|damaged| damaged.log_from);
+        needed.into_iter().chain(damaged).min()
     }
 }
 

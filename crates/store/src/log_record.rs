@@ -15,12 +15,9 @@ use model::{Metadata, MetricKind, Timestamp};
 
 use crate::span::Month;
 
-/// Record kind: rows of one partition, with the registrations they need.
-pub const KIND_ROWS: u8 = 1;
-/// Record kind: descriptions of metrics.
-pub const KIND_METADATA: u8 = 2;
-/// Record kind: exemplars, encoded in [`crate::exemplar_record`].
-pub const KIND_EXEMPLARS: u8 = 3;
+/// The store's kinds: rows of one partition with the registrations they need, descriptions of
+/// metrics, and exemplars, which [`crate::exemplar_record`] encodes.
+pub use wal::kinds::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS};
 
 /// Units timestamps are scaled by: nanosecond, microsecond, millisecond, second.
 const UNITS_NS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];

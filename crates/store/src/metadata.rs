@@ -29,8 +29,10 @@ pub struct MetadataBook {
 #[derive(Default)]
 struct State {
     by_metric: BTreeMap<String, Metadata>,
-    /// Whether the file lacks something.
-    dirty: bool,
+    /// The first log segment with entries that the file lacks.
+    dirty_from: Option<u64>,
+    /// The same of those that are being written to the file.
+    writing_from: Option<u64>,
     /// The last record of the log that made it.
     last: Option<Lsn>,
 }
@@ -41,8 +43,8 @@ impl MetadataBook {
         let book = MetadataBook::default();
         let file = file(dir);
         let Some(body) = file.read(vfs)? else { return Ok(book) };
-        book.put(&decode_metadata(&body).map_err(|e| file.undecodable(&e))?);
-        lock(&book.state).dirty = false;
+        let entries = decode_metadata(&body).map_err(|e| file.undecodable(&e))?;
+        lock(&book.state).put(&entries);
         Ok(book)
     }
 
@@ -50,27 +52,39 @@ impl MetadataBook {
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         let entries: Vec<Metadata> = {
             let mut state = lock(&self.state);
-            if !state.dirty {
+            if state.dirty_from.is_none() {
                 return Ok(());
             }
-            state.dirty = false;
+            state.writing_from = state.dirty_from.take();
             state.by_metric.values().cloned().collect()
         };
         let written = file(dir).write(vfs, &encode_metadata(&entries));
+        let mut state = lock(&self.state);
+        let writing_from = state.writing_from.take();
         if written.is_err() {
-            lock(&self.state).dirty = true;
+            // What came meanwhile is in later segments.
+            state.dirty_from = writing_from;
         }
         written
     }
 
-    /// Adds or replaces entries, of the file or the log.
-    pub fn put(&self, metadata: &[Metadata]) {
+    /// The first log segment with entries that the file lacks.
+    pub fn log_needed_from(&self) -> Option<u64> {
+        let state = lock(&self.state);
+        state.writing_from.or(state.dirty_from)
+    }
+
+    /// Adds or replaces the entries of a log record again.
+    ///
+    /// # Errors
+    /// When the bytes are no such record.
+    pub fn replay(&self, segment: u64, payload: &[u8]) -> std::result::Result<(), codec::Error> {
+        let entries = decode_metadata(payload)?;
         let mut state = lock(&self.state);
-        for entry in metadata {
-            if state.is_news(entry) {
-                state.insert(entry);
-            }
+        if state.put(&entries) {
+            state.dirty_from.get_or_insert(segment);
         }
+        Ok(())
     }
 
     /// Adds or replaces entries that the log takes; returns what to wait for: what is known may have
@@ -92,8 +106,10 @@ impl MetadataBook {
                 break;
             }
             // First the log, then the book, under one lock: the book is never ahead.
+            let segment = wal.stats().segment;
             let lsn = wal.append(KIND_METADATA, &encode_metadata(news.iter().copied()))?;
             state.last = Some(lsn);
+            state.dirty_from.get_or_insert(segment);
             news.iter().for_each(|entry| state.insert(entry));
         }
         Ok(state.last)
@@ -117,9 +133,20 @@ impl State {
         known != Some(entry) && has_room && !entry.metric.is_empty()
     }
 
+    /// Adds or replaces entries; whether any of them is news.
+    fn put(&mut self, metadata: &[Metadata]) -> bool {
+        let mut has_news = false;
+        for entry in metadata {
+            if self.is_news(entry) {
+                self.insert(entry);
+                has_news = true;
+            }
+        }
+        has_news
+    }
+
     fn insert(&mut self, entry: &Metadata) {
         self.by_metric.insert(entry.metric.clone(), entry.clone());
-        self.dirty = true;
     }
 }
 

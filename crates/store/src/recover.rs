@@ -1,9 +1,10 @@
-//! What opening does after a crash or a clean stop, in two phases.
+//! What opening does after a crash or a clean stop, in three phases.
 //!
 //! ```text
 //! look     side files, manifests, headers of parts and segments are read; nothing is changed.
-//!          A file of an unknown version ends it here
-//! recover  names are made durable, the log is replayed, and only then leftovers are removed
+//!          A file of an unknown version ends it here. Names are made durable
+//! replay   the log hands over the records of rows, metadata and exemplars, in memory
+//! recover  what was replayed is sealed, and only then leftovers are removed
 //! ```
 //!
 //! Damage costs what it hits: a side file, a part, a month. See [`crate::damaged`].
@@ -13,7 +14,7 @@ use crate::damage::{Damage, DamageBook, DamagePlace};
 use crate::damaged::DamagedMonth;
 use crate::dropped::{self, DroppedMonths};
 use crate::exemplars::{self, ExemplarBook};
-use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord, decode_metadata};
+use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::manifest::Manifest;
 use crate::metadata::{self, MetadataBook};
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, SEAL_SIZE, State};
@@ -27,9 +28,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use vfs::Vfs;
-use wal::{LogStart, RecordRef, ReplayError, Wal, WalConfig};
+use wal::kinds::{EXEMPLARS, METADATA, SERIES};
+use wal::{Consumer, Consumers, LogStart, RecordRef, ReplayError, Wal};
 
-/// What was found in a store's directory, before anything was changed.
+/// What was found in a store's directory, before anything was changed, and then in the log.
 pub struct Found {
     /// What metrics are.
     metadata: MetadataBook,
@@ -45,6 +47,8 @@ pub struct Found {
     partitions: BTreeMap<Month, Arc<Partition>>,
     /// Months that cannot.
     damaged: BTreeMap<Month, DamagedMonth>,
+    /// Samples replayed.
+    samples: u64,
 }
 
 /// What recovery made of it.
@@ -63,8 +67,6 @@ pub struct Recovered {
     pub damaged: BTreeMap<Month, DamagedMonth>,
     /// Files that no manifest names and that nobody knows.
     pub orphans: Vec<PathBuf>,
-    /// The log, ready for more.
-    pub wal: Wal,
 }
 
 /// Where a store is, and who is told of damage.
@@ -106,6 +108,7 @@ impl Place<'_> {
             damaged_books: bad,
             partitions: BTreeMap::new(),
             damaged: BTreeMap::new(),
+            samples: 0,
         };
         for name in vfs.list(&dir.join(PARTITIONS_DIR))? {
             if let Some(month) = Month::parse(&name) {
@@ -164,39 +167,34 @@ impl Place<'_> {
         self.dir.join(PARTITIONS_DIR).join(month.name())
     }
 
-    /// Replays the log and removes what is left over.
+    /// Makes a store of what was found and of what the log has handed over, and removes what is left
+    /// over.
     ///
     /// # Errors
-    /// When the log is corrupt, and on I/O errors.
-    pub fn recover(&self, found: Found, counters: &Counters) -> Result<Recovered> {
+    /// On I/O errors.
+    pub fn recover(&self, mut found: Found, wal: &Wal, counters: &Counters) -> Result<Recovered> {
         let lost = |partition: &Arc<Partition>| partition.read().lost_parts.len();
         let lost = found.partitions.values().map(lost).sum::<usize>() + found.damaged_books.len();
         counters.corrupt_parts.fetch_add(lost as u64, Ordering::Relaxed);
-        self.sync_names(&found)?;
-        let Found { metadata, exemplars, dropped, clock, damaged_books, partitions, damaged } =
-            found;
-        let mut replay = Replay {
-            place: *self,
-            partitions,
-            damaged,
-            dropped: &dropped,
-            metadata: &metadata,
-            exemplars: &exemplars,
-            samples: 0,
-            values: Vec::new(),
-        };
-        let wal = replay.open_log()?;
-        replay.seal();
-        counters.samples_replayed.fetch_add(replay.samples, Ordering::Relaxed);
-        let Replay { partitions, damaged, .. } = replay;
-        self.set_books_aside(&damaged_books)?;
-        let orphans = self.clear(&partitions)?;
-        Ok(Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans, wal })
+        if wal.recovery().start == LogStart::Damaged {
+            let what = "it was written anew; whether segments of the log are gone nobody knows";
+            let file = format!("{WAL_DIR}/{}", wal::START_NAME);
+            self.note(Damage::of_store(DamagePlace::Log, file, what.to_string()));
+        }
+        found.replay(*self).0.seal();
+        counters.samples_replayed.fetch_add(found.samples, Ordering::Relaxed);
+        self.set_books_aside(&found.damaged_books)?;
+        let orphans = self.clear(&found.partitions)?;
+        let Found { metadata, exemplars, dropped, clock, partitions, damaged, .. } = found;
+        Ok(Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans })
     }
 
     /// Makes the names durable that were read: whoever wrote them may have been killed before it
     /// did, and what is done from now on counts on them.
-    fn sync_names(&self, found: &Found) -> Result<()> {
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn sync_names(&self, found: &Found) -> Result<()> {
         let root = self.dir.join(PARTITIONS_DIR);
         let months = found.partitions.keys().map(|month| root.join(month.name()));
         let folders = months.flat_map(|dir| [dir.join(PARTS_DIR), dir.join(INDEX_DIR), dir]);
@@ -243,44 +241,67 @@ impl Place<'_> {
     }
 }
 
+impl Found {
+    /// Declares the consumers of the log whose records these are.
+    pub fn declare<'a>(&'a mut self, place: Place<'a>, consumers: &mut Consumers<'a>) {
+        // Without any segment left, new ones must come after all that anybody has seen.
+        let newest = self.partitions.values().map(|p| p.read().manifest.wal_from);
+        let newest = newest.chain(self.damaged.values().map(|damaged| damaged.wal_from)).max();
+        let newest = newest.unwrap_or(0).max(self.dropped.newest());
+        let exemplars_from = self.exemplars.wal_from();
+        let (mut replay, metadata, exemplars) = self.replay(place);
+        consumers.declare(Consumer {
+            name: SERIES,
+            kinds: &[KIND_ROWS],
+            // Each month knows for itself what it has.
+            replay_from: 0,
+            next_segment_min: newest,
+            take: Box::new(move |record| replay.rows(record)),
+        });
+        consumers.declare(Consumer {
+            name: METADATA,
+            kinds: &[KIND_METADATA],
+            replay_from: 0,
+            next_segment_min: 0,
+            take: Box::new(|record| Ok(metadata.replay(record.segment, record.payload)?)),
+        });
+        consumers.declare(Consumer {
+            name: EXEMPLARS,
+            kinds: &[KIND_EXEMPLARS],
+            replay_from: exemplars_from,
+            next_segment_min: exemplars_from,
+            take: Box::new(|record| Ok(exemplars.replay(record.segment, record.payload)?)),
+        });
+    }
+
+    /// Who takes the records of rows, and the books that take the others.
+    fn replay<'a>(
+        &'a mut self,
+        place: Place<'a>,
+    ) -> (Replay<'a>, &'a MetadataBook, &'a ExemplarBook) {
+        let replay = Replay {
+            place,
+            partitions: &mut self.partitions,
+            damaged: &mut self.damaged,
+            dropped: &self.dropped,
+            samples: &mut self.samples,
+            values: Vec::new(),
+        };
+        (replay, &self.metadata, &self.exemplars)
+    }
+}
+
+/// Takes records of rows.
 struct Replay<'a> {
     place: Place<'a>,
-    partitions: BTreeMap<Month, Arc<Partition>>,
-    damaged: BTreeMap<Month, DamagedMonth>,
+    partitions: &'a mut BTreeMap<Month, Arc<Partition>>,
+    damaged: &'a mut BTreeMap<Month, DamagedMonth>,
     dropped: &'a DroppedMonths,
-    metadata: &'a MetadataBook,
-    exemplars: &'a ExemplarBook,
-    samples: u64,
+    samples: &'a mut u64,
     values: Vec<f64>,
 }
 
 impl Replay<'_> {
-    fn open_log(&mut self) -> Result<Wal> {
-        let Place { vfs, dir, config, .. } = self.place;
-        let wal_dir = dir.join(WAL_DIR);
-        vfs.create_dir_all(&wal_dir)?;
-        // Without any segment left, new ones must come after all that anybody has seen.
-        let newest = self.partitions.values().map(|p| p.read().manifest.wal_from);
-        let newest = newest.chain(self.damaged.values().map(|damaged| damaged.wal_from)).max();
-        let newest = newest.unwrap_or(0).max(self.exemplars.wal_from()).max(self.dropped.newest());
-        let from = wal::first_segment(vfs.as_ref(), &wal_dir)?.unwrap_or(newest);
-        let wal_config = WalConfig {
-            committer: config.committer,
-            next_segment_min: newest,
-            pending_size_max: config.wal_pending_max,
-            record_size_max: config.wal_record_max,
-            ..WalConfig::default()
-        };
-        let mut on_record = |record: RecordRef<'_>| self.record(&record);
-        let wal = Wal::open(Arc::clone(vfs), &wal_dir, wal_config, from, &mut on_record)?;
-        if wal.recovery().start == LogStart::Damaged {
-            let what = "it was written anew; whether segments of the log are gone nobody knows";
-            let file = format!("{WAL_DIR}/{}", wal::START_NAME);
-            self.place.note(Damage::of_store(DamagePlace::Log, file, what.to_string()));
-        }
-        Ok(wal)
-    }
-
     /// Seals what was being sealed.
     fn seal(&mut self) {
         let all: Vec<Arc<Partition>> = self.partitions.values().cloned().collect();
@@ -290,18 +311,6 @@ impl Replay<'_> {
             if let Err(error) = sealed {
                 self.damage(partition.month, u64::MAX, &error.to_string());
             }
-        }
-    }
-
-    fn record(&mut self, record: &RecordRef<'_>) -> std::result::Result<(), ReplayError> {
-        match record.kind {
-            KIND_ROWS => self.rows(record),
-            KIND_METADATA => {
-                self.metadata.put(&decode_metadata(record.payload)?);
-                Ok(())
-            }
-            KIND_EXEMPLARS => Ok(self.exemplars.replay(record.segment, record.payload)?),
-            kind => Err(format!("a record of unknown kind {kind}").into()),
         }
     }
 
@@ -342,7 +351,7 @@ impl Replay<'_> {
         state.index.replay(rows.registrations)?;
         let next_entity = state.index.memory().next_entity() as usize;
         state.arena.reserve_entities(next_entity);
-        self.samples += replay_rows(&mut state, rows, &mut self.values)?;
+        *self.samples += replay_rows(&mut state, rows, &mut self.values)?;
         if SEAL_SIZE <= state.arena.rows_size() {
             state.take_arena();
             drop(state);

@@ -20,6 +20,10 @@ pub struct StoreStats {
     pub index_bytes: u64,
     /// Bytes of the log.
     pub wal_bytes: u64,
+    /// Bytes of it that no flush lets go.
+    pub wal_pinned_bytes: u64,
+    /// Who needs the oldest of it, if that is not what is being written: a consumer of the log.
+    pub wal_pinned_by: Option<&'static str>,
     /// Bytes of the head in memory.
     pub head_bytes: u64,
     /// Samples in the head.
@@ -94,6 +98,8 @@ impl Store {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut stats = StoreStats {
             wal_bytes: wal.size,
+            wal_pinned_bytes: read(&self.log_pinned_size).min(wal.size),
+            wal_pinned_by: self.log.pin().map(|pin| pin.consumer),
             wal_commits_total: wal.commit_count,
             wal_commit_ns_total: wal.commit_ns_total,
             samples_appended_total: read(&self.counters.samples_appended),
@@ -127,6 +133,11 @@ impl Store {
 }
 
 impl Store {
+    /// Consumers of the log that are switched off and have records in it, which it keeps.
+    pub fn off_in_log(&self) -> &[wal::Off] {
+        self.log.off()
+    }
+
     /// Bytes of memory that tables will need at once when they grow next, if that is near.
     pub fn memory_ahead(&self) -> u64 {
         let ahead = |partition: &std::sync::Arc<crate::partition::Partition>| {

@@ -1,4 +1,4 @@
-//! The store: open, append, select, close.
+//! The store: append, select, close. It is opened in [`crate::opening`].
 //!
 //! ```text
 //! DIR/quipu.lock            who has the store open
@@ -23,10 +23,11 @@ use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
 use crate::missing::Watch;
+use crate::opening::{DirectoryLock, Ground};
 use crate::outlines::Outlines;
 use crate::partition::Partition;
-use crate::recover::Place;
-use crate::retention_clock::RetentionClock;
+use crate::recover::Recovered;
+use crate::retention_clock::{ClockRecord, RetentionClock};
 use crate::scrub::Scrub;
 use crate::series_limits::{Refusals, SeriesGate};
 use crate::span::Month;
@@ -34,11 +35,11 @@ use crate::turn::Turn;
 use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig};
 use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use vfs::Vfs;
-use wal::{Lsn, Wal};
+use wal::{Log, Lsn, Wal};
 
 /// Folder of the log.
 pub const WAL_DIR: &str = "wal";
@@ -73,7 +74,11 @@ pub struct Store {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     pub(crate) config: StoreConfig,
-    pub(crate) wal: Wal,
+    /// What records are appended to.
+    pub(crate) wal: Arc<Wal>,
+    /// The same for who shortens it.
+    pub(crate) log: Arc<Log>,
+    log_owner: LogOwner,
     pub(crate) metadata: MetadataBook,
     pub(crate) exemplars: ExemplarBook,
     /// The time that the retention goes by.
@@ -99,8 +104,8 @@ pub struct Store {
     pub(crate) flushing: Mutex<()>,
     /// When a flush that failed is tried again.
     pub(crate) flush_backoff: Backoff,
-    /// Bytes of the log that no flush lets go: those of damaged months, or of ones that could not be
-    /// flushed.
+    /// Bytes of the log that no flush lets go: those of damaged months, of ones that could not be
+    /// flushed, or of another consumer.
     pub(crate) log_pinned_size: AtomicU64,
     /// Why writes are refused until a restart.
     latch: Mutex<Option<String>>,
@@ -117,36 +122,40 @@ pub struct Store {
     /// Buffers of appending threads that are not appending.
     scratches: Mutex<Vec<AppendScratch>>,
     /// Keeps other processes out.
-    _lock: Box<dyn Send + Sync>,
+    _lock: DirectoryLock,
+}
+
+/// Who closes the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogOwner {
+    /// The store: nobody shares it.
+    Store,
+    /// The program that opened it, after all who share it.
+    Program,
 }
 
 impl Store {
-    /// Opens (creating it if need be) the store in `dir` and replays its log.
-    ///
-    /// # Errors
-    /// When another process has it open, when the log is corrupt, when a newer program wrote any
-    /// of it, or on I/O errors. What else is damaged is noted and left out: see
-    /// [`Store::damage`].
-    pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
-        vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
-        let lock = vfs.lock(dir)?;
-        let counters = Counters::default();
-        let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
-        let place = Place { vfs: &vfs, dir, config: &config, damage: &damage };
-        let recovered = place.recover(place.look()?, &counters)?;
+    /// The store of what was looked at and recovered.
+    pub(crate) fn assemble(
+        ground: Ground,
+        recovered: Recovered,
+        log: Arc<Log>,
+        log_owner: LogOwner,
+    ) -> Result<Arc<Store>> {
+        let Ground { vfs, dir, config, counters, damage, lock } = ground;
         let newest = recovered.partitions.values().map(|p| p.read().newest()).max();
         let newest = newest.filter(|newest| *newest != i64::MIN);
         let wait_ns = config.retention_clock_wait_ns;
         let clock = RetentionClock::new(wait_ns, recovered.clock, newest, vfs.as_ref());
-        let was_ahead = recovered.clock.is_some_and(|clock| vfs.now() < clock.trusted_ns);
         let gate = SeriesGate::new(&config.series_limits)?;
         let hasher = KeyHasher::new(vfs.random());
-        let background = config.background;
-        let store = Arc::new(Store {
+        Ok(Arc::new(Store {
             vfs,
-            dir: dir.to_path_buf(),
+            dir,
             config,
-            wal: recovered.wal,
+            wal: Arc::clone(log.wal()),
+            log,
+            log_owner,
             metadata: recovered.metadata,
             exemplars: recovered.exemplars,
             clock,
@@ -172,17 +181,21 @@ impl Store {
             jobs: Jobs::default(),
             scratches: Mutex::new(Vec::new()),
             _lock: lock,
-        });
-        store.settle_damage();
-        store.check_disk();
-        if was_ahead {
+        }))
+    }
+
+    /// Begins the work in the background of a store that has just been opened; `clock` is what its
+    /// file said.
+    pub(crate) fn start(self: &Arc<Store>, clock: Option<ClockRecord>) {
+        self.settle_damage();
+        self.check_disk();
+        if clock.is_some_and(|clock| self.vfs.now() < clock.trusted_ns) {
             // Now, so that no later start trusts it again. A failure has latched the store.
-            let _ = store.write_clock();
+            let _ = self.write_clock();
         }
-        if background {
-            store.jobs.start(&store);
+        if self.config.background {
+            self.jobs.start(self);
         }
-        Ok(store)
     }
 
     /// The hasher that batches for [`Store::append`] must be built with.
@@ -391,7 +404,8 @@ impl Store {
         self.metadata.get(metric, limit)
     }
 
-    /// Flushes, syncs, stops the background threads. Calling again is fine.
+    /// Flushes, syncs, stops the background threads. Calling again is fine. A log that others share
+    /// is left open, and the store takes no more.
     ///
     /// # Errors
     /// When flushing or the log fails; what was acknowledged is in the log all the same.
@@ -399,7 +413,13 @@ impl Store {
         self.jobs.stop();
         let flushed = if self.is_latched() { Ok(()) } else { self.flush() };
         let noted = if self.is_latched() { Ok(()) } else { self.write_clock() };
-        self.wal.close()?;
+        match self.log_owner {
+            LogOwner::Store => self.log.close()?,
+            LogOwner::Program => {
+                self.latch("it is closed");
+                self.wal.wait_durable(self.wal.end())?;
+            }
+        }
         flushed.and(noted)
     }
 

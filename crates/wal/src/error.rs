@@ -66,6 +66,21 @@ pub enum Error {
         /// The last one known.
         max: u32,
     },
+    /// A record of a kind that is in no table of this program: a later version wrote it. Nothing
+    /// was changed.
+    #[error(
+        "{file} has a record of kind {kind} at byte {offset}, which this program does not know: a \
+         newer Quipu wrote it; nothing was changed",
+        file = file.display()
+    )]
+    UnknownKind {
+        /// The record's kind.
+        kind: u8,
+        /// Which segment.
+        file: PathBuf,
+        /// Where the record starts.
+        offset: u64,
+    },
     /// Whoever replays the log could not take a record.
     #[error("{file} at byte {offset}: {source}", file = file.display())]
     Replay {

@@ -1,12 +1,16 @@
-//! An append-only log of records that survives a crash; group commit.
+//! An append-only log of records that survives a crash and that several consumers share; group
+//! commit.
 //!
 //! ```text
+//!  consumers (series, metadata, exemplars, ...): each declares its kinds, is handed its records
+//!  when the log opens, appends, and says what it needs
+//!
 //!  append ─► pending group (memory) ─► commit: write, fdatasync ─► wait_durable returns
-//!    under the store's lock, no I/O      one thread, one group at a time
+//!    under the consumer's lock, no I/O   one thread, one group at a time
 //!
 //!  0000000007.wal  0000000008.wal  0000000009.wal        segments, by increasing number
-//!  └─ removed once the store has ─┘        └─ appended to
-//!     flushed what they hold
+//!  └─ removed once no consumer ─┘          └─ appended to
+//!     needs what they hold
 //! ```
 //!
 //! While one group is being synced the next one gathers, so groups are as large as the disk is
@@ -14,7 +18,7 @@
 //!
 //! What holds:
 //! - When [`Wal::wait_durable`] has returned `Ok`, the record and all before it are replayed by
-//!   every later [`Wal::open`], until [`Wal::remove_before`] drops their segment.
+//!   every later [`Log::open`], until [`Log::cut`] drops their segment.
 //! - What is replayed is a prefix of what was appended, in order, each record whole.
 //! - A record that has room ([`Wal::reserve`]) is taken, whatever else comes, unless the log fails.
 //! - A segment is written by one process once and never continued; a restart begins a new one.
@@ -23,14 +27,18 @@
 //! - A failed write or sync latches: no later append or wait succeeds, and nothing is retried.
 //! - Damage to bytes that are known to have been synced is [`Error::Corrupt`], never a short log; a
 //!   lost segment is [`Error::MissingSegment`], for `START` names the first and the last.
+//! - What a consumer needs stays, be it switched off, and whatever the others need no more.
 //!
 //! The layout is described in `docs/format/wal.md`.
 
 mod commit;
 pub mod config;
+mod consumers;
 pub mod error;
 mod format;
 mod inspect;
+pub mod kinds;
+mod log;
 mod pending;
 mod reader;
 mod recover;
@@ -46,9 +54,11 @@ pub mod fuzzing;
 mod tests;
 
 pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
+pub use consumers::{Consumer, Consumers, Off, Take};
 pub use error::{Error, Result};
 pub use format::segment_name;
 pub use inspect::{Fault, FaultKind, Found, Inspected, check_start, inspect};
+pub use log::{Log, NeededFrom, Pin};
 pub use pending::Lsn;
 pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
 pub use reservation::Reservation;

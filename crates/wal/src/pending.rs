@@ -328,8 +328,14 @@ impl State {
 
     /// Bytes of all segments, those that are still to be written included.
     pub(crate) fn size(&self) -> u64 {
+        self.size_from(0)
+    }
+
+    /// The same of the segments from that one on.
+    pub(crate) fn size_from(&self, segment: u64) -> u64 {
         let current = if self.segment.is_empty() { 0 } else { self.segment.size };
-        self.kept.iter().map(|kept| kept.size).sum::<u64>() + current
+        let kept = self.kept.iter().filter(|kept| segment <= kept.segment);
+        kept.map(|kept| kept.size).sum::<u64>() + current
     }
 
     pub(crate) fn segment(&self) -> u64 {

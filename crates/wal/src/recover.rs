@@ -111,7 +111,7 @@ pub fn first_segment(vfs: &dyn Vfs, directory: &Path) -> Result<Option<u64>> {
 /// snapshot, is an empty log.
 ///
 /// # Errors
-/// As [`crate::Wal::open`].
+/// As [`crate::Log::open`], but for the kinds of records, of which nobody is asked.
 pub fn check(vfs: &dyn Vfs, directory: &Path, on_record: &mut OnRecord<'_>) -> Result<Recovery> {
     if !vfs.exists(directory)? {
         return Ok(Recovery::default());

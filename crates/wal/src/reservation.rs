@@ -12,7 +12,7 @@
 use crate::error::{Error, Result};
 use crate::format::RECORD_HEADER_SIZE;
 use crate::pending::Lsn;
-use crate::writer::{Wal, check_kind};
+use crate::writer::Wal;
 
 /// Room that is taken from the log beyond what is needed at once: locks it once in many groups of
 /// rows, and is little beside what may be pending.
@@ -89,7 +89,7 @@ impl<'w> Reservation<'w> {
     /// # Errors
     /// [`Error::Latched`] and [`Error::Closed`]: memory then holds what the log does not.
     pub fn append(mut self, kind: u8, parts: &[&[u8]]) -> Result<Lsn> {
-        check_kind(kind);
+        self.wal.check_kind(kind);
         let size: usize = parts.iter().map(|part| part.len()).sum();
         debug_assert!(
             size + RECORD_HEADER_SIZE <= self.used,

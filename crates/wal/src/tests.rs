@@ -11,6 +11,7 @@ mod crashes;
 mod damage;
 mod holes;
 mod reservations;
+mod shared;
 mod starts;
 
 const DIRECTORY: &str = "/data/wal";

@@ -3,7 +3,8 @@
 use crate::commit::{SegmentWriter, Shared};
 use crate::config::{Committer, WalConfig};
 use crate::error::{Error, Result};
-use crate::format::{Header, KIND_MARK, KIND_NONE, segment_name};
+use crate::format::{Header, segment_name};
+use crate::kinds::KindSet;
 use crate::pending::{Lsn, Phase, State};
 use crate::recover::{Begin, OnRecord, Recovery, recover};
 use crate::reservation::Reservation;
@@ -21,6 +22,8 @@ pub struct Wal {
     pub(crate) shared: Arc<Shared>,
     directory: PathBuf,
     pub(crate) config: WalConfig,
+    /// The kinds that it takes.
+    pub(crate) kinds: KindSet,
     recovery: Recovery,
     /// The commit thread until it is joined; none with [`Committer::Waiter`].
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -50,8 +53,8 @@ pub struct WalStats {
 impl Wal {
     /// Opens the log in `directory`, which is created if need be: hands every record of the
     /// segments from `from_segment` on to `on_record`, in order, and is ready to append to a new
-    /// segment. Earlier segments are left alone and counted in [`Wal::size`], but for those that
-    /// [`Wal::remove_before`] was about to remove: they go.
+    /// segment, of any kind. Earlier segments are left alone and counted in
+    /// [`Wal::size`], but for those that [`Wal::remove_before`] was about to remove: they go.
     ///
     /// The caller holds the lock of the data directory.
     ///
@@ -59,7 +62,7 @@ impl Wal {
     /// When a segment is missing or corrupt, when `on_record` refuses a record, or on I/O errors.
     /// An unfinished write at the very end is no error: see [`Wal::recovery`]. Without room to make
     /// the end of the log durable the log opens, latched.
-    pub fn open(
+    pub(crate) fn open(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
         config: WalConfig,
@@ -86,6 +89,7 @@ impl Wal {
             shared,
             directory: directory.to_path_buf(),
             config,
+            kinds: KindSet::all(),
             recovery: recovered.recovery,
             thread: Mutex::new(thread),
         })
@@ -96,7 +100,7 @@ impl Wal {
         self.recovery
     }
 
-    /// Appends a record of `kind` (1 to 254) to the pending group and returns its place for
+    /// Appends a record of a declared `kind` to the pending group and returns its place for
     /// [`Wal::wait_durable`]. Never waits for the disk.
     ///
     /// # Errors
@@ -111,7 +115,7 @@ impl Wal {
     /// # Errors
     /// As [`Wal::append`].
     pub fn append_parts(&self, kind: u8, parts: &[&[u8]]) -> Result<Lsn> {
-        check_kind(kind);
+        self.check_kind(kind);
         let size: usize = parts.iter().map(|part| part.len()).sum();
         let max = self.config.record_size_max;
         if max < size {
@@ -170,7 +174,7 @@ impl Wal {
     ///
     /// # Errors
     /// When a file cannot be removed; calling again is fine.
-    pub fn remove_before(&self, segment: u64) -> Result<()> {
+    pub(crate) fn remove_before(&self, segment: u64) -> Result<()> {
         let (doomed, end) = self.shared.state().segments_before(segment);
         if doomed.is_empty() {
             return Ok(());
@@ -192,6 +196,11 @@ impl Wal {
     /// Bytes since the oldest segment that is kept, what is still to be written included.
     pub fn size(&self) -> u64 {
         self.shared.state().size()
+    }
+
+    /// The same since that segment.
+    pub(crate) fn size_from(&self, segment: u64) -> u64 {
+        self.shared.state().size_from(segment)
     }
 
     /// Counters for metrics.
@@ -235,6 +244,12 @@ impl Wal {
         self.shared.state().check_latched()
     }
 
+    /// A kind that nobody declared would have no consumer at the next start, or keep the log from
+    /// opening.
+    pub(crate) fn check_kind(&self, kind: u8) {
+        assert!(self.kinds.contains(kind), "nobody declared kind {kind}");
+    }
+
     /// Returns when nothing is pending.
     fn drain(&self) {
         if self.config.committer == Committer::Waiter {
@@ -268,11 +283,6 @@ impl std::fmt::Debug for Wal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Wal({}, {:?})", self.directory.display(), self.stats())
     }
-}
-
-/// Kinds that mean something to the log itself are not for its users.
-pub(crate) fn check_kind(kind: u8) {
-    assert!(kind != KIND_NONE && kind != KIND_MARK, "kind {kind} is reserved");
 }
 
 fn spawn(shared: &Arc<Shared>, directory: &Path) -> Result<JoinHandle<()>> {

@@ -2,7 +2,7 @@
 
 use super::aside::Aside;
 use super::losses::{Loss, LostOf};
-use super::{Act, Planner};
+use super::{Act, Planner, check_is_known};
 use crate::verify::files;
 use crate::verify::judge::{Judge, Verdict};
 use crate::verify::log::words_of_fault;
@@ -54,6 +54,8 @@ struct LogRepair {
     unreadable: Vec<(PathBuf, u64, String)>,
     losses: Vec<Loss>,
     too_wide: Option<String>,
+    /// A record that a later version wrote: nothing may be changed.
+    unknown: Option<wal::Error>,
 }
 
 impl Planner<'_, '_> {
@@ -67,12 +69,16 @@ impl Planner<'_, '_> {
         wal::inspect(self.vfs.as_ref(), dir, &mut |found| match found {
             Found::Record(record) => {
                 let verdict = judge.judge(&record);
+                repair.check_kind(dir, &record);
                 if !verdict.words.is_empty() {
                     repair.record(dir, &record, verdict);
                 }
             }
             Found::Fault(fault) => repair.fault(&fault),
         })?;
+        if let Some(error) = repair.unknown {
+            check_is_known(&error.into())?;
+        }
         if let Some(what) = repair.too_wide {
             return Err(Error::Invalid(what));
         }
@@ -99,6 +105,15 @@ impl Planner<'_, '_> {
 }
 
 impl LogRepair {
+    /// Unknown is not damaged.
+    fn check_kind(&mut self, dir: &Path, record: &RecordRef<'_>) {
+        if wal::kinds::consumer_of(record.kind).is_none() {
+            let file = dir.join(wal::segment_name(record.segment));
+            let (kind, offset) = (record.kind, record.offset);
+            self.unknown.get_or_insert(wal::Error::UnknownKind { kind, file, offset });
+        }
+    }
+
     fn record(&mut self, dir: &Path, record: &RecordRef<'_>, verdict: Verdict) {
         let what = format!("the record at byte {}: {}", record.offset, verdict.words.join("; "));
         self.why.entry(record.segment).or_insert_with(|| what.clone());

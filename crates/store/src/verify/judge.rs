@@ -23,6 +23,8 @@ use wal::{Kept, RecordRef};
 pub struct Verdict {
     /// What is wrong; empty if nothing is.
     pub words: Vec<String>,
+    /// Whose it is, when it is no record of the store: nothing more is known of it then.
+    pub foreign: Option<&'static str>,
     /// What is left of it.
     pub kept: Kept,
     /// The month of its rows.
@@ -34,11 +36,22 @@ pub struct Verdict {
 
 impl Verdict {
     fn sound() -> Verdict {
-        Verdict { words: Vec::new(), kept: Kept::Whole, month: None, lost: None }
+        let words = Vec::new();
+        Verdict { words, foreign: None, kept: Kept::Whole, month: None, lost: None }
+    }
+
+    fn foreign(consumer: &'static str) -> Verdict {
+        Verdict { foreign: Some(consumer), ..Verdict::sound() }
+    }
+
+    fn unknown(kind: u8) -> Verdict {
+        let what = format!("its kind, {kind}, is unknown: a newer Quipu wrote it");
+        Verdict { words: vec![what], ..Verdict::sound() }
     }
 
     fn unreadable(what: String) -> Verdict {
-        Verdict { words: vec![what], kept: Kept::Not, month: None, lost: Some(TimeRange::ALL) }
+        let lost = Some(TimeRange::ALL);
+        Verdict { words: vec![what], kept: Kept::Not, lost, ..Verdict::sound() }
     }
 }
 
@@ -75,7 +88,10 @@ impl Judge {
             KIND_ROWS => return self.rows(record),
             KIND_METADATA => decode_metadata(record.payload).map(drop),
             KIND_EXEMPLARS => decode_exemplars(record.payload).map(drop),
-            kind => return Verdict::unreadable(format!("a record of unknown kind {kind}")),
+            kind => {
+                return wal::kinds::consumer_of(kind)
+                    .map_or_else(|| Verdict::unknown(kind), Verdict::foreign);
+            }
         };
         match decoded {
             Ok(()) => Verdict::sound(),
@@ -209,6 +225,9 @@ impl Judge {
     /// Whether a record has a row of an entity that the segments know as dead: then all records of
     /// its month up to its segment are in parts, for only what is flushed is ever forgotten.
     pub fn has_row_of_the_dead(&mut self, record: &RecordRef<'_>) -> Option<Month> {
+        if record.kind != KIND_ROWS {
+            return None;
+        }
         let rows = RowsRecord::parse(record.payload).ok()?;
         if record.segment < self.dropped.from(rows.month) {
             return None;

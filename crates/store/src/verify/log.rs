@@ -1,7 +1,9 @@
-//! The log: every record is decoded, every row held against its month's index.
+//! The log: every record of the store is decoded, every row held against its month's index. Those
+//! of other consumers are counted.
 
 use super::judge::Judge;
 use super::{Walk, files};
+use std::collections::BTreeMap;
 use std::path::Path;
 use wal::{Fault, FaultKind, Found};
 
@@ -14,11 +16,17 @@ impl Walk<'_, '_> {
             }
         }
         let report = &mut self.report;
+        let mut foreign = BTreeMap::new();
         let inspected = wal::inspect(self.vfs.as_ref(), dir, &mut |found| match found {
             Found::Record(record) => {
-                for words in judge.judge(&record).words {
+                let verdict = judge.judge(&record);
+                for words in verdict.words {
                     let file = dir.join(wal::segment_name(record.segment));
                     report.problem(&file, format!("the record at byte {}: {words}", record.offset));
+                }
+                if let Some(consumer) = verdict.foreign {
+                    let of_segment = (record.segment, consumer);
+                    *foreign.entry(of_segment).or_insert(0u64) += 1;
                 }
             }
             Found::Fault(fault) => match fault.kind {
@@ -26,6 +34,13 @@ impl Walk<'_, '_> {
                 _ => report.problem(&fault.file, words_of_fault(&fault)),
             },
         });
+        for ((segment, consumer), count) in foreign {
+            let what = format!(
+                "{count} records of {consumer}, a consumer of the log that is none of the store's: \
+                 they are kept for it and not looked into"
+            );
+            report.note(&dir.join(wal::segment_name(segment)), what);
+        }
         if let Err(error) = inspected {
             report.error(dir, &error.into());
         }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! What is wrong is a *problem*: an answer lacks something, or may. What is odd but costs nothing
-//! (a torn end of the log, files that a crash left) is a *note*. A file that cannot be read is a
-//! problem, not the end of the walk; memory holds one slice of a part, one log segment's map and the
-//! registrations that the log has.
+//! (a torn end of the log, records of another consumer of it, files that a crash left) is a *note*.
+//! A file that cannot be read is a problem, not the end of the walk; memory holds one slice of a
+//! part, one log segment's map and the registrations that the log has.
 //!
 //! Read in this order: [`report`], this file, [`files`], [`side`], [`month`], [`part_faults`],
 //! [`month_index`], [`judge`], [`log`].

@@ -56,7 +56,7 @@ pub fn append_histograms(store: &Store, hosts: std::ops::Range<u32>, time: i64) 
     store.append_histograms(&rows::histograms(&list), Durability::Synced).unwrap();
 }
 
-fn append_exemplars(store: &Store, time: i64) {
+pub fn append_exemplars(store: &Store, time: i64) {
     let mut rows = Rows::default();
     rows.push(&store.hasher(), &[("host", "h1"), ("zone", "z1")], time, &[("a", 0.0)]);
     let batch = rows.batch();

@@ -1,0 +1,144 @@
+//! A store that is being opened, step by step, so that others can share its log.
+//!
+//! ```text
+//! StoreOpening::look   lock; side files, manifests, headers of parts and segments are read
+//!     declare          the consumers of the log whose records are the store's
+//!     Log::open        (by the program) replays: each consumer is handed its records, in memory
+//!     finish           leftovers go, and the log is told what the store needs
+//! ```
+//!
+//! [`Store::open`] takes the same steps for a program that has no other consumers.
+
+use crate::counters::Counters;
+use crate::damage::DamageBook;
+use crate::recover::{Found, Place};
+use crate::store::{LogOwner, PARTITIONS_DIR, Store, WAL_DIR};
+use crate::{Result, StoreConfig};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use vfs::Vfs;
+use wal::kinds::{EXEMPLARS, METADATA, SERIES};
+use wal::{Consumers, Log, NeededFrom, WalConfig};
+
+/// What keeps other processes out of a store's directory while it is held.
+pub(crate) type DirectoryLock = Arc<dyn Send + Sync>;
+
+/// A store that was looked at and is not open yet.
+pub struct StoreOpening {
+    ground: Ground,
+    found: Found,
+}
+
+/// What a store stands on.
+pub(crate) struct Ground {
+    pub vfs: Arc<dyn Vfs>,
+    pub dir: PathBuf,
+    pub config: StoreConfig,
+    pub counters: Counters,
+    pub damage: Arc<DamageBook>,
+    pub lock: DirectoryLock,
+}
+
+impl Ground {
+    fn place(&self) -> Place<'_> {
+        let Ground { vfs, dir, config, damage, .. } = self;
+        Place { vfs, dir, config, damage }
+    }
+}
+
+impl Store {
+    /// Opens (creating it if need be) the store in `dir` and replays its log, which nobody shares.
+    ///
+    /// # Errors
+    /// When another process has it open, when the log is corrupt, when a newer program wrote any
+    /// of it, or on I/O errors. What else is damaged is noted and left out: see
+    /// [`Store::damage`].
+    pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
+        let mut opening = StoreOpening::look(vfs.clone(), dir, config)?;
+        let log_config = opening.log_config();
+        let mut consumers = Consumers::default();
+        opening.declare(&mut consumers);
+        let log = Log::open(vfs, &dir.join(WAL_DIR), log_config, consumers)?;
+        opening.finish_as(Arc::new(log), LogOwner::Store)
+    }
+}
+
+impl StoreOpening {
+    /// Locks `dir`, which is created if need be, and reads all that says what the store is. Changes
+    /// nothing that is there.
+    ///
+    /// # Errors
+    /// When another process has it open, when a newer program wrote any of it, or on I/O errors.
+    pub fn look(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<StoreOpening> {
+        vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
+        let lock = Arc::from(vfs.lock(dir)?);
+        let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
+        let (dir, counters) = (dir.to_path_buf(), Counters::default());
+        let ground = Ground { vfs, dir, config, counters, damage, lock };
+        let found = ground.place().look()?;
+        ground.place().sync_names(&found)?;
+        Ok(StoreOpening { ground, found })
+    }
+
+    /// How the store wants its log, which is in the folder [`WAL_DIR`] of its directory.
+    pub fn log_config(&self) -> WalConfig {
+        let config = &self.ground.config;
+        WalConfig {
+            committer: config.committer,
+            pending_size_max: config.wal_pending_max,
+            record_size_max: config.wal_record_max,
+            ..WalConfig::default()
+        }
+    }
+
+    /// Declares the consumers whose records are the store's.
+    pub fn declare<'a>(&'a mut self, consumers: &mut Consumers<'a>) {
+        self.found.declare(self.ground.place(), consumers);
+    }
+
+    /// The store on a log that others share, and that has handed it its records. The log's directory
+    /// stays locked until both are gone.
+    ///
+    /// The program closes the log, after all that share it: [`Store::close`] leaves it open.
+    ///
+    /// # Errors
+    /// On I/O errors; the log must be dropped then.
+    pub fn finish(self, log: Arc<Log>) -> Result<Arc<Store>> {
+        self.finish_as(log, LogOwner::Program)
+    }
+
+    fn finish_as(self, log: Arc<Log>, owner: LogOwner) -> Result<Arc<Store>> {
+        let StoreOpening { ground, found } = self;
+        let recovered = ground.place().recover(found, log.wal(), &ground.counters)?;
+        let (lock, clock) = (ground.lock.clone(), recovered.clock);
+        let store = Store::assemble(ground, recovered, log, owner)?;
+        attach(&store, &lock);
+        store.start(clock);
+        Ok(store)
+    }
+}
+
+/// What one of the store's consumers needs of the log.
+type Need = fn(&Store) -> Option<u64>;
+
+/// Tells the log what the store needs of it.
+fn attach(store: &Arc<Store>, lock: &DirectoryLock) {
+    let needs: [(&str, Need); 3] = [
+        (SERIES, Store::rows_needed_from),
+        (METADATA, |store| store.metadata.log_needed_from()),
+        (EXEMPLARS, |store| store.exemplars.log_needed_from()),
+    ];
+    for (name, need) in needs {
+        let needed_from = needed_from(Arc::downgrade(store), need, Arc::clone(lock));
+        store.log.attach(name, needed_from);
+    }
+}
+
+/// The need of a store; everything, once the store is gone: nobody can say any more.
+fn needed_from(store: Weak<Store>, need: Need, lock: DirectoryLock) -> NeededFrom {
+    Box::new(move || {
+        // Held as long as the log, which writes to the directory.
+        let _held = &lock;
+        store.upgrade().map_or(Some(0), |store| need(&store))
+    })
+}
