@@ -1,5 +1,7 @@
 //! What the Makefile calls: `cargo xtask ci | tidy | dependencies | setup | bench | ...`.
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 mod ci;
 mod dependencies;
 mod instructions;
