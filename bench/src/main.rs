@@ -7,6 +7,8 @@
 //!
 //! It links nothing of Quipu: what it measures is what a client of any of the servers would see.
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 mod cases;
 mod cluster;
 mod commands;

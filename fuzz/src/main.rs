@@ -4,6 +4,8 @@
 //! from each target's corpus (`fuzz/corpus/<target>/`, found inputs are kept there) by flipping, cutting,
 //! repeating and splicing. A target that panics ends the run with the input's bytes and the seed.
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 use anyhow::{Context, Result, bail};
 use random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};

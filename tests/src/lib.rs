@@ -9,6 +9,8 @@
 //! and is killed when the test lets go of it. Waiting is for events; only where another program
 //! gives none, [`poll`] looks again and again until a deadline.
 
+#![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
+
 pub mod answers;
 pub mod http;
 pub mod launch;

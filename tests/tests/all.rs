@@ -1,5 +1,7 @@
 //! All end-to-end tests in one program.
 
+#![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
+
 mod bad_input;
 mod crash;
 mod curl;

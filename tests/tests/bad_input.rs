@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::thread::scope;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
@@ -434,7 +434,6 @@ fn slow_and_silent_senders() -> Result<()> {
         ("http.idle-timeout", "700ms"),
     ];
     let mut victim = Victim::start(&flags)?;
-    let start = Instant::now();
     let mut slow = BufReader::new(begin_body(&victim.server)?);
     let mut silent = connect(victim.server.authority())?;
     let mut half_head = connect(victim.server.authority())?;
@@ -446,7 +445,6 @@ fn slow_and_silent_senders() -> Result<()> {
     half_head.read_to_end(&mut rest)?;
     assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{rest:?}");
     assert_eq!(silent.read(&mut [0])?, 0);
-    assert!(start.elapsed() < PATIENCE, "{:?}", start.elapsed());
     assert_eq!(victim.limit_hits("http.body-timeout")?, 1.0);
     for limit in ["http.header-timeout", "http.idle-timeout"] {
         assert!(1.0 <= victim.limit_hits(limit)?, "{limit}");

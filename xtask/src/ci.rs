@@ -1,22 +1,23 @@
 //! All checks, in the order in which they fail fastest. Each step prints what it runs and how long
 //! it took.
 
-use crate::{instructions, setup, tidy};
+use crate::{dependencies, instructions, setup, tidy};
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// The release binary, which the end-to-end tests start.
-const BINARY: &str = "target/release/quipu";
-/// The binary that measures from inside the process.
-const INSIDE: &str = "target/release/quipu-inside";
+/// The binary that the end-to-end tests start.
+const BINARY: &str = "target/debug/quipu";
 /// The fuzzers.
 const FUZZ: &str = "target/debug/quipu-fuzz";
-/// Builds it and quipu-inside. In one call, because the two alone would have dependencies with
-/// different features, and all rooms would be compiled twice.
-pub const BUILD_RELEASE: &[&str] = &[
+/// What the guard on instructions runs. It alone is built as releases are, so that it counts what
+/// users get.
+pub const BUILD_INSIDE: &[&str] = &["build", "--release", "--package", "quipu-inside"];
+/// What is measured from outside and inside. In one call, because the two alone would have
+/// dependencies with different features, and all rooms would be compiled twice.
+const BUILD_RELEASE: &[&str] = &[
     "build",
     "--release",
     "--package",
@@ -27,27 +28,26 @@ pub const BUILD_RELEASE: &[&str] = &[
     "server/jemalloc",
 ];
 
-/// Runs everything.
+/// Runs everything. Unit tests, fuzzers and end-to-end tests share one build: that of
+/// `cargo build --all-targets` without what measures.
 pub fn run() -> Result<()> {
     let start = Instant::now();
     step("house rules", tidy::run)?;
+    step("licences and advisories", dependencies::run)?;
     cargo("format", &["fmt", "--all", "--", "--check"], &[])?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     cargo("lints", &lints, &[])?;
     let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
-    cargo("release binary", BUILD_RELEASE, &[])?;
-    step("instructions of hot paths", || instructions::run(&[]))?;
     step("packages for end-to-end tests", setup::run)?;
-    // All of the workspace in one call: packages alone would have dependencies with other
-    // features, and these would be compiled again for each call.
-    cargo("programs and tests", &["build", "--workspace", "--all-targets"], &[])?;
+    cargo("programs and tests", &["build", "--all-targets"], &[])?;
     step("short fuzz runs", || command(FUZZ, &["--iterations", "3000"], &[]))?;
     let binary = std::env::current_dir()?.join(BINARY);
     let binary = binary.to_str().context("the checkout's path is UTF-8")?;
     let python = setup::python().display().to_string();
     let environment = [("QUIPU_BINARY", binary), ("QUIPU_TEST_PYTHON", &python)];
-    cargo("tests, end to end and beside peers too", &["test", "--workspace"], &environment)?;
+    cargo("tests, end to end and beside peers too", &["test"], &environment)?;
+    step("instructions of hot paths", || instructions::run(&[]))?;
     println!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
 }
@@ -55,9 +55,10 @@ pub fn run() -> Result<()> {
 /// Builds the release binaries, installs the peers and runs the suite; `arguments` go to it.
 pub fn bench(arguments: &[String]) -> Result<()> {
     cargo("release binaries", BUILD_RELEASE, &[])?;
+    cargo("tests of what measures", &["test", "--release", "--package", "quipu-bench"], &[])?;
     step("packages of the peers", setup::peers)?;
     let mut run = vec!["run", "--release", "--package", "quipu-bench", "--", "suite"];
-    run.extend(["--quipu", BINARY, "--inside", INSIDE]);
+    run.extend(["--quipu", "target/release/quipu", "--inside", "target/release/quipu-inside"]);
     run.extend(arguments.iter().map(String::as_str));
     cargo("benchmarks", &run, &[])
 }

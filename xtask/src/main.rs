@@ -1,6 +1,9 @@
-//! What the Makefile calls: `cargo xtask ci | tidy | setup | bench | instructions`.
+//! What the Makefile calls: `cargo xtask ci | tidy | dependencies | setup | bench | ...`.
+
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
 
 mod ci;
+mod dependencies;
 mod instructions;
 mod setup;
 mod tidy;
@@ -12,6 +15,10 @@ usage: cargo xtask <task>
 
   ci      everything that CI runs: format, lints, documentation, tests, fuzzing, end to end
   tidy    the house rules that no compiler checks
+  dependencies
+          licences of all crates, and whether a flaw of one is known
+  advisories DIR
+          takes the known flaws from a checkout of RustSec's database
   setup   install what the end-to-end tests need (Debian and Python packages)
   bench   Quipu and its peers side by side; further arguments go to quipu-bench suite
   instructions [--update]
@@ -22,6 +29,8 @@ fn main() -> Result<()> {
     match arguments.next().as_deref() {
         Some("ci") => ci::run(),
         Some("tidy") => tidy::run(),
+        Some("dependencies") => dependencies::run(),
+        Some("advisories") => dependencies::update(&arguments.collect::<Vec<_>>()),
         Some("setup") => setup::run(),
         Some("bench") => ci::bench(&arguments.collect::<Vec<_>>()),
         Some("instructions") => instructions::run(&arguments.collect::<Vec<_>>()),

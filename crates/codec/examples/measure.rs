@@ -4,6 +4,8 @@
 //! cargo run --release -p codec --example measure [part of a shape's name]
 //! ```
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 #[path = "../tests/shapes/mod.rs"]
 mod shapes;
 

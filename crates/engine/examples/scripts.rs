@@ -3,6 +3,8 @@
 //! The options are those of Prometheus' own runner (metric names are dropped late, experimental
 //! functions are known), so a directory of its scripts can be given.
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 use engine::script::{Outcome, Runner};
 use engine::{NameRemoval, QueryLimits, QueryOptions};
 

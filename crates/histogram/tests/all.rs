@@ -1,4 +1,6 @@
 //! All tests of the room in one program.
 
+#![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
+
 mod properties;
 mod recorded;

@@ -3,6 +3,8 @@
 //! `cargo run --release -p index --example measure -- [hosts]` (100,000 by default). The matcher
 //! cases of record are `quipu-inside matchers`.
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 use index::{BlockMatch, CompiledMatchers, Index, NewEntity, jobs::freeze_bytes};
 use model::{LabelsBuilder, MatchOp, Matcher};
 use std::hint::black_box;

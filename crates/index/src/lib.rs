@@ -16,6 +16,8 @@
 //! Read in this order: [`entity`], [`subset`], [`matcher`], [`memory`], [`segment`], [`jobs`],
 //! [`index`], [`cardinality`].
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests own their files"))]
+
 pub mod cardinality;
 pub mod entity;
 pub mod error;

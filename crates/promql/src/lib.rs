@@ -31,6 +31,8 @@
 //! Names, types, precedences and error texts are those of Prometheus 3. Bounds: a text has at
 //! most [`TEXT_SIZE_MAX`] bytes, a tree at most [`NESTING_MAX`] levels.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests own their files"))]
+
 mod aggregations;
 mod ast;
 mod check;

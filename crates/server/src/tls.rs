@@ -1,11 +1,12 @@
 //! TLS from two PEM files: rustls with ring, HTTP/2 and HTTP/1.1 by ALPN.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// An acceptor that shows the certificates of `cert_path` and proves them with the key of `key_path`.
@@ -31,7 +32,7 @@ pub fn acceptor(cert_path: &Path, key_path: &Path) -> anyhow::Result<TlsAcceptor
 pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
-    let certificates = rustls_pemfile::certs(&mut bytes.as_slice())
+    let certificates = CertificateDer::pem_slice_iter(&bytes)
         .collect::<Result<Vec<_>, _>>()
         .with_context(|| shown.to_string())?;
     if certificates.is_empty() {
@@ -43,7 +44,8 @@ pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'stat
 fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
-    rustls_pemfile::private_key(&mut bytes.as_slice())
-        .with_context(|| shown.to_string())?
-        .with_context(|| format!("{shown}: no private key in PEM form"))
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
+        PemError::NoItemsFound => anyhow!("{shown}: no private key in PEM form"),
+        error => anyhow!("{shown}: {error}"),
+    })
 }

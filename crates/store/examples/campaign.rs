@@ -10,6 +10,8 @@
 //! Histories run on all cores; each follows from its own seed, which a failure names. Ends with a
 //! failing code when anything was lost, invented, wrong or would not open.
 
+#![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
+
 #[path = "../tests/histories/mod.rs"]
 mod histories;
 #[path = "../tests/rows/mod.rs"]

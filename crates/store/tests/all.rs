@@ -1,5 +1,7 @@
 //! All tests of the room in one program: it links once, and its tests share the cores.
 
+#![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
+
 mod campaign;
 mod cardinality;
 mod changes;

@@ -15,6 +15,8 @@
 //! directory, and a file's bytes only after [`AppendFile::sync`], in whatever order the two come;
 //! after a failed append or sync the handle refuses everything, so that no sync is ever retried.
 
+#![allow(clippy::disallowed_methods, reason = "what the others call instead")]
+
 pub mod atomic;
 pub mod bytes;
 pub mod error;

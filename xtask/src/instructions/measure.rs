@@ -12,9 +12,9 @@ const PASSES: [u64; 2] = [1, 3];
 /// What valgrind says before it gives up on an instruction it does not know.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes";
 
-/// Builds quipu-inside beside the release binary, and says where it is.
+/// Builds quipu-inside, and says where it is.
 pub fn build() -> Result<PathBuf> {
-    ci::command("cargo", ci::BUILD_RELEASE, &[])?;
+    ci::command("cargo", ci::BUILD_INSIDE, &[])?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")?;
     // Joining an absolute path gives that path.
     let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
