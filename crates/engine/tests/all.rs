@@ -9,5 +9,6 @@ mod result_cache;
 #[path = "../../store/tests/rows/mod.rs"]
 mod rows;
 mod scripts;
+mod step_stats;
 #[path = "../../store/tests/stores/mod.rs"]
 mod stores;

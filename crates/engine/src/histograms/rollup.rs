@@ -282,6 +282,12 @@ impl<'a> MixedRollup<'a> {
     ) -> Result<()> {
         let (times, values) = self.filter.apply(samples.times, samples.values);
         let samples = MixedSamples { times, values, ..*samples };
+        if let Some(tally) = self.context.tally() {
+            match &self.edged {
+                None => tally.add_mixed(&mut self.windows, &samples),
+                Some(edged) => tally.add_around(edged, &samples),
+            }
+        }
         let (context, notes) = (self.context, &mut self.notes);
         match &self.edged {
             None => fill(context, self.call, &mut self.windows, &samples, (row, cells), notes)?,

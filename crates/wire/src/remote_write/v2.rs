@@ -122,7 +122,10 @@ impl<'a> Request<'a, '_> {
             position,
         };
         let mut message = Message::new(bytes);
+        let (mut has_samples, mut has_exemplars) = (false, false);
         while let Some((number, field)) = message.next_field()? {
+            has_samples |= matches!(number, 2 | 3);
+            has_exemplars |= number == 4;
             match number {
                 2 => push_sample(&mut self.grown, &series, field.bytes())?,
                 3 => push_histogram(&mut self.grown, &series, field.bytes())?,
@@ -132,6 +135,9 @@ impl<'a> Request<'a, '_> {
                 }
                 _ => {}
             }
+        }
+        if has_exemplars && !has_samples {
+            exemplars::let_begin(&mut self.grown, &series);
         }
         match description {
             Some(description) => self.describe(description),
