@@ -279,6 +279,9 @@ impl Evaluator<'_> {
             }
             sink(&row)
         };
+        if edged.is_none() && call.rollup.knows_starts() && self.context.has_starts(sets, range)? {
+            return self.context.read_rows_with_starts(call, (sets, range), &mut visit);
+        }
         let steps = call.steps.len;
         self.context.read_rows((sets, range), wanted, steps, &begin, &mut make, &mut visit)
     }

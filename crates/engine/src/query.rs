@@ -106,6 +106,19 @@ pub struct QueryOptions {
     pub partial: Partial,
     /// Whether the samples of each step are counted.
     pub step_stats: StepStats,
+    /// What PromQL makes of start timestamps.
+    pub start_timestamps: StartTimestamps,
+}
+
+/// Whether `rate`, `increase`, `irate` and `resets` ask since when a counter counts, and
+/// `start_timestamp` tells it: Prometheus' `use-start-timestamps`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartTimestamps {
+    /// Nobody looks for them.
+    #[default]
+    Ignored,
+    /// They do.
+    Used,
 }
 
 /// Whether [`QueryResult::step_samples`] is wanted.
@@ -142,6 +155,7 @@ impl Default for QueryOptions {
             cancelled: None,
             partial: Partial::Answer,
             step_stats: StepStats::Omitted,
+            start_timestamps: StartTimestamps::Ignored,
         }
     }
 }

@@ -23,6 +23,7 @@ mod rows;
 mod series_limits;
 mod singles;
 mod sparse;
+mod start_timestamps;
 mod starts;
 mod stores;
 mod turn;

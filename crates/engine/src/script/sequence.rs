@@ -1,5 +1,6 @@
 //! Series lines: `name{label="value"} 1 2+3x4 _ stale {{count:2 buckets:[2]}}x3`.
 
+use super::parse::parse_time;
 use histogram::{Noted, parse_notation};
 use model::{Labels, LabelsBuilder, METRIC_NAME, sample::stale_marker};
 
@@ -18,6 +19,49 @@ pub(super) enum Item {
 pub(super) fn parse_line(line: &str) -> Result<(Labels, Vec<Item>), String> {
     let (labels, rest) = parse_metric(line)?;
     Ok((labels, parse_values(rest)?))
+}
+
+/// The labels of a line of start timestamps and, by place, how many milliseconds each lies from its
+/// sample; `None` when the line is none.
+pub(super) fn parse_starts(line: &str) -> Result<Option<(Labels, Vec<Option<i64>>)>, String> {
+    let Ok((labels, rest)) = parse_metric(line) else { return Ok(None) };
+    let Some(items) = rest.strip_prefix("@st") else { return Ok(None) };
+    let mut offsets = Vec::new();
+    for item in items.split_whitespace() {
+        push_starts(item, &mut offsets).ok_or_else(|| format!("no start timestamp: {item:?}"))?;
+        if VALUES_MAX < offsets.len() {
+            return Err(format!("more than {VALUES_MAX} values"));
+        }
+    }
+    Ok(Some((labels, offsets)))
+}
+
+/// `_`, `_x3`, `-30s`, `-30s-1mx2`, `-1mx3`.
+fn push_starts(item: &str, offsets: &mut Vec<Option<i64>>) -> Option<()> {
+    let (body, count) = match item.rsplit_once('x') {
+        Some((body, count)) => (body, Some(count.parse::<usize>().ok()?)),
+        None => (item, None),
+    };
+    if count.is_some_and(|count| VALUES_MAX < count) {
+        return None;
+    }
+    if body == "_" {
+        offsets.extend(std::iter::repeat_n(None, count.unwrap_or(1)));
+        return Some(());
+    }
+    // The sign that splits is not the first.
+    let split = body.char_indices().skip(1).find(|(_, c)| matches!(c, '+' | '-'));
+    let split = split.map(|(at, _)| body.split_at(at));
+    let (first, step) = split.unwrap_or((body, "0"));
+    let (first, step) = (signed_ms(first)?, signed_ms(step)?);
+    // A repetition stands for the value itself and as many more.
+    let times = count.map_or(1, |count| count as i64 + 1);
+    offsets.extend((0..times).map(|idx| Some(first + idx * step)));
+    Some(())
+}
+
+fn signed_ms(text: &str) -> Option<i64> {
+    parse_time(text.strip_prefix('+').unwrap_or(text)).ok()
 }
 
 /// `name{label="value"}` at the start of the line; also the rest of it.

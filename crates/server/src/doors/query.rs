@@ -243,6 +243,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             false => Partial::Answer,
         },
         step_stats: step_stats(request),
+        start_timestamps: config.start_timestamps,
         ..QueryOptions::default()
     })
 }

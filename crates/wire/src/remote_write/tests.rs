@@ -192,7 +192,8 @@ fn metadata_and_what_is_refused_are_counted() {
     let decoded = second(&request).unwrap();
     assert_eq!(decoded.metadata, [metadata]);
     assert_eq!((decoded.counts.exemplars, decoded.histograms.len()), (1, 1));
-    assert_eq!(decoded.counts.created_timestamps, 1);
+    assert_eq!((decoded.starts.len(), decoded.counts.created_timestamps), (1, 0));
+    assert_eq!((decoded.starts[0].start_ms, decoded.starts[0].timestamp), (5, 0));
 }
 
 #[test]
