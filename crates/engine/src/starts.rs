@@ -1,4 +1,4 @@
-//! Start timestamps: `rate`, `increase`, `irate` and `resets` that know since when a counter counts.
+//! Start timestamps: `rate`, `increase`, `irate` and `resets` know since when a counter counts.
 //!
 //! A sample whose start timestamp lies behind the sample before it counts from zero, whatever its
 //! value; one whose start timestamp lies within the window was zero there, so nothing has to be

@@ -86,8 +86,9 @@ pub struct NumberLiteral {
 pub struct StringLiteral {
     /// Its value, unescaped.
     pub value: String,
-    /// The value's bytes where they are not UTF-8, and `value` is not all of it. Only `count_values`
-    /// may be given such a string, and refuses it when it is evaluated, as Prometheus does.
+    /// The value's bytes where they are not UTF-8, and `value` is not all of it. Only
+    /// `count_values` may be given such a string, and refuses it when it is evaluated, as
+    /// Prometheus does.
     pub odd_bytes: Option<Box<[u8]>>,
     /// Where it stands.
     pub span: Span,

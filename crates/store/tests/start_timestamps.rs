@@ -3,6 +3,7 @@
 //!
 //! `SEED=n` chooses another history, `STRIDE=1` dies at every single operation.
 
+use crate::damaged;
 use crate::rows;
 use crate::stores;
 use histogram::Histogram;
@@ -212,6 +213,42 @@ fn limits_refuse_them_and_not_their_samples() {
     let later = [(host("a"), now + 1, Some(5)), (host("a"), now + 30 * DAY, Some(5))];
     let done = append_starts(&store, &later).unwrap();
     assert_eq!(done, AppendedStarts { written: 1, refused: 1 });
+}
+
+#[test]
+fn rot_costs_them_and_not_their_samples_and_is_listed_as_lost() {
+    let disk = SimVfs::new(9);
+    disk.set_now(START);
+    let store = open_at(&disk, DATA).unwrap();
+    for round in 0..60 {
+        let at = START + round as i64 * 30 * SECOND;
+        let sample = |idx: u64| (host(&idx.to_string()), at, Some(mix(9, round, idx) as i64 >> 20));
+        append(&store, &(0..4).map(sample).collect::<Vec<_>>()).unwrap();
+    }
+    store.flush().unwrap();
+    drop(store);
+    let disk = damaged::settled(&disk);
+    let truth = damaged::answers(&disk).unwrap();
+    let starts = all(&open_at(&damaged::copy(&disk), DATA).unwrap());
+    assert_eq!((truth.len(), starts.len()), (240, 240));
+    let part = damaged::nth(&disk, "/data/partitions/2020-02/parts", 0);
+    let mut alone = 0;
+    for idx in 0..32 {
+        let hurt = damaged::copy(&disk);
+        damaged::flip(&hurt, &part, f64::from(idx) / 32.0);
+        let (_, lost) = damaged::repair(&hurt).unwrap();
+        let what = format!("flip {idx}");
+        let found = damaged::check_repaired(&hurt, &truth, &lost, &what);
+        let left = all(&open_at(&hurt, DATA).unwrap());
+        for (key, start) in &left {
+            assert_eq!(starts.get(key), Some(start), "{what}: {key:?}");
+        }
+        for key in starts.keys().filter(|key| !left.contains_key(key)) {
+            assert!(lost.iter().any(|one| one.covers(key)), "{what}: {key:?} is lost unsaid");
+        }
+        alone += usize::from(found.len() == truth.len() && left.len() < starts.len());
+    }
+    assert!(0 < alone, "no page of start timestamps was hit");
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {

@@ -56,8 +56,8 @@ struct Keys<'a> {
 }
 
 impl Store {
-    /// Takes the start timestamps of samples that were appended; blocks until both are as durable as
-    /// asked.
+    /// Takes the start timestamps of samples that were appended; blocks until both are as durable
+    /// as asked.
     ///
     /// # Errors
     /// As [`Store::append`].

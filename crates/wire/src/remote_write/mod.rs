@@ -10,8 +10,8 @@
 //!
 //! A row's key is the run of label messages of 1.0 as it stands; for 2.0 the same bytes are put
 //! together from the symbols, so both versions name the same series alike.
-//! A start timestamp is that of a sample or histogram, in the protocol's last form, or of a series in
-//! the one before, where it holds for all samples that have none of their own.
+//! A start timestamp is that of a sample or histogram, in the protocol's last form, or of a series
+//! in the one before, where it holds for all samples that have none of their own.
 //! Labels are looked at only when the store meets a key for the first time.
 //!
 //! Lies about lengths refuse the whole request; a timestamp out of range refuses its sample, a
@@ -57,8 +57,8 @@ struct Series {
     position: u32,
 }
 
-/// Reads a sample message `{ value = 1, timestamp = 2, start_timestamp = 3 }` into a row; returns the
-/// start timestamp, of which version 1.0 knows nothing, or 0.
+/// Reads a sample message `{ value = 1, timestamp = 2, start_timestamp = 3 }` into a row; returns
+/// the start timestamp, of which version 1.0 knows nothing, or 0.
 #[inline(always)]
 fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<i64, Error> {
     let (value, millis, start) = match usual_sample(bytes) {
