@@ -21,9 +21,13 @@ pub(super) fn parse_line(line: &str) -> Result<(Labels, Vec<Item>), String> {
     Ok((labels, parse_values(rest)?))
 }
 
+/// The labels of a series and, by place, how many milliseconds the start timestamp lies from its
+/// sample.
+pub(super) type StartOffsets = (Labels, Vec<Option<i64>>);
+
 /// The labels of a line of start timestamps and, by place, how many milliseconds each lies from its
 /// sample; `None` when the line is none.
-pub(super) fn parse_starts(line: &str) -> Result<Option<(Labels, Vec<Option<i64>>)>, String> {
+pub(super) fn parse_starts(line: &str) -> Result<Option<StartOffsets>, String> {
     let Ok((labels, rest)) = parse_metric(line) else { return Ok(None) };
     let Some(items) = rest.strip_prefix("@st") else { return Ok(None) };
     let mut offsets = Vec::new();
@@ -245,6 +249,21 @@ pub(super) fn parse_number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use histogram::Histogram;
+
+    #[test]
+    fn start_timestamps_lie_around_their_samples() {
+        let offsets = |line: &str| parse_starts(line).map(|found| found.map(|(_, all)| all));
+        let found = offsets("a{b=\"c\"}@st _ -30s-1mx2 _x2 0 +5ms -1mx1").unwrap().unwrap();
+        let some = |ms: i64| Some(ms);
+        let repeated = [some(-30_000), some(-90_000), some(-150_000)];
+        let rest = [None, None, some(0), some(5), some(-60_000), some(-60_000)];
+        assert_eq!(found, [&[None][..], &repeated, &rest].concat());
+        assert_eq!(offsets("a 1 2"), Ok(None));
+        assert_eq!(offsets("a@stx"), Err("no start timestamp: \"x\"".to_string()));
+        for bad in ["a@st x3", "a@st 1q", "a@st é-1m", "a@st -1mx99999999999"] {
+            assert!(offsets(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn histograms_grow_and_shrink() {
