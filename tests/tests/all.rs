@@ -20,4 +20,5 @@ mod remote_read;
 mod remote_write;
 mod result_cache;
 mod series_limits;
+mod start_timestamps;
 mod visibility;

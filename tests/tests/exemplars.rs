@@ -132,6 +132,28 @@ fn both_versions_of_remote_write() -> Result<()> {
     server.stop()
 }
 
+/// As Prometheus' suite for receivers asks: a series of which nothing but an exemplar is known.
+#[test]
+fn exemplars_alone_begin_a_series_in_version_2() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    let client = &mut server.client();
+    for _ in 0..2 {
+        let answer = send(client, V2, &request_v2("orphan_total", false, &[("t", NOON, 42.0)]))?;
+        assert_eq!((answer.status, written(&answer)), (204, "1"), "{}", answer.excerpt());
+    }
+    let answer = send(client, V2, &request_v2("orphan_total", false, &[("s", NOON - 1, 1.0)]))?;
+    assert_eq!((answer.status, written(&answer)), (400, "0"), "{}", answer.excerpt());
+    let orphan = told(json!({ "__name__": "orphan_total" }), &[("t", NOON as f64 / 1e3, "42")]);
+    assert_eq!(exemplars(&server, "orphan_total")?, json!([orphan]));
+    // It is no series of samples for that.
+    assert_eq!(server.get("/api/v1/series?match[]=orphan_total&start=0")?.data()?, json!([]));
+    server.kill()?;
+    let server = Launch::new(directory.path()).start()?;
+    assert_eq!(exemplars(&server, "orphan_total")?, json!([orphan]));
+    server.stop()
+}
+
 /// Times, bounds and errors of the question; `two` is the answer for `two_total`.
 fn questions(server: &Server, two: &Value) -> Result<()> {
     let range = |start: u64, end: u64| {

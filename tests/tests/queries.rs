@@ -62,7 +62,13 @@ fn a_limit_cuts_and_warns() -> Result<()> {
 fn stats_have_the_names_of_prometheus() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = server(directory.path())?;
-    for (path, samples) in [(instant("&stats=1"), 50), (range("&stats=all"), 50)] {
+    // Of five samples the windows of 20 s have 1, 2, 2, 2, 2, 1 and none: ten series of each.
+    for (path, samples) in [
+        (instant("&stats=1"), 50),
+        (range("&stats=1"), 50),
+        (range("&stats=all"), 100),
+        (instant("&stats=all"), 10),
+    ] {
         let stats = server.get(&path)?.data()?["stats"].take();
         assert_eq!(stats["samples"]["totalQueryableSamples"], samples, "{stats}");
         let peak = stats["samples"]["peakSamples"].as_u64().context("a number")?;
@@ -73,6 +79,23 @@ fn stats_have_the_names_of_prometheus() -> Result<()> {
         assert!(0.0 < inner && 0.0 < select && 0.0 < sort, "{stats}");
         assert!((inner + sort + select - total).abs() < 1e-6, "{stats}");
         assert!(time("execQueueTime")? + total <= time("execTotalTime")?, "{stats}");
+    }
+    let steps = |path: String| -> Result<Value> {
+        let mut stats = server.get(&path)?.data()?["stats"].take();
+        Ok(stats["samples"]["totalQueryableSamplesPerStep"].take())
+    };
+    let counts = [10, 20, 20, 20, 20, 10, 0];
+    let expected: Vec<Value> =
+        (0..).zip(counts).map(|(step, count)| json!([NOON + 10 * step, count])).collect();
+    // Also when the result cache has the steps already.
+    for _ in 0..2 {
+        assert_eq!(steps(range("&stats=all"))?, json!(expected));
+    }
+    assert_eq!(steps(instant("&stats=all"))?, json!([[NOON + 60, 10]]));
+    let between = format!("/api/v1/query?query=m_v&time={NOON}.25&stats=all");
+    assert_eq!(steps(between)?, json!([[NOON as f64 + 0.25, 10]]));
+    for path in [instant("&stats=1"), range("&stats=1"), range("&stats=all&dialect=metricsql")] {
+        assert!(steps(path)?.is_null());
     }
     for path in [instant(""), instant("&stats=0"), range("&stats=false")] {
         assert!(server.get(&path)?.data()?["stats"].is_null());

@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
 
 use engine::script::{Outcome, Runner};
-use engine::{NameRemoval, QueryLimits, QueryOptions};
+use engine::{NameRemoval, QueryLimits, QueryOptions, StartTimestamps};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -19,6 +19,7 @@ fn main() {
     let options = QueryOptions {
         experimental_functions: true,
         name_removal: if is_at_once { NameRemoval::AtOnce } else { NameRemoval::Late },
+        start_timestamps: StartTimestamps::Used,
         limits: QueryLimits { samples_max: 10_000, ..QueryLimits::default() },
         ..QueryOptions::default()
     };

@@ -19,6 +19,7 @@ use crate::result::{HistogramPoints, Matrix};
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
 use crate::rows::RowMaker;
 use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
+use crate::step_samples::{Scope, Tally};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
 use crate::vector::{ABSENT, Key, Scalar, Vector, is_metadata_label};
@@ -100,6 +101,7 @@ impl Evaluator<'_> {
     pub fn vector(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
         self.context.check()?;
         if 1 < grid.len && is_step_invariant(expr) {
+            let _scope = self.context.counting(Scope::All);
             let once = self.vector(expr, grid.first())?;
             return once.broadcast(self.context, grid.len);
         }
@@ -258,7 +260,8 @@ impl Evaluator<'_> {
         let range = edged.map_or(plain, |edged| edged.time_range());
         let sets = std::slice::from_ref(&selector.matchers);
         let options = self.context.options;
-        let begin = || RollupRows::of(call, edged, options);
+        let tally = self.context.tally();
+        let begin = || RollupRows::of(call, edged, options, tally);
         let mut mixed = None;
         let mut make = |labels: &Labels, samples: &MixedSamples<'_>, row: &mut _, cells: &mut _| {
             let new = || MixedRollup::new(self.context, call, edged);
@@ -276,6 +279,9 @@ impl Evaluator<'_> {
             }
             sink(&row)
         };
+        if edged.is_none() && call.rollup.knows_starts() && self.context.has_starts(sets, range)? {
+            return self.context.read_rows_with_starts(call, (sets, range), &mut visit);
+        }
         let steps = call.steps.len;
         self.context.read_rows((sets, range), wanted, steps, &begin, &mut make, &mut visit)
     }
@@ -299,15 +305,20 @@ impl Evaluator<'_> {
         let name = self.rollup_name(call.rollup);
         let mut uniqueness = Uniqueness::new(name);
         let mut mixed = None;
-        for mut series in self.subquery(subquery, call.reference)? {
+        let series = self.subquery(subquery, call.reference, Scope::Nowhere)?;
+        let tally = self.context.tally();
+        for mut series in series {
             // Subqueries within each other come here long after each of them looked first.
             self.context.check()?;
             series.forget_resets();
             let SubquerySeries { key, times, values, histogram_times, histograms } = &series;
             let mut cells = Vec::new();
             if histograms.is_empty() {
-                let options = self.context.options;
-                call.fill_watched(options, times, values, windows.of(times), &mut row)?;
+                let (options, bounds) = (self.context.options, windows.of(times));
+                if let Some(tally) = tally {
+                    tally.add_windows(bounds);
+                }
+                call.fill_watched(options, times, values, bounds, &mut row)?;
             } else {
                 cells.resize(row.len(), None);
                 let samples = MixedSamples { times, values, histogram_times, histograms };
@@ -329,6 +340,7 @@ impl Evaluator<'_> {
         &self,
         subquery: &Subquery,
         reference: Reference,
+        counted: Scope,
     ) -> Result<impl Iterator<Item = SubquerySeries> + use<>> {
         let step_ms = subquery.step_ms.unwrap_or(self.context.options.subquery_step_ms).max(1);
         let begin_ms = reference.first_ms.saturating_sub(subquery.range_ms);
@@ -340,6 +352,7 @@ impl Evaluator<'_> {
             self.context.check_steps(grid)?;
             inner = grid;
             let _scope = ReadingScope::begin(&self.context.reading, Reading::Buckets);
+            let _counting = self.context.counting(counted);
             let vector = self.vector(&subquery.expr, grid)?;
             (keys, values, cells) = vector.into_parts();
         }
@@ -384,6 +397,9 @@ impl Evaluator<'_> {
                     let samples = MixedSamples { times, values, ..*samples };
                     kept.grow(samples.len(), 16 * samples.len());
                     self.context.check_memory()?;
+                    if let Some(tally) = self.context.tally() {
+                        tally.add(0, samples.len());
+                    }
                     if !samples.is_empty() {
                         series.push((labels.clone(), points(times, values)));
                         histograms.push(samples.histogram_points());
@@ -393,7 +409,7 @@ impl Evaluator<'_> {
             }
             Expr::Subquery(subquery) => {
                 let reference = self.context.reference(grid, subquery.at, subquery.offset_ms);
-                for one in self.subquery(subquery, reference)? {
+                for one in self.subquery(subquery, reference, Scope::Own)? {
                     let SubquerySeries { key, times, values, histogram_times, .. } = &one;
                     let samples = MixedSamples {
                         times,
@@ -460,6 +476,8 @@ struct RollupRows<'c> {
     edged: Option<EdgedWindows>,
     /// Whose deadline is looked at.
     options: &'c QueryOptions,
+    /// Where the samples of the windows are counted.
+    tally: Option<Tally<'c>>,
     filter: StaleFilter,
 }
 
@@ -468,9 +486,10 @@ impl<'c> RollupRows<'c> {
         call: &'c RollupCall,
         edged: Option<EdgedWindows>,
         options: &'c QueryOptions,
+        tally: Option<Tally<'c>>,
     ) -> RollupRows<'c> {
         let windows = Windows::new(call.reference, call.range_ms);
-        RollupRows { call, windows, edged, options, filter: StaleFilter::default() }
+        RollupRows { call, windows, edged, options, tally, filter: StaleFilter::default() }
     }
 }
 
@@ -480,9 +499,15 @@ impl RowMaker for RollupRows<'_> {
         match &self.edged {
             None => {
                 let bounds = self.windows.of(times);
+                if let Some(tally) = self.tally {
+                    tally.add_windows(bounds);
+                }
                 self.call.fill_watched(self.options, times, values, bounds, row)
             }
             Some(edged) => {
+                if let Some(tally) = self.tally {
+                    tally.add_around(edged, &MixedSamples::numbers(times, values));
+                }
                 edged.fill(self.call.rollup, times, values, row);
                 Ok(())
             }

@@ -39,6 +39,8 @@ mod rows;
 pub mod script;
 mod selector;
 mod source;
+mod starts;
+mod step_samples;
 mod store_source;
 mod time;
 mod transform;
@@ -49,7 +51,7 @@ pub use error::QueryError;
 pub use memory_source::MemorySource;
 pub use query::{
     MetricsQlOptions, NameRemoval, Partial, QueryLimits, QueryOptions, QueryResult, QueryStats,
-    StepRange, Timings, instant, instant_expr, range, range_expr,
+    StartTimestamps, StepRange, StepStats, Timings, instant, instant_expr, range, range_expr,
 };
 pub use result::{Matrix, Sample, Value};
 pub use source::{

@@ -13,6 +13,8 @@ use std::ops::Range;
 #[derive(Default)]
 pub struct MemorySource {
     series: BTreeMap<Labels, Samples>,
+    /// Milliseconds since the epoch by the time of a sample.
+    starts: BTreeMap<Labels, Samples>,
 }
 
 type Samples = BTreeMap<i64, Stored>;
@@ -43,6 +45,12 @@ impl MemorySource {
         self.put(labels, timestamp, stored);
     }
 
+    /// Adds the start timestamp of a sample, in milliseconds since the epoch.
+    pub fn append_start(&mut self, labels: &Labels, timestamp: i64, start_ms: i64) {
+        let starts = self.starts.entry(labels.clone()).or_default();
+        starts.insert(timestamp, Stored::Number(start_ms as f64));
+    }
+
     fn put(&mut self, labels: &Labels, timestamp: i64, stored: Stored) {
         match self.series.get_mut(labels) {
             Some(samples) => {
@@ -57,6 +65,7 @@ impl MemorySource {
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.series.clear();
+        self.starts.clear();
     }
 }
 
@@ -67,27 +76,46 @@ impl Source for MemorySource {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
-        let mut compiled = Vec::new();
-        for set in sets {
-            let conditions: Result<Vec<_>, _> = set.iter().map(Condition::compile).collect();
-            compiled.push(conditions?);
-        }
-        let series: Vec<_> = self
-            .series
-            .iter()
-            .filter(|(labels, _)| {
-                compiled.iter().any(|set| set.iter().all(|condition| condition.matches(labels)))
-            })
-            .collect();
-        if limits.series_max < series.len() {
-            return Err(SourceError::LimitExceeded(format!(
-                "{} series, the limit is {} (query.max-series)",
-                series.len(),
-                limits.series_max
-            )));
-        }
-        Ok(Box::new(MemorySet { series, range }))
+        Ok(Box::new(select_of(&self.series, sets, range, limits)?))
     }
+
+    fn select_starts(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Option<Box<dyn SeriesSet + '_>>, SourceError> {
+        let set = select_of(&self.starts, sets, range, limits)?;
+        Ok((!set.is_empty()).then(|| Box::new(set) as Box<dyn SeriesSet>))
+    }
+}
+
+/// The series of a map that match.
+fn select_of<'m>(
+    map: &'m BTreeMap<Labels, Samples>,
+    sets: &[Vec<Matcher>],
+    range: TimeRange,
+    limits: &SelectLimits,
+) -> Result<MemorySet<'m>, SourceError> {
+    let mut compiled = Vec::new();
+    for set in sets {
+        let conditions: Result<Vec<_>, _> = set.iter().map(Condition::compile).collect();
+        compiled.push(conditions?);
+    }
+    let series: Vec<_> = map
+        .iter()
+        .filter(|(labels, _)| {
+            compiled.iter().any(|set| set.iter().all(|condition| condition.matches(labels)))
+        })
+        .collect();
+    if limits.series_max < series.len() {
+        return Err(SourceError::LimitExceeded(format!(
+            "{} series, the limit is {} (query.max-series)",
+            series.len(),
+            limits.series_max
+        )));
+    }
+    Ok(MemorySet { series, range })
 }
 
 /// A matcher, ready to be asked.

@@ -9,6 +9,7 @@ use crate::metricsql;
 use crate::names::{Collision, with_names_if_needed};
 use crate::result::{Matrix, Sample, Value};
 use crate::source::{SelectLimits, Source, SourceError};
+use crate::step_samples::{CountingScope, Scope, StepSamples, Tally};
 use crate::time::Grid;
 use crate::vector::{Scalar, Usage, Vector, compare_labels};
 use model::Labels;
@@ -103,6 +104,31 @@ pub struct QueryOptions {
     pub cancelled: Option<Arc<AtomicBool>>,
     /// What becomes of a query for which not everything can be read.
     pub partial: Partial,
+    /// Whether the samples of each step are counted.
+    pub step_stats: StepStats,
+    /// What PromQL makes of start timestamps.
+    pub start_timestamps: StartTimestamps,
+}
+
+/// Whether `rate`, `increase`, `irate` and `resets` ask since when a counter counts, and
+/// `start_timestamp` tells it: Prometheus' `use-start-timestamps`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StartTimestamps {
+    /// Nobody looks for them.
+    #[default]
+    Ignored,
+    /// They do.
+    Used,
+}
+
+/// Whether [`QueryResult::step_samples`] is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StepStats {
+    /// Nobody asks, and nothing is counted for it.
+    #[default]
+    Omitted,
+    /// It is, for queries in PromQL.
+    Counted,
 }
 
 /// What is done when something that was asked for is rotten or gone.
@@ -128,6 +154,8 @@ impl Default for QueryOptions {
             deadline: None,
             cancelled: None,
             partial: Partial::Answer,
+            step_stats: StepStats::Omitted,
+            start_timestamps: StartTimestamps::Ignored,
         }
     }
 }
@@ -204,6 +232,9 @@ pub struct QueryResult {
     pub stats: QueryStats,
     /// How long it took.
     pub timings: Timings,
+    /// By step, how many samples an instant query at its time would see; empty unless
+    /// [`StepStats::Counted`] was asked for.
+    pub step_samples: Vec<u64>,
 }
 
 /// The first and last step of a range query, and what lies between steps.
@@ -469,6 +500,8 @@ pub(crate) struct Context<'a> {
     pub collision: Cell<Collision>,
     /// What selectors read of histograms.
     pub reading: Cell<Reading>,
+    /// Of each step, if somebody asks.
+    pub step_samples: Option<StepSamples>,
     /// What could not be read.
     missing: Arc<Missing>,
     stats: Cell<QueryStats>,
@@ -494,6 +527,9 @@ impl<'a> Context<'a> {
             usage: Rc::default(),
             collision: Cell::new(Collision::Unwatched),
             reading: Cell::default(),
+            step_samples: (options.step_stats == StepStats::Counted
+                && options.dialect == Dialect::PromQl)
+                .then(|| StepSamples::new(grid.len)),
             missing: Missing::new(),
             stats: Cell::new(QueryStats { steps: grid.len as u64, ..QueryStats::default() }),
             started: Instant::now(),
@@ -570,6 +606,16 @@ impl<'a> Context<'a> {
         sorted
     }
 
+    /// Where samples of the present grid's steps are counted, if they are.
+    pub fn tally(&self) -> Option<Tally<'_>> {
+        self.step_samples.as_ref().and_then(StepSamples::tally)
+    }
+
+    /// Counts so until what is returned is dropped.
+    pub fn counting(&self, scope: Scope) -> CountingScope<'_> {
+        CountingScope::begin(self.step_samples.as_ref(), scope)
+    }
+
     pub fn count_samples_read(&self, count: u64) {
         let mut stats = self.stats.get();
         stats.samples_read += count;
@@ -607,6 +653,7 @@ impl<'a> Context<'a> {
             infos: self.annotations.render(Level::Info),
             stats,
             timings,
+            step_samples: self.step_samples.as_ref().map(StepSamples::totals).unwrap_or_default(),
         })
     }
 }

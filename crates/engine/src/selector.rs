@@ -21,6 +21,7 @@ use crate::read_ahead::{SampleBatch, read_ahead, read_labels, threads_for};
 use crate::rollup::EdgedWindows;
 use crate::rows::{RowBatch, RowMaker};
 use crate::source::SeriesSet;
+use crate::step_samples::Tally;
 use crate::time::{Grid, Reference, seconds, to_ns};
 use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
 use model::{Labels, Matcher, TimeRange};
@@ -391,15 +392,18 @@ impl Context<'_> {
         }
         let lookback_ms = self.options.lookback_ms;
         let range = Windows::new(reference, lookback_ms).time_range();
-        let mut windows = None;
+        let (tally, mut windows) = (self.tally(), None);
         self.read_rows(
             (std::slice::from_ref(&selector.matchers), range),
             wanted,
             grid.len,
-            &|| NewestRows { windows: Windows::new(reference, lookback_ms) },
+            &|| NewestRows { windows: Windows::new(reference, lookback_ms), tally },
             &mut |_, samples, row, cells| {
                 let new = || MixedWindows::new(reference, lookback_ms);
                 windows.get_or_insert_with(new).newest(samples, row, cells);
+                if let Some(tally) = tally {
+                    tally.add_newest(row, cells);
+                }
                 Ok(())
             },
             &mut |labels, values, cells| {
@@ -421,9 +425,13 @@ impl Context<'_> {
         let mut row = vec![ABSENT; reference.len];
         let mut filter = StaleFilter::default();
         let mut notes = Notes::default();
+        let tally = self.tally();
         let sets = std::slice::from_ref(&selector.matchers);
         self.read_samples(sets, windows.time_range(), wanted, &mut |labels, samples| {
             let (times, values) = filter.apply(samples.times, samples.values);
+            if let Some(tally) = tally {
+                tally.add_around(&windows, &MixedSamples { times, values, ..*samples });
+            }
             let mut cells = Vec::new();
             if samples.histograms.is_empty() {
                 windows.interpolate(times, values, &mut row);
@@ -450,7 +458,7 @@ impl Context<'_> {
         let mut row = vec![ABSENT; grid.len];
         let mut vector = Vector::new(self, grid.len);
         let range = windows.time_range();
-        let mut mixed = None;
+        let (tally, mut mixed) = (self.tally(), None);
         let sets = std::slice::from_ref(&selector.matchers);
         self.read_samples(sets, range, None, &mut |labels, samples| {
             if samples.histograms.is_empty() {
@@ -465,6 +473,9 @@ impl Context<'_> {
                     check(labels)?;
                 }
             }
+            if let Some(tally) = tally {
+                tally.add_newest(&row, &[]);
+            }
             vector.push(self, Key::new(labels.clone()), &row)
         })?;
         Ok(vector)
@@ -472,14 +483,18 @@ impl Context<'_> {
 }
 
 /// The newest value of each window. A stale marker is a gap as it stands.
-struct NewestRows {
+struct NewestRows<'c> {
     windows: Windows,
+    tally: Option<Tally<'c>>,
 }
 
-impl RowMaker for NewestRows {
+impl RowMaker for NewestRows<'_> {
     fn make(&mut self, timestamps: &[i64], values: &[f64], row: &mut [f64]) -> Result<()> {
         for (value, (low, high)) in row.iter_mut().zip(self.windows.of(timestamps)) {
             *value = if low < high { values[*high as usize - 1] } else { ABSENT };
+        }
+        if let Some(tally) = self.tally {
+            tally.add_newest(row, &[]);
         }
         Ok(())
     }

@@ -67,6 +67,21 @@ pub trait Source: Sync {
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError>;
 
+    /// The start timestamps of the series that match any of `sets`: a set whose labels are those of
+    /// the series, and whose values are milliseconds since the epoch at the times of the samples
+    /// that have one. `None` when there are none.
+    ///
+    /// # Errors
+    /// A limit, or a failed read.
+    fn select_starts(
+        &self,
+        _sets: &[Vec<Matcher>],
+        _range: TimeRange,
+        _limits: &SelectLimits,
+    ) -> Result<Option<Box<dyn SeriesSet + '_>>, SourceError> {
+        Ok(None)
+    }
+
     /// What can be asked about changes; `None` when nobody notes them, so that no answer may be
     /// kept.
     fn changes(&self) -> Option<&dyn ChangeClock> {

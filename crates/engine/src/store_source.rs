@@ -13,17 +13,28 @@ impl Source for store::Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
-        let bounds = store::SelectLimits {
-            series_max: limits.series_max,
-            deadline: limits.deadline,
-            cost_max: limits.cost_max,
-        };
+        let bounds = bounds_of(limits);
         let selection = match &limits.missing {
             Some(missing) => self.noting(missing).select(sets, range, &bounds),
             None => store::Store::select(self, sets, range, &bounds),
         };
         let selection = selection.map_err(translate)?;
         Ok(Box::new(selection))
+    }
+
+    fn select_starts(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Option<Box<dyn SeriesSet + '_>>, SourceError> {
+        let bounds = bounds_of(limits);
+        let selection = match &limits.missing {
+            Some(missing) => self.noting(missing).select_starts(sets, range, &bounds),
+            None => store::Store::select_starts(self, sets, range, &bounds),
+        };
+        let selection = selection.map_err(translate)?;
+        Ok((!selection.is_empty()).then(|| Box::new(StartSet(selection)) as Box<dyn SeriesSet>))
     }
 
     fn changes(&self) -> Option<&dyn ChangeClock> {
@@ -77,6 +88,46 @@ impl SeriesSet for store::Selection {
 
     fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<(), SourceError> {
         store::Selection::read_mixed(self, range, sink).map_err(translate)
+    }
+}
+
+/// Start timestamps under the labels of the series that they belong to.
+struct StartSet(store::Selection);
+
+impl SeriesSet for StartSet {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn batch_len(&self) -> usize {
+        self.0.batch_len()
+    }
+
+    fn labels(&self, idx: usize) -> Result<Labels, SourceError> {
+        let labels = self.0.labels(idx).map_err(translate)?;
+        Ok(store::series_of_starts(&labels))
+    }
+
+    fn read_labels(
+        &self,
+        range: Range<usize>,
+        _wanted: Option<&[&str]>,
+        sink: &mut LabelSink<'_>,
+    ) -> Result<(), SourceError> {
+        let mut of_series = |idx, labels: Labels| sink(idx, store::series_of_starts(&labels));
+        self.0.read_labels(range, None, &mut of_series).map_err(translate)
+    }
+
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), SourceError> {
+        self.0.read(range, sink).map_err(translate)
+    }
+}
+
+fn bounds_of(limits: &SelectLimits) -> store::SelectLimits {
+    store::SelectLimits {
+        series_max: limits.series_max,
+        deadline: limits.deadline,
+        cost_max: limits.cost_max,
     }
 }
 

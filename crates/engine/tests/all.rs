@@ -11,5 +11,6 @@ mod result_cache;
 #[path = "../../store/tests/rows/mod.rs"]
 mod rows;
 mod scripts;
+mod step_stats;
 #[path = "../../store/tests/stores/mod.rs"]
 mod stores;

@@ -1,12 +1,16 @@
 //! The scripts of `testdata/promql`, the examples of the function table, and random expressions.
 
 use engine::script::Runner;
-use engine::{MetricsQlOptions, NameRemoval, QueryOptions, fuzzing, instant};
+use engine::{MetricsQlOptions, NameRemoval, QueryOptions, StartTimestamps, fuzzing, instant};
 use promql::Dialect;
 use std::path::PathBuf;
 
 fn options() -> QueryOptions {
-    QueryOptions { experimental_functions: true, ..QueryOptions::default() }
+    QueryOptions {
+        experimental_functions: true,
+        start_timestamps: StartTimestamps::Used,
+        ..QueryOptions::default()
+    }
 }
 
 fn run_directory(directory: &str, options: &QueryOptions) {

@@ -39,6 +39,9 @@ pub struct ExemplarRow {
     pub row: Row,
     /// The exemplar.
     pub exemplar: Exemplar,
+    /// Whether the request names the series for its exemplars alone, and its protocol lets such a
+    /// series be a new one: that nobody has it is then no reason to refuse them.
+    pub may_be_first: bool,
 }
 
 #[cfg(test)]

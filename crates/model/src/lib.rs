@@ -2,10 +2,11 @@
 //!
 //! No I/O, no clock, no global state.
 //! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`],
-//! [`path_pattern`], [`batch`], [`exemplar`], [`go_number`], [`limits`].
+//! [`path_pattern`], [`batch`], [`exemplar`], [`start`], [`go_number`], [`limits`].
 
 pub mod labels;
 pub mod sample;
+pub mod start;
 pub mod time_range;
 pub mod matcher;
 pub mod path_pattern;
@@ -22,4 +23,5 @@ pub use matcher::{MatchOp, Matcher};
 pub use metadata::{Metadata, MetricKind};
 pub use path_pattern::{PathCut, PathPattern, PathPatternError};
 pub use sample::{STALE_NAN_BITS, Sample, Timestamp, is_stale_marker, stale_marker};
+pub use start::StartRow;
 pub use time_range::TimeRange;

@@ -7,6 +7,7 @@
 use crate::durations::DurationExpr;
 use crate::error::Span;
 use crate::functions::Function;
+use crate::quote::quote_bytes;
 use model::Matcher;
 
 /// What kind of value an expression has.
@@ -85,8 +86,19 @@ pub struct NumberLiteral {
 pub struct StringLiteral {
     /// Its value, unescaped.
     pub value: String,
+    /// The value's bytes where they are not UTF-8, and `value` is not all of it. Only
+    /// `count_values` may be given such a string, and refuses it when it is evaluated, as
+    /// Prometheus does.
+    pub odd_bytes: Option<Box<[u8]>>,
     /// Where it stands.
     pub span: Span,
+}
+
+impl StringLiteral {
+    /// The double-quoted literal that stands for the value, odd bytes included.
+    pub fn quoted(&self) -> String {
+        quote_bytes(self.odd_bytes.as_deref().unwrap_or(self.value.as_bytes()))
+    }
 }
 
 /// The moment that `@` names.

@@ -6,7 +6,7 @@
 use crate::ast::*;
 use crate::error::{ParseError, Span};
 use crate::functions::Arity;
-use crate::quote::quote;
+use crate::quote::{INVALID_UTF8, quote, unquoting_failed};
 use model::{METRIC_NAME, MatchOp, Matcher};
 
 type Result<T> = std::result::Result<T, ParseError>;
@@ -85,7 +85,8 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn expr(&self, expr: &mut Expr) -> Result<ValueType> {
         match expr {
-            Expr::Number(_) | Expr::String(_) => {}
+            Expr::Number(_) => {}
+            Expr::String(string) => self.string(string)?,
             Expr::Vector(selector) => self.selector(selector)?,
             Expr::Matrix(matrix) => self.selector(&matrix.selector)?,
             Expr::Subquery(subquery) => self.subquery(subquery)?,
@@ -98,6 +99,15 @@ impl Checker<'_> {
             }
         }
         Ok(expr.value_type())
+    }
+
+    /// Strings are UTF-8.
+    fn string(&self, string: &StringLiteral) -> Result<()> {
+        if string.odd_bytes.is_none() {
+            return Ok(());
+        }
+        let literal = &self.text[string.span.start as usize..string.span.end as usize];
+        self.fail(string.span, unquoting_failed(literal, INVALID_UTF8))
     }
 
     fn selector(&self, selector: &VectorSelector) -> Result<()> {
@@ -184,7 +194,11 @@ impl Checker<'_> {
         if let (Some(wanted), Some(parameter)) =
             (aggregate.op.parameter(), &mut aggregate.parameter)
         {
-            let found = self.expr(parameter)?;
+            let found = match parameter.without_parens() {
+                // What is odd in it is `count_values`' business.
+                Expr::String(_) => ValueType::String,
+                _ => self.expr(parameter)?,
+            };
             self.expect(parameter.span(), wanted, found, "aggregation parameter")?;
         }
         Ok(())

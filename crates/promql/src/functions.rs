@@ -191,6 +191,7 @@ pub static FUNCTIONS: &[Function] = &[
     row(Sort, "sort_desc", &[Vector], "Orders series by value, downwards; for instant queries.", "sort_desc(vector(1))", "{} 1"),
     row(Math, "sqrt", &[Vector], "The square root.", "sqrt(vector(9))", "{} 3"),
     row(FunctionKind::Scalar, "start", &[], "The start of the query, in seconds since the epoch.", "start()", "3600").experimental(),
+    row(Math, "start_timestamp", &[Vector], "Since when each sample counts, in seconds since the epoch, 0 where nothing says so; nothing without `--query.start-timestamps`.", "start_timestamp(vector(1))", "").experimental(),
     row(Rollup, "stddev_over_time", &[Matrix], "The standard deviation of the samples in the window.", "stddev_over_time(vector(1)[5m:1m])", "{} 0"),
     row(Rollup, "stdvar_over_time", &[Matrix], "The variance of the samples in the window.", "stdvar_over_time(vector(time())[3m:1m])", "{} 2400"),
     row(FunctionKind::Scalar, "step", &[], "The step of the query in seconds.", "step()", "0").experimental(),

@@ -11,7 +11,7 @@ use crate::error::{ParseError, Span};
 use crate::functions;
 use crate::lexer::{self, Tokens};
 use crate::number::{parse_duration_ms, parse_number};
-use crate::quote::{UnquoteError, quote, unquote};
+use crate::quote::{INVALID_UTF8, UnquoteError, quote, unquote, unquoting_failed};
 use crate::token::{Keyword, OperatorToken, Token, TokenKind, describe};
 use crate::{EXPERIMENTAL_FLAG, NESTING_MAX, Options};
 use model::{METRIC_NAME, MatchOp, Matcher};
@@ -139,8 +139,7 @@ impl Parser<'_> {
             }
             TokenKind::String => {
                 self.advance();
-                let value = self.unquoted(&token)?;
-                Ok((Expr::String(StringLiteral { value, span: token.span }), 1))
+                Ok((Expr::String(self.string(&token)?), 1))
             }
             TokenKind::LeftParen => self.paren(),
             TokenKind::LeftBrace => self.vector_selector(None),
@@ -496,15 +495,24 @@ impl Parser<'_> {
         &self.text[token.span.start as usize..token.span.end as usize]
     }
 
+    /// A string for an argument; whether it may have odd bytes is checked with the types.
+    fn string(&self, token: &Token) -> Result<StringLiteral> {
+        let span = token.span;
+        if let Err(UnquoteError::InvalidUtf8(bytes)) = unquote(self.text_of(token)) {
+            let value = String::from_utf8_lossy(&bytes).into_owned();
+            return Ok(StringLiteral { value, odd_bytes: Some(bytes.into()), span });
+        }
+        Ok(StringLiteral { value: self.unquoted(token)?, odd_bytes: None, span })
+    }
+
     fn unquoted(&self, token: &Token) -> Result<String> {
         let literal = self.text_of(token);
         unquote(literal).map_err(|error| {
             let reason = match error {
                 UnquoteError::Syntax => "invalid syntax",
-                UnquoteError::InvalidUtf8 => "invalid UTF-8",
+                UnquoteError::InvalidUtf8(_) => INVALID_UTF8,
             };
-            let message = format!("error unquoting string {}: {reason}", quote(literal));
-            self.error(token.span, message)
+            self.error(token.span, unquoting_failed(literal, reason))
         })
     }
 

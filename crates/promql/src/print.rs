@@ -11,7 +11,7 @@ impl Display for Expr {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
             Expr::Number(number) => number.fmt(f),
-            Expr::String(string) => f.write_str(&quote(&string.value)),
+            Expr::String(string) => f.write_str(&string.quoted()),
             Expr::Vector(selector) => {
                 write_selector(f, selector)?;
                 write_selector_modifiers(f, selector)

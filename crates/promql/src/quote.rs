@@ -4,12 +4,12 @@
 //! back quotes know none.
 
 /// Why a literal has no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnquoteError {
     /// A malformed escape or a stray quote.
     Syntax,
-    /// Escapes made bytes that are not UTF-8.
-    InvalidUtf8,
+    /// Escapes made these bytes, which are not UTF-8.
+    InvalidUtf8(Vec<u8>),
 }
 
 /// The string that a literal with its quotes stands for.
@@ -35,7 +35,15 @@ pub(crate) fn unquote(literal: &str) -> Result<String, UnquoteError> {
             _ => push_char(&mut out, c),
         }
     }
-    String::from_utf8(out).map_err(|_| UnquoteError::InvalidUtf8)
+    String::from_utf8(out).map_err(|error| UnquoteError::InvalidUtf8(error.into_bytes()))
+}
+
+/// Why bytes that are not UTF-8 are no string.
+pub(crate) const INVALID_UTF8: &str = "invalid UTF-8";
+
+/// Says that a literal has no value.
+pub(crate) fn unquoting_failed(literal: &str, reason: &str) -> String {
+    format!("error unquoting string {}: {reason}", quote(literal))
 }
 
 /// Reads what follows a backslash.
@@ -84,10 +92,16 @@ fn push_char(out: &mut Vec<u8>, c: char) {
 
 /// The double-quoted literal that stands for `value`.
 pub fn quote(value: &str) -> String {
+    quote_bytes(value.as_bytes())
+}
+
+/// As [`quote`] for what may not be UTF-8: bytes that are not are `\xc5`.
+pub(crate) fn quote_bytes(value: &[u8]) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
-    for c in value.chars() {
-        push_escaped(&mut out, c, '"');
+    for chunk in value.utf8_chunks() {
+        chunk.valid().chars().for_each(|c| push_escaped(&mut out, c, '"'));
+        chunk.invalid().iter().for_each(|byte| out.push_str(&format!("\\x{byte:02x}")));
     }
     out.push('"');
     out
@@ -130,7 +144,7 @@ mod tests {
         assert_eq!(unquote(r#""a\n\t\\\"\x41\101\u00e4\U0001f600""#).unwrap(), "a\n\t\\\"AAä😀");
         assert_eq!(unquote(r"'it\'s'").unwrap(), "it's");
         assert_eq!(unquote("`a\\n`").unwrap(), "a\\n");
-        assert_eq!(unquote(r#""\xff""#), Err(UnquoteError::InvalidUtf8));
+        assert_eq!(unquote(r#""\xff""#), Err(UnquoteError::InvalidUtf8(vec![0xff])));
         assert_eq!(unquote(r#""\c3\xa4""#), Err(UnquoteError::Syntax));
         assert_eq!(unquote(r#""\xc3\xa4""#).unwrap(), "ä");
         assert_eq!(unquote(r#""\400""#), Err(UnquoteError::Syntax));
@@ -144,5 +158,6 @@ mod tests {
         for value in ["", "a", "\"\\\n\u{1}\u{85}ä😀", "`'"] {
             assert_eq!(unquote(&quote(value)).unwrap(), value);
         }
+        assert_eq!(quote_bytes(b"a\xc5z\n"), r#""a\xc5z\n""#);
     }
 }

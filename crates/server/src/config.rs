@@ -12,6 +12,7 @@ use crate::flags::{self, Flag, Kind};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
 use crate::series_rules;
+use engine::StartTimestamps;
 use promql::Dialect;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -334,6 +335,8 @@ pub struct InsertConfig {
     pub durability: Durability,
     /// Label that takes the database's name, empty for none.
     pub database_label: String,
+    /// Whether start timestamps are kept.
+    pub keeps_starts: bool,
 }
 
 /// Limits of queries.
@@ -359,6 +362,8 @@ pub struct QueryConfig {
     pub has_experimental: bool,
     /// Whether answers of which something is missing are denied.
     pub denies_partial: bool,
+    /// Whether PromQL goes by start timestamps.
+    pub start_timestamps: StartTimestamps,
 }
 
 /// Everything `quipu serve` runs on.
@@ -568,6 +573,7 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
             _ => Durability::Synced,
         },
         database_label: settings.text("influx.database-label").to_string(),
+        keeps_starts: settings.switch("start-timestamps")?,
     })
 }
 
@@ -586,6 +592,10 @@ fn query_config(settings: &Settings, memory_limit: u64) -> Result<QueryConfig, C
         lookback: settings.timeout("query.lookback-delta")?,
         has_experimental: settings.switch("query.experimental-functions")?,
         denies_partial: settings.switch("query.deny-partial")?,
+        start_timestamps: match settings.switch("query.start-timestamps")? {
+            true => StartTimestamps::Used,
+            false => StartTimestamps::Ignored,
+        },
     })
 }
 

@@ -127,6 +127,7 @@ pub const GROUPS: &[Group] = &[
         flag("max-new-series-daily", Kind::Count, "0", "New series on one UTC day. 0 is no limit."),
         flag("series-limits", Kind::Text, "", "The same limits for the series of each metric, or for those that a selector matches; rules apart by semicolons: 'each-metric active=100000; {namespace=\"dev\"} active=50000 hourly=10000 daily=20000'."),
         flag("max-exemplars", Kind::Count, "100000", "Exemplars kept, of all series together; the oldest go first. Each takes some 300 bytes of memory, 1 KiB at most. 0 keeps none."),
+        flag("start-timestamps", Kind::Switch, "false", "Keep the start timestamps that samples and histograms of remote write 2.0 come with, for --query.start-timestamps. Each takes as much room as a sample until it is in a part, little there."),
         flag("influx.database-label", Kind::Text, "db", "Label that takes the db= or bucket= of a line-protocol request. Empty: none."),
     ]},
     Group { heading: "Queries", flags: &[
@@ -139,6 +140,7 @@ pub const GROUPS: &[Group] = &[
         flag("query.lookback-delta", Kind::Duration, "5m", "How far an instant selector looks back for a sample."),
         flag("query.deny-partial", Kind::Switch, "false", "Answer 503 instead of leaving out what cannot be read. ?deny_partial_response=1 and =0 say so for one request."),
         flag("query.experimental-functions", Kind::Switch, "false", "Know what Prometheus calls experimental in PromQL: functions such as info() and mad_over_time(), limitk and limit_ratio, anchored and smoothed selectors, fill modifiers, calculated durations."),
+        flag("query.start-timestamps", Kind::Switch, "false", "Let rate, increase, irate and resets of PromQL go by start timestamps that were kept, and start_timestamp() tell them, as Prometheus' use-start-timestamps does."),
         flag("query.dialect", Kind::Choice(&["promql", "metricsql"]), "promql", "Language of queries that do not say dialect=..."),
     ]},
 ];

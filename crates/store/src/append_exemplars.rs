@@ -2,7 +2,9 @@
 //!
 //! An exemplar belongs to a series that has samples near it in time: those of its request are
 //! appended before it. One of a series that nobody knows, or that was refused, is refused too; so
-//! limits on series hold here without being asked.
+//! limits on series hold here without being asked. Only where the request says nothing else of the
+//! series, and its protocol allows that ([`ExemplarRow::may_be_first`]), may an exemplar be the
+//! first that is known of it; the book's own limits hold for those.
 
 use crate::append::{AppendScratch, Postponed, REJECTIONS_TOLD_MAX, Refusal, Told, series_labels};
 use crate::exemplar_record::LABELS_SIZE_MAX;
@@ -120,8 +122,9 @@ impl Store {
                 "labels of {size} bytes, a series with exemplars may have {LABELS_SIZE_MAX}"
             ));
         }
-        let is_known =
-            self.exemplars.has_series(&labels) || self.has_series_near(&labels, timestamp)?;
+        let is_known = row.may_be_first
+            || self.exemplars.has_series(&labels)
+            || self.has_series_near(&labels, timestamp)?;
         if !is_known {
             return refuse(format!("exemplar of a series without samples: {labels}"));
         }

@@ -189,7 +189,12 @@ impl Store {
 }
 
 impl Noting<'_> {
-    fn watch(&self) -> Watch {
+    /// The store itself.
+    pub(crate) fn store(&self) -> &Store {
+        self.store
+    }
+
+    pub(crate) fn watch(&self) -> Watch {
         self.store.watch(Some(self.missing))
     }
 

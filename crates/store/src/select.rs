@@ -5,7 +5,7 @@
 //! series i = places[starts[i] .. starts[i + 1]], one for each month it lives in, oldest first
 //! ```
 
-use crate::histograms::hidden::{Hidden, search_hidden};
+use crate::histograms::hidden::{Hidden, search_histograms};
 use crate::histograms::marker::may_be_marker;
 use crate::histograms::names;
 use crate::histograms::read::HistogramReader;
@@ -126,16 +126,15 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Selects from partitions, oldest first.
+    /// Selects from partitions, oldest first, what [`compile`] made of matchers.
     pub fn new(
         partitions: &[Arc<Partition>],
-        sets: &[Vec<Matcher>],
+        mut sets: Vec<CompiledMatchers>,
         range: TimeRange,
         limits: &SelectLimits,
         outlines: &Arc<Outlines>,
         watch: Watch,
     ) -> Result<Selection> {
-        let mut sets = compile(sets)?;
         if limits.cost_max < u64::MAX {
             let look_max = limits.cost_max / LOOK_COST;
             sets = sets.into_iter().map(|set| set.costing_at_most(look_max)).collect();
@@ -501,7 +500,7 @@ fn views_in(
         matches.extend(state.index.search_noting(set, &mut on_rot)?);
     }
     let view = PartitionView::new(partition, state, matches, range, None);
-    let hidden = search_hidden(state, sets, &mut on_rot)?;
+    let hidden = search_histograms(state, sets, &mut on_rot)?;
     if view.groups.is_empty() || hidden.is_empty() {
         return Ok(Views { view, hidden: None, is_whole });
     }

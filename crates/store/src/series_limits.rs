@@ -162,6 +162,11 @@ impl SeriesGate {
         self.admit_weighted(now_ns, &[metric], tags, hidden + u64::from(is_new), is_new.into())
     }
 
+    /// The same of the start timestamps of a series, which are one hidden entity.
+    pub fn admit_hidden(&self, now_ns: i64, metric: &str, tags: &[(&str, &str)]) -> Told<()> {
+        self.admit_weighted(now_ns, &[metric], tags, 1, 0)
+    }
+
     /// Lets in what counts `weight` series a name to the limits, `counted` in all to people.
     fn admit_weighted(
         &self,

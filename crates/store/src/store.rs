@@ -29,10 +29,12 @@ use crate::partition::Partition;
 use crate::recover::Recovered;
 use crate::retention_clock::{ClockRecord, RetentionClock};
 use crate::scrub::Scrub;
+use crate::select::compile;
 use crate::series_limits::{Refusals, SeriesGate};
 use crate::span::Month;
 use crate::turn::Turn;
 use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig};
+use index::CompiledMatchers;
 use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -376,6 +378,16 @@ impl Store {
     pub(crate) fn select_watched(
         &self,
         sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
+        self.select_compiled(compile(sets)?, range, limits, watch)
+    }
+
+    pub(crate) fn select_compiled(
+        &self,
+        sets: Vec<CompiledMatchers>,
         range: TimeRange,
         limits: &SelectLimits,
         watch: Watch,

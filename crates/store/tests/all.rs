@@ -27,6 +27,7 @@ mod series_limits;
 mod shared_log;
 mod singles;
 mod sparse;
+mod start_timestamps;
 mod starts;
 mod stores;
 mod turn;

@@ -56,6 +56,15 @@ fn sample(store: &Store, hosts: &[&str]) -> Result<(), Error> {
 }
 
 fn append(store: &Store, all: &[Of<'_>]) -> Result<AppendedExemplars, Error> {
+    append_rows(store, all, |row| row)
+}
+
+/// As [`append`], of rows that were changed.
+fn append_rows(
+    store: &Store,
+    all: &[Of<'_>],
+    change: impl Fn(ExemplarRow) -> ExemplarRow,
+) -> Result<AppendedExemplars, Error> {
     let mut rows = Rows::default();
     for (host, _) in all {
         rows.push(&store.hasher(), &[("host", host)], 0, &[("m", 0.0)]);
@@ -64,8 +73,9 @@ fn append(store: &Store, all: &[Of<'_>]) -> Result<AppendedExemplars, Error> {
     let one = |(row, (_, exemplar)): (&Row, &Of<'_>)| ExemplarRow {
         row: Row { timestamp: exemplar.timestamp, ..*row },
         exemplar: exemplar.clone(),
+        may_be_first: false,
     };
-    let all: Vec<ExemplarRow> = batch.rows.iter().zip(all).map(one).collect();
+    let all: Vec<ExemplarRow> = batch.rows.iter().zip(all).map(one).map(change).collect();
     store.append_exemplars(&batch, &all, Durability::Synced)
 }
 
@@ -166,6 +176,30 @@ fn what_belongs_nowhere_is_refused() {
     assert_eq!((done.written, done.refused), (0, 1));
     assert!(done.rejections[0].reason.contains("max-exemplars"));
     assert_eq!(all(&store), []);
+}
+
+#[test]
+fn what_comes_alone_may_be_the_first_of_its_series() {
+    let (disk, store) = store();
+    let now = store.now();
+    let alone = |row| ExemplarRow { may_be_first: true, ..row };
+    for at in [now, now + 1] {
+        let done = append_rows(&store, &[("new", exemplar("1", 1.0, at))], alone).unwrap();
+        assert_eq!((done.written, done.refused), (1, 0));
+    }
+    // From then on the series is known, and its other rules hold.
+    assert_eq!(append(&store, &[("new", exemplar("2", 1.0, now + 2))]).unwrap().written, 1);
+    let late = append_rows(&store, &[("new", exemplar("3", 1.0, now + 1))], alone).unwrap();
+    assert_eq!((late.written, late.out_of_order), (0, 1));
+    let other = append(&store, &[("other", exemplar("4", 1.0, now))]).unwrap();
+    assert_eq!((other.written, other.refused), (0, 1));
+    let found = all(&store);
+    assert_eq!(traces(&found), ["1", "1", "2"]);
+    assert!(found.iter().all(|(series, _)| *series == host("new")));
+    store.close().unwrap();
+    drop(store);
+    let store = open_at(&disk, DATA, config(100)).unwrap();
+    assert_eq!(all(&store), found);
 }
 
 #[test]

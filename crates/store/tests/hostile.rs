@@ -106,7 +106,7 @@ fn lost_exemplars_are_told_after_a_scrub_too() {
     let batch = rows.batch();
     let labels = Labels::from_pairs(&[("trace_id", "1")]);
     let exemplar = Exemplar { labels, value: 1.0, timestamp: NOW, has_timestamp: true };
-    let row = ExemplarRow { row: batch.rows[0], exemplar };
+    let row = ExemplarRow { row: batch.rows[0], exemplar, may_be_first: false };
     store.append_exemplars(&batch, &[row], Durability::Synced).unwrap();
     store.close().unwrap();
     drop(store);

@@ -164,7 +164,7 @@ impl History {
         let all: Vec<ExemplarRow> = batch
             .rows
             .iter()
-            .map(|row| ExemplarRow { row: *row, exemplar: exemplar.clone() })
+            .map(|row| ExemplarRow { row: *row, exemplar: exemplar.clone(), may_be_first: false })
             .collect();
         let durability = self.durability();
         self.seen.note(self.store.append_exemplars(&batch, &all, durability));

@@ -8,7 +8,7 @@
 
 use crate::remote_write::histograms::GrownHistograms;
 use histogram::{HistogramBatch, HistogramRow};
-use model::{ExemplarRow, Metadata, Row, Shape, WriteBatch};
+use model::{ExemplarRow, Metadata, Row, Shape, StartRow, WriteBatch};
 use std::borrow::Cow;
 
 /// How many refused lines keep their words; all are counted.
@@ -27,6 +27,8 @@ pub struct Decoded<'a> {
     pub batch: WriteBatch<'a>,
     /// Native histograms; their keys point into the batch's bytes.
     pub histograms: Vec<HistogramRow>,
+    /// Start timestamps of samples and histograms that have one; their keys point there, too.
+    pub starts: Vec<StartRow>,
     /// What tells keys of this decoder from others': see [`model::KeyHasher::shape`].
     pub context: &'a [u8],
     /// The lines or series that were refused.
@@ -135,7 +137,7 @@ pub struct Counts {
     pub histograms: u64,
     /// Native histograms whose count became the nearest float64.
     pub rounded_histograms: u64,
-    /// Created (start) timestamps that were left aside.
+    /// Start timestamps that were left aside: nobody keeps them, or the store cannot.
     pub created_timestamps: u64,
 }
 
@@ -165,6 +167,7 @@ pub(crate) struct Growing {
     pub exemplars: Vec<ExemplarRow>,
     pub counts: Counts,
     pub histograms: GrownHistograms,
+    pub starts: Vec<StartRow>,
 }
 
 impl Growing {
@@ -177,10 +180,12 @@ impl Growing {
     ) -> Decoded<'a> {
         let mut counts = self.counts;
         counts.samples = self.values.len() as u64;
-        let Growing { shapes, rows, values, errors, metadata, exemplars, histograms, .. } = self;
+        let Growing {
+            shapes, rows, values, errors, metadata, exemplars, histograms, starts, ..
+        } = self;
         let batch = WriteBatch { bytes, shapes, rows, values, decoder };
-        let histograms = histograms.rows;
-        Decoded { batch, histograms, context: &[], errors, metadata, exemplars, counts, rest }
+        let (histograms, context) = (histograms.rows, &[]);
+        Decoded { batch, histograms, starts, context, errors, metadata, exemplars, counts, rest }
     }
 }
 

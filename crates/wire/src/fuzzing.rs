@@ -48,7 +48,7 @@ fn check(decoded: &Decoded<'_>, body_size: usize) {
 
 fn check_exemplars(decoded: &Decoded<'_>, body_size: usize) {
     assert!(decoded.exemplars.len() <= body_size.min(model::limits::BATCH_EXEMPLARS_MAX));
-    for ExemplarRow { row, exemplar } in &decoded.exemplars {
+    for ExemplarRow { row, exemplar, .. } in &decoded.exemplars {
         let chars = |(name, value): (&str, &str)| name.chars().count() + value.chars().count();
         let chars: usize = exemplar.labels.iter().map(chars).sum();
         assert!(chars <= model::limits::EXEMPLAR_CHARS_MAX);

@@ -210,8 +210,11 @@ pub(crate) fn label_parameter(evaluator: &Evaluator<'_>, aggregate: &Aggregate) 
         return Err(QueryError::Execution("missing aggregation parameter".to_string()));
     };
     let label = evaluator.string(parameter)?;
-    if label.is_empty() {
-        return Err(QueryError::Execution("invalid label name \"\"".to_string()));
+    if let Expr::String(literal) = parameter.without_parens()
+        && (label.is_empty() || literal.odd_bytes.is_some())
+    {
+        let message = format!("invalid label name {}", literal.quoted());
+        return Err(QueryError::Execution(message));
     }
     Ok(label)
 }

@@ -24,7 +24,9 @@ mod shelf;
 pub use shelf::{CacheLimits, CacheStats, ResultCache};
 
 use crate::error::{QueryError, Result};
-use crate::query::{NameRemoval, QueryOptions, QueryResult, QueryStats, StepRange, Timings};
+use crate::query::{
+    NameRemoval, QueryOptions, QueryResult, QueryStats, StepRange, StepStats, Timings,
+};
 use crate::query::{check_range, parse, range, range_parsed};
 use crate::result::{Matrix, Value};
 use crate::source::{ChangeClock, Source};
@@ -58,7 +60,9 @@ pub fn range_cached(
     let times = QueryTimes { step_ms, range_ms: end_ms.saturating_sub(start_ms) };
     let (expr, parse) = parse(text, options, times)?;
     let query = Query { source, text, expr: &expr, options };
-    let mut result = match Question::of(query, clock, asked) {
+    // What steps read is known of those only that are evaluated now.
+    let is_kept = options.step_stats == StepStats::Omitted;
+    let mut result = match Question::of(query, clock, asked).filter(|_| is_kept) {
         Some(question) => question.answer(cache)?,
         None => {
             let result = query.evaluate(asked)?;
@@ -191,7 +195,8 @@ impl<'q> Question<'q> {
         let value = Matrix::on_grid_as_they_stand(self.grid, rows.labels, rows.values);
         let Notes { warnings, infos } = notes;
         let (value, is_partial) = (Value::Matrix(value), false);
-        Ok(Some(QueryResult { value, warnings, is_partial, infos, stats, timings }))
+        let step_samples = Vec::new();
+        Ok(Some(QueryResult { value, warnings, is_partial, infos, stats, timings, step_samples }))
     }
 
     /// Evaluates runs of steps; `None` when that fails, so that the whole fails in its own words, or

@@ -16,7 +16,7 @@ pub(crate) mod cells;
 pub(crate) mod edges;
 pub(crate) mod functions;
 pub(crate) mod notes;
-mod rate;
+pub(crate) mod rate;
 pub(crate) mod results;
 pub(crate) mod rollup;
 pub(crate) mod select;

@@ -40,6 +40,8 @@ pub(crate) enum Note {
     Reconciled(Operation),
     /// A histogram after a reset met one that is not.
     Collided(Operation),
+    /// A sample's start timestamp lies before the sample before it, and is not that one's.
+    StartOverlap,
 }
 
 /// Notes about one series or group, each once.
@@ -112,6 +114,13 @@ pub(crate) fn tell(context: &Context<'_>, name: &str, span: Span, note: Note) {
         Note::NotGauge => {
             notes.warn(span, format!("this native histogram metric is not a gauge: {}", name()));
         }
+        Note::StartOverlap => notes.warn(
+            span,
+            format!(
+                "sample has start time that overlaps with previous sample timestamp for metric {}",
+                name()
+            ),
+        ),
         Note::Incompatible => notes.warn(
             span,
             format!(

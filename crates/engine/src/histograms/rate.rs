@@ -3,9 +3,30 @@
 use crate::histograms::notes::{Note, Notes, Operation};
 use histogram::{Histogram, ResetHint};
 
+/// What is known of a histogram besides its buckets: whether it began after the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// Its buckets and hints tell.
+    Unknown,
+    /// Its start timestamp says that it did.
+    Told,
+}
+
+impl Beginning {
+    /// Whether a histogram came after a reset.
+    fn is_reset(self, after: &Histogram, before: &Histogram) -> bool {
+        self == Beginning::Told || after.is_reset_after(before)
+    }
+}
+
 /// The difference of the last and the first of some histograms, and what there is to note. Before
-/// each reset, a counter had reached what it fell from.
-pub(super) fn difference(points: &[Histogram], is_counter: bool) -> (Option<Histogram>, Notes) {
+/// each reset, a counter had reached what it fell from; of a histogram by its place, `begins` tells
+/// what start timestamps say.
+pub(crate) fn difference(
+    points: &[Histogram],
+    is_counter: bool,
+    begins: impl Fn(usize) -> Beginning,
+) -> (Option<Histogram>, Notes) {
     let mut notes = Notes::default();
     let [first, second, ..] = points else { return (None, notes) };
     let (between, last) = (&points[1..points.len() - 1], &points[points.len() - 1]);
@@ -16,7 +37,7 @@ pub(super) fn difference(points: &[Histogram], is_counter: bool) -> (Option<Hist
             notes.add(Note::NotCounter);
         }
         // What the first counted is gone, and so is the way in which it counted.
-        if second.is_reset_after(first) {
+        if begins(1).is_reset(second, first) {
             empty = empty_like(second);
             before = &empty;
         }
@@ -38,6 +59,7 @@ pub(super) fn difference(points: &[Histogram], is_counter: bool) -> (Option<Hist
     }
     let mut found = last.reduced_to(schema);
     let after = if is_counter { &points[1..] } else { &[] };
+    let after = after.iter().enumerate().map(|(idx, point)| (begins(idx + 1), point));
     if subtract(&mut found, before, &mut notes).is_none()
         || add_before_resets(&mut found, before, after, &mut notes).is_none()
     {
@@ -52,11 +74,11 @@ pub(super) fn difference(points: &[Histogram], is_counter: bool) -> (Option<Hist
 fn add_before_resets<'a>(
     found: &mut Histogram,
     mut before: &'a Histogram,
-    points: &'a [Histogram],
+    points: impl Iterator<Item = (Beginning, &'a Histogram)>,
     notes: &mut Notes,
 ) -> Option<()> {
-    for point in points {
-        if point.is_reset_after(before) {
+    for (beginning, point) in points {
+        if beginning.is_reset(point, before) {
             add(found, before, notes)?;
         }
         before = point;
@@ -74,9 +96,10 @@ fn empty_like(other: &Histogram) -> Histogram {
 }
 
 /// The difference of two neighbours, for a rate or as it is.
-pub(super) fn instant_difference(
+pub(crate) fn instant_difference(
     [first, last]: [&Histogram; 2],
     is_rate: bool,
+    beginning: Beginning,
     notes: &mut Notes,
 ) -> Option<Histogram> {
     if is_rate && (first.is_gauge() || last.is_gauge()) {
@@ -87,7 +110,7 @@ pub(super) fn instant_difference(
         notes.add(Note::NotGauge);
     }
     let mut found = last.clone();
-    if !is_rate || !last.is_reset_after(first) {
+    if !is_rate || !beginning.is_reset(last, first) {
         subtract(&mut found, first, notes)?;
     }
     found.reset_hint = ResetHint::Gauge;
@@ -96,12 +119,12 @@ pub(super) fn instant_difference(
 }
 
 /// Adds, or notes why that cannot be.
-pub(super) fn add(to: &mut Histogram, other: &Histogram, notes: &mut Notes) -> Option<()> {
+pub(crate) fn add(to: &mut Histogram, other: &Histogram, notes: &mut Notes) -> Option<()> {
     noted(to.add(other), Operation::Addition, notes)
 }
 
 /// Subtracts, or notes why that cannot be.
-pub(super) fn subtract(from: &mut Histogram, other: &Histogram, notes: &mut Notes) -> Option<()> {
+pub(crate) fn subtract(from: &mut Histogram, other: &Histogram, notes: &mut Notes) -> Option<()> {
     noted(from.sub(other), Operation::Subtraction, notes)
 }
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::histograms::cells::{Cell, HISTOGRAM};
 use crate::histograms::edges;
 use crate::histograms::notes::{Note, Notes, Operation};
-use crate::histograms::rate;
+use crate::histograms::rate::{self, Beginning};
 use crate::histograms::select::{MixedSamples, MixedWindows};
 use crate::histograms::sum::Accumulator;
 use crate::query::Context;
@@ -20,7 +20,7 @@ use model::Labels;
 use std::sync::Arc;
 
 /// The value of one step.
-pub(super) enum Value {
+pub(crate) enum Value {
     Gap,
     Number(f64),
     Histogram(Histogram),
@@ -34,14 +34,14 @@ impl From<Option<Histogram>> for Value {
 
 /// A sample of either kind.
 #[derive(Clone, Copy)]
-pub(super) enum Point<'a> {
+pub(crate) enum Point<'a> {
     Number(f64),
     Histogram(&'a Histogram),
 }
 
 impl<'a> MixedSamples<'a> {
     /// All samples, oldest first.
-    pub(super) fn merged(self) -> impl Iterator<Item = (i64, Point<'a>)> {
+    pub(crate) fn merged(self) -> impl Iterator<Item = (i64, Point<'a>)> {
         let mut numbers = self.times.iter().zip(self.values).peekable();
         let mut histograms = self.histogram_times.iter().zip(self.histograms).peekable();
         std::iter::from_fn(move || {
@@ -88,7 +88,7 @@ fn fill(
 }
 
 /// Writes the value of a step.
-pub(super) fn write(found: Value, value: &mut f64, cell: &mut Cell) {
+pub(crate) fn write(found: Value, value: &mut f64, cell: &mut Cell) {
     (*value, *cell) = match found {
         Value::Gap => (ABSENT, None),
         Value::Number(number) => (number, None),
@@ -196,7 +196,7 @@ fn instant(window: &MixedSamples<'_>, is_rate: bool, notes: &mut Notes) -> Value
     }
     match (before, last) {
         (Some((start, Point::Histogram(a))), Some((end, Point::Histogram(b)))) => {
-            let mut found = rate::instant_difference([a, b], is_rate, notes);
+            let mut found = rate::instant_difference([a, b], is_rate, Beginning::Unknown, notes);
             if let Some(found) = found.as_mut().filter(|_| is_rate) {
                 found.div(seconds(end - start));
             }
@@ -237,7 +237,7 @@ fn extrapolated(
 ) -> Option<Histogram> {
     let extrapolation = call.extrapolation();
     let (points, times) = (window.histograms, window.histogram_times);
-    let (found, noted) = rate::difference(points, extrapolation.is_counter);
+    let (found, noted) = rate::difference(points, extrapolation.is_counter, |_| Beginning::Unknown);
     notes.extend(noted);
     let mut found = found?;
     let end = call.reference.at_ns(step);
@@ -282,6 +282,12 @@ impl<'a> MixedRollup<'a> {
     ) -> Result<()> {
         let (times, values) = self.filter.apply(samples.times, samples.values);
         let samples = MixedSamples { times, values, ..*samples };
+        if let Some(tally) = self.context.tally() {
+            match &self.edged {
+                None => tally.add_mixed(&mut self.windows, &samples),
+                Some(edged) => tally.add_around(edged, &samples),
+            }
+        }
         let (context, notes) = (self.context, &mut self.notes);
         match &self.edged {
             None => fill(context, self.call, &mut self.windows, &samples, (row, cells), notes)?,

@@ -1,5 +1,6 @@
 //! Differences: `rate`, `increase`, `delta`, `irate`, `idelta`, `changes`, `resets`.
 
+use crate::starts::Started;
 use crate::time::seconds;
 use crate::vector::ABSENT;
 
@@ -32,6 +33,57 @@ impl Extrapolation {
         let share_to_zero =
             (self.is_counter && 0.0 < difference && 0.0 <= first).then(|| first / difference);
         difference * self.factor((first_time, last_time, times.len()), (start, end), share_to_zero)
+    }
+
+    /// As [`Extrapolation::apply`] for samples that have start timestamps, or 0 for none: what the
+    /// first sample counted since a start within the window belongs to it, too.
+    pub fn apply_with_starts(
+        &self,
+        (times, values, starts): (&[i64], &[f64], &[i64]),
+        start: i64,
+        end: i64,
+    ) -> f64 {
+        let (first_time, last_time) = (times[0], times[times.len() - 1]);
+        let mut difference = values[values.len() - 1] - values[0];
+        for idx in 1..times.len() {
+            let started = |idx: usize| Started { at: times[idx], start: starts[idx] };
+            if values[idx] < values[idx - 1] || started(idx).is_reset_after(started(idx - 1)) {
+                difference += values[idx - 1];
+            }
+        }
+        if let Some(began) = since_start(starts[0], first_time, start) {
+            let sampled = (first_time, last_time, times.len());
+            return (difference + values[0]) * self.factor_since(began, sampled, end);
+        }
+        if times.len() < 2 {
+            return ABSENT;
+        }
+        let share_to_zero = (0.0 < difference && 0.0 <= values[0]).then(|| values[0] / difference);
+        difference * self.factor((first_time, last_time, times.len()), (start, end), share_to_zero)
+    }
+
+    /// As [`Extrapolation::factor`] for samples that count since `began`, within the window and
+    /// before the first of them: only to the right is anything guessed.
+    pub fn factor_since(
+        &self,
+        began: i64,
+        (first_time, last_time, len): (i64, i64, usize),
+        end: i64,
+    ) -> f64 {
+        let spacing = match len {
+            0 | 1 => 0.0,
+            _ => seconds(last_time - first_time) / (len - 1) as f64,
+        };
+        let sampled = seconds(last_time - began);
+        let mut to_end = seconds(end - last_time);
+        if spacing * 1.1 <= to_end {
+            to_end = spacing / 2.0;
+        }
+        let mut factor = (sampled + to_end) / sampled;
+        if self.is_rate {
+            factor /= self.range_seconds;
+        }
+        factor
     }
 
     /// What the difference between the first and the last of `len` samples is multiplied by for the
@@ -68,6 +120,12 @@ impl Extrapolation {
         }
         factor
     }
+}
+
+/// The start timestamp of a window's first sample, if it lies between the window's `start`, which
+/// does not belong to it, and the sample.
+pub(crate) fn since_start(began: i64, first_time: i64, start: i64) -> Option<i64> {
+    (began != 0 && start < began && began < first_time).then_some(began)
 }
 
 /// `irate`.

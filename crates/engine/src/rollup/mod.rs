@@ -16,7 +16,7 @@ use crate::vector::{ABSENT, Scalar};
 use promql::Span;
 use std::ops::Range;
 
-pub(crate) use counter::{Extrapolation, instant_rate};
+pub(crate) use counter::{Extrapolation, instant_rate, since_start};
 pub(crate) use edges::{EdgedWindows, check_edges};
 pub(crate) use over_time::{max, min, quantile};
 

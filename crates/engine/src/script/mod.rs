@@ -18,6 +18,9 @@
 //! clear
 //! ```
 //!
+//! A line `requests_total{job="a"}@st -30s-1mx2 _ 5ms` before that of the series gives its samples
+//! start timestamps, each by how far it lies from its sample.
+//!
 //! A block ends at an empty line or a comment. The older forms `eval_fail`, `eval_warn`,
 //! `eval_info` and `eval_ordered` are understood. Native histograms are written `{{...}}`;
 //! `load_with_nhcb` makes some of the classic ones that it loads.

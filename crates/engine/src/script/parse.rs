@@ -1,6 +1,6 @@
 //! Text of a script to its commands.
 
-use super::sequence::{Item, parse_line, parse_number};
+use super::sequence::{Item, parse_line, parse_number, parse_starts};
 use histogram::Noted;
 use model::Labels;
 use promql::parse_duration_ms;
@@ -33,6 +33,8 @@ pub enum Command {
     Load {
         /// The series and their samples.
         series: Vec<(Labels, Vec<(i64, Point)>)>,
+        /// The start timestamps of samples: milliseconds of both per series.
+        starts: Vec<(Labels, Vec<(i64, i64)>)>,
         /// Whether classic histograms among them are to be loaded as native ones too.
         is_with_native: bool,
         /// The line it stands on, from 1.
@@ -160,7 +162,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// A time or duration: `5m`, `90` (seconds), `-30s`.
-fn parse_time(text: &str) -> Result<i64, String> {
+pub(super) fn parse_time(text: &str) -> Result<i64, String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text),
@@ -175,17 +177,21 @@ fn parse_time(text: &str) -> Result<i64, String> {
 struct Load {
     step_ms: i64,
     series: Vec<(Labels, Vec<(i64, Point)>)>,
+    starts: Vec<(Labels, Vec<(i64, i64)>)>,
     is_with_native: bool,
 }
 
 impl Load {
     fn new(step_ms: i64, is_with_native: bool) -> Load {
-        Load { step_ms, series: Vec::new(), is_with_native }
+        Load { step_ms, series: Vec::new(), starts: Vec::new(), is_with_native }
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
-        // Start timestamps stand on lines of their own; samples do not depend on them.
-        if line.split_whitespace().next().is_some_and(|metric| metric.ends_with("@st")) {
+        if let Some((labels, offsets)) = parse_starts(line)? {
+            let times = (0i64..).map(|idx| idx * self.step_ms);
+            let starts = times.zip(offsets);
+            let starts = starts.filter_map(|(at, offset)| offset.map(|offset| (at, at + offset)));
+            self.starts.push((labels, starts.collect()));
             return Ok(());
         }
         let (labels, items) = parse_line(line)?;
@@ -198,7 +204,12 @@ impl Load {
     }
 
     fn finish(self, line: usize) -> Command {
-        Command::Load { series: self.series, is_with_native: self.is_with_native, line }
+        Command::Load {
+            series: self.series,
+            starts: self.starts,
+            is_with_native: self.is_with_native,
+            line,
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::result::{Matrix, Sample, Value};
 use crate::vector::compare_labels;
 use histogram::Histogram;
 use model::Labels;
+use model::sample::NANOS_PER_MILLI;
 use promql::Dialect;
 use regex::Regex;
 use std::fmt;
@@ -68,7 +69,12 @@ impl Runner {
         for command in parse(text)? {
             match command {
                 Command::Clear => self.source.clear(),
-                Command::Load { series, is_with_native, line } => {
+                Command::Load { series, starts, is_with_native, line } => {
+                    for (labels, starts) in starts {
+                        for (at_ms, start_ms) in starts.into_iter().filter(|one| one.1 != 0) {
+                            self.source.append_start(&labels, at_ms * NANOS_PER_MILLI, start_ms);
+                        }
+                    }
                     load(&mut self.source, series, is_with_native)
                         .map_err(|message| ScriptError { line, message })?;
                 }

@@ -1,5 +1,6 @@
 //! Series lines: `name{label="value"} 1 2+3x4 _ stale {{count:2 buckets:[2]}}x3`.
 
+use super::parse::parse_time;
 use histogram::{Noted, parse_notation};
 use model::{Labels, LabelsBuilder, METRIC_NAME, sample::stale_marker};
 
@@ -18,6 +19,53 @@ pub(super) enum Item {
 pub(super) fn parse_line(line: &str) -> Result<(Labels, Vec<Item>), String> {
     let (labels, rest) = parse_metric(line)?;
     Ok((labels, parse_values(rest)?))
+}
+
+/// The labels of a series and, by place, how many milliseconds the start timestamp lies from its
+/// sample.
+pub(super) type StartOffsets = (Labels, Vec<Option<i64>>);
+
+/// The labels of a line of start timestamps and, by place, how many milliseconds each lies from its
+/// sample; `None` when the line is none.
+pub(super) fn parse_starts(line: &str) -> Result<Option<StartOffsets>, String> {
+    let Ok((labels, rest)) = parse_metric(line) else { return Ok(None) };
+    let Some(items) = rest.strip_prefix("@st") else { return Ok(None) };
+    let mut offsets = Vec::new();
+    for item in items.split_whitespace() {
+        push_starts(item, &mut offsets).ok_or_else(|| format!("no start timestamp: {item:?}"))?;
+        if VALUES_MAX < offsets.len() {
+            return Err(format!("more than {VALUES_MAX} values"));
+        }
+    }
+    Ok(Some((labels, offsets)))
+}
+
+/// `_`, `_x3`, `-30s`, `-30s-1mx2`, `-1mx3`.
+fn push_starts(item: &str, offsets: &mut Vec<Option<i64>>) -> Option<()> {
+    let (body, count) = match item.rsplit_once('x') {
+        Some((body, count)) => (body, Some(count.parse::<usize>().ok()?)),
+        None => (item, None),
+    };
+    if count.is_some_and(|count| VALUES_MAX < count) {
+        return None;
+    }
+    if body == "_" {
+        offsets.extend(std::iter::repeat_n(None, count.unwrap_or(1)));
+        return Some(());
+    }
+    // The sign that splits is not the first.
+    let split = body.char_indices().skip(1).find(|(_, c)| matches!(c, '+' | '-'));
+    let split = split.map(|(at, _)| body.split_at(at));
+    let (first, step) = split.unwrap_or((body, "0"));
+    let (first, step) = (signed_ms(first)?, signed_ms(step)?);
+    // A repetition stands for the value itself and as many more.
+    let times = count.map_or(1, |count| count as i64 + 1);
+    offsets.extend((0..times).map(|idx| Some(first + idx * step)));
+    Some(())
+}
+
+fn signed_ms(text: &str) -> Option<i64> {
+    parse_time(text.strip_prefix('+').unwrap_or(text)).ok()
 }
 
 /// `name{label="value"}` at the start of the line; also the rest of it.
@@ -201,6 +249,21 @@ pub(super) fn parse_number(text: &str) -> Option<f64> {
 mod tests {
     use super::*;
     use histogram::Histogram;
+
+    #[test]
+    fn start_timestamps_lie_around_their_samples() {
+        let offsets = |line: &str| parse_starts(line).map(|found| found.map(|(_, all)| all));
+        let found = offsets("a{b=\"c\"}@st _ -30s-1mx2 _x2 0 +5ms -1mx1").unwrap().unwrap();
+        let some = |ms: i64| Some(ms);
+        let repeated = [some(-30_000), some(-90_000), some(-150_000)];
+        let rest = [None, None, some(0), some(5), some(-60_000), some(-60_000)];
+        assert_eq!(found, [&[None][..], &repeated, &rest].concat());
+        assert_eq!(offsets("a 1 2"), Ok(None));
+        assert_eq!(offsets("a@stx"), Err("no start timestamp: \"x\"".to_string()));
+        for bad in ["a@st x3", "a@st 1q", "a@st é-1m", "a@st -1mx99999999999"] {
+            assert!(offsets(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn histograms_grow_and_shrink() {

@@ -13,6 +13,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
     let name = call.function.name;
     match name {
         "vector" => return vector(evaluator, &call.arguments[0], grid),
+        "start_timestamp" => return start_timestamp(evaluator, &call.arguments[0], grid),
         "timestamp" => return timestamp(evaluator, &call.arguments[0], grid),
         _ => {}
     }
@@ -124,6 +125,21 @@ fn timestamp(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<V
         }
     };
     times.without_names(evaluator.context.options.name_removal)
+}
+
+/// Only samples have start timestamps: of what an expression makes of them there is nothing.
+fn start_timestamp(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<Vector> {
+    let context = evaluator.context;
+    match argument.without_parens() {
+        Expr::Vector(selector) => {
+            let starts = context.selector_starts(selector, grid)?;
+            starts.without_names(context.options.name_removal)
+        }
+        _ => {
+            evaluator.vector(argument, grid)?;
+            Ok(Vector::new(context, grid.len))
+        }
+    }
 }
 
 /// At each step the value of the only row that has one; NaN where none or several do.

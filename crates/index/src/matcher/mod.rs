@@ -73,6 +73,13 @@ impl CompiledMatchers {
         self
     }
 
+    /// The same, and that the label has this value, which is not empty.
+    pub fn and_is(mut self, label: &str, value: &str) -> CompiledMatchers {
+        let pattern = Pattern::exactly(value);
+        self.list.push(CompiledMatcher { name: label.to_string(), pattern, is_negated: false });
+        self
+    }
+
     /// What these matchers ask of label `from`, asked of label `to`, which must be there; the
     /// labels of `absent` are taken to be missing, whatever a series has. `None` when nothing
     /// can match then.

@@ -16,7 +16,7 @@ use crate::telemetry::{Lossy, Protocol};
 use hyper::StatusCode;
 use hyper::header::HeaderName;
 use model::Rejection;
-use store::{AppendedExemplars, Durability};
+use store::{AppendedExemplars, Durability, StartBatch};
 use wire::{Counts, Decoded, ExtraLabels, LineErrors};
 
 /// Header by which a request asks for the other durability.
@@ -62,12 +62,14 @@ impl Outcome {
         mut decoded: Decoded<'_>,
         durability: Durability,
     ) -> Result<(), Failure> {
+        if !app.config.insert.keeps_starts {
+            self.counts.created_timestamps += decoded.starts.len() as u64;
+            decoded.starts.clear();
+        }
         if !decoded.batch.rows.is_empty() {
-            // Exemplars wait for what was logged before them, too.
-            let durability = match decoded.exemplars.is_empty() {
-                true => durability,
-                false => Durability::Relaxed,
-            };
+            // Exemplars and start timestamps wait for what was logged before them, too.
+            let is_last = decoded.exemplars.is_empty() && decoded.starts.is_empty();
+            let durability = if is_last { durability } else { Durability::Relaxed };
             let appended = self.taken(app.store.append(&decoded.batch, durability))?;
             self.samples += appended.samples;
             self.rejected += appended.rejected;
@@ -81,6 +83,9 @@ impl Outcome {
             self.rejected += appended.rejected;
             self.rejections.extend(appended.rejections);
         }
+        if !decoded.starts.is_empty() {
+            self.append_starts(app, &decoded, durability)?;
+        }
         if !decoded.exemplars.is_empty() {
             let Decoded { batch, exemplars, .. } = &decoded;
             let appended = app.store.append_exemplars(batch, exemplars, durability);
@@ -92,6 +97,20 @@ impl Outcome {
         if !decoded.metadata.is_empty() {
             app.store.put_metadata(&decoded.metadata).map_err(write_failure)?;
         }
+        Ok(())
+    }
+
+    /// Stores the start timestamps of what was appended; what a limit refuses is counted.
+    fn append_starts(
+        &mut self,
+        app: &App,
+        decoded: &Decoded<'_>,
+        durability: Durability,
+    ) -> Result<(), Failure> {
+        let Decoded { batch, starts: rows, context, .. } = decoded;
+        let starts = StartBatch { bytes: &batch.bytes, rows, decoder: batch.decoder, context };
+        let appended = self.taken(app.store.append_starts(&starts, durability))?;
+        self.counts.created_timestamps += appended.refused;
         Ok(())
     }
 

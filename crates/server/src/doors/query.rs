@@ -3,7 +3,7 @@
 use super::answer::{Answer, Content, Failure, JSON};
 use super::partial;
 use super::prometheus::PIECE_SIZE;
-use super::report::{Report, Wishes, has_switch};
+use super::report::{Report, Wishes, has_switch, step_stats};
 use super::request::Request;
 use super::selection::{self, invalid};
 use crate::activity::{Active, Asked};
@@ -242,6 +242,8 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             true => Partial::Deny,
             false => Partial::Answer,
         },
+        step_stats: step_stats(request),
+        start_timestamps: config.start_timestamps,
         ..QueryOptions::default()
     })
 }

@@ -6,7 +6,7 @@ use super::answer::Failure;
 use super::request::Request;
 use super::selection::{self, invalid};
 use crate::activity::Asked;
-use engine::{QueryResult, QueryStats, Timings, Value};
+use engine::{QueryResult, QueryStats, StepStats, Timings, Value};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use wire::prom_json::Notes;
@@ -30,6 +30,14 @@ impl Wishes {
         // As Prometheus: any text at all is a yes, but we believe a plain no.
         let stats = !matches!(request.params.filled("stats"), None | Some("0" | "false"));
         Ok(Wishes { limit: selection::limit(request)?, stats, trace })
+    }
+}
+
+/// Whether the samples of each step are to be told: `stats=all`.
+pub fn step_stats(request: &Request) -> StepStats {
+    match request.params.filled("stats") {
+        Some("all") => StepStats::Counted,
+        _ => StepStats::Omitted,
     }
 }
 
@@ -83,7 +91,8 @@ impl Report {
         }
         let QueryResult { stats, timings, .. } = *result;
         if wishes.stats {
-            notes.stats = stats_json(&stats, &timings, queued, request.started.elapsed());
+            let times = [("execQueueTime", queued), ("execTotalTime", request.started.elapsed())];
+            notes.stats = stats_json(asked, result, times);
         }
         let trace = wishes.trace.then(|| Trace {
             message: asked_text(asked),
@@ -127,23 +136,41 @@ fn series_of(value: &Value) -> usize {
 }
 
 /// The shape and the names of Prometheus.
-fn stats_json(stats: &QueryStats, timings: &Timings, queued: Duration, total: Duration) -> String {
+fn stats_json(asked: &Asked, result: &QueryResult, times: [(&str, Duration); 2]) -> String {
+    let QueryResult { stats, timings, step_samples, .. } = result;
     let seconds = |time: Duration| time.as_secs_f64();
-    json!({
+    let mut told = json!({
         "timings": {
             "evalTotalTime": seconds(timings.evaluate),
             "resultSortTime": seconds(timings.sort),
             "queryPreparationTime": seconds(timings.select),
             "innerEvalTime": seconds(timings.work()),
-            "execQueueTime": seconds(queued),
-            "execTotalTime": seconds(total),
         },
         "samples": {
             "totalQueryableSamples": stats.samples_read,
             "peakSamples": stats.samples_peak,
         },
-    })
-    .to_string()
+    });
+    for (name, time) in times {
+        told["timings"][name] = json!(seconds(time));
+    }
+    if !step_samples.is_empty() {
+        // Each step for itself, so samples that several see count several times, as in Prometheus.
+        told["samples"]["totalQueryableSamples"] = json!(step_samples.iter().sum::<u64>());
+        told["samples"]["totalQueryableSamplesPerStep"] = steps_json(asked, step_samples);
+    }
+    told.to_string()
+}
+
+/// `[[time in seconds, count], ...]`
+fn steps_json(asked: &Asked, counts: &[u64]) -> serde_json::Value {
+    let times =
+        (0i64..).map(|idx| asked.start_ms.saturating_add(asked.step_ms.saturating_mul(idx)));
+    let seconds = |at_ms: i64| match at_ms % 1000 {
+        0 => json!(at_ms / 1000),
+        _ => json!(at_ms as f64 / 1000.0),
+    };
+    times.zip(counts).map(|(at_ms, count)| json!([seconds(at_ms), count])).collect()
 }
 
 fn asked_text(asked: &Asked) -> String {

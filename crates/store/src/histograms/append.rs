@@ -324,7 +324,7 @@ impl State {
 
     /// Counts a hidden entity with the limits that its plain series has.
     #[cold]
-    fn note_active_hidden(&self, entity: EntityId, context: &AppendContext<'_>) {
+    pub(crate) fn note_active_hidden(&self, entity: EntityId, context: &AppendContext<'_>) {
         let labels = match context.gate.needs_labels() {
             true => self.plain_labels(entity),
             false => None,

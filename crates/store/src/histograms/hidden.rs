@@ -6,7 +6,7 @@
 //! ```
 
 use super::append::plain_labels;
-use super::names::{LABEL, Piece, RUN_LABEL};
+use super::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS};
 use crate::missing::Watch;
 use crate::partition::State;
 use crate::store::lock;
@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// The hidden series of what these matchers select.
+/// The hidden series of what these matchers select: those of histograms and start timestamps.
 ///
 /// Empty when they select none.
 pub fn matchers_of_hidden(sets: &[CompiledMatchers]) -> Vec<CompiledMatchers> {
@@ -42,6 +42,20 @@ pub fn search_hidden(
             matches.extend(state.index.search_noting(&set, on_rot)?);
         }
     }
+    Ok(matches)
+}
+
+/// As [`search_hidden`] without the blocks of start timestamps, which are no part of histograms.
+///
+/// # Errors
+/// As [`search_hidden`].
+pub fn search_histograms(
+    state: &State,
+    sets: &[CompiledMatchers],
+    on_rot: &mut OnRot<'_>,
+) -> Result<Vec<BlockMatch>> {
+    let mut matches = search_hidden(state, sets, on_rot)?;
+    matches.retain(|found| found.block.columns as usize != START_COLUMNS.len());
     Ok(matches)
 }
 

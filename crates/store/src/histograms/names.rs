@@ -7,6 +7,11 @@ pub const LABEL: &str = "__quipu_histogram__";
 /// The label that says which run of buckets or bounds a hidden entity holds; the entity of the
 /// numbers that every histogram has lacks it.
 pub const RUN_LABEL: &str = "__quipu_run__";
+/// The value of [`RUN_LABEL`] of entities that hold no part of a histogram but the start timestamps
+/// of a series ([`crate::starts`]).
+pub const START_RUN: &str = "start";
+/// Their columns; no entity of a histogram has as few.
+pub const START_COLUMNS: [&str; 1] = ["start"];
 /// Buckets, or custom bounds, of one hidden entity.
 pub const RUN_LEN: usize = 16;
 /// The column with the layout's hash, and for runs which buckets there are, among those of a run.
@@ -23,6 +28,7 @@ const RUN_COLUMNS: [&str; RUN_LEN + 1] = [
 ];
 
 const _: () = assert!(BASE_LAYOUT + 1 == BASE_COLUMNS.len());
+const _: () = assert!(START_COLUMNS.len() < BASE_COLUMNS.len());
 
 /// What a hidden entity holds of a histogram. Ordered as histograms are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,7 +123,7 @@ mod tests {
                 assert_eq!(piece.columns()[piece.layout_column()], "layout");
             }
         }
-        for bad in ["p", "x1", "é1", "p1x", "p99999999999", "1"] {
+        for bad in [START_RUN, "p", "x1", "é1", "p1x", "p99999999999", "1"] {
             assert_eq!(Piece::parse(bad), None, "{bad}");
         }
     }

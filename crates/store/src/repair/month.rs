@@ -422,14 +422,16 @@ impl MonthRepair {
     }
 }
 
-/// Whether the series of a slice are parts of histograms.
+/// Whether the series of a slice are parts of histograms; start timestamps are lost alone.
 fn is_hidden(part: &Part, idx: usize, index: &MonthIndex) -> bool {
     let slice = &part.slices()[idx];
     let mut labels = LabelsBuilder::new();
     (0..slice.slots as usize).any(|slot| {
         labels.clear();
         let known = index.labels(slice.ordinal(0, slot), &mut labels);
-        matches!(known, Ok(Some(()))) && labels.get(names::LABEL).is_some()
+        matches!(known, Ok(Some(())))
+            && labels.get(names::LABEL).is_some()
+            && labels.get(names::RUN_LABEL) != Some(names::START_RUN)
     })
 }
 

@@ -63,7 +63,13 @@ pub fn append_exemplars(store: &Store, time: i64) {
     let labels = Labels::from_pairs(&[("trace_id", "1")]);
     let exemplar = Exemplar { labels, value: 1.0, timestamp: time, has_timestamp: true };
     let row = Row { timestamp: time, ..batch.rows[0] };
-    store.append_exemplars(&batch, &[ExemplarRow { row, exemplar }], Durability::Synced).unwrap();
+    store
+        .append_exemplars(
+            &batch,
+            &[ExemplarRow { row, exemplar, may_be_first: false }],
+            Durability::Synced,
+        )
+        .unwrap();
 }
 
 /// Two months with two parts and two index segments each, and a log of two segments with rows of

@@ -212,6 +212,7 @@ fn exemplars(history: &mut History, store: &Store) -> Result<(), Error> {
     let one = |(row, (_, _, exemplar)): (&Row, &(Labels, String, Exemplar))| ExemplarRow {
         row: Row { timestamp: exemplar.timestamp, ..*row },
         exemplar: exemplar.clone(),
+        may_be_first: false,
     };
     let list: Vec<ExemplarRow> = batch.rows.iter().zip(&all).map(one).collect();
     let done = store.append_exemplars(&batch, &list, Durability::Synced);

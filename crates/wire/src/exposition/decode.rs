@@ -180,7 +180,7 @@ impl Lines<'_, '_> {
         match exemplars::read(text, row.timestamp) {
             Ok(exemplar) => {
                 let row = Row { timestamp: exemplar.timestamp, ..row };
-                self.grown.exemplars.push(ExemplarRow { row, exemplar });
+                self.grown.exemplars.push(ExemplarRow { row, exemplar, may_be_first: false });
             }
             Err(reason) => {
                 self.grown.counts.exemplars += 1;

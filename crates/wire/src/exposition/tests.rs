@@ -112,7 +112,7 @@ fn metadata_exemplars_and_the_end() {
     let decoded = decode_text(text, Format::OpenMetrics, &keys);
     assert_eq!(decoded.errors.kept(), &[]);
     assert_eq!(decoded.counts.exemplars, 0);
-    let [ExemplarRow { row, exemplar }] = decoded.exemplars.as_slice() else { panic!("one") };
+    let [ExemplarRow { row, exemplar, .. }] = decoded.exemplars.as_slice() else { panic!("one") };
     assert_eq!(labels_of(&decoded, row), labels_of(&decoded, &decoded.batch.rows[0]));
     assert_eq!(exemplar.labels, Labels::from_pairs(&[("trace", "abc # }")]));
     assert_eq!((exemplar.value, exemplar.timestamp, row.timestamp), (0.5, NANOS, NANOS));

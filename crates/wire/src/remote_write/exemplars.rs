@@ -123,7 +123,7 @@ fn push(
     };
     let has_timestamp = event.millis != 0;
     let exemplar = Exemplar { labels, value: event.value, timestamp, has_timestamp };
-    exemplars::push(grown, ExemplarRow { row, exemplar })
+    exemplars::push(grown, ExemplarRow { row, exemplar, may_be_first: false })
 }
 
 fn time(grown: &Growing, series: &Series, millis: i64) -> Option<Timestamp> {
@@ -132,6 +132,14 @@ fn time(grown: &Growing, series: &Series, millis: i64) -> Option<Timestamp> {
     }
     let sample = grown.rows.last().filter(|row| row.position == series.position);
     sample.map(|row| row.timestamp)
+}
+
+/// Lets exemplars of a series that the request has no sample of be the first of it.
+pub(super) fn let_begin(grown: &mut Growing, series: &Series) {
+    let of_series = |row: &&mut ExemplarRow| row.row.position == series.position;
+    for exemplar in grown.exemplars.iter_mut().rev().take_while(of_series) {
+        exemplar.may_be_first = true;
+    }
 }
 
 /// Corrects the series of its exemplars, once all its labels were found.
@@ -201,7 +209,7 @@ mod tests {
     type Found = (String, String, f64, i64);
 
     fn found(decoded: &Decoded<'_>) -> Vec<Found> {
-        let one = |ExemplarRow { row, exemplar }: &ExemplarRow| {
+        let one = |ExemplarRow { row, exemplar, .. }: &ExemplarRow| {
             assert_eq!(row.timestamp, exemplar.timestamp);
             let series = series_of(decoded, row).to_string();
             let millis = exemplar.timestamp / NANOS_PER_MILLI;
@@ -309,6 +317,31 @@ mod tests {
             ]
         );
         assert_eq!((decoded.counts.exemplars, decoded.batch.rows.len()), (0, 1));
+    }
+
+    #[test]
+    fn only_those_without_samples_may_begin_a_series() {
+        let request = |field: Option<u8>| {
+            message(|out| {
+                ["", "__name__", "a"].iter().for_each(|text| put_bytes(out, 4, text.as_bytes()));
+                let series = message(|out| {
+                    put_bytes(out, 1, &[1, 2]);
+                    put_bytes(out, 4, &exemplar_v2(&[], 0.5, 4));
+                    if let Some(field) = field {
+                        put_bytes(out, field, &message(|out| event(out, 1, 1.5, 5)));
+                    }
+                });
+                // The first one says nothing of the second.
+                put_bytes(out, 5, &message(|out| put_bytes(out, 1, &[1, 2])));
+                put_bytes(out, 5, &series);
+            })
+        };
+        for (field, expected) in [(None, true), (Some(2), false)] {
+            let request = request(field);
+            let decoded = v2::decode(&request, &KeyHasher::new(1), keys()).unwrap();
+            assert_eq!(decoded.exemplars.len(), 1);
+            assert_eq!(decoded.exemplars[0].may_be_first, expected, "{field:?}");
+        }
     }
 
     #[test]

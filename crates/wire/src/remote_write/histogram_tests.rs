@@ -240,7 +240,7 @@ fn fields_may_be_scattered_and_unpacked() {
     assert_eq!((histogram.count, histogram.reset_hint), (0.75, ResetHint::Gauge));
     let mut two_bytes = Fields::whole().0;
     two_bytes.extend_from_slice(&[0x88, 0x01, 5]);
-    assert_eq!(only(&Fields(two_bytes)).count, 3.0, "a start timestamp is read over");
+    assert_eq!(only(&Fields(two_bytes)).count, 3.0, "a start timestamp is no part of it");
 }
 
 #[test]

@@ -51,6 +51,8 @@ struct Parts {
     positive: SideParts,
     reset_hint: ResetHint,
     millis: i64,
+    /// 0 for none.
+    start_ms: i64,
     custom_bounds: Vec<f64>,
 }
 
@@ -108,19 +110,21 @@ struct Span {
 /// Why one histogram is refused.
 type Refusal = Cow<'static, str>;
 
-/// Reads a histogram of the series into a row, or tells why it is refused.
+/// Reads a histogram of the series into a row, or tells why it is refused; returns its start
+/// timestamp, or 0.
 #[cold]
 pub(super) fn push_histogram(
     grown: &mut Growing,
     series: &Series,
     bytes: &[u8],
-) -> Result<(), Error> {
+) -> Result<i64, Error> {
     let histograms = &mut grown.histograms;
     if HISTOGRAMS_MAX <= histograms.rows.len() {
         return Err(exceeded("histograms per request", HISTOGRAMS_MAX));
     }
     histograms.parts.read(bytes)?;
     let parts = &mut histograms.parts;
+    let start_ms = parts.start_ms;
     let made = timestamp_of(parts.millis).and_then(|timestamp| {
         Ok((timestamp, parts.histogram(&mut grown.counts.rounded_histograms)?))
     });
@@ -138,13 +142,14 @@ pub(super) fn push_histogram(
                 position: series.position,
                 histogram,
             });
+            Ok(start_ms)
         }
         Err(reason) => {
             grown.counts.histograms += 1;
             grown.errors.push(series.position, || format!("histogram: {reason}"));
+            Ok(0)
         }
     }
-    Ok(())
 }
 
 /// A histogram's message as milliseconds and what it tells; for clients and tests.
@@ -203,6 +208,7 @@ impl Parts {
                 16 => {
                     self.negative.is_cut |= !push_doubles(&mut self.custom_bounds, field);
                 }
+                17 => self.start_ms = field.signed(),
                 _ => {}
             }
         }

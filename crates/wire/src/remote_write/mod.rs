@@ -4,11 +4,14 @@
 //! 1.0  prometheus.WriteRequest        { timeseries = 1 { labels = 1, samples = 2, exemplars = 3,
 //!                                       histograms = 4 }, metadata = 3 }
 //! 2.0  io.prometheus.write.v2.Request { symbols = 4, timeseries = 5 { labels_refs = 1, samples = 2,
-//!                                       histograms = 3, exemplars = 4, metadata = 5 } }
+//!                                       histograms = 3, exemplars = 4, metadata = 5,
+//!                                       created_timestamp = 6 } }
 //! ```
 //!
 //! A row's key is the run of label messages of 1.0 as it stands; for 2.0 the same bytes are put
 //! together from the symbols, so both versions name the same series alike.
+//! A start timestamp is that of a sample or histogram, in the protocol's last form, or of a series
+//! in the one before, where it holds for all samples that have none of their own.
 //! Labels are looked at only when the store meets a key for the first time.
 //!
 //! Lies about lengths refuse the whole request; a timestamp out of range refuses its sample, a
@@ -31,7 +34,8 @@ pub use keys::RemoteWriteKeys;
 use crate::Error;
 use crate::decoded::Growing;
 use crate::protobuf::Message;
-use model::{MetricKind, Row};
+use model::start::START_MS_MAX;
+use model::{MetricKind, Row, StartRow};
 
 /// Bytes of one series' labels.
 pub const KEY_SIZE_MAX: usize = 512 << 10;
@@ -53,18 +57,19 @@ struct Series {
     position: u32,
 }
 
-/// Reads a sample message `{ value = 1, timestamp = 2 }` into a row.
+/// Reads a sample message `{ value = 1, timestamp = 2, start_timestamp = 3 }` into a row; returns
+/// the start timestamp, of which version 1.0 knows nothing, or 0.
 #[inline(always)]
-fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<(), Error> {
-    let (value, millis) = match usual_sample(bytes) {
-        Some(sample) => sample,
+fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<i64, Error> {
+    let (value, millis, start) = match usual_sample(bytes) {
+        Some((value, millis)) => (value, millis, 0),
         None => any_sample(bytes)?,
     };
     let Some(timestamp) = millis.checked_mul(model::sample::NANOS_PER_MILLI) else {
         grown.errors.push(series.position, || {
             format!("timestamp {millis} ms is outside the years 1677 to 2262")
         });
-        return Ok(());
+        return Ok(0);
     };
     if SAMPLES_MAX <= grown.rows.len() {
         return Err(Error::LimitExceeded {
@@ -84,7 +89,19 @@ fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<(),
         values_start,
         position: series.position,
     });
-    Ok(())
+    Ok(start)
+}
+
+/// Gives the sample of this time of the series its start timestamp.
+#[cold]
+fn push_start(grown: &mut Growing, series: &Series, timestamp: Option<i64>, start_ms: i64) {
+    let Some(timestamp) = timestamp.filter(|_| start_ms.unsigned_abs() <= START_MS_MAX as u64)
+    else {
+        grown.counts.created_timestamps += 1;
+        return;
+    };
+    let Series { key_offset, key_size, position, .. } = *series;
+    grown.starts.push(StartRow { timestamp, start_ms, key_offset, key_size, position });
 }
 
 /// The form nearly every sender writes: value, then timestamp, nothing else.
@@ -109,17 +126,18 @@ fn usual_sample(bytes: &[u8]) -> Option<(f64, i64)> {
     None
 }
 
-fn any_sample(bytes: &[u8]) -> Result<(f64, i64), Error> {
-    let (mut value, mut millis) = (0.0, 0);
+fn any_sample(bytes: &[u8]) -> Result<(f64, i64, i64), Error> {
+    let (mut value, mut millis, mut start) = (0.0, 0, 0);
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
             1 => value = field.double(),
             2 => millis = field.signed(),
+            3 => start = field.signed(),
             _ => {}
         }
     }
-    Ok((value, millis))
+    Ok((value, millis, start))
 }
 
 /// The kind that both versions' enumerations number alike.

@@ -192,7 +192,63 @@ fn metadata_and_what_is_refused_are_counted() {
     let decoded = second(&request).unwrap();
     assert_eq!(decoded.metadata, [metadata]);
     assert_eq!((decoded.counts.exemplars, decoded.histograms.len()), (1, 1));
-    assert_eq!(decoded.counts.created_timestamps, 1);
+    assert_eq!((decoded.starts.len(), decoded.counts.created_timestamps), (1, 0));
+    assert_eq!((decoded.starts[0].start_ms, decoded.starts[0].timestamp), (5, 0));
+}
+
+#[test]
+fn start_timestamps_are_those_of_samples_or_of_their_series() {
+    let message = |fields: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = Vec::new();
+        fields(&mut out);
+        out
+    };
+    let sample = |millis: u64, start: Option<i64>| {
+        message(&|out| {
+            put_double(out, 1, 1.0);
+            put_number(out, 2, millis);
+            if let Some(start) = start {
+                put_number(out, 3, start as u64);
+            }
+        })
+    };
+    let series = |start: Option<i64>, samples: &[Vec<u8>]| {
+        message(&|out| {
+            put_bytes(out, 1, &[1, 2]);
+            samples.iter().for_each(|sample| put_bytes(out, 2, sample));
+            // Behind the samples, and theirs all the same.
+            if let Some(start) = start {
+                put_number(out, 6, start as u64);
+            }
+        })
+    };
+    let late = i64::MAX as u64 / 1000;
+    let huge = START_MS_MAX + 1;
+    let request = message(&|out| {
+        ["", "__name__", "a"].iter().for_each(|text| put_bytes(out, 4, text.as_bytes()));
+        put_bytes(out, 5, &series(None, &[sample(10, Some(4)), sample(20, None)]));
+        put_bytes(out, 5, &series(Some(7), &[sample(30, Some(5)), sample(40, None)]));
+        put_bytes(out, 5, &series(None, &[sample(50, Some(-9)), sample(late, Some(3))]));
+        put_bytes(out, 5, &series(None, &[sample(60, Some(huge)), sample(70, Some(huge - 1))]));
+        put_bytes(out, 5, &series(None, &[sample(80, Some(0)), sample(90, None)]));
+    });
+    let decoded = second(&request).unwrap();
+    let found: Vec<(i64, i64, u32)> = decoded
+        .starts
+        .iter()
+        .map(|row| (row.timestamp / 1_000_000, row.start_ms, row.position))
+        .collect();
+    let expected = [(10, 4, 0), (30, 5, 1), (40, 7, 1), (50, -9, 2), (70, START_MS_MAX, 3)];
+    assert_eq!(found, expected);
+    // Of a sample that is refused there is nothing to keep; one is beyond what is exact.
+    assert_eq!((decoded.counts.created_timestamps, decoded.errors.count()), (1, 1));
+    assert_eq!(decoded.batch.rows.len(), 9);
+    let of_rows: Vec<&[u8]> = decoded.batch.rows.iter().map(|row| decoded.batch.key(row)).collect();
+    for row in &decoded.starts {
+        let end = (row.key_offset + row.key_size) as usize;
+        let key = decoded.batch.bytes.get(row.key_offset as usize..end).unwrap();
+        assert!(of_rows.contains(&key));
+    }
 }
 
 #[test]

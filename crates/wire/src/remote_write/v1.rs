@@ -101,7 +101,9 @@ impl Request<'_, '_> {
             match message.next_field()? {
                 Some((1, _)) => is_scattered = true,
                 Some((3, field)) => exemplars::push_v1(&mut self.grown, &series, field.bytes())?,
-                Some((4, field)) => push_histogram(&mut self.grown, &series, field.bytes())?,
+                Some((4, field)) => {
+                    push_histogram(&mut self.grown, &series, field.bytes())?;
+                }
                 _ => {}
             }
         }

@@ -2,7 +2,8 @@
 
 use super::histograms::push_histogram;
 use super::{
-    KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, refuse_key,
+    KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, push_start,
+    refuse_key,
 };
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
@@ -37,6 +38,7 @@ pub fn decode<'a>(
         grown,
         keys: Vec::new(),
         refs: Vec::new(),
+        start_ms: 0,
         described: HashSet::new(),
         families: HashSet::new(),
     };
@@ -86,6 +88,8 @@ struct Request<'a, 'h> {
     keys: Vec<u8>,
     /// The symbols of the series being read.
     refs: Vec<u32>,
+    /// Its start timestamp, 0 for none.
+    start_ms: i64,
     /// What was already taken into the metadata.
     described: HashSet<Description>,
     /// The families in the metadata; of several descriptions of one the first is kept.
@@ -122,10 +126,13 @@ impl<'a> Request<'a, '_> {
             position,
         };
         let mut message = Message::new(bytes);
+        let (mut has_samples, mut has_exemplars) = (false, false);
         while let Some((number, field)) = message.next_field()? {
+            has_samples |= matches!(number, 2 | 3);
+            has_exemplars |= number == 4;
             match number {
-                2 => push_sample(&mut self.grown, &series, field.bytes())?,
-                3 => push_histogram(&mut self.grown, &series, field.bytes())?,
+                2 => self.sample(&series, field.bytes())?,
+                3 => self.histogram(&series, field.bytes())?,
                 4 => {
                     let symbols = &self.symbols;
                     exemplars::push_v2(&mut self.grown, &series, field.bytes(), symbols)?;
@@ -133,15 +140,48 @@ impl<'a> Request<'a, '_> {
                 _ => {}
             }
         }
+        if has_exemplars && !has_samples {
+            exemplars::let_begin(&mut self.grown, &series);
+        }
         match description {
             Some(description) => self.describe(description),
             None => Ok(()),
         }
     }
 
-    /// Reads all but samples and exemplars: symbols of labels into `refs`, the rest into counts.
+    #[inline(always)]
+    fn sample(&mut self, series: &Series, bytes: &[u8]) -> Result<(), Error> {
+        let known = self.grown.rows.len();
+        let own = push_sample(&mut self.grown, series, bytes)?;
+        if own | self.start_ms != 0 {
+            let row = self.grown.rows.get(known).map(|row| row.timestamp);
+            self.start(series, row, own);
+        }
+        Ok(())
+    }
+
+    fn histogram(&mut self, series: &Series, bytes: &[u8]) -> Result<(), Error> {
+        let known = self.grown.histograms.rows.len();
+        let own = push_histogram(&mut self.grown, series, bytes)?;
+        if own | self.start_ms != 0 {
+            let row = self.grown.histograms.rows.get(known).map(|row| row.timestamp);
+            self.start(series, row, own);
+        }
+        Ok(())
+    }
+
+    /// Gives the sample that was read last its own start timestamp, else that of the series; none
+    /// if it was refused.
+    #[cold]
+    fn start(&mut self, series: &Series, timestamp: Option<i64>, own: i64) {
+        let start_ms = if own == 0 { self.start_ms } else { own };
+        push_start(&mut self.grown, series, timestamp, start_ms);
+    }
+
+    /// Reads all but samples and exemplars: symbols of labels into `refs`, and the start timestamp.
     fn scan(&mut self, bytes: &[u8]) -> Result<Option<Description>, Error> {
         self.refs.clear();
+        self.start_ms = 0;
         let mut description = None;
         let mut message = Message::new(bytes);
         while let Some((number, field)) = message.next_field()? {
@@ -154,7 +194,7 @@ impl<'a> Request<'a, '_> {
                 }
                 (1, Value::Varint(one)) => self.refs.push(one.try_into().unwrap_or(u32::MAX)),
                 (5, _) => description = Some(read_description(field.bytes())?),
-                (6, _) => self.grown.counts.created_timestamps += 1,
+                (6, _) => self.start_ms = field.signed(),
                 _ => {}
             }
         }
