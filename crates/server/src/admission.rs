@@ -4,7 +4,7 @@
 //! complete. While its body arrives it holds a share of the [`BodyMemory`]. Who waits too long gets
 //! 503 with `Retry-After`, which every client of the field understands as "send it again".
 
-use crate::doors::answer::Failure;
+use crate::doors::http::answer::Failure;
 use crate::telemetry::{Limit, Number, Telemetry};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use crate::activity::Activity;
 use crate::admission::{BodyMemory, Gate, GateKind};
 use crate::config::Config;
-use crate::doors::body::Buffers;
+use crate::doors::http::body::Buffers;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
 use engine::{CacheLimits, ResultCache};

@@ -4,8 +4,8 @@
 //! Relaxed durability is enough: nobody is told that these samples are safe.
 
 use crate::app::App;
-use crate::doors::insert::Outcome;
-use crate::doors::status::exposition;
+use crate::doors::admin::status::exposition;
+use crate::doors::http::insert::Outcome;
 use crate::telemetry::Protocol;
 use anyhow::{Context as _, anyhow};
 use model::Timestamp;

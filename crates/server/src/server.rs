@@ -7,8 +7,8 @@
 
 use crate::app::App;
 use crate::config::Config;
-use crate::doors::connection::Connections;
-use crate::doors::http::listen;
+use crate::doors::http::connection::Connections;
+use crate::doors::http::sockets::listen;
 use crate::{process, self_scrape, tls};
 use anyhow::{Context as _, anyhow};
 use std::net::SocketAddr;

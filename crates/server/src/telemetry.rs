@@ -3,7 +3,7 @@
 //! Counters are atomics in one struct that every door can reach; nothing here takes a lock on a hot
 //! path. [`crate::process`] adds what the operating system knows, the store adds [`StoreStats`].
 
-use crate::doors::router::ROUTES;
+use crate::doors::routes::ROUTES;
 use crate::memory::Memory;
 use crate::process;
 use engine::CacheStats;

@@ -18,9 +18,9 @@ mod tags;
 pub use metrics::{expand, find, index};
 pub use tags::{complete_tags, complete_values, find_series, tags, values};
 
-use super::answer::Failure;
-use super::request::Request;
-use super::selection;
+use crate::doors::http::answer::Failure;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use crate::telemetry::Limit;
 
 /// Paths, names or values in one answer.

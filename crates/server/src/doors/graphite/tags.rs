@@ -5,10 +5,10 @@
 
 use super::{answers, check_entries, refuse_jsonp};
 use crate::app::App;
-use crate::doors::answer::{Answer, Failure};
-use crate::doors::partial::Partial;
-use crate::doors::request::{Request, decode_percent};
-use crate::doors::selection;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::{Request, decode_percent};
+use crate::doors::http::selection;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::sync::Arc;
 

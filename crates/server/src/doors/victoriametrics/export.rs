@@ -5,13 +5,13 @@
 //! be read is said in a header, too, when it is known before the body, and in the notes of an answer of
 //! Prometheus' API; in any case it is counted.
 
-use super::answer::{Answer, Failure, JSON};
 use super::csv::Columns;
-use super::partial::Partial;
-use super::prometheus::PIECE_SIZE;
-use super::request::Request;
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::PIECE_SIZE;
+use crate::doors::http::answer::{Answer, Failure, JSON};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;

@@ -96,6 +96,18 @@ pub fn invalid(name: &str, reason: &dyn std::fmt::Display) -> Failure {
     Failure::bad_data(format!("invalid parameter {name:?}: {reason}"))
 }
 
+/// Whether a parameter that is yes or no is there and says yes.
+///
+/// # Errors
+/// 400 for what is neither.
+pub fn has_switch(request: &Request, name: &str) -> Result<bool, Failure> {
+    match request.params.filled(name) {
+        None | Some("0" | "false") => Ok(false),
+        Some("1" | "true") => Ok(true),
+        Some(_) => Err(invalid(name, &"use 1 or 0")),
+    }
+}
+
 /// From `start` to `end`; without them, all time.
 ///
 /// # Errors

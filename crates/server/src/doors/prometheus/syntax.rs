@@ -1,10 +1,10 @@
 //! Expressions as texts and as trees: `/api/v1/format_query`, `/api/v1/parse_query`,
 //! `/prettify-query`, `/expand-with-exprs`. Trees have the shape of Prometheus' page.
 
-use super::answer::{Answer, Failure};
-use super::request::Request;
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use model::Matcher;
 use promql::{
     Aggregate, Arity, At, Binary, BinaryOp, Call, Cardinality, Dialect, DurationExpr, DurationKind,

@@ -6,9 +6,9 @@
 //! __timestamp__[:FORMAT]   unix_s, unix_ms (the default), unix_us, unix_ns, rfc3339
 //! ```
 
-use super::answer::Failure;
-use super::selection::invalid;
 use crate::calendar::rfc3339;
+use crate::doors::http::answer::Failure;
+use crate::doors::http::selection::invalid;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use model::{Labels, Timestamp};
 use std::io::Write;

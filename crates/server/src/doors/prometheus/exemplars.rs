@@ -1,11 +1,11 @@
 //! `/api/v1/query_exemplars`: the exemplars of all series that an expression selects.
 
-use super::answer::{Answer, Failure, JSON};
-use super::partial::Partial;
-use super::prometheus::PIECE_SIZE;
-use super::request::Request;
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::PIECE_SIZE;
+use crate::doors::http::answer::{Answer, Failure, JSON};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use model::sample::NANOS_PER_MILLI;
 use model::{Matcher, TimeRange};
 use promql::Dialect;

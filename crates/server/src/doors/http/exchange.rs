@@ -12,10 +12,11 @@ use super::answer::{Answer, Content, Failure, Wording};
 use super::body::{ReplyBody, drain, receive};
 use super::connection::Connection;
 use super::request::{Params, Request};
-use super::router::{self, Access, BriefDoor, Class, ROUTES, Route};
+use super::router::{self, Access, BriefDoor, Class, Route};
 use super::stream::{Encoding, Sending, Sent, failure_response};
 use crate::admission::Permit;
 use crate::app::App;
+use crate::doors::routes::ROUTES;
 use crate::telemetry::Limit;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
@@ -43,7 +44,7 @@ pub async fn exchange(
     let cancelled = Arc::new(AtomicBool::new(false));
     let gone = GoneGuard(Some((app.clone(), cancelled.clone())));
     let path = head.uri.path();
-    let (index, wording, result) = match router::find(&head.method, path) {
+    let (index, wording, result) = match router::find(ROUTES, &head.method, path) {
         Ok((index, captured)) => {
             let route = &ROUTES[index];
             let arrived = Arrived {

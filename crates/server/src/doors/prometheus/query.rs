@@ -1,13 +1,13 @@
 //! Instant and range queries: parameters to the engine, its value to JSON as it is written.
 
-use super::answer::{Answer, Content, Failure, JSON};
-use super::partial;
-use super::prometheus::PIECE_SIZE;
-use super::report::{Report, Wishes, has_switch};
-use super::request::Request;
-use super::selection::{self, invalid};
+use super::report::{Report, Wishes};
 use crate::activity::{Active, Asked};
 use crate::app::App;
+use crate::doors::http::answer::PIECE_SIZE;
+use crate::doors::http::answer::{Answer, Content, Failure, JSON};
+use crate::doors::http::partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection::{self, has_switch, invalid};
 use crate::telemetry::Limit;
 use engine::{
     Matrix, MetricsQlOptions, NameRemoval, Partial, QueryError, QueryLimits, QueryOptions,

@@ -3,12 +3,12 @@
 //! `/api/v1/status/tsdb` answers as Prometheus and as VictoriaMetrics do, in one; the lists of bytes
 //! are Quipu's own, as are `/api/v1/status/series/new` and `/api/v1/status/series/unqueried`.
 
-use super::answer::{Answer, Failure};
-use super::partial::Partial;
-use super::request::Request;
-use super::selection;
 use crate::app::App;
 use crate::calendar::{parse_day, rfc3339};
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use model::sample::{NANOS_PER_HOUR, NANOS_PER_MILLI};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //!
 //! Times are measured, never guessed: what is not measured by itself is a part of what it stands in.
 
-use super::answer::Failure;
-use super::request::Request;
-use super::selection::{self, invalid};
 use crate::activity::Asked;
+use crate::doors::http::answer::Failure;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection::{self, has_switch};
 use engine::{QueryResult, QueryStats, Timings, Value};
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -30,18 +30,6 @@ impl Wishes {
         // As Prometheus: any text at all is a yes, but we believe a plain no.
         let stats = !matches!(request.params.filled("stats"), None | Some("0" | "false"));
         Ok(Wishes { limit: selection::limit(request)?, stats, trace })
-    }
-}
-
-/// Whether a parameter that is yes or no is there and says yes.
-///
-/// # Errors
-/// 400 for what is neither.
-pub fn has_switch(request: &Request, name: &str) -> Result<bool, Failure> {
-    match request.params.filled(name) {
-        None | Some("0" | "false") => Ok(false),
-        Some("1" | "true") => Ok(true),
-        Some(_) => Err(invalid(name, &"use 1 or 0")),
     }
 }
 

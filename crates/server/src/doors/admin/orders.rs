@@ -1,9 +1,9 @@
 //! Orders: delete, snapshot, flush, merge.
 
-use super::answer::{Answer, Failure};
-use super::request::Request;
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@
 //! ```
 
 use super::answer::{Answer, Failure};
-use super::report::has_switch;
 use super::request::Request;
+use super::selection::has_switch;
 use crate::app::App;
 use hyper::StatusCode;
 use std::io;

@@ -3,12 +3,12 @@
 //! A series whose newest sample is a native histogram is left out, as the text cannot say it; that
 //! something could not be read is said in a header.
 
-use super::answer::{Answer, Failure};
-use super::partial::Partial;
-use super::prometheus::PIECE_SIZE;
-use super::request::Request;
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::PIECE_SIZE;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use model::{Labels, Metadata, TimeRange, Timestamp, is_stale_marker};
 use std::io::{self, Write};
 use std::sync::Arc;

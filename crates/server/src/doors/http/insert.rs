@@ -9,7 +9,7 @@
 //! cannot take new series just now: what it knows is stored all the same, of the whole request, or a
 //! sender that tries again and again would keep everything behind one new series waiting.
 
-use super::answer::Failure;
+use super::answer::{Answer, Failure, TEXT};
 use super::request::Request;
 use crate::app::App;
 use crate::telemetry::{Lossy, Protocol};
@@ -167,6 +167,15 @@ fn write_failure(error: store::Error) -> Failure {
         }
         failure => failure,
     }
+}
+
+/// 400 with the lines that were refused, if some were.
+pub fn told(outcome: &Outcome) -> Option<Answer> {
+    if outcome.is_complete() {
+        return None;
+    }
+    let text = outcome.report("line") + "\n";
+    Some(Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()))
 }
 
 /// How durable the request wants its samples to be when it is answered.

@@ -3,7 +3,7 @@
 use super::answer::Failure;
 use crate::admission::BodyMemory;
 use crate::config::HttpConfig;
-use crate::doors::connection::InFlight;
+use crate::doors::http::connection::InFlight;
 use crate::telemetry::Limit;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;

@@ -1,9 +1,9 @@
 //! `/api/v1/functions`: the functions of a dialect as pages and editors want them.
 
-use super::answer::{Answer, Failure};
-use super::request::Request;
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use promql::Dialect;
 use promql::reference::{self, Entry};
 use serde_json::{Value, json};

@@ -3,11 +3,11 @@
 //! A request without an error is 204. Bad lines are told in InfluxDB's words with 400, after the
 //! good ones were stored; clients that drop the batch then lose only what was bad.
 
-use super::answer::{Answer, Failure, JSON};
-use super::insert::{Outcome, durability, extra_labels};
-use super::request::Request;
-use super::unpack;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure, JSON};
+use crate::doors::http::insert::{Outcome, durability, extra_labels};
+use crate::doors::http::request::Request;
+use crate::doors::http::unpack;
 use crate::telemetry::Protocol;
 use hyper::{Method, StatusCode};
 use serde_json::json;

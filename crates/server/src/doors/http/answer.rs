@@ -34,6 +34,9 @@ pub const JSON: &str = "application/json";
 /// Plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
 
+/// Bytes that a door collects before it hands them on.
+pub const PIECE_SIZE: usize = 32 << 10;
+
 impl Answer {
     /// 204, without a body.
     pub fn no_content() -> Answer {

@@ -10,12 +10,12 @@
 //! The format has no place for what could not be read: a header says it, where it is known before the
 //! body, and a counter.
 
-use super::answer::{Answer, Failure};
-use super::partial::Partial;
-use super::prometheus::PIECE_SIZE;
-use super::request::Request;
-use super::{selection, unpack};
 use crate::app::App;
+use crate::doors::http::answer::PIECE_SIZE;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::{selection, unpack};
 use crate::telemetry::Limit;
 use hyper::StatusCode;
 use model::Labels;

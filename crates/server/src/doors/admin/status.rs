@@ -1,9 +1,9 @@
 //! What the server tells about itself: signs of life, versions, flags, metrics.
 
-use super::answer::{Answer, Failure};
-use super::request::Request;
 use crate::app::App;
 use crate::calendar::rfc3339;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::request::Request;
 use hyper::StatusCode;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use serde_json::{Map, Value, json};

@@ -1,19 +1,16 @@
 //! Prometheus' API besides queries: series, labels, metadata.
 
-use super::answer::{Answer, Failure, JSON};
-use super::partial::Partial;
-use super::request::{Request, decode_percent};
-use super::selection;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure, JSON, PIECE_SIZE};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::{Request, decode_percent};
+use crate::doors::http::selection;
 use model::Metadata;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::io::Write;
 use std::sync::Arc;
 use wire::prom_json::{List, Notes};
-
-/// Bytes collected before they are handed on.
-pub const PIECE_SIZE: usize = 32 << 10;
 
 /// `/api/v1/series`
 pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {

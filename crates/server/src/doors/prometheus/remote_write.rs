@@ -17,11 +17,11 @@
 //! count all samples of the request as failed, though they were stored; in 2.0 it is told what was
 //! written. Senders do not send 400 again, so nothing loops.
 
-use super::answer::{Answer, Failure, TEXT};
-use super::insert::{Outcome, durability, extra_labels};
-use super::request::Request;
-use super::unpack;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure, TEXT};
+use crate::doors::http::insert::{Outcome, durability, extra_labels};
+use crate::doors::http::request::Request;
+use crate::doors::http::unpack;
 use crate::telemetry::Protocol;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};

@@ -1,10 +1,10 @@
 //! Queries that run, those that cost most lately, and an end to one: shapes of VictoriaMetrics.
 
-use super::answer::{Answer, Failure};
-use super::request::Request;
-use super::selection::invalid;
 use crate::activity::{Active, Asked, DURATION_MIN, ENDED_MAX, Total};
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::request::Request;
+use crate::doors::http::selection::invalid;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

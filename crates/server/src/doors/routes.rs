@@ -4,64 +4,17 @@
 //! Everything also answers under `/prometheus` and `/graphite`, where clients that were told a path
 //! prefix look.
 
-use super::answer::{Answer, Failure, Wording};
-use super::request::Request;
-use super::{
-    admin, cardinality, exemplars, export, federate, functions, graphite, import, influx, page,
-    prometheus, query, remote_read, remote_write, running, status, syntax,
+use super::admin::{cardinality, orders, running, status};
+use super::http::answer::Wording;
+use super::http::router::{Access, BriefDoor, Class, Door, Route};
+use super::influx::write as influx;
+use super::prometheus::{
+    exemplars, exposition, federate, functions, pushgateway, query, remote_read, remote_write,
+    series, syntax,
 };
-use crate::app::App;
-use hyper::{Method, StatusCode};
-use std::sync::Arc;
-
-/// What bounds a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Brings samples: large bodies, the gate of inserts.
-    Insert,
-    /// Reads samples or label sets: the gate of queries.
-    Query,
-    /// Short work on a worker thread, never waiting.
-    Control,
-    /// Answered at once from memory.
-    Inline,
-}
-
-/// Who may come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Everybody: says only that the server is there.
-    Open,
-    /// Who has credentials.
-    Read,
-    /// Who has credentials, and no page of another site.
-    Change,
-}
-
-/// Does the work of one route.
-pub type Door = fn(&Arc<App>, &Request) -> Result<Answer, Failure>;
-
-/// Does the work of one route where it takes well under a millisecond; `None` when it would not, or
-/// failed: then the route's door finds out why.
-pub type BriefDoor = fn(&Arc<App>, &Request) -> Option<Answer>;
-
-/// One row of the table.
-pub struct Route {
-    /// The path.
-    pub pattern: &'static str,
-    /// The methods.
-    pub methods: &'static [Method],
-    /// What bounds it.
-    pub class: Class,
-    /// Who may come.
-    pub access: Access,
-    /// How failures are worded.
-    pub wording: Wording,
-    /// What does the work.
-    pub door: Door,
-    /// What does it without a worker thread when it is little.
-    pub brief: Option<BriefDoor>,
-}
+use super::victoriametrics::{export, import};
+use super::{graphite, page};
+use hyper::Method;
 
 const GET: &[Method] = &[Method::GET, Method::HEAD];
 const BOTH: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
@@ -165,16 +118,16 @@ pub const ROUTES: &[Route] = &[
     insert("/api/v2/write", Wording::InfluxV2, influx::write_v2),
     insert("/influx/api/v2/write", Wording::InfluxV2, influx::write_v2),
     insert("/api/v1/import", Wording::Plain, import::json_lines),
-    insert("/api/v1/import/prometheus", Wording::Plain, import::exposition),
-    insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, import::exposition),
-    insert("/metrics/job{labels*}", Wording::Plain, import::pushgateway),
+    insert("/api/v1/import/prometheus", Wording::Plain, exposition::import),
+    insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, exposition::import),
+    insert("/metrics/job{labels*}", Wording::Plain, pushgateway::push),
     // Samples out.
     query("/api/v1/query", query::instant, query::instant_brief),
     query("/api/v1/query_range", query::range, query::range_brief),
     read("/api/v1/query_exemplars", exemplars::query),
-    read("/api/v1/series", prometheus::series),
-    read("/api/v1/labels", prometheus::labels),
-    read("/api/v1/label/{name}/values", prometheus::label_values),
+    read("/api/v1/series", series::series),
+    read("/api/v1/labels", series::labels),
+    read("/api/v1/label/{name}/values", series::label_values),
     Route { methods: POST, wording: Wording::Plain, ..read("/api/v1/read", remote_read::read) },
     read("/api/v1/export", export::export),
     read("/api/v1/export/csv", export::csv),
@@ -190,7 +143,7 @@ pub const ROUTES: &[Route] = &[
     read("/tags/autoComplete/tags", graphite::complete_tags),
     read("/tags/autoComplete/values", graphite::complete_values),
     read("/tags/{name}", graphite::values),
-    control("/api/v1/metadata", prometheus::metadata),
+    control("/api/v1/metadata", series::metadata),
     control("/api/v1/functions", functions::list),
     control("/api/v1/format_query", syntax::format_query),
     control("/api/v1/parse_query", syntax::parse_query),
@@ -207,16 +160,16 @@ pub const ROUTES: &[Route] = &[
     control("/api/v1/alerts", status::no_alerts),
     control("/metrics", status::metrics),
     // Orders.
-    change("/api/v1/admin/tsdb/delete_series", POST, admin::delete_series),
-    change("/api/v1/admin/tsdb/clean_tombstones", POST, admin::clean_tombstones),
-    change("/api/v1/admin/tsdb/snapshot", POST, admin::snapshot),
+    change("/api/v1/admin/tsdb/delete_series", POST, orders::delete_series),
+    change("/api/v1/admin/tsdb/clean_tombstones", POST, orders::clean_tombstones),
+    change("/api/v1/admin/tsdb/snapshot", POST, orders::snapshot),
     change("/api/v1/status/active_queries", DELETE, running::kill_by_parameter),
     change("/api/v1/status/active_queries/{id}/kill", POST, running::kill),
-    change("/snapshot/create", ANY, admin::snapshot_create),
-    change("/snapshot/list", GET, admin::snapshot_list),
-    change("/snapshot/delete", ANY, admin::snapshot_delete),
-    change("/internal/force_flush", ANY, admin::force_flush),
-    change("/internal/force_merge", ANY, admin::force_merge),
+    change("/snapshot/create", ANY, orders::snapshot_create),
+    change("/snapshot/list", GET, orders::snapshot_list),
+    change("/snapshot/delete", ANY, orders::snapshot_delete),
+    change("/internal/force_flush", ANY, orders::force_flush),
+    change("/internal/force_merge", ANY, orders::force_merge),
     // InfluxDB's handshakes.
     influx_query("/query"),
     influx_query("/influx/query"),
@@ -232,72 +185,14 @@ pub const ROUTES: &[Route] = &[
     page("/favicon.ico", page::icon),
 ];
 
-/// The route's index in [`ROUTES`] and what its pattern captured.
-///
-/// # Errors
-/// 404 for an unknown path, 405 for a known one with another method.
-pub fn find<'a>(method: &Method, path: &'a str) -> Result<(usize, &'a str), Failure> {
-    let path = without_prefix(path);
-    let mut known: Option<&Route> = None;
-    for (index, route) in ROUTES.iter().enumerate() {
-        let Some(captured) = capture(route.pattern, path) else { continue };
-        if route.methods.contains(method) {
-            return Ok((index, captured));
-        }
-        known = Some(route);
-    }
-    Err(match known {
-        Some(route) => {
-            let allowed: Vec<&str> = route.methods.iter().map(Method::as_str).collect();
-            let message = format!("{method} is not possible here; use {}", allowed.join(" or "));
-            Failure::other(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)
-        }
-        None => Failure::not_found(format!("there is nothing at {path}")),
-    })
-}
-
-/// How to tell of an unknown path: as the client that would ask there expects.
-pub fn wording_of(path: &str) -> Wording {
-    match without_prefix(path) {
-        path if path.starts_with("/api/v2/") => Wording::InfluxV2,
-        path if path.starts_with("/api/") => Wording::Prometheus,
-        path if path.starts_with("/influx/") => Wording::InfluxV1,
-        _ => Wording::Plain,
-    }
-}
-
-fn without_prefix(path: &str) -> &str {
-    match path.strip_prefix("/prometheus").or_else(|| path.strip_prefix("/graphite")) {
-        Some("") => "/",
-        Some(rest) if rest.starts_with('/') => rest,
-        _ => path,
-    }
-}
-
-/// What `{x}` or `{x*}` stands for in `path`, or nothing for a plain pattern; `None` if it differs.
-fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
-    let Some(brace) = pattern.bytes().position(|byte| byte == b'{') else {
-        // A slash too many at the end is forgiven.
-        let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
-        return (pattern == path).then_some("");
-    };
-    let (before, rest) = pattern.split_at(brace);
-    let captured = path.strip_prefix(before)?;
-    let (name, after) = rest.split_once('}')?;
-    if name.ends_with('*') {
-        return Some(captured).filter(|text| !text.is_empty());
-    }
-    let captured = captured.strip_suffix(after)?;
-    Some(captured).filter(|text| !text.is_empty() && !text.contains('/'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doors::http::router::find;
 
     #[track_caller]
     fn check(method: &Method, path: &str, expected: Option<(&str, &str)>) {
-        let found = find(method, path).ok();
+        let found = find(ROUTES, method, path).ok();
         let found = found.map(|(index, captured)| (ROUTES[index].pattern, captured));
         assert_eq!(found, expected, "{method} {path}");
     }
@@ -326,10 +221,10 @@ mod tests {
 
     #[test]
     fn wrong_methods_learn_the_right_ones() {
-        let failure = find(&Method::GET, "/api/v1/write").expect_err("GET");
+        let failure = find(ROUTES, &Method::GET, "/api/v1/write").expect_err("GET");
         assert_eq!(failure.status.as_u16(), 405);
         assert!(failure.message.contains("POST"), "{}", failure.message);
-        assert_eq!(find(&Method::GET, "/x").expect_err("unknown").status.as_u16(), 404);
+        assert_eq!(find(ROUTES, &Method::GET, "/x").expect_err("unknown").status.as_u16(), 404);
     }
 
     #[test]

@@ -1,0 +1,3 @@
+//! InfluxDB's clients: line protocol in over HTTP, and the handshakes they begin with.
+
+pub mod write;
