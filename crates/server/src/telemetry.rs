@@ -87,6 +87,18 @@ label_enum! {
     }
 }
 
+impl From<engine::Limit> for Limit {
+    fn from(limit: engine::Limit) -> Limit {
+        match limit {
+            engine::Limit::Samples => Limit::QuerySamples,
+            engine::Limit::Series => Limit::QuerySeries,
+            engine::Limit::QueryMemory => Limit::QueryMemory,
+            engine::Limit::Memory => Limit::Memory,
+            engine::Limit::Cost => Limit::Other,
+        }
+    }
+}
+
 label_enum! {
     /// Protocols that bring samples.
     Protocol {

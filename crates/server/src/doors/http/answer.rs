@@ -162,7 +162,7 @@ impl From<store::Error> for Failure {
             store::Error::NewSeriesRefused { .. } => {
                 Failure { retry_after: Some(5), ..Failure::unavailable(text) }
             }
-            store::Error::LimitExceeded { limit: "query.max-series", .. } => {
+            store::Error::LimitExceeded { limit: store::Limit::Series, .. } => {
                 Failure::execution(text).hit(Limit::QuerySeries)
             }
             store::Error::LimitExceeded { .. } => Failure::execution(text).hit(Limit::Other),

@@ -156,13 +156,13 @@ pub fn limits(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
     Ok(SelectLimits { series_max: app.config.query.series_max, deadline, cost_max: u64::MAX })
 }
 
-/// Bytes that a query may hold, and the flag that says so.
-pub fn memory_max(app: &App) -> (u64, &'static str) {
+/// Bytes that a query may hold, and the limit that says so.
+pub fn memory_max(app: &App) -> (u64, engine::Limit) {
     let config = &app.config.query;
     let share = app.memory.share_of_query(config.concurrency_max);
     match share < config.memory_max {
-        true => (share, "memory-limit"),
-        false => (config.memory_max, "query.max-memory"),
+        true => (share, engine::Limit::Memory),
+        false => (config.memory_max, engine::Limit::QueryMemory),
     }
 }
 

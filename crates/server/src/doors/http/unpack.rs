@@ -110,8 +110,10 @@ impl From<wire::Error> for Failure {
         let text = error.to_string();
         match error {
             wire::Error::LimitExceeded { limit, .. } => {
-                let is_body = limit.contains("max-body-size") || limit == "body size";
-                let limit = if is_body { Limit::BodySize } else { Limit::Other };
+                let limit = match limit {
+                    wire::Limit::BodySize | wire::Limit::DecompressedSize => Limit::BodySize,
+                    _ => Limit::Other,
+                };
                 Failure::too_large(limit, text)
             }
             wire::Error::Malformed { .. } | wire::Error::Invalid(_) => Failure::bad_data(text),

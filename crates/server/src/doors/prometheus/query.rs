@@ -8,7 +8,6 @@ use crate::doors::http::answer::{Answer, Content, Failure, JSON};
 use crate::doors::http::partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection::{self, has_switch, invalid};
-use crate::telemetry::Limit;
 use engine::{
     Matrix, MetricsQlOptions, NameRemoval, Partial, QueryError, QueryLimits, QueryOptions,
     QueryResult, Sample, StepRange, Value,
@@ -54,27 +53,15 @@ pub fn range_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
 }
 
 fn brief_options(app: &App, request: &Request) -> Option<QueryOptions> {
-    // Subqueries evaluate at steps of their own, and functions of many windows take long for few
-    // samples; both are rare and go to a worker. Of MetricsQL, where windows that are left out make
-    // subqueries of any expression, the engine tries only what it knows to be brief.
-    let text = text(request);
-    if BRIEF_TEXT_MAX < text.len() || text.contains(':') || text.contains("quantile") {
+    // Of what is short, the engine tries only what it sees to be brief once it is parsed.
+    if BRIEF_TEXT_MAX < text(request).len() {
         return None;
     }
     let mut options = options(app, request).ok()?;
-    if options.dialect == Dialect::MetricsQl && has_templates(text) {
-        return None;
-    }
     options.deadline = options.deadline.map(|at| at.min(request.started + BRIEF_TIME_MAX));
     options.limits.select_cost_max = BRIEF_COST_MAX;
     options.limits.samples_max = options.limits.samples_max.min(BRIEF_COST_MAX);
     Some(options)
-}
-
-/// Whether a text may define templates (`WITH (...)`), which can make much of few bytes.
-fn has_templates(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    lower.split("with").skip(1).any(|rest| !rest.starts_with("out"))
 }
 
 /// Bytes of an expression that may be little work.
@@ -219,7 +206,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
         }
     };
     let dialect = selection::dialect(app, request)?;
-    let (memory_bytes_max, memory_flag) = selection::memory_max(app);
+    let (memory_bytes_max, memory_limit) = selection::memory_max(app);
     Ok(QueryOptions {
         dialect,
         metricsql: match dialect {
@@ -233,7 +220,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             samples_max: config.samples_max as u64,
             series_max: config.series_max,
             memory_bytes_max,
-            memory_flag,
+            memory_limit,
             ..QueryLimits::default()
         },
         deadline: Some(selection::deadline(app, request)?),
@@ -260,20 +247,8 @@ fn failure(error: QueryError, query: &str, dialect: Dialect) -> Failure {
         QueryError::Parse(_) => invalid("query", &text),
         QueryError::BadData(_) => Failure::bad_data(text),
         QueryError::Partial(_) => partial::denial(text),
-        QueryError::Execution(_) => {
-            let failure = Failure::execution(&text);
-            let known = [
-                ("query.max-memory", Limit::QueryMemory),
-                ("memory-limit", Limit::Memory),
-                ("query.max-series", Limit::QuerySeries),
-                ("too many samples", Limit::QuerySamples),
-            ];
-            let limit = known.into_iter().find(|(words, _)| text.contains(words));
-            match limit {
-                Some((_, limit)) => failure.hit(limit),
-                None => failure,
-            }
-        }
+        QueryError::Execution(_) | QueryError::NotBrief => Failure::execution(text),
+        QueryError::Limit { limit, .. } => Failure::execution(text).hit(limit.into()),
         QueryError::Timeout(_) => Failure::timeout(text),
         QueryError::Canceled(_) => {
             let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST);
@@ -375,24 +350,4 @@ fn hand_on(out: &mut dyn Write, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn templates_are_seen() {
-        for (text, expected) in [
-            ("WITH (x = up) x", true),
-            ("with(x = up) x", true),
-            ("sum(With # why\n (x = up) x)", true),
-            ("sum without (host) (up)", false),
-            ("sum(up) WITHOUT(host)", false),
-            ("sum(bandwidth)", false),
-            ("up", false),
-        ] {
-            assert_eq!(has_templates(text), expected, "{text}");
-        }
-    }
 }

@@ -11,8 +11,7 @@
 //! body, and a counter.
 
 use crate::app::App;
-use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::{Answer, Failure, PIECE_SIZE};
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::{selection, unpack};
@@ -182,18 +181,19 @@ struct Budget {
     samples_max: u64,
     bytes: u64,
     bytes_max: u64,
-    flag: &'static str,
+    /// Which limit `bytes_max` is.
+    memory: engine::Limit,
 }
 
 impl Budget {
     fn new(app: &App) -> Budget {
-        let (bytes_max, flag) = selection::memory_max(app);
+        let (bytes_max, memory) = selection::memory_max(app);
         let samples_max = app.config.query.samples_max as u64;
-        Budget { samples: 0, samples_max, bytes: 0, bytes_max, flag }
+        Budget { samples: 0, samples_max, bytes: 0, bytes_max, memory }
     }
 
     fn check(&self) -> Result<(), Failure> {
-        let Budget { samples, samples_max, bytes, bytes_max, flag } = self;
+        let Budget { samples, samples_max, bytes, bytes_max, memory } = self;
         if samples_max < samples {
             let message = format!(
                 "the answer has more than {samples_max} samples (query.max-samples); \
@@ -202,13 +202,10 @@ impl Budget {
             return Err(Failure::execution(message).hit(Limit::QuerySamples));
         }
         if bytes_max < bytes {
+            let flag = memory.flag();
             let message =
                 format!("the answer holds {bytes} bytes, the limit is {bytes_max} ({flag})");
-            let limit = match *flag {
-                "memory-limit" => Limit::Memory,
-                _ => Limit::QueryMemory,
-            };
-            return Err(Failure::execution(message).hit(limit));
+            return Err(Failure::execution(message).hit((*memory).into()));
         }
         Ok(())
     }
