@@ -2,12 +2,13 @@
 
 use crate::activity::Activity;
 use crate::admission::{BodyMemory, Gate, GateKind};
+use crate::buffers::Buffers;
 use crate::config::Config;
-use crate::doors::http::body::Buffers;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
 use engine::{CacheLimits, ResultCache};
 use model::Timestamp;
+use model::sample::NANOS_PER_SECOND;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -82,6 +83,12 @@ impl App {
             body_memory,
             address,
         }
+    }
+
+    /// The text of `/metrics`.
+    pub fn exposition(&self) -> String {
+        let started = self.started_at as f64 / NANOS_PER_SECOND as f64;
+        self.telemetry.exposition(&self.store.stats(), &self.results.stats(), &self.memory, started)
     }
 
     /// `http://host:port` or `https://host:port`, as the owner can open it.

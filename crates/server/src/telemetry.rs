@@ -99,6 +99,31 @@ impl From<engine::Limit> for Limit {
     }
 }
 
+impl From<store::Limit> for Limit {
+    fn from(limit: store::Limit) -> Limit {
+        match limit {
+            store::Limit::Series => Limit::QuerySeries,
+            store::Limit::SelectionCost => Limit::Other,
+        }
+    }
+}
+
+impl From<wire::Limit> for Limit {
+    fn from(limit: wire::Limit) -> Limit {
+        match limit {
+            wire::Limit::BodySize | wire::Limit::DecompressedSize => Limit::BodySize,
+            wire::Limit::LabelsSize
+            | wire::Limit::Samples
+            | wire::Limit::Histograms
+            | wire::Limit::HistogramBuckets
+            | wire::Limit::Exemplars
+            | wire::Limit::ExtraLabels
+            | wire::Limit::Queries
+            | wire::Limit::Matchers => Limit::Other,
+        }
+    }
+}
+
 label_enum! {
     /// Protocols that bring samples.
     Protocol {

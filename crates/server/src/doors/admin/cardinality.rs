@@ -5,10 +5,11 @@
 
 use crate::app::App;
 use crate::calendar::{parse_day, rfc3339};
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::sample::{NANOS_PER_HOUR, NANOS_PER_MILLI};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -69,7 +70,7 @@ fn asked(request: &Request) -> Result<CardinalityRequest, Failure> {
     let top_n = match top.map(str::parse::<usize>) {
         None => TOP_DEFAULT,
         Some(Ok(top)) if 0 < top => top.min(TOP_MAX),
-        Some(_) => return Err(Failure::bad_data("limit must be a number from 1")),
+        Some(_) => return Err(Failure::bad_input("limit must be a number from 1")),
     };
     let date = request.params.filled("date");
     let day = date

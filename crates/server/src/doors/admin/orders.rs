@@ -1,9 +1,10 @@
 //! Orders: delete, snapshot, flush, merge.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub fn delete_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let sets = selection::matcher_sets(request)?;
     if sets.is_empty() {
-        return Err(Failure::bad_data("no match[] parameter provided"));
+        return Err(Failure::bad_input("no match[] parameter provided"));
     }
     let range = selection::time_range(request)?;
     let series = app.store.delete(&sets, range)?;
@@ -45,7 +46,7 @@ pub fn snapshot_list(app: &Arc<App>, _request: &Request) -> Result<Answer, Failu
 /// `/snapshot/delete?snapshot=...`
 pub fn snapshot_delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let name = request.params.filled("snapshot");
-    let name = name.ok_or_else(|| Failure::bad_data("no snapshot parameter provided"))?;
+    let name = name.ok_or_else(|| Failure::bad_input("no snapshot parameter provided"))?;
     if !app.store.snapshots()?.iter().any(|known| known == name) {
         return Err(Failure::not_found(format!("there is no snapshot {name:?}")));
     }

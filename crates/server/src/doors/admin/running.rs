@@ -2,9 +2,10 @@
 
 use crate::activity::{Active, Asked, DURATION_MIN, ENDED_MAX, Total};
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection::invalid;
+use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,10 +2,10 @@
 
 use crate::app::App;
 use crate::calendar::rfc3339;
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
-use hyper::StatusCode;
-use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
+use crate::failure::{Failure, Kind};
+use model::sample::NANOS_PER_MILLI;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,22 +22,16 @@ pub fn healthy(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 pub fn ready(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     if app.is_stopping.load(Relaxed) {
         let message = "Quipu is stopping.";
-        return Err(Failure::other(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message));
+        return Err(Failure::new(Kind::Stopping, message));
     }
     Ok(Answer::text("Quipu is ready.\n"))
 }
 
 /// `/metrics`
 pub fn metrics(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let mut answer = Answer::text(exposition(app));
+    let mut answer = Answer::text(app.exposition());
     answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
     Ok(answer)
-}
-
-/// The text of `/metrics`.
-pub fn exposition(app: &App) -> String {
-    let started = app.started_at as f64 / NANOS_PER_SECOND as f64;
-    app.telemetry.exposition(&app.store.stats(), &app.results.stats(), &app.memory, started)
 }
 
 /// `/api/v1/status/buildinfo`: the shape and a version that Grafana's Prometheus source knows.

@@ -1,6 +1,7 @@
-//! What a door returns: an [`Answer`], or a [`Failure`] that each family of doors words its own way.
+//! What a door over HTTP returns: an [`Answer`], or a [`Failure`], which gets a status here and is
+//! worded as each family of doors does.
 
-use crate::telemetry::Limit;
+use crate::failure::{Failure, Kind};
 use hyper::StatusCode;
 use std::io::{self, Write};
 
@@ -76,100 +77,44 @@ impl Answer {
     }
 }
 
-/// Why a request was not served.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// HTTP status.
-    pub status: StatusCode,
-    /// Prometheus' word for the kind of error.
-    pub kind: &'static str,
-    /// A sentence with the limit and the value in it.
-    pub message: String,
-    /// Seconds after which to try again.
-    pub retry_after: Option<u64>,
-    /// The limit that was reached, to be counted.
-    pub limit: Option<Limit>,
-}
-
-impl Failure {
-    fn new(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Failure {
-        Failure { status, kind, message: message.into(), retry_after: None, limit: None }
-    }
-
-    /// 400: the request makes no sense.
-    pub fn bad_data(message: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::BAD_REQUEST, "bad_data", message)
-    }
-
-    /// 422: the query makes sense and cannot be evaluated.
-    pub fn execution(message: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "execution", message)
-    }
-
-    /// 404.
-    pub fn not_found(message: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::NOT_FOUND, "not_found", message)
-    }
-
-    /// 413 with the limit's name.
-    pub fn too_large(limit: Limit, message: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", message).hit(limit)
-    }
-
-    /// 503 with `Retry-After`: the same request will work in a moment.
-    pub fn unavailable(message: impl Into<String>) -> Failure {
-        let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
-        Failure { retry_after: Some(1), ..failure }
-    }
-
-    /// 503 for a query that took too long.
-    pub fn timeout(message: impl Into<String>) -> Failure {
-        let failure = Failure::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", message);
-        failure.hit(Limit::QueryTimeout)
-    }
-
-    /// 500: our fault.
-    pub fn internal(message: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
-    }
-
-    /// Any other status.
-    pub fn other(status: StatusCode, kind: &'static str, message: impl Into<String>) -> Failure {
-        Failure::new(status, kind, message)
-    }
-
-    /// The same, counted as a limit that was reached.
-    pub fn hit(mut self, limit: Limit) -> Failure {
-        self.limit = Some(limit);
-        self
-    }
-}
-
-impl From<store::Error> for Failure {
-    fn from(error: store::Error) -> Failure {
-        let text = error.to_string();
-        match error {
-            store::Error::SeriesDropped => Failure::unavailable(text),
-            store::Error::Damaged { .. } | store::Error::NoRoom { .. } => {
-                Failure { retry_after: Some(30), ..Failure::unavailable(text) }
-            }
-            store::Error::HeadFull { .. } => Failure::unavailable(text).hit(Limit::HeadSize),
-            store::Error::ReadOnly { .. }
-            | store::Error::Wal(wal::Error::Latched { .. } | wal::Error::Closed) => {
-                Failure { retry_after: Some(30), ..Failure::unavailable(text).hit(Limit::ReadOnly) }
-            }
-            store::Error::Wal(wal::Error::Busy { .. }) => Failure::unavailable(text),
-            store::Error::NewSeriesRefused { .. } => {
-                Failure { retry_after: Some(5), ..Failure::unavailable(text) }
-            }
-            store::Error::LimitExceeded { limit: store::Limit::Series, .. } => {
-                Failure::execution(text).hit(Limit::QuerySeries)
-            }
-            store::Error::LimitExceeded { .. } => Failure::execution(text).hit(Limit::Other),
-            store::Error::Invalid(_) => Failure::bad_data(text),
-            store::Error::DeadlineExceeded => Failure::timeout(text),
-            _ => Failure::internal(text),
+/// The status that says a kind of failure.
+pub fn status_of(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::BadInput => StatusCode::BAD_REQUEST,
+        Kind::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+        Kind::UnknownEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        Kind::Unanswerable | Kind::Limit => StatusCode::UNPROCESSABLE_ENTITY,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Unauthorized => StatusCode::UNAUTHORIZED,
+        Kind::Forbidden => StatusCode::FORBIDDEN,
+        Kind::Busy | Kind::ReadOnly | Kind::Damaged | Kind::Stopping | Kind::Timeout => {
+            StatusCode::SERVICE_UNAVAILABLE
         }
+        Kind::Canceled => {
+            StatusCode::from_u16(CLIENT_CLOSED_REQUEST).unwrap_or(StatusCode::BAD_REQUEST)
+        }
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// What a client that went away would be told, were it there: nginx' word for it.
+const CLIENT_CLOSED_REQUEST: u16 = 499;
+
+/// Prometheus' word for a kind of failure, its `errorType`, or ours where it has none.
+fn error_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::BadInput | Kind::WrongMethod | Kind::UnknownEncoding => "bad_data",
+        Kind::TooLarge => "too_large",
+        Kind::TooSlow | Kind::Timeout => "timeout",
+        Kind::Unanswerable | Kind::Limit => "execution",
+        Kind::NotFound => "not_found",
+        Kind::Unauthorized => "unauthorized",
+        Kind::Forbidden => "forbidden",
+        Kind::Busy | Kind::ReadOnly | Kind::Damaged | Kind::Stopping => "unavailable",
+        Kind::Canceled => "canceled",
+        Kind::Internal => "internal",
     }
 }
 
@@ -189,26 +134,25 @@ pub enum Wording {
 impl Wording {
     /// The answer that tells of a failure.
     pub fn answer(self, failure: &Failure) -> Answer {
-        let message = &failure.message;
+        let (message, status) = (failure.to_string(), status_of(failure.kind));
         let (content_type, body) = match self {
             Wording::Prometheus => (
                 JSON,
                 serde_json::json!({
-                    "status": "error", "errorType": failure.kind, "error": message,
+                    "status": "error", "errorType": error_type(failure.kind), "error": message,
                 })
                 .to_string(),
             ),
             Wording::InfluxV1 => (JSON, serde_json::json!({ "error": message }).to_string()),
             Wording::InfluxV2 => (
                 JSON,
-                serde_json::json!({ "code": influx_code(failure.status), "message": message })
-                    .to_string(),
+                serde_json::json!({ "code": influx_code(status), "message": message }).to_string(),
             ),
             Wording::Plain => (TEXT, format!("{message}\n")),
         };
-        let mut answer = Answer::bytes(failure.status, content_type, body.into_bytes());
-        if let Some(seconds) = failure.retry_after {
-            answer = answer.with_header("retry-after", seconds.to_string());
+        let mut answer = Answer::bytes(status, content_type, body.into_bytes());
+        if let Some(time) = failure.retry_after {
+            answer = answer.with_header("retry-after", time.as_secs().to_string());
         }
         if self == Wording::InfluxV1 {
             // Influx' clients log this one; header values hold no line ends.
@@ -250,7 +194,7 @@ mod tests {
 
     #[test]
     fn wordings() {
-        let failure = Failure::bad_data("no \"x\"");
+        let failure = Failure::bad_input("no \"x\"");
         check(
             Wording::Prometheus,
             &failure,
@@ -262,21 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_cannot_write_now_is_never_a_client_error() {
-        let full = Failure::from(store::Error::HeadFull { size: 2, max: 1 });
-        assert_eq!((full.status.as_u16(), full.retry_after), (503, Some(1)));
-        let busy = wal::Error::Busy { pending_size: 3, record_size: 2, max: 4 };
-        let latched = wal::Error::Latched { reason: "a failed sync".into() };
-        for error in [
-            store::Error::ReadOnly { reason: "disk".into() },
-            store::Error::NewSeriesRefused { count: 2, reason: "no memory".into() },
-            store::Error::Wal(busy),
-            store::Error::Wal(latched),
-            store::Error::Wal(wal::Error::Closed),
-        ] {
-            let failure = Failure::from(error);
-            assert_eq!(failure.status.as_u16(), 503, "{}", failure.message);
-            assert!(failure.retry_after.is_some(), "{}", failure.message);
-        }
+    fn what_passes_is_503_with_its_time() {
+        let answer = Wording::Plain.answer(&Failure::busy("x").again_after(RETRY));
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(answer.headers, [("retry-after", "7".to_string())]);
+        let answer = Wording::Plain.answer(&Failure::new(Kind::Damaged, "x"));
+        assert_eq!((answer.status.as_u16(), answer.headers.len()), (503, 0));
+        assert_eq!(status_of(Kind::Canceled).as_u16(), 499);
     }
+
+    const RETRY: std::time::Duration = std::time::Duration::from_secs(7);
 }

@@ -1,17 +1,16 @@
 //! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
 
-use super::answer::Failure;
 use crate::admission::BodyMemory;
+use crate::buffers::Buffers;
 use crate::config::HttpConfig;
 use crate::doors::http::connection::InFlight;
+use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
-use hyper::StatusCode;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -23,35 +22,6 @@ const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 const DRAIN_SIZE_MAX: usize = 16 << 20;
 /// And for how long.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
-
-/// Buffers that bodies were received in, to be used again.
-#[derive(Default)]
-pub struct Buffers {
-    free: Mutex<Vec<Vec<u8>>>,
-}
-
-/// Buffers kept, and bytes of each: 32 MiB of memory at most, enough for the usual batches.
-const BUFFERS_MAX: usize = 8;
-const BUFFER_SIZE_MAX: usize = 4 << 20;
-
-impl Buffers {
-    /// An empty buffer, with room if one was given back.
-    pub fn take(&self) -> Vec<u8> {
-        self.free.lock().expect("no panic while held").pop().unwrap_or_default()
-    }
-
-    /// Keeps a buffer's memory for the next body.
-    pub fn give_back(&self, mut buffer: Vec<u8>) {
-        if buffer.capacity() == 0 || BUFFER_SIZE_MAX < buffer.capacity() {
-            return;
-        }
-        buffer.clear();
-        let mut free = self.free.lock().expect("no panic while held");
-        if free.len() < BUFFERS_MAX {
-            free.push(buffer);
-        }
-    }
-}
 
 /// A received body and its share of the memory for bodies.
 pub struct Received {
@@ -105,7 +75,7 @@ async fn next_data(
             Err(_) => return Err(too_slow(received, http)),
             Ok(None) => return Ok(None),
             Ok(Some(Err(error))) => {
-                return Err(Failure::bad_data(format!(
+                return Err(Failure::bad_input(format!(
                     "body broke off after {received} bytes: {error}"
                 )));
             }
@@ -127,7 +97,7 @@ fn too_slow(received: usize, http: &HttpConfig) -> Failure {
     let message = format!(
         "body incomplete: {received} bytes in {seconds} s plus 1 s per 64 KiB (http.body-timeout)"
     );
-    Failure::other(StatusCode::REQUEST_TIMEOUT, "timeout", message).hit(Limit::BodyTimeout)
+    Failure::new(Kind::TooSlow, message).hit(Limit::BodyTimeout)
 }
 
 /// Reads on for a moment what nobody wants, so that closing the socket does not destroy the answer.

@@ -8,7 +8,7 @@
 //! Doors are plain code; they run on worker threads, where blocking and panicking are allowed. A
 //! brief door's first try runs where the request arrived (`docs/decisions/0007`).
 
-use super::answer::{Answer, Content, Failure, Wording};
+use super::answer::{Answer, Content, Wording, status_of};
 use super::body::{ReplyBody, drain, receive};
 use super::connection::Connection;
 use super::request::{Params, Request};
@@ -17,10 +17,11 @@ use super::stream::{Encoding, Sending, Sent, failure_response};
 use crate::admission::Permit;
 use crate::app::App;
 use crate::doors::routes::ROUTES;
+use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
-use hyper::{Method, Response, StatusCode};
+use hyper::{Method, Response};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -98,7 +99,7 @@ fn failure_answer(app: &App, wording: Wording, failure: &Failure) -> Response<Re
         app.telemetry.limit_hit(limit);
     }
     let mut response = failure_response(wording.answer(failure));
-    if failure.status == StatusCode::UNAUTHORIZED {
+    if failure.kind == Kind::Unauthorized {
         let value = hyper::header::HeaderValue::from_static("Basic realm=\"quipu\"");
         response.headers_mut().insert("www-authenticate", value);
     }
@@ -231,8 +232,8 @@ fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: &mut 
             if let Some(limit) = failure.limit {
                 app.telemetry.limit_hit(limit);
             }
-            if failure.status.is_server_error() {
-                let (path, error) = (route.pattern, &failure.message);
+            if status_of(failure.kind).is_server_error() {
+                let (path, error) = (route.pattern, failure.to_string());
                 tracing::debug!(path, error, "request not served");
             }
             route.wording.answer(&failure)
@@ -275,7 +276,7 @@ fn check_credentials(app: &App, arrived: &Arrived) -> Result<(), Failure> {
         Wording::InfluxV1 => "authorization failed",
         _ => "wrong or missing credentials",
     };
-    Err(Failure::other(StatusCode::UNAUTHORIZED, "unauthorized", message))
+    Err(Failure::new(Kind::Unauthorized, message))
 }
 
 /// Pages of other sites must not make their visitor's browser write to or delete from a server
@@ -290,7 +291,7 @@ fn check_site(route: &Route, arrived: &Arrived) -> Result<(), Failure> {
         .is_some_and(|origin| origin.split_once("://").is_none_or(|(_, site)| site != host));
     if is_foreign_origin || text("sec-fetch-site") == Some("cross-site") {
         let message = "a page of another site must not change this database";
-        return Err(Failure::other(StatusCode::FORBIDDEN, "forbidden", message));
+        return Err(Failure::new(Kind::Forbidden, message));
     }
     Ok(())
 }
@@ -343,7 +344,7 @@ mod tests {
         for _ in 0..2 {
             let held = Held { _permit: None, _share: None };
             let failure = runtime.block_on(run(&app, &PANICKING, request(), held));
-            assert_eq!(failure.err().map(|f| f.status.as_u16()), Some(500));
+            assert_eq!(failure.err().map(|f| f.kind), Some(Kind::Internal));
         }
         assert_eq!(app.telemetry.panics.get(), 2);
         app.store.close().expect("closed");

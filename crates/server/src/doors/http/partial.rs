@@ -7,11 +7,11 @@
 //!                                          └─ denied: 503, or a body that breaks off
 //! ```
 
-use super::answer::{Answer, Failure};
+use super::answer::Answer;
 use super::request::Request;
 use super::selection::has_switch;
 use crate::app::App;
-use hyper::StatusCode;
+use crate::failure::{Failure, Kind};
 use std::io;
 use std::sync::Arc;
 use store::{Damage, DamagePlace, Missing, Noting};
@@ -40,20 +40,8 @@ pub fn is_denied(app: &App, request: &Request) -> Result<bool, Failure> {
 
 /// 503: the answer would not be whole. There is nothing to wait for, so no `Retry-After`.
 pub fn denial(reason: impl Into<String>) -> Failure {
-    Failure::other(StatusCode::SERVICE_UNAVAILABLE, "unavailable", reason)
+    Failure::new(Kind::Damaged, reason)
 }
-
-/// The reason of a [`denial`] on its way out of a stream.
-#[derive(Debug)]
-pub struct Denied(pub String);
-
-impl std::fmt::Display for Denied {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Denied {}
 
 impl Partial {
     /// Nothing is missing yet.
@@ -86,7 +74,7 @@ impl Partial {
     /// # Errors
     /// What [`Partial::check`] says.
     pub fn check_stream(&self) -> io::Result<()> {
-        self.check().map_err(|failure| io::Error::other(Denied(failure.message)))
+        self.check().map_err(io::Error::other)
     }
 
     /// Adds what is missing to the notes of an answer in JSON.

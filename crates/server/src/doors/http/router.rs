@@ -1,9 +1,10 @@
 //! Finds the door of a path in a table of routes.
 
-use super::answer::{Answer, Failure, Wording};
+use super::answer::{Answer, Wording};
 use super::request::Request;
 use crate::app::App;
-use hyper::{Method, StatusCode};
+use crate::failure::{Failure, Kind};
+use hyper::Method;
 use std::sync::Arc;
 
 /// What bounds a request.
@@ -76,8 +77,8 @@ pub fn find<'a>(
     Err(match known {
         Some(route) => {
             let allowed: Vec<&str> = route.methods.iter().map(Method::as_str).collect();
-            let message = format!("{method} is not possible here; use {}", allowed.join(" or "));
-            Failure::other(StatusCode::METHOD_NOT_ALLOWED, "bad_data", message)
+            Failure::new(Kind::WrongMethod, format!("{method} is not possible here"))
+                .advised(format!("use {}", allowed.join(" or ")))
         }
         None => Failure::not_found(format!("there is nothing at {path}")),
     })

@@ -1,8 +1,9 @@
 //! What the doors out have in common: `match[]`, `start`, `end`, `limit`, `timeout`, `dialect`.
 
-use super::answer::Failure;
 use super::request::Request;
 use crate::app::App;
+use crate::failure::Failure;
+use crate::selector::matchers_of;
 use model::{Matcher, TimeRange, Timestamp};
 use promql::{Dialect, Expr, ParseError};
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ fn parse_sets(request: &Request, parse: ParseFn) -> Result<Vec<Vec<Matcher>>, Fa
         request.params.all("match[]").chain(request.params.all("match")).collect();
     if SELECTORS_MAX < texts.len() {
         let message = format!("{} match[] parameters, the limit is {SELECTORS_MAX}", texts.len());
-        return Err(Failure::bad_data(message));
+        return Err(Failure::bad_input(message));
     }
     texts.into_iter().map(|text| parse_selector(text, parse)).collect()
 }
@@ -60,25 +61,15 @@ pub fn required_listing_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Fai
 
 fn required(sets: Vec<Vec<Matcher>>) -> Result<Vec<Vec<Matcher>>, Failure> {
     if sets.is_empty() {
-        return Err(Failure::bad_data("no match[] parameter provided"));
+        return Err(Failure::bad_input("no match[] parameter provided"));
     }
     Ok(sets)
 }
 
 fn parse_selector(text: &str, parse: ParseFn) -> Result<Vec<Matcher>, Failure> {
-    let refuse = |reason| Failure::bad_data(format!("invalid parameter \"match[]\": {reason}"));
+    let refuse = |reason| Failure::bad_input(format!("invalid parameter \"match[]\": {reason}"));
     let expr = parse(text).map_err(|error| refuse(error.to_string()))?;
     matchers_of(expr).ok_or_else(|| refuse(format!("{text:?} is no series selector")))
-}
-
-/// The matchers of an expression that is a selector and nothing else.
-pub fn matchers_of(expr: Expr) -> Option<Vec<Matcher>> {
-    match expr {
-        Expr::Vector(selector) if selector.offset_ms == 0 && selector.at.is_none() => {
-            Some(selector.matchers)
-        }
-        _ => None,
-    }
 }
 
 /// The instant that a parameter names.
@@ -93,7 +84,7 @@ pub fn time(request: &Request, name: &str) -> Result<Option<Timestamp>, Failure>
 
 /// A failure about one parameter, in Prometheus' words.
 pub fn invalid(name: &str, reason: &dyn std::fmt::Display) -> Failure {
-    Failure::bad_data(format!("invalid parameter {name:?}: {reason}"))
+    Failure::bad_input(format!("invalid parameter {name:?}: {reason}"))
 }
 
 /// Whether a parameter that is yes or no is there and says yes.

@@ -7,9 +7,9 @@
 //! The head is sent with the first full piece, so an error before that still gets its own status,
 //! and a short answer gets a `Content-Length`.
 
-use super::answer::{Answer, Content, Failure, Wording};
+use super::answer::{Answer, Content, Wording};
 use super::body::{BrokenOff, ReplyBody};
-use super::partial::{self, Denied};
+use crate::failure::Failure;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -249,17 +249,4 @@ pub fn failure_response(answer: Answer) -> Response<ReplyBody> {
         Content::Stream(_) => unreachable!("failures are short texts"),
     };
     head(answer.status, answer.content_type, &answer.headers).map(|()| ReplyBody::whole(bytes))
-}
-
-/// Errors that doors wrap into [`io::Error`] while they write come out again.
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        match error.downcast::<store::Error>() {
-            Ok(error) => error.into(),
-            Err(error) => match error.downcast::<Denied>() {
-                Ok(Denied(reason)) => partial::denial(reason),
-                Err(error) => Failure::internal(error.to_string()),
-            },
-        }
-    }
 }

@@ -1,11 +1,9 @@
 //! Bodies as the decoders want them: decompressed, bounded, in a buffer that is used again.
 
-use super::answer::Failure;
 use super::request::Request;
 use crate::admission::{BodyShare, SHARE_UNIT};
 use crate::app::App;
-use crate::telemetry::Limit;
-use hyper::StatusCode;
+use crate::failure::{Failure, Kind};
 use hyper::header::CONTENT_ENCODING;
 use std::ops::Deref;
 use tokio::runtime::Handle;
@@ -47,11 +45,8 @@ impl Unpacked<'_> {
 pub fn body<'a>(app: &'a App, request: &'a Request) -> Result<Unpacked<'a>, Failure> {
     let name = request.header(CONTENT_ENCODING);
     let encoding = Encoding::parse(name).ok_or_else(|| {
-        Failure::other(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "bad_data",
-            format!("content encoding {name:?} is not known; send gzip, deflate, zstd or snappy"),
-        )
+        let message = format!("content encoding {name:?} is not known");
+        Failure::new(Kind::UnknownEncoding, message).advised("send gzip, deflate, zstd or snappy")
     })?;
     unpack(app, request, encoding)
 }
@@ -103,20 +98,4 @@ fn large_share(app: &App, received: usize) -> Result<BodyShare<'_>, Failure> {
     // Doors run on worker threads, which may wait.
     Handle::current().block_on(share.grow(wanted))?;
     Ok(share)
-}
-
-impl From<wire::Error> for Failure {
-    fn from(error: wire::Error) -> Failure {
-        let text = error.to_string();
-        match error {
-            wire::Error::LimitExceeded { limit, .. } => {
-                let limit = match limit {
-                    wire::Limit::BodySize | wire::Limit::DecompressedSize => Limit::BodySize,
-                    _ => Limit::Other,
-                };
-                Failure::too_large(limit, text)
-            }
-            wire::Error::Malformed { .. } | wire::Error::Invalid(_) => Failure::bad_data(text),
-        }
-    }
 }

@@ -4,10 +4,12 @@
 //! good ones were stored; clients that drop the batch then lose only what was bad.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure, JSON};
-use crate::doors::http::insert::{Outcome, durability, extra_labels};
+use crate::doors::http::answer::{Answer, JSON};
+use crate::doors::http::insert::{durability, extra_labels};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
+use crate::failure::Failure;
+use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use hyper::{Method, StatusCode};
 use serde_json::json;
@@ -57,7 +59,7 @@ fn write(
 ) -> Result<(Outcome, String), Failure> {
     let word = request.params.get("precision").unwrap_or("");
     let precision = Precision::parse(word).ok_or_else(|| {
-        Failure::bad_data(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
+        Failure::bad_input(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
     })?;
     let durability = durability(app, request)?;
     let label = &app.config.insert.database_label;
@@ -94,7 +96,7 @@ fn write(
 pub fn query(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let text = request.params.get("q").unwrap_or("").trim().trim_end_matches(';').trim();
     if text.is_empty() {
-        return Err(Failure::bad_data("missing required parameter \"q\""));
+        return Err(Failure::bad_input("missing required parameter \"q\""));
     }
     let lower = text.to_ascii_lowercase();
     let words: Vec<&str> = lower.split_whitespace().collect();
@@ -113,7 +115,7 @@ pub fn query(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         ["create", "database", ..] if request.method == Method::POST => {
             json!({ "statement_id": 0 })
         }
-        ["create", "database", ..] => return Err(Failure::bad_data("CREATE DATABASE needs POST")),
+        ["create", "database", ..] => return Err(Failure::bad_input("CREATE DATABASE needs POST")),
         _ => json!({
             "statement_id": 0,
             "error": "InfluxQL queries are not available; query with PromQL at /api/v1/query_range",

@@ -2,10 +2,11 @@
 
 use crate::app::App;
 use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, Failure, JSON};
+use crate::doors::http::answer::{Answer, JSON};
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::sample::NANOS_PER_MILLI;
 use model::{Matcher, TimeRange};
 use promql::Dialect;
@@ -24,7 +25,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     if SELECTORS_MAX < sets.len() {
         let count = sets.len();
         let message = format!("{count} selectors in the expression, the limit is {SELECTORS_MAX}");
-        return Err(Failure::bad_data(message));
+        return Err(Failure::bad_input(message));
     }
     let limits = selection::limits(app, request)?;
     let partial = Partial::of(app, request)?;
@@ -48,7 +49,7 @@ fn time_range(request: &Request) -> Result<TimeRange, Failure> {
     let start = selection::time(request, "start")?.unwrap_or(i64::MIN);
     let end = selection::time(request, "end")?.unwrap_or(i64::MAX);
     if end < start {
-        return Err(Failure::bad_data("end timestamp must not be before start timestamp"));
+        return Err(Failure::bad_input("end timestamp must not be before start timestamp"));
     }
     Ok(TimeRange::new(start, end))
 }

@@ -4,10 +4,12 @@
 
 use super::push_path::labels_of_path;
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure};
-use crate::doors::http::insert::{self, Outcome, durability, extra_labels};
+use crate::doors::http::answer::Answer;
+use crate::doors::http::insert::{self, durability, extra_labels};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
+use crate::failure::Failure;
+use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use hyper::header::CONTENT_TYPE;
 use model::sample::NANOS_PER_MILLI;
@@ -55,6 +57,7 @@ pub fn store(
 fn default_time(request: &Request) -> Result<i64, Failure> {
     let Some(text) = request.params.filled("timestamp") else { return Ok(request.now) };
     let nanos = text.parse::<i64>().ok().and_then(|millis| millis.checked_mul(NANOS_PER_MILLI));
-    nanos
-        .ok_or_else(|| Failure::bad_data(format!("timestamp {text:?} is no count of milliseconds")))
+    nanos.ok_or_else(|| {
+        Failure::bad_input(format!("timestamp {text:?} is no count of milliseconds"))
+    })
 }

@@ -4,11 +4,12 @@
 //! something could not be read is said in a header.
 
 use crate::app::App;
+use crate::doors::http::answer::Answer;
 use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, Failure};
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::{Labels, Metadata, TimeRange, Timestamp, is_stale_marker};
 use std::io::{self, Write};
 use std::sync::Arc;

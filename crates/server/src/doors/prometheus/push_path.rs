@@ -1,7 +1,7 @@
 //! The labels in a path of Pushgateway's: its group.
 
-use crate::doors::http::answer::Failure;
 use crate::doors::http::request::decode_percent;
+use crate::failure::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
@@ -18,7 +18,7 @@ pub fn labels_of_path(captured: &str) -> Result<Vec<(String, String)>, Failure> 
     if !pieces.len().is_multiple_of(2) {
         let message =
             format!("/metrics/{path}: the label {:?} has no value", pieces[pieces.len() - 1]);
-        return Err(Failure::bad_data(message));
+        return Err(Failure::bad_input(message));
     }
     pieces.chunks_exact(2).map(|pair| path_label(pair[0], pair[1])).collect()
 }
@@ -32,7 +32,7 @@ fn path_label(name: &str, value: &str) -> Result<(String, String), Failure> {
     let decoded = URL_SAFE_NO_PAD.decode(value.trim_end_matches('='));
     let text = decoded.ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let text = text.ok_or_else(|| {
-        Failure::bad_data(format!("label {name:?}: {value:?} is no text in URL-safe base64"))
+        Failure::bad_input(format!("label {name:?}: {value:?} is no text in URL-safe base64"))
     })?;
     Ok((name.to_string(), text))
 }

@@ -3,8 +3,9 @@
 use super::exposition;
 use super::push_path::labels_of_path;
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
+use crate::failure::Failure;
 use hyper::StatusCode;
 use std::sync::Arc;
 

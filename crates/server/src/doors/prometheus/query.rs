@@ -4,10 +4,11 @@ use super::report::{Report, Wishes};
 use crate::activity::{Active, Asked};
 use crate::app::App;
 use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, Content, Failure, JSON};
+use crate::doors::http::answer::{Answer, Content, JSON};
 use crate::doors::http::partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection::{self, has_switch, invalid};
+use crate::failure::{Failure, Kind};
 use engine::{
     Matrix, MetricsQlOptions, NameRemoval, Partial, QueryError, QueryLimits, QueryOptions,
     QueryResult, Sample, StepRange, Value,
@@ -20,9 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use wire::params;
 use wire::prom_json::{self, ResultKind, push_scalar, push_string_result};
-
-/// What a client that went away would be told, were it there: nginx' word for it.
-const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 /// Points of an answer that is made as a whole: about 100 KiB. Larger ones are streamed.
 const WHOLE_POINTS_MAX: usize = 4096;
@@ -240,21 +238,19 @@ fn failure(error: QueryError, query: &str, dialect: Dialect) -> Failure {
         QueryError::Parse(_)
             if dialect == Dialect::PromQl && promql::metricsql::parse(query).is_ok() =>
         {
-            let hint = "this is MetricsQL: ask with dialect=metricsql, or start with \
-                        --query.dialect metricsql";
-            invalid("query", &format!("{text}; {hint}"))
+            invalid("query", &text).advised(
+                "this is MetricsQL: ask with dialect=metricsql, or start with \
+                 --query.dialect metricsql",
+            )
         }
         QueryError::Parse(_) => invalid("query", &text),
-        QueryError::BadData(_) => Failure::bad_data(text),
+        QueryError::BadData(_) => Failure::bad_input(text),
         QueryError::Partial(_) => partial::denial(text),
-        QueryError::Execution(_) | QueryError::NotBrief => Failure::execution(text),
-        QueryError::Limit { limit, .. } => Failure::execution(text).hit(limit.into()),
+        QueryError::Execution(_) | QueryError::NotBrief => Failure::unanswerable(text),
+        QueryError::Limit { limit, .. } => Failure::limited(limit.into(), text),
         QueryError::Timeout(_) => Failure::timeout(text),
-        QueryError::Canceled(_) => {
-            let status = StatusCode::from_u16(CLIENT_CLOSED_REQUEST);
-            Failure::other(status.unwrap_or(StatusCode::BAD_REQUEST), "canceled", text)
-        }
-        QueryError::Changed => Failure::unavailable(text),
+        QueryError::Canceled(_) => Failure::new(Kind::Canceled, text),
+        QueryError::Changed => Failure::busy(text),
         QueryError::Storage(_) => Failure::internal(text),
     }
 }

@@ -11,10 +11,11 @@
 //! body, and a counter.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure, PIECE_SIZE};
+use crate::doors::http::answer::{Answer, PIECE_SIZE};
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::{selection, unpack};
+use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
 use hyper::StatusCode;
 use model::Labels;
@@ -88,7 +89,7 @@ fn samples(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer
 
 /// Nobody reads it.
 fn gone() -> Failure {
-    Failure::other(StatusCode::BAD_REQUEST, "canceled", "the client went away")
+    Failure::new(Kind::Canceled, "the client went away")
 }
 
 fn chunks(app: &Arc<App>, request: &Request, queries: &[ReadQuery]) -> Result<Answer, Failure> {
@@ -199,13 +200,13 @@ impl Budget {
                 "the answer has more than {samples_max} samples (query.max-samples); \
                  accept STREAMED_XOR_CHUNKS, which has no such limit"
             );
-            return Err(Failure::execution(message).hit(Limit::QuerySamples));
+            return Err(Failure::limited(Limit::QuerySamples, message));
         }
         if bytes_max < bytes {
             let flag = memory.flag();
             let message =
                 format!("the answer holds {bytes} bytes, the limit is {bytes_max} ({flag})");
-            return Err(Failure::execution(message).hit((*memory).into()));
+            return Err(Failure::limited((*memory).into(), message));
         }
         Ok(())
     }

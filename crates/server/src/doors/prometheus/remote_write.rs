@@ -18,10 +18,12 @@
 //! written. Senders do not send 400 again, so nothing loops.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure, TEXT};
-use crate::doors::http::insert::{Outcome, durability, extra_labels};
+use crate::doors::http::answer::{Answer, TEXT};
+use crate::doors::http::insert::{durability, extra_labels};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
+use crate::failure::{Failure, Kind};
+use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -97,12 +99,9 @@ fn refusal(outcome: &Outcome, version: Version) -> Option<String> {
 
 fn version(content_type: &str) -> Result<Version, Failure> {
     let unknown = || {
-        let message = format!(
-            "content type {content_type:?} is not known; send application/x-protobuf;proto={} or {}",
-            v1::PROTO,
-            v2::PROTO
-        );
-        Failure::other(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_data", message)
+        let remedy = format!("send application/x-protobuf;proto={} or {}", v1::PROTO, v2::PROTO);
+        let message = format!("content type {content_type:?} is not known");
+        Failure::new(Kind::UnknownEncoding, message).advised(remedy)
     };
     let mut parts = content_type.split(';').map(str::trim);
     match parts.next() {
@@ -120,11 +119,10 @@ fn version(content_type: &str) -> Result<Version, Failure> {
 fn check_encoding(encoding: &str) -> Result<(), Failure> {
     match encoding {
         "" | "snappy" | "zstd" => Ok(()),
-        other => Err(Failure::other(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "bad_data",
-            format!("content encoding {other:?} is not known; send snappy or zstd"),
-        )),
+        other => {
+            let message = format!("content encoding {other:?} is not known");
+            Err(Failure::new(Kind::UnknownEncoding, message).advised("send snappy or zstd"))
+        }
     }
 }
 
@@ -170,8 +168,8 @@ mod tests {
         let v2 = "application/x-protobuf; proto=io.prometheus.write.v2.Request";
         assert_eq!(version(v2).ok(), Some(Version::V2));
         for bad in ["application/json", "application/x-protobuf;proto=io.prometheus.write.v3"] {
-            assert_eq!(version(bad).expect_err(bad).status.as_u16(), 415);
+            assert_eq!(version(bad).expect_err(bad).kind, Kind::UnknownEncoding);
         }
-        assert_eq!(check_encoding("gzip").expect_err("gzip").status.as_u16(), 415);
+        assert_eq!(check_encoding("gzip").expect_err("gzip").kind, Kind::UnknownEncoding);
     }
 }

@@ -3,9 +3,9 @@
 //! Times are measured, never guessed: what is not measured by itself is a part of what it stands in.
 
 use crate::activity::Asked;
-use crate::doors::http::answer::Failure;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection::{self, has_switch};
+use crate::failure::Failure;
 use engine::{QueryResult, QueryStats, Timings, Value};
 use serde_json::json;
 use std::time::{Duration, Instant};

@@ -1,10 +1,11 @@
 //! Prometheus' API besides queries: series, labels, metadata.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure, JSON, PIECE_SIZE};
+use crate::doors::http::answer::{Answer, JSON, PIECE_SIZE};
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::{Request, decode_percent};
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::Metadata;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;

@@ -2,9 +2,10 @@
 //! `/prettify-query`, `/expand-with-exprs`. Trees have the shape of Prometheus' page.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::Matcher;
 use promql::{
     Aggregate, Arity, At, Binary, BinaryOp, Call, Cardinality, Dialect, DurationExpr, DurationKind,

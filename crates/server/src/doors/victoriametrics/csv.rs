@@ -7,8 +7,8 @@
 //! ```
 
 use crate::calendar::rfc3339;
-use crate::doors::http::answer::Failure;
 use crate::doors::http::selection::invalid;
+use crate::failure::Failure;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use model::{Labels, Timestamp};
 use std::io::Write;

@@ -8,10 +8,11 @@
 use super::csv::Columns;
 use crate::app::App;
 use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, Failure, JSON};
+use crate::doors::http::answer::{Answer, JSON};
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
+use crate::failure::Failure;
 use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;

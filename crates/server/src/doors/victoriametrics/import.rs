@@ -3,10 +3,12 @@
 //! Bad lines are told by number with 400, after the good ones were stored.
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, Failure};
-use crate::doors::http::insert::{self, Outcome, durability, extra_labels};
+use crate::doors::http::answer::Answer;
+use crate::doors::http::insert::{self, durability, extra_labels};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
+use crate::failure::Failure;
+use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use std::sync::Arc;
 use wire::Start;
