@@ -93,7 +93,7 @@ impl App {
 
     /// `http://host:port` or `https://host:port`, as the owner can open it.
     pub fn url(&self) -> String {
-        let scheme = if self.config.http.tls.is_some() { "https" } else { "http" };
+        let scheme = if self.config.tls.is_some() { "https" } else { "http" };
         let port = self.address.port();
         match self.address.ip() {
             ip if ip.is_unspecified() => format!("{scheme}://localhost:{port}"),

@@ -36,7 +36,9 @@ pub struct Outcome {
     pub exemplars: AppendedExemplars,
     /// What else was counted.
     pub counts: Counts,
-    /// Why some of it must be sent again.
+    /// Rows that must be sent again, exemplars too.
+    pub postponed_rows: u64,
+    /// Why.
     postponed: Option<Failure>,
 }
 
@@ -94,7 +96,8 @@ impl Outcome {
     /// again.
     fn taken<T: Default>(&mut self, result: store::Result<T>) -> Result<T, Failure> {
         match result {
-            Err(error @ store::Error::NewSeriesRefused { .. }) => {
+            Err(error @ store::Error::NewSeriesRefused { count, .. }) => {
+                self.postponed_rows += count;
                 self.postponed.get_or_insert_with(|| error.into());
                 Ok(T::default())
             }

@@ -4,3 +4,4 @@ mod common;
 mod doors;
 mod encrypted;
 mod limits;
+mod sockets;

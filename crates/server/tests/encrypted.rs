@@ -36,7 +36,7 @@ fn a_request_through_tls() {
         let name = ServerName::try_from("localhost").expect("a name");
         let mut stream =
             TlsConnector::from(Arc::new(config)).connect(name, socket).await.expect("a handshake");
-        let request = b"GET /-/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        let request = b"GET /-/ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         stream.write_all(request).await.expect("sent");
         let mut text = String::new();
         let _ = stream.read_to_string(&mut text).await;
@@ -44,7 +44,7 @@ fn a_request_through_tls() {
     });
     assert!(text.starts_with("HTTP/1.1 200"), "{text}");
     let mut plain = server.connect();
-    plain.write_all(b"GET /-/ready HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
+    plain.write_all(b"GET /-/ready HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("sent");
     let mut answer = Vec::new();
     let _ = std::io::Read::read_to_end(&mut plain, &mut answer);
     assert!(!answer.starts_with(b"HTTP"), "plain text gets no answer");
@@ -56,6 +56,9 @@ fn files_that_are_no_certificates_are_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("x.pem");
     std::fs::write(&file, "nothing").expect("written");
-    let error = format!("{:#}", server::tls::acceptor(&file, &file).err().expect("refused"));
+    let error = format!(
+        "{:#}",
+        server::listeners::tls::acceptor(&file, &file, &[]).err().expect("refused")
+    );
     assert!(error.contains("x.pem") && error.contains("no certificate"), "{error}");
 }

@@ -5,7 +5,8 @@
 //! http: sockets > connection (limits) > exchange (one request) > router > a door > answer > stream
 //! ```
 //!
-//! A door over HTTP is a plain function from a [`http::request::Request`] to an
+//! A door with a port of its own is opened by [`open`], an arm for each row of
+//! [`crate::listeners::table`]. A door over HTTP is a plain function from a [`http::request::Request`] to an
 //! [`http::answer::Answer`] or an [`http::answer::Failure`]. It runs on a worker thread and may
 //! block on the store.
 
@@ -18,3 +19,26 @@ pub mod influx;
 pub mod page;
 pub mod prometheus;
 pub mod victoriametrics;
+
+use crate::app::App;
+use crate::listeners::accept::{Accepting, Stop, accept};
+use crate::listeners::bind::Bound;
+use crate::listeners::table::Listener;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// Opens the door of a listener; its tasks end when the server does.
+pub fn open(
+    app: &Arc<App>,
+    bound: Bound,
+    accepting: Accepting,
+    stop: &Stop,
+) -> Vec<JoinHandle<()>> {
+    match bound.listener {
+        Listener::Http => {
+            let http = Arc::new(http::Http::new(app.clone(), routes::ROUTES));
+            vec![tokio::spawn(accept(accepting, bound.streams, http, stop.clone()))]
+        }
+        Listener::Influx => influx::open(app, bound, accepting, stop),
+    }
+}

@@ -69,7 +69,7 @@ const fn change(pattern: &'static str, methods: &'static [Method], door: Door) -
     Route {
         pattern,
         methods,
-        class: Class::Control,
+        class: Class::Order,
         access: Access::Change,
         wording,
         door,
@@ -165,6 +165,7 @@ pub const ROUTES: &[Route] = &[
     change("/api/v1/admin/tsdb/snapshot", POST, orders::snapshot),
     change("/api/v1/status/active_queries", DELETE, running::kill_by_parameter),
     change("/api/v1/status/active_queries/{id}/kill", POST, running::kill),
+    Route { wording: Wording::Plain, ..change("/metrics/job{labels*}", DELETE, pushgateway::delete) },
     change("/snapshot/create", ANY, orders::snapshot_create),
     change("/snapshot/list", GET, orders::snapshot_list),
     change("/snapshot/delete", ANY, orders::snapshot_delete),
@@ -215,6 +216,7 @@ mod tests {
         check(get, "/api/v1/label/a/b/values", None);
         check(post, "/metrics/job/j/a/b", Some(("/metrics/job{labels*}", "/j/a/b")));
         check(post, "/metrics/job@base64/x", Some(("/metrics/job{labels*}", "@base64/x")));
+        check(&Method::DELETE, "/metrics/job/j", Some(("/metrics/job{labels*}", "/j")));
         check(get, "/metrics", Some(("/metrics", "")));
         check(post, "/write", Some(("/write", "")));
         check(get, "/nowhere", None);
@@ -225,13 +227,16 @@ mod tests {
         let failure = find(ROUTES, &Method::GET, "/api/v1/write").expect_err("GET");
         assert_eq!(failure.kind, Kind::WrongMethod);
         assert!(failure.to_string().contains("POST"), "{failure}");
+        let failure = find(ROUTES, &Method::GET, "/metrics/job/j").expect_err("GET");
+        assert!(failure.to_string().ends_with("use POST or PUT or DELETE"), "{failure}");
         assert_eq!(find(ROUTES, &Method::GET, "/x").expect_err("unknown").kind, Kind::NotFound);
     }
 
     #[test]
     fn nothing_that_changes_data_is_open_to_everybody() {
         for route in ROUTES {
-            let changes = route.class == Class::Insert || route.pattern.contains("admin");
+            let changes = matches!(route.class, Class::Insert | Class::Order)
+                || route.methods.contains(&Method::DELETE);
             assert!(!changes || route.access == Access::Change, "{}", route.pattern);
             assert!(route.pattern.starts_with('/'), "{}", route.pattern);
         }

@@ -3,8 +3,8 @@
 use crate::admission::BodyMemory;
 use crate::buffers::Buffers;
 use crate::config::HttpConfig;
-use crate::doors::http::connection::InFlight;
 use crate::failure::{Failure, Kind};
+use crate::listeners::connections::AtWork;
 use crate::telemetry::Limit;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -127,7 +127,7 @@ impl From<Infallible> for BrokenOff {
 pub struct ReplyBody {
     source: Source,
     /// Tells the connection that the request is over once the body is gone.
-    _in_flight: Option<InFlight>,
+    _in_flight: Option<AtWork>,
 }
 
 enum Source {
@@ -148,7 +148,7 @@ impl ReplyBody {
     }
 
     /// The same, telling the connection when it is over.
-    pub fn holding(mut self, in_flight: InFlight) -> ReplyBody {
+    pub fn holding(mut self, in_flight: AtWork) -> ReplyBody {
         self._in_flight = Some(in_flight);
         self
     }

@@ -1,28 +1,30 @@
 //! One request from head to answer: route, credentials, body, turn, door, count.
 //!
 //! ```text
-//! async:   route > cross-site? > credentials > body > gate ─┐
+//! async:   route > host? > cross-site? > credentials > body > gate ─┐
 //! worker:                                       door > stream ─► head ─► async: count, answer
 //! ```
 //!
 //! Doors are plain code; they run on worker threads, where blocking and panicking are allowed. A
 //! brief door's first try runs where the request arrived (`docs/decisions/0007`).
 
+use super::Http;
 use super::answer::{Answer, Content, Wording, status_of};
+use super::arrived::Arrived;
 use super::body::{ReplyBody, drain, receive};
-use super::connection::Connection;
+use super::connection::HttpConnection;
+use super::credentials::check_credentials;
 use super::request::{Params, Request};
-use super::router::{self, Access, BriefDoor, Class, Route};
+use super::router::{self, BriefDoor, Class, Route};
+use super::site::{check_host, check_site};
 use super::stream::{Encoding, Sending, Sent, failure_response};
 use crate::admission::Permit;
 use crate::app::App;
-use crate::doors::routes::ROUTES;
 use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
+use hyper::Response;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
-use hyper::{Method, Response};
-use std::net::SocketAddr;
+use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,32 +37,34 @@ const FORM_SIZE_MAX: usize = 10 << 20;
 
 /// Serves one request.
 pub async fn exchange(
-    app: Arc<App>,
-    connection: Arc<Connection>,
+    http: Arc<Http>,
+    connection: Arc<HttpConnection>,
     request: hyper::Request<Incoming>,
 ) -> Response<ReplyBody> {
     let in_flight = connection.begin_request();
     let started = Instant::now();
     let (head, mut incoming) = request.into_parts();
     let cancelled = Arc::new(AtomicBool::new(false));
-    let gone = GoneGuard(Some((app.clone(), cancelled.clone())));
+    let gone = GoneGuard(Some((http.clone(), cancelled.clone())));
     let path = head.uri.path();
-    let (index, wording, result) = match router::find(ROUTES, &head.method, path) {
+    let (index, wording, result) = match router::find(http.routes, &head.method, path) {
         Ok((index, captured)) => {
-            let route = &ROUTES[index];
+            let route = &http.routes[index];
             let arrived = Arrived {
                 route,
                 method: head.method,
                 captured: captured.to_string(),
                 params: Params::parse(head.uri.query().unwrap_or("")),
+                version: head.version,
+                authority: head.uri.authority().cloned(),
                 headers: head.headers,
                 started,
-                peer: connection.peer,
+                peer: connection.connection.peer,
                 cancelled,
             };
-            (index, route.wording, serve(&app, arrived, &mut incoming).await)
+            (index, route.wording, serve(&http, arrived, &mut incoming).await)
         }
-        Err(failure) => (ROUTES.len(), router::wording_of(path), Err(failure)),
+        Err(failure) => (http.routes.len(), router::wording_of(path), Err(failure)),
     };
     let response = match result {
         Ok(response) => response,
@@ -68,16 +72,16 @@ pub async fn exchange(
             if !incoming.is_end_stream() {
                 drain(&mut incoming).await;
             }
-            failure_answer(&app, wording, &failure)
+            failure_answer(&http.app, wording, &failure)
         }
     };
     gone.defuse();
-    app.telemetry.answered(index, response.status().as_u16(), started.elapsed());
+    http.counters.answered(index, response.status().as_u16(), started.elapsed());
     response.map(|body| body.holding(in_flight))
 }
 
 /// Notices a client that goes away while its request is being served: the future is dropped then.
-struct GoneGuard(Option<(Arc<App>, Arc<AtomicBool>)>);
+struct GoneGuard(Option<(Arc<Http>, Arc<AtomicBool>)>);
 
 impl GoneGuard {
     fn defuse(mut self) {
@@ -87,9 +91,9 @@ impl GoneGuard {
 
 impl Drop for GoneGuard {
     fn drop(&mut self) {
-        if let Some((app, cancelled)) = &self.0 {
+        if let Some((http, cancelled)) = &self.0 {
             cancelled.store(true, Relaxed);
-            app.telemetry.clients_gone.add(1);
+            http.counters.clients_gone.add(1);
         }
     }
 }
@@ -106,26 +110,15 @@ fn failure_answer(app: &App, wording: Wording, failure: &Failure) -> Response<Re
     response
 }
 
-/// A request whose head is read.
-struct Arrived {
-    route: &'static Route,
-    method: Method,
-    captured: String,
-    params: Params,
-    headers: HeaderMap,
-    started: Instant,
-    peer: Option<SocketAddr>,
-    cancelled: Arc<AtomicBool>,
-}
-
 async fn serve(
-    app: &Arc<App>,
+    http: &Arc<Http>,
     mut arrived: Arrived,
     incoming: &mut Incoming,
 ) -> Result<Response<ReplyBody>, Failure> {
-    let route = arrived.route;
-    check_site(route, &arrived)?;
-    check_credentials(app, &arrived)?;
+    let (app, route) = (&http.app, arrived.route);
+    check_host(&app.config.http.hosts, &arrived)?;
+    check_site(&arrived)?;
+    check_credentials(http, &arrived)?;
     let received = if incoming.is_end_stream() {
         None
     } else {
@@ -146,7 +139,7 @@ async fn serve(
     let permit = match route.class {
         Class::Insert => Some(app.inserts.enter().await?),
         Class::Query => Some(app.queries.enter().await?),
-        Class::Control | Class::Inline => None,
+        Class::Control | Class::Order | Class::Inline => None,
     };
     let request = Request {
         method: arrived.method,
@@ -163,7 +156,7 @@ async fn serve(
         let answer = (route.door)(app, &request)?;
         return Ok(failure_response(answer));
     }
-    run(app, route, request, Held { _permit: permit, _share: share }).await
+    run(http, route, request, Held { _permit: permit, _share: share }).await
 }
 
 /// What a request holds until its answer is complete.
@@ -174,34 +167,34 @@ struct Held {
 
 /// Runs the door on a worker thread and waits for the head of its answer.
 async fn run(
-    app: &Arc<App>,
+    http: &Arc<Http>,
     route: &'static Route,
     request: Request,
     held: Held,
 ) -> Result<Response<ReplyBody>, Failure> {
     let (sender, head) = oneshot::channel();
-    let app = app.clone();
     let mut sending = Some(Sending {
         encoding: encoding(route, &request),
         wording: route.wording,
-        write_timeout: app.config.http.write_timeout,
+        write_timeout: http.app.config.http.write_timeout,
         runtime: Handle::current(),
         head: sender,
     });
-    if let Some(answer) = route.brief.and_then(|brief| attempt(brief, &app, route, &request)) {
+    if let Some(answer) = route.brief.and_then(|brief| attempt(brief, http, route, &request)) {
         let Some(sending) = sending.take() else { unreachable!("just made") };
-        finish(&app, sending.send(answer));
+        finish(http, sending.send(answer));
         return head.await.map_err(|_| lost());
     }
+    let http = http.clone();
     tokio::task::spawn_blocking(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&app, route, &request, &mut sending)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(&http, route, &request, &mut sending)));
         if outcome.is_err() {
-            app.telemetry.panics.add(1);
+            http.counters.panics.add(1);
             tracing::error!(path = route.pattern, "a request ended in a panic");
         }
         // After a panic the head's sender is still here; dropped, it makes `run` answer 500.
         drop(sending);
-        app.buffers.give_back(request.body);
+        http.app.buffers.give_back(request.body);
         drop(held);
     });
     head.await.map_err(|_| lost())
@@ -213,24 +206,24 @@ fn lost() -> Failure {
 
 /// The answer to a request that is little work, made right here: handing it to a worker thread and
 /// back would take longer. `None` when the worker has to do it, or to say why it cannot be done.
-fn attempt(brief: BriefDoor, app: &Arc<App>, route: &Route, request: &Request) -> Option<Answer> {
-    match catch_unwind(AssertUnwindSafe(|| brief(app, request))) {
+fn attempt(brief: BriefDoor, http: &Http, route: &Route, request: &Request) -> Option<Answer> {
+    match catch_unwind(AssertUnwindSafe(|| brief(&http.app, request))) {
         // What is streamed would wait for the socket.
         Ok(answer) => answer.filter(|answer| !matches!(answer.content, Content::Stream(_))),
         Err(_) => {
-            app.telemetry.panics.add(1);
+            http.counters.panics.add(1);
             tracing::error!(path = route.pattern, "a request ended in a panic");
             None
         }
     }
 }
 
-fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: &mut Option<Sending>) {
-    let answer = match (route.door)(app, request) {
+fn work(http: &Http, route: &'static Route, request: &Request, sending: &mut Option<Sending>) {
+    let answer = match (route.door)(&http.app, request) {
         Ok(answer) => answer,
         Err(failure) => {
             if let Some(limit) = failure.limit {
-                app.telemetry.limit_hit(limit);
+                http.app.telemetry.limit_hit(limit);
             }
             if status_of(failure.kind).is_server_error() {
                 let (path, error) = (route.pattern, failure.to_string());
@@ -240,15 +233,15 @@ fn work(app: &Arc<App>, route: &'static Route, request: &Request, sending: &mut 
         }
     };
     let Some(sending) = sending.take() else { return };
-    finish(app, sending.send(answer));
+    finish(http, sending.send(answer));
 }
 
 /// Counts how an answer went out.
-fn finish(app: &App, sent: Sent) {
+fn finish(http: &Http, sent: Sent) {
     match sent {
         Sent::Complete | Sent::BrokenOff => {}
-        Sent::ClientGone => app.telemetry.clients_gone.add(1),
-        Sent::ClientStuck => app.telemetry.limit_hit(Limit::WriteTimeout),
+        Sent::ClientGone => http.counters.clients_gone.add(1),
+        Sent::ClientStuck => http.app.telemetry.limit_hit(Limit::WriteTimeout),
     }
 }
 
@@ -262,44 +255,13 @@ fn encoding(route: &Route, request: &Request) -> Encoding {
     if takes_gzip && route.class != Class::Insert { Encoding::Gzip } else { Encoding::Identity }
 }
 
-fn check_credentials(app: &App, arrived: &Arrived) -> Result<(), Failure> {
-    if arrived.route.access == Access::Open {
-        return Ok(());
-    }
-    let speaks_influx = matches!(arrived.route.wording, Wording::InfluxV1 | Wording::InfluxV2);
-    let parameter = |name| arrived.params.get(name).filter(|_| speaks_influx);
-    if app.config.credentials.allow(&arrived.headers, parameter("u"), parameter("p")) {
-        return Ok(());
-    }
-    app.telemetry.unauthorized.add(1);
-    let message = match arrived.route.wording {
-        Wording::InfluxV1 => "authorization failed",
-        _ => "wrong or missing credentials",
-    };
-    Err(Failure::new(Kind::Unauthorized, message))
-}
-
-/// Pages of other sites must not make their visitor's browser write to or delete from a server
-/// that trusts everybody on this machine.
-fn check_site(route: &Route, arrived: &Arrived) -> Result<(), Failure> {
-    if route.access != Access::Change {
-        return Ok(());
-    }
-    let text = |name: &str| arrived.headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(HOST.as_str()).unwrap_or("");
-    let is_foreign_origin = text(ORIGIN.as_str())
-        .is_some_and(|origin| origin.split_once("://").is_none_or(|(_, site)| site != host));
-    if is_foreign_origin || text("sec-fetch-site") == Some("cross-site") {
-        let message = "a page of another site must not change this database";
-        return Err(Failure::new(Kind::Forbidden, message));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{Config, Settings};
+    use crate::doors::http::router::Access;
+    use hyper::Method;
+    use hyper::header::HeaderMap;
     use store::Store;
     use vfs::{RealVfs, Vfs};
 
@@ -307,7 +269,8 @@ mod tests {
         panic!("as the test wants it")
     }
 
-    static PANICKING: Route = Route {
+    static ROUTES: &[Route] = &[PANICKING];
+    const PANICKING: Route = Route {
         pattern: "/panic",
         methods: &[Method::GET],
         class: Class::Control,
@@ -317,18 +280,19 @@ mod tests {
         brief: None,
     };
 
-    fn app(directory: &std::path::Path) -> Arc<App> {
+    fn http(directory: &std::path::Path) -> Arc<Http> {
         let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::new());
         let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
         let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
-        let address = config.http.listen;
-        Arc::new(App::new(config, store, vfs, address))
+        let address = config.http_address();
+        let app = Arc::new(App::new(config, store, vfs, address));
+        Arc::new(Http::new(app, ROUTES))
     }
 
     #[test]
     fn a_panic_is_500_and_the_server_lives() {
         let directory = tempfile::tempdir().expect("a directory");
-        let app = app(directory.path());
+        let http = http(directory.path());
         let request = || Request {
             method: Method::GET,
             captured: String::new(),
@@ -343,10 +307,10 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         for _ in 0..2 {
             let held = Held { _permit: None, _share: None };
-            let failure = runtime.block_on(run(&app, &PANICKING, request(), held));
+            let failure = runtime.block_on(run(&http, &ROUTES[0], request(), held));
             assert_eq!(failure.err().map(|f| f.kind), Some(Kind::Internal));
         }
-        assert_eq!(app.telemetry.panics.get(), 2);
-        app.store.close().expect("closed");
+        assert_eq!(http.counters.panics.get(), 2);
+        http.app.store.close().expect("closed");
     }
 }

@@ -16,6 +16,8 @@ pub enum Class {
     Query,
     /// Short work on a worker thread, never waiting.
     Control,
+    /// The same, that changes or makes something.
+    Order,
     /// Answered at once from memory.
     Inline,
 }
@@ -66,21 +68,18 @@ pub fn find<'a>(
     path: &'a str,
 ) -> Result<(usize, &'a str), Failure> {
     let path = without_prefix(path);
-    let mut known: Option<&Route> = None;
+    let mut allowed: Vec<&str> = Vec::new();
     for (index, route) in routes.iter().enumerate() {
         let Some(captured) = capture(route.pattern, path) else { continue };
         if route.methods.contains(method) {
             return Ok((index, captured));
         }
-        known = Some(route);
+        allowed.extend(route.methods.iter().map(Method::as_str));
     }
-    Err(match known {
-        Some(route) => {
-            let allowed: Vec<&str> = route.methods.iter().map(Method::as_str).collect();
-            Failure::new(Kind::WrongMethod, format!("{method} is not possible here"))
-                .advised(format!("use {}", allowed.join(" or ")))
-        }
-        None => Failure::not_found(format!("there is nothing at {path}")),
+    Err(match allowed.is_empty() {
+        false => Failure::new(Kind::WrongMethod, format!("{method} is not possible here"))
+            .advised(format!("use {}", allowed.join(" or "))),
+        true => Failure::not_found(format!("there is nothing at {path}")),
     })
 }
 

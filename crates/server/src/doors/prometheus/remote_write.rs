@@ -24,15 +24,12 @@ use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
 use crate::failure::{Failure, Kind};
 use crate::ingest::Outcome;
+use crate::logging::Pace;
 use crate::telemetry::Protocol;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::remote_write::{RemoteWriteKeys, v1, v2};
-
-/// Milliseconds between two warnings about the same thing.
-const WARNING_PAUSE_MS: u64 = 60_000;
 
 /// Refused exemplars that an answer repeats.
 const EXEMPLARS_SHOWN_MAX: usize = 10;
@@ -137,15 +134,13 @@ fn exemplars_report(outcome: &Outcome) -> String {
 
 /// One line in the log per minute, whatever the number of requests.
 fn warn_of_exemplars(app: &App, outcome: &Outcome) {
-    static WARNED_AT_MS: AtomicU64 = AtomicU64::new(0);
+    static PACE: Pace = Pace::new();
     let count = outcome.exemplars_refused();
     if count == 0 {
         return;
     }
     let now = (app.vfs.now() / model::sample::NANOS_PER_MILLI) as u64;
-    let before = WARNED_AT_MS.load(Relaxed);
-    let is_due = before == 0 || WARNING_PAUSE_MS <= now.saturating_sub(before);
-    if is_due && WARNED_AT_MS.compare_exchange(before, now, Relaxed, Relaxed).is_ok() {
+    if PACE.is_due(now) {
         let first = outcome.exemplars.rejections.first();
         let reason = first.map_or("labels or timestamp are no good", |first| &first.reason);
         tracing::warn!(

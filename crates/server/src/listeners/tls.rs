@@ -1,4 +1,4 @@
-//! TLS from two PEM files: rustls with ring, HTTP/2 and HTTP/1.1 by ALPN.
+//! TLS from two PEM files: rustls with ring.
 
 use anyhow::{Context as _, bail};
 use std::path::Path;
@@ -8,11 +8,12 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// An acceptor that shows the certificates of `cert_path` and proves them with the key of `key_path`.
+/// An acceptor that shows the certificates of `cert_path`, proves them with the key of `key_path`
+/// and chooses among the protocols of `alpn`.
 ///
 /// # Errors
 /// When a file cannot be read, holds nothing fit, or the two do not belong together.
-pub fn acceptor(cert_path: &Path, key_path: &Path) -> anyhow::Result<TlsAcceptor> {
+pub fn acceptor(cert_path: &Path, key_path: &Path, alpn: &[&[u8]]) -> anyhow::Result<TlsAcceptor> {
     let certificates = read_certificates(cert_path)?;
     let key = read_key(key_path)?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -20,7 +21,7 @@ pub fn acceptor(cert_path: &Path, key_path: &Path) -> anyhow::Result<TlsAcceptor
         .with_no_client_auth()
         .with_single_cert(certificates, key)
         .with_context(|| format!("{} and {}", cert_path.display(), key_path.display()))?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
