@@ -60,7 +60,7 @@ fn lines_over_tcp_are_stored_and_bad_ones_skipped() -> Result<()> {
     let mut stream = connect(&address)?;
     write!(stream, "cpu,host=a usage=1,idle=2 {NOON}\nthis is bad\ncpu,host=b usa")?;
     wait_for(&server, "cpu_usage", 1)?;
-    write!(stream, "ge=3 {NOON}\n# a comment\n\n")?;
+    writeln!(stream, "ge=3 {NOON}\n# a comment\n")?;
     wait_for(&server, "cpu_usage", 2)?;
     let time = (NOON / 1_000_000).to_string();
     let found = server.export("{__name__=~\"cpu_.*\",host=\"a\"}")?;
@@ -127,19 +127,19 @@ fn a_line_that_is_too_long_ends_its_connection_alone() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, address) = start(&directory, &[("influx.max-line-size", "4KiB")])?;
     let mut other = connect(&address)?;
-    write!(other, "other v=1 {NOON}\n")?;
+    writeln!(other, "other v=1 {NOON}")?;
     wait_for(&server, "other_v", 1)?;
-    for (round, end) in ["\n", ""].into_iter().enumerate() {
+    for (end, time) in [("\n", NOON), ("", NOON + 1)] {
         let mut stream = connect(&address)?;
         let long = "x".repeat(5000);
-        write!(stream, "before v=1 {}\nm,host={long} v=1{end}", NOON + round as i64)?;
+        write!(stream, "before v=1 {time}\nm,host={long} v=1{end}")?;
         wait_for_end(&mut stream)?;
     }
-    wait_for(&server, "before_v", 1)?;
+    wait_for(&server, "before_v", 2)?;
     metric_is(&server, "quipu_limit_hits_total{limit=\"influx.max-line-size\"}", 2.0)?;
     ensure!(server.log().contains("4096 bytes (influx.max-line-size)"), "{}", server.log());
     ensure!(server.export("m_v")?.is_empty());
-    write!(other, "other,host=b v=2 {NOON}\n")?;
+    writeln!(other, "other,host=b v=2 {NOON}")?;
     wait_for(&server, "other_v", 2)?;
     server.stop()
 }
@@ -151,7 +151,7 @@ fn a_store_that_takes_nothing_closes_the_connection_after_its_time() -> Result<(
     let flags = [("free-disk-min", "1000000GiB"), ("influx.retry-duration", "1500ms")];
     let (server, address) = start(&directory, &flags)?;
     let mut stream = connect(&address)?;
-    write!(stream, "m v=1 {NOON}\n")?;
+    writeln!(stream, "m v=1 {NOON}")?;
     wait_for_end(&mut stream)?;
     poll("a line in the log", PATIENCE, || {
         let log = server.log();
@@ -186,7 +186,7 @@ fn a_clean_stop_keeps_what_was_sent_and_a_restart_shows_it() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, address) = start(&directory, &[("durability", "relaxed")])?;
     let mut stream = connect(&address)?;
-    write!(stream, "first v=1 {NOON}\n")?;
+    writeln!(stream, "first v=1 {NOON}")?;
     wait_for(&server, "first_v", 1)?;
     let lines: String = (0..5000).map(|n| format!("m v={n} {}\n", NOON + n * 1_000_000)).collect();
     stream.write_all(lines.as_bytes())?;
@@ -200,7 +200,7 @@ fn a_clean_stop_keeps_what_was_sent_and_a_restart_shows_it() -> Result<()> {
         ensure!(found == count, "{found} of {count} samples of {metric}");
     }
     let mut stream = connect(&address_of(&server)?)?;
-    write!(stream, "first,again=yes v=2 {NOON}\n")?;
+    writeln!(stream, "first,again=yes v=2 {NOON}")?;
     wait_for(&server, "first_v", 2)?;
     server.stop()
 }

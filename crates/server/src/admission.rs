@@ -5,7 +5,8 @@
 //! [`crate::failure::Kind::Busy`], with a time to try again.
 
 use crate::failure::Failure;
-use crate::telemetry::{Limit, Number, Telemetry};
+use crate::metrics_page::Number;
+use crate::telemetry::{Limit, Telemetry};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -23,6 +23,7 @@ pub mod ingest;
 pub mod listeners;
 pub mod logging;
 pub mod memory;
+pub mod metrics_page;
 pub mod process;
 pub mod quantity;
 pub mod selector;

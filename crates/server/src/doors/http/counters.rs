@@ -1,7 +1,8 @@
 //! What is counted of HTTP: answers by route and status, and how exchanges end.
 
 use super::router::Route;
-use crate::telemetry::{Families, Number, Page};
+use crate::metrics_page::{Number, Page};
+use crate::telemetry::Families;
 use std::time::Duration;
 
 /// Status codes that have a counter of their own, per route.
@@ -107,7 +108,7 @@ mod tests {
         counters.answered(ROUTES.len(), 404, Duration::from_secs(100));
         let mut page = Page::default();
         counters.write(&mut page);
-        crate::telemetry::check_page(&page.text);
+        crate::metrics_page::check_page(&page.text);
         let text = page.text;
         assert!(text.contains("quipu_http_requests_total{path=\"unknown\",code=\"404\"} 1\n"));
         assert!(text.contains("le=\"+Inf\"} 1\n"), "{text}");

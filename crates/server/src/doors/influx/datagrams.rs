@@ -89,7 +89,7 @@ enum Stored {
 /// Stores what has arrived, or counts it as gone. Nobody is told that it is safe, so it need not be synced first: what
 /// arrives meanwhile would be lost for sure.
 async fn store(lines: &Arc<Lines>, arrived: &mut Arrived) -> Stored {
-    let bytes = std::mem::replace(&mut arrived.bytes, Vec::new());
+    let bytes = std::mem::take(&mut arrived.bytes);
     let count = std::mem::take(&mut arrived.count);
     lines.counters.datagrams.add(count);
     let block = Block::new(&lines.app, bytes);
