@@ -11,9 +11,20 @@ pub enum QueryError {
     /// The request asks for what cannot be: a step of zero, too many steps, a range vector.
     #[error("{0}")]
     BadData(String),
-    /// The expression has no value over this data, or takes more than a limit allows.
+    /// The expression has no value over this data.
     #[error("{0}")]
     Execution(String),
+    /// It takes more than a limit allows.
+    #[error("{message}")]
+    Limit {
+        /// Which.
+        limit: Limit,
+        /// The limit, what it allows, and what to do.
+        message: String,
+    },
+    /// The query was only to be tried, and may be more than little work.
+    #[error("the expression is not brief for sure")]
+    NotBrief,
     /// The deadline passed.
     #[error("query timed out in {0}")]
     Timeout(&'static str),
@@ -36,7 +47,9 @@ impl QueryError {
     pub fn error_type(&self) -> &'static str {
         match self {
             QueryError::Parse(_) | QueryError::BadData(_) => "bad_data",
-            QueryError::Execution(_) => "execution",
+            QueryError::Execution(_) | QueryError::Limit { .. } | QueryError::NotBrief => {
+                "execution"
+            }
             QueryError::Timeout(_) => "timeout",
             QueryError::Canceled(_) => "canceled",
             QueryError::Changed | QueryError::Partial(_) => "unavailable",
@@ -47,6 +60,34 @@ impl QueryError {
     /// Two series of one result have the same labels.
     pub(crate) fn same_labels() -> QueryError {
         QueryError::Execution("vector cannot contain metrics with the same labelset".to_string())
+    }
+}
+
+/// The limits that a query can run into; each is set by a flag of the binary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Samples held at once.
+    Samples,
+    /// Series that one selector matches.
+    Series,
+    /// Memory of one query.
+    QueryMemory,
+    /// Memory of the whole process, of which a query gets a share.
+    Memory,
+    /// What a selector may cost when the query is only tried; no flag.
+    Cost,
+}
+
+impl Limit {
+    /// The flag that sets it.
+    pub fn flag(self) -> &'static str {
+        match self {
+            Limit::Samples => "query.max-samples",
+            Limit::Series => "query.max-series",
+            Limit::QueryMemory => "query.max-memory",
+            Limit::Memory => "memory-limit",
+            Limit::Cost => "select.cost",
+        }
     }
 }
 

@@ -19,6 +19,7 @@
 mod aggregate;
 mod annotations;
 mod binary;
+mod brief;
 pub mod cache;
 mod error;
 mod eval;
@@ -47,7 +48,7 @@ mod transform;
 mod vector;
 
 pub use cache::{CacheLimits, CacheStats, ResultCache, range_cached};
-pub use error::QueryError;
+pub use error::{Limit, QueryError};
 pub use memory_source::MemorySource;
 pub use query::{
     MetricsQlOptions, NameRemoval, Partial, QueryLimits, QueryOptions, QueryResult, QueryStats,

@@ -1,5 +1,6 @@
 //! A source in memory: for tests and test scripts. Simple, not fast.
 
+use crate::error::Limit;
 use crate::source::{
     LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
 };
@@ -109,11 +110,9 @@ fn select_of<'m>(
         })
         .collect();
     if limits.series_max < series.len() {
-        return Err(SourceError::LimitExceeded(format!(
-            "{} series, the limit is {} (query.max-series)",
-            series.len(),
-            limits.series_max
-        )));
+        let (count, max) = (series.len(), limits.series_max);
+        let message = format!("{count} series, the limit is {max} (query.max-series)");
+        return Err(SourceError::LimitExceeded { limit: Limit::Series, message });
     }
     Ok(MemorySet { series, range })
 }

@@ -1,7 +1,8 @@
 //! A query: its options and limits going in, its value, notes and counters coming out.
 
 use crate::annotations::{Annotations, Level};
-use crate::error::{QueryError, Result};
+use crate::brief::is_brief;
+use crate::error::{Limit, QueryError, Result};
 use crate::eval::Evaluator;
 use crate::histograms::results::{only_histogram, take_points};
 use crate::histograms::totals::Reading;
@@ -36,8 +37,8 @@ pub struct QueryLimits {
     pub series_max: usize,
     /// Bytes held at once (`--query.max-memory`).
     pub memory_bytes_max: u64,
-    /// The flag that set it, for the error.
-    pub memory_flag: &'static str,
+    /// Which limit that is: the query's own, or its share of the process'.
+    pub memory_limit: Limit,
     /// What one selector may cost, in samples read, estimated beforehand; no flag: the server sets
     /// it to find out whether a query is short.
     pub select_cost_max: u64,
@@ -50,7 +51,7 @@ impl Default for QueryLimits {
             samples_max: 50_000_000,
             series_max: 10_000_000,
             memory_bytes_max: 4 << 30,
-            memory_flag: "query.max-memory",
+            memory_limit: Limit::QueryMemory,
             select_cost_max: u64::MAX,
         }
     }
@@ -377,10 +378,10 @@ fn in_metricsql(
     evaluate: &dyn Fn(&Context<'_>, &promql::metricsql::Expr) -> Result<Value>,
 ) -> Result<QueryResult> {
     let started = Instant::now();
-    let expr = metricsql::parse(text)?;
-    if options.is_try() && !metricsql::is_brief(&expr) {
-        return Err(QueryError::Execution("the expression is not brief for sure".to_string()));
-    }
+    let expr = match options.is_try() {
+        true => metricsql::parse_brief(text)?,
+        false => metricsql::parse(text)?,
+    };
     let parse = started.elapsed();
     let mut result = again_if_changed(|| {
         let context = Context::new(source, text, options, grid, end_ms);
@@ -436,8 +437,11 @@ pub(crate) fn parse(
     times: QueryTimes,
 ) -> Result<(Expr, Duration)> {
     let started = Instant::now();
-    let options = promql::Options { experimental_functions: options.experimental_functions };
-    let mut expr = promql::parse_with(text, &options)?;
+    let known = promql::Options { experimental_functions: options.experimental_functions };
+    let mut expr = promql::parse_with(text, &known)?;
+    if options.is_try() && !is_brief(&expr) {
+        return Err(QueryError::NotBrief);
+    }
     if options.experimental_functions {
         promql::settle_durations(text, &mut expr, times)?;
     }
@@ -551,17 +555,14 @@ impl<'a> Context<'a> {
     pub fn check_memory(&self) -> Result<()> {
         let limits = &self.options.limits;
         if limits.samples_max < self.usage.samples.get() {
-            return Err(QueryError::Execution(
-                "query processing would load too many samples into memory in query execution"
-                    .to_string(),
-            ));
+            return Err(too_many_samples());
         }
         let bytes = self.usage.bytes.get();
         if limits.memory_bytes_max < bytes {
-            return Err(QueryError::Execution(format!(
-                "the query holds {bytes} bytes, the limit is {} ({})",
-                limits.memory_bytes_max, limits.memory_flag
-            )));
+            let (max, limit) = (limits.memory_bytes_max, limits.memory_limit);
+            let flag = limit.flag();
+            let message = format!("the query holds {bytes} bytes, the limit is {max} ({flag})");
+            return Err(QueryError::Limit { limit, message });
         }
         Ok(())
     }
@@ -569,10 +570,7 @@ impl<'a> Context<'a> {
     /// Fails when a grid has so many steps that one row of it would be over the sample limit.
     pub fn check_steps(&self, grid: Grid) -> Result<()> {
         if self.options.limits.samples_max < grid.len as u64 {
-            return Err(QueryError::Execution(
-                "query processing would load too many samples into memory in query execution"
-                    .to_string(),
-            ));
+            return Err(too_many_samples());
         }
         Ok(())
     }
@@ -658,11 +656,17 @@ impl<'a> Context<'a> {
     }
 }
 
+/// Prometheus' words.
+fn too_many_samples() -> QueryError {
+    let message = "query processing would load too many samples into memory in query execution";
+    QueryError::Limit { limit: Limit::Samples, message: message.to_string() }
+}
+
 impl From<SourceError> for QueryError {
     fn from(error: SourceError) -> QueryError {
         match error {
             SourceError::DeadlineExceeded => QueryError::Timeout("expression evaluation"),
-            SourceError::LimitExceeded(message) => QueryError::Execution(message),
+            SourceError::LimitExceeded { limit, message } => QueryError::Limit { limit, message },
             SourceError::Changed => QueryError::Changed,
             SourceError::Failed(message) => QueryError::Storage(message),
         }

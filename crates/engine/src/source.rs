@@ -4,6 +4,7 @@
 //! call, whatever has been flushed or merged meanwhile. Sums add in that order, so answers are
 //! the same bit for bit.
 
+use crate::error::Limit;
 use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
@@ -40,9 +41,14 @@ pub enum SourceError {
     /// The deadline passed.
     #[error("the deadline passed")]
     DeadlineExceeded,
-    /// More than a limit allows; the message names it.
-    #[error("{0}")]
-    LimitExceeded(String),
+    /// More than a limit allows.
+    #[error("{message}")]
+    LimitExceeded {
+        /// Which.
+        limit: Limit,
+        /// How many there are, and how many there may be.
+        message: String,
+    },
     /// Selected series are gone: select again.
     #[error("series were deleted while they were read")]
     Changed,

@@ -1,5 +1,6 @@
 //! The store as a source.
 
+use crate::error::Limit;
 use crate::source::{
     ChangeClock, LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
 };
@@ -134,7 +135,13 @@ fn bounds_of(limits: &SelectLimits) -> store::SelectLimits {
 fn translate(error: store::Error) -> SourceError {
     match error {
         store::Error::DeadlineExceeded => SourceError::DeadlineExceeded,
-        store::Error::LimitExceeded { .. } => SourceError::LimitExceeded(error.to_string()),
+        store::Error::LimitExceeded { limit, .. } => {
+            let limit = match limit {
+                store::Limit::Series => Limit::Series,
+                store::Limit::SelectionCost => Limit::Cost,
+            };
+            SourceError::LimitExceeded { limit, message: error.to_string() }
+        }
         store::Error::SeriesDropped => SourceError::Changed,
         other => SourceError::Failed(other.to_string()),
     }

@@ -1,11 +1,12 @@
 //! Bounds on how much is worked on at one time, each with a queue that has an end.
 //!
 //! A request passes a [`Gate`] before it costs CPU and holds its [`Permit`] until its answer is
-//! complete. While its body arrives it holds a share of the [`BodyMemory`]. Who waits too long gets
-//! 503 with `Retry-After`, which every client of the field understands as "send it again".
+//! complete. While its body arrives it holds a share of the [`BodyMemory`]. Who waits too long is told
+//! [`crate::failure::Kind::Busy`], with a time to try again.
 
-use crate::doors::answer::Failure;
-use crate::telemetry::{Limit, Number, Telemetry};
+use crate::failure::Failure;
+use crate::metrics_page::Number;
+use crate::telemetry::{Limit, Telemetry};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -80,7 +81,7 @@ impl Gate {
     /// Waits for a place.
     ///
     /// # Errors
-    /// 503 when none comes free in time.
+    /// [`crate::failure::Kind::Busy`] when none comes free in time.
     pub async fn enter(&self) -> Result<Permit, Failure> {
         let number = waiting(self.kind, &self.telemetry);
         number.add(1);
@@ -99,7 +100,7 @@ impl Gate {
             GateKind::Query => (Limit::QueryTimeout, "query.max-concurrency queries"),
         };
         self.telemetry.limit_hit(limit);
-        Failure::unavailable(format!(
+        Failure::busy(format!(
             "{what} are being worked on and none ended within {seconds} s ({})",
             limit.as_str()
         ))
@@ -142,7 +143,7 @@ impl BodyShare<'_> {
     /// Waits until the body may be `size` bytes.
     ///
     /// # Errors
-    /// 503 when other bodies hold the memory for too long.
+    /// [`crate::failure::Kind::Busy`] when other bodies hold the memory for too long.
     pub async fn grow(&mut self, size: usize) -> Result<(), Failure> {
         if size <= self.size {
             return Ok(());
@@ -151,7 +152,7 @@ impl BodyShare<'_> {
         let wanted = self.memory.shares.clone().acquire_many_owned(units as u32);
         let Ok(Ok(more)) = timeout(self.memory.wait_max, wanted).await else {
             self.memory.telemetry.limit_hit(Limit::BodiesSize);
-            return Err(Failure::unavailable(format!(
+            return Err(Failure::busy(format!(
                 "bodies being received or decompressed fill {} bytes (max-bodies-size)",
                 self.memory.size_max
             )));
@@ -173,6 +174,7 @@ impl BodyShare<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Kind;
 
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_current_thread().enable_time().build().expect("runtime")
@@ -186,7 +188,7 @@ mod tests {
             let inside = gate.enter().await.expect("a place");
             assert_eq!(telemetry.inserts_running.get(), 1);
             let refused = gate.enter().await.err().expect("full");
-            assert_eq!(refused.status.as_u16(), 503);
+            assert_eq!(refused.kind, Kind::Busy);
             assert!(refused.retry_after.is_some());
             drop(inside);
             assert!(gate.enter().await.is_ok());

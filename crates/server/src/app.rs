@@ -2,12 +2,13 @@
 
 use crate::activity::Activity;
 use crate::admission::{BodyMemory, Gate, GateKind};
+use crate::buffers::Buffers;
 use crate::config::Config;
-use crate::doors::body::Buffers;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
 use engine::{CacheLimits, ResultCache};
 use model::Timestamp;
+use model::sample::NANOS_PER_SECOND;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -84,9 +85,15 @@ impl App {
         }
     }
 
+    /// The text of `/metrics`.
+    pub fn exposition(&self) -> String {
+        let started = self.started_at as f64 / NANOS_PER_SECOND as f64;
+        self.telemetry.exposition(&self.store.stats(), &self.results.stats(), &self.memory, started)
+    }
+
     /// `http://host:port` or `https://host:port`, as the owner can open it.
     pub fn url(&self) -> String {
-        let scheme = if self.config.http.tls.is_some() { "https" } else { "http" };
+        let scheme = if self.config.tls.is_some() { "https" } else { "http" };
         let port = self.address.port();
         match self.address.ip() {
             ip if ip.is_unspecified() => format!("{scheme}://localhost:{port}"),

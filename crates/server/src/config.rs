@@ -8,14 +8,17 @@
 //! [`Config`] is the parsed, checked whole that the server runs on.
 
 use crate::auth::Credentials;
-use crate::flags::{self, Flag, Kind};
+use crate::flag::{Flag, Kind};
+use crate::flags;
+use crate::hosts::Hosts;
+use crate::listeners::table::{Asking, Listener, Row};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
 use crate::series_rules;
 use engine::StartTimestamps;
 use promql::Dialect;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Durability, LimitScope, SeriesLimit, StoreConfig};
@@ -302,12 +305,8 @@ pub fn check_environment(names: impl Iterator<Item = String>) -> Result<(), Conf
 /// Limits and times of the HTTP server.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Where to listen; the port may be 0.
-    pub listen: SocketAddr,
-    /// Certificate chain and key, when TLS is on.
-    pub tls: Option<(PathBuf, PathBuf)>,
-    /// Open connections.
-    pub connections_max: usize,
+    /// The names that requests may have for the server.
+    pub hosts: Hosts,
     /// Time without a request.
     pub idle_timeout: Duration,
     /// Time for a request's head.
@@ -320,8 +319,28 @@ pub struct HttpConfig {
     pub body_size_max: usize,
     /// Bytes of all bodies being received.
     pub bodies_size_max: u64,
-    /// Time that a stop waits for requests.
-    pub shutdown_timeout: Duration,
+}
+
+/// What every listener has.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// Which it is.
+    pub listener: Listener,
+    /// Where to listen; the port may be 0.
+    pub address: SocketAddr,
+    /// Open connections.
+    pub connections_max: usize,
+    /// Time without a byte; `None` is for ever.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// Line protocol over sockets.
+#[derive(Clone, Debug)]
+pub struct InfluxConfig {
+    /// Bytes of one line over TCP.
+    pub line_size_max: usize,
+    /// How long lines over TCP wait for the store.
+    pub retry_duration: Duration,
 }
 
 /// Limits of write requests.
@@ -377,8 +396,16 @@ pub struct Config {
     pub memory_limit: u64,
     /// The store's settings.
     pub store: StoreConfig,
+    /// Those that listen, HTTP the first.
+    pub listeners: Vec<ListenerConfig>,
+    /// Certificate chain and key, when TLS is on.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Time that a stop waits for what is under way.
+    pub shutdown_timeout: Duration,
     /// The HTTP server's.
     pub http: HttpConfig,
+    /// Line protocol's over sockets.
+    pub influx: InfluxConfig,
     /// Who may come in.
     pub credentials: Credentials,
     /// Write requests.
@@ -403,7 +430,11 @@ impl Config {
                 .ok_or_else(|| settings.refuse("data-dir", "is empty"))?,
             memory_limit,
             store: store_config(&settings, memory_limit)?,
+            listeners: listeners(&settings)?,
+            tls: tls(&settings)?,
+            shutdown_timeout: settings.duration("shutdown-timeout")?,
             http: http_config(&settings, memory_limit)?,
+            influx: influx_config(&settings)?,
             credentials: credentials(&settings)?,
             insert: insert_config(&settings)?,
             query: query_config(&settings, memory_limit)?,
@@ -423,17 +454,39 @@ impl Config {
 
     /// Nobody is let in without credentials unless they come from this machine or the owner says so.
     fn check_exposure(&self) -> Result<(), ConfigError> {
-        let anonymous = self.settings.switch("allow-anonymous")?;
-        let ip: IpAddr = self.http.listen.ip();
-        if ip.is_loopback() || anonymous || self.credentials.are_required() {
+        if self.settings.switch("allow-anonymous")? {
             return Ok(());
         }
-        Err(ConfigError::Together(format!(
-            "refusing to listen on {} without credentials: everybody who can reach it could read, \
-             write and delete. Set --http-user with --http-password-file, or --bearer-token-file; \
-             or say --allow-anonymous if that is what you want",
-            self.http.listen
-        )))
+        for ListenerConfig { listener, address, .. } in &self.listeners {
+            let Row { name, speaks, allows, asking, .. } = listener.row();
+            let is_asked = *asking == Asking::Credentials && self.credentials.are_required();
+            if address.ip().is_loopback() || is_asked {
+                continue;
+            }
+            return Err(ConfigError::Together(match asking {
+                Asking::Credentials => format!(
+                    "refusing to listen on {address} without credentials: everybody who can reach \
+                     it could {allows}. Set --http-user with --http-password-file, or \
+                     --bearer-token-file; or say --allow-anonymous if that is what you want"
+                ),
+                Asking::Nobody => format!(
+                    "refusing to listen on {address} (--{name}-listen): {speaks} has no \
+                     credentials, so everybody who can reach it could {allows}. Say \
+                     --allow-anonymous if that is what you want"
+                ),
+            }));
+        }
+        Ok(())
+    }
+
+    /// Where HTTP is to listen.
+    pub fn http_address(&self) -> SocketAddr {
+        self.listener(Listener::Http).expect("its address is never empty").address
+    }
+
+    /// The settings of a listener, if it listens.
+    pub fn listener(&self, listener: Listener) -> Option<&ListenerConfig> {
+        self.listeners.iter().find(|one| one.listener == listener)
     }
 }
 
@@ -509,15 +562,62 @@ fn series_limits(settings: &Settings) -> Result<Vec<SeriesLimit>, ConfigError> {
     Ok(limits)
 }
 
-fn http_config(settings: &Settings, memory_limit: u64) -> Result<HttpConfig, ConfigError> {
-    let listen = settings.parsed("http-listen", parse_address)?;
-    let tls = match (settings.path("tls-cert"), settings.path("tls-key")) {
-        (Some(cert), Some(key)) => Some((cert, key)),
-        (None, None) => None,
-        _ => {
-            return Err(ConfigError::Together("--tls-cert and --tls-key belong together".into()));
+/// The listeners that have an address; HTTP must.
+fn listeners(settings: &Settings) -> Result<Vec<ListenerConfig>, ConfigError> {
+    let mut listeners = Vec::new();
+    for listener in Listener::ALL {
+        let name = listener.row().name;
+        let flag = format!("{name}-listen");
+        if *listener != Listener::Http && settings.text(&flag).is_empty() {
+            continue;
         }
-    };
+        listeners.push(ListenerConfig {
+            listener: *listener,
+            address: settings.parsed(&flag, parse_address)?,
+            connections_max: settings.count(&format!("{name}.max-connections"))?.max(1),
+            idle_timeout: Some(settings.duration(&format!("{name}.idle-timeout"))?)
+                .filter(|time| !time.is_zero()),
+        });
+    }
+    Ok(listeners)
+}
+
+fn tls(settings: &Settings) -> Result<Option<(PathBuf, PathBuf)>, ConfigError> {
+    match (settings.path("tls-cert"), settings.path("tls-key")) {
+        (Some(cert), Some(key)) => Ok(Some((cert, key))),
+        (None, None) => Ok(None),
+        _ => Err(ConfigError::Together("--tls-cert and --tls-key belong together".into())),
+    }
+}
+
+fn influx_config(settings: &Settings) -> Result<InfluxConfig, ConfigError> {
+    let line_size_max = settings.size_between(
+        "influx.max-line-size",
+        1 << 10,
+        model::limits::LINE_SIZE_MAX as u64,
+    )?;
+    let retry_duration = settings.duration("influx.retry-duration")?;
+    Ok(InfluxConfig { line_size_max: line_size_max as usize, retry_duration })
+}
+
+/// Names matter where everybody on this machine is trusted: on loopback, without credentials.
+fn hosts(settings: &Settings) -> Result<Hosts, ConfigError> {
+    let listen = settings.text("http-listen");
+    let address = settings.parsed("http-listen", parse_address)?;
+    let names = settings.text("http-allowed-hosts").split(',').map(str::trim);
+    let mut names: Vec<String> =
+        names.filter(|name| !name.is_empty()).map(str::to_string).collect();
+    let is_trusting = address.ip().is_loopback() && !credentials(settings)?.are_required();
+    if !is_trusting || names.iter().any(|name| name == "*") {
+        return Ok(Hosts::Any);
+    }
+    // Whoever listens on a name is called by it.
+    let listen = listen.rsplit_once(':').map(|(name, _)| name.to_string());
+    names.extend(listen.filter(|name| !name.is_empty()));
+    Ok(Hosts::Local(names))
+}
+
+fn http_config(settings: &Settings, memory_limit: u64) -> Result<HttpConfig, ConfigError> {
     let body_size_max =
         settings.size_between("max-body-size", 1 << 10, model::limits::BODY_SIZE_MAX as u64)?;
     let bodies_size_max = settings.size("max-bodies-size")?;
@@ -526,16 +626,13 @@ fn http_config(settings: &Settings, memory_limit: u64) -> Result<HttpConfig, Con
         return Err(settings.refuse("max-bodies-size", reason));
     }
     Ok(HttpConfig {
-        listen,
-        tls,
-        connections_max: settings.count("http.max-connections")?.max(1),
+        hosts: hosts(settings)?,
         idle_timeout: settings.timeout("http.idle-timeout")?,
         header_timeout: settings.timeout("http.header-timeout")?,
         body_timeout: settings.timeout("http.body-timeout")?,
         write_timeout: settings.timeout("http.write-timeout")?,
         body_size_max: body_size_max as usize,
         bodies_size_max: bodies_size_max.min((memory_limit / SHARE).max(body_size_max)),
-        shutdown_timeout: settings.duration("shutdown-timeout")?,
     })
 }
 
@@ -648,7 +745,7 @@ mod tests {
     #[test]
     fn defaults_are_a_whole() {
         let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
-        assert!(config.http.listen.ip().is_loopback());
+        assert!(config.http_address().ip().is_loopback());
         assert_eq!(config.self_scrape_interval, Some(Duration::from_secs(10)));
         assert_eq!(config.store.retention_ns, None);
     }
@@ -676,12 +773,43 @@ mod tests {
     }
 
     #[test]
+    fn line_protocol_has_no_credentials_to_ask_for() {
+        let flag = "(--influx-listen)";
+        refused(&[("influx-listen", "0.0.0.0:8089")], flag);
+        refused(&[("influx-listen", ":8089"), ("bearer-token", "t")], flag);
+        let listeners = |pairs: &[(&str, &str)]| {
+            let settings = Settings::from_pairs(pairs).expect("settings");
+            Config::new(settings).expect("config").listeners
+        };
+        assert_eq!(listeners(&[]).len(), 1, "only HTTP listens by itself");
+        let local = listeners(&[("influx-listen", "127.0.0.1:8089")]);
+        assert_eq!((local[1].listener, local[1].idle_timeout), (Listener::Influx, None));
+        listeners(&[("influx-listen", ":8089"), ("allow-anonymous", "true")]);
+    }
+
+    #[test]
+    fn names_matter_on_loopback_without_credentials() {
+        let hosts = |pairs: &[(&str, &str)]| {
+            Config::new(Settings::from_pairs(pairs).expect("settings")).expect("config").http.hosts
+        };
+        assert!(!hosts(&[]).allow("evil.test"));
+        assert!(hosts(&[("http-allowed-hosts", "a.test, b.test")]).allow("b.test:8428"));
+        assert!(hosts(&[("http-listen", "localhost:8428")]).allow("localhost"));
+        assert_eq!(hosts(&[("http-allowed-hosts", "*")]), Hosts::Any);
+        assert_eq!(hosts(&[("bearer-token", "t")]), Hosts::Any);
+        assert_eq!(hosts(&[("http-listen", ":1"), ("allow-anonymous", "true")]), Hosts::Any);
+    }
+
+    #[test]
     fn bad_values_are_named() {
         refused(&[("query.timeout", "fast")], "--query.timeout (command line)");
         refused(&[("query.timeout", "0")], "longer than 0");
         refused(&[("head-size", "1")], "8388608");
         refused(&[("max-concurrent-inserts", "-1")], "whole number");
         refused(&[("durability", "maybe")], "synced, relaxed");
+        refused(&[("http-listen", "")], "--http-listen");
+        refused(&[("influx-listen", "x")], "--influx-listen");
+        refused(&[("influx.max-line-size", "32MiB")], "--influx.max-line-size");
         refused(&[("tls-cert", "a")], "belong together");
         refused(&[("http-user", "a")], "belong together");
         refused(&[("bearer-token", "a"), ("bearer-token-file", "b")], "not both");

@@ -8,76 +8,13 @@
 //!
 //! What the values mean together is decided in [`crate::config`].
 
+use crate::flag::{Flag, Group, Kind, flag};
+use crate::listeners::table::Listener;
 use clap::{Arg, ArgMatches, Command};
 
-/// What the text of a flag must look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Any text.
-    Text,
-    /// A path of a file or directory.
-    Path,
-    /// `host:port`.
-    Address,
-    /// Bytes: `256MiB`.
-    Size,
-    /// Time: `30d`.
-    Duration,
-    /// A whole number.
-    Count,
-    /// One of a few words.
-    Choice(&'static [&'static str]),
-    /// On or off.
-    Switch,
-    /// Text that is never shown.
-    Secret,
-}
-
-impl Kind {
-    /// The word that stands for the value in `--help`.
-    pub fn placeholder(self) -> &'static str {
-        match self {
-            Kind::Text => "TEXT",
-            Kind::Path => "PATH",
-            Kind::Address => "HOST:PORT",
-            Kind::Size => "SIZE",
-            Kind::Duration => "DURATION",
-            Kind::Count => "N",
-            Kind::Choice(_) => "WORD",
-            Kind::Switch => "BOOL",
-            Kind::Secret => "SECRET",
-        }
-    }
-}
-
-/// One flag of `quipu serve`.
-#[derive(Clone, Copy, Debug)]
-pub struct Flag {
-    /// Its name, without dashes in front.
-    pub name: &'static str,
-    /// What its value looks like.
-    pub kind: Kind,
-    /// Its value when nobody says otherwise; empty for none.
-    pub default: &'static str,
-    /// One or two sentences.
-    pub help: &'static str,
-}
-
-/// Flags that belong together in `--help`.
-pub struct Group {
-    /// The title above them.
-    pub heading: &'static str,
-    /// The flags, most wanted first.
-    pub flags: &'static [Flag],
-}
-
-const fn flag(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Flag {
-    Flag { name, kind, default, help }
-}
-
-/// Every flag of `quipu serve`, in the order of `--help`.
+/// Every flag of `quipu serve` but those that listeners bring, in the order of `--help`.
 #[rustfmt::skip] // one flag, one line
-pub const GROUPS: &[Group] = &[
+const GROUPS: &[Group] = &[
     Group { heading: "General", flags: &[
         flag("config", Kind::Path, "", "TOML file with any of these flags as keys. Command line and environment win over it."),
         flag("log-level", Kind::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "How much to log to standard error."),
@@ -100,6 +37,7 @@ pub const GROUPS: &[Group] = &[
     ]},
     Group { heading: "Network", flags: &[
         flag("http-listen", Kind::Address, "127.0.0.1:8428", "Address of the HTTP server. Anything but loopback needs credentials or --allow-anonymous."),
+        flag("http-allowed-hosts", Kind::Text, "", "Names, apart by commas, by which clients may call a server on loopback that asks for no credentials, besides localhost and addresses of loopback; any other gets 403, so that no site's page can read through a name that it makes mean this machine. * allows all."),
         flag("allow-anonymous", Kind::Switch, "false", "Serve everybody who can reach a non-loopback address, without credentials."),
         flag("http-user", Kind::Text, "", "User name of basic authentication."),
         flag("http-password", Kind::Secret, "", "Password of basic authentication. Prefer the file or QUIPU_HTTP_PASSWORD: command lines are public."),
@@ -145,9 +83,14 @@ pub const GROUPS: &[Group] = &[
     ]},
 ];
 
+/// All groups, in the order of `--help`.
+pub fn groups() -> impl Iterator<Item = &'static Group> {
+    GROUPS.iter().chain(Listener::ALL.iter().filter_map(|listener| listener.row().group.as_ref()))
+}
+
 /// All flags, without their groups.
 pub fn all() -> impl Iterator<Item = &'static Flag> {
-    GROUPS.iter().flat_map(|group| group.flags.iter())
+    groups().flat_map(|group| group.flags.iter())
 }
 
 /// The flag of that name.
@@ -196,7 +139,7 @@ pub fn serve_command() -> Command {
              key of the TOML file. The command line wins over the environment, the environment over \
              the file.\nSizes: 64KiB, 256MiB, 1GiB. Durations: 500ms, 30s, 1h30m, 90d.",
         );
-    for group in GROUPS {
+    for group in groups() {
         for flag in group.flags {
             command = command.arg(argument(flag).help_heading(group.heading));
         }
@@ -233,7 +176,7 @@ pub fn reference_page() -> String {
          Each flag is also an environment variable (`--query.timeout` is `QUIPU_QUERY_TIMEOUT`) and a key of the TOML file that `--config` names (`query.timeout`, or `timeout` under `[query]`).\n\
          The command line wins over the environment, the environment over the file, the file over the default.\n",
     );
-    for group in GROUPS {
+    for group in groups() {
         page.push_str(&format!(
             "\n## {}\n\n| flag | value | default | what it does |\n|---|---|---|---|\n",
             group.heading

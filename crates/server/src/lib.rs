@@ -1,7 +1,9 @@
 //! The binary `quipu`: flags, doors, auth, jobs, the page. The only async code, the only sockets.
 //!
 //! `main.rs` is a shell around [`commands::run`], so that tests can start a [`server::Server`] in
-//! process. Read in this order: [`commands`], [`flags`], [`config`], [`server`], [`app`], [`doors`].
+//! process. Read in this order: [`commands`], [`flags`], [`config`], [`server`], [`listeners`], [`app`],
+//! [`doors`]. What knows no protocol, and every door stands on: [`listeners`], [`auth`],
+//! [`admission`], [`failure`], [`ingest`], [`telemetry`].
 
 #![allow(clippy::disallowed_methods, reason = "settings, keys and /proc are not the store's files")]
 
@@ -10,19 +12,26 @@ pub mod admission;
 pub mod allocator;
 pub mod app;
 pub mod auth;
+pub mod buffers;
 pub mod calendar;
 pub mod commands;
 pub mod config;
 pub mod doors;
+pub mod failure;
+pub mod flag;
 pub mod flags;
+pub mod hosts;
+pub mod ingest;
+pub mod listeners;
 pub mod logging;
 pub mod memory;
+pub mod metrics_page;
 pub mod process;
 pub mod quantity;
+pub mod selector;
 pub mod self_scrape;
 pub mod series_rules;
 pub mod server;
 pub mod shutdown;
 pub mod telemetry;
-pub mod tls;
 pub mod watch;

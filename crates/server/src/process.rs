@@ -2,7 +2,7 @@
 //!
 //! Read from `/proc/self`; where that does not exist the values are left out.
 
-use crate::telemetry::Page;
+use crate::metrics_page::Page;
 
 /// Ticks per second in `/proc/self/stat`: fixed at 100 in Linux' interface to user space.
 const TICKS_PER_SECOND: f64 = 100.0;

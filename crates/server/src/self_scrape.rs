@@ -4,8 +4,7 @@
 //! Relaxed durability is enough: nobody is told that these samples are safe.
 
 use crate::app::App;
-use crate::doors::insert::Outcome;
-use crate::doors::status::exposition;
+use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use anyhow::{Context as _, anyhow};
 use model::Timestamp;
@@ -52,7 +51,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 /// # Errors
 /// When the store takes nothing.
 pub fn scrape(app: &App) -> anyhow::Result<u64> {
-    let text = exposition(app) + "# HELP up Whether the scrape worked.\n# TYPE up gauge\nup 1\n";
+    let text = app.exposition() + "# HELP up Whether the scrape worked.\n# TYPE up gauge\nup 1\n";
     let instance = app.address.to_string();
     let labels = ExtraLabels::new(&[("job", "quipu"), ("instance", instance.as_str())])?;
     let keys = ExpositionKeys::new(labels);
@@ -62,7 +61,7 @@ pub fn scrape(app: &App) -> anyhow::Result<u64> {
     let mut outcome = Outcome::default();
     let appended = outcome.append(app, decoded, Durability::Relaxed);
     let finished = appended.and_then(|()| outcome.finish(app, Protocol::SelfScrape, text.len()));
-    finished.map_err(|failure| anyhow!(failure.message)).context("append")?;
+    finished.map_err(|failure| anyhow!(failure)).context("append")?;
     Ok(outcome.samples)
 }
 

@@ -1,37 +1,39 @@
-//! One server from start to end: open the store, open the door, wait, close.
+//! One server from start to end: open the store, open the doors, wait, close.
 //!
 //! ```text
-//! start: store.open > listen > self scrape
+//! start: bind > store.open > accept, self scrape
 //! stop:  no new connections > open ones finish (bounded) > store.close
 //! ```
 
 use crate::app::App;
-use crate::config::Config;
-use crate::doors::connection::Connections;
-use crate::doors::http::listen;
-use crate::{process, self_scrape, tls};
+use crate::config::{Config, ListenerConfig};
+use crate::doors;
+use crate::listeners::accept::Accepting;
+use crate::listeners::bind::{Bound, bind};
+use crate::listeners::connections::Connections;
+use crate::listeners::table::Listener;
+use crate::listeners::tls;
+use crate::{process, self_scrape};
 use anyhow::{Context as _, anyhow};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use store::Store;
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
+use tokio_rustls::TlsAcceptor;
 use vfs::Vfs;
 
 /// How often a stop looks whether the last connection is gone.
 const STOP_POLL: Duration = Duration::from_millis(20);
 
-/// Connections that the system completes before they are accepted; it allows 4,096 by default.
-const BACKLOG: u32 = 4096;
-
 /// A server that accepts requests.
 pub struct Server {
     app: Arc<App>,
-    connections: Arc<Connections>,
+    connections: Vec<Arc<Connections>>,
+    addresses: Vec<(Listener, SocketAddr)>,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -42,28 +44,34 @@ impl Server {
     /// # Errors
     /// When the address is taken, a file is missing, or the store cannot be opened.
     pub async fn start(config: Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Server> {
-        let tls = match &config.http.tls {
-            Some((cert, key)) => Some(tls::acceptor(cert, key)?),
-            None => None,
-        };
-        // The address first: it fails fast, and nobody is served before the store is open.
-        let wanted = config.http.listen;
-        let listener =
-            bind(wanted).with_context(|| format!("cannot listen on {wanted} (--http-listen)"))?;
-        let address = listener.local_addr()?;
+        // What is quick to fail comes first, and nobody is served before the store is open.
+        let bound = bind_all(&config)?;
+        let addresses: Vec<_> = bound.iter().map(|(one, _)| (one.listener, one.address)).collect();
+        let http = addresses.iter().find(|(listener, _)| *listener == Listener::Http);
+        let (_, address) = *http.context("HTTP always listens")?;
         let store = open_store(&config, vfs.clone()).await?;
-        let connections = Connections::new(connections_max(&config));
         let app = Arc::new(App::new(config, store, vfs, address));
         let (stop, stopped) = watch::channel(false);
-        let tasks = vec![
-            tokio::spawn(listen(app.clone(), listener, tls, connections.clone(), stopped.clone())),
+        let mut tasks = vec![
             tokio::spawn(self_scrape::run(app.clone(), stopped.clone())),
-            tokio::spawn(crate::watch::run(app.clone(), stopped)),
+            tokio::spawn(crate::watch::run(app.clone(), stopped.clone())),
         ];
-        Ok(Server { app, connections, stop, tasks })
+        let mut connections = Vec::new();
+        for (one, tls) in bound {
+            let accepting = accepting(&app, &one, tls);
+            connections.push(accepting.connections.clone());
+            tasks.extend(doors::open(&app, one, accepting, &stopped));
+        }
+        Ok(Server { app, connections, addresses, stop, tasks })
     }
 
-    /// Where it listens.
+    /// Where a listener listens, if it does.
+    pub fn address_of(&self, listener: Listener) -> Option<SocketAddr> {
+        let found = self.addresses.iter().find(|(known, _)| *known == listener);
+        found.map(|(_, address)| *address)
+    }
+
+    /// Where it listens for HTTP.
     pub fn address(&self) -> SocketAddr {
         self.app.address
     }
@@ -78,18 +86,19 @@ impl Server {
     /// # Errors
     /// When the store cannot be closed cleanly; the log then holds what was acknowledged.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let Server { app, connections, stop, tasks } = self;
+        let Server { app, connections, stop, tasks, .. } = self;
         app.is_stopping.store(true, Relaxed);
         stop.send_replace(true);
         for task in tasks {
             task.await.context("a background task panicked")?;
         }
-        let patience = app.config.http.shutdown_timeout;
+        let patience = app.config.shutdown_timeout;
         let deadline = Instant::now() + patience;
-        while 0 < connections.count() && Instant::now() < deadline {
+        let open = || connections.iter().map(|one| one.count()).sum::<usize>();
+        while 0 < open() && Instant::now() < deadline {
             sleep(STOP_POLL).await;
         }
-        match connections.count() {
+        match open() {
             0 => {}
             left => {
                 tracing::warn!(left, ?patience, "connections still open after shutdown-timeout")
@@ -100,16 +109,20 @@ impl Server {
     }
 }
 
-/// A listener with a long queue: a fleet that reconnects all at once must not be turned away.
-fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    // A restart must not wait for connections of the process before it.
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+/// The sockets of all listeners, and what makes TLS of their connections where that is on.
+fn bind_all(config: &Config) -> anyhow::Result<Vec<(Bound, Option<TlsAcceptor>)>> {
+    let mut bound = Vec::new();
+    for ListenerConfig { listener, address, .. } in &config.listeners {
+        let row = listener.row();
+        let tls = match &config.tls {
+            Some((cert, key)) => Some(tls::acceptor(cert, key, row.alpn)?),
+            None => None,
+        };
+        let one = bind(*listener, *address)
+            .with_context(|| format!("cannot listen on {address} (--{}-listen)", row.name))?;
+        bound.push((one, tls));
+    }
+    Ok(bound)
 }
 
 /// Replaying the log may take a while and must not hold up signals.
@@ -143,16 +156,28 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
     Ok(store)
 }
 
+/// What a listener accepts with.
+fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>) -> Accepting {
+    let config = app.config.listener(bound.listener).expect("only what is configured is bound");
+    let connections_max = within_files(bound.listener.row().name, config.connections_max);
+    Accepting {
+        listener: bound.listener,
+        connections: Connections::new(connections_max),
+        telemetry: app.telemetry.clone(),
+        tls,
+        handshake_timeout: app.config.http.header_timeout,
+    }
+}
+
 /// Sockets must leave files for the store.
-fn connections_max(config: &Config) -> usize {
-    let wanted = config.http.connections_max;
+fn within_files(listener: &str, wanted: usize) -> usize {
     let Some(files) = process::open_files_max() else { return wanted };
     let allowed = usize::try_from(files / 2).unwrap_or(usize::MAX).max(1);
     if allowed < wanted {
         tracing::info!(
             allowed,
             files,
-            "http.max-connections lowered to half of the process' file limit (ulimit -n)"
+            "{listener}.max-connections lowered to half of the process' file limit (ulimit -n)"
         );
     }
     wanted.min(allowed)

@@ -3,34 +3,13 @@
 //! Counters are atomics in one struct that every door can reach; nothing here takes a lock on a hot
 //! path. [`crate::process`] adds what the operating system knows, the store adds [`StoreStats`].
 
-use crate::doors::router::ROUTES;
+use crate::listeners::table::Listener;
 use crate::memory::Memory;
+use crate::metrics_page::{Number, Page};
 use crate::process;
 use engine::CacheStats;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 use store::{DamagePlace, StoreStats};
-
-/// A counter or a gauge.
-#[derive(Default)]
-pub struct Number(AtomicU64);
-
-impl Number {
-    /// Adds to it.
-    pub fn add(&self, value: u64) {
-        self.0.fetch_add(value, Relaxed);
-    }
-
-    /// Takes from it.
-    pub fn subtract(&self, value: u64) {
-        self.0.fetch_sub(value, Relaxed);
-    }
-
-    /// What it is now.
-    pub fn get(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// An enumeration whose variants are values of a label.
 macro_rules! label_enum {
@@ -52,10 +31,6 @@ macro_rules! label_enum {
 label_enum! {
     /// Limits that a client can run into; the label is the flag's name where there is a flag.
     Limit {
-        /// Open connections.
-        Connections = "http.max-connections",
-        /// Time without a request.
-        IdleTimeout = "http.idle-timeout",
         /// Time for a request's head.
         HeaderTimeout = "http.header-timeout",
         /// Time for a body.
@@ -78,6 +53,10 @@ label_enum! {
         QueryMemory = "query.max-memory",
         /// Memory of all of Quipu.
         Memory = "memory-limit",
+        /// Bytes of a line over a socket.
+        LineSize = "influx.max-line-size",
+        /// Time that lines over a socket wait for the store.
+        LineRetries = "influx.retry-duration",
         /// The store's head.
         HeadSize = "head-size",
         /// The store takes no writes.
@@ -87,11 +66,52 @@ label_enum! {
     }
 }
 
+impl From<engine::Limit> for Limit {
+    fn from(limit: engine::Limit) -> Limit {
+        match limit {
+            engine::Limit::Samples => Limit::QuerySamples,
+            engine::Limit::Series => Limit::QuerySeries,
+            engine::Limit::QueryMemory => Limit::QueryMemory,
+            engine::Limit::Memory => Limit::Memory,
+            engine::Limit::Cost => Limit::Other,
+        }
+    }
+}
+
+impl From<store::Limit> for Limit {
+    fn from(limit: store::Limit) -> Limit {
+        match limit {
+            store::Limit::Series => Limit::QuerySeries,
+            store::Limit::SelectionCost => Limit::Other,
+        }
+    }
+}
+
+impl From<wire::Limit> for Limit {
+    fn from(limit: wire::Limit) -> Limit {
+        match limit {
+            wire::Limit::BodySize | wire::Limit::DecompressedSize => Limit::BodySize,
+            wire::Limit::LabelsSize
+            | wire::Limit::Samples
+            | wire::Limit::Histograms
+            | wire::Limit::HistogramBuckets
+            | wire::Limit::Exemplars
+            | wire::Limit::ExtraLabels
+            | wire::Limit::Queries
+            | wire::Limit::Matchers => Limit::Other,
+        }
+    }
+}
+
 label_enum! {
     /// Protocols that bring samples.
     Protocol {
-        /// Line protocol.
+        /// Line protocol over HTTP.
         Influx = "influx",
+        /// Line protocol over TCP.
+        InfluxTcp = "influx_tcp",
+        /// Line protocol over UDP.
+        InfluxUdp = "influx_udp",
         /// Prometheus remote write 1.0.
         RemoteWriteV1 = "remote_write_v1",
         /// Prometheus remote write 2.0.
@@ -140,38 +160,35 @@ pub struct ProtocolCounters {
     pub rows_refused: Number,
 }
 
-/// Status codes that have a counter of their own, per route.
-const CODES: [u16; 15] = [200, 204, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 0];
-
-/// Upper bounds of the latency buckets, seconds.
-const BUCKETS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0];
-
+/// Counters of one listener.
 #[derive(Default)]
-struct RouteCounters {
-    codes: [Number; CODES.len()],
-    buckets: [Number; BUCKETS.len() + 1],
-    nanos: Number,
+pub struct ListenerCounters {
+    /// Connections open now.
+    pub open: Number,
+    /// Connections accepted since start.
+    pub accepted: Number,
+    /// Connections that were closed to make room, or for which there was none.
+    pub full: Number,
+    /// Connections that were closed because nothing was said for too long.
+    pub silent: Number,
+}
+
+/// Families of `/metrics` that a door has for itself.
+pub trait Families: Send + Sync {
+    /// Writes all of them.
+    fn write(&self, page: &mut Page);
 }
 
 /// Everything that is counted.
 pub struct Telemetry {
-    /// One per row of [`ROUTES`], and a last one for unknown paths.
-    routes: Vec<RouteCounters>,
     limits: Vec<Number>,
     protocols: Vec<ProtocolCounters>,
     lossy: Vec<Number>,
-    /// Connections open now.
-    pub connections: Number,
-    /// Connections accepted since start.
-    pub connections_total: Number,
+    listeners: Vec<ListenerCounters>,
+    /// What doors count for themselves.
+    families: Mutex<Vec<Arc<dyn Families>>>,
     /// TLS handshakes that failed.
     pub tls_failures: Number,
-    /// Requests with wrong or missing credentials.
-    pub unauthorized: Number,
-    /// Requests that ended in a panic.
-    pub panics: Number,
-    /// Clients that went away before their answer was complete.
-    pub clients_gone: Number,
     /// Write requests being worked on.
     pub inserts_running: Number,
     /// Write requests waiting.
@@ -190,16 +207,12 @@ impl Default for Telemetry {
             (0..count).map(|_| T::default()).collect()
         }
         Telemetry {
-            routes: many(ROUTES.len() + 1),
             limits: many(Limit::ALL.len()),
             protocols: many(Protocol::ALL.len()),
             lossy: many(Lossy::ALL.len()),
-            connections: Number::default(),
-            connections_total: Number::default(),
+            listeners: many(Listener::ALL.len()),
+            families: Mutex::default(),
             tls_failures: Number::default(),
-            unauthorized: Number::default(),
-            panics: Number::default(),
-            clients_gone: Number::default(),
             inserts_running: Number::default(),
             inserts_waiting: Number::default(),
             queries_running: Number::default(),
@@ -210,16 +223,6 @@ impl Default for Telemetry {
 }
 
 impl Telemetry {
-    /// Counts an answered request; `route` is its index in [`ROUTES`], or their count if unknown.
-    pub fn answered(&self, route: usize, status: u16, took: Duration) {
-        let Some(counters) = self.routes.get(route) else { return };
-        let code = CODES.iter().position(|code| *code == status).unwrap_or(CODES.len() - 1);
-        counters.codes[code].add(1);
-        let bucket = BUCKETS.iter().position(|bound| took.as_secs_f64() <= *bound);
-        counters.buckets[bucket.unwrap_or(BUCKETS.len())].add(1);
-        counters.nanos.add(took.as_nanos() as u64);
-    }
-
     /// Counts a limit that was reached.
     pub fn limit_hit(&self, limit: Limit) {
         self.limits[limit as usize].add(1);
@@ -233,6 +236,16 @@ impl Telemetry {
     /// The counters of a protocol.
     pub fn protocol(&self, protocol: Protocol) -> &ProtocolCounters {
         &self.protocols[protocol as usize]
+    }
+
+    /// The counters of a listener.
+    pub fn listener(&self, listener: Listener) -> &ListenerCounters {
+        &self.listeners[listener as usize]
+    }
+
+    /// Adds what a door counts for itself to `/metrics`.
+    pub fn register(&self, families: Arc<dyn Families>) {
+        self.families.lock().expect("no panic while held").push(families);
     }
 
     /// Counts what a door refused or changed.
@@ -251,7 +264,12 @@ impl Telemetry {
         let mut page = Page::default();
         page.family("quipu_build_info", "gauge", "The version, as a label.");
         page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
-        self.write_http(&mut page);
+        for families in self.families.lock().expect("no panic while held").iter() {
+            families.write(&mut page);
+        }
+        self.write_limits(&mut page);
+        self.write_listeners(&mut page);
+        self.write_queries(&mut page);
         self.write_inserts(&mut page);
         write_store(&mut page, stats);
         write_damage(&mut page, stats);
@@ -264,42 +282,47 @@ impl Telemetry {
         page.text
     }
 
-    fn write_http(&self, page: &mut Page) {
-        let paths: Vec<(&str, &RouteCounters)> = ROUTES
-            .iter()
-            .map(|route| route.pattern)
-            .chain(["unknown"])
-            .zip(&self.routes)
-            .filter(|(_, counters)| counters.codes.iter().any(|number| number.get() != 0))
-            .collect();
-        page.family("quipu_http_requests_total", "counter", "Requests answered.");
-        for (path, counters) in &paths {
-            for (code, number) in CODES.iter().zip(&counters.codes).filter(|(_, n)| n.get() != 0) {
-                let code = if *code == 0 { "other".to_string() } else { code.to_string() };
-                page.sample("", &[("path", path), ("code", &code)], number.get() as f64);
-            }
-        }
-        let help = "Time from a request's head to the start of its answer.";
-        page.family("quipu_http_request_duration_seconds", "histogram", help);
-        for (path, counters) in &paths {
-            write_histogram(page, path, counters);
-        }
+    fn write_limits(&self, page: &mut Page) {
         let help = "Limits that clients ran into, by the limit's name.";
         page.family("quipu_limit_hits_total", "counter", help);
+        for (listener, counters) in Listener::ALL.iter().zip(&self.listeners) {
+            let name = listener.row().name;
+            for (flag, number) in
+                [("max-connections", &counters.full), ("idle-timeout", &counters.silent)]
+            {
+                let limit = format!("{name}.{flag}");
+                page.sample("", &[("limit", &limit)], number.get() as f64);
+            }
+        }
         for (limit, number) in Limit::ALL.iter().zip(&self.limits) {
             page.sample("", &[("limit", limit.as_str())], number.get() as f64);
         }
-        page.single("quipu_http_connections", "gauge", "Open connections.", &self.connections);
-        let help = "Connections accepted.";
-        page.single("quipu_http_connections_total", "counter", help, &self.connections_total);
+    }
+
+    fn write_listeners(&self, page: &mut Page) {
+        type Choose = fn(&ListenerCounters) -> &Number;
+        let families: [(&str, &str, &str, Choose); 2] = [
+            ("quipu_connections", "gauge", "Open connections, by listener.", |c| &c.open),
+            ("quipu_connections_total", "counter", "Connections accepted, by listener.", |c| {
+                &c.accepted
+            }),
+        ];
+        for (name, kind, help, number) in families {
+            page.family(name, kind, help);
+            for (listener, counters) in Listener::ALL.iter().zip(&self.listeners) {
+                let labels = [("listener", listener.row().name)];
+                page.sample("", &labels, number(counters).get() as f64);
+            }
+        }
+        let http = self.listener(Listener::Http);
+        page.single("quipu_http_connections", "gauge", "Open connections of HTTP.", &http.open);
+        let help = "Connections accepted for HTTP.";
+        page.single("quipu_http_connections_total", "counter", help, &http.accepted);
         let help = "TLS handshakes that failed.";
         page.single("quipu_tls_failures_total", "counter", help, &self.tls_failures);
-        let help = "Requests with wrong or missing credentials.";
-        page.single("quipu_http_unauthorized_total", "counter", help, &self.unauthorized);
-        let help = "Requests that ended in a panic, answered with 500.";
-        page.single("quipu_http_panics_total", "counter", help, &self.panics);
-        let help = "Clients that went away before their answer was complete.";
-        page.single("quipu_http_clients_gone_total", "counter", help, &self.clients_gone);
+    }
+
+    fn write_queries(&self, page: &mut Page) {
         let help = "Queries being worked on.";
         page.single("quipu_queries_running", "gauge", help, &self.queries_running);
         let help = "Queries waiting for their turn.";
@@ -344,17 +367,6 @@ impl Telemetry {
         let help = "Write requests waiting for their turn.";
         page.single("quipu_inserts_waiting", "gauge", help, &self.inserts_waiting);
     }
-}
-
-fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
-    let mut count = 0;
-    for (bucket, number) in counters.buckets.iter().enumerate() {
-        count += number.get();
-        let bound = BUCKETS.get(bucket).map_or("+Inf".to_string(), f64::to_string);
-        page.sample("_bucket", &[("path", path), ("le", &bound)], count as f64);
-    }
-    page.sample("_sum", &[("path", path)], counters.nanos.get() as f64 / 1e9);
-    page.sample("_count", &[("path", path)], count as f64);
 }
 
 #[rustfmt::skip] // one metric, one line
@@ -448,67 +460,27 @@ fn write_results(page: &mut Page, stats: &CacheStats) {
     page.sample("", &[], stats.bytes as f64);
 }
 
-/// Text exposition under construction.
-#[derive(Default)]
-pub struct Page {
-    /// What is written so far.
-    pub text: String,
-    name: &'static str,
-}
-
-impl Page {
-    /// Starts a family: what follows are its samples.
-    pub fn family(&mut self, name: &'static str, kind: &str, help: &str) {
-        self.name = name;
-        self.text.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
-    }
-
-    /// One sample of the family, whose name `suffix` extends. Label values must need no escapes.
-    pub fn sample(&mut self, suffix: &str, labels: &[(&str, &str)], value: f64) {
-        self.text.push_str(self.name);
-        self.text.push_str(suffix);
-        for (position, (name, value)) in labels.iter().enumerate() {
-            debug_assert!(!value.contains(['"', '\\', '\n']), "label values are our own words");
-            let opening = if position == 0 { '{' } else { ',' };
-            self.text.push_str(&format!("{opening}{name}=\"{value}\""));
-        }
-        self.text.push_str(if labels.is_empty() { " " } else { "} " });
-        self.text.push_str(&format!("{value}\n"));
-    }
-
-    fn single(&mut self, name: &'static str, kind: &str, help: &str, number: &Number) {
-        self.family(name, kind, help);
-        self.sample("", &[], number.get() as f64);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics_page::check_page;
 
     #[test]
     fn every_sample_stands_under_its_family() {
         let telemetry = Telemetry::default();
-        telemetry.answered(0, 200, Duration::from_millis(3));
-        telemetry.answered(ROUTES.len(), 404, Duration::from_secs(100));
         telemetry.limit_hit(Limit::BodySize);
+        telemetry.listener(Listener::Influx).full.add(2);
+        telemetry.listener(Listener::Http).open.add(3);
         let text = telemetry.exposition(
             &StoreStats::default(),
             &CacheStats::default(),
             &Memory::new(1),
             1.0,
         );
-        let mut family = "";
-        for line in text.lines() {
-            match line.strip_prefix("# TYPE ") {
-                Some(rest) => family = rest.split(' ').next().expect("a name"),
-                None if line.starts_with('#') => {}
-                None => assert!(line.starts_with(family), "{line} under {family}"),
-            }
-        }
-        assert!(text.contains("quipu_http_requests_total{path=\"unknown\",code=\"404\"} 1\n"));
+        check_page(&text);
         assert!(text.contains("quipu_limit_hits_total{limit=\"max-body-size\"} 1\n"));
-        assert!(text.contains("le=\"+Inf\"} 1\n"), "{text}");
+        assert!(text.contains("quipu_limit_hits_total{limit=\"influx.max-connections\"} 2\n"));
+        assert!(text.contains("quipu_connections{listener=\"http\"} 3\n"), "{text}");
         assert!(text.contains("process_resident_memory_bytes"));
     }
 }

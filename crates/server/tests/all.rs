@@ -6,3 +6,4 @@ mod common;
 mod doors;
 mod encrypted;
 mod limits;
+mod sockets;

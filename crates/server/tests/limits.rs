@@ -53,7 +53,7 @@ fn bodies_have_a_size() {
     assert!(reply.text().contains("max-body-size"), "{}", reply.text());
     // Without a length the bytes are counted.
     let mut stream = server.connect();
-    let head = "POST /write HTTP/1.1\r\nhost: x\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /write HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n";
     stream.write_all(head.as_bytes()).expect("sent");
     let chunk = [b"10000\r\n".as_slice(), &[b'x'; 1 << 16], b"\r\n"].concat();
     for _ in 0..17 {
@@ -87,7 +87,7 @@ fn slow_heads_and_slow_bodies_end() {
     assert!(rest.is_empty(), "closed without a word");
     assert!(1.0 <= server.metric("quipu_limit_hits_total{limit=\"http.header-timeout\"}"));
     let mut stream = server.connect();
-    let head = "POST /write HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 100\r\n\r\nm v=1\n";
+    let head = "POST /write HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100\r\n\r\nm v=1\n";
     stream.write_all(head.as_bytes()).expect("sent");
     let reply = read_reply(&mut stream);
     assert_eq!(reply.status, 408);
@@ -99,7 +99,7 @@ fn slow_heads_and_slow_bodies_end() {
 fn a_client_that_goes_away_is_counted_and_forgotten() {
     let server = start(&[]);
     let mut stream = server.connect();
-    let head = "POST /write HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nm v=1\n";
+    let head = "POST /write HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\nm v=1\n";
     stream.write_all(head.as_bytes()).expect("sent");
     drop(stream);
     while server.metric("quipu_http_clients_gone_total") == 0.0
@@ -124,14 +124,14 @@ fn connections_are_kept_and_heads_are_bounded() {
     let server = start(&[]);
     let mut stream = server.connect();
     for _ in 0..3 {
-        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
+        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("sent");
         let mut piece = [0; 1024];
         let size = stream.read(&mut piece).expect("an answer");
         assert!(piece[..size].starts_with(b"HTTP/1.1 200"));
     }
     let long = "x".repeat(1 << 20);
     let mut stream = server.connect();
-    let _ = stream.write_all(format!("GET /{long} HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes());
+    let _ = stream.write_all(format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes());
     let mut piece = [0; 12];
     let read = stream.read(&mut piece).unwrap_or(0);
     assert!(read == 0 || piece.starts_with(b"HTTP/1.1 4"), "{:?}", String::from_utf8_lossy(&piece));
@@ -167,7 +167,7 @@ fn a_taken_address_is_said() {
 fn requests_are_pipelined_in_order() {
     let server = start(&[]);
     let mut stream = server.connect();
-    stream.write_all(b"GET /ping?verbose=true HTTP/1.1\r\nhost: x\r\n\r\n").expect("sent");
+    stream.write_all(b"GET /ping?verbose=true HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("sent");
     write_request(&mut stream, "GET", "/-/healthy", &[], b"");
     let mut all = String::new();
     let _ = stream.read_to_string(&mut all);

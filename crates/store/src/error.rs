@@ -31,8 +31,8 @@ pub enum Error {
     /// A limit was reached.
     #[error("{value} {what}, the limit is {max} ({limit})")]
     LimitExceeded {
-        /// The limit's name, a flag where there is one.
-        limit: &'static str,
+        /// Which.
+        limit: Limit,
         /// What is counted.
         what: &'static str,
         /// How many there would be.
@@ -99,6 +99,24 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Io(#[from] vfs::Error),
+}
+
+/// The limits that [`Error::LimitExceeded`] tells of; shown as their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Series of one selection.
+    Series,
+    /// What a selection may cost, estimated before anything is read; no flag.
+    SelectionCost,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Limit::Series => "query.max-series",
+            Limit::SelectionCost => "select.cost",
+        })
+    }
 }
 
 impl From<index::Error> for Error {

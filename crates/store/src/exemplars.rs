@@ -14,7 +14,7 @@ use crate::book_file::BookFile;
 use crate::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_max};
 use crate::log_record::KIND_EXEMPLARS;
 use crate::store::lock;
-use crate::{Error, Result};
+use crate::{Error, Limit, Result};
 use codec::{Reader, put_varint};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
@@ -258,7 +258,7 @@ impl ExemplarBook {
             if series_max <= found.len() {
                 let (value, max) = (found.len() as u64 + 1, series_max as u64);
                 let what = "series with exemplars selected";
-                return Err(Error::LimitExceeded { limit: "query.max-series", what, value, max });
+                return Err(Error::LimitExceeded { limit: Limit::Series, what, value, max });
             }
             found.push(ExemplarSeries { labels, exemplars });
         }

@@ -71,7 +71,7 @@ pub use append_exemplars::AppendedExemplars;
 pub use config::{Durability, StoreConfig};
 pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedMonth;
-pub use error::Error;
+pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
 pub use missing::{Missing, Noting};
 pub use opening::StoreOpening;

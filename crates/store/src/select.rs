@@ -14,7 +14,7 @@ use crate::outlines::Outlines;
 use crate::partition::{Partition, State};
 use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
 use crate::view::PartitionView;
-use crate::{Error, Result, path_matcher};
+use crate::{Error, Limit, Result, path_matcher};
 use hashbrown::HashMap;
 use index::{BlockMatch, CompiledMatchers};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
@@ -67,7 +67,7 @@ impl SelectLimits {
             return Ok(());
         }
         Err(Error::LimitExceeded {
-            limit: "select.cost",
+            limit: Limit::SelectionCost,
             what: "samples' worth of work",
             value: cost,
             max: self.cost_max,
@@ -78,7 +78,7 @@ impl SelectLimits {
     pub fn check_series(&self, count: usize) -> Result<()> {
         if self.series_max < count {
             return Err(Error::LimitExceeded {
-                limit: "query.max-series",
+                limit: Limit::Series,
                 what: "matching series",
                 value: count as u64,
                 max: self.series_max as u64,

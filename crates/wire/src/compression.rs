@@ -6,7 +6,7 @@
 //!
 //! The caller brings the buffer, so that a connection can use one for all its requests.
 
-use crate::Error;
+use crate::{Error, Limit};
 use flate2::Compression;
 use std::io::{Read, Write};
 
@@ -39,8 +39,6 @@ impl Encoding {
     }
 }
 
-/// Name of the limit in errors.
-const LIMIT: &str = "size of the decompressed body (max-body-size)";
 /// First bytes of snappy's framing format.
 const SNAPPY_MAGIC: &[u8] = b"\xff\x06\x00\x00sNaPpY";
 /// Largest zstd window: as large as a body may be.
@@ -83,7 +81,11 @@ pub fn decompress<'a>(
 }
 
 fn too_large(size: usize, size_max: usize) -> Error {
-    Error::LimitExceeded { limit: LIMIT, value: size as u64, max: size_max as u64 }
+    Error::LimitExceeded {
+        limit: Limit::DecompressedSize,
+        value: size as u64,
+        max: size_max as u64,
+    }
 }
 
 /// Whether the two bytes of a zlib header are there.
@@ -119,7 +121,11 @@ fn zstd_body(body: &[u8], size_max: usize, buffer: &mut Vec<u8>) -> Result<(), E
     if let Ok(Some(promised)) = zstd::zstd_safe::get_frame_content_size(body)
         && (size_max as u64) < promised
     {
-        return Err(Error::LimitExceeded { limit: LIMIT, value: promised, max: size_max as u64 });
+        return Err(Error::LimitExceeded {
+            limit: Limit::DecompressedSize,
+            value: promised,
+            max: size_max as u64,
+        });
     }
     let mut decoder = zstd::stream::read::Decoder::with_buffer(body).map_err(broken)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(broken)?;

@@ -196,7 +196,7 @@ pub(crate) fn check_body_size(body: &[u8]) -> Result<(), crate::Error> {
         return Ok(());
     }
     Err(crate::Error::LimitExceeded {
-        limit: "body size",
+        limit: crate::Limit::BodySize,
         value: body.len() as u64,
         max: max as u64,
     })

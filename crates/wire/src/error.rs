@@ -7,8 +7,8 @@ pub enum Error {
     /// The client must send less: HTTP 413, or 400 where the protocol has no other word.
     #[error("{limit} is {value}, the limit is {max}")]
     LimitExceeded {
-        /// The limit's name.
-        limit: &'static str,
+        /// Which.
+        limit: Limit,
         /// What the client asked for; at least this much.
         value: u64,
         /// What is allowed.
@@ -27,6 +27,49 @@ pub enum Error {
     /// A parameter's value cannot be understood: HTTP 400.
     #[error("{0}")]
     Invalid(String),
+}
+
+/// The limits that [`Error::LimitExceeded`] tells of; shown as what is counted, with the flag where
+/// there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes of a body that a decoder is given.
+    BodySize,
+    /// Bytes of a body once decompressed.
+    DecompressedSize,
+    /// Bytes of the labels of all series of a request.
+    LabelsSize,
+    /// Samples of a request.
+    Samples,
+    /// Native histograms of a request.
+    Histograms,
+    /// Buckets of all native histograms of a request.
+    HistogramBuckets,
+    /// Exemplars of a request.
+    Exemplars,
+    /// Labels that a request adds to all of its series.
+    ExtraLabels,
+    /// Queries of a remote read.
+    Queries,
+    /// Matchers of one of them.
+    Matchers,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Limit::BodySize => "body size",
+            Limit::DecompressedSize => "size of the decompressed body (max-body-size)",
+            Limit::LabelsSize => "bytes of all series' labels",
+            Limit::Samples => "samples per request",
+            Limit::Histograms => "histograms per request",
+            Limit::HistogramBuckets => "buckets of all histograms",
+            Limit::Exemplars => "exemplars per request",
+            Limit::ExtraLabels => "extra labels",
+            Limit::Queries => "queries per request",
+            Limit::Matchers => "matchers per query",
+        })
+    }
 }
 
 impl Error {

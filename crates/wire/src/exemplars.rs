@@ -1,8 +1,8 @@
 //! What the exemplars of all protocols have in common: the bound on their labels, and where a batch
 //! collects them.
 
-use crate::Error;
 use crate::decoded::Growing;
+use crate::{Error, Limit};
 use model::limits::{BATCH_EXEMPLARS_MAX, EXEMPLAR_CHARS_MAX};
 use model::{ExemplarRow, LabelError, Labels, LabelsBuilder};
 
@@ -55,7 +55,7 @@ fn too_long() -> LabelError {
 pub(crate) fn push(grown: &mut Growing, exemplar: ExemplarRow) -> Result<(), Error> {
     if BATCH_EXEMPLARS_MAX <= grown.exemplars.len() {
         return Err(Error::LimitExceeded {
-            limit: "exemplars per request",
+            limit: Limit::Exemplars,
             value: grown.exemplars.len() as u64 + 1,
             max: BATCH_EXEMPLARS_MAX as u64,
         });

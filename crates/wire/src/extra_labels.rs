@@ -2,7 +2,7 @@
 //!
 //! An extra label replaces a label of that name that the series brings itself.
 
-use crate::Error;
+use crate::{Error, Limit};
 use model::{LabelError, LabelsBuilder, METRIC_NAME};
 
 /// Most extra labels a request may have.
@@ -36,7 +36,7 @@ impl ExtraLabels {
         }
         if EXTRA_LABELS_MAX < extra.pairs.len() {
             return Err(Error::LimitExceeded {
-                limit: "extra labels",
+                limit: Limit::ExtraLabels,
                 value: extra.pairs.len() as u64,
                 max: EXTRA_LABELS_MAX as u64,
             });

@@ -34,5 +34,5 @@ pub mod remote_read;
 pub mod remote_write;
 
 pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};
-pub use error::Error;
+pub use error::{Error, Limit};
 pub use extra_labels::ExtraLabels;

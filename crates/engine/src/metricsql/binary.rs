@@ -4,7 +4,7 @@
 //! those of `on` and `ignoring`; one series without labels goes with everything.
 
 use super::{Series, without_name};
-use crate::error::{QueryError, Result};
+use crate::error::{Limit, QueryError, Result};
 use model::{Labels, LabelsBuilder, METRIC_NAME};
 use promql::metricsql::{Binary, BinaryOp, Expr, Join, Matching, binary_of_numbers};
 use std::collections::HashMap;
@@ -206,12 +206,15 @@ impl Pairs {
                 self.samples_left = left;
                 Ok(())
             }
-            None => Err(QueryError::Execution(format!(
-                "a join of {} with {} series would load too many samples into memory \
-                 (query.max-samples); match by more labels",
-                many.len(),
-                ones.len()
-            ))),
+            None => {
+                let message = format!(
+                    "a join of {} with {} series would load too many samples into memory \
+                     (query.max-samples); match by more labels",
+                    many.len(),
+                    ones.len()
+                );
+                Err(QueryError::Limit { limit: Limit::Samples, message })
+            }
         }
     }
 }

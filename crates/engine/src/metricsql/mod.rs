@@ -27,8 +27,7 @@ mod rows;
 mod statistics;
 mod transform;
 
-pub(crate) use brief::is_brief;
-pub(crate) use query::{instant, parse, range};
+pub(crate) use query::{instant, parse, parse_brief, range};
 
 use crate::error::{QueryError, Result};
 use crate::time::Grid;

@@ -4,6 +4,7 @@
 //! multiples of the step, and the newest points are not replaced by older ones
 //! (`docs/decisions/0011-metricsql.md`).
 
+use super::brief::is_brief;
 use super::eval::{Evaluator, Steps};
 use super::prepare::turn_comparisons;
 use super::pushdown::push_down;
@@ -25,10 +26,22 @@ const POINTS_MAX: usize = 30_000;
 /// # Errors
 /// The text is no expression.
 pub(crate) fn parse(text: &str) -> Result<Expr> {
-    let mut expr = promql::metricsql::parse(text)?;
+    Ok(prepared(promql::metricsql::parse(text)?))
+}
+
+/// The same of a text that is little work.
+///
+/// # Errors
+/// Also when it is not for sure, and for templates: they can make much of few bytes.
+pub(crate) fn parse_brief(text: &str) -> Result<Expr> {
+    let expr = prepared(promql::metricsql::parse_without_templates(text)?);
+    if is_brief(&expr) { Ok(expr) } else { Err(QueryError::NotBrief) }
+}
+
+fn prepared(mut expr: Expr) -> Expr {
     push_down(&mut expr);
     turn_comparisons(&mut expr);
-    Ok(expr)
+    expr
 }
 
 /// The value of an expression at one moment.

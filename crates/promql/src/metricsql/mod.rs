@@ -62,6 +62,15 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     with::expand(text, &parse_written(text)?)
 }
 
+/// As [`parse`], of a text that defines no templates.
+///
+/// # Errors
+/// Also where it does.
+pub fn parse_without_templates(text: &str) -> Result<Expr, ParseError> {
+    check_size(text)?;
+    with::expand(text, &parser::parse_without_templates(text)?)
+}
+
 /// The expression in lines that are not too long, its templates and literals as they were written.
 ///
 /// # Errors
@@ -71,11 +80,16 @@ pub fn prettify(text: &str) -> Result<String, ParseError> {
 }
 
 fn parse_written(text: &str) -> Result<raw::Raw, ParseError> {
+    check_size(text)?;
+    parser::parse(text)
+}
+
+fn check_size(text: &str) -> Result<(), ParseError> {
     if TEXT_SIZE_MAX < text.len() {
         let message = format!("expression of {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
         return Err(ParseError::new(text, Span::default(), message));
     }
-    parser::parse(text)
+    Ok(())
 }
 
 /// The canonical form of `text` without templates.

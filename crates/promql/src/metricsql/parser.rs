@@ -29,7 +29,15 @@ const PARENS_NESTING_MAX: usize = 2 * WRITTEN_NESTING_MAX;
 
 /// Parses a whole text.
 pub(crate) fn parse(text: &str) -> Result<Raw> {
-    let mut parser = Parser::new(text);
+    whole(Parser::new(text))
+}
+
+/// Parses a whole text in which templates are errors.
+pub(crate) fn parse_without_templates(text: &str) -> Result<Raw> {
+    whole(Parser { templates: Templates::Refused, ..Parser::new(text) })
+}
+
+fn whole(mut parser: Parser<'_>) -> Result<Raw> {
     if parser.peek().kind == Kind::End {
         return Err(parser.error(Span::default(), "no expression found in input"));
     }
@@ -80,11 +88,20 @@ pub(super) struct Parser<'a> {
     /// How many calls of [`Parser::nested`] are open.
     depth: usize,
     node_count: usize,
+    templates: Templates,
+}
+
+/// Whether a text may define templates.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Templates {
+    Taken,
+    Refused,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str) -> Parser<'a> {
-        Parser { text, tokens: lexer::lex(text), at: 0, depth: 0, node_count: 0 }
+        let (tokens, templates) = (lexer::lex(text), Templates::Taken);
+        Parser { text, tokens, at: 0, depth: 0, node_count: 0, templates }
     }
 
     /// An expression of operators that bind at least as tightly as `loosest`. A
@@ -254,6 +271,9 @@ impl<'a> Parser<'a> {
     // ---- templates ----
 
     fn with(&mut self) -> Result<Node> {
+        if self.templates == Templates::Refused {
+            return Err(self.error(self.peek().span, "templates are not expected here"));
+        }
         self.advance();
         self.expect(Kind::LeftParen, "\"(\"")?;
         let mut definitions: Vec<Definition> = Vec::new();

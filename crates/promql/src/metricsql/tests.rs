@@ -544,3 +544,20 @@ fn random_texts() {
         fuzzing::fuzz_metricsql(&text);
     }
 }
+
+#[test]
+fn templates_are_refused_where_they_are_not_expected() {
+    for (text, is_taken) in [
+        ("WITH (x = up) x", false),
+        ("with(x = up) x", false),
+        ("sum(With # why\n (x = up) x)", false),
+        ("sum without (host) (up)", true),
+        ("sum(up) WITHOUT(host)", true),
+        ("sum(bandwidth)", true),
+        ("with", true),
+        ("up", true),
+    ] {
+        assert!(parse(text).is_ok(), "{text}");
+        assert_eq!(parse_without_templates(text).is_ok(), is_taken, "{text}");
+    }
+}

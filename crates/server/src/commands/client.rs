@@ -3,7 +3,7 @@
 //! Plain calls for plain code: a runtime of its own waits inside.
 
 use super::option;
-use crate::tls::read_certificates;
+use crate::listeners::tls::read_certificates;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use bytes::Bytes;

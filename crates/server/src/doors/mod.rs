@@ -1,42 +1,44 @@
-//! Doors: each file is a family of routes; the first ones are what all doors share.
+//! Doors: a folder for each protocol. What doors over HTTP share is in [`http`]; [`routes`] is the
+//! table of which path leads to which of them.
 //!
 //! ```text
-//! http (sockets) > connection (limits) > exchange (one request) > router > a door > answer > stream
+//! http: sockets > connection (limits) > exchange (one request) > router > a door > answer > stream
 //! ```
 //!
-//! A door is a plain function from a [`request::Request`] to an [`answer::Answer`] or an
-//! [`answer::Failure`]. It runs on a worker thread and may block on the store.
+//! A door with a port of its own is opened by [`open`], an arm for each row of
+//! [`crate::listeners::table`]. A door over HTTP is a plain function from a [`http::request::Request`] to an
+//! [`http::answer::Answer`] or an [`http::answer::Failure`]. It runs on a worker thread and may
+//! block on the store.
 
-pub mod answer;
-pub mod body;
-pub mod connection;
-pub mod exchange;
 pub mod http;
-pub mod request;
-pub mod router;
-pub mod stream;
-
-pub mod import;
-pub mod influx;
-pub mod insert;
-pub mod remote_write;
-pub mod unpack;
+pub mod routes;
 
 pub mod admin;
-pub mod cardinality;
-pub mod csv;
-pub mod exemplars;
-pub mod export;
-pub mod federate;
-pub mod functions;
 pub mod graphite;
+pub mod influx;
 pub mod page;
-pub mod partial;
 pub mod prometheus;
-pub mod query;
-pub mod remote_read;
-pub mod report;
-pub mod running;
-pub mod selection;
-pub mod status;
-pub mod syntax;
+pub mod victoriametrics;
+
+use crate::app::App;
+use crate::listeners::accept::{Accepting, Stop, accept};
+use crate::listeners::bind::Bound;
+use crate::listeners::table::Listener;
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// Opens the door of a listener; its tasks end when the server does.
+pub fn open(
+    app: &Arc<App>,
+    bound: Bound,
+    accepting: Accepting,
+    stop: &Stop,
+) -> Vec<JoinHandle<()>> {
+    match bound.listener {
+        Listener::Http => {
+            let http = Arc::new(http::Http::new(app.clone(), routes::ROUTES));
+            vec![tokio::spawn(accept(accepting, bound.streams, http, stop.clone()))]
+        }
+        Listener::Influx => influx::open(app, bound, accepting, stop),
+    }
+}

@@ -1,8 +1,9 @@
 //! The page at `/`: a handful of files, part of the binary, with no request to anywhere else.
 
-use super::answer::{Answer, Content, Failure};
-use super::request::Request;
 use crate::app::App;
+use crate::doors::http::answer::{Answer, Content};
+use crate::doors::http::request::Request;
+use crate::failure::Failure;
 use hyper::StatusCode;
 use std::sync::Arc;
 

@@ -86,6 +86,10 @@ impl Running {
         self.server.as_ref().expect("running").app()
     }
 
+    pub fn server(&self) -> &Server {
+        self.server.as_ref().expect("running")
+    }
+
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }

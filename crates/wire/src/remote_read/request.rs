@@ -1,8 +1,8 @@
 //! `prometheus.ReadRequest`: what is asked for, and how the answer may look.
 
 use super::{MATCHERS_MAX, QUERIES_MAX};
-use crate::Error;
 use crate::protobuf::{Message, Value};
+use crate::{Error, Limit};
 use model::sample::NANOS_PER_MILLI;
 use model::{MatchOp, Matcher, TimeRange};
 
@@ -45,7 +45,7 @@ impl ReadRequest {
         while let Some((number, field)) = message.next_field()? {
             match (number, field) {
                 (1, field) if queries.len() < QUERIES_MAX => queries.push(query(field.bytes())?),
-                (1, _) => return Err(too_many("queries per request", QUERIES_MAX)),
+                (1, _) => return Err(too_many(Limit::Queries, QUERIES_MAX)),
                 (2, Value::Bytes(packed)) => {
                     let mut packed = Message::new(packed);
                     while !packed.is_done() {
@@ -73,7 +73,7 @@ fn negotiate(accepted: &[u64]) -> Result<ResponseType, Error> {
     known.ok_or_else(|| Error::Invalid(unknown().to_string()))
 }
 
-fn too_many(limit: &'static str, max: usize) -> Error {
+fn too_many(limit: Limit, max: usize) -> Error {
     Error::LimitExceeded { limit, value: max as u64 + 1, max: max as u64 }
 }
 
@@ -86,7 +86,7 @@ fn query(bytes: &[u8]) -> Result<ReadQuery, Error> {
             1 => start_ms = field.signed(),
             2 => end_ms = field.signed(),
             3 if matchers.len() < MATCHERS_MAX => matchers.push(matcher(field.bytes())?),
-            3 => return Err(too_many("matchers per query", MATCHERS_MAX)),
+            3 => return Err(too_many(Limit::Matchers, MATCHERS_MAX)),
             _ => {}
         }
     }

@@ -13,9 +13,9 @@
 //! [`Histogram::validate`]. Schemas finer than ours are made coarser, as Prometheus does.
 
 use super::Series;
-use crate::Error;
 use crate::decoded::Growing;
 use crate::protobuf::{Message, Value};
+use crate::{Error, Limit};
 use histogram::{Bucket, Histogram, HistogramRow, ResetHint};
 use std::borrow::Cow;
 
@@ -120,7 +120,7 @@ pub(super) fn push_histogram(
 ) -> Result<i64, Error> {
     let histograms = &mut grown.histograms;
     if HISTOGRAMS_MAX <= histograms.rows.len() {
-        return Err(exceeded("histograms per request", HISTOGRAMS_MAX));
+        return Err(exceeded(Limit::Histograms, HISTOGRAMS_MAX));
     }
     histograms.parts.read(bytes)?;
     let parts = &mut histograms.parts;
@@ -133,7 +133,7 @@ pub(super) fn push_histogram(
             let count = histogram.positive.len() + histogram.negative.len();
             histograms.bucket_count += count.max(histogram.custom_bounds.len());
             if REQUEST_BUCKETS_MAX < histograms.bucket_count {
-                return Err(exceeded("buckets of all histograms", REQUEST_BUCKETS_MAX));
+                return Err(exceeded(Limit::HistogramBuckets, REQUEST_BUCKETS_MAX));
             }
             histograms.rows.push(HistogramRow {
                 key_offset: series.key_offset,
@@ -164,7 +164,7 @@ pub(crate) fn decode_histogram(bytes: &[u8]) -> Result<(i64, Histogram), Error> 
     Ok((parts.millis, histogram))
 }
 
-fn exceeded(limit: &'static str, max: usize) -> Error {
+fn exceeded(limit: Limit, max: usize) -> Error {
     Error::LimitExceeded { limit, value: max as u64 + 1, max: max as u64 }
 }
 

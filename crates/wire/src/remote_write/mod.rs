@@ -31,9 +31,9 @@ pub mod v2;
 
 pub use keys::RemoteWriteKeys;
 
-use crate::Error;
 use crate::decoded::Growing;
 use crate::protobuf::Message;
+use crate::{Error, Limit};
 use model::start::START_MS_MAX;
 use model::{MetricKind, Row, StartRow};
 
@@ -73,7 +73,7 @@ fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<i64
     };
     if SAMPLES_MAX <= grown.rows.len() {
         return Err(Error::LimitExceeded {
-            limit: "samples per request",
+            limit: Limit::Samples,
             value: grown.rows.len() as u64 + 1,
             max: SAMPLES_MAX as u64,
         });

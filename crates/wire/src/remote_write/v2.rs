@@ -5,9 +5,9 @@ use super::{
     KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, push_start,
     refuse_key,
 };
-use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
 use crate::protobuf::{Message, Value, put_varint};
+use crate::{Error, Limit};
 use model::limits::BODY_SIZE_MAX;
 use model::{KeyHasher, METRIC_NAME, Metadata, MetricKind, Shape};
 use std::borrow::Cow;
@@ -226,7 +226,7 @@ impl<'a> Request<'a, '_> {
         }
         if BODY_SIZE_MAX < self.keys.len() {
             return Err(Error::LimitExceeded {
-                limit: "bytes of all series' labels",
+                limit: Limit::LabelsSize,
                 value: self.keys.len() as u64,
                 max: BODY_SIZE_MAX as u64,
             });

@@ -4,10 +4,11 @@ use super::answers::{self, Listing};
 use super::paths::{self, Kept};
 use super::{asks, check_entries, moment, refuse_jsonp};
 use crate::app::App;
-use crate::doors::answer::{Answer, Failure};
-use crate::doors::partial::Partial;
-use crate::doors::request::Request;
-use crate::doors::selection;
+use crate::doors::http::answer::Answer;
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::{METRIC_NAME, MatchOp, Matcher, PathPattern, TimeRange};
 use std::sync::Arc;
 use store::SelectLimits;
@@ -69,7 +70,7 @@ pub fn find(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         }
     };
     let Some(query) = request.params.filled("query") else {
-        return Err(Failure::bad_data(
+        return Err(Failure::bad_input(
             "no query parameter provided; query=* lists the first parts",
         ));
     };
@@ -122,7 +123,7 @@ pub fn expand(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         }
     }
     if queries.is_empty() {
-        return Err(Failure::bad_data(
+        return Err(Failure::bad_input(
             "no query parameter provided; query=* lists the first parts",
         ));
     }

@@ -18,9 +18,9 @@ mod tags;
 pub use metrics::{expand, find, index};
 pub use tags::{complete_tags, complete_values, find_series, tags, values};
 
-use super::answer::Failure;
-use super::request::Request;
-use super::selection;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
+use crate::failure::Failure;
 use crate::telemetry::Limit;
 
 /// Paths, names or values in one answer.
@@ -42,11 +42,9 @@ fn refuse_jsonp(request: &Request) -> Result<(), Failure> {
 
 fn check_entries(count: usize) -> Result<(), Failure> {
     if ENTRIES_MAX < count {
-        let message = format!(
-            "{count} entries in one answer, the limit is {ENTRIES_MAX}; \
-             ask with a longer prefix or a shorter time"
-        );
-        return Err(Failure::execution(message).hit(Limit::Other));
+        let message = format!("{count} entries in one answer, the limit is {ENTRIES_MAX}");
+        let failure = Failure::limited(Limit::Other, message);
+        return Err(failure.advised("ask with a longer prefix or a shorter time"));
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! `from` and `until`: the times of the other doors, and Graphite's words for units.
 
-use crate::doors::answer::Failure;
-use crate::doors::request::Request;
-use crate::doors::selection;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::{TimeRange, Timestamp};
 use wire::params;
 

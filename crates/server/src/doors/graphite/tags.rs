@@ -5,10 +5,11 @@
 
 use super::{answers, check_entries, refuse_jsonp};
 use crate::app::App;
-use crate::doors::answer::{Answer, Failure};
-use crate::doors::partial::Partial;
-use crate::doors::request::{Request, decode_percent};
-use crate::doors::selection;
+use crate::doors::http::answer::Answer;
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::{Request, decode_percent};
+use crate::doors::http::selection;
+use crate::failure::Failure;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ pub fn find_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure>
     let matchers = expressions(request)?;
     if matchers.is_empty() {
         let message = "no expr parameter provided; expr=name=NAME asks for one metric";
-        return Err(Failure::bad_data(message));
+        return Err(Failure::bad_input(message));
     }
     let limits = selection::limits(app, request)?;
     let partial = Partial::of(app, request)?;
@@ -93,7 +94,7 @@ pub fn complete_tags(app: &Arc<App>, request: &Request) -> Result<Answer, Failur
 pub fn complete_values(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     refuse_jsonp(request)?;
     let Some(tag) = request.params.filled("tag") else {
-        return Err(Failure::bad_data("no tag parameter provided; tag=name lists metrics"));
+        return Err(Failure::bad_input("no tag parameter provided; tag=name lists metrics"));
     };
     let mut matchers = expressions(request)?;
     if let Some(prefix) = request.params.filled("valuePrefix") {

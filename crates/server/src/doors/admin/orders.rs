@@ -1,0 +1,68 @@
+//! Orders: delete, snapshot, flush, merge.
+
+use crate::app::App;
+use crate::doors::http::answer::Answer;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
+use crate::failure::Failure;
+use serde_json::json;
+use std::sync::Arc;
+
+/// `POST /api/v1/admin/tsdb/delete_series?match[]=...&start=...&end=...`
+pub fn delete_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let sets = selection::matcher_sets(request)?;
+    if sets.is_empty() {
+        return Err(Failure::bad_input("no match[] parameter provided"));
+    }
+    let range = selection::time_range(request)?;
+    let series = app.store.delete(&sets, range)?;
+    tracing::info!(series, "deleted samples on request");
+    Ok(Answer::no_content())
+}
+
+/// `POST /api/v1/admin/tsdb/clean_tombstones`: merging does that by itself; this does it now.
+pub fn clean_tombstones(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    app.store.force_merge("")?;
+    Ok(Answer::no_content())
+}
+
+/// `POST /api/v1/admin/tsdb/snapshot`, in Prometheus' shape.
+pub fn snapshot(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let name = app.store.create_snapshot()?;
+    Ok(Answer::success(json!({ "name": name })))
+}
+
+/// `/snapshot/create`
+pub fn snapshot_create(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let name = app.store.create_snapshot()?;
+    Ok(Answer::json(&json!({ "status": "ok", "snapshot": name })))
+}
+
+/// `/snapshot/list`
+pub fn snapshot_list(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::json(&json!({ "status": "ok", "snapshots": app.store.snapshots()? })))
+}
+
+/// `/snapshot/delete?snapshot=...`
+pub fn snapshot_delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let name = request.params.filled("snapshot");
+    let name = name.ok_or_else(|| Failure::bad_input("no snapshot parameter provided"))?;
+    if !app.store.snapshots()?.iter().any(|known| known == name) {
+        return Err(Failure::not_found(format!("there is no snapshot {name:?}")));
+    }
+    app.store.delete_snapshot(name)?;
+    Ok(Answer::json(&json!({ "status": "ok" })))
+}
+
+/// `/internal/force_flush`
+pub fn force_flush(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    app.store.flush()?;
+    Ok(Answer::json(&json!({ "status": "ok" })))
+}
+
+/// `/internal/force_merge?partition_prefix=YYYY-MM`; `YYYY_MM`, as others spell it, will do.
+pub fn force_merge(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let prefix = request.params.get("partition_prefix").unwrap_or("").replace('_', "-");
+    app.store.force_merge(&prefix)?;
+    Ok(Answer::json(&json!({ "status": "ok" })))
+}

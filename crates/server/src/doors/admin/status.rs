@@ -1,0 +1,131 @@
+//! What the server tells about itself: signs of life, versions, flags, metrics.
+
+use crate::app::App;
+use crate::calendar::rfc3339;
+use crate::doors::http::answer::Answer;
+use crate::doors::http::request::Request;
+use crate::failure::{Failure, Kind};
+use model::sample::NANOS_PER_MILLI;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// The version of Prometheus whose API this is, as Grafana decides by it what to ask for.
+const PROMETHEUS_VERSION: &str = "3.5.0";
+
+/// `/-/healthy`: the process lives.
+pub fn healthy(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::text("Quipu is healthy.\n"))
+}
+
+/// `/-/ready`: requests are welcome.
+pub fn ready(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    if app.is_stopping.load(Relaxed) {
+        let message = "Quipu is stopping.";
+        return Err(Failure::new(Kind::Stopping, message));
+    }
+    Ok(Answer::text("Quipu is ready.\n"))
+}
+
+/// `/metrics`
+pub fn metrics(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let mut answer = Answer::text(app.exposition());
+    answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(answer)
+}
+
+/// `/api/v1/status/buildinfo`: the shape and a version that Grafana's Prometheus source knows.
+pub fn build(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({
+        "version": PROMETHEUS_VERSION,
+        "revision": "",
+        "branch": "",
+        "buildUser": "",
+        "buildDate": "",
+        "goVersion": "",
+        "application": "quipu",
+        "quipuVersion": env!("CARGO_PKG_VERSION"),
+    })))
+}
+
+/// `/api/v1/status/runtimeinfo`
+pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let stats = app.store.stats();
+    Ok(Answer::success(json!({
+        "startTime": rfc3339(app.started_at),
+        "CWD": std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+        "hostname": "",
+        "serverTime": rfc3339(app.vfs.now()),
+        "reloadConfigSuccess": true,
+        "lastConfigTime": rfc3339(app.started_at),
+        "corruptionCount": stats.damage_noticed_total,
+        "goroutineCount": crate::process::figures().threads,
+        "GOMAXPROCS": crate::config::cpus(),
+        "GOMEMLIMIT": 0,
+        "GOGC": "",
+        "GODEBUG": "",
+        "storageRetention": app.config.settings.text("retention"),
+        "readOnlyReason": stats.read_only_reason,
+        "minTimeMs": stats.time_min_max.map(|(min, _)| min.div_euclid(NANOS_PER_MILLI)),
+        "maxTimeMs": stats.time_min_max.map(|(_, max)| max.div_euclid(NANOS_PER_MILLI)),
+    })))
+}
+
+/// `/api/v1/status/damage`: what is known to be missing or rotten, and how far the scrub is.
+pub fn damage(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let stats = app.store.stats();
+    let one = |damage: &store::Damage| {
+        let span = damage.month.map(|_| damage.span);
+        json!({
+            "place": damage.place.word(),
+            "file": damage.file,
+            "month": damage.month.map(|month| month.name()),
+            "startMs": span.map(|span| span.start.div_euclid(NANOS_PER_MILLI)),
+            "endMs": span.map(|span| span.end.div_euclid(NANOS_PER_MILLI)),
+            "series": damage.series,
+            "samples": damage.samples,
+            "what": damage.what,
+            "noticed": rfc3339(damage.noticed_ns),
+        })
+    };
+    let scrub = stats.scrub;
+    Ok(Answer::success(json!({
+        "damage": app.store.damage().iter().map(one).collect::<Vec<Value>>(),
+        "noticedTotal": stats.damage_noticed_total,
+        "scrub": {
+            "finished": scrub.finished_ns.map(rfc3339),
+            "passBytes": scrub.pass_bytes,
+            "passDone": scrub.pass_done,
+            "bytesTotal": scrub.bytes_total,
+        },
+    })))
+}
+
+/// `/api/v1/status/flags`
+pub fn flags(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let flags: Map<String, Value> =
+        app.config.settings.shown().map(|(name, text)| (name.to_string(), json!(text))).collect();
+    Ok(Answer::success(Value::Object(flags)))
+}
+
+/// `/api/v1/status/config`: the settings as a TOML file would hold them.
+pub fn config(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let lines: String = app
+        .config
+        .settings
+        .shown()
+        .filter(|(name, text)| *name != "config" && !text.is_empty())
+        .map(|(name, text)| format!("{name:?} = {text:?}\n"))
+        .collect();
+    Ok(Answer::success(json!({ "yaml": lines })))
+}
+
+/// `/api/v1/rules`: there are none; Grafana asks.
+pub fn no_rules(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({ "groups": [] })))
+}
+
+/// `/api/v1/alerts`: there are none; Grafana asks.
+pub fn no_alerts(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({ "alerts": [] })))
+}

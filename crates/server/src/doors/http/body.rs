@@ -1,0 +1,185 @@
+//! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
+
+use crate::admission::BodyMemory;
+use crate::buffers::Buffers;
+use crate::config::HttpConfig;
+use crate::failure::{Failure, Kind};
+use crate::listeners::connections::AtWork;
+use crate::telemetry::Limit;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, timeout_at};
+
+/// A body gets one more second for each of these many bytes received.
+const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
+/// How much of a refused body is read so that its sender gets to see the refusal.
+const DRAIN_SIZE_MAX: usize = 16 << 20;
+/// And for how long.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// A received body and its share of the memory for bodies.
+pub struct Received {
+    /// The bytes as sent.
+    pub bytes: Vec<u8>,
+    /// Given back when the request is done.
+    pub share: Option<OwnedSemaphorePermit>,
+}
+
+/// Receives a body of at most `size_max` bytes.
+///
+/// # Errors
+/// 413 beyond the size, 408 beyond the time, 503 without memory, 400 when the client breaks off.
+pub async fn receive(
+    incoming: &mut Incoming,
+    size_max: usize,
+    http: &HttpConfig,
+    memory: &BodyMemory,
+    buffers: &Buffers,
+) -> Result<Received, Failure> {
+    let announced = incoming.size_hint().upper().unwrap_or(0);
+    if (size_max as u64) < announced {
+        return Err(too_large(announced, size_max));
+    }
+    let mut share = memory.share();
+    let mut bytes = buffers.take();
+    // An announced length is a promise, not a fact: memory is taken as bytes arrive, in doubling steps.
+    bytes.reserve((announced as usize).min(1 << 20));
+    let started = Instant::now();
+    while let Some(data) = next_data(incoming, started, bytes.len(), http).await? {
+        let size = bytes.len() + data.len();
+        if size_max < size {
+            return Err(too_large(size as u64, size_max));
+        }
+        share.grow(size).await?;
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Received { bytes, share: share.into_held() })
+}
+
+async fn next_data(
+    incoming: &mut Incoming,
+    started: Instant,
+    received: usize,
+    http: &HttpConfig,
+) -> Result<Option<Bytes>, Failure> {
+    let earned = Duration::from_secs(received as u64 / BYTES_PER_SECOND_MIN);
+    let deadline = started + http.body_timeout + earned;
+    loop {
+        match timeout_at(deadline, incoming.frame()).await {
+            Err(_) => return Err(too_slow(received, http)),
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(error))) => {
+                return Err(Failure::bad_input(format!(
+                    "body broke off after {received} bytes: {error}"
+                )));
+            }
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => return Ok(Some(data)),
+                Err(_) => continue, // trailers
+            },
+        }
+    }
+}
+
+fn too_large(size: u64, max: usize) -> Failure {
+    let message = format!("request body of {size} bytes, the limit is {max} (max-body-size)");
+    Failure::too_large(Limit::BodySize, message)
+}
+
+fn too_slow(received: usize, http: &HttpConfig) -> Failure {
+    let seconds = http.body_timeout.as_secs_f64();
+    let message = format!(
+        "body incomplete: {received} bytes in {seconds} s plus 1 s per 64 KiB (http.body-timeout)"
+    );
+    Failure::new(Kind::TooSlow, message).hit(Limit::BodyTimeout)
+}
+
+/// Reads on for a moment what nobody wants, so that closing the socket does not destroy the answer.
+pub async fn drain(incoming: &mut Incoming) {
+    let deadline = Instant::now() + DRAIN_TIME_MAX;
+    let mut size = 0;
+    while size < DRAIN_SIZE_MAX {
+        match timeout_at(deadline, incoming.frame()).await {
+            Ok(Some(Ok(frame))) => size += frame.data_ref().map_or(0, Bytes::len),
+            _ => return,
+        }
+    }
+}
+
+/// Why a stream ended before its end: the connection is then closed without the last chunk.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the answer broke off: {0}")]
+pub struct BrokenOff(pub String);
+
+impl From<Infallible> for BrokenOff {
+    fn from(never: Infallible) -> BrokenOff {
+        match never {}
+    }
+}
+
+/// The body of an answer.
+pub struct ReplyBody {
+    source: Source,
+    /// Tells the connection that the request is over once the body is gone.
+    _in_flight: Option<AtWork>,
+}
+
+enum Source {
+    Whole(Option<Bytes>),
+    Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
+}
+
+impl ReplyBody {
+    /// A body that is there already.
+    pub fn whole(bytes: Bytes) -> ReplyBody {
+        let source = Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()));
+        ReplyBody { source, _in_flight: None }
+    }
+
+    /// A body that arrives in pieces.
+    pub fn pieces(receiver: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> ReplyBody {
+        ReplyBody { source: Source::Pieces(receiver), _in_flight: None }
+    }
+
+    /// The same, telling the connection when it is over.
+    pub fn holding(mut self, in_flight: AtWork) -> ReplyBody {
+        self._in_flight = Some(in_flight);
+        self
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match &mut self.source {
+            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Pieces(receiver) => {
+                receiver.poll_recv(context).map(|piece| piece.map(|p| p.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.source, Source::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Source::Pieces(_) => SizeHint::default(),
+        }
+    }
+}

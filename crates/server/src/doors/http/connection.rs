@@ -1,0 +1,191 @@
+//! What HTTP adds to the state of a connection, and the rules by which one is closed.
+//!
+//! ```text
+//! no request, no bytes      idle     closed after http.idle-timeout, or earlier to make room
+//! no request, some bytes    a head   closed after http.header-timeout (HTTP/1 only)
+//! a request                 busy     bounded by the body's time, the query's time, the write time
+//! ```
+
+use crate::config::HttpConfig;
+use crate::listeners::connections::{AtWork, Connection};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// One connection that speaks HTTP.
+pub struct HttpConnection {
+    /// What every connection has.
+    pub connection: Arc<Connection>,
+    /// When the first byte of a head arrived; 0 when none has.
+    head_since_ms: AtomicU64,
+    /// Whether the client speaks HTTP/2, where bytes between requests are ordinary.
+    is_http2: AtomicBool,
+    /// Whether any byte has arrived.
+    has_spoken: AtomicBool,
+}
+
+/// What to do with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Keep,
+    /// It has had no request for too long.
+    Idle,
+    /// Its head takes too long.
+    SlowHead,
+    /// It was told to end and its client takes no bytes.
+    Stuck,
+}
+
+impl HttpConnection {
+    /// A connection on which nothing has been said.
+    pub fn new(connection: Arc<Connection>) -> HttpConnection {
+        HttpConnection {
+            connection,
+            head_since_ms: AtomicU64::new(0),
+            is_http2: AtomicBool::new(false),
+            has_spoken: AtomicBool::new(false),
+        }
+    }
+
+    fn was_read(&self, bytes: &[u8]) {
+        let now_ms = self.connection.touch();
+        if !self.has_spoken.swap(true, Relaxed) {
+            self.is_http2.store(bytes.starts_with(b"PRI * HTTP/2"), Relaxed);
+        }
+        if !self.connection.is_busy() && self.head_since_ms.load(Relaxed) == 0 {
+            self.head_since_ms.store(now_ms, Relaxed);
+        }
+    }
+
+    /// Marks a request as under way until the returned value is dropped.
+    pub fn begin_request(&self) -> AtWork {
+        let at_work = self.connection.begin();
+        self.head_since_ms.store(0, Relaxed);
+        at_work
+    }
+
+    /// What to do with it now.
+    pub fn verdict(&self, http: &HttpConfig) -> Verdict {
+        if self.connection.is_busy() {
+            return Verdict::Keep;
+        }
+        let now_ms = self.connection.now_ms();
+        let longer_than =
+            |since: u64, limit: Duration| limit.as_millis() as u64 <= now_ms.saturating_sub(since);
+        let head_since_ms = self.head_since_ms.load(Relaxed);
+        let is_head = head_since_ms != 0 && !self.is_http2.load(Relaxed);
+        let active_at_ms = self.connection.active_at_ms();
+        if is_head && longer_than(head_since_ms, http.header_timeout) {
+            return Verdict::SlowHead;
+        }
+        if longer_than(active_at_ms, http.idle_timeout + http.write_timeout) {
+            return Verdict::Stuck;
+        }
+        if longer_than(active_at_ms, http.idle_timeout) { Verdict::Idle } else { Verdict::Keep }
+    }
+}
+
+/// A socket that tells its connection when bytes move.
+pub struct Watched<S> {
+    stream: S,
+    connection: Arc<HttpConnection>,
+}
+
+impl<S> Watched<S> {
+    /// Watches `stream`.
+    pub fn new(stream: S, connection: Arc<HttpConnection>) -> Watched<S> {
+        Watched { stream, connection }
+    }
+
+    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(1..)) = written {
+            self.connection.connection.touch();
+        }
+        written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if before < buffer.filled().len() {
+            self.connection.was_read(&buffer.filled()[before..]);
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.note(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Settings};
+    use std::time::Instant;
+
+    fn http(pairs: &[(&str, &str)]) -> HttpConfig {
+        Config::new(Settings::from_pairs(pairs).expect("settings")).expect("config").http
+    }
+
+    fn connection() -> HttpConnection {
+        HttpConnection::new(Arc::new(Connection::new(Instant::now(), None)))
+    }
+
+    #[test]
+    fn verdicts() {
+        let patient = http(&[]);
+        let strict = http(&[("http.idle-timeout", "1ns"), ("http.header-timeout", "1ns")]);
+        let connection = connection();
+        assert_eq!(connection.verdict(&patient), Verdict::Keep);
+        assert_eq!(connection.verdict(&strict), Verdict::Idle);
+        connection.was_read(b"GET");
+        assert_eq!(connection.verdict(&strict), Verdict::SlowHead);
+        let request = connection.begin_request();
+        assert_eq!(connection.verdict(&strict), Verdict::Keep);
+        drop(request);
+        assert_eq!(connection.verdict(&strict), Verdict::Idle);
+        let http2 = self::connection();
+        http2.was_read(b"PRI * HTTP/2.0\r\n");
+        assert_eq!(http2.verdict(&strict), Verdict::Idle, "frames between requests are ordinary");
+    }
+}

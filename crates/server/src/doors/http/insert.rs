@@ -1,0 +1,57 @@
+//! What doors in over HTTP share: the parameters that say how samples are to be stored, and plain
+//! answers about what was refused.
+
+use super::answer::{Answer, TEXT};
+use super::request::Request;
+use crate::app::App;
+use crate::failure::Failure;
+use crate::ingest::Outcome;
+use hyper::StatusCode;
+use hyper::header::HeaderName;
+use store::Durability;
+use wire::ExtraLabels;
+
+/// Header by which a request asks for the other durability.
+const DURABILITY_HEADER: HeaderName = HeaderName::from_static("x-quipu-durability");
+/// 400 with the lines that were refused, if some were.
+pub fn told(outcome: &Outcome) -> Option<Answer> {
+    if outcome.is_complete() {
+        return None;
+    }
+    let text = outcome.report("line") + "\n";
+    Some(Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()))
+}
+
+/// How durable the request wants its samples to be when it is answered.
+///
+/// # Errors
+/// A word that is neither.
+pub fn durability(app: &App, request: &Request) -> Result<Durability, Failure> {
+    let header = Some(request.header(DURABILITY_HEADER)).filter(|text| !text.is_empty());
+    match request.params.filled("durability").or(header) {
+        None => Ok(app.config.insert.durability),
+        Some("synced") => Ok(Durability::Synced),
+        Some("relaxed") => Ok(Durability::Relaxed),
+        Some(other) => {
+            Err(Failure::bad_input(format!("durability {other:?} is neither synced nor relaxed")))
+        }
+    }
+}
+
+/// The labels of `?extra_label=name=value`, behind `first`.
+///
+/// # Errors
+/// A label without `=`, or one that [`ExtraLabels`] refuses.
+pub fn extra_labels(
+    request: &Request,
+    mut first: Vec<(String, String)>,
+) -> Result<ExtraLabels, Failure> {
+    for text in request.params.all("extra_label") {
+        let Some((name, value)) = text.split_once('=') else {
+            let message = format!("extra_label {text:?} is not of the form name=value");
+            return Err(Failure::bad_input(message));
+        };
+        first.push((name.to_string(), value.to_string()));
+    }
+    Ok(ExtraLabels::new(&first)?)
+}

@@ -1,0 +1,48 @@
+//! What doors over HTTP share, in the order in which a request meets it.
+
+pub mod sockets;
+
+pub mod connection;
+
+mod arrived;
+pub mod exchange;
+
+pub mod credentials;
+pub mod router;
+pub mod site;
+
+pub mod body;
+pub mod request;
+pub mod unpack;
+
+pub mod insert;
+pub mod selection;
+
+pub mod answer;
+pub mod counters;
+pub mod partial;
+pub mod stream;
+
+use crate::app::App;
+use counters::HttpCounters;
+use router::Route;
+use std::sync::Arc;
+
+/// One HTTP server: what its connections share.
+pub struct Http {
+    /// What every door can reach.
+    pub app: Arc<App>,
+    /// Which paths there are.
+    pub routes: &'static [Route],
+    /// What is counted.
+    pub counters: Arc<HttpCounters>,
+}
+
+impl Http {
+    /// A server of those routes, whose counters are in `/metrics`.
+    pub fn new(app: Arc<App>, routes: &'static [Route]) -> Http {
+        let counters = Arc::new(HttpCounters::new(routes));
+        app.telemetry.register(counters.clone());
+        Http { app, routes, counters }
+    }
+}

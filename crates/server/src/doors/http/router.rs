@@ -1,0 +1,119 @@
+//! Finds the door of a path in a table of routes.
+
+use super::answer::{Answer, Wording};
+use super::request::Request;
+use crate::app::App;
+use crate::failure::{Failure, Kind};
+use hyper::Method;
+use std::sync::Arc;
+
+/// What bounds a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Brings samples: large bodies, the gate of inserts.
+    Insert,
+    /// Reads samples or label sets: the gate of queries.
+    Query,
+    /// Short work on a worker thread, never waiting.
+    Control,
+    /// The same, that changes or makes something.
+    Order,
+    /// Answered at once from memory.
+    Inline,
+}
+
+/// Who may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody: says only that the server is there.
+    Open,
+    /// Who has credentials.
+    Read,
+    /// Who has credentials, and no page of another site.
+    Change,
+}
+
+/// Does the work of one route.
+pub type Door = fn(&Arc<App>, &Request) -> Result<Answer, Failure>;
+
+/// Does the work of one route where it takes well under a millisecond; `None` when it would not, or
+/// failed: then the route's door finds out why.
+pub type BriefDoor = fn(&Arc<App>, &Request) -> Option<Answer>;
+
+/// One row of the table.
+pub struct Route {
+    /// The path.
+    pub pattern: &'static str,
+    /// The methods.
+    pub methods: &'static [Method],
+    /// What bounds it.
+    pub class: Class,
+    /// Who may come.
+    pub access: Access,
+    /// How failures are worded.
+    pub wording: Wording,
+    /// What does the work.
+    pub door: Door,
+    /// What does it without a worker thread when it is little.
+    pub brief: Option<BriefDoor>,
+}
+
+/// The route's index in `routes` and what its pattern captured.
+///
+/// # Errors
+/// 404 for an unknown path, 405 for a known one with another method.
+pub fn find<'a>(
+    routes: &'static [Route],
+    method: &Method,
+    path: &'a str,
+) -> Result<(usize, &'a str), Failure> {
+    let path = without_prefix(path);
+    let mut allowed: Vec<&str> = Vec::new();
+    for (index, route) in routes.iter().enumerate() {
+        let Some(captured) = capture(route.pattern, path) else { continue };
+        if route.methods.contains(method) {
+            return Ok((index, captured));
+        }
+        allowed.extend(route.methods.iter().map(Method::as_str));
+    }
+    Err(match allowed.is_empty() {
+        false => Failure::new(Kind::WrongMethod, format!("{method} is not possible here"))
+            .advised(format!("use {}", allowed.join(" or "))),
+        true => Failure::not_found(format!("there is nothing at {path}")),
+    })
+}
+
+/// How to tell of an unknown path: as the client that would ask there expects.
+pub fn wording_of(path: &str) -> Wording {
+    match without_prefix(path) {
+        path if path.starts_with("/api/v2/") => Wording::InfluxV2,
+        path if path.starts_with("/api/") => Wording::Prometheus,
+        path if path.starts_with("/influx/") => Wording::InfluxV1,
+        _ => Wording::Plain,
+    }
+}
+
+fn without_prefix(path: &str) -> &str {
+    match path.strip_prefix("/prometheus").or_else(|| path.strip_prefix("/graphite")) {
+        Some("") => "/",
+        Some(rest) if rest.starts_with('/') => rest,
+        _ => path,
+    }
+}
+
+/// What `{x}` or `{x*}` stands for in `path`, or nothing for a plain pattern; `None` if it differs.
+fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+    let Some(brace) = pattern.bytes().position(|byte| byte == b'{') else {
+        // A slash too many at the end is forgiven.
+        let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);
+        return (pattern == path).then_some("");
+    };
+    let (before, rest) = pattern.split_at(brace);
+    let captured = path.strip_prefix(before)?;
+    let (name, after) = rest.split_once('}')?;
+    if name.ends_with('*') {
+        return Some(captured).filter(|text| !text.is_empty());
+    }
+    let captured = captured.strip_suffix(after)?;
+    Some(captured).filter(|text| !text.is_empty() && !text.contains('/'))
+}

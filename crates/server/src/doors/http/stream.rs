@@ -1,0 +1,252 @@
+//! From a door on a worker thread to the socket: whole when small, in pieces when not.
+//!
+//! ```text
+//! door ─ writes ─► [gzip] ─► 64 KiB piece ─► channel of 4 ─► hyper ─► socket
+//! ```
+//!
+//! The head is sent with the first full piece, so an error before that still gets its own status,
+//! and a short answer gets a `Content-Length`.
+
+use super::answer::{Answer, Content, Wording};
+use super::body::{BrokenOff, ReplyBody};
+use crate::failure::Failure;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use std::io::{self, Write};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+/// Bytes of a piece, at least.
+const PIECE_SIZE: usize = 64 << 10;
+/// Memory for a piece: what fills one most often comes a little over its end.
+const PIECE_ROOM: usize = PIECE_SIZE + PIECE_SIZE / 4;
+/// Pieces under way between the door and the socket.
+const PIECES_MAX: usize = 4;
+/// Answers smaller than this are not worth compressing.
+const GZIP_SIZE_MIN: usize = 1024;
+
+/// Whether answers may be compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As they are.
+    Identity,
+    /// `Content-Encoding: gzip`.
+    Gzip,
+}
+
+/// What sending an answer needs to know.
+pub struct Sending {
+    /// Whether the client takes gzip.
+    pub encoding: Encoding,
+    /// How failures are worded.
+    pub wording: Wording,
+    /// How long the client may take no bytes.
+    pub write_timeout: Duration,
+    /// Where the waiting is done.
+    pub runtime: Handle,
+    /// Takes the head, with all or the start of the body.
+    pub head: oneshot::Sender<Response<ReplyBody>>,
+}
+
+/// How an answer went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Handed over completely.
+    Complete,
+    /// The client took no bytes for too long.
+    ClientStuck,
+    /// The client is gone.
+    ClientGone,
+    /// The door failed midway.
+    BrokenOff,
+}
+
+impl Sending {
+    /// Sends the answer; returns when its last piece is handed over.
+    pub fn send(self, answer: Answer) -> Sent {
+        let Answer { status, content_type, headers, content } = answer;
+        let mut response = head(status, content_type, &headers);
+        match content {
+            Content::Static(bytes) => self.whole(response, Bytes::from_static(bytes)),
+            Content::Bytes(bytes) => {
+                let is_compressed = response.contains_header("content-encoding");
+                if self.encoding == Encoding::Gzip && GZIP_SIZE_MIN <= bytes.len() && !is_compressed
+                {
+                    mark_gzip(response.headers_mut());
+                    return self.whole(response, gzip(&bytes).into());
+                }
+                self.whole(response, bytes.into())
+            }
+            Content::Stream(write) => self.stream(response, write),
+        }
+    }
+
+    fn whole(self, head: Response<()>, bytes: Bytes) -> Sent {
+        deliver(self.head, head.map(|()| ReplyBody::whole(bytes)))
+    }
+
+    fn stream(self, mut response: Response<()>, write: super::answer::StreamFn) -> Sent {
+        let encoding = self.encoding;
+        if encoding == Encoding::Gzip {
+            mark_gzip(response.headers_mut());
+        }
+        let mut pieces = Pieces {
+            buffer: Vec::new(),
+            waiting: Some((self.head, response)),
+            sender: None,
+            write_timeout: self.write_timeout,
+            runtime: self.runtime,
+            outcome: Sent::Complete,
+        };
+        let result = match encoding {
+            Encoding::Identity => write(&mut pieces),
+            Encoding::Gzip => {
+                let mut encoder = GzEncoder::new(&mut pieces, Compression::fast());
+                write(&mut encoder).and_then(|()| encoder.finish().map(|_| ()))
+            }
+        };
+        pieces.end(result, self.wording)
+    }
+}
+
+fn deliver(sender: oneshot::Sender<Response<ReplyBody>>, response: Response<ReplyBody>) -> Sent {
+    match sender.send(response) {
+        Ok(()) => Sent::Complete,
+        Err(_) => Sent::ClientGone,
+    }
+}
+
+trait HasHeader {
+    fn contains_header(&self, name: &str) -> bool;
+}
+
+impl HasHeader for Response<()> {
+    fn contains_header(&self, name: &str) -> bool {
+        self.headers().contains_key(name)
+    }
+}
+
+/// The head of an answer.
+pub fn head(
+    status: StatusCode,
+    content_type: &'static str,
+    headers: &[(&'static str, String)],
+) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    let map = response.headers_mut();
+    if !content_type.is_empty() {
+        map.insert("content-type", HeaderValue::from_static(content_type));
+    }
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            map.append(HeaderName::from_static(name), value);
+        }
+    }
+    response
+}
+
+fn mark_gzip(headers: &mut HeaderMap) {
+    headers.insert("content-encoding", HeaderValue::from_static("gzip"));
+    headers.insert("vary", HeaderValue::from_static("accept-encoding"));
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 4), Compression::fast());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("memory takes every byte")
+}
+
+/// Collects bytes into pieces and hands them to the connection.
+struct Pieces {
+    buffer: Vec<u8>,
+    /// The head, until the first piece goes.
+    waiting: Option<(oneshot::Sender<Response<ReplyBody>>, Response<()>)>,
+    sender: Option<mpsc::Sender<Result<Bytes, BrokenOff>>>,
+    write_timeout: Duration,
+    runtime: Handle,
+    outcome: Sent,
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if PIECE_SIZE <= self.buffer.len() {
+            self.send_piece()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Pieces {
+    fn send_piece(&mut self) -> io::Result<()> {
+        if let Some((head, response)) = self.waiting.take() {
+            let (sender, receiver) = mpsc::channel(PIECES_MAX);
+            self.sender = Some(sender);
+            if deliver(head, response.map(|()| ReplyBody::pieces(receiver))) != Sent::Complete {
+                return Err(self.stop(Sent::ClientGone));
+            }
+        }
+        let piece =
+            Bytes::from(std::mem::replace(&mut self.buffer, Vec::with_capacity(PIECE_ROOM)));
+        let Some(sender) = &self.sender else { return Err(self.stop(Sent::ClientGone)) };
+        // Most of the time there is room and nobody waits.
+        let piece = match sender.try_send(Ok(piece)) {
+            Ok(()) => return Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(self.stop(Sent::ClientGone)),
+            Err(mpsc::error::TrySendError::Full(piece)) => piece,
+        };
+        let result = self.runtime.block_on(sender.send_timeout(piece, self.write_timeout));
+        match result {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::SendTimeoutError::Timeout(_)) => Err(self.stop(Sent::ClientStuck)),
+            Err(mpsc::error::SendTimeoutError::Closed(_)) => Err(self.stop(Sent::ClientGone)),
+        }
+    }
+
+    /// Nothing more can be sent.
+    fn stop(&mut self, outcome: Sent) -> io::Error {
+        self.sender = None;
+        self.outcome = outcome;
+        io::Error::new(io::ErrorKind::BrokenPipe, "the client takes no more")
+    }
+
+    fn end(mut self, result: io::Result<()>, wording: Wording) -> Sent {
+        if let Some((head, response)) = self.waiting.take() {
+            return match result {
+                Ok(()) => deliver(head, response.map(|()| ReplyBody::whole(self.buffer.into()))),
+                Err(error) => {
+                    let answer = wording.answer(&Failure::from(error));
+                    deliver(head, failure_response(answer))
+                }
+            };
+        }
+        let result = result.and_then(|()| match self.buffer.is_empty() {
+            true => Ok(()),
+            false => self.send_piece(),
+        });
+        if let (Err(error), Some(sender)) = (result, &self.sender) {
+            self.outcome = Sent::BrokenOff;
+            let broken = Err(BrokenOff(error.to_string()));
+            let _ = self.runtime.block_on(sender.send_timeout(broken, self.write_timeout));
+        }
+        self.outcome
+    }
+}
+
+/// A failure's answer is always whole.
+pub fn failure_response(answer: Answer) -> Response<ReplyBody> {
+    let bytes = match answer.content {
+        Content::Bytes(bytes) => Bytes::from(bytes),
+        Content::Static(bytes) => Bytes::from_static(bytes),
+        Content::Stream(_) => unreachable!("failures are short texts"),
+    };
+    head(answer.status, answer.content_type, &answer.headers).map(|()| ReplyBody::whole(bytes))
+}

@@ -1,0 +1,40 @@
+//! InfluxDB's clients: line protocol in over HTTP, and the handshakes they begin with; line protocol
+//! over TCP and UDP, without answers.
+//!
+//! ```text
+//! streams (TCP) ── whole lines ─┐
+//!                               ├─► lines: decode, store, count
+//! datagrams (UDP) ── lines ─────┘
+//! ```
+
+pub mod write;
+
+mod datagrams;
+mod lines;
+mod streams;
+
+use crate::app::App;
+use crate::listeners::accept::{Accepting, Stop, accept};
+use crate::listeners::bind::Bound;
+use lines::Lines;
+use std::sync::Arc;
+use streams::Streams;
+use tokio::task::JoinHandle;
+
+/// Opens the listener of line protocol.
+pub fn open(
+    app: &Arc<App>,
+    bound: Bound,
+    accepting: Accepting,
+    stop: &Stop,
+) -> Vec<JoinHandle<()>> {
+    let Bound { address, streams, datagrams, .. } = bound;
+    tracing::info!("line protocol is taken over TCP and UDP at {address} (--influx-listen)");
+    let lines = Arc::new(Lines::new(app.clone()));
+    let door = Arc::new(Streams::new(lines.clone()));
+    let mut tasks = vec![tokio::spawn(accept(accepting, streams, door, stop.clone()))];
+    tasks.extend(
+        datagrams.map(|socket| tokio::spawn(datagrams::receive(lines, socket, stop.clone()))),
+    );
+    tasks
+}

@@ -1,0 +1,379 @@
+//! Line protocol over TCP: whole lines are stored as they come, and nothing more is read meanwhile,
+//! so that a sender is no faster than the store.
+//!
+//! ```text
+//! a bad line                            counted, logged, skipped
+//! a line longer than the limit          what stood before it is stored, the connection closed
+//! the store takes nothing just now      tried again for influx.retry-duration, then closed
+//! the client ends                       the rest is a line, even without its newline
+//! the server ends                       what the system holds is stored; half a line is refused
+//! ```
+
+use super::lines::{Block, Lines};
+use crate::admission::BodyShare;
+use crate::app::App;
+use crate::failure::Failure;
+use crate::listeners::accept::{Door, Stop};
+use crate::listeners::connections::Connection;
+use crate::listeners::table::Listener;
+use crate::telemetry::{Limit, Protocol};
+use std::future::{pending, poll_fn};
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Bytes that a connection has room for while it says nothing; they take no share of the memory
+/// for bodies.
+const READ_SIZE: usize = 16 << 10;
+/// Bytes that are stored together.
+const BLOCK_SIZE_MAX: usize = 1 << 20;
+/// Bytes that are still read from a connection when the server ends: more than the system holds.
+const LAST_SIZE_MAX: usize = 64 << 20;
+/// Between two times that lines are tried, at most.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The door.
+pub(super) struct Streams {
+    lines: Arc<Lines>,
+    line_size_max: usize,
+    retry_duration: Duration,
+    idle_timeout: Option<Duration>,
+}
+
+impl Streams {
+    /// A door to those lines.
+    pub fn new(lines: Arc<Lines>) -> Streams {
+        let config = &lines.app.config;
+        let idle_timeout = config.listener(Listener::Influx).and_then(|one| one.idle_timeout);
+        Streams {
+            line_size_max: config.influx.line_size_max,
+            retry_duration: config.influx.retry_duration,
+            idle_timeout,
+            lines,
+        }
+    }
+}
+
+impl Door for Streams {
+    /// Nobody reads an answer.
+    const NO_ROOM: &'static [u8] = b"";
+
+    async fn serve<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>, stop: Stop)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let app = self.lines.app.clone();
+        let mut client = Client {
+            streams: &self,
+            stream,
+            buffer: Vec::new(),
+            searched: 0,
+            share: app.body_memory.share(),
+            connection,
+            stop,
+        };
+        let ended = client.serve().await;
+        client.leave(ended);
+    }
+}
+
+/// Why no more is read from a connection.
+enum Ended {
+    /// The client closed it.
+    ByClient,
+    /// It broke.
+    Broken(io::Error),
+    /// It had to make room.
+    Evicted,
+    /// It said nothing for too long.
+    Silent,
+    /// The server ends.
+    ByServer,
+    /// A line is longer than it may be.
+    LongLine,
+    /// The store did not take the lines for too long.
+    NotTaken(Failure),
+}
+
+struct Client<'a, S> {
+    streams: &'a Streams,
+    stream: S,
+    /// What was read and is not yet stored.
+    buffer: Vec<u8>,
+    /// So many bytes of it are known to hold no newline.
+    searched: usize,
+    /// Memory for it, when it is large.
+    share: BodyShare<'a>,
+    connection: Arc<Connection>,
+    stop: Stop,
+}
+
+impl<S: AsyncRead + Unpin> Client<'_, S> {
+    async fn serve(&mut self) -> Ended {
+        loop {
+            let ended = match self.wait().await {
+                Ok(()) => self.store_lines().await.err(),
+                Err(ended) => Some(ended),
+            };
+            match ended {
+                None => {}
+                Some(Ended::ByClient) => return self.finish().await,
+                Some(Ended::ByServer) => return self.read_last().await,
+                Some(ended) => return ended,
+            }
+        }
+    }
+
+    /// Waits for bytes, and takes what else is there.
+    async fn wait(&mut self) -> Result<(), Ended> {
+        let silent_at = self.streams.idle_timeout.map(|time| Instant::now() + time);
+        let silence = async {
+            match silent_at {
+                Some(at) => sleep_until(at).await,
+                None => pending().await,
+            }
+        };
+        self.make_room().await?;
+        let read = tokio::select! {
+            read = self.stream.read_buf(&mut self.buffer) => read,
+            _ = self.connection.evicted.notified() => return Err(Ended::Evicted),
+            _ = self.stop.wait_for(|is_stopping| *is_stopping) => return Err(Ended::ByServer),
+            () = silence => return Err(Ended::Silent),
+        };
+        self.connection.touch();
+        match read {
+            Ok(0) => Err(Ended::ByClient),
+            Ok(_) => self.read_ready().await,
+            Err(error) => Err(Ended::Broken(error)),
+        }
+    }
+
+    /// Grows a full buffer, in doubling steps.
+    async fn make_room(&mut self) -> Result<(), Ended> {
+        let (used, room) = (self.buffer.len(), self.buffer.capacity());
+        if used < room {
+            return Ok(());
+        }
+        let size = READ_SIZE.max(2 * room);
+        if READ_SIZE < size {
+            // Memory that others hold comes back as the store takes what they hold.
+            self.share.grow(size).await.map_err(Ended::NotTaken)?;
+        }
+        self.buffer.reserve_exact(size - used);
+        Ok(())
+    }
+
+    /// Reads what is there without waiting for more, up to a block.
+    async fn read_ready(&mut self) -> Result<(), Ended> {
+        let size_max = BLOCK_SIZE_MAX.max(self.streams.line_size_max);
+        while self.buffer.len() == self.buffer.capacity() && self.buffer.len() < size_max {
+            self.make_room().await?;
+            match read_now(&mut self.stream, &mut self.buffer).await {
+                // The end comes again with the next read.
+                None | Some(Ok(0)) => return Ok(()),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(Ended::Broken(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores the whole lines of the buffer and keeps what is behind them.
+    async fn store_lines(&mut self) -> Result<(), Ended> {
+        let cut = cut(&self.buffer, self.searched, self.streams.line_size_max);
+        self.searched = 0;
+        let (size, is_long) = match cut {
+            Cut::Lines(size) => (size, false),
+            Cut::LongLine(at) => (at, true),
+        };
+        if 0 < size {
+            let rest = self.buffer.get(size..).unwrap_or_default();
+            let mut next = Vec::with_capacity(READ_SIZE.max(rest.len()));
+            next.extend_from_slice(rest);
+            let mut block = std::mem::replace(&mut self.buffer, next);
+            block.truncate(size);
+            self.store(block).await?;
+            self.share = self.streams.lines.app.body_memory.share();
+            // What is kept may itself be large.
+            let kept = self.buffer.capacity();
+            if READ_SIZE < kept {
+                self.share.grow(kept).await.map_err(Ended::NotTaken)?;
+            }
+        }
+        if is_long {
+            return Err(Ended::LongLine);
+        }
+        self.searched = self.buffer.len();
+        Ok(())
+    }
+
+    /// Stores a block, trying again while the store takes nothing. The connection is busy
+    /// meanwhile, and makes room for no other.
+    async fn store(&mut self, bytes: Vec<u8>) -> Result<(), Ended> {
+        let _at_work = self.connection.begin();
+        let lines = &self.streams.lines;
+        let app: &App = &lines.app;
+        let deadline = Instant::now() + self.streams.retry_duration;
+        let mut block = Block::new(app, bytes);
+        loop {
+            let (back, result) = lines.store(block, app.config.insert.durability).await;
+            block = back;
+            let Err(failure) = result else {
+                lines.finish(block, Protocol::InfluxTcp);
+                return Ok(());
+            };
+            if let Some(limit) = failure.limit {
+                app.telemetry.limit_hit(limit);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let pause = failure.retry_after.unwrap_or(Duration::ZERO).min(RETRY_PAUSE_MAX);
+            if pause.is_zero() || left <= pause {
+                lines.give_up(block, Protocol::InfluxTcp);
+                return Err(Ended::NotTaken(failure));
+            }
+            if lines.not_taken.is_due(lines.now_ms()) {
+                tracing::warn!("lines over TCP wait: {failure}");
+            }
+            let stopping = self.stop.wait_for(|is_stopping| *is_stopping);
+            if timeout(pause, stopping).await.is_ok() {
+                // One more try, which is the last: a server that ends does not wait.
+                let (block, result) = lines.store(block, app.config.insert.durability).await;
+                match &result {
+                    Ok(()) => lines.finish(block, Protocol::InfluxTcp),
+                    Err(_) => lines.give_up(block, Protocol::InfluxTcp),
+                }
+                return result.map_err(Ended::NotTaken);
+            }
+        }
+    }
+
+    /// The client has said all: what is left is a line, if it is not too long.
+    async fn finish(&mut self) -> Ended {
+        if self.buffer.is_empty() {
+            return Ended::ByClient;
+        }
+        self.buffer.push(b'\n');
+        self.store_lines().await.err().unwrap_or(Ended::ByClient)
+    }
+
+    /// The server ends: what the system holds was sent before, and is stored.
+    async fn read_last(&mut self) -> Ended {
+        let mut size = 0;
+        while size < LAST_SIZE_MAX {
+            let before = self.buffer.len();
+            if let Err(ended) = self.make_room().await {
+                return ended;
+            }
+            match read_now(&mut self.stream, &mut self.buffer).await {
+                None => break,
+                Some(Ok(0)) => return self.finish().await,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Ended::Broken(error),
+            }
+            if let Err(ended) = self.read_ready().await {
+                return ended;
+            }
+            size += self.buffer.len() - before;
+            if let Err(ended) = self.store_lines().await {
+                return ended;
+            }
+        }
+        Ended::ByServer
+    }
+
+    /// Says what an owner should know of the end, and counts what was lost with it.
+    fn leave(&self, ended: Ended) {
+        let telemetry = &self.streams.lines.app.telemetry;
+        let peer = self.connection.peer.map_or(String::new(), |peer| peer.to_string());
+        match &ended {
+            Ended::ByClient | Ended::Evicted | Ended::ByServer => {}
+            Ended::Broken(error) => tracing::debug!(%error, peer, "a connection broke"),
+            Ended::Silent => telemetry.listener(Listener::Influx).silent.add(1),
+            Ended::LongLine => {
+                telemetry.limit_hit(Limit::LineSize);
+                let max = self.streams.line_size_max;
+                tracing::warn!(
+                    "closed the connection of {peer}: a line of line protocol is longer than \
+                     {max} bytes (influx.max-line-size)"
+                );
+            }
+            Ended::NotTaken(failure) => {
+                telemetry.limit_hit(Limit::LineRetries);
+                let time = self.streams.retry_duration;
+                tracing::warn!(
+                    "closed the connection of {peer}: its lines could not be stored for {time:?} \
+                     (influx.retry-duration): {failure}"
+                );
+            }
+        }
+        if !self.buffer.is_empty() {
+            telemetry.protocol(Protocol::InfluxTcp).lines_refused.add(1);
+        }
+    }
+}
+
+/// Reads into the room that a buffer has, if anything is there.
+async fn read_now<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    buffer: &mut Vec<u8>,
+) -> Option<io::Result<usize>> {
+    let mut read = std::pin::pin!(stream.read_buf(buffer));
+    poll_fn(|context| match read.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// What can be done with the bytes of a buffer.
+#[derive(Debug, PartialEq, Eq)]
+enum Cut {
+    /// So many of them are whole lines.
+    Lines(usize),
+    /// So many are whole lines, and what stands behind them is too long for one.
+    LongLine(usize),
+}
+
+/// Finds the end of the last whole line, or the first line that is too long. There is no newline
+/// before `searched`.
+fn cut(buffer: &[u8], searched: usize, line_size_max: usize) -> Cut {
+    let (mut start, mut from) = (0, searched);
+    loop {
+        let rest = buffer.get(from..).unwrap_or_default();
+        let newline = rest.iter().position(|byte| *byte == b'\n').map(|offset| from + offset);
+        let end = newline.unwrap_or(buffer.len());
+        if line_size_max < end - start {
+            return Cut::LongLine(start);
+        }
+        let Some(newline) = newline else { return Cut::Lines(start) };
+        start = newline + 1;
+        from = start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts() {
+        for (text, expected) in [
+            ("", Cut::Lines(0)),
+            ("ab", Cut::Lines(0)),
+            ("ab\n", Cut::Lines(3)),
+            ("ab\ncd", Cut::Lines(3)),
+            ("ab\n\ncd\n", Cut::Lines(7)),
+            ("abcd\nx", Cut::Lines(5)),
+            ("abcde", Cut::LongLine(0)),
+            ("ab\nabcde\nx\n", Cut::LongLine(3)),
+            ("ab\nabcde", Cut::LongLine(3)),
+        ] {
+            assert_eq!(cut(text.as_bytes(), 0, 4), expected, "{text:?}");
+            let searched = text.find('\n').unwrap_or(text.len());
+            assert_eq!(cut(text.as_bytes(), searched, 4), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Prometheus' exposition format and OpenMetrics in.
+//!
+//! Bad lines are told by number with 400, after the good ones were stored.
+
+use super::push_path::labels_of_path;
+use crate::app::App;
+use crate::doors::http::answer::Answer;
+use crate::doors::http::insert::{self, durability, extra_labels};
+use crate::doors::http::request::Request;
+use crate::doors::http::unpack;
+use crate::failure::Failure;
+use crate::ingest::Outcome;
+use crate::telemetry::Protocol;
+use hyper::header::CONTENT_TYPE;
+use model::sample::NANOS_PER_MILLI;
+use std::sync::Arc;
+use wire::Start;
+use wire::exposition::{self, ExpositionKeys, Format};
+
+/// `POST /api/v1/import/prometheus`, also below `.../metrics/job/...`
+pub fn import(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let labels = labels_of_path(&request.captured)?;
+    let refusal = store(app, request, labels)?;
+    Ok(refusal.unwrap_or_else(Answer::no_content))
+}
+
+/// Stores the lines of a request, each with `labels`; returns what to answer if some were refused.
+///
+/// # Errors
+/// When nothing was stored, or some of it must be sent again.
+pub fn store(
+    app: &App,
+    request: &Request,
+    labels: Vec<(String, String)>,
+) -> Result<Option<Answer>, Failure> {
+    let durability = durability(app, request)?;
+    let keys = ExpositionKeys::new(extra_labels(request, labels)?);
+    let options = exposition::Options {
+        format: Format::of_content_type(request.header(CONTENT_TYPE)),
+        now: default_time(request)?,
+    };
+    let body = unpack::body(app, request)?;
+    let hasher = app.store.hasher();
+    let mut outcome = Outcome::default();
+    let mut next = Some(Start::default());
+    while let Some(start) = next {
+        let decoded = exposition::decode(&body, start, &options, &hasher, &keys)?;
+        next = decoded.rest;
+        outcome.append(app, decoded, durability)?;
+    }
+    body.give_back(app);
+    outcome.finish(app, Protocol::Exposition, request.body.len())?;
+    Ok(insert::told(&outcome))
+}
+
+/// `?timestamp=` in milliseconds, else now.
+fn default_time(request: &Request) -> Result<i64, Failure> {
+    let Some(text) = request.params.filled("timestamp") else { return Ok(request.now) };
+    let nanos = text.parse::<i64>().ok().and_then(|millis| millis.checked_mul(NANOS_PER_MILLI));
+    nanos.ok_or_else(|| {
+        Failure::bad_input(format!("timestamp {text:?} is no count of milliseconds"))
+    })
+}

@@ -1,0 +1,244 @@
+//! Which path leads to which door: one table, one line each.
+//!
+//! `{x}` in a pattern stands for one piece of a path, `{x*}` at its end for all that follows.
+//! Everything also answers under `/prometheus` and `/graphite`, where clients that were told a path
+//! prefix look.
+
+use super::admin::{cardinality, orders, running, status};
+use super::http::answer::Wording;
+use super::http::router::{Access, BriefDoor, Class, Door, Route};
+use super::influx::write as influx;
+use super::prometheus::{
+    exemplars, exposition, federate, functions, pushgateway, query, remote_read, remote_write,
+    series, syntax,
+};
+use super::victoriametrics::{export, import};
+use super::{graphite, page};
+use hyper::Method;
+
+const GET: &[Method] = &[Method::GET, Method::HEAD];
+const BOTH: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
+const POST: &[Method] = &[Method::POST, Method::PUT];
+const DELETE: &[Method] = &[Method::DELETE];
+const ANY: &[Method] = &[Method::GET, Method::POST, Method::PUT];
+
+const fn insert(pattern: &'static str, wording: Wording, door: Door) -> Route {
+    Route {
+        pattern,
+        methods: POST,
+        class: Class::Insert,
+        access: Access::Change,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn read(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Prometheus;
+    Route {
+        pattern,
+        methods: BOTH,
+        class: Class::Query,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn query(pattern: &'static str, door: Door, brief: BriefDoor) -> Route {
+    Route { brief: Some(brief), ..read(pattern, door) }
+}
+
+const fn control(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Prometheus;
+    Route {
+        pattern,
+        methods: BOTH,
+        class: Class::Control,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn change(pattern: &'static str, methods: &'static [Method], door: Door) -> Route {
+    let wording = Wording::Prometheus;
+    Route {
+        pattern,
+        methods,
+        class: Class::Order,
+        access: Access::Change,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn open(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Plain;
+    Route {
+        pattern,
+        methods: GET,
+        class: Class::Inline,
+        access: Access::Open,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn page(pattern: &'static str, door: Door) -> Route {
+    let wording = Wording::Plain;
+    Route {
+        pattern,
+        methods: GET,
+        class: Class::Control,
+        access: Access::Read,
+        wording,
+        door,
+        brief: None,
+    }
+}
+
+const fn influx_query(pattern: &'static str) -> Route {
+    Route { wording: Wording::InfluxV1, ..control(pattern, influx::query) }
+}
+
+/// Every route.
+#[rustfmt::skip] // one route, one line
+pub const ROUTES: &[Route] = &[
+    // Samples in; the busiest first.
+    insert("/api/v1/write", Wording::Plain, remote_write::write),
+    insert("/api/v1/push", Wording::Plain, remote_write::write),
+    insert("/write", Wording::InfluxV1, influx::write_v1),
+    insert("/influx/write", Wording::InfluxV1, influx::write_v1),
+    insert("/api/v2/write", Wording::InfluxV2, influx::write_v2),
+    insert("/influx/api/v2/write", Wording::InfluxV2, influx::write_v2),
+    insert("/api/v1/import", Wording::Plain, import::json_lines),
+    insert("/api/v1/import/prometheus", Wording::Plain, exposition::import),
+    insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, exposition::import),
+    insert("/metrics/job{labels*}", Wording::Plain, pushgateway::push),
+    // Samples out.
+    query("/api/v1/query", query::instant, query::instant_brief),
+    query("/api/v1/query_range", query::range, query::range_brief),
+    read("/api/v1/query_exemplars", exemplars::query),
+    read("/api/v1/series", series::series),
+    read("/api/v1/labels", series::labels),
+    read("/api/v1/label/{name}/values", series::label_values),
+    Route { methods: POST, wording: Wording::Plain, ..read("/api/v1/read", remote_read::read) },
+    read("/api/v1/export", export::export),
+    read("/api/v1/export/csv", export::csv),
+    read("/federate", federate::federate),
+    read("/api/v1/status/tsdb", cardinality::tsdb),
+    read("/api/v1/status/series/new", cardinality::new_series),
+    read("/api/v1/status/series/unqueried", cardinality::unqueried),
+    read("/metrics/find", graphite::find),
+    read("/metrics/expand", graphite::expand),
+    read("/metrics/index.json", graphite::index),
+    read("/tags", graphite::tags),
+    read("/tags/findSeries", graphite::find_series),
+    read("/tags/autoComplete/tags", graphite::complete_tags),
+    read("/tags/autoComplete/values", graphite::complete_values),
+    read("/tags/{name}", graphite::values),
+    control("/api/v1/metadata", series::metadata),
+    control("/api/v1/functions", functions::list),
+    control("/api/v1/format_query", syntax::format_query),
+    control("/api/v1/parse_query", syntax::parse_query),
+    control("/prettify-query", syntax::prettify),
+    control("/expand-with-exprs", syntax::expand_with),
+    control("/api/v1/status/active_queries", running::active),
+    control("/api/v1/status/top_queries", running::top),
+    control("/api/v1/status/buildinfo", status::build),
+    control("/api/v1/status/runtimeinfo", status::runtime),
+    control("/api/v1/status/flags", status::flags),
+    control("/api/v1/status/damage", status::damage),
+    control("/api/v1/status/config", status::config),
+    control("/api/v1/rules", status::no_rules),
+    control("/api/v1/alerts", status::no_alerts),
+    control("/metrics", status::metrics),
+    // Orders.
+    change("/api/v1/admin/tsdb/delete_series", POST, orders::delete_series),
+    change("/api/v1/admin/tsdb/clean_tombstones", POST, orders::clean_tombstones),
+    change("/api/v1/admin/tsdb/snapshot", POST, orders::snapshot),
+    change("/api/v1/status/active_queries", DELETE, running::kill_by_parameter),
+    change("/api/v1/status/active_queries/{id}/kill", POST, running::kill),
+    Route { wording: Wording::Plain, ..change("/metrics/job{labels*}", DELETE, pushgateway::delete) },
+    change("/snapshot/create", ANY, orders::snapshot_create),
+    change("/snapshot/list", GET, orders::snapshot_list),
+    change("/snapshot/delete", ANY, orders::snapshot_delete),
+    change("/internal/force_flush", ANY, orders::force_flush),
+    change("/internal/force_merge", ANY, orders::force_merge),
+    // InfluxDB's handshakes.
+    influx_query("/query"),
+    influx_query("/influx/query"),
+    open("/ping", influx::ping),
+    open("/influx/ping", influx::ping),
+    open("/health", influx::health),
+    open("/influx/health", influx::health),
+    // The page and signs of life.
+    open("/-/healthy", status::healthy),
+    open("/-/ready", status::ready),
+    page("/", page::index),
+    page("/ui/{file*}", page::file),
+    page("/favicon.ico", page::icon),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doors::http::router::find;
+    use crate::failure::Kind;
+
+    #[track_caller]
+    fn check(method: &Method, path: &str, expected: Option<(&str, &str)>) {
+        let found = find(ROUTES, method, path).ok();
+        let found = found.map(|(index, captured)| (ROUTES[index].pattern, captured));
+        assert_eq!(found, expected, "{method} {path}");
+    }
+
+    #[test]
+    fn paths() {
+        let (get, post) = (&Method::GET, &Method::POST);
+        check(get, "/", Some(("/", "")));
+        check(get, "/prometheus", Some(("/", "")));
+        check(get, "/prometheus/api/v1/query", Some(("/api/v1/query", "")));
+        check(post, "/api/v1/query/", Some(("/api/v1/query", "")));
+        check(get, "/prometheusx", None);
+        check(get, "/graphite/metrics/find/", Some(("/metrics/find", "")));
+        check(post, "/metrics/expand", Some(("/metrics/expand", "")));
+        check(get, "/tags/findSeries", Some(("/tags/findSeries", "")));
+        check(get, "/tags/host", Some(("/tags/{name}", "host")));
+        check(get, "/api/v1/label/a%2Fb/values", Some(("/api/v1/label/{name}/values", "a%2Fb")));
+        check(get, "/api/v1/label//values", None);
+        check(get, "/api/v1/label/a/b/values", None);
+        check(post, "/metrics/job/j/a/b", Some(("/metrics/job{labels*}", "/j/a/b")));
+        check(post, "/metrics/job@base64/x", Some(("/metrics/job{labels*}", "@base64/x")));
+        check(&Method::DELETE, "/metrics/job/j", Some(("/metrics/job{labels*}", "/j")));
+        check(get, "/metrics", Some(("/metrics", "")));
+        check(post, "/write", Some(("/write", "")));
+        check(get, "/nowhere", None);
+    }
+
+    #[test]
+    fn wrong_methods_learn_the_right_ones() {
+        let failure = find(ROUTES, &Method::GET, "/api/v1/write").expect_err("GET");
+        assert_eq!(failure.kind, Kind::WrongMethod);
+        assert!(failure.to_string().contains("POST"), "{failure}");
+        let failure = find(ROUTES, &Method::GET, "/metrics/job/j").expect_err("GET");
+        assert!(failure.to_string().ends_with("use POST or PUT or DELETE"), "{failure}");
+        assert_eq!(find(ROUTES, &Method::GET, "/x").expect_err("unknown").kind, Kind::NotFound);
+    }
+
+    #[test]
+    fn nothing_that_changes_data_is_open_to_everybody() {
+        for route in ROUTES {
+            let changes = matches!(route.class, Class::Insert | Class::Order)
+                || route.methods.contains(&Method::DELETE);
+            assert!(!changes || route.access == Access::Change, "{}", route.pattern);
+            assert!(route.pattern.starts_with('/'), "{}", route.pattern);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! `/api/v1/export`: raw samples, as JSON lines, exposition text, an answer of Prometheus' API or
+//! CSV, streamed series by series.
+//!
+//! Text and CSV cannot say native histograms: these are left out, and a header says so. What could not
+//! be read is said in a header, too, when it is known before the body, and in the notes of an answer of
+//! Prometheus' API; in any case it is counted.
+
+use super::csv::Columns;
+use crate::app::App;
+use crate::doors::http::answer::PIECE_SIZE;
+use crate::doors::http::answer::{Answer, JSON};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
+use crate::failure::Failure;
+use histogram::Histogram;
+use model::Labels;
+use model::sample::NANOS_PER_MILLI;
+use std::io::{self, Write};
+use std::sync::Arc;
+use store::Selection;
+use wire::exposition::Format;
+use wire::exposition::encode::{content_type, push_sample};
+use wire::json_lines::LineWriter;
+use wire::prom_json::{self, Notes, ResultKind};
+
+/// What answers carry that had to leave something out, and what it was.
+const LEFT_OUT: (&str, &str) = ("x-quipu-left-out", "native-histograms");
+
+/// Series read at once: the store gathers their samples together.
+const SERIES_PER_READ: usize = 128;
+
+/// How samples are written.
+enum Shape {
+    Lines(LineWriter),
+    Text,
+    Csv(Columns),
+    /// A matrix of Prometheus' API; `None` before its beginning.
+    Matrix(Option<prom_json::Answer>),
+}
+
+/// `/api/v1/export?match[]=...&start=...&end=...&format=...&max_rows_per_line=...`
+pub fn export(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let (content_type, shape) = shape(request)?;
+    answer(app, request, content_type, shape)
+}
+
+/// `/api/v1/export/csv?match[]=...&format=...`
+pub fn csv(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let columns = Columns::parse(request.params.get("format").unwrap_or(""))?;
+    answer(app, request, "text/csv; charset=utf-8", Shape::Csv(columns))
+}
+
+fn answer(
+    app: &Arc<App>,
+    request: &Request,
+    content_type: &'static str,
+    shape: Shape,
+) -> Result<Answer, Failure> {
+    let sets = selection::required_listing_sets(request)?;
+    let range = selection::time_range(request)?;
+    // Exports may take as long as their client reads; only the selection has a deadline.
+    let mut limits = selection::limits(app, request)?;
+    limits.deadline = None;
+    let partial = Partial::of(app, request)?;
+    let selection = partial.noting(app).select(&sets, range, &limits)?;
+    partial.check()?;
+    let leaves_out = selection.has_histograms() && !shape.can_say_histograms();
+    let (app, partial) = (Arc::clone(app), Arc::new(partial));
+    let known = Arc::clone(&partial);
+    let write = move |out: &mut dyn Write| {
+        let written = write(out, &selection, shape, &partial);
+        partial.count(&app);
+        written
+    };
+    let answer = known.mark(Answer::stream(content_type, Box::new(write)));
+    Ok(if leaves_out { answer.with_header(LEFT_OUT.0, LEFT_OUT.1) } else { answer })
+}
+
+fn shape(request: &Request) -> Result<(&'static str, Shape), Failure> {
+    match request.params.filled("format") {
+        None | Some("jsonl") => {
+            let rows = match request.params.filled("max_rows_per_line").map(str::parse) {
+                None => 0,
+                Some(Ok(rows)) => rows,
+                Some(Err(_)) => {
+                    return Err(selection::invalid("max_rows_per_line", &"must be a whole number"));
+                }
+            };
+            Ok(("application/stream+json", Shape::Lines(LineWriter::new(rows))))
+        }
+        Some("prometheus") => Ok((content_type(Format::Text), Shape::Text)),
+        Some("promapi") => Ok((JSON, Shape::Matrix(None))),
+        Some(_) => Err(selection::invalid("format", &"use jsonl, prometheus or promapi")),
+    }
+}
+
+/// The samples of one series.
+#[derive(Clone, Copy)]
+struct Samples<'a> {
+    times: &'a [i64],
+    values: &'a [f64],
+    histogram_times: &'a [i64],
+    histograms: &'a [Histogram],
+}
+
+impl Shape {
+    fn can_say_histograms(&self) -> bool {
+        matches!(self, Shape::Lines(_) | Shape::Matrix(_))
+    }
+
+    fn push(&mut self, out: &mut Vec<u8>, labels: &Labels, samples: Samples<'_>) {
+        let Samples { times, values, histogram_times, histograms } = samples;
+        match self {
+            Shape::Lines(writer) => {
+                writer.push_series(out, labels, times, values);
+                writer.push_histograms(out, labels, histogram_times, histograms);
+            }
+            Shape::Csv(columns) => columns.push_series(out, labels, times, values),
+            Shape::Text => {
+                for (time, value) in times.iter().zip(values) {
+                    push_sample(out, labels, *value, Some(*time), Format::Text);
+                }
+            }
+            Shape::Matrix(answer) => {
+                let answer = begin(answer, out);
+                answer.series(out, labels);
+                for (time, value) in times.iter().zip(values) {
+                    answer.point(out, time.div_euclid(NANOS_PER_MILLI), *value);
+                }
+                for (time, histogram) in histogram_times.iter().zip(histograms) {
+                    answer.histogram(out, time.div_euclid(NANOS_PER_MILLI), histogram);
+                }
+            }
+        }
+    }
+
+    fn end(self, out: &mut Vec<u8>, partial: &Partial) {
+        if let Shape::Matrix(mut answer) = self {
+            begin(&mut answer, out);
+            if let Some(answer) = answer {
+                let mut notes = Notes::default();
+                partial.note(&mut notes);
+                answer.end(out, &notes);
+            }
+        }
+    }
+}
+
+fn begin<'a>(
+    answer: &'a mut Option<prom_json::Answer>,
+    out: &mut Vec<u8>,
+) -> &'a mut prom_json::Answer {
+    answer.get_or_insert_with(|| prom_json::Answer::begin(out, ResultKind::Matrix))
+}
+
+fn write(
+    out: &mut dyn Write,
+    selection: &Selection,
+    mut shape: Shape,
+    partial: &Partial,
+) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    for start in (0..selection.len()).step_by(SERIES_PER_READ) {
+        let end = (start + SERIES_PER_READ).min(selection.len());
+        let labels = selection.labels_of(start..end).map_err(io::Error::other)?;
+        // The sink cannot fail, so it remembers the first error and does nothing from then on.
+        let mut written = Ok(());
+        let read = selection.read_mixed(
+            start..end,
+            &mut |idx, times, values, histogram_times, histograms| {
+                if written.is_err() || times.is_empty() && histogram_times.is_empty() {
+                    return;
+                }
+                let samples = Samples { times, values, histogram_times, histograms };
+                shape.push(&mut buffer, &labels[idx - start], samples);
+                if PIECE_SIZE <= buffer.len() {
+                    written = out.write_all(&buffer);
+                    buffer.clear();
+                }
+            },
+        );
+        written?;
+        read.map_err(io::Error::other)?;
+        partial.check_stream()?;
+    }
+    shape.end(&mut buffer, partial);
+    out.write_all(&buffer)
+}

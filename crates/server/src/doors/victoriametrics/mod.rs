@@ -1,0 +1,5 @@
+//! VictoriaMetrics' formats: JSON lines in and out, CSV out.
+
+pub mod csv;
+pub mod export;
+pub mod import;

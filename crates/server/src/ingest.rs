@@ -1,0 +1,176 @@
+//! What all doors in share: appending batches, adding up what became of them.
+//!
+//! ```text
+//! bytes ─ decode (wire) ─► batch ─ append (store) ─► Outcome ─► the protocol's answer
+//! ```
+//!
+//! The good part of a request is stored, the bad lines are told by number; a store that cannot
+//! take anything just now passes and is never the client's fault. So is one that cannot take new
+//! series just now: what it knows is stored all the same, of the whole request, or a sender that
+//! tries again and again would keep everything behind one new series waiting.
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::telemetry::{Lossy, Protocol};
+use model::Rejection;
+use store::{AppendedExemplars, Durability, StartBatch};
+use wire::{Counts, Decoded, LineErrors};
+
+/// Refused lines that a plain answer repeats.
+const LINES_SHOWN_MAX: usize = 10;
+
+/// What became of a request, batch by batch.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Samples stored, native histograms not counted.
+    pub samples: u64,
+    /// Native histograms stored.
+    pub histograms: u64,
+    /// What the decoder refused.
+    pub errors: LineErrors,
+    /// The first rows that the store refused.
+    pub rejections: Vec<Rejection>,
+    /// All of them, counted.
+    pub rejected: u64,
+    /// What became of exemplars.
+    pub exemplars: AppendedExemplars,
+    /// What else was counted.
+    pub counts: Counts,
+    /// Rows that must be sent again, exemplars too.
+    pub postponed_rows: u64,
+    /// Why.
+    postponed: Option<Failure>,
+}
+
+impl Outcome {
+    /// Whether everything was taken.
+    pub fn is_complete(&self) -> bool {
+        self.errors.is_empty() && self.rejected == 0
+    }
+
+    /// Stores a decoded batch, its exemplars and its metadata. What must come again is told by
+    /// [`Outcome::finish`].
+    ///
+    /// # Errors
+    /// When the store takes nothing at all.
+    pub fn append(
+        &mut self,
+        app: &App,
+        mut decoded: Decoded<'_>,
+        durability: Durability,
+    ) -> Result<(), Failure> {
+        if !app.config.insert.keeps_starts {
+            self.counts.created_timestamps += decoded.starts.len() as u64;
+            decoded.starts.clear();
+        }
+        if !decoded.batch.rows.is_empty() {
+            // Exemplars and start timestamps wait for what was logged before them, too.
+            let is_last = decoded.exemplars.is_empty() && decoded.starts.is_empty();
+            let durability = if is_last { durability } else { Durability::Relaxed };
+            let appended = self.taken(app.store.append(&decoded.batch, durability))?;
+            self.samples += appended.samples;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
+        }
+        if !decoded.histograms.is_empty() {
+            let batch = decoded.histogram_batch();
+            let appended = self.taken(app.store.append_histograms(&batch, durability))?;
+            self.histograms += appended.samples;
+            self.counts.histograms += appended.rejected;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
+        }
+        if !decoded.starts.is_empty() {
+            self.append_starts(app, &decoded, durability)?;
+        }
+        if !decoded.exemplars.is_empty() {
+            let Decoded { batch, exemplars, .. } = &decoded;
+            let appended = app.store.append_exemplars(batch, exemplars, durability);
+            let appended = self.taken(appended)?;
+            self.exemplars.add(appended);
+        }
+        self.errors.append(decoded.errors);
+        self.counts.add(&decoded.counts);
+        if !decoded.metadata.is_empty() {
+            app.store.put_metadata(&decoded.metadata).map_err(Failure::of_write)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the start timestamps of what was appended; what a limit refuses is counted.
+    fn append_starts(
+        &mut self,
+        app: &App,
+        decoded: &Decoded<'_>,
+        durability: Durability,
+    ) -> Result<(), Failure> {
+        let Decoded { batch, starts: rows, context, .. } = decoded;
+        let starts = StartBatch { bytes: &batch.bytes, rows, decoder: batch.decoder, context };
+        let appended = self.taken(app.store.append_starts(&starts, durability))?;
+        self.counts.created_timestamps += appended.refused;
+        Ok(())
+    }
+
+    /// What was taken of a batch; the rest of the request goes on where only some rows must come
+    /// again.
+    fn taken<T: Default>(&mut self, result: store::Result<T>) -> Result<T, Failure> {
+        match result {
+            Err(error @ store::Error::NewSeriesRefused { count, .. }) => {
+                self.postponed_rows += count;
+                self.postponed.get_or_insert_with(|| error.into());
+                Ok(T::default())
+            }
+            result => result.map_err(Failure::of_write),
+        }
+    }
+
+    /// Exemplars that are not kept, whoever refused them.
+    pub fn exemplars_refused(&self) -> u64 {
+        self.counts.exemplars + self.exemplars.out_of_order + self.exemplars.refused
+    }
+
+    /// Adds the request to the counters, once all of it was appended.
+    ///
+    /// # Errors
+    /// When some of it must be sent again: whatever else is to be told waits until then.
+    pub fn finish(&self, app: &App, protocol: Protocol, body_size: usize) -> Result<(), Failure> {
+        let counters = app.telemetry.protocol(protocol);
+        counters.samples.add(self.samples);
+        counters.histograms.add(self.histograms);
+        counters.bytes.add(body_size as u64);
+        counters.lines_refused.add(self.errors.count());
+        counters.rows_refused.add(self.rejected);
+        let lossy = [
+            (Lossy::Strings, self.counts.strings),
+            (Lossy::InexactIntegers, self.counts.inexact_integers),
+            (Lossy::Booleans, self.counts.booleans),
+            (Lossy::Exemplars, self.exemplars_refused()),
+            (Lossy::Histograms, self.counts.histograms),
+            (Lossy::RoundedHistograms, self.counts.rounded_histograms),
+            (Lossy::CreatedTimestamps, self.counts.created_timestamps),
+        ];
+        for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
+            app.telemetry.lossy(kind, count);
+        }
+        self.postponed.clone().map_or(Ok(()), Err)
+    }
+
+    /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
+    pub fn report(&self, unit: &str) -> String {
+        let refused = self.errors.count() + self.rejected;
+        let stored = self.samples + self.histograms;
+        let units = if unit.ends_with('s') { unit.to_string() } else { format!("{unit}s") };
+        let mut text = format!("{stored} samples stored, {refused} {units} or samples refused:");
+        let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
+        let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
+        let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();
+        all.sort_by_key(|(position, _)| *position);
+        for (position, reason) in all.iter().take(LINES_SHOWN_MAX) {
+            text.push_str(&format!("\n{unit} {position}: {reason}"));
+        }
+        if (LINES_SHOWN_MAX as u64) < refused {
+            text.push_str("\n...");
+        }
+        text
+    }
+}

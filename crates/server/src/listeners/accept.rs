@@ -1,0 +1,136 @@
+//! Accepts the connections of one listener: room for each, TLS, then the door, until the server ends.
+
+use super::connections::{Connection, Connections, Registered, Room};
+use super::table::Listener;
+use crate::telemetry::{Limit, Telemetry};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+/// How long to wait before accepting again when the system has no more sockets.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Connections that are still accepted when the server ends: as many as the system holds.
+const LAST_ACCEPTED_MAX: usize = 4096;
+
+/// Becomes true when the server ends.
+pub type Stop = watch::Receiver<bool>;
+
+/// What a door does with a connection. `NO_ROOM` is said to those for which there is no room.
+pub trait Door: Send + Sync + 'static {
+    /// Words of the protocol, none where it has none.
+    const NO_ROOM: &'static [u8];
+
+    /// Serves a connection until it ends, which it does soon once `stop` says so, and at once when
+    /// the connection is evicted.
+    fn serve<S>(
+        self: Arc<Self>,
+        stream: S,
+        connection: Arc<Connection>,
+        stop: Stop,
+    ) -> impl Future<Output = ()> + Send
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+}
+
+/// What accepting needs besides the door.
+#[derive(Clone)]
+pub struct Accepting {
+    /// Whose connections they are.
+    pub listener: Listener,
+    /// Room for them.
+    pub connections: Arc<Connections>,
+    /// What is counted.
+    pub telemetry: Arc<Telemetry>,
+    /// For handshakes, where TLS is on.
+    pub tls: Option<TlsAcceptor>,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+}
+
+/// Accepts connections until `stop` says so, and those that the system holds then; returns while
+/// open ones end by themselves.
+pub async fn accept<D: Door>(accepting: Accepting, streams: TcpListener, door: Arc<D>, stop: Stop) {
+    let mut stopped = stop.clone();
+    loop {
+        let accepted = tokio::select! {
+            accepted = streams.accept() => accepted,
+            _ = stopped.wait_for(|is_stopping| *is_stopping) => break,
+        };
+        match accepted {
+            Ok((socket, peer)) => accepting.admit(socket, peer, &door, &stop),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept connections");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    // What was sent before the end is heard, where nobody waits for an answer.
+    for _ in 0..LAST_ACCEPTED_MAX {
+        let Some(Ok((socket, peer))) = accept_now(&streams).await else { return };
+        accepting.admit(socket, peer, &door, &stop);
+    }
+}
+
+/// A connection that is there already.
+async fn accept_now(streams: &TcpListener) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+    poll_fn(|context| match streams.poll_accept(context) {
+        Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+impl Accepting {
+    fn admit<D: Door>(&self, socket: TcpStream, peer: SocketAddr, door: &Arc<D>, stop: &Stop) {
+        let counters = self.telemetry.listener(self.listener);
+        counters.accepted.add(1);
+        let Some((place, room)) = self.connections.register(Some(peer)) else {
+            counters.full.add(1);
+            // Says why and closes, without waiting for anything.
+            let _ = socket.try_write(D::NO_ROOM);
+            return;
+        };
+        if room == Room::Made {
+            counters.full.add(1);
+        }
+        counters.open.add(1);
+        let (accepting, door, stop) = (self.clone(), door.clone(), stop.clone());
+        tokio::spawn(async move {
+            accepting.serve(socket, &place, door, stop).await;
+            accepting.telemetry.listener(accepting.listener).open.subtract(1);
+            drop(place);
+        });
+    }
+
+    async fn serve<D: Door>(
+        &self,
+        socket: TcpStream,
+        place: &Registered,
+        door: Arc<D>,
+        stop: Stop,
+    ) {
+        // Answers are written whole; waiting for more bytes only makes them late.
+        let _ = socket.set_nodelay(true);
+        let connection = place.connection.clone();
+        let Some(tls) = &self.tls else {
+            return door.serve(socket, connection, stop).await;
+        };
+        match timeout(self.handshake_timeout, tls.accept(socket)).await {
+            Ok(Ok(stream)) => door.serve(stream, connection, stop).await,
+            Ok(Err(error)) => {
+                self.telemetry.tls_failures.add(1);
+                tracing::debug!(%error, "TLS handshake failed");
+            }
+            Err(_) => self.telemetry.limit_hit(Limit::HeaderTimeout),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The table of listeners: one row each.
+//!
+//! A row's name is the start of its flags (`--influx-listen`, `--influx.max-connections`,
+//! `--influx.idle-timeout`) and the label of its counters. [`crate::flags`] and [`crate::config`]
+//! read the rows; what a listener does with a connection is in [`crate::doors::open`].
+
+use crate::flag::{Flag, Group, Kind, flag};
+
+/// Sockets of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    Streams,
+    /// TCP and UDP on the same port.
+    StreamsAndDatagrams,
+}
+
+/// Whether who comes can say who they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// The protocol has credentials, and they are asked for when they are set.
+    Credentials,
+    /// The protocol has none: who can reach it is let in.
+    Nobody,
+}
+
+/// One row.
+#[derive(Debug)]
+pub struct Row {
+    /// The listener's name.
+    pub name: &'static str,
+    /// What it speaks, for people.
+    pub speaks: &'static str,
+    /// What everybody who reaches it could do.
+    pub allows: &'static str,
+    /// Its sockets.
+    pub transport: Transport,
+    /// Whom it lets in.
+    pub asking: Asking,
+    /// Protocols that a TLS handshake may choose; none where there is nothing to choose.
+    pub alpn: &'static [&'static [u8]],
+    /// Its flags, unless they stand in the table of flags.
+    pub group: Option<Group>,
+}
+
+macro_rules! listeners {
+    ($($(#[$doc:meta])* $variant:ident: $row:expr,)*) => {
+        /// A listener.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Listener { $($(#[$doc])* $variant,)* }
+        impl Listener {
+            /// All of them.
+            pub const ALL: &[Listener] = &[$(Listener::$variant,)*];
+            /// Its row.
+            pub fn row(self) -> &'static Row {
+                match self { $(Listener::$variant => { static ROW: Row = $row; &ROW })* }
+            }
+        }
+    };
+}
+
+/// The flags that every listener has, and some of its own.
+macro_rules! flags {
+    ($name:literal, $listen:literal, [$($own:expr),*]) => {
+        &[
+            flag(concat!($name, "-listen"), Kind::Address, "", $listen),
+            flag(concat!($name, ".max-connections"), Kind::Count, "1000", MAX_CONNECTIONS),
+            flag(concat!($name, ".idle-timeout"), Kind::Duration, "0", IDLE_TIMEOUT),
+            $($own),*
+        ]
+    };
+}
+
+const MAX_CONNECTIONS: &str = "Open connections. At the limit the longest idle one is closed; when none is idle, the new one is. Never more than half of the process' file limit.";
+const IDLE_TIMEOUT: &str = "Close a connection that has been silent for this long. 0 never does.";
+
+#[rustfmt::skip] // one flag, one line
+const INFLUX_FLAGS: &[Flag] = flags!("influx", "Address where line protocol is taken over TCP and UDP, without answers, such as 127.0.0.1:8089. Empty: nowhere. Anything but loopback needs --allow-anonymous, since it has no credentials. With --tls-cert its TCP speaks TLS.", [
+    flag("influx.max-line-size", Kind::Size, "1MiB", "Bytes of a line over TCP. A longer one closes its connection. 16 MiB at most."),
+    flag("influx.retry-duration", Kind::Duration, "1m", "How long lines from TCP that the store cannot take just now are tried again, while nothing more is read, before their connection is closed.")
+]);
+
+listeners! {
+    /// HTTP/1.1 and HTTP/2, for most protocols; its flags are those of the table of flags.
+    Http: Row {
+        name: "http",
+        speaks: "HTTP",
+        allows: "read, write and delete",
+        transport: Transport::Streams,
+        asking: Asking::Credentials,
+        alpn: &[b"h2", b"http/1.1"],
+        group: None,
+    },
+    /// Line protocol without answers.
+    Influx: Row {
+        name: "influx",
+        speaks: "line protocol",
+        allows: "write",
+        transport: Transport::StreamsAndDatagrams,
+        asking: Asking::Nobody,
+        alpn: &[],
+        group: Some(Group { heading: "Line protocol over sockets", flags: INFLUX_FLAGS }),
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags;
+
+    #[test]
+    fn every_listener_has_its_flags() {
+        for listener in Listener::ALL {
+            let name = listener.row().name;
+            for (flag, kind) in [
+                (format!("{name}-listen"), Kind::Address),
+                (format!("{name}.max-connections"), Kind::Count),
+                (format!("{name}.idle-timeout"), Kind::Duration),
+            ] {
+                assert_eq!(flags::find(&flag).map(|flag| flag.kind), Some(kind), "{flag}");
+            }
+        }
+    }
+}
