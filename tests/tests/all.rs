@@ -12,6 +12,7 @@ mod metricsql;
 mod native_histograms;
 mod native_histograms_prometheus;
 mod page;
+mod partitions;
 mod prometheus;
 mod queries;
 mod remote_read;

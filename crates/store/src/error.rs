@@ -1,5 +1,6 @@
 //! What can go wrong, named for what the reader must do.
 
+use crate::period::PartitionLength;
 use std::path::PathBuf;
 
 /// An error of the store.
@@ -65,6 +66,20 @@ pub enum Error {
         version: String,
         /// What is known.
         known: String,
+    },
+    /// The data directory was made with partitions of another length than is asked for.
+    #[error(
+        "{dir} has partitions of a {has} each, not of a {asked}: that is fixed when a directory is \
+         made; leave --partition away, or begin a new directory",
+        dir = dir.display()
+    )]
+    OtherLength {
+        /// The directory.
+        dir: PathBuf,
+        /// How long its partitions are.
+        has: PartitionLength,
+        /// How long they should be.
+        asked: PartitionLength,
     },
     /// What was asked for is damaged on disk; the rest of the store serves on.
     #[error("{what}; see quipu verify")]

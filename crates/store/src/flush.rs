@@ -10,7 +10,6 @@ use crate::merge::{self, MergeInput, MergeOutcome};
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
 use crate::partition::{INDEX_DIR, LivePart, MemoryPart, PARTS_DIR, Partition, State, open_part};
 use crate::series_map::SeriesMap;
-use crate::span::Month;
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
@@ -136,8 +135,8 @@ impl Store {
     fn begin_flush(&self, partition: &Partition) -> bool {
         let mut state = partition.write();
         if state.dirty_from.is_none() && state.flushing_from.is_none() {
-            // Those of a month to come were put there for its turn.
-            if partition.month <= Month::of(self.vfs.now()) {
+            // Those of a partition to come were put there for its turn.
+            if partition.period <= self.length.of(self.vfs.now()) {
                 state.forget_idle_keys();
                 state.changed.rest();
             }
@@ -287,7 +286,7 @@ impl Store {
         let next = self.exemplars.write(self.vfs.as_ref(), &self.dir, &self.wal)?;
         self.metadata.write(self.vfs.as_ref(), &self.dir)?;
         let needed = self.all_partitions().into_iter().filter_map(|p| p.read().log_needed_from());
-        let damaged = self.damaged_months().into_iter().filter_map(|damaged| damaged.log_from);
+        let damaged = self.damaged_partitions().into_iter().filter_map(|damaged| damaged.log_from);
         let needed = needed.chain(damaged).min();
         let needed = needed.map_or(next, |needed| needed.min(next));
         let removed = self.wal.remove_before(needed);

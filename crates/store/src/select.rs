@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! matchers ──► per partition: index.search ──► PartitionView ──► places (view, group, column, slot)
-//! series i = places[starts[i] .. starts[i + 1]], one for each month it lives in, oldest first
+//! series i = places[starts[i] .. starts[i + 1]], one for each partition it lives in, oldest first
 //! ```
 
 use crate::histograms::hidden::{Hidden, search_hidden};
@@ -147,7 +147,7 @@ impl Selection {
             let Views { view, hidden: view_of_hidden, is_whole } =
                 views_of(partition, &sets, &range, limits, &watch)?;
             if !is_whole {
-                hidden_lost.push(partition.month.range());
+                hidden_lost.push(partition.period.range());
             }
             let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
             cost = cost.saturating_add(samples_of(&view, &range));
@@ -156,7 +156,7 @@ impl Selection {
             let places = SERIES_COST.saturating_mul(series).saturating_add(hidden_cost);
             limits.check_cost(cost.saturating_add(places))?;
             count += series as usize;
-            // Sets may name a series twice and months share series, so this bound is generous.
+            // Sets may name a series twice and partitions share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
                 partition.note_queried(&view.groups);
@@ -167,7 +167,6 @@ impl Selection {
                 hidden.extend(view_of_hidden);
             }
         }
-        assert!(views.len() <= usize::from(u16::MAX), "fewer partitions than months in an i64");
         let groups = views.iter().flat_map(|view| &view.groups);
         let columns = groups.map(|group| group.columns.len()).sum::<usize>();
         let is_outlined = columns <= OUTLINED_COLUMNS_MAX;

@@ -16,6 +16,7 @@ mod hooks;
 mod hostile;
 mod log_room;
 mod model;
+mod partition_length;
 mod races;
 mod repair;
 mod rot;

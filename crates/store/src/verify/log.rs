@@ -1,4 +1,4 @@
-//! The log: every record is decoded, every row held against its month's index.
+//! The log: every record is decoded, every row held against its partition's index.
 
 use super::judge::Judge;
 use super::{Walk, files};
