@@ -33,8 +33,8 @@ impl ActiveHour {
 }
 
 impl State {
-    /// Begins a new hour if there is one. In the first hour of a partition nobody is counted for late
-    /// samples of the partition before: they are counted in the new one.
+    /// Begins a new hour if there is one. In the first hour of a partition nobody is counted for
+    /// late samples of the partition before: they are counted in the new one.
     pub fn enter_hour(&mut self, period: Period, now_ns: i64) {
         let hour = now_ns.div_euclid(NANOS_PER_HOUR);
         if hour != self.active.hour {

@@ -255,8 +255,8 @@ impl Partition {
 }
 
 /// At most how many values a group has: rows have theirs one after the other, in their order, so
-/// looking at the first and the last will do. Rows of other partitions between them count too, but no
-/// value counts for two groups.
+/// looking at the first and the last will do. Rows of other partitions between them count too, but
+/// no value counts for two groups.
 fn values_span(batch: &WriteBatch<'_>, group: &[Row]) -> usize {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return 0 };
     let end = last.values_start as usize + batch.shapes[last.shape as usize].fields.len();

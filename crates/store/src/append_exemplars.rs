@@ -128,8 +128,8 @@ impl Store {
         Ok(Arc::new(labels))
     }
 
-    /// Whether a series is known in the exemplar's partition, or in one beside it: a sample a moment
-    /// away may be there.
+    /// Whether a series is known in the exemplar's partition, or in one beside it: a sample a
+    /// moment away may be there.
     fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> index::Result<bool> {
         let period = self.length.of(timestamp);
         let near: RangeInclusive<Period> = period.previous()..=period.next();

@@ -7,8 +7,8 @@
 //!
 //! It is told, not asked: whether an answer is whole is decided by who reads, each time anew. The file
 //! makes the list outlive a restart; it is described in `docs/format/damage.md`. An entry leaves when
-//! its partition is gone, when no manifest names its file any more, or, of a side file, when a start
-//! reads it and what was set aside of it is gone.
+//! its partition is gone, when no manifest names its file any more, or, of a side file, when a
+//! start reads it and what was set aside of it is gone.
 
 use crate::book_file::BookFile;
 use crate::period::{PartitionLength, Period};

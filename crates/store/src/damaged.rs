@@ -1,9 +1,10 @@
 //! Whole partitions of which nothing is read.
 //!
 //! Damage costs what it hits. A part that does not open is left out of its partition
-//! ([`crate::partition::LostPart`]); a partition whose manifest, index or log records cannot be read is
-//! left out of the store: it is kept beside the partitions as a [`DamagedPartition`]. Nothing of it is
-//! changed, appends to it are refused, and its records stay in the log. Only retention drops it.
+//! ([`crate::partition::LostPart`]); a partition whose manifest, index or log records cannot be
+//! read is left out of the store: it is kept beside the partitions as a [`DamagedPartition`].
+//! Nothing of it is changed, appends to it are refused, and its records stay in the log. Only
+//! retention drops it.
 
 use crate::damage::{Damage, DamagePlace};
 use crate::partition::{LostPart, Partition};

@@ -1,9 +1,9 @@
 //! Which partitions retention has dropped, and from which log segment on their records count again.
 //!
-//! The log may still have records of a partition that is gone. Their numbers of entities mean nothing
-//! to a partition made anew, so replay must know them from later ones: a partition is dropped by a rotation
-//! of the log, a line in this file, and only then by the end of its directory. The file is
-//! `DATA/dropped`, see `docs/format/manifest.md`.
+//! The log may still have records of a partition that is gone. Their numbers of entities mean
+//! nothing to a partition made anew, so replay must know them from later ones: a partition is
+//! dropped by a rotation of the log, a line in this file, and only then by the end of its
+//! directory. The file is `DATA/dropped`, see `docs/format/manifest.md`.
 
 use crate::Result;
 use crate::book_file::BookFile;

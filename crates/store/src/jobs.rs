@@ -1,5 +1,5 @@
-//! All background work there is: a thread that flushes, expires and prepares partitions, and one that
-//! merges and scrubs.
+//! All background work there is: a thread that flushes, expires and prepares partitions, and one
+//! that merges and scrubs.
 //!
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 

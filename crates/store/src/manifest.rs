@@ -20,8 +20,8 @@ pub const FILE_NAME: &str = "MANIFEST";
 const KIND: &[u8; 7] = b"QPMANIF";
 /// The version that is written; all before it are read for ever.
 const VERSION: u8 = b'2';
-/// The first version, which says neither its partition nor the footers of segments, and has no list of
-/// files that nobody vouches for.
+/// The first version, which says neither its partition nor the footers of segments, and has no list
+/// of files that nobody vouches for.
 const VERSION_BARE: u8 = b'1';
 /// Bounds that a sane manifest keeps, against sizes that lie.
 const PARTS_MAX: usize = 1 << 20;

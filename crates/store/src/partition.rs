@@ -193,8 +193,8 @@ impl Partition {
     ///
     /// # Errors
     /// When the manifest is missing beside content or cannot be read, or the index cannot: then
-    /// the partition is damaged. A part that cannot be opened is noted and left out. Of a file of an
-    /// unknown version: [`Error::is_unknown_version`].
+    /// the partition is damaged. A part that cannot be opened is noted and left out. Of a file of
+    /// an unknown version: [`Error::is_unknown_version`].
     pub fn open(
         vfs: &Arc<dyn Vfs>,
         dir: PathBuf,
@@ -512,8 +512,8 @@ impl State {
     }
 }
 
-/// The manifest, or `None` in a partition that is only about to be. One that is missing beside what it
-/// should name is damage, and no reason to think that nothing is there.
+/// The manifest, or `None` in a partition that is only about to be. One that is missing beside what
+/// it should name is damage, and no reason to think that nothing is there.
 fn read_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
     let found = Manifest::read(vfs, dir)?;
     if found.is_none() && strays::has_content(vfs, dir)? {

@@ -6,9 +6,9 @@
 //! there are no partitions either     ► what is asked for, or a month: the log must agree
 //! ```
 //!
-//! In a new directory the file is durable before anything else is in it, so no crash leaves a log or a
-//! partition of a length that nobody wrote down. A directory of months may be without it: those of
-//! earlier versions are. Layout in `docs/format/manifest.md`.
+//! In a new directory the file is durable before anything else is in it, so no crash leaves a log
+//! or a partition of a length that nobody wrote down. A directory of months may be without it:
+//! those of earlier versions are. Layout in `docs/format/manifest.md`.
 
 use crate::book_file::BookFile;
 use crate::period::{PartitionLength, Period};
@@ -43,8 +43,8 @@ pub fn write(vfs: &dyn Vfs, dir: &Path, length: PartitionLength) -> Result<()> {
     file(dir).write(vfs, length.word().as_bytes())
 }
 
-/// What the names of the partitions say; `None` when there are none. A directory that has months has
-/// always had them, whatever else somebody put beside them.
+/// What the names of the partitions say; `None` when there are none. A directory that has months
+/// has always had them, whatever else somebody put beside them.
 ///
 /// # Errors
 /// When the directory cannot be listed, and [`Error::Invalid`] when there are several lengths and
@@ -73,8 +73,8 @@ pub fn of_names(vfs: &dyn Vfs, dir: &Path) -> Result<Option<PartitionLength>> {
     }
 }
 
-/// What the file says, or else the names of the partitions, for who checks or repairs a directory that
-/// is not open; `None` where neither does.
+/// What the file says, or else the names of the partitions, for who checks or repairs a directory
+/// that is not open; `None` where neither does.
 pub fn told(vfs: &dyn Vfs, dir: &Path) -> Option<PartitionLength> {
     read(vfs, dir).ok().flatten().or_else(|| of_names(vfs, dir).ok().flatten())
 }

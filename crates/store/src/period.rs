@@ -8,9 +8,9 @@
 //! year     1970                 -293 to 292                2024
 //! ```
 //!
-//! A data directory has partitions of one length, see [`crate::partition_length`]. Names sort by time,
-//! and tell their length; so do codes, which stand for a period in files.
-//! Civil dates by Howard Hinnant's `days_from_civil` (chrono-compatible low-level date algorithms).
+//! A data directory has partitions of one length, see [`crate::partition_length`]. Names sort by
+//! time, and tell their length; so do codes, which stand for a period in files. Civil dates by
+//! Howard Hinnant's `days_from_civil` (chrono-compatible low-level date algorithms).
 
 use model::TimeRange;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_HOUR, Timestamp};

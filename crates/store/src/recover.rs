@@ -87,7 +87,8 @@ impl<'a> Place<'a> {
     /// names of its partitions. In a new directory the length that is asked for is written down.
     ///
     /// # Errors
-    /// [`Error::OtherLength`] when another one is asked for; when nothing says for sure which it is;
+    /// [`Error::OtherLength`] when another one is asked for; when nothing says for sure which it
+    /// is;
     /// [`Error::UnknownVersion`], and on I/O errors.
     pub fn settle(
         vfs: &'a Arc<dyn Vfs>,
@@ -124,8 +125,8 @@ impl<'a> Place<'a> {
     /// Reads all that says what the store is. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::UnknownVersion`] for anything that a newer program wrote; when the partitions cannot be
-    /// listed.
+    /// [`Error::UnknownVersion`] for anything that a newer program wrote; when the partitions
+    /// cannot be listed.
     pub fn look(&self) -> Result<Found> {
         let (vfs, dir) = (self.vfs.as_ref(), self.dir);
         let exemplars_max = self.config.exemplars_max;
@@ -420,8 +421,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Takes a partition out whose records cannot be replayed. What was replayed of it goes: it is in
-    /// the log, which keeps it.
+    /// Takes a partition out whose records cannot be replayed. What was replayed of it goes: it is
+    /// in the log, which keeps it.
     fn damage(&mut self, period: Period, segment: u64, what: &str) {
         let partition = self.partitions.remove(&period);
         let (wal_from, dirty_from) = partition.map_or((0, None), |partition| {

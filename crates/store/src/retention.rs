@@ -7,9 +7,9 @@
 //!                      ► forget the partition ► remove the directory
 //! ```
 //!
-//! The rename is what drops it: before, a crash leaves the partition as it was but for records of the
-//! log; after, a leftover that goes when the store opens. A partition made anew starts from the rotated
-//! log, so that numbers in older records are never taken for its own.
+//! The rename is what drops it: before, a crash leaves the partition as it was but for records of
+//! the log; after, a leftover that goes when the store opens. A partition made anew starts from the
+//! rotated log, so that numbers in older records are never taken for its own.
 
 use crate::damaged::DamagedPartition;
 use crate::manifest::Manifest;
@@ -51,7 +51,8 @@ impl Store {
         first_error.map_or(Ok(()), Err)
     }
 
-    /// A partition that cannot go does not keep the others, unless the disk cannot be trusted any more.
+    /// A partition that cannot go does not keep the others, unless the disk cannot be trusted any
+    /// more.
     fn note_expired(&self, done: Result<()>, first_error: &mut Option<Error>) -> Result<()> {
         if let Err(error) = done {
             let error = self.latch_if_failed(error);

@@ -135,8 +135,8 @@ impl Store {
         self.vfs.exists(&aside).unwrap_or(true)
     }
 
-    /// Takes entries of partitions and files that are gone out of the damage book. The book is not held
-    /// meanwhile: readers note what they meet under locks that are needed here.
+    /// Takes entries of partitions and files that are gone out of the damage book. The book is not
+    /// held meanwhile: readers note what they meet under locks that are needed here.
     fn forget_old_damage(&self) {
         let mut old = self.damage.list_met();
         old.retain(|(damage, is_met)| !self.is_still_damaged(damage, *is_met));

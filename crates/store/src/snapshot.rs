@@ -83,8 +83,8 @@ impl Store {
         Ok(self.vfs.sync_dir(partial)?)
     }
 
-    /// Links the log from the oldest record of a damaged partition on: nothing else has it. Of other
-    /// partitions their manifests say what counts, of dropped ones the file of those.
+    /// Links the log from the oldest record of a damaged partition on: nothing else has it. Of
+    /// other partitions their manifests say what counts, of dropped ones the file of those.
     fn link_log(&self, snapshot: &Path) -> Result<()> {
         let damaged = self.damaged_partitions();
         let Some(first) = damaged.iter().filter_map(|damaged| damaged.log_from).min() else {

@@ -49,8 +49,8 @@ pub const PARTITIONS_DIR: &str = "partitions";
 pub const SNAPSHOTS_DIR: &str = "snapshots";
 
 /// Partitions at most: all months there are, or 22 years of days. Each has its index and parts
-/// mapped, of which Linux lets a process have 65,530, and is written by each flush that finds rows in
-/// it.
+/// mapped, of which Linux lets a process have 65,530, and is written by each flush that finds rows
+/// in it.
 pub const PARTITIONS_MAX: usize = 8192;
 // Selections count them so.
 const _: () = assert!(PARTITIONS_MAX <= u16::MAX as usize);
@@ -100,7 +100,8 @@ pub struct Store {
     pub(crate) partitions: RwLock<BTreeMap<Period, Arc<Partition>>>,
     /// Partitions of which nothing is read. None of them is among the partitions.
     pub(crate) damaged: Mutex<BTreeMap<Period, DamagedPartition>>,
-    /// Held while a partition is dropped. May be locked under `partitions`, not the other way round.
+    /// Held while a partition is dropped. May be locked under `partitions`, not the other way
+    /// round.
     pub(crate) dropped: Mutex<DroppedPartitions>,
     /// Files that no manifest names and that nobody knows, found at the start.
     pub(crate) orphans: Vec<PathBuf>,
@@ -108,8 +109,8 @@ pub struct Store {
     pub(crate) flushing: Mutex<()>,
     /// When a flush that failed is tried again.
     pub(crate) flush_backoff: Backoff,
-    /// Bytes of the log that no flush lets go: those of damaged partitions, or of ones that could not be
-    /// flushed.
+    /// Bytes of the log that no flush lets go: those of damaged partitions, or of ones that could
+    /// not be flushed.
     pub(crate) log_pinned_size: AtomicU64,
     /// Why writes are refused until a restart.
     latch: Mutex<Option<String>>,
@@ -134,7 +135,8 @@ impl Store {
     ///
     /// # Errors
     /// When another process has it open, when the log is corrupt, when a newer program wrote any
-    /// of it, when its partitions are of another length than is asked for, or on I/O errors. What else is damaged is noted and left out: see
+    /// of it, when its partitions are of another length than is asked for, or on I/O errors. What
+    /// else is damaged is noted and left out: see
     /// [`Store::damage`].
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;

@@ -8,9 +8,9 @@
 //! slots of the old key map ─ entities with a new id ───────────────────────► key to new id
 //! ```
 //!
-//! An entity of which the next partition knows a metric already, as part of another list of metrics, is
-//! left to its first sample: registered as it is, that series would be there twice.
-//! As everywhere, the log has room for a registration before it is made.
+//! An entity of which the next partition knows a metric already, as part of another list of
+//! metrics, is left to its first sample: registered as it is, that series would be there twice. As
+//! everywhere, the log has room for a registration before it is made.
 //!
 //! Passes repeat, for who came meanwhile. Nothing depends on it: who was missed is registered with
 //! the first sample, as ever. Ids of a pass are checked when they are used, for a merge may have
@@ -185,8 +185,8 @@ impl Store {
         }
     }
 
-    /// Finds or registers the active entities of a block in the next partition, as many as one record
-    /// of the log takes.
+    /// Finds or registers the active entities of a block in the next partition, as many as one
+    /// record of the log takes.
     fn carry_block(
         &self,
         new_ids: &mut Vec<EntityId>,
@@ -228,8 +228,8 @@ impl Store {
 }
 
 impl State {
-    /// Notes the id of an entity of the partition before, which is registered if this one knows none of
-    /// its series.
+    /// Notes the id of an entity of the partition before, which is registered if this one knows
+    /// none of its series.
     fn carry(
         &mut self,
         names: &[&str],

@@ -1,5 +1,6 @@
 //! The store against a naive map, over seeded random histories: appends in and out of order, duplicates,
-//! changing field lists, partitions of each length, histograms that replace each other, flushes, merges, deletions, retention, clean restarts and crashes.
+//! changing field lists, partitions of each length, histograms that replace each other, flushes,
+//! merges, deletions, retention, clean restarts and crashes.
 //!
 //! `SEED=n cargo test -p store --test all model` replays one history.
 

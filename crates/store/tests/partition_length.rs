@@ -1,5 +1,5 @@
-//! Partitions of a day, a week, a month, a year: chosen when a directory is made, kept for good, and
-//! the same to everything that works by partitions.
+//! Partitions of a day, a week, a month, a year: chosen when a directory is made, kept for good,
+//! and the same to everything that works by partitions.
 
 use crate::damaged::{
     DATA, Lost, SECOND, answers, append, check_repaired, files, flip, remove, repair, settled,
@@ -240,7 +240,8 @@ fn retention_drops_whole_partitions_and_parts_in_them() {
             disk.list(Path::new(&dir)).map(|names| names.len())
         };
         assert_eq!(parts().unwrap(), 2, "{length}");
-        // The first part is too old, the second is not; a day is kept as a whole until all of it is.
+        // The first part is too old, the second is not; a day is kept as a whole until all of it
+        // is.
         disk.set_now(start + 2 * DAY + 6 * HOUR);
         store.expire().unwrap();
         assert_eq!(parts().unwrap(), 1, "{length}");

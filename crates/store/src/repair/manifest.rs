@@ -12,8 +12,8 @@
 //!   no harm: the log is an end of history, in order, so the last value of each sample wins as it
 //!   did; registrations that segments hold are skipped. But a record may have a row of an entity that
 //!   was deleted since and left the index, which replay would refuse. Who leaves the index was
-//!   flushed before, with all records of the partition up to that segment: replay starts behind it, and
-//!   not before the segment that `dropped` says if the partition was dropped and made anew.
+//!   flushed before, with all records of the partition up to that segment: replay starts behind it,
+//!   and not before the segment that `dropped` says if the partition was dropped and made anew.
 //! - *Deletions* that no merge has applied are gone; the samples come back.
 
 use super::partition::PartitionRepair;

@@ -14,7 +14,8 @@
 //! run left under new names is unnamed and moves aside with the next. A lost manifest is written
 //! first of all, with the damaged files in it, so that what is lost with those is listed again.
 //!
-//! Read in this order: this file, [`losses`], [`aside`], [`partition`], [`manifest`], [`part`], [`log`].
+//! Read in this order: this file, [`losses`], [`aside`], [`partition`], [`manifest`], [`part`],
+//! [`log`].
 
 pub mod aside;
 pub mod log;

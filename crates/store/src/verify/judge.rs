@@ -27,8 +27,8 @@ pub struct Verdict {
     pub kept: Kept,
     /// The partition of its rows.
     pub period: Option<Period>,
-    /// When the samples that are lost with it are from, as far as that is known: all of the partition
-    /// if it is not.
+    /// When the samples that are lost with it are from, as far as that is known: all of the
+    /// partition if it is not.
     pub lost: Option<TimeRange>,
 }
 

@@ -1,5 +1,5 @@
-//! What a partition's index knows, for those who check parts and log against it: the segments that can
-//! be read, and the registrations of the log behind them.
+//! What a partition's index knows, for those who check parts and log against it: the segments that
+//! can be read, and the registrations of the log behind them.
 
 use crate::Result;
 use index::{BlockRef, MemoryIndex, NewEntity, Segment};

@@ -1,4 +1,5 @@
-//! The small files beside partitions and log: where they are, how they are read, what goes with them.
+//! The small files beside partitions and log: where they are, how they are read, what goes with
+//! them.
 
 use super::Walk;
 use crate::Result;
