@@ -70,7 +70,7 @@ fn sparse_history_of_five_years_lives_in_partitions_of_a_year() -> Result<()> {
         ensure!(refusal.contains(words), "{refusal}");
     }
     let path = directory.path().to_string_lossy().into_owned();
-    let output = e2e::quipu(&["verify", "--data-dir", &path])?.output()?;
+    let output = e2e::launch::quipu(&["verify", "--data-dir", &path])?.output()?;
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success(), "{report}");
     ensure!(report.contains("partitions of a year each"), "{report}");
