@@ -251,7 +251,7 @@ mod tests {
     const SPAN: i64 = 1 << SPAN_BITS;
     const PAGE: i64 = SPAN * SPANS_PER_PAGE as i64;
     /// Pages of a month of 31 days.
-    const PAGES: i64 = (31 * model::sample::NANOS_PER_DAY >> SPAN_BITS) / 512 + 1;
+    const PAGES: i64 = ((31 * model::sample::NANOS_PER_DAY) >> SPAN_BITS) / 512 + 1;
 
     fn period() -> TimeRange {
         PartitionLength::Month.period(600).unwrap().range()
