@@ -1,4 +1,4 @@
-//! One calendar month: its index, its head, its parts, its manifest.
+//! One partition, all there is of one period: its index, its head, its parts, its manifest.
 //!
 //! ```text
 //!   rows ──► arena ──take──► taken ──seal──► parts in memory ──flush──► parts on disk ──merge──► fewer

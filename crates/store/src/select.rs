@@ -394,13 +394,13 @@ impl Selection {
             }
         }
         if 1 < self.views.len() {
-            self.join_months()?;
+            self.join_partitions()?;
         }
         Ok(())
     }
 
     /// Brings the places of one series together, in the order in which series are first met.
-    fn join_months(&mut self) -> Result<()> {
+    fn join_partitions(&mut self) -> Result<()> {
         let mut series_of: HashMap<u128, u32> = HashMap::with_capacity(self.places.len() / 2);
         let mut by_series: Vec<(u32, Place)> = Vec::with_capacity(self.places.len());
         self.labels_of_places(&self.places, None, &mut |place, labels| {
