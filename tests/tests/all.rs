@@ -16,6 +16,7 @@ mod metricsql;
 mod native_histograms;
 mod native_histograms_prometheus;
 mod page;
+mod partitions;
 mod prometheus;
 mod pushgateway;
 mod queries;

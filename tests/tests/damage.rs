@@ -93,7 +93,7 @@ fn a_rotten_page_is_said_in_every_way() -> Result<()> {
         assert!(server.metric("quipu_partial_answers_total")? >= 5.0);
         let status = server.get("/api/v1/status/damage")?.data()?;
         assert_eq!(status["damage"][0]["place"], "page", "{status}");
-        assert_eq!(status["damage"][0]["month"], "2024-02", "{status}");
+        assert_eq!(status["damage"][0]["partition"], "2024-02", "{status}");
         assert_eq!(status["damage"][1], Value::Null, "{status}");
         if round == 0 {
             let name = part.file_name().context("a name")?.to_string_lossy().into_owned();

@@ -139,6 +139,7 @@ fn translate(error: store::Error) -> SourceError {
             let limit = match limit {
                 store::Limit::Series => Limit::Series,
                 store::Limit::SelectionCost => Limit::Cost,
+                store::Limit::Partitions => return SourceError::Failed(error.to_string()),
             };
             SourceError::LimitExceeded { limit, message: error.to_string() }
         }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use store::{Durability, LimitScope, SeriesLimit, StoreConfig};
+use store::{Durability, LimitScope, PartitionLength, SeriesLimit, StoreConfig};
 
 /// Why the settings cannot be used; each names the flag and where its value came from.
 #[derive(Debug, thiserror::Error)]
@@ -513,6 +513,7 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
             .min(memory_limit / SHARE) as usize,
         segment_merge_size_max: (memory_limit / (3 * SHARE)).min(192 << 20),
         wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
+        partition_length: partition_length(settings)?,
         retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
         retention_clock_wait_ns: nanos(settings.duration("retention-clock-wait")?),
         future_ns_max: nanos(settings.duration("future-retention")?),
@@ -525,6 +526,14 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         exemplars_max: exemplars_max(settings)?,
         ..StoreConfig::standard()
     })
+}
+
+/// `None` for what the data directory has.
+fn partition_length(settings: &Settings) -> Result<Option<PartitionLength>, ConfigError> {
+    match settings.text("partition") {
+        "" => Ok(None),
+        _ => Ok(PartitionLength::parse(settings.choice("partition")?)),
+    }
 }
 
 /// Exemplars are in memory, and written as a whole when samples are flushed.

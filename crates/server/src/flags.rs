@@ -24,6 +24,7 @@ const GROUPS: &[Group] = &[
     ]},
     Group { heading: "Storage", flags: &[
         flag("data-dir", Kind::Path, "./quipu-data", "Directory that holds everything. Created if missing; one process at a time."),
+        flag("partition", Kind::Choice(&["day", "week", "month", "year"]), "", "How long partitions are. Fixed when the data directory is made: without it an existing one keeps what it has, and a new one gets months. Retention drops whole partitions; each has an index of its own, so day or week suits a short retention, year suits sparse history of many years."),
         flag("retention", Kind::Duration, "0", "Drop samples older than this, such as 90d. 0 keeps them for ever."),
         flag("retention-clock-wait", Kind::Duration, "1d", "How long a clock that jumped ahead must stay ahead before --retention drops anything by it. A jump is waited out, and logged; a clock set back is followed at once. 0 believes every clock at once: so you insist."),
         flag("durability", Kind::Choice(&["synced", "relaxed"]), "synced", "When a write is answered: once it is on disk, or once it is in memory. A request may ask for the other with ?durability=... or the header X-Quipu-Durability."),

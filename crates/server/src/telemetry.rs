@@ -82,7 +82,7 @@ impl From<store::Limit> for Limit {
     fn from(limit: store::Limit) -> Limit {
         match limit {
             store::Limit::Series => Limit::QuerySeries,
-            store::Limit::SelectionCost => Limit::Other,
+            store::Limit::SelectionCost | store::Limit::Partitions => Limit::Other,
         }
     }
 }
@@ -376,7 +376,7 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
         ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
         ("quipu_store_series_active", "gauge", "Series with a sample in this clock hour, or in the one before if those were more.", stats.series_active as f64),
-        ("quipu_store_series_new_total", "counter", "Series registered since start, in each month anew.", stats.series_new_total as f64),
+        ("quipu_store_series_new_total", "counter", "Series registered since start, in each partition anew.", stats.series_new_total as f64),
         ("quipu_store_series_refused_total", "counter", "New series refused since start: a limit on series, or on memory.", stats.series_refused_total as f64),
         ("quipu_store_partitions", "gauge", "Partitions.", stats.partitions as f64),
         ("quipu_store_parts", "gauge", "Parts on disk.", stats.parts as f64),

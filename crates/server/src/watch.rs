@@ -48,7 +48,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 struct Told {
     failures: u64,
     read_only: Option<String>,
-    damaged_months: usize,
+    damaged_partitions: usize,
 }
 
 /// Logs what failed in the background, why writes are refused, what is damaged, and that the
@@ -70,12 +70,12 @@ fn tell_of_store(store: &Store, look: u64, mut told: Told) -> Told {
         tracing::error!("{news} failures of background work; the last: {last}");
         told.failures = count;
     }
-    let damaged = store.damaged_months();
-    if damaged.len() != told.damaged_months {
+    let damaged = store.damaged_partitions();
+    if damaged.len() != told.damaged_partitions {
         for damaged in &damaged {
-            tracing::error!("{} is left out: {}", damaged.month.name(), damaged.reason);
+            tracing::error!("{} is left out: {}", damaged.period.name(), damaged.reason);
         }
-        told.damaged_months = damaged.len();
+        told.damaged_partitions = damaged.len();
     }
     if look.is_multiple_of(LOOKS_PER_CLOCK_LINE)
         && let Some((ahead_ns, left_ns)) = store.retention_clock_waits()

@@ -6,7 +6,7 @@
 use crate::append::AppendContext;
 use crate::arena::NO_ROW;
 use crate::partition::State;
-use crate::span::Month;
+use crate::period::Period;
 use hashbrown::HashSet;
 use model::sample::NANOS_PER_HOUR;
 use model::{Labels, LabelsBuilder};
@@ -33,15 +33,16 @@ impl ActiveHour {
 }
 
 impl State {
-    /// Begins a new hour if there is one. In the first hour of a month nobody is counted for late
-    /// samples of the month before: they are counted in the new one.
-    pub fn enter_hour(&mut self, month: Month, now_ns: i64) {
+    /// Begins a new hour if there is one. In the first hour of a partition nobody is counted for
+    /// late samples of the partition before: they are counted in the new one.
+    pub fn enter_hour(&mut self, period: Period, now_ns: i64) {
         let hour = now_ns.div_euclid(NANOS_PER_HOUR);
         if hour != self.active.hour {
             let is_next = hour == self.active.hour + 1;
             self.active.hour = hour;
-            let is_turning = month < Month::of(now_ns)
-                && Month::of(now_ns.saturating_sub(NANOS_PER_HOUR)) == month;
+            let length = period.length();
+            let is_turning = period < length.of(now_ns)
+                && length.of(now_ns.saturating_sub(NANOS_PER_HOUR)) == period;
             let mark = if is_turning { NO_ROW } else { self.arena.next_row() };
             self.active.mark_before = if is_next { self.active.mark } else { mark };
             self.active.mark = mark;

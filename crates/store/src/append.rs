@@ -15,9 +15,9 @@ use crate::histograms::append::HistogramScratch;
 use crate::histograms::names;
 use crate::log_record::{KIND_ROWS, RECORD_HEAD_SIZE_MAX, RowsEncoder, rows_size_max, unit_of};
 use crate::partition::{Partition, SEAL_SIZE, State};
+use crate::period::Period;
 use crate::series_limits::SeriesGate;
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::span::Month;
 use crate::store::Appended;
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
@@ -69,7 +69,7 @@ impl From<index::Error> for Refusal {
     fn from(error: index::Error) -> Refusal {
         use index::Error as E;
         match error {
-            // Ids that are used up do not come back while the month lasts.
+            // Ids that are used up do not come back while the partition lasts.
             E::InvalidMatcher { .. } | E::InvalidEntity(_) | E::Full { .. } => {
                 Refusal::Row(error.to_string())
             }
@@ -176,7 +176,7 @@ struct Work<'a> {
 }
 
 impl Partition {
-    /// Appends rows of this partition's month, as many as one record of the log takes.
+    /// Appends rows of this partition, as many as one record of the log takes.
     ///
     /// # Errors
     /// When the log has no room for the next row: those before it are appended.
@@ -195,7 +195,7 @@ impl Partition {
         }
         let room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
         let mut work = Work { batch, context, scratch, appended, room };
-        state.enter_hour(self.month, context.now_ns);
+        state.enter_hour(self.period, context.now_ns);
         let version = context.changes.now();
         let mut found = [None; GROUP_ROWS];
         let mut hashes = [0u128; GROUP_ROWS];
@@ -238,7 +238,7 @@ impl Partition {
         room: Reservation<'_>,
     ) -> Result<Lsn> {
         let AppendScratch { encoder, head, .. } = scratch;
-        let lsn = state.log_rows(self.month, encoder, head, context.wal, room, context.now_ns)?;
+        let lsn = state.log_rows(self.period, encoder, head, context.wal, room, context.now_ns)?;
         if SEAL_SIZE <= state.arena.rows_size() {
             state.take_arena();
         }
@@ -255,8 +255,8 @@ impl Partition {
 }
 
 /// At most how many values a group has: rows have theirs one after the other, in their order, so
-/// looking at the first and the last will do. Rows of other months between them count too, but no
-/// value counts for two groups.
+/// looking at the first and the last will do. Rows of other partitions between them count too, but
+/// no value counts for two groups.
 fn values_span(batch: &WriteBatch<'_>, group: &[Row]) -> usize {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return 0 };
     let end = last.values_start as usize + batch.shapes[last.shape as usize].fields.len();
@@ -279,14 +279,14 @@ impl State {
     /// records of a partition in the order applied.
     pub fn log_rows(
         &mut self,
-        month: Month,
+        period: Period,
         encoder: &mut RowsEncoder,
         head: &mut Vec<u8>,
         wal: &Wal,
         room: Reservation<'_>,
         now_ns: i64,
     ) -> Result<Lsn> {
-        let pieces = encoder.finish(month, head);
+        let pieces = encoder.finish(period, head);
         let record = [head.as_slice(), pieces[0], pieces[1]];
         if self.dirty_from.is_none() {
             self.dirty_from = Some(wal.stats().segment);
@@ -594,6 +594,11 @@ impl Appended {
     }
 
     /// Counts a row as refused, and tells why if there is room for it.
+    /// Rejects rows that have nothing wrong with them but what the reason says of all.
+    pub(crate) fn reject_all(&mut self, positions: impl Iterator<Item = u32>, reason: &str) {
+        positions.for_each(|position| self.reject(position, reason.to_string()));
+    }
+
     pub(crate) fn reject(&mut self, position: u32, reason: String) {
         self.rejected += 1;
         if self.rejections.len() < REJECTIONS_TOLD_MAX {

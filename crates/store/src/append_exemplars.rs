@@ -10,8 +10,8 @@ use crate::append::{AppendScratch, Postponed, REJECTIONS_TOLD_MAX, Refusal, Told
 use crate::exemplar_record::LABELS_SIZE_MAX;
 use crate::exemplars::{ExemplarSeries, Verdict};
 use crate::partition::State;
+use crate::period::Period;
 use crate::select::compile;
-use crate::span::Month;
 use crate::store::Store;
 use crate::{Durability, Result, SelectLimits};
 use index::NewEntity;
@@ -131,11 +131,11 @@ impl Store {
         Ok(Arc::new(labels))
     }
 
-    /// Whether a series is known in the exemplar's month, or in one beside it: a sample a moment
-    /// away may be there.
+    /// Whether a series is known in the exemplar's partition, or in one beside it: a sample a
+    /// moment away may be there.
     fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> index::Result<bool> {
-        let month = Month::of(timestamp);
-        let near: RangeInclusive<Month> = Month(month.0 - 1)..=Month(month.0 + 1);
+        let period = self.length.of(timestamp);
+        let near: RangeInclusive<Period> = period.previous()..=period.next();
         let near: Vec<_> =
             self.partitions_read().range(near).map(|(_, found)| Arc::clone(found)).collect();
         let tags: Vec<(&str, &str)> =

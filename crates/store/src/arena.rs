@@ -127,7 +127,7 @@ impl Arena {
     pub fn reserve_entities(&mut self, count: usize) {
         let count = count.next_multiple_of(1024);
         match self.last_row.len() {
-            // Pages that nobody writes to are never in memory, as in months that are over.
+            // Pages that nobody writes to are never in memory, as in partitions that are over.
             0 => self.last_row = vec![NO_ROW; count],
             len if len < count => self.last_row.resize(count, NO_ROW),
             _ => {}

@@ -48,7 +48,7 @@ impl Store {
         }
     }
 
-    /// A flush that fails is tried again later each time: with each try the months that can be
+    /// A flush that fails is tried again later each time: with each try the partitions that can be
     /// flushed get another small part.
     fn flush_or_wait(&self) -> Result<()> {
         let flushed = self.flush();

@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// Counts the series registered in the last hours, up to a day of them and since start; of two
-    /// months around the turn of a month.
+    /// partitions around the turn of a partition.
     ///
     /// # Errors
     /// As [`Store::select`].
@@ -104,7 +104,7 @@ impl Store {
         let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
         let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
         let sets = compile(&request.sets)?;
-        // A day lies in one month, so there is at most one partition to count.
+        // A day lies in one partition, so there is at most one partition to count.
         self.for_each_live(&sets, range, &limits, watch, &mut |partition, state, live| {
             let matches = choose(partition, std::mem::take(live));
             let counted = count(partition, state, &matches, request, watch)?;

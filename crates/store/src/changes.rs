@@ -23,9 +23,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 const SPAN_BITS: u32 = 33;
 /// Spans of a page: 73 minutes, 4 KiB.
 const SPANS_PER_PAGE: usize = 512;
-/// Pages of the longest month.
-const PAGES: usize =
-    ((31 * model::sample::NANOS_PER_DAY) >> SPAN_BITS) as usize / SPANS_PER_PAGE + 1;
 /// Pages of a partition that know their spans: 256 KiB. Others know only of the page as a whole.
 const DETAILED_MAX: usize = 64;
 /// Of these, how many still do after a flush.
@@ -59,8 +56,8 @@ impl ChangeClock {
 
 /// The changes of one partition.
 pub struct ChangedTimes {
-    /// The month.
-    month: TimeRange,
+    /// The time of the partition.
+    period: TimeRange,
     /// By time; none before the first change.
     pages: Vec<Page>,
     /// How many pages know their spans.
@@ -76,12 +73,12 @@ struct Page {
 }
 
 impl ChangedTimes {
-    /// No change in a month.
-    pub fn new(month: TimeRange) -> ChangedTimes {
-        ChangedTimes { month, pages: Vec::new(), detailed: 0 }
+    /// No change in a partition.
+    pub fn new(period: TimeRange) -> ChangedTimes {
+        ChangedTimes { period, pages: Vec::new(), detailed: 0 }
     }
 
-    /// Marks the times of rows, which are of this month.
+    /// Marks the times of rows, which are of this partition.
     #[inline]
     pub fn note_rows(&mut self, rows: &[Row], version: u64) {
         let mut last = usize::MAX;
@@ -95,14 +92,14 @@ impl ChangedTimes {
         }
     }
 
-    /// Marks one time, which is of this month.
+    /// Marks one time, which is of this partition.
     pub fn note(&mut self, timestamp: Timestamp, version: u64) {
         self.mark(self.span_of(timestamp), version);
     }
 
     /// Marks a range of time, by whole pages.
     pub fn note_range(&mut self, range: &TimeRange, version: u64) {
-        let range = range.intersect(&self.month);
+        let range = range.intersect(&self.period);
         if range.is_empty() {
             return;
         }
@@ -127,7 +124,7 @@ impl ChangedTimes {
 
     /// Appends the times in `range` that changed after `version`.
     pub fn since(&self, version: u64, range: &TimeRange, out: &mut Vec<TimeRange>) {
-        let range = range.intersect(&self.month);
+        let range = range.intersect(&self.period);
         if range.is_empty() || self.pages.is_empty() {
             return;
         }
@@ -152,19 +149,20 @@ impl ChangedTimes {
 
     #[inline]
     fn span_of(&self, timestamp: Timestamp) -> usize {
-        debug_assert!(self.month.contains(timestamp));
-        (timestamp.wrapping_sub(self.month.start) as u64 >> SPAN_BITS) as usize
+        debug_assert!(self.period.contains(timestamp));
+        (timestamp.wrapping_sub(self.period.start) as u64 >> SPAN_BITS) as usize
     }
 
     /// The instants from one span to another.
     fn times(&self, first: usize, last: usize) -> TimeRange {
-        let at = |span: usize| self.month.start.saturating_add((span as i64) << SPAN_BITS);
-        TimeRange::new(at(first), at(last + 1).saturating_sub(1).min(self.month.end))
+        let at = |span: usize| self.period.start.saturating_add((span as i64) << SPAN_BITS);
+        TimeRange::new(at(first), at(last + 1).saturating_sub(1).min(self.period.end))
     }
 
     fn begin(&mut self) {
         if self.pages.is_empty() {
-            self.pages.resize_with(PAGES, Page::default);
+            let last = self.span_of(self.period.end) / SPANS_PER_PAGE;
+            self.pages.resize_with(last + 1, Page::default);
         }
     }
 
@@ -238,7 +236,7 @@ impl Store {
     }
 
     /// Whether selections within `range` list the series they share in the same order, whatever
-    /// part of the range each is for. Across months that is not so: series stand where they are
+    /// part of the range each is for. Across partitions that is not so: series stand where they are
     /// first met.
     pub fn keeps_order(&self, range: &TimeRange) -> bool {
         self.partitions_in(&range.intersect(&self.kept_span())).len() <= 1
@@ -248,19 +246,21 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::Month;
+    use crate::PartitionLength;
 
     const SPAN: i64 = 1 << SPAN_BITS;
     const PAGE: i64 = SPAN * SPANS_PER_PAGE as i64;
+    /// Pages of a month of 31 days.
+    const PAGES: i64 = ((31 * model::sample::NANOS_PER_DAY) >> SPAN_BITS) / 512 + 1;
 
-    fn month() -> TimeRange {
-        Month(600).range()
+    fn period() -> TimeRange {
+        PartitionLength::Month.period(600).unwrap().range()
     }
 
     fn rows(times: &[i64]) -> Vec<Row> {
         let at = |time: &i64| Row {
             hash: 0,
-            timestamp: month().start + time,
+            timestamp: period().start + time,
             key_offset: 0,
             key_size: 0,
             shape: 0,
@@ -270,12 +270,12 @@ mod tests {
         times.iter().map(at).collect()
     }
 
-    /// Changes since a version, as (first, last) spans of the month.
+    /// Changes since a version, as (first, last) spans of the partition.
     #[track_caller]
     fn check(changed: &ChangedTimes, version: u64, expected: &[(i64, i64)]) {
         let mut found = Vec::new();
         changed.since(version, &TimeRange::ALL, &mut found);
-        let start = month().start;
+        let start = period().start;
         let spans: Vec<(i64, i64)> =
             found.iter().map(|r| ((r.start - start) / SPAN, (r.end - start) / SPAN)).collect();
         assert_eq!(spans, expected);
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn changes_are_told_by_span_and_version() {
-        let mut changed = ChangedTimes::new(month());
+        let mut changed = ChangedTimes::new(period());
         check(&changed, 0, &[]);
         changed.note_rows(&rows(&[0, 1, 5 * SPAN, 6 * SPAN, 6 * SPAN + 1]), 1);
         changed.note_rows(&rows(&[5 * SPAN - 1, 3 * PAGE]), 2);
@@ -291,53 +291,49 @@ mod tests {
         check(&changed, 1, &[(4, 4), (1536, 1536)]);
         check(&changed, 2, &[]);
         let mut found = Vec::new();
-        let start = month().start + 6 * SPAN;
+        let start = period().start + 6 * SPAN;
         changed.since(0, &TimeRange::new(start, start), &mut found);
         assert_eq!(found, [TimeRange::new(start, start + SPAN - 1)]);
-        changed.since(0, &TimeRange::new(month().end + 1, i64::MAX), &mut found);
-        assert_eq!(found.len(), 1, "another month's times are not asked for");
+        changed.since(0, &TimeRange::new(period().end + 1, i64::MAX), &mut found);
+        assert_eq!(found.len(), 1, "another partition's times are not asked for");
     }
 
     #[test]
     fn ranges_are_marked_by_pages() {
-        let mut changed = ChangedTimes::new(month());
+        let mut changed = ChangedTimes::new(period());
         changed.note_rows(&rows(&[0, 2 * PAGE]), 1);
-        let at = |time: i64| month().start + time;
+        let at = |time: i64| period().start + time;
         changed.note_range(&TimeRange::new(at(PAGE + 5), at(2 * PAGE)), 3);
         check(&changed, 0, &[(0, 0), (512, 1535)]);
         check(&changed, 2, &[(512, 1535)]);
         changed.note_range(&TimeRange::ALL, 4);
         let mut found = Vec::new();
         changed.since(3, &TimeRange::ALL, &mut found);
-        assert_eq!(found, [month()]);
+        assert_eq!(found, [period()]);
         changed.note_range(&TimeRange::new(0, 1), 5);
         check(&changed, 4, &[]);
     }
 
     #[test]
     fn memory_is_bounded_and_what_is_forgotten_counts_as_changed() {
-        let mut changed = ChangedTimes::new(month());
-        for page in 0..PAGES as i64 - 10 {
+        let mut changed = ChangedTimes::new(period());
+        for page in 0..PAGES - 10 {
             changed.note_rows(&rows(&[page * PAGE + SPAN]), 1 + page as u64);
         }
         assert_eq!(changed.detailed, DETAILED_MAX);
         // The first pages know their spans, a later one only itself.
-        check(
-            &changed,
-            PAGES as u64 - 11,
-            &[((PAGES as i64 - 11) * 512, (PAGES as i64 - 10) * 512 - 1)],
-        );
+        check(&changed, PAGES as u64 - 11, &[((PAGES - 11) * 512, (PAGES - 10) * 512 - 1)]);
         changed.trim();
         assert_eq!(changed.detailed, DETAILED_KEPT);
         let mut found = Vec::new();
-        changed.since(0, &TimeRange::new(month().start, month().start + PAGE - 1), &mut found);
-        assert_eq!(found, [TimeRange::new(month().start, month().start + PAGE - 1)]);
+        changed.since(0, &TimeRange::new(period().start, period().start + PAGE - 1), &mut found);
+        assert_eq!(found, [TimeRange::new(period().start, period().start + PAGE - 1)]);
         changed.rest();
         assert_eq!(changed.detailed, 0);
         // A page that gets its spans back knows of none when it changed, but at the latest.
         changed.note_rows(&rows(&[9 * SPAN]), 1000);
         check(&changed, 999, &[(9, 9)]);
-        changed.since(0, &TimeRange::new(month().start, month().start), &mut found);
+        changed.since(0, &TimeRange::new(period().start, period().start), &mut found);
         assert_eq!(found.len(), 2);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Plan {
 
 /// How the output came out.
 pub(crate) enum Written {
-    /// The store is closing, or the month about to be dropped; there is a fragment.
+    /// The store is closing, or the partition about to be dropped; there is a fragment.
     Aborted,
     /// Finished; the part, if it holds any sample.
     Samples(Option<Arc<LivePart>>),
@@ -64,7 +64,7 @@ impl Store {
     /// # Errors
     /// [`Error::NoRoom`], and I/O errors; the parts are then as they were.
     pub fn force_merge(&self, partition_prefix: &str) -> Result<()> {
-        let is_meant = |p: &Arc<Partition>| p.month.name().starts_with(partition_prefix);
+        let is_meant = |p: &Arc<Partition>| p.period.name().starts_with(partition_prefix);
         self.merge_all(self.all_partitions().into_iter().filter(is_meant), MergeEffort::Everything)
     }
 

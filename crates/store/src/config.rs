@@ -1,5 +1,6 @@
 //! What the owner of a store decides; every field is a flag of the binary.
 
+use crate::period::PartitionLength;
 use crate::series_limits::SeriesLimit;
 use model::limits::Limits;
 
@@ -22,6 +23,8 @@ pub struct StoreConfig {
     pub segment_merge_size_max: u64,
     /// Bytes the log may hold before the head is flushed.
     pub wal_size_max: u64,
+    /// How long partitions are; `None` for what the directory has, and months in a new one.
+    pub partition_length: Option<PartitionLength>,
     /// Samples older than this many nanoseconds are dropped; `None` keeps everything.
     pub retention_ns: Option<i64>,
     /// How long a wall clock must stay ahead of the time that passes before the retention believes
@@ -63,6 +66,7 @@ impl StoreConfig {
             head_size_max: 256 << 20,
             segment_merge_size_max: 192 << 20,
             wal_size_max: 512 << 20,
+            partition_length: None,
             retention_ns: None,
             retention_clock_wait_ns: model::sample::NANOS_PER_DAY,
             future_ns_max: 2 * model::sample::NANOS_PER_DAY,

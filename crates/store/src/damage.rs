@@ -7,11 +7,11 @@
 //!
 //! It is told, not asked: whether an answer is whole is decided by who reads, each time anew. The file
 //! makes the list outlive a restart; it is described in `docs/format/damage.md`. An entry leaves when
-//! its month is gone, when no manifest names its file any more, or, of a side file, when a start
-//! reads it and what was set aside of it is gone.
+//! its partition is gone, when no manifest names its file any more, or, of a side file, when a
+//! start reads it and what was set aside of it is gone.
 
 use crate::book_file::BookFile;
-use crate::span::Month;
+use crate::period::{PartitionLength, Period};
 use crate::store::lock;
 use crate::{Error, Result};
 use codec::{Reader, put_i64_zigzag, put_varint};
@@ -37,10 +37,10 @@ pub enum DamagePlace {
     Page,
     /// A part that cannot be opened, or is gone.
     Part,
-    /// A segment of an index: series of a month.
+    /// A segment of an index: series of a partition.
     Index,
-    /// A month that cannot be opened.
-    Month,
+    /// A partition that cannot be opened.
+    Partition,
     /// Metadata, exemplars, this list.
     SideFile,
     /// The log.
@@ -53,7 +53,7 @@ impl DamagePlace {
         DamagePlace::Page,
         DamagePlace::Part,
         DamagePlace::Index,
-        DamagePlace::Month,
+        DamagePlace::Partition,
         DamagePlace::SideFile,
         DamagePlace::Log,
     ];
@@ -64,7 +64,7 @@ impl DamagePlace {
             DamagePlace::Page => "page",
             DamagePlace::Part => "part",
             DamagePlace::Index => "index",
-            DamagePlace::Month => "month",
+            DamagePlace::Partition => "partition",
             DamagePlace::SideFile => "side-file",
             DamagePlace::Log => "log",
         }
@@ -74,13 +74,13 @@ impl DamagePlace {
 /// One thing that is missing or rotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// Whose month it is, when it is one's.
-    pub month: Option<Month>,
+    /// Whose partition it is, when it is one's.
+    pub period: Option<Period>,
     /// Path in the store's directory.
     pub file: String,
     /// What is damaged.
     pub place: DamagePlace,
-    /// Whose samples are missing; the whole month where that is not known.
+    /// Whose samples are missing; the whole partition where that is not known.
     pub span: TimeRange,
     /// How many series are touched, if that is known.
     pub series: Option<u64>,
@@ -93,16 +93,16 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Damage in a file of a month.
-    pub fn of_month(month: Month, place: DamagePlace, file: String, what: String) -> Damage {
-        let span = month.range();
-        Damage { month: Some(month), span, ..Damage::of_store(place, file, what) }
+    /// Damage in a file of a partition.
+    pub fn of_partition(period: Period, place: DamagePlace, file: String, what: String) -> Damage {
+        let span = period.range();
+        Damage { period: Some(period), span, ..Damage::of_store(place, file, what) }
     }
 
-    /// Damage in a file that belongs to no month.
+    /// Damage in a file that belongs to no partition.
     pub fn of_store(place: DamagePlace, file: String, what: String) -> Damage {
         Damage {
-            month: None,
+            period: None,
             file,
             place,
             span: TimeRange::ALL,
@@ -134,10 +134,10 @@ impl Damage {
         let touched = match self.place {
             DamagePlace::Page | DamagePlace::Part => "samples",
             DamagePlace::Index => "series with samples",
-            DamagePlace::Month => "everything",
+            DamagePlace::Partition => "everything",
             DamagePlace::SideFile | DamagePlace::Log => "what it held",
         };
-        let time = match self.month {
+        let time = match self.period {
             None => String::new(),
             Some(_) => format!(" from {} to {}", rfc3339(self.span.start), rfc3339(self.span.end)),
         };
@@ -150,7 +150,7 @@ impl Damage {
 
     fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.place as u64);
-        put_optional(out, self.month.map(|month| codec::zigzag(i64::from(month.0))));
+        put_optional(out, self.period.map(|period| codec::zigzag(period.code())));
         put_text(out, &self.file);
         put_i64_zigzag(out, self.span.start);
         put_i64_zigzag(out, self.span.end);
@@ -164,16 +164,16 @@ impl Damage {
         let place = reader.varint()?;
         let place = usize::try_from(place).ok().and_then(|idx| DamagePlace::ALL.get(idx));
         let place = *place.ok_or_else(|| reader.corrupt("a known place"))?;
-        let month = match optional(reader)? {
+        let period = match optional(reader)? {
             None => None,
             Some(number) => {
-                let month = Month::from_number(codec::unzigzag(number));
-                Some(month.ok_or_else(|| reader.corrupt("a month"))?)
+                let period = Period::from_code(codec::unzigzag(number));
+                Some(period.ok_or_else(|| reader.corrupt("a partition"))?)
             }
         };
         Ok(Damage {
             place,
-            month,
+            period,
             file: text(reader)?,
             span: TimeRange::new(reader.i64_zigzag()?, reader.i64_zigzag()?),
             series: optional(reader)?,
@@ -214,11 +214,10 @@ fn text(reader: &mut Reader<'_>) -> std::result::Result<String, codec::Error> {
 /// A moment as `2024-10-04T00:00:00Z`.
 pub(crate) fn rfc3339(timestamp: i64) -> String {
     let seconds = timestamp.div_euclid(model::sample::NANOS_PER_SECOND);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let month = Month::of(timestamp);
-    let first = month.range().start.div_euclid(model::sample::NANOS_PER_DAY);
+    let second = seconds.rem_euclid(86_400);
+    let day = PartitionLength::Day.of(timestamp).name();
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month.name(), days - first + 1)
+    format!("{day}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 /// The book.
@@ -432,7 +431,8 @@ mod tests {
     fn page(number: u64) -> Damage {
         let (file, what) = ("partitions/2024-10/parts/1.part".into(), format!("page {number}"));
         let start = 1_727_740_800_000_000_000 + number as i64;
-        let damage = Damage::of_month(Month::of(start), DamagePlace::Page, file, what);
+        let damage =
+            Damage::of_partition(PartitionLength::Month.of(start), DamagePlace::Page, file, what);
         Damage { span: TimeRange::new(start, start + 9), series: Some(number), ..damage }
     }
 

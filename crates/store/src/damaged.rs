@@ -1,52 +1,53 @@
-//! Whole months of which nothing is read.
+//! Whole partitions of which nothing is read.
 //!
-//! Damage costs what it hits. A part that does not open is left out of its month
-//! ([`crate::partition::LostPart`]); a month whose manifest, index or log records cannot be read is
-//! left out of the store: it is kept beside the partitions as a [`DamagedMonth`]. Nothing of it is
-//! changed, appends to it are refused, and its records stay in the log. Only retention drops it.
+//! Damage costs what it hits. A part that does not open is left out of its partition
+//! ([`crate::partition::LostPart`]); a partition whose manifest, index or log records cannot be
+//! read is left out of the store: it is kept beside the partitions as a [`DamagedPartition`].
+//! Nothing of it is changed, appends to it are refused, and its records stay in the log. Only
+//! retention drops it.
 
 use crate::damage::{Damage, DamagePlace};
 use crate::partition::{LostPart, Partition};
-use crate::span::Month;
+use crate::period::Period;
 use crate::store::{PARTITIONS_DIR, Store, lock};
 use crate::{Error, Result};
 use model::TimeRange;
 
-/// A month of which nothing is read.
+/// A partition of which nothing is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DamagedMonth {
-    /// The month.
-    pub month: Month,
+pub struct DamagedPartition {
+    /// The partition.
+    pub period: Period,
     /// What is wrong, in words.
     pub reason: String,
     /// Records in log segments before this one are in its parts, as far as that is known.
     pub(crate) wal_from: u64,
-    /// The oldest log segment with a record of the month, which must stay.
+    /// The oldest log segment with a record of the partition, which must stay.
     pub(crate) log_from: Option<u64>,
 }
 
-impl DamagedMonth {
+impl DamagedPartition {
     /// The same as an entry of the damage book.
     pub(crate) fn damage(&self) -> Damage {
-        let file = format!("{PARTITIONS_DIR}/{}", self.month.name());
-        Damage::of_month(self.month, DamagePlace::Month, file, self.reason.clone())
+        let file = format!("{PARTITIONS_DIR}/{}", self.period.name());
+        Damage::of_partition(self.period, DamagePlace::Partition, file, self.reason.clone())
     }
 
-    /// The error of whoever needs the month.
+    /// The error of whoever needs the partition.
     pub(crate) fn error(&self) -> Error {
-        Error::Damaged { what: format!("{} is damaged: {}", self.month.name(), self.reason) }
+        Error::Damaged { what: format!("{} is damaged: {}", self.period.name(), self.reason) }
     }
 }
 
 impl LostPart {
     /// The same as an entry of the damage book, where files are `relative` to the store's directory.
-    pub(crate) fn damage(&self, month: Month, relative: String) -> Damage {
-        Damage::of_month(month, DamagePlace::Part, relative, self.reason.clone())
+    pub(crate) fn damage(&self, period: Period, relative: String) -> Damage {
+        Damage::of_partition(period, DamagePlace::Part, relative, self.reason.clone())
     }
 }
 
 impl Store {
-    /// Takes a month out of use whose rows cannot be sealed, as a start would that meets their
+    /// Takes a partition out of use whose rows cannot be sealed, as a start would that meets their
     /// records: so memory and log do not grow with what can never be flushed. Nothing of it is read
     /// or changed from now on, its records stay in the log, and whoever appends is told to come again.
     /// The caller holds its `change` lock.
@@ -60,27 +61,27 @@ impl Store {
             partition.set_dropped();
             (state.manifest.wal_from, state.log_needed_from())
         };
-        let (month, reason) = (partition.month, reason.to_string());
-        let damaged = DamagedMonth { month, reason, wal_from, log_from };
+        let (period, reason) = (partition.period, reason.to_string());
+        let damaged = DamagedPartition { period, reason, wal_from, log_from };
         self.damage.note(damaged.damage(), self.vfs.now());
         // First here: who looks at both, as the shortening of the log does, looks here last.
-        lock(&self.damaged).insert(month, damaged);
-        self.partitions.write().unwrap_or_else(|p| p.into_inner()).remove(&month);
+        lock(&self.damaged).insert(period, damaged);
+        self.partitions.write().unwrap_or_else(|p| p.into_inner()).remove(&period);
     }
 
-    /// What nobody reads of a range, because it cannot be opened: months, and parts of others.
+    /// What nobody reads of a range, because it cannot be opened: partitions, and parts of others.
     pub(crate) fn lost_in(&self, range: &TimeRange) -> Vec<Damage> {
-        let months = lock(&self.damaged);
-        let overlapping = months.values().filter(|one| one.month.range().overlaps(range));
-        let mut lost: Vec<Damage> = overlapping.map(DamagedMonth::damage).collect();
-        drop(months);
+        let partitions = lock(&self.damaged);
+        let overlapping = partitions.values().filter(|one| one.period.range().overlaps(range));
+        let mut lost: Vec<Damage> = overlapping.map(DamagedPartition::damage).collect();
+        drop(partitions);
         let of_partition = |partition: &Partition| -> Vec<Damage> {
             let state = partition.read();
             let relative = |part: &LostPart| self.damage.relative(&part.file);
             state
                 .lost_parts
                 .iter()
-                .map(|part| part.damage(partition.month, relative(part)))
+                .map(|part| part.damage(partition.period, relative(part)))
                 .collect()
         };
         for partition in self.partitions_in(range) {
@@ -89,15 +90,15 @@ impl Store {
         lost
     }
 
-    /// The months of which nothing is read, oldest first.
-    pub fn damaged_months(&self) -> Vec<DamagedMonth> {
+    /// The partitions of which nothing is read, oldest first.
+    pub fn damaged_partitions(&self) -> Vec<DamagedPartition> {
         lock(&self.damaged).values().cloned().collect()
     }
 
-    /// Fails when something of these times is in a month that cannot be read.
+    /// Fails when something of these times is in a partition that cannot be read.
     pub(crate) fn check_whole(&self, range: &TimeRange) -> Result<()> {
         let damaged = lock(&self.damaged);
-        let hit = damaged.values().find(|damaged| damaged.month.range().overlaps(range));
+        let hit = damaged.values().find(|damaged| damaged.period.range().overlaps(range));
         hit.map_or(Ok(()), |damaged| Err(damaged.error()))
     }
 }

@@ -21,7 +21,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] without any matcher or for a bad regular expression, [`Error::Damaged`]
-    /// when a month could not be reached (all others were), otherwise I/O errors.
+    /// when a partition could not be reached (all others were), otherwise I/O errors.
     pub fn delete(&self, sets: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
         if sets.is_empty() || sets.iter().any(Vec::is_empty) {
             return Err(Error::Invalid("a deletion needs at least one matcher".into()));
@@ -39,7 +39,7 @@ impl Store {
         }
         self.exemplars.delete(&sets, &range)?;
         self.shorten_log().map_err(|error| self.latch_if_failed(error))?;
-        // Of a month that cannot be read nothing was deleted, which must be said.
+        // Of a partition that cannot be read nothing was deleted, which must be said.
         self.check_whole(&range)?;
         Ok(deleted.len() as u64)
     }

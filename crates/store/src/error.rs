@@ -1,5 +1,6 @@
 //! What can go wrong, named for what the reader must do.
 
+use crate::period::PartitionLength;
 use std::path::PathBuf;
 
 /// An error of the store.
@@ -66,6 +67,20 @@ pub enum Error {
         /// What is known.
         known: String,
     },
+    /// The data directory was made with partitions of another length than is asked for.
+    #[error(
+        "{dir} has partitions of a {has} each, not of a {asked}: that is fixed when a directory is \
+         made; leave --partition away, or begin a new directory",
+        dir = dir.display()
+    )]
+    OtherLength {
+        /// The directory.
+        dir: PathBuf,
+        /// How long its partitions are.
+        has: PartitionLength,
+        /// How long they should be.
+        asked: PartitionLength,
+    },
     /// What was asked for is damaged on disk; the rest of the store serves on.
     #[error("{what}; see quipu verify")]
     Damaged {
@@ -108,6 +123,8 @@ pub enum Limit {
     Series,
     /// What a selection may cost, estimated before anything is read; no flag.
     SelectionCost,
+    /// Partitions of a store; no flag but their length.
+    Partitions,
 }
 
 impl std::fmt::Display for Limit {
@@ -115,6 +132,7 @@ impl std::fmt::Display for Limit {
         f.write_str(match self {
             Limit::Series => "query.max-series",
             Limit::SelectionCost => "select.cost",
+            Limit::Partitions => "partition",
         })
     }
 }

@@ -11,7 +11,6 @@ use crate::merge::{self, MergeInput, MergeOutcome};
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
 use crate::partition::{INDEX_DIR, LivePart, MemoryPart, PARTS_DIR, Partition, State, open_part};
 use crate::series_map::SeriesMap;
-use crate::span::Month;
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use codec::Effort;
@@ -137,8 +136,8 @@ impl Store {
     fn begin_flush(&self, partition: &Partition) -> bool {
         let mut state = partition.write();
         if state.dirty_from.is_none() && state.flushing_from.is_none() {
-            // Those of a month to come were put there for its turn.
-            if partition.month <= Month::of(self.vfs.now()) {
+            // Those of a partition to come were put there for its turn.
+            if partition.period <= self.length.of(self.vfs.now()) {
                 state.forget_idle_keys();
                 state.changed.rest();
             }
@@ -295,13 +294,13 @@ impl Store {
         Ok(())
     }
 
-    /// The oldest log segment with rows that are in no part, those of months of which nothing is
-    /// read included.
+    /// The oldest log segment with rows that are in no part, those of partitions of which
+    /// nothing is read included.
     pub(crate) fn rows_needed_from(&self) -> Option<u64> {
         let needed = self.all_partitions().into_iter().filter_map(|p| p.read().log_needed_from());
         let needed = needed.min();
-        // A month that is given up is among these before it leaves the partitions.
-        let damaged = self.damaged_months().into_iter().filter_map(|damaged| damaged.log_from);
+        // One that is given up is among these before it leaves the partitions.
+        let damaged = self.damaged_partitions().into_iter().filter_map(|damaged| damaged.log_from);
         needed.into_iter().chain(damaged).min()
     }
 }

@@ -200,7 +200,6 @@ impl State {
 mod tests {
     use super::*;
     use crate::rows::Rows;
-    use crate::span::Month;
     use crate::{Durability, SelectLimits, StoreConfig};
     use model::Matcher;
     use std::path::Path;
@@ -257,7 +256,7 @@ mod tests {
             store
                 .delete(&[vec![Matcher::new("host", model::MatchOp::Regex, ".+")]], TimeRange::ALL)
                 .unwrap();
-            let partition = store.partition(Month::of(1)).unwrap();
+            let partition = store.partition(store.partition_length().of(1)).unwrap();
             // Applies the deletion, and no more.
             let plan = store.plan_merge(&partition, MergeEffort::Everything).unwrap().unwrap();
             let written = store.write_merged(&partition, &plan).unwrap();

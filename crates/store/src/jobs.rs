@@ -1,5 +1,5 @@
-//! All background work there is: a thread that flushes, expires and prepares months, and one that
-//! merges and scrubs.
+//! All background work there is: a thread that flushes, expires and prepares partitions, and one
+//! that merges and scrubs.
 //!
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 
@@ -23,7 +23,7 @@ pub enum Job {
     Merge,
     /// Drop what is older than the retention.
     Expire,
-    /// Make the next month ready for the series of this one.
+    /// Make the next partition ready for the series of this one.
     PrepareTurn,
     /// Read what was written long ago, to find rot.
     Scrub,

@@ -194,7 +194,7 @@ pub fn live_days_damage(
     };
     let what = format!("{what}: which series are live on a day");
     let file = watch.relative(part.part.name());
-    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
+    let damage = Damage::of_partition(partition.period, DamagePlace::Page, file, what);
     let summary = part.part.summary();
     Damage { span: TimeRange::new(summary.min_ts, summary.max_ts), ..damage }
 }

@@ -1,7 +1,7 @@
 //! What the store writes to the log, described byte for byte in `docs/format/wal.md`.
 //!
 //! ```text
-//! rows      = varint month (zigzag)  varint size  registrations  unit u8  row*
+//! rows      = varint partition code (zigzag)  varint size  registrations  unit u8  row*
 //! row       = varint (zigzag(entity - entity before) << 1 | single)  [column varint]
 //!             varint zigzag((timestamp - timestamp before) / unit)  value*
 //! value     = varint zigzag(integer) << 1  |  0x01 bits u64
@@ -13,7 +13,7 @@
 use codec::{Reader, put_i64_zigzag, put_u64, put_varint, unzigzag, zigzag};
 use model::{Metadata, MetricKind, Timestamp};
 
-use crate::span::Month;
+use crate::period::Period;
 
 /// The store's kinds: rows of one partition with the registrations they need, descriptions of
 /// metrics, and exemplars, which [`crate::exemplar_record`] encodes.
@@ -87,9 +87,9 @@ impl RowsEncoder {
     }
 
     /// Head, registrations and rows of the record, to be logged as one.
-    pub fn finish(&mut self, month: Month, head: &mut Vec<u8>) -> [&[u8]; 2] {
+    pub fn finish(&mut self, period: Period, head: &mut Vec<u8>) -> [&[u8]; 2] {
         head.clear();
-        put_i64_zigzag(head, i64::from(month.0));
+        put_i64_zigzag(head, period.code());
         put_varint(head, self.registrations.len() as u64);
         head.extend_from_slice(&self.registrations);
         head.push(self.unit_idx);
@@ -145,7 +145,7 @@ fn put_value(out: &mut Vec<u8>, value: f64) {
 /// A rows record split into its pieces; the rows are decoded by [`RowsDecoder`].
 pub struct RowsRecord<'a> {
     /// The partition.
-    pub month: Month,
+    pub period: Period,
     /// For the index.
     pub registrations: &'a [u8],
     /// Index into the units.
@@ -157,8 +157,8 @@ impl<'a> RowsRecord<'a> {
     /// Splits a payload of kind [`KIND_ROWS`].
     pub fn parse(payload: &'a [u8]) -> Result<RowsRecord<'a>, codec::Error> {
         let mut reader = Reader::new(payload);
-        let month = Month::from_number(reader.i64_zigzag()?);
-        let month = month.ok_or_else(|| reader.corrupt("month out of range"))?;
+        let period = Period::from_code(reader.i64_zigzag()?);
+        let period = period.ok_or_else(|| reader.corrupt("no code of a partition"))?;
         let size = reader.varint_size(payload.len())?;
         let registrations = reader.slice(size)?;
         let unit_idx = reader.u8()?;
@@ -166,7 +166,7 @@ impl<'a> RowsRecord<'a> {
             return Err(reader.corrupt("unknown time unit"));
         }
         let rows = &payload[reader.offset()..];
-        Ok(RowsRecord { month, registrations, unit_idx, rows })
+        Ok(RowsRecord { period, registrations, unit_idx, rows })
     }
 
     /// A decoder of the rows; the registrations must be replayed first.
@@ -281,6 +281,11 @@ fn kind_code(kind: MetricKind) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PartitionLength;
+
+    fn period(number: i64) -> Period {
+        PartitionLength::Month.period(number).unwrap()
+    }
 
     #[test]
     fn rows_come_back() {
@@ -294,11 +299,11 @@ mod tests {
             encoder.single(1 << 31, 3, times[1], 4.25);
             encoder.row(0, times[2], &values);
             let mut head = Vec::new();
-            let pieces = encoder.finish(Month(-20), &mut head);
+            let pieces = encoder.finish(period(-20), &mut head);
             let payload = [&head, pieces[0], pieces[1]].concat();
 
             let record = RowsRecord::parse(&payload).unwrap();
-            assert_eq!((record.month, record.registrations), (Month(-20), &b"new"[..]));
+            assert_eq!((record.period, record.registrations), (period(-20), &b"new"[..]));
             let mut rows = record.rows();
             let mut out = Vec::new();
             for (entity, column, timestamp) in
@@ -342,7 +347,9 @@ mod tests {
                     }
                 }
                 let mut head = Vec::new();
-                let pieces = encoder.finish(Month(4000), &mut head);
+                // The largest code there is.
+                let day = PartitionLength::Day.period(125_000).unwrap();
+                let pieces = encoder.finish(day, &mut head);
                 assert!(head.len() <= RECORD_HEAD_SIZE_MAX);
                 assert!(pieces[0].len() + pieces[1].len() <= rows_size_max(6 * count));
             }

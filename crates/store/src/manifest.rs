@@ -5,7 +5,7 @@
 //! number was never given to a manifest, or it is listed as one that nobody vouches for.
 
 use crate::partition::{INDEX_DIR, PARTS_DIR};
-use crate::span::Month;
+use crate::period::Period;
 use crate::{Error, Result};
 use codec::{Reader, crc32, put_i64_zigzag, put_u32, put_varint};
 use index::SegmentEntry;
@@ -20,8 +20,8 @@ pub const FILE_NAME: &str = "MANIFEST";
 const KIND: &[u8; 7] = b"QPMANIF";
 /// The version that is written; all before it are read for ever.
 const VERSION: u8 = b'2';
-/// The first version, which says neither its month nor the footers of segments, and has no list of
-/// files that nobody vouches for.
+/// The first version, which says neither its partition nor the footers of segments, and has no list
+/// of files that nobody vouches for.
 const VERSION_BARE: u8 = b'1';
 /// Bounds that a sane manifest keeps, against sizes that lie.
 const PARTS_MAX: usize = 1 << 20;
@@ -128,7 +128,7 @@ impl Manifest {
             return Ok(None);
         }
         let bytes = vfs.read(&path)?;
-        Manifest::decode(&bytes, month_of(dir)).map(Some).map_err(|error| match error {
+        Manifest::decode(&bytes, period_of(dir)).map(Some).map_err(|error| match error {
             Unreadable::Corrupt(error) => Error::Corrupt {
                 file: path,
                 offset: error.offset as u64,
@@ -142,11 +142,11 @@ impl Manifest {
         })
     }
 
-    /// Replaces the manifest of a month's directory durably.
+    /// Replaces the manifest of a partition's directory durably.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         assert_eq!(self.broken_rule(), None, "a manifest that may be written");
-        let month = month_of(dir).expect("the directory of a month");
-        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &self.encode(month))?)
+        let period = period_of(dir).expect("the directory of a partition");
+        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &self.encode(period))?)
     }
 
     /// Drops the tombstones that every part has applied.
@@ -169,10 +169,10 @@ impl Manifest {
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, rule)| rule)
     }
 
-    fn encode(&self, month: Month) -> Vec<u8> {
+    fn encode(&self, period: Period) -> Vec<u8> {
         let mut out = KIND.to_vec();
         out.push(VERSION);
-        put_i64_zigzag(&mut out, i64::from(month.0));
+        put_i64_zigzag(&mut out, period.code());
         put_varint(&mut out, self.wal_from);
         put_varint(&mut out, self.sequence_next);
         put_varint(&mut out, self.parts.len() as u64);
@@ -200,8 +200,8 @@ impl Manifest {
         out
     }
 
-    /// Reads the manifest of `month`, if that is known.
-    fn decode(bytes: &[u8], month: Option<Month>) -> std::result::Result<Manifest, Unreadable> {
+    /// Reads the manifest of `partition`, if that is known.
+    fn decode(bytes: &[u8], period: Option<Period>) -> std::result::Result<Manifest, Unreadable> {
         let body_size = bytes.len().saturating_sub(4);
         let (body, checksum) = bytes.split_at(body_size);
         let mut reader = Reader::new(body);
@@ -221,17 +221,17 @@ impl Manifest {
         }
         if version != VERSION_BARE {
             let said = reader.i64_zigzag()?;
-            if month.is_some_and(|month| i64::from(month.0) != said) {
-                return Err(reader.corrupt("it is of another month").into());
+            if period.is_some_and(|period| period.code() != said) {
+                return Err(reader.corrupt("it is of another partition").into());
             }
         }
         Ok(read_body(&mut reader, version)?)
     }
 }
 
-/// The month whose directory it is.
-fn month_of(dir: &Path) -> Option<Month> {
-    Month::parse(dir.file_name()?.to_str()?)
+/// The partition whose directory it is.
+fn period_of(dir: &Path) -> Option<Period> {
+    Period::parse(dir.file_name()?.to_str()?)
 }
 
 fn read_body(reader: &mut Reader<'_>, version: u8) -> std::result::Result<Manifest, codec::Error> {
@@ -297,6 +297,7 @@ fn read_tombstone(reader: &mut Reader<'_>) -> std::result::Result<Tombstone, cod
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PartitionLength;
 
     fn example() -> Manifest {
         Manifest {
@@ -316,10 +317,12 @@ mod tests {
         }
     }
 
-    const MONTH: Month = Month(600);
+    fn period() -> Period {
+        PartitionLength::Month.period(600).unwrap()
+    }
 
     fn read(bytes: &[u8]) -> std::result::Result<Manifest, Unreadable> {
-        Manifest::decode(bytes, Some(MONTH))
+        Manifest::decode(bytes, Some(period()))
     }
 
     /// What version 1 wrote of [`example`], without what it did not know.
@@ -331,10 +334,10 @@ mod tests {
     #[test]
     fn a_manifest_comes_back_and_rot_is_noticed() {
         let manifest = example();
-        let bytes = manifest.encode(MONTH);
-        assert_eq!(Manifest::decode(&bytes, Some(MONTH)), Ok(manifest.clone()));
+        let bytes = manifest.encode(period());
+        assert_eq!(Manifest::decode(&bytes, Some(period())), Ok(manifest.clone()));
         assert_eq!(Manifest::decode(&bytes, None), Ok(manifest));
-        let other = Manifest::decode(&bytes, Some(Month(MONTH.0 + 1)));
+        let other = Manifest::decode(&bytes, Some(period().next()));
         assert!(matches!(other, Err(Unreadable::Corrupt(_))), "{other:?}");
         for idx in 0..bytes.len() {
             let mut rotten = bytes.clone();
@@ -353,7 +356,7 @@ mod tests {
 
     #[test]
     fn a_later_version_is_unknown_and_not_corrupt() {
-        let mut bytes = example().encode(MONTH);
+        let mut bytes = example().encode(period());
         bytes.truncate(bytes.len() - 4);
         bytes[KIND.len()] = b'3';
         let checksum = crc32(&bytes);
@@ -364,7 +367,7 @@ mod tests {
     #[test]
     fn rules_that_do_not_hold_are_no_manifest() {
         let broken = Manifest { sequence_next: 11, ..example() };
-        assert!(matches!(read(&broken.encode(MONTH)), Err(Unreadable::Corrupt(_))));
+        assert!(matches!(read(&broken.encode(period())), Err(Unreadable::Corrupt(_))));
     }
 
     #[test]

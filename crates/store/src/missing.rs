@@ -134,7 +134,7 @@ impl Watch {
             index::Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
             other => other.to_string(),
         };
-        Damage::of_month(partition.month, DamagePlace::Index, file, what)
+        Damage::of_partition(partition.period, DamagePlace::Index, file, what)
     }
 
     /// A path as the book has it.
@@ -171,7 +171,7 @@ impl Store {
         }
     }
 
-    /// Tells whoever collects which lost parts and months lie in a range: nobody reads them, so
+    /// Tells whoever collects which lost parts and partitions lie in a range: nobody reads them, so
     /// nobody meets them. The one place where they are told.
     ///
     /// # Errors

@@ -11,6 +11,7 @@
 
 use crate::counters::Counters;
 use crate::damage::DamageBook;
+use crate::period::PartitionLength;
 use crate::recover::{Found, Place};
 use crate::store::{LogOwner, PARTITIONS_DIR, Store, WAL_DIR};
 use crate::{Result, StoreConfig};
@@ -36,13 +37,14 @@ pub(crate) struct Ground {
     pub config: StoreConfig,
     pub counters: Counters,
     pub damage: Arc<DamageBook>,
+    pub length: PartitionLength,
     pub lock: DirectoryLock,
 }
 
 impl Ground {
     fn place(&self) -> Place<'_> {
-        let Ground { vfs, dir, config, damage, .. } = self;
-        Place { vfs, dir, config, damage }
+        let Ground { vfs, dir, config, damage, length, .. } = self;
+        Place { vfs, dir, config, damage, length: *length }
     }
 }
 
@@ -51,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// When another process has it open, when the log is corrupt, when a newer program wrote any
-    /// of it, or on I/O errors. What else is damaged is noted and left out: see
+    /// of it, when its partitions are of another length than is asked for, or on I/O errors. What else is damaged is noted and left out: see
     /// [`Store::damage`].
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
         let mut opening = StoreOpening::look(vfs.clone(), dir, config)?;
@@ -65,16 +67,18 @@ impl Store {
 
 impl StoreOpening {
     /// Locks `dir`, which is created if need be, and reads all that says what the store is. Changes
-    /// nothing that is there.
+    /// nothing that is there; in a new directory the length of its partitions is written down.
     ///
     /// # Errors
-    /// When another process has it open, when a newer program wrote any of it, or on I/O errors.
+    /// When another process has it open, when a newer program wrote any of it, when its partitions
+    /// are of another length than is asked for, or on I/O errors.
     pub fn look(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<StoreOpening> {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = Arc::from(vfs.lock(dir)?);
         let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
+        let length = Place::settle(&vfs, dir, &config, &damage)?.length;
         let (dir, counters) = (dir.to_path_buf(), Counters::default());
-        let ground = Ground { vfs, dir, config, counters, damage, lock };
+        let ground = Ground { vfs, dir, config, counters, damage, length, lock };
         let found = ground.place().look()?;
         ground.place().sync_names(&found)?;
         Ok(StoreOpening { ground, found })

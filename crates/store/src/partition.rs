@@ -1,4 +1,4 @@
-//! One calendar month: its index, its head, its parts, its manifest.
+//! One partition, all there is of one period: its index, its head, its parts, its manifest.
 //!
 //! ```text
 //!   rows ──► arena ──take──► taken ──seal──► parts in memory ──flush──► parts on disk ──merge──► fewer
@@ -20,9 +20,9 @@ use crate::damage::DamageBook;
 use crate::histograms::names;
 use crate::manifest::{self, Manifest, PartEntry, Tombstone};
 use crate::part::Part;
+use crate::period::Period;
 use crate::seal::sort_rows;
 use crate::series_map::SeriesMap;
-use crate::span::Month;
 use crate::store::lock;
 use crate::{Error, Result, strays};
 use index::{BlockMatch, Index};
@@ -43,7 +43,7 @@ pub const INDEX_DIR: &str = "index";
 /// What is appended to the name of a side file that is set aside.
 pub const CORRUPT_SUFFIX: &str = ".corrupt";
 
-/// Whether all of a month is older than the retention keeps.
+/// Whether all of a partition is older than the retention keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiryState {
     /// Something of it is kept.
@@ -66,7 +66,7 @@ pub struct LivePart {
 }
 
 /// A part of the manifest that cannot be opened. It stays where it is, under its name, in the
-/// manifest; it is never merged, and goes only with its month.
+/// manifest; it is never merged, and goes only with its partition.
 #[derive(Clone, Debug)]
 pub struct LostPart {
     /// Its place in the manifest.
@@ -158,8 +158,8 @@ pub struct State {
 
 /// A partition.
 pub struct Partition {
-    /// The month.
-    pub month: Month,
+    /// The partition.
+    pub period: Period,
     /// Its directory, which may not be there until the first flush.
     pub dir: PathBuf,
     state: RwLock<State>,
@@ -193,12 +193,12 @@ impl Partition {
     ///
     /// # Errors
     /// When the manifest is missing beside content or cannot be read, or the index cannot: then
-    /// the month is damaged. A part that cannot be opened is noted and left out. Of a file of an
-    /// unknown version: [`Error::is_unknown_version`].
+    /// the partition is damaged. A part that cannot be opened is noted and left out. Of a file of
+    /// an unknown version: [`Error::is_unknown_version`].
     pub fn open(
         vfs: &Arc<dyn Vfs>,
         dir: PathBuf,
-        month: Month,
+        period: Period,
         wal_from: u64,
         book: &DamageBook,
     ) -> Result<Partition> {
@@ -209,16 +209,16 @@ impl Partition {
         let mut manifest = found.unwrap_or_default();
         manifest.sequence_next = manifest.sequence_next.max(1);
         manifest.wal_from = manifest.wal_from.max(wal_from);
-        let (parts, lost_parts) = open_parts(vfs.as_ref(), &dir, month, &manifest)?;
+        let (parts, lost_parts) = open_parts(vfs.as_ref(), &dir, period, &manifest)?;
         for lost in &lost_parts {
-            book.note(lost.damage(month, book.relative(&lost.file)), vfs.now());
+            book.note(lost.damage(period, book.relative(&lost.file)), vfs.now());
         }
         let index = Index::open(Arc::clone(vfs), &dir.join(INDEX_DIR), &manifest.segments)?;
         // Version 1 did not say which footers they have.
         manifest.segments = index.segments().iter().map(|segment| segment.entry()).collect();
-        let state = State::new(month, manifest, is_on_disk, index, parts, lost_parts);
+        let state = State::new(period, manifest, is_on_disk, index, parts, lost_parts);
         Ok(Partition {
-            month,
+            period,
             dir,
             state: RwLock::new(state),
             change: Mutex::new(()),
@@ -380,7 +380,7 @@ impl Partition {
 
 impl State {
     fn new(
-        month: Month,
+        period: Period,
         manifest: Manifest,
         is_on_disk: bool,
         index: Index,
@@ -400,7 +400,7 @@ impl State {
             lost_parts,
             births: VecDeque::new(),
             active: ActiveHour::default(),
-            changed: ChangedTimes::new(month.range()),
+            changed: ChangedTimes::new(period.range()),
             manifest,
             is_on_disk,
             dirty_from: None,
@@ -512,8 +512,8 @@ impl State {
     }
 }
 
-/// The manifest, or `None` in a month that is only about to be. One that is missing beside what it
-/// should name is damage, and no reason to think that nothing is there.
+/// The manifest, or `None` in a partition that is only about to be. One that is missing beside what
+/// it should name is damage, and no reason to think that nothing is there.
 fn read_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
     let found = Manifest::read(vfs, dir)?;
     if found.is_none() && strays::has_content(vfs, dir)? {
@@ -526,14 +526,15 @@ fn read_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
 fn open_parts(
     vfs: &dyn Vfs,
     dir: &Path,
-    month: Month,
+    period: Period,
     manifest: &Manifest,
 ) -> Result<(Vec<Arc<LivePart>>, Vec<LostPart>)> {
     let (mut parts, mut lost) = (Vec::new(), Vec::new());
     for entry in &manifest.parts {
         let file = dir.join(PARTS_DIR).join(Manifest::part_name(entry.file));
         let opened = open_part(vfs, &file);
-        match opened.and_then(|part| part.check_place(entry.order, &month.range()).map(|()| part)) {
+        match opened.and_then(|part| part.check_place(entry.order, &period.range()).map(|()| part))
+        {
             Ok(part) => parts.push(Arc::new(LivePart::new(part, *entry))),
             Err(error) if error.is_unknown_version() || error.is_passing() => return Err(error),
             Err(error) => lost.push(LostPart { entry: *entry, file, reason: error.to_string() }),

@@ -224,7 +224,7 @@ pub(crate) fn page_damage(
         Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
         other => other.to_string(),
     };
-    let damage = Damage::of_month(partition.month, DamagePlace::Page, file, what);
+    let damage = Damage::of_partition(partition.period, DamagePlace::Page, file, what);
     let span = TimeRange::new(slice.min_ts, slice.max_ts);
     Damage { span, series: Some(u64::from(slice.slots)), ..damage }
 }

@@ -7,22 +7,22 @@
 //! recover  what was replayed is sealed, and only then leftovers are removed
 //! ```
 //!
-//! Damage costs what it hits: a side file, a part, a month. See [`crate::damaged`].
+//! Damage costs what it hits: a side file, a part, a partition. See [`crate::damaged`].
 
 use crate::counters::Counters;
 use crate::damage::{Damage, DamageBook, DamagePlace};
-use crate::damaged::DamagedMonth;
-use crate::dropped::{self, DroppedMonths};
+use crate::damaged::DamagedPartition;
+use crate::dropped::{self, DroppedPartitions};
 use crate::exemplars::{self, ExemplarBook};
 use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::manifest::Manifest;
 use crate::metadata::{self, MetadataBook};
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, SEAL_SIZE, State};
+use crate::period::{PartitionLength, Period};
 use crate::retention_clock::{self, ClockRecord};
-use crate::snapshot;
-use crate::span::Month;
-use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, check_partition_count};
 use crate::{Error, Result, StoreConfig, strays};
+use crate::{partition_length, snapshot};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,16 +37,16 @@ pub struct Found {
     metadata: MetadataBook,
     /// Exemplars.
     exemplars: ExemplarBook,
-    /// From where on records of dropped months count.
-    dropped: DroppedMonths,
+    /// From where on records of dropped partitions count.
+    dropped: DroppedPartitions,
     /// What time it was.
     clock: Option<ClockRecord>,
     /// Side files that are damaged.
     damaged_books: Vec<&'static str>,
-    /// Months that can be read.
-    partitions: BTreeMap<Month, Arc<Partition>>,
-    /// Months that cannot.
-    damaged: BTreeMap<Month, DamagedMonth>,
+    /// Partitions that can be read.
+    partitions: BTreeMap<Period, Arc<Partition>>,
+    /// Partitions that cannot.
+    damaged: BTreeMap<Period, DamagedPartition>,
     /// Samples replayed.
     samples: u64,
 }
@@ -57,14 +57,14 @@ pub struct Recovered {
     pub metadata: MetadataBook,
     /// Exemplars.
     pub exemplars: ExemplarBook,
-    /// From where on records of dropped months count.
-    pub dropped: DroppedMonths,
+    /// From where on records of dropped partitions count.
+    pub dropped: DroppedPartitions,
     /// What time it was.
     pub clock: Option<ClockRecord>,
     /// The partitions, with unflushed rows in their heads.
-    pub partitions: BTreeMap<Month, Arc<Partition>>,
-    /// Months of which nothing is read.
-    pub damaged: BTreeMap<Month, DamagedMonth>,
+    pub partitions: BTreeMap<Period, Arc<Partition>>,
+    /// Partitions of which nothing is read.
+    pub damaged: BTreeMap<Period, DamagedPartition>,
     /// Files that no manifest names and that nobody knows.
     pub orphans: Vec<PathBuf>,
 }
@@ -80,23 +80,66 @@ pub struct Place<'a> {
     pub config: &'a StoreConfig,
     /// Who is told.
     pub damage: &'a Arc<DamageBook>,
+    /// How long its partitions are.
+    pub length: PartitionLength,
 }
 
-impl Place<'_> {
+impl<'a> Place<'a> {
+    /// The store in `dir`, once it is known how long its partitions are: as its file says, or the
+    /// names of its partitions. In a new directory the length that is asked for is written down.
+    ///
+    /// # Errors
+    /// [`Error::OtherLength`] when another one is asked for; when nothing says for sure which it
+    /// is;
+    /// [`Error::UnknownVersion`], and on I/O errors.
+    pub fn settle(
+        vfs: &'a Arc<dyn Vfs>,
+        dir: &'a Path,
+        config: &'a StoreConfig,
+        damage: &'a Arc<DamageBook>,
+    ) -> Result<Place<'a>> {
+        let asked = config.partition_length;
+        let length = asked.unwrap_or(partition_length::DEFAULT);
+        let mut place = Place { vfs, dir, config, damage, length };
+        let disk = vfs.as_ref();
+        let read = || partition_length::read(disk, dir);
+        let known = match place.book(partition_length::FILE_NAME, &read, &mut Vec::new())? {
+            Some(Some(said)) => {
+                partition_length::check_names(disk, dir, said)?;
+                Some(said)
+            }
+            Some(None) if partition_length::is_new(disk, dir)? => {
+                partition_length::write(disk, dir, length)?;
+                Some(length)
+            }
+            _ => partition_length::of_names(disk, dir)?,
+        };
+        place.length = known.unwrap_or(length);
+        match asked {
+            Some(asked) if asked != place.length => {
+                let (dir, has) = (dir.to_path_buf(), place.length);
+                Err(Error::OtherLength { dir, has, asked })
+            }
+            _ => Ok(place),
+        }
+    }
+
     /// Reads all that says what the store is. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::UnknownVersion`] for anything that a newer program wrote; when the months cannot be
-    /// listed.
+    /// [`Error::UnknownVersion`] for anything that a newer program wrote; when the partitions
+    /// cannot be listed.
     pub fn look(&self) -> Result<Found> {
         let (vfs, dir) = (self.vfs.as_ref(), self.dir);
         let exemplars_max = self.config.exemplars_max;
         let mut bad = Vec::new();
+        let read = || partition_length::read(vfs, dir);
+        self.book(partition_length::FILE_NAME, &read, &mut bad)?;
         let read = || MetadataBook::read(vfs, dir);
         let metadata = self.book(metadata::FILE_NAME, &read, &mut bad)?;
         let read = || ExemplarBook::read(vfs, dir, exemplars_max);
         let exemplars = self.book(exemplars::FILE_NAME, &read, &mut bad)?;
-        let read = || DroppedMonths::read(vfs, dir);
+        let read = || DroppedPartitions::read(vfs, dir);
         let dropped = self.book(dropped::FILE_NAME, &read, &mut bad)?;
         let clock =
             self.book(retention_clock::FILE_NAME, &|| ClockRecord::read(vfs, dir), &mut bad)?;
@@ -111,8 +154,8 @@ impl Place<'_> {
             samples: 0,
         };
         for name in vfs.list(&dir.join(PARTITIONS_DIR))? {
-            if let Some(month) = Month::parse(&name) {
-                self.look_at_month(month, &mut found)?;
+            if let Some(period) = Period::parse(&name).filter(|one| one.length() == self.length) {
+                self.look_at_partition(period, &mut found)?;
             }
         }
         Ok(found)
@@ -143,28 +186,28 @@ impl Place<'_> {
         self.damage.note(damage, self.vfs.now());
     }
 
-    fn look_at_month(&self, month: Month, found: &mut Found) -> Result<()> {
-        let dir = self.month_dir(month);
-        let from = found.dropped.from(month);
-        match Partition::open(self.vfs, dir.clone(), month, from, self.damage) {
+    fn look_at_partition(&self, period: Period, found: &mut Found) -> Result<()> {
+        let dir = self.partition_dir(period);
+        let from = found.dropped.from(period);
+        match Partition::open(self.vfs, dir.clone(), period, from, self.damage) {
             Ok(partition) => {
-                found.partitions.insert(month, Arc::new(partition));
+                found.partitions.insert(period, Arc::new(partition));
             }
             Err(error) if error.is_unknown_version() || error.is_passing() => return Err(error),
             Err(error) => {
                 let manifest = Manifest::read(self.vfs.as_ref(), &dir).ok().flatten();
                 let wal_from = manifest.map_or(0, |manifest| manifest.wal_from).max(from);
                 let reason = error.to_string();
-                let damaged = DamagedMonth { month, reason, wal_from, log_from: None };
+                let damaged = DamagedPartition { period, reason, wal_from, log_from: None };
                 self.note(damaged.damage());
-                found.damaged.insert(month, damaged);
+                found.damaged.insert(period, damaged);
             }
         }
         Ok(())
     }
 
-    fn month_dir(&self, month: Month) -> PathBuf {
-        self.dir.join(PARTITIONS_DIR).join(month.name())
+    fn partition_dir(&self, period: Period) -> PathBuf {
+        self.dir.join(PARTITIONS_DIR).join(period.name())
     }
 
     /// Makes a store of what was found and of what the log has handed over, and removes what is left
@@ -183,7 +226,9 @@ impl Place<'_> {
         }
         found.replay(*self).0.seal();
         counters.samples_replayed.fetch_add(found.samples, Ordering::Relaxed);
+        check_partition_count(found.partitions.len())?;
         self.set_books_aside(&found.damaged_books)?;
+        self.keep_length()?;
         let orphans = self.clear(&found.partitions)?;
         let Found { metadata, exemplars, dropped, clock, partitions, damaged, .. } = found;
         Ok(Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans })
@@ -196,8 +241,8 @@ impl Place<'_> {
     /// On I/O errors.
     pub fn sync_names(&self, found: &Found) -> Result<()> {
         let root = self.dir.join(PARTITIONS_DIR);
-        let months = found.partitions.keys().map(|month| root.join(month.name()));
-        let folders = months.flat_map(|dir| [dir.join(PARTS_DIR), dir.join(INDEX_DIR), dir]);
+        let partitions = found.partitions.keys().map(|period| root.join(period.name()));
+        let folders = partitions.flat_map(|dir| [dir.join(PARTS_DIR), dir.join(INDEX_DIR), dir]);
         for folder in folders.chain([root.clone(), self.dir.to_path_buf()]) {
             if self.vfs.exists(&folder)? {
                 self.vfs.sync_dir(&folder)?;
@@ -215,8 +260,17 @@ impl Place<'_> {
         Ok(())
     }
 
+    /// Writes the length down where its file is gone or was set aside. Months need none, and an
+    /// old directory is to open on a full disk, too.
+    fn keep_length(&self) -> Result<()> {
+        let vfs = self.vfs.as_ref();
+        let is_told = self.length == partition_length::DEFAULT
+            || vfs.exists(&self.dir.join(partition_length::FILE_NAME))?;
+        if is_told { Ok(()) } else { partition_length::write(vfs, self.dir, self.length) }
+    }
+
     /// Removes leftovers; returns the files that nobody knows.
-    fn clear(&self, partitions: &BTreeMap<Month, Arc<Partition>>) -> Result<Vec<PathBuf>> {
+    fn clear(&self, partitions: &BTreeMap<Period, Arc<Partition>>) -> Result<Vec<PathBuf>> {
         let vfs = self.vfs.as_ref();
         let mut orphans = Vec::new();
         for partition in partitions.values() {
@@ -226,8 +280,8 @@ impl Place<'_> {
                 // That nothing was looked at costs room, no more.
                 Err(Error::Io(error)) if error.operation == "list" && !error.is_passing() => {
                     let file = self.damage.relative(&error.path);
-                    let (month, what) = (partition.month, error.to_string());
-                    self.note(Damage::of_month(month, DamagePlace::Part, file, what));
+                    let (period, what) = (partition.period, error.to_string());
+                    self.note(Damage::of_partition(period, DamagePlace::Part, file, what));
                 }
                 Err(error) => return Err(error),
             }
@@ -253,7 +307,7 @@ impl Found {
         consumers.declare(Consumer {
             name: SERIES,
             kinds: &[KIND_ROWS],
-            // Each month knows for itself what it has.
+            // Each partition knows for itself what it has.
             replay_from: 0,
             next_segment_min: newest,
             take: Box::new(move |record| replay.rows(record)),
@@ -294,9 +348,9 @@ impl Found {
 /// Takes records of rows.
 struct Replay<'a> {
     place: Place<'a>,
-    partitions: &'a mut BTreeMap<Month, Arc<Partition>>,
-    damaged: &'a mut BTreeMap<Month, DamagedMonth>,
-    dropped: &'a DroppedMonths,
+    partitions: &'a mut BTreeMap<Period, Arc<Partition>>,
+    damaged: &'a mut BTreeMap<Period, DamagedPartition>,
+    dropped: &'a DroppedPartitions,
     samples: &'a mut u64,
     values: Vec<f64>,
 }
@@ -309,18 +363,19 @@ impl Replay<'_> {
             let sealed = partition.seal_taken();
             partition.note_head_size(&partition.read());
             if let Err(error) = sealed {
-                self.damage(partition.month, u64::MAX, &error.to_string());
+                self.damage(partition.period, u64::MAX, &error.to_string());
             }
         }
     }
 
     fn rows(&mut self, record: &RecordRef<'_>) -> std::result::Result<(), ReplayError> {
         let rows = RowsRecord::parse(record.payload)?;
-        let month = rows.month;
-        if record.segment < self.dropped.from(month) {
+        let period = rows.period;
+        self.check_length(period)?;
+        if record.segment < self.dropped.from(period) {
             return Ok(());
         }
-        if let Some(damaged) = self.damaged.get_mut(&month) {
+        if let Some(damaged) = self.damaged.get_mut(&period) {
             damaged.note_record(record.segment);
             return Ok(());
         }
@@ -329,9 +384,23 @@ impl Replay<'_> {
                 return Err(error);
             }
             let what = format!("log segment {} at byte {}: {error}", record.segment, record.offset);
-            self.damage(month, record.segment, &what);
+            self.damage(period, record.segment, &what);
         }
         Ok(())
+    }
+
+    /// Where neither a file nor a name told the length, the log does.
+    fn check_length(&self, period: Period) -> std::result::Result<(), ReplayError> {
+        let (has, taken) = (period.length(), self.place.length);
+        match has == taken {
+            true => Ok(()),
+            false => Err(format!(
+                "it has rows of {}, a partition of a {has}, and the others are of a {taken} each; \
+                 if there are no others, open it with --partition {has}",
+                period.name()
+            )
+            .into()),
+        }
     }
 
     fn rows_of(
@@ -339,7 +408,7 @@ impl Replay<'_> {
         segment: u64,
         rows: &RowsRecord<'_>,
     ) -> std::result::Result<(), ReplayError> {
-        let partition = self.partition(rows.month)?;
+        let partition = self.partition(rows.period)?;
         let mut state = partition.write();
         if segment < state.manifest.wal_from {
             return Ok(());
@@ -361,34 +430,34 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Takes a month out whose records cannot be replayed. What was replayed of it goes: it is in
-    /// the log, which keeps it.
-    fn damage(&mut self, month: Month, segment: u64, what: &str) {
-        let partition = self.partitions.remove(&month);
+    /// Takes a partition out whose records cannot be replayed. What was replayed of it goes: it is
+    /// in the log, which keeps it.
+    fn damage(&mut self, period: Period, segment: u64, what: &str) {
+        let partition = self.partitions.remove(&period);
         let (wal_from, dirty_from) = partition.map_or((0, None), |partition| {
             let state = partition.read();
             (state.manifest.wal_from, state.dirty_from)
         });
         let log_from = Some(dirty_from.unwrap_or(segment));
-        let damaged = DamagedMonth { month, reason: what.to_string(), wal_from, log_from };
+        let damaged = DamagedPartition { period, reason: what.to_string(), wal_from, log_from };
         self.place.note(damaged.damage());
-        self.damaged.insert(month, damaged);
+        self.damaged.insert(period, damaged);
     }
 
-    fn partition(&mut self, month: Month) -> Result<Arc<Partition>> {
-        if let Some(partition) = self.partitions.get(&month) {
+    fn partition(&mut self, period: Period) -> Result<Arc<Partition>> {
+        if let Some(partition) = self.partitions.get(&period) {
             return Ok(Arc::clone(partition));
         }
         let Place { vfs, damage, .. } = self.place;
-        let (dir, from) = (self.place.month_dir(month), self.dropped.from(month));
-        let partition = Arc::new(Partition::open(vfs, dir, month, from, damage)?);
-        self.partitions.insert(month, Arc::clone(&partition));
+        let (dir, from) = (self.place.partition_dir(period), self.dropped.from(period));
+        let partition = Arc::new(Partition::open(vfs, dir, period, from, damage)?);
+        self.partitions.insert(period, Arc::clone(&partition));
         Ok(partition)
     }
 }
 
-impl DamagedMonth {
-    /// Keeps a record of the log, unless the month's parts have it.
+impl DamagedPartition {
+    /// Keeps a record of the log, unless the partition's parts have it.
     fn note_record(&mut self, segment: u64) {
         if self.wal_from <= segment {
             self.log_from.get_or_insert(segment);
@@ -396,7 +465,7 @@ impl DamagedMonth {
     }
 }
 
-/// Whether a month could not be opened for want of something that the system lacks just now.
+/// Whether a partition could not be opened for want of something that the system lacks just now.
 fn is_passing(error: &ReplayError) -> bool {
     error.downcast_ref::<Error>().is_some_and(Error::is_passing)
 }

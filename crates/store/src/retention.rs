@@ -3,18 +3,18 @@
 //! Exemplars leave the book. What is old is told by [`crate::retention_clock`].
 //!
 //! ```text
-//! a month is dropped:  rotate the log ► write DATA/dropped ► rename the directory ► sync
+//! a partition is dropped:  rotate the log ► write DATA/dropped ► rename the directory ► sync
 //!                      ► forget the partition ► remove the directory
 //! ```
 //!
-//! The rename is what drops it: before, a crash leaves the month as it was but for records of the
-//! log; after, a leftover that goes when the store opens. A month made anew starts from the rotated
-//! log, so that numbers in older records are never taken for its own.
+//! The rename is what drops it: before, a crash leaves the partition as it was but for records of
+//! the log; after, a leftover that goes when the store opens. A partition made anew starts from the
+//! rotated log, so that numbers in older records are never taken for its own.
 
-use crate::damaged::DamagedMonth;
+use crate::damaged::DamagedPartition;
 use crate::manifest::Manifest;
 use crate::partition::{ExpiryState, Partition};
-use crate::span::Month;
+use crate::period::Period;
 use crate::store::{PARTITIONS_DIR, Store, WAL_DIR, lock};
 use crate::strays::DROPPED_INFIX;
 use crate::{Error, Result};
@@ -38,20 +38,21 @@ impl Store {
         self.exemplars.drop_before(oldest);
         let mut first_error = None;
         for partition in self.all_partitions() {
-            let done = match partition.month.range().end < oldest {
+            let done = match partition.period.range().end < oldest {
                 true => self.drop_partition(&partition),
                 false => self.drop_parts(&partition, oldest),
             };
             self.note_expired(done, &mut first_error)?;
         }
-        let damaged = self.damaged_months();
-        for damaged in damaged.iter().filter(|damaged| damaged.month.range().end < oldest) {
+        let damaged = self.damaged_partitions();
+        for damaged in damaged.iter().filter(|damaged| damaged.period.range().end < oldest) {
             self.note_expired(self.drop_damaged(damaged), &mut first_error)?;
         }
         first_error.map_or(Ok(()), Err)
     }
 
-    /// A month that cannot go does not keep the others, unless the disk cannot be trusted any more.
+    /// A partition that cannot go does not keep the others, unless the disk cannot be trusted any
+    /// more.
     fn note_expired(&self, done: Result<()>, first_error: &mut Option<Error>) -> Result<()> {
         if let Err(error) = done {
             let error = self.latch_if_failed(error);
@@ -96,7 +97,7 @@ impl Store {
             let _state = partition.write();
             partition.set_dropped();
         }
-        let dropped = match self.drop_directory(partition.month) {
+        let dropped = match self.drop_directory(partition.period) {
             Ok(dropped) => dropped,
             Err(error) => {
                 if !error.leaves_disk_in_doubt() && !self.is_latched() {
@@ -111,33 +112,33 @@ impl Store {
             state.flushing_from = None;
         }
         let mut partitions = self.partitions.write().unwrap_or_else(|p| p.into_inner());
-        partitions.remove(&partition.month);
+        partitions.remove(&partition.period);
         drop(partitions);
         self.remove_dropped(dropped);
         Ok(())
     }
 
-    fn drop_damaged(&self, damaged: &DamagedMonth) -> Result<()> {
-        let dropped = self.drop_directory(damaged.month)?;
-        lock(&self.damaged).remove(&damaged.month);
+    fn drop_damaged(&self, damaged: &DamagedPartition) -> Result<()> {
+        let dropped = self.drop_directory(damaged.period)?;
+        lock(&self.damaged).remove(&damaged.period);
         self.remove_dropped(dropped);
         Ok(())
     }
 
-    /// Drops a month from the disk; returns its directory's new name, if it had one.
-    fn drop_directory(&self, month: Month) -> Result<Option<PathBuf>> {
+    /// Drops a partition from the disk; returns its directory's new name, if it had one.
+    fn drop_directory(&self, period: Period) -> Result<Option<PathBuf>> {
         let mut dropped = lock(&self.dropped);
         let vfs = self.vfs.as_ref();
         let segment = self.wal.rotate();
         // Without a file records may still wait to be written to one.
         let first = wal::first_segment(vfs, &self.dir.join(WAL_DIR))?.unwrap_or(0);
-        dropped.add(vfs, &self.dir, month, segment, first)?;
+        dropped.add(vfs, &self.dir, period, segment, first)?;
         let root = self.dir.join(PARTITIONS_DIR);
-        let from = root.join(month.name());
+        let from = root.join(period.name());
         if !vfs.exists(&from).map_err(|error| self.in_doubt(error))? {
             return Ok(None);
         }
-        let to = root.join(format!("{}{DROPPED_INFIX}{segment}", month.name()));
+        let to = root.join(format!("{}{DROPPED_INFIX}{segment}", period.name()));
         vfs.rename(&from, &to)?;
         vfs.sync_dir(&root)?;
         Ok(Some(to))
@@ -149,7 +150,7 @@ impl Store {
         Error::ReadOnly { reason: error.to_string() }
     }
 
-    /// Removes a dropped month's directory; what is left of it goes when the store opens.
+    /// Removes a dropped partition's directory; what is left of it goes when the store opens.
     fn remove_dropped(&self, dir: Option<PathBuf>) {
         if let Some(dir) = dir
             && let Err(error) = self.vfs.remove_dir_all(&dir)

@@ -2,7 +2,7 @@
 //! from, and not by the query that needs it.
 //!
 //! ```text
-//! start ► index segments of the newest months, so that no query waits for their first check
+//! start ► index segments of the newest partitions, so that no query waits for their first check
 //! then, once an interval ► every segment, page, set of live series, side file
 //!         each round: as many bytes as the rate allows ► what is rotten goes to the damage book
 //! ```
@@ -17,8 +17,8 @@ use crate::manifest::{self, Manifest};
 use crate::metadata::{self, MetadataBook};
 use crate::missing::Watch;
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, LivePart, Partition};
+use crate::period::Period;
 use crate::read::page_damage;
-use crate::span::Month;
 use crate::store::{PARTITIONS_DIR, Store, lock};
 use crate::{Error, Result};
 use index::Segment;
@@ -27,8 +27,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Months whose index is checked after a start.
-const FIRST_MONTHS: usize = 2;
+/// Partitions whose index is checked after a start.
+const FIRST_PARTITIONS: usize = 2;
 /// What a look at a small file counts.
 const SMALL_FILE: u64 = 64 << 10;
 
@@ -36,18 +36,18 @@ const SMALL_FILE: u64 = 64 << 10;
 enum Task {
     /// A section of an index segment and those behind it.
     Segment {
-        month: Month,
+        period: Period,
         name: String,
         section: usize,
     },
     /// A slice of a part and those behind it, then the sets of live series.
     Part {
-        month: Month,
+        period: Period,
         file: u64,
         slice: usize,
     },
-    /// The manifest of a month.
-    Manifest(Month),
+    /// The manifest of a partition.
+    Manifest(Period),
     Metadata,
     Exemplars,
 }
@@ -122,7 +122,8 @@ impl Store {
     /// Notes a rotten header, on which nothing depends.
     fn note_header(&self, partition: &Partition, place: DamagePlace, path: &Path) {
         let what = "header, on which nothing depends".to_string();
-        let damage = Damage::of_month(partition.month, place, self.damage.relative(path), what);
+        let damage =
+            Damage::of_partition(partition.period, place, self.damage.relative(path), what);
         let (samples, series) = (Some(0), Some(0));
         self.damage.note(Damage { samples, series, ..damage }, self.vfs.now());
     }
@@ -134,8 +135,8 @@ impl Store {
         self.vfs.exists(&aside).unwrap_or(true)
     }
 
-    /// Takes entries of months and files that are gone out of the damage book. The book is not held
-    /// meanwhile: readers note what they meet under locks that are needed here.
+    /// Takes entries of partitions and files that are gone out of the damage book. The book is not
+    /// held meanwhile: readers note what they meet under locks that are needed here.
     fn forget_old_damage(&self) {
         let mut old = self.damage.list_met();
         old.retain(|(damage, is_met)| !self.is_still_damaged(damage, *is_met));
@@ -146,15 +147,15 @@ impl Store {
     }
 
     fn is_still_damaged(&self, damage: &Damage, is_met: bool) -> bool {
-        let Some(month) = damage.month else {
+        let Some(period) = damage.period else {
             // What the log had lost when it was opened is made up for by the next start.
             return is_met || self.is_set_aside(&damage.file);
         };
-        let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
+        let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
         if !self.vfs.exists(&dir).unwrap_or(true) {
             return false;
         }
-        let Some(partition) = self.partitions_read().get(&month).map(Arc::clone) else {
+        let Some(partition) = self.partitions_read().get(&period).map(Arc::clone) else {
             return true;
         };
         match damage.place {
@@ -165,7 +166,7 @@ impl Store {
                     || manifest.segments.iter().any(|segment| ends(&segment.name))
             }
             // Met by each start, as long as it is so.
-            DamagePlace::Part | DamagePlace::Month => is_met,
+            DamagePlace::Part | DamagePlace::Partition => is_met,
             DamagePlace::SideFile | DamagePlace::Log => true,
         }
     }
@@ -249,26 +250,26 @@ impl Store {
         0 < interval && self.damage.scrubbed_ns().is_none_or(has_passed)
     }
 
-    /// The segments of the newest months, and their size.
+    /// The segments of the newest partitions, and their size.
     fn first_tasks(&self) -> (VecDeque<Task>, u64) {
         let (mut tasks, mut size) = (VecDeque::new(), 0);
-        for partition in self.all_partitions().iter().rev().take(FIRST_MONTHS) {
+        for partition in self.all_partitions().iter().rev().take(FIRST_PARTITIONS) {
             size += push_segments(partition, &mut tasks);
         }
         (tasks, size)
     }
 
-    /// Everything, the newest months first.
+    /// Everything, the newest partitions first.
     fn all_tasks(&self) -> (VecDeque<Task>, u64) {
         let (mut tasks, mut size) = (VecDeque::new(), 2 * SMALL_FILE);
         tasks.extend([Task::Metadata, Task::Exemplars]);
         for partition in self.all_partitions().iter().rev() {
-            let month = partition.month;
-            tasks.push_back(Task::Manifest(month));
+            let period = partition.period;
+            tasks.push_back(Task::Manifest(period));
             size += SMALL_FILE + push_segments(partition, &mut tasks);
             for part in &partition.read().parts {
                 let file = part.entry.file;
-                tasks.push_back(Task::Part { month, file, slice: 0 });
+                tasks.push_back(Task::Part { period, file, slice: 0 });
                 size += part.part.summary().size;
             }
         }
@@ -278,8 +279,8 @@ impl Store {
     /// Reads of a task what fits the budget, at least a piece; how much it was, and what is left.
     fn scrub_task(&self, task: Task, budget: u64) -> (u64, Option<Task>) {
         match task {
-            Task::Segment { month, name, section } => {
-                let partition = self.partitions_read().get(&month).map(Arc::clone);
+            Task::Segment { period, name, section } => {
+                let partition = self.partitions_read().get(&period).map(Arc::clone);
                 let Some(partition) = partition else { return (0, None) };
                 let segments = partition.read().index.segments().to_vec();
                 let Some(segment) = segments.into_iter().find(|one| one.name() == name) else {
@@ -288,24 +289,24 @@ impl Store {
                 self.scrub_section(&partition, &segment, section);
                 let rest = section + 1;
                 let is_left = rest < Segment::SECTIONS;
-                let rest = is_left.then_some(Task::Segment { month, name, section: rest });
+                let rest = is_left.then_some(Task::Segment { period, name, section: rest });
                 (segment.section_size(section), rest)
             }
-            Task::Part { month, file, slice } => {
-                let partition = self.partitions_read().get(&month).map(Arc::clone);
+            Task::Part { period, file, slice } => {
+                let partition = self.partitions_read().get(&period).map(Arc::clone);
                 let Some(partition) = partition else { return (0, None) };
                 let parts = partition.read().parts.clone();
                 let Some(part) = parts.into_iter().find(|part| part.entry.file == file) else {
                     return (0, None);
                 };
                 let (size, slice) = self.scrub_part(&partition, &part, slice, budget);
-                (size, slice.map(|slice| Task::Part { month, file, slice }))
+                (size, slice.map(|slice| Task::Part { period, file, slice }))
             }
-            Task::Manifest(month) => {
-                let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
+            Task::Manifest(period) => {
+                let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
                 let read = Manifest::read(self.vfs.as_ref(), &dir).map(drop);
                 let path = dir.join(manifest::FILE_NAME);
-                self.scrub_small(Some(month), self.damage.relative(&path), read)
+                self.scrub_small(Some(period), self.damage.relative(&path), read)
             }
             Task::Metadata => {
                 let read = MetadataBook::read(self.vfs.as_ref(), &self.dir).map(drop);
@@ -393,7 +394,7 @@ impl Store {
 
     fn scrub_small(
         &self,
-        month: Option<Month>,
+        period: Option<Period>,
         file: String,
         read: Result<()>,
     ) -> (u64, Option<Task>) {
@@ -406,7 +407,7 @@ impl Store {
             Err(error @ Error::Corrupt { .. }) => {
                 let what = error.to_string();
                 let damage = Damage::of_store(DamagePlace::SideFile, file, what);
-                self.damage.note(Damage { month, ..damage }, self.vfs.now());
+                self.damage.note(Damage { period, ..damage }, self.vfs.now());
             }
             // The disk will say so again to who needs the file.
             Err(_) => {}
@@ -417,12 +418,12 @@ impl Store {
 
 /// Adds a partition's segments; returns their size.
 fn push_segments(partition: &Partition, tasks: &mut VecDeque<Task>) -> u64 {
-    let month = partition.month;
+    let period = partition.period;
     let mut size = 0;
     for segment in partition.read().index.segments() {
         size += segment.size();
         let name = segment.name().to_string();
-        tasks.push_back(Task::Segment { month, name, section: 0 });
+        tasks.push_back(Task::Segment { period, name, section: 0 });
     }
     size
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! matchers ──► per partition: index.search ──► PartitionView ──► places (view, group, column, slot)
-//! series i = places[starts[i] .. starts[i + 1]], one for each month it lives in, oldest first
+//! series i = places[starts[i] .. starts[i + 1]], one for each partition it lives in, oldest first
 //! ```
 
 use crate::histograms::hidden::{Hidden, search_histograms};
@@ -146,7 +146,7 @@ impl Selection {
             let Views { view, hidden: view_of_hidden, is_whole } =
                 views_of(partition, &sets, &range, limits, &watch)?;
             if !is_whole {
-                hidden_lost.push(partition.month.range());
+                hidden_lost.push(partition.period.range());
             }
             let series = view.groups.iter().map(BlockMatch::series_count).sum::<u64>();
             cost = cost.saturating_add(samples_of(&view, &range));
@@ -155,7 +155,7 @@ impl Selection {
             let places = SERIES_COST.saturating_mul(series).saturating_add(hidden_cost);
             limits.check_cost(cost.saturating_add(places))?;
             count += series as usize;
-            // Sets may name a series twice and months share series, so this bound is generous.
+            // Sets may name a series twice and partitions share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
                 partition.note_queried(&view.groups);
@@ -166,7 +166,6 @@ impl Selection {
                 hidden.extend(view_of_hidden);
             }
         }
-        assert!(views.len() <= usize::from(u16::MAX), "fewer partitions than months in an i64");
         let groups = views.iter().flat_map(|view| &view.groups);
         let columns = groups.map(|group| group.columns.len()).sum::<usize>();
         let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
@@ -394,13 +393,13 @@ impl Selection {
             }
         }
         if 1 < self.views.len() {
-            self.join_months()?;
+            self.join_partitions()?;
         }
         Ok(())
     }
 
     /// Brings the places of one series together, in the order in which series are first met.
-    fn join_months(&mut self) -> Result<()> {
+    fn join_partitions(&mut self) -> Result<()> {
         let mut series_of: HashMap<u128, u32> = HashMap::with_capacity(self.places.len() / 2);
         let mut by_series: Vec<(u32, Place)> = Vec::with_capacity(self.places.len());
         self.labels_of_places(&self.places, None, &mut |place, labels| {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! active  series with a sample in this hour, or those of the hour before and the new ones since
-//! new     label sets that a month did not hold yet
+//! new     label sets that a partition did not hold yet
 //! ```
 
 use crate::append::{Refusal, Told};

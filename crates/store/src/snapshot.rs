@@ -3,10 +3,10 @@
 use crate::damage::{Damage, DamagePlace};
 use crate::manifest::{FILE_NAME, Manifest};
 use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
-use crate::span::Month;
+use crate::period::Period;
 use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, Store, WAL_DIR, lock};
 use crate::{Error, Result};
-use crate::{dropped, exemplars, metadata, strays};
+use crate::{dropped, exemplars, metadata, partition_length, strays};
 use std::path::Path;
 
 /// What a snapshot being made is called; if a crash leaves it, the next one or the next start
@@ -23,7 +23,7 @@ pub fn is_leftover(name: &str) -> bool {
 impl Store {
     /// Freezes the store's files under `snapshots/<name>`; returns the name, which is made of the
     /// time and a random number. `quipu serve --data-dir` on that directory (or a copy) works.
-    /// Months that are damaged are in it as they are, with their records in the log.
+    /// Partitions that are damaged are in it as they are, with their records in the log.
     ///
     /// # Errors
     /// On I/O errors.
@@ -58,16 +58,23 @@ impl Store {
                 self.link_partition(&partition, partial)?;
             }
         }
-        for damaged in self.damaged_months() {
-            if let Err(error) = self.link_damaged(damaged.month, partial) {
+        for damaged in self.damaged_partitions() {
+            if let Err(error) = self.link_damaged(damaged.period, partial) {
                 let file = self.damage.relative(partial);
-                let what = format!("not all of a damaged month is in this snapshot: {error}");
-                let damage = Damage::of_month(damaged.month, DamagePlace::Month, file, what);
+                let what = format!("not all of a damaged partition is in this snapshot: {error}");
+                let damage =
+                    Damage::of_partition(damaged.period, DamagePlace::Partition, file, what);
                 self.damage.note(damage, self.vfs.now());
             }
         }
         self.link_log(partial)?;
-        for name in [metadata::FILE_NAME, exemplars::FILE_NAME, dropped::FILE_NAME] {
+        let names = [
+            partition_length::FILE_NAME,
+            metadata::FILE_NAME,
+            exemplars::FILE_NAME,
+            dropped::FILE_NAME,
+        ];
+        for name in names {
             let book = self.dir.join(name);
             if self.vfs.exists(&book)? {
                 self.vfs.hard_link(&book, &partial.join(name))?;
@@ -76,10 +83,10 @@ impl Store {
         Ok(self.vfs.sync_dir(partial)?)
     }
 
-    /// Links the log from the oldest record of a damaged month on: nothing else has it. Of other
-    /// months their manifests say what counts, of dropped ones the file of those.
+    /// Links the log from the oldest record of a damaged partition on: nothing else has it. Of
+    /// other partitions their manifests say what counts, of dropped ones the file of those.
     fn link_log(&self, snapshot: &Path) -> Result<()> {
-        let damaged = self.damaged_months();
+        let damaged = self.damaged_partitions();
         let Some(first) = damaged.iter().filter_map(|damaged| damaged.log_from).min() else {
             return Ok(());
         };
@@ -104,7 +111,7 @@ impl Store {
         };
         // Nothing of theirs is in the snapshot.
         manifest.unvouched = Vec::new();
-        let to = snapshot.join(PARTITIONS_DIR).join(partition.month.name());
+        let to = snapshot.join(PARTITIONS_DIR).join(partition.period.name());
         let is_lost = |file: &String| lost.iter().any(|lost| partition.dir.join(file) == lost.file);
         let parts = manifest.parts.iter().map(|part| Manifest::part_file(part.file));
         let segments =
@@ -126,13 +133,13 @@ impl Store {
         manifest.write(self.vfs.as_ref(), &to)
     }
 
-    /// Links all files of a month that cannot be read, for who repairs it.
-    fn link_damaged(&self, month: Month, snapshot: &Path) -> Result<()> {
-        let from = self.dir.join(PARTITIONS_DIR).join(month.name());
+    /// Links all files of a partition that cannot be read, for who repairs it.
+    fn link_damaged(&self, period: Period, snapshot: &Path) -> Result<()> {
+        let from = self.dir.join(PARTITIONS_DIR).join(period.name());
         if !self.vfs.exists(&from)? {
             return Ok(());
         }
-        let to = snapshot.join(PARTITIONS_DIR).join(month.name());
+        let to = snapshot.join(PARTITIONS_DIR).join(period.name());
         for folder in [PARTS_DIR, INDEX_DIR] {
             self.vfs.create_dir_all(&to.join(folder))?;
             if self.vfs.exists(&from.join(folder))? {

@@ -67,8 +67,8 @@ pub struct StoreStats {
     pub outline_misses_total: u64,
     /// Merges left out since start because the disk had no room for them.
     pub merges_without_room_total: u64,
-    /// Months of which nothing is read.
-    pub damaged_months: u64,
+    /// Partitions of which nothing is read.
+    pub damaged_partitions: u64,
     /// Parts that cannot be opened.
     pub lost_parts: u64,
     /// Files that no manifest names and that nobody knows.
@@ -107,7 +107,7 @@ impl Store {
             flushes_total: read(&self.counters.flushes),
             merges_total: read(&self.counters.merges),
             merges_without_room_total: read(&self.counters.merges_without_room),
-            damaged_months: crate::store::lock(&self.damaged).len() as u64,
+            damaged_partitions: crate::store::lock(&self.damaged).len() as u64,
             orphans: self.orphans.len() as u64,
             corrupt_parts_total: read(&self.counters.corrupt_parts),
             samples_replayed: read(&self.counters.samples_replayed),
@@ -171,7 +171,7 @@ impl StoreStats {
         self.index_memory_bytes += (state.index.memory_size() + state.map.size()) as u64;
         self.head_bytes += state.head_size() as u64;
         self.head_samples += state.head_samples();
-        // A month that was only prepared is not yet what people mean.
+        // A partition that was only prepared is not yet what people mean.
         if !state.parts.is_empty() || state.head_samples() != 0 {
             self.series_current = state.visible_series();
         }
@@ -232,13 +232,13 @@ pub struct Cardinality {
     /// Series inside the store that native histograms take, by the metric they belong to; in no
     /// other count of series here.
     pub hidden_by_metric: Vec<NameCount>,
-    /// Bytes on disk of all samples of these series, in the month of the day.
+    /// Bytes on disk of all samples of these series, in the partition of the day.
     pub disk_bytes: u64,
     /// The same by metric.
     pub disk_bytes_by_metric: Vec<NameCount>,
     /// The same by `name=value`.
     pub disk_bytes_by_pair: Vec<NameCount>,
-    /// Bytes on disk that labels take in the month's index, whoever has them.
+    /// Bytes on disk that labels take in the partition's index, whoever has them.
     pub index_bytes_by_label: Vec<NameCount>,
     /// Bytes of memory that knowing a series takes, on average; hidden ones are series, too.
     pub memory_bytes_per_series: f64,

@@ -6,9 +6,10 @@
 //! DIR/metadata              what metrics are
 //! DIR/exemplars             exemplars of the samples
 //! DIR/damage                what is known to be missing or rotten
-//! DIR/dropped               from where on the log's records of dropped months count
+//! DIR/dropped               from where on the log's records of dropped partitions count
 //! DIR/clock                 the time that the retention trusts
-//! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one month
+//! DIR/partition-length      how long partitions are: a day, a week, a month or a year
+//! DIR/partitions/YYYY-MM/   MANIFEST, parts/, index/: all there is of one partition
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
 
@@ -17,8 +18,8 @@ use crate::backoff::Backoff;
 use crate::changes::ChangeClock;
 use crate::counters::Counters;
 use crate::damage::DamageBook;
-use crate::damaged::DamagedMonth;
-use crate::dropped::DroppedMonths;
+use crate::damaged::DamagedPartition;
+use crate::dropped::DroppedPartitions;
 use crate::exemplars::ExemplarBook;
 use crate::jobs::Jobs;
 use crate::metadata::MetadataBook;
@@ -26,14 +27,14 @@ use crate::missing::Watch;
 use crate::opening::{DirectoryLock, Ground};
 use crate::outlines::Outlines;
 use crate::partition::Partition;
+use crate::period::{PartitionLength, Period};
 use crate::recover::Recovered;
 use crate::retention_clock::{ClockRecord, RetentionClock};
 use crate::scrub::Scrub;
 use crate::select::compile;
 use crate::series_limits::{Refusals, SeriesGate};
-use crate::span::Month;
 use crate::turn::Turn;
-use crate::{Durability, Error, Result, SelectLimits, Selection, StoreConfig};
+use crate::{Durability, Error, Limit, Result, SelectLimits, Selection, StoreConfig};
 use index::CompiledMatchers;
 use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
@@ -50,6 +51,12 @@ pub const PARTITIONS_DIR: &str = "partitions";
 /// Folder of the snapshots.
 pub const SNAPSHOTS_DIR: &str = "snapshots";
 
+/// Partitions at most: all months there are, or 22 years of days. Each has its index and parts
+/// mapped, of which Linux lets a process have 65,530, and is written by each flush that finds rows
+/// in it.
+pub const PARTITIONS_MAX: usize = 8192;
+// Selections count them so.
+const _: () = assert!(PARTITIONS_MAX <= u16::MAX as usize);
 /// Rows that go into one record of the log: bounds its size and the time the lock is held.
 pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
 /// Values that go into one record of the log.
@@ -76,6 +83,8 @@ pub struct Store {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     pub(crate) config: StoreConfig,
+    /// Of all partitions.
+    pub(crate) length: PartitionLength,
     /// What records are appended to.
     pub(crate) wal: Arc<Wal>,
     /// The same for who shortens it.
@@ -94,20 +103,21 @@ pub struct Store {
     pub(crate) scrub: Mutex<Scrub>,
     /// What queries have parsed of parts.
     pub(crate) outlines: Arc<Outlines>,
-    /// All partitions by month. Locked briefly, to find or add one.
-    pub(crate) partitions: RwLock<BTreeMap<Month, Arc<Partition>>>,
-    /// Months of which nothing is read. None of them is among the partitions.
-    pub(crate) damaged: Mutex<BTreeMap<Month, DamagedMonth>>,
-    /// Held while a month is dropped. May be locked under `partitions`, not the other way round.
-    pub(crate) dropped: Mutex<DroppedMonths>,
+    /// All partitions, oldest first. Locked briefly, to find or add one.
+    pub(crate) partitions: RwLock<BTreeMap<Period, Arc<Partition>>>,
+    /// Partitions of which nothing is read. None of them is among the partitions.
+    pub(crate) damaged: Mutex<BTreeMap<Period, DamagedPartition>>,
+    /// Held while a partition is dropped. May be locked under `partitions`, not the other way
+    /// round.
+    pub(crate) dropped: Mutex<DroppedPartitions>,
     /// Files that no manifest names and that nobody knows, found at the start.
     pub(crate) orphans: Vec<PathBuf>,
     /// Held by the one flush that may run.
     pub(crate) flushing: Mutex<()>,
     /// When a flush that failed is tried again.
     pub(crate) flush_backoff: Backoff,
-    /// Bytes of the log that no flush lets go: those of damaged months, of ones that could not be
-    /// flushed, or of another consumer.
+    /// Bytes of the log that no flush lets go: those of damaged partitions, of ones that could not
+    /// be flushed, or of another consumer.
     pub(crate) log_pinned_size: AtomicU64,
     /// Why writes are refused until a restart.
     latch: Mutex<Option<String>>,
@@ -117,7 +127,7 @@ pub struct Store {
     pub(crate) last_failure: Mutex<Option<String>>,
     pub(crate) gate: SeriesGate,
     is_memory_tight: AtomicBool,
-    /// The preparation of the next month, when there is one.
+    /// The preparation of the next partition, when there is one.
     pub(crate) turn: Mutex<Option<Turn>>,
     hasher: KeyHasher,
     jobs: Jobs,
@@ -144,7 +154,7 @@ impl Store {
         log: Arc<Log>,
         log_owner: LogOwner,
     ) -> Result<Arc<Store>> {
-        let Ground { vfs, dir, config, counters, damage, lock } = ground;
+        let Ground { vfs, dir, config, counters, damage, length, lock } = ground;
         let newest = recovered.partitions.values().map(|p| p.read().newest()).max();
         let newest = newest.filter(|newest| *newest != i64::MIN);
         let wait_ns = config.retention_clock_wait_ns;
@@ -155,6 +165,7 @@ impl Store {
             vfs,
             dir,
             config,
+            length,
             wal: Arc::clone(log.wal()),
             log,
             log_owner,
@@ -203,6 +214,11 @@ impl Store {
     /// The hasher that batches for [`Store::append`] must be built with.
     pub fn hasher(&self) -> KeyHasher {
         self.hasher
+    }
+
+    /// How long the partitions are.
+    pub fn partition_length(&self) -> PartitionLength {
+        self.length
     }
 
     /// The clock, nanoseconds since the epoch.
@@ -254,12 +270,12 @@ impl Store {
             let end = record_end(batch, start);
             let rows = &batch.rows[start..end];
             start = end;
-            if let Some(month) = common_month(rows, &accepted) {
-                last = self.append_to(month, batch, rows, scratch, &mut appended)?.or(last);
+            if let Some(period) = common_period(self.length, rows, &accepted) {
+                last = self.append_to(period, batch, rows, scratch, &mut appended)?.or(last);
                 continue;
             }
-            for (month, rows) in rows_by_month(rows, &accepted, &mut appended) {
-                last = self.append_to(month, batch, &rows, scratch, &mut appended)?.or(last);
+            for (period, rows) in rows_by_period(self.length, rows, &accepted, &mut appended) {
+                last = self.append_to(period, batch, &rows, scratch, &mut appended)?.or(last);
             }
         }
         Ok((appended, last))
@@ -267,7 +283,7 @@ impl Store {
 
     fn append_to(
         &self,
-        month: Month,
+        period: Period,
         batch: &WriteBatch<'_>,
         rows: &[Row],
         scratch: &mut AppendScratch,
@@ -275,9 +291,18 @@ impl Store {
     ) -> Result<Option<Lsn>> {
         let (mut rest, mut last) = (rows, None);
         while !rest.is_empty() {
-            let Taken { lsn, count } = self.append_in_turn(month, |partition, context| {
+            let taken = self.append_in_turn(period, |partition, context| {
                 partition.append(batch, rest, context, scratch, appended)
-            })?;
+            });
+            let Taken { lsn, count } = match taken {
+                // Sent again it is refused again.
+                Err(error @ Error::LimitExceeded { .. }) => {
+                    let positions = rest.iter().map(|row| row.position);
+                    appended.reject_all(positions, &error.to_string());
+                    break;
+                }
+                taken => taken?,
+            };
             assert!(0 < count, "a record takes a row, or says why not");
             rest = &rest[count..];
             last = lsn.or(last);
@@ -285,10 +310,10 @@ impl Store {
         Ok(last)
     }
 
-    /// Appends to the partition of a month, made if it is not there, once the log has room.
+    /// Appends to the partition of a period, made if it is not there, once the log has room.
     pub(crate) fn append_in_turn(
         &self,
-        month: Month,
+        period: Period,
         mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Taken>,
     ) -> Result<Taken> {
         self.wait_for_log()?;
@@ -301,7 +326,7 @@ impl Store {
             now_ns: self.vfs.now(),
         };
         loop {
-            let partition = self.partition(month)?;
+            let partition = self.partition(period)?;
             match append(&partition, &context) {
                 Err(Error::PartitionDropped) => {
                     self.check_disk_is_trusted()?;
@@ -320,29 +345,33 @@ impl Store {
         }
     }
 
-    /// The partition of a month, made if it is not there.
-    pub(crate) fn partition(&self, month: Month) -> Result<Arc<Partition>> {
-        if let Some(partition) = self.partitions_read().get(&month) {
+    /// The partition of a period, made if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`]; [`Error::LimitExceeded`] when there are [`PARTITIONS_MAX`] of others.
+    pub(crate) fn partition(&self, period: Period) -> Result<Arc<Partition>> {
+        if let Some(partition) = self.partitions_read().get(&period) {
             return Ok(Arc::clone(partition));
         }
         let mut partitions = self.partitions.write().unwrap_or_else(|p| p.into_inner());
-        if let Some(partition) = partitions.get(&month) {
+        if let Some(partition) = partitions.get(&period) {
             return Ok(Arc::clone(partition));
         }
-        if let Some(damaged) = lock(&self.damaged).get(&month) {
+        if let Some(damaged) = lock(&self.damaged).get(&period) {
             return Err(damaged.error());
         }
-        let dir = self.dir.join(PARTITIONS_DIR).join(month.name());
-        let from = lock(&self.dropped).from(month);
-        let partition = Partition::open(&self.vfs, dir, month, from, &self.damage)?;
+        check_partition_count(partitions.len() + 1)?;
+        let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
+        let from = lock(&self.dropped).from(period);
+        let partition = Partition::open(&self.vfs, dir, period, from, &self.damage)?;
         let partition = Arc::new(partition);
-        partitions.insert(month, Arc::clone(&partition));
+        partitions.insert(period, Arc::clone(&partition));
         Ok(partition)
     }
 
     pub(crate) fn partitions_read(
         &self,
-    ) -> std::sync::RwLockReadGuard<'_, BTreeMap<Month, Arc<Partition>>> {
+    ) -> std::sync::RwLockReadGuard<'_, BTreeMap<Period, Arc<Partition>>> {
         self.partitions.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -356,8 +385,8 @@ impl Store {
         if range.is_empty() {
             return Vec::new();
         }
-        let months = Month::of(range.start)..=Month::of(range.end);
-        self.partitions_read().range(months).map(|(_, p)| Arc::clone(p)).collect()
+        let periods = self.length.of(range.start)..=self.length.of(range.end);
+        self.partitions_read().range(periods).map(|(_, p)| Arc::clone(p)).collect()
     }
 
     /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
@@ -569,6 +598,16 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Whether a store may have so many partitions.
+pub(crate) fn check_partition_count(count: usize) -> Result<()> {
+    let (value, max) = (count as u64, PARTITIONS_MAX as u64);
+    let (limit, what) = (Limit::Partitions, "partitions");
+    match value <= max {
+        true => Ok(()),
+        false => Err(Error::LimitExceeded { limit, what, value, max }),
+    }
+}
+
 /// Where the rows from `start` on stop fitting one record.
 fn record_end(batch: &WriteBatch<'_>, start: usize) -> usize {
     let most = batch.rows.len().min(start + RECORD_ROWS_MAX);
@@ -581,28 +620,29 @@ fn record_end(batch: &WriteBatch<'_>, start: usize) -> usize {
     start + batch.rows[start..most].iter().take_while(|row| fits(row)).count().max(1)
 }
 
-/// The month of all rows, when it is one and all may be taken: no row need be copied then.
-fn common_month(rows: &[Row], accepted: &TimeRange) -> Option<Month> {
-    let month = Month::of(rows.first()?.timestamp);
-    let range = month.range().intersect(accepted);
-    rows.iter().all(|row| range.contains(row.timestamp)).then_some(month)
+/// The period of all rows, when it is one and all may be taken: no row need be copied then.
+fn common_period(length: PartitionLength, rows: &[Row], accepted: &TimeRange) -> Option<Period> {
+    let period = length.of(rows.first()?.timestamp);
+    let range = period.range().intersect(accepted);
+    rows.iter().all(|row| range.contains(row.timestamp)).then_some(period)
 }
 
-/// Rows by month, each in order of arrival; rows whose time is not accepted are rejected.
-fn rows_by_month(
+/// Rows by period, each in order of arrival; rows whose time is not accepted are rejected.
+fn rows_by_period(
+    length: PartitionLength,
     rows: &[Row],
     accepted: &TimeRange,
     appended: &mut Appended,
-) -> BTreeMap<Month, Vec<Row>> {
-    let mut by_month: BTreeMap<Month, Vec<Row>> = BTreeMap::new();
+) -> BTreeMap<Period, Vec<Row>> {
+    let mut by_period: BTreeMap<Period, Vec<Row>> = BTreeMap::new();
     for row in rows {
         if accepted.contains(row.timestamp) {
-            by_month.entry(Month::of(row.timestamp)).or_default().push(*row);
+            by_period.entry(length.of(row.timestamp)).or_default().push(*row);
         } else {
             reject_time(row.position, row.timestamp, accepted, appended);
         }
     }
-    by_month
+    by_period
 }
 
 /// Rejects a row for its time.

@@ -18,7 +18,7 @@ use crate::partition::{INDEX_DIR, PARTS_DIR};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
 
-/// What a month's directory is called once it is dropped: `YYYY-MM`, this, and a number.
+/// What a partition's directory is called once it is dropped: `YYYY-MM`, this, and a number.
 pub const DROPPED_INFIX: &str = ".dropped-";
 /// What a file being prepared ends in.
 const TEMPORARY_SUFFIX: &str = vfs::atomic::TEMPORARY_SUFFIX;
@@ -69,7 +69,7 @@ pub fn clear(vfs: &dyn Vfs, dir: &Path, manifest: &mut Manifest) -> Result<Vec<P
     Ok(orphans)
 }
 
-/// Removes directories of dropped months.
+/// Removes directories of dropped partitions.
 pub fn clear_dropped(vfs: &dyn Vfs, partitions: &Path) -> Result<()> {
     clear_directories(vfs, partitions, |name| name.contains(DROPPED_INFIX))
 }
@@ -94,7 +94,7 @@ pub fn clear_directories(
     Ok(())
 }
 
-/// Whether parts or index segments are in a month's directory.
+/// Whether parts or index segments are in a partition's directory.
 ///
 /// # Errors
 /// When a directory cannot be listed.

@@ -1,16 +1,16 @@
-//! The turn of the month, prepared ahead: series that are active now are registered in the next
-//! month's index and their keys copied, before its first sample comes. So the first scrape of a
-//! month costs what the last one of the month before did.
+//! The turn of partitions, prepared ahead: series that are active now are registered in the next
+//! partition's index and their keys copied, before its first sample comes. So the first scrape of a
+//! partition costs what the last one of the partition before did.
 //!
 //! ```text
-//! last hours of the month, a tenth of a second in each:
-//! blocks of the old index ─ active entities ─► next month: find or register ─► new id of each
+//! last hours of a partition, a tenth of a second in each:
+//! blocks of the old index ─ active entities ─► next partition: find or register ─► new id of each
 //! slots of the old key map ─ entities with a new id ───────────────────────► key to new id
 //! ```
 //!
-//! An entity of which the next month knows a metric already, as part of another list of metrics, is
-//! left to its first sample: registered as it is, that series would be there twice.
-//! As everywhere, the log has room for a registration before it is made.
+//! An entity of which the next partition knows a metric already, as part of another list of
+//! metrics, is left to its first sample: registered as it is, that series would be there twice. As
+//! everywhere, the log has room for a registration before it is made.
 //!
 //! Passes repeat, for who came meanwhile. Nothing depends on it: who was missed is registered with
 //! the first sample, as ever. Ids of a pass are checked when they are used, for a merge may have
@@ -20,18 +20,14 @@
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
 use crate::partition::{Partition, State};
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::span::Month;
 use crate::store::{Store, lock};
 use crate::{Error, Result};
 use index::{BlockRef, EntityId, NewEntity};
-use model::sample::NANOS_PER_HOUR;
 use model::{LabelsBuilder, METRIC_NAME};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use wal::Reservation;
 
-/// How long before its end a month's turn is prepared.
-const AHEAD_NS: i64 = 6 * NANOS_PER_HOUR;
 /// Time that one round may take, of a second.
 const ROUND_TIME: Duration = Duration::from_millis(100);
 /// Slots of a block, or of a key map, that are looked at under one lock.
@@ -43,12 +39,12 @@ const NONE: EntityId = EntityId::MAX;
 
 /// A preparation under way.
 pub struct Turn {
-    /// The month that ends.
+    /// The partition that ends.
     old: Weak<Partition>,
-    /// The month to come, once it was seen.
+    /// The partition to come, once it was seen.
     next: Weak<Partition>,
     stage: Stage,
-    /// By entity of the old month, the new id.
+    /// By entity of the old partition, the new id.
     new_ids: Vec<EntityId>,
 }
 
@@ -121,23 +117,27 @@ impl Store {
         Ok(())
     }
 
-    /// The partition of a month that is about to end, by the clock or by its newest samples.
+    /// The partition that is about to end, by the clock or by its newest samples.
     fn ending_partition(&self, now: i64) -> Option<Arc<Partition>> {
-        let ends_soon = |partition: &&Arc<Partition>| {
-            let end = partition.month.range().end;
-            let is_now = partition.month == Month::of(now) && end - AHEAD_NS <= now;
+        let ends_soon = |partition: &Arc<Partition>| {
+            let begins = partition.period.range().end - self.length.turn_ahead_ns();
             let state = partition.read();
-            is_now || (state.is_active(now) && end - AHEAD_NS <= state.newest())
+            state.is_active(now) && begins <= state.newest()
         };
-        let partitions = self.all_partitions();
-        // Later months are those of clocks that are ahead; the one before the newest may be it.
-        partitions.iter().rev().take(2).find(ends_soon).cloned()
+        let present = self.length.of(now);
+        let present = self.partitions_read().get(&present).map(Arc::clone);
+        let is_ending = |partition: &Arc<Partition>| {
+            partition.period.range().end - self.length.turn_ahead_ns() <= now
+        };
+        // Later partitions are those of clocks that are ahead; the one before the newest may be it.
+        let newest = || self.all_partitions().into_iter().rev().take(2).find(ends_soon);
+        present.filter(is_ending).or_else(newest)
     }
 
     fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
-        let next = match self.partition(Month(old.month.0 + 1)) {
-            // A month that cannot be written to needs no preparation.
-            Err(Error::Damaged { .. }) => {
+        let next = match self.partition(old.period.next()) {
+            // A partition that cannot be written to needs no preparation.
+            Err(Error::Damaged { .. } | Error::LimitExceeded { .. }) => {
                 turn.stage = Stage::Pause(PAUSE_ROUNDS);
                 return Ok(());
             }
@@ -185,8 +185,8 @@ impl Store {
         }
     }
 
-    /// Finds or registers the active entities of a block in the next month, as many as one record
-    /// of the log takes.
+    /// Finds or registers the active entities of a block in the next partition, as many as one
+    /// record of the log takes.
     fn carry_block(
         &self,
         new_ids: &mut Vec<EntityId>,
@@ -216,7 +216,7 @@ impl Store {
             let next_entity = state.index.memory().next_entity() as usize;
             state.arena.reserve_entities(next_entity);
             let (wal, now) = (&self.wal, self.vfs.now());
-            state.log_rows(next.month, &mut encoder, &mut Vec::new(), wal, room, now)?;
+            state.log_rows(next.period, &mut encoder, &mut Vec::new(), wal, room, now)?;
             state.note_index_size();
             next.note_head_size(&state);
         }
@@ -228,8 +228,8 @@ impl Store {
 }
 
 impl State {
-    /// Notes the id of an entity of the month before, which is registered if this one knows none of
-    /// its series.
+    /// Notes the id of an entity of the partition before, which is registered if this one knows
+    /// none of its series.
     fn carry(
         &mut self,
         names: &[&str],
@@ -263,7 +263,7 @@ impl Turn {
         Ok(Turn { old: Arc::downgrade(old), next: Weak::new(), stage, new_ids: Vec::new() })
     }
 
-    /// Begins again when the next month is another partition than the ids are of.
+    /// Begins again when the next partition is another partition than the ids are of.
     fn meet(&mut self, old: &Partition, next: &Arc<Partition>) -> Result<()> {
         let next = Arc::downgrade(next);
         if !self.next.ptr_eq(&next) {

@@ -19,6 +19,7 @@ mod hostile;
 mod keys;
 mod log_room;
 mod model;
+mod partition_length;
 mod races;
 mod repair;
 mod rot;

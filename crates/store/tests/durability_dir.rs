@@ -296,7 +296,7 @@ fn a_month_without_its_manifest_is_kept_and_the_others_serve() {
     disk.remove(&manifest).unwrap();
     for round in 0..2 {
         let store = stores::open(&disk, stores::config());
-        let damaged = store.damaged_months();
+        let damaged = store.damaged_partitions();
         assert_eq!(damaged.len(), 1);
         assert!(damaged[0].reason.contains("missing"), "{damaged:?}");
         assert_eq!(count(&store), 10 + round, "the other month");
@@ -307,14 +307,14 @@ fn a_month_without_its_manifest_is_kept_and_the_others_serve() {
         let deleted = store.delete(&[vec![Matcher::equal("host", "x")]], TimeRange::ALL);
         assert!(matches!(deleted, Err(Error::Damaged { .. })), "{deleted:?}");
         store.force_merge("").unwrap();
-        assert_eq!(store.stats().damaged_months, 1);
+        assert_eq!(store.stats().damaged_partitions, 1);
         store.close().unwrap();
     }
     // It comes back, and so do its records, which the log has kept.
     overwrite(&disk, &manifest, &bytes);
     let store = stores::open(&disk, stores::config());
     assert_eq!(count(&store), 10 + 10 + 10 + 2);
-    assert_eq!(store.damaged_months(), []);
+    assert_eq!(store.damaged_partitions(), []);
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_look_that_fails_is_no_absence() {
         false => Ok(()),
     });
     let store = Store::open(Arc::new(hook), Path::new("/data"), stores::config()).unwrap();
-    assert_eq!((count(&store), store.damaged_months().len()), (0, 1));
+    assert_eq!((count(&store), store.damaged_partitions().len()), (0, 1));
     drop(store);
     let still: Vec<_> = files(&disk).into_iter().filter(|f| before.contains(f)).collect();
     assert_eq!(still, before, "nothing has gone");
@@ -355,7 +355,7 @@ fn a_rotten_manifest_or_segment_costs_its_month() {
         disk.flip_bit(&path, size - 6, 3).unwrap();
         let before = files(&disk);
         let store = stores::open(&disk, stores::config());
-        assert_eq!((count(&store), store.damaged_months().len()), (10, 1), "{file}");
+        assert_eq!((count(&store), store.damaged_partitions().len()), (10, 1), "{file}");
         assert_eq!(store.damage().len(), 1);
         let name = store.create_snapshot().unwrap();
         store.close().unwrap();
@@ -384,7 +384,7 @@ fn records_that_cannot_be_replayed_cost_their_month() {
     overwrite(&disk, &manifest, &old);
     for _ in 0..2 {
         let store = stores::open(&disk, stores::config());
-        let damaged = store.damaged_months();
+        let damaged = store.damaged_partitions();
         assert!(damaged[0].reason.contains("unknown entity"), "{damaged:?}");
         assert_eq!(count(&store), 10);
         store.close().unwrap();
@@ -711,7 +711,7 @@ fn a_month_made_anew_never_takes_old_records_for_its_own() {
             let store = stores::open(&disk, keeping(365));
             let found = read(&store, TimeRange::ALL).unwrap();
             assert_eq!(found.len(), 10 * round, "{found:?}");
-            assert_eq!(store.damaged_months(), []);
+            assert_eq!(store.damaged_partitions(), []);
             put(&store, 100..110, NOW + SECOND + round as i64).unwrap();
             if round == 2 {
                 store.flush().unwrap();
@@ -738,7 +738,7 @@ fn no_kill_while_a_month_is_dropped_mixes_hosts_up() {
         let after = disk.crash();
         after.set_now(NOW + 2);
         let store = stores::open(&after, keeping(365));
-        assert_eq!(store.damaged_months(), [], "step {step}");
+        assert_eq!(store.damaged_partitions(), [], "step {step}");
         let found = read(&store, TimeRange::ALL).unwrap().len();
         assert!([0, 10, 20].contains(&found), "step {step}: {found}");
         assert!(expired.is_err() || found == 0, "step {step}: {found}");
@@ -764,15 +764,15 @@ fn a_damaged_month_goes_when_it_is_old() {
     drop(store);
     disk.flip_bit(&Path::new(MONTH).join("MANIFEST"), 20, 1).unwrap();
     let store = stores::open(&disk, keeping(365));
-    assert_eq!(store.damaged_months().len(), 1);
+    assert_eq!(store.damaged_partitions().len(), 1);
     disk.set_now(NOW + 800 * DAY);
     store.expire().unwrap();
-    assert_eq!((store.damaged_months(), list(&disk, "/data/partitions")), (vec![], vec![]));
+    assert_eq!((store.damaged_partitions(), list(&disk, "/data/partitions")), (vec![], vec![]));
     disk.set_now(NOW + 2);
     put(&store, 50..60, NOW + 2).unwrap();
     drop(store);
     let store = stores::open(&disk.crash(), keeping(365));
-    assert_eq!((count(&store), store.damaged_months()), (10, vec![]));
+    assert_eq!((count(&store), store.damaged_partitions()), (10, vec![]));
 }
 
 // ------------------------------------------------------------------------------ snapshots

@@ -1,5 +1,6 @@
 //! The store against a naive map, over seeded random histories: appends in and out of order, duplicates,
-//! changing field lists, histograms that replace each other, flushes, merges, deletions, retention, clean restarts and crashes.
+//! changing field lists, partitions of each length, histograms that replace each other, flushes,
+//! merges, deletions, retention, clean restarts and crashes.
 //!
 //! `SEED=n cargo test -p store --test all model` replays one history.
 
@@ -12,7 +13,7 @@ use random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Durability, SelectLimits, Selection, Store, StoreConfig};
+use store::{Durability, PartitionLength, SelectLimits, Selection, Store, StoreConfig};
 use vfs::SimVfs;
 
 const SECOND: i64 = 1_000_000_000;
@@ -52,7 +53,10 @@ impl History {
     fn new(seed: u64) -> History {
         let disk = SimVfs::new(seed);
         disk.set_now(START);
-        let store = stores::open(&disk, config());
+        // The directory remembers it: later lives do not ask.
+        let length = PartitionLength::ALL[(seed % 4) as usize];
+        let asked = StoreConfig { partition_length: Some(length), ..config() };
+        let store = stores::open(&disk, asked);
         History { random: Random(seed), disk, store, naive: Naive::new(), now: START }
     }
 
@@ -294,14 +298,16 @@ fn check_floats(selection: &Selection, found: &Naive) {
 }
 
 fn run(seed: u64, steps: usize) {
-    println!("SEED={seed}");
     let mut history = History::new(seed);
+    let length = history.store.partition_length();
+    println!("SEED={seed}, partitions of a {length}");
     for _ in 0..steps {
         history.step();
     }
     let all = |_: &Labels| true;
     let matcher = Matcher::new("host", MatchOp::Regex, ".+");
     check(&history.store, &history.naive, &matcher, TimeRange::ALL, &all);
+    assert_eq!(history.store.partition_length(), length);
 }
 
 #[test]

@@ -251,7 +251,7 @@ fn a_log_that_a_damaged_month_pins_is_not_flushed_over_and_over() {
     disk.flip_bit(Path::new("/data/partitions/2024-08/MANIFEST"), 20, 1).unwrap();
     let store = stores::open(&disk, config);
     put(&store, &["a".into()], NOW, Durability::Synced);
-    assert_eq!(store.damaged_months().len(), 1);
+    assert_eq!(store.damaged_partitions().len(), 1);
     assert!(store.is_flush_due(), "the log is long");
     store.flush().unwrap();
     assert!(40_000 < store.stats().wal_bytes);
@@ -276,7 +276,7 @@ fn nobody_waits_for_the_list_of_damage_to_be_looked_through() {
     disk.flip_bit(&month.join("MANIFEST"), 20, 1).unwrap();
     let hook = HookVfs::new(&disk);
     let store = open(&hook, stores::config());
-    assert_eq!(store.damaged_months().len(), 1);
+    assert_eq!(store.damaged_partitions().len(), 1);
     let weak = Arc::downgrade(&store);
     let (asked, answers) = mpsc::channel();
     hook.set(move |operation, path| {

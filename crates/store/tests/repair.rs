@@ -304,7 +304,7 @@ fn orphans_are_moved_aside_and_leftovers_are_notes() {
             "0000000000000001.part.corrupt: was set aside as corrupt",
             "00000000-00ffffff-000000.seg: is an orphan",
             "exemplars.corrupt: was set aside as corrupt",
-            "odd: is no month",
+            "odd: is no partition",
         ],
     );
     assert_eq!((before, lost.len()), (after, 0));

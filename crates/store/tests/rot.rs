@@ -497,7 +497,7 @@ fn a_start_that_needs_a_rotten_segment_costs_the_month() {
             assert!(samples_of(&found) == samples_of(&truth) || !missing.is_empty(), "bit {bit}");
             let at = TimeRange::new(other_month, other_month);
             assert_eq!(store.select(&everything(), at, &LIMITS).unwrap().len(), 1);
-            if !store.damaged_months().is_empty() {
+            if !store.damaged_partitions().is_empty() {
                 damaged += 1;
                 let mut rows = Rows::default();
                 let tags = [("host", "h00"), ("dc", "eu")];
@@ -535,7 +535,7 @@ fn a_month_whose_rows_cannot_be_sealed_is_given_up() {
     std::fs::File::options().write(true).open(&segment).unwrap().set_len(0).unwrap();
     put(&store, 0..4, 3..6, &[("a", 1.0)]);
     assert!(store.flush().is_err());
-    let [damaged] = &*store.damaged_months() else { panic!("one month") };
+    let [damaged] = &*store.damaged_partitions() else { panic!("one month") };
     assert!(damaged.reason.contains("rows cannot be sealed"), "{}", damaged.reason);
     let missing = Missing::new();
     assert!(read_noting(&store, &missing).unwrap().is_empty() && !missing.is_empty());

@@ -212,7 +212,7 @@ fn a_snapshot_has_the_records_of_a_month_that_cannot_be_read() {
         else {
             continue;
         };
-        has_damaged |= store.damaged_months().len() == 1;
+        has_damaged |= store.damaged_partitions().len() == 1;
         // The fault may come only now.
         let Ok(name) = store.create_snapshot() else { continue };
         drop(store);

@@ -26,7 +26,7 @@ pub const KEYS: &str = "keys";
 /// The consumer of changes of tables.
 pub const TABLES: &str = "tables";
 
-/// Rows of samples of one month.
+/// Rows of samples of one partition.
 pub const KIND_ROWS: u8 = 1;
 /// Descriptions of metrics.
 pub const KIND_METADATA: u8 = 2;
@@ -39,7 +39,7 @@ pub const KIND_TABLES: u8 = 5;
 
 /// All kinds, by increasing number.
 pub const KINDS: [RecordKind; 5] = [
-    RecordKind { kind: KIND_ROWS, consumer: SERIES, content: "rows of samples of one month" },
+    RecordKind { kind: KIND_ROWS, consumer: SERIES, content: "rows of samples of one partition" },
     RecordKind { kind: KIND_METADATA, consumer: METADATA, content: "descriptions of metrics" },
     RecordKind { kind: KIND_EXEMPLARS, consumer: EXEMPLARS, content: "exemplars" },
     RecordKind { kind: KIND_KEYS, consumer: KEYS, content: "changes of a keyspace" },

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use store::{Finding, LossLine, LostSeries, Progress, RepairPlan, Snapshots, VerifyReport};
+use store::{
+    Finding, LossLine, LostSeries, PartitionLength, Progress, RepairPlan, Snapshots, VerifyReport,
+};
 use vfs::RealVfs;
 
 /// Exit code when something is wrong with the data.
@@ -166,6 +168,9 @@ fn print_report(report: &VerifyReport, form: Form) -> std::io::Result<()> {
         report.series,
         report.samples
     )?;
+    if let Some(length) = report.partition_length {
+        writeln!(out, "partitions of a {length} each")?;
+    }
     for note in &report.notes {
         writeln!(out, "note: {note}")?;
     }
@@ -191,6 +196,7 @@ fn report_json(report: &VerifyReport) -> Value {
         "bytes": report.bytes,
         "series": report.series,
         "samples": report.samples,
+        "partitionLength": report.partition_length.map(PartitionLength::word),
         "problemCount": report.problem_count(),
         "problems": list(&report.problems),
         "notes": list(&report.notes),

@@ -9,8 +9,8 @@ use super::names::{LABEL, Piece, RUN_LABEL, hidden_tags};
 use crate::append::{AppendContext, AppendScratch, Refusal, Taken, Told, decode_labels};
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, rows_size_max, unit_of};
 use crate::partition::{Partition, State};
+use crate::period::Period;
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::span::Month;
 use crate::store::{Appended, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Store, reject_time};
 use crate::{Durability, Error, Result};
 use hashbrown::HashMap;
@@ -79,16 +79,25 @@ impl Store {
             let mut appended = Appended::default();
             let keys = Keys::new(batch, self.hasher());
             let mut last = None;
-            for (month, rows) in self.rows_by_month(batch, &mut appended) {
+            for (period, rows) in self.rows_by_period(batch, &mut appended) {
                 let mut rest = rows.as_slice();
                 while !rest.is_empty() {
                     rest = lower_some(batch, rest, &mut scratch.histograms, &mut appended);
                     let mut done = 0;
                     while done < scratch.histograms.lowered.histograms.len() {
-                        let taken = self.append_in_turn(month, |partition, context| {
+                        let taken = self.append_in_turn(period, |partition, context| {
                             let appended = &mut appended;
                             partition.append_histograms(&keys, done, context, scratch, appended)
-                        })?;
+                        });
+                        let taken = match taken {
+                            Err(error @ Error::LimitExceeded { .. }) => {
+                                let left = &scratch.histograms.lowered.histograms[done..];
+                                let positions = left.iter().map(|one| batch.rows[one.row].position);
+                                appended.reject_all(positions, &error.to_string());
+                                break;
+                            }
+                            taken => taken?,
+                        };
                         done += taken.count;
                         last = taken.lsn.or(last);
                     }
@@ -98,21 +107,21 @@ impl Store {
         })
     }
 
-    /// Indexes of the rows by month; those whose time is not accepted are rejected.
-    fn rows_by_month(
+    /// Indexes of the rows by partition; those whose time is not accepted are rejected.
+    fn rows_by_period(
         &self,
         batch: &HistogramBatch<'_>,
         appended: &mut Appended,
-    ) -> BTreeMap<Month, Vec<usize>> {
+    ) -> BTreeMap<Period, Vec<usize>> {
         let accepted = self.accepted_span();
-        let mut by_month: BTreeMap<Month, Vec<usize>> = BTreeMap::new();
+        let mut by_period: BTreeMap<Period, Vec<usize>> = BTreeMap::new();
         for (idx, row) in batch.rows.iter().enumerate() {
             match accepted.contains(row.timestamp) {
-                true => by_month.entry(Month::of(row.timestamp)).or_default().push(idx),
+                true => by_period.entry(self.length.of(row.timestamp)).or_default().push(idx),
                 false => reject_time(row.position, row.timestamp, &accepted, appended),
             }
         }
-        by_month
+        by_period
     }
 }
 
@@ -140,7 +149,7 @@ fn lower_some<'r>(
 }
 
 impl Partition {
-    /// Appends what was lowered, all of this partition's month, from the histogram `start` on; as
+    /// Appends what was lowered, all of this partition, from the histogram `start` on; as
     /// many as one record takes.
     fn append_histograms(
         &self,
@@ -174,7 +183,7 @@ impl Partition {
         }
         // Dropped before the partition's lock is given back, also by a panic.
         let mut room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
-        state.enter_hour(self.month, context.now_ns);
+        state.enter_hour(self.period, context.now_ns);
         let version = context.changes.now();
         let mut taken = Taken::default();
         let mut stopped = None;

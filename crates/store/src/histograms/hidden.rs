@@ -76,7 +76,7 @@ pub struct HiddenPlace {
 
 /// The hidden series of a selection.
 pub struct Hidden {
-    /// One for each month that has any, oldest first.
+    /// One for each partition that has any, oldest first.
     pub views: Vec<PartitionView>,
     /// Sorted; listed when somebody first asks.
     places: OnceLock<Vec<HiddenPlace>>,
@@ -84,12 +84,12 @@ pub struct Hidden {
     listing: Mutex<()>,
     /// Whether some of them are rotten: a marker without a histogram is then no float.
     is_rotten: AtomicBool,
-    /// Months in which some could not be looked for: nobody knows of which histograms they are.
+    /// Partitions in which some could not be looked for: nobody knows of which histograms they are.
     lost: Vec<TimeRange>,
 }
 
 impl Hidden {
-    /// Those in these views, which are all but in the `lost` months; `None` when there is none.
+    /// Those in these views, which are all but in the `lost` partitions; `None` when there is none.
     pub fn new(views: Vec<PartitionView>, lost: Vec<TimeRange>) -> Option<Hidden> {
         let (places, listing) = (OnceLock::new(), Mutex::new(()));
         let is_rotten = AtomicBool::new(!lost.is_empty());
@@ -97,7 +97,7 @@ impl Hidden {
         (!hidden.lost.is_empty() || !hidden.views.is_empty()).then_some(hidden)
     }
 
-    /// The months in which some may be missing: what is left of their histograms is not told.
+    /// The partitions in which some may be missing: what is left of their histograms is not told.
     pub fn lost(&self) -> &[TimeRange] {
         &self.lost
     }

@@ -256,7 +256,7 @@ impl HistogramReader {
             self.streams.extend(streams);
         }
         self.places = places;
-        // Stable: entities of one piece stay in the order of their months.
+        // Stable: entities of one piece stay in the order of their partitions.
         self.streams.sort_by_key(|stream| (stream.series, stream.piece));
         Ok(())
     }

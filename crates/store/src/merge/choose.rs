@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(all(&[(10, 0, 1); 9]), [vec![0, 1, 2, 3, 4, 5, 6, 7]]);
     }
 
-    /// Plays months of flushes and counts how often each byte is written.
+    /// Plays partitions of flushes and counts how often each byte is written.
     #[test]
     fn a_sample_is_encoded_about_three_times() {
         let limits = ChooseLimits::DEFAULT;

@@ -128,7 +128,7 @@ impl Part {
         }
         match samples == 0 || span.covers(&TimeRange::new(min_ts, max_ts)) {
             true => Ok(()),
-            false => Err(self.corrupt(0, "it is a part of another month")),
+            false => Err(self.corrupt(0, "it is a part of another partition")),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Moves what is damaged out of the way: to `DATA/damaged/TIME/`, under the path it had.
 
 use crate::Result;
-use crate::span::Month;
+use crate::period::PartitionLength;
 use crate::verify::files::DAMAGED_DIR;
-use model::sample::NANOS_PER_DAY;
+use model::sample::{NANOS_PER_DAY, NANOS_PER_SECOND};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::Vfs;
@@ -92,12 +92,10 @@ pub fn write_new(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Result<()> {
 
 /// A time as the name of a folder: `2026-11-22T093000Z`.
 fn time_name(now_ns: i64) -> String {
-    let month = Month::of(now_ns);
-    let since = now_ns - month.range().start;
-    let second = since % NANOS_PER_DAY / 1_000_000_000;
+    let second = now_ns.rem_euclid(NANOS_PER_DAY) / NANOS_PER_SECOND;
     let (hour, minute) = (second / 3600, second / 60 % 60);
-    let day = since / NANOS_PER_DAY + 1;
-    format!("{}-{day:02}T{hour:02}{minute:02}{:02}Z", month.name(), second % 60)
+    let day = PartitionLength::Day.of(now_ns).name();
+    format!("{day}T{hour:02}{minute:02}{:02}Z", second % 60)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ struct LogRepair {
 }
 
 impl Planner<'_, '_> {
-    /// Plans the repair of the log, whose months' indexes the judge knows as they will be.
+    /// Plans the repair of the log, whose partitions' indexes the judge knows as they will be.
     pub(super) fn log(&mut self, dir: &Path, judge: &mut Judge) -> Result<()> {
         for name in self.list(dir)? {
             self.reading(&dir.join(&name));
@@ -119,8 +119,8 @@ impl LogRepair {
         self.why.entry(record.segment).or_insert_with(|| what.clone());
         self.kept.entry(record.segment).or_default().insert(record.offset, verdict.kept);
         let file = dir.join(wal::segment_name(record.segment));
-        let (month, range) = (verdict.month, verdict.lost.unwrap_or(TimeRange::ALL));
-        self.losses.push(Loss { file, month, of: LostOf::Unknown(what), range });
+        let (period, range) = (verdict.period, verdict.lost.unwrap_or(TimeRange::ALL));
+        self.losses.push(Loss { file, period, of: LostOf::Unknown(what), range });
     }
 
     fn fault(&mut self, fault: &Fault) {

@@ -3,8 +3,8 @@
 
 use crate::damage::rfc3339;
 use crate::histograms::names;
-use crate::span::Month;
-use crate::verify::month_index::MonthIndex;
+use crate::period::Period;
+use crate::verify::partition_index::PartitionIndex;
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct Loss {
     /// The file that it was in.
     pub file: PathBuf,
-    /// The month, if it is of one.
-    pub month: Option<Month>,
+    /// The partition, if it is of one.
+    pub period: Option<Period>,
     /// Whose samples.
     pub of: LostOf,
     /// From when.
@@ -36,14 +36,14 @@ pub enum LostOf {
 impl Loss {
     /// The loss of something whose series and time are not known.
     pub fn unknown(file: PathBuf, what: String) -> Loss {
-        Loss { file, month: None, of: LostOf::Unknown(what), range: TimeRange::ALL }
+        Loss { file, period: None, of: LostOf::Unknown(what), range: TimeRange::ALL }
     }
 }
 
 /// All that is lost.
 pub struct Losses {
     pub(crate) losses: Vec<Loss>,
-    pub(crate) months: BTreeMap<Month, MonthIndex>,
+    pub(crate) partitions: BTreeMap<Period, PartitionIndex>,
 }
 
 /// A line of the list.
@@ -51,8 +51,8 @@ pub struct Losses {
 pub struct LossLine<'a> {
     /// The file that it was in.
     pub file: &'a Path,
-    /// The month, if it is of one.
-    pub month: Option<Month>,
+    /// The partition, if it is of one.
+    pub period: Option<Period>,
     /// The series.
     pub series: LostSeries<'a>,
     /// From when, nanoseconds; samples at other times are not lost.
@@ -64,7 +64,7 @@ pub struct LossLine<'a> {
 pub enum LostSeries<'a> {
     /// This one.
     Labels(Labels),
-    /// One whose labels are lost, too; its number in its month.
+    /// One whose labels are lost, too; its number in its partition.
     Ordinal(u32),
     /// Nobody knows; what it was.
     Unknown(&'a str),
@@ -77,8 +77,8 @@ impl fmt::Display for LossLine<'_> {
             LostSeries::Ordinal(ordinal) => write!(f, "series {ordinal}, whose labels are lost")?,
             LostSeries::Unknown(what) => f.write_str(what)?,
         }
-        if let Some(month) = self.month {
-            write!(f, ", {}", month.name())?;
+        if let Some(period) = self.period {
+            write!(f, ", {}", period.name())?;
         }
         if self.range != TimeRange::ALL {
             write!(f, ", from {} to {}", rfc3339(self.range.start), rfc3339(self.range.end))?;
@@ -105,22 +105,22 @@ impl Losses {
     /// Gives every line.
     pub fn for_each(&self, on_line: &mut dyn FnMut(&LossLine<'_>)) {
         for loss in &self.losses {
-            let Loss { file, month, range, .. } = loss;
-            let (month, range) = (*month, *range);
+            let Loss { file, period, range, .. } = loss;
+            let (period, range) = (*period, *range);
             match &loss.of {
                 LostOf::Unknown(what) => {
                     let series = LostSeries::Unknown(what);
-                    on_line(&LossLine { file, month, series, range });
+                    on_line(&LossLine { file, period, series, range });
                 }
                 LostOf::Series(all) => {
-                    let index = month.and_then(|month| self.months.get(&month));
+                    let index = period.and_then(|period| self.partitions.get(&period));
                     for ordinal in all {
                         let labels = index.and_then(|index| visible_labels(index, ordinal));
                         let series = match labels {
                             Some(labels) => LostSeries::Labels(labels),
                             None => LostSeries::Ordinal(ordinal),
                         };
-                        on_line(&LossLine { file, month, series, range });
+                        on_line(&LossLine { file, period, series, range });
                     }
                 }
             }
@@ -129,7 +129,7 @@ impl Losses {
 }
 
 /// The labels of a series as people know it: of a part of a histogram, the histogram's.
-pub(crate) fn visible_labels(index: &MonthIndex, ordinal: u32) -> Option<Labels> {
+pub(crate) fn visible_labels(index: &PartitionIndex, ordinal: u32) -> Option<Labels> {
     let mut labels = LabelsBuilder::new();
     index.labels(ordinal, &mut labels).ok()??;
     if let Some(metric) = labels.get(names::LABEL).map(str::to_string) {

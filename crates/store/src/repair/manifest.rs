@@ -12,18 +12,18 @@
 //!   no harm: the log is an end of history, in order, so the last value of each sample wins as it
 //!   did; registrations that segments hold are skipped. But a record may have a row of an entity that
 //!   was deleted since and left the index, which replay would refuse. Who leaves the index was
-//!   flushed before, with all records of the month up to that segment: replay starts behind it, and
-//!   not before the segment that `dropped` says if the month was dropped and made anew.
+//!   flushed before, with all records of the partition up to that segment: replay starts behind it,
+//!   and not before the segment that `dropped` says if the partition was dropped and made anew.
 //! - *Deletions* that no merge has applied are gone; the samples come back.
 
-use super::month::MonthRepair;
+use super::partition::PartitionRepair;
 use crate::Result;
-use crate::dropped::DroppedMonths;
+use crate::dropped::DroppedPartitions;
 use crate::manifest::{Manifest, PartEntry};
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
-use crate::span::Month;
+use crate::period::Period;
 use crate::verify::judge::Judge;
-use crate::verify::month::open_segment;
+use crate::verify::partition::open_segment;
 use index::{SegmentEntry, parse_segment_name};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,7 +31,7 @@ use std::path::Path;
 use vfs::Vfs;
 use wal::Found;
 
-/// A manifest of what is in a month's directory, which replays all of the log.
+/// A manifest of what is in a partition's directory, which replays all of the log.
 ///
 /// # Errors
 /// When a directory cannot be listed.
@@ -125,36 +125,36 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<SegmentEn
     kept.map(|(one, _)| one.entry.clone()).collect()
 }
 
-/// Finds out where replay starts for the months whose manifest is made again.
+/// Finds out where replay starts for the partitions whose manifest is made again.
 ///
 /// # Errors
 /// When the log cannot be listed, or is of a later version.
 pub fn find_wal_from(
     vfs: &dyn Vfs,
     wal: &Path,
-    dropped: DroppedMonths,
-    repairs: &mut [MonthRepair],
+    dropped: DroppedPartitions,
+    repairs: &mut [PartitionRepair],
 ) -> Result<()> {
-    let indexes: BTreeMap<Month, _> = repairs
+    let indexes: BTreeMap<Period, _> = repairs
         .iter()
         .filter(|repair| repair.is_rebuilt())
-        .map(|repair| (repair.month, repair.index_as_found()))
+        .map(|repair| (repair.period, repair.index_as_found()))
         .collect();
     if indexes.is_empty() {
         return Ok(());
     }
-    let mut judge = Judge::new(indexes, dropped.clone());
-    let mut from: BTreeMap<Month, u64> = BTreeMap::new();
+    let mut judge = Judge::new(indexes, dropped.clone(), None);
+    let mut from: BTreeMap<Period, u64> = BTreeMap::new();
     wal::inspect(vfs, wal, &mut |found| {
         if let Found::Record(record) = found
-            && let Some(month) = judge.has_row_of_the_dead(&record)
+            && let Some(period) = judge.has_row_of_the_dead(&record)
         {
-            from.insert(month, record.segment + 1);
+            from.insert(period, record.segment + 1);
         }
     })?;
     for repair in repairs.iter_mut().filter(|repair| repair.is_rebuilt()) {
-        let after_dead = from.get(&repair.month).copied().unwrap_or(0);
-        repair.manifest.wal_from = after_dead.max(dropped.from(repair.month));
+        let after_dead = from.get(&repair.period).copied().unwrap_or(0);
+        repair.manifest.wal_from = after_dead.max(dropped.from(repair.period));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! says what it would do; nothing is deleted, what is damaged moves to `DATA/damaged/TIME/`.
 //!
 //! ```text
-//! plan    months: manifests from parts' own headers, index from what is whole, parts without bad
+//! plan    partitions: manifests from parts' own headers, index from what is whole, parts without bad
 //!         pages ─► log: without what cannot be read or taken ─► side files ─► strays
 //! apply   REPORT, then step by step; the plan holds the store's lock until it is dropped
 //! ```
@@ -14,28 +14,32 @@
 //! run left under new names is unnamed and moves aside with the next. A lost manifest is written
 //! first of all, with the damaged files in it, so that what is lost with those is listed again.
 //!
-//! Read in this order: this file, [`losses`], [`aside`], [`month`], [`manifest`], [`part`], [`log`].
+//! Read in this order: this file, [`losses`], [`aside`], [`partition`], [`manifest`], [`part`],
+//! [`log`].
 
 pub mod aside;
 pub mod log;
 pub mod losses;
 pub mod manifest;
-pub mod month;
+pub mod partition;
 pub mod part;
 
-use crate::dropped::DroppedMonths;
+use crate::dropped::DroppedPartitions;
+use crate::partition_length;
+use crate::period::Period;
 use crate::store::{PARTITIONS_DIR, WAL_DIR};
 use crate::verify::files::{self, Stray};
 use crate::verify::judge::Judge;
+use crate::verify::partition_index::PartitionIndex;
 use crate::verify::report::words_of;
 use crate::verify::side::SIDE_FILES;
-use crate::verify::{OnProgress, Progress, Snapshots, check_is_store, files::size_of_store};
+use crate::verify::{OnProgress, Progress, Snapshots, check_is_store, files::size_of_store, is_of};
 use crate::{Error, Result};
 use aside::Aside;
 use log::LogSegmentRewrite;
 use losses::{Loss, Losses};
-use month::MonthRepair;
 use part::PartRewrite;
+use partition::PartitionRepair;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -100,11 +104,11 @@ pub fn plan_repair(
         done: 0,
         total,
     };
-    let months = planner.months()?;
+    let partitions = planner.partitions()?;
     planner.side_files()?;
     planner.strays()?;
     let Planner { steps, losses, .. } = planner;
-    let losses = Losses { losses, months };
+    let losses = Losses { losses, partitions };
     Ok(RepairPlan { vfs, dir: dir.to_path_buf(), steps, losses, _lock: lock })
 }
 
@@ -142,32 +146,33 @@ impl Planner<'_, '_> {
         }
     }
 
-    fn months(
-        &mut self,
-    ) -> Result<BTreeMap<crate::span::Month, crate::verify::month_index::MonthIndex>> {
+    fn partitions(&mut self) -> Result<BTreeMap<Period, PartitionIndex>> {
         let root = self.dir.join(PARTITIONS_DIR);
+        let length = partition_length::told(self.vfs.as_ref(), &self.dir);
         let mut repairs = Vec::new();
         for name in self.list(&root)? {
             let path = root.join(&name);
-            match crate::span::Month::parse(&name) {
-                Some(month) => repairs.push(MonthRepair::look(self, path, month)?),
-                None => self.stray(path, files::in_partitions(&name)),
+            match Period::parse(&name) {
+                Some(period) if is_of(period, length) => {
+                    repairs.push(PartitionRepair::look(self, path, period)?)
+                }
+                _ => self.stray(path, files::in_partitions(&name)),
             }
         }
         let wal = self.dir.join(WAL_DIR);
         manifest::find_wal_from(self.vfs.as_ref(), &wal, self.dropped(), &mut repairs)?;
-        let mut months = BTreeMap::new();
+        let mut partitions = BTreeMap::new();
         for repair in repairs {
-            months.insert(repair.month, repair.plan(self)?);
+            partitions.insert(repair.period, repair.plan(self)?);
         }
-        let mut judge = Judge::new(months, self.dropped());
+        let mut judge = Judge::new(partitions, self.dropped(), length);
         self.log(&wal, &mut judge)?;
-        Ok(judge.months)
+        Ok(judge.partitions)
     }
 
-    /// From where on records of dropped months count; a file that cannot be read says nothing.
-    fn dropped(&self) -> DroppedMonths {
-        DroppedMonths::read(self.vfs.as_ref(), &self.dir).unwrap_or_default()
+    /// From where on records of dropped partitions count; a file that cannot be read says nothing.
+    fn dropped(&self) -> DroppedPartitions {
+        DroppedPartitions::read(self.vfs.as_ref(), &self.dir).unwrap_or_default()
     }
 
     fn side_files(&mut self) -> Result<()> {

@@ -37,7 +37,7 @@ pub struct PartRewrite {
     pub to: PathBuf,
     /// Its place among the others.
     pub order: u64,
-    /// The month.
+    /// The partition.
     pub keep: TimeRange,
     /// What it lacks.
     pub without: LeftOut,

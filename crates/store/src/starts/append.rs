@@ -7,8 +7,8 @@ use crate::append::{AppendContext, AppendScratch, Refusal, Taken, Told, decode_l
 use crate::histograms::names::{START_COLUMNS, START_RUN, hidden_tags};
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, rows_size_max, unit_of};
 use crate::partition::{Partition, State};
+use crate::period::Period;
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::span::Month;
 use crate::store::{Appended, RECORD_ROWS_MAX, Store};
 use crate::{Durability, Error, Result};
 use index::{EntityId, NewEntity};
@@ -73,14 +73,22 @@ impl Store {
             let shape = hasher.shape(&context, &[WHOLE_SERIES.into()]);
             let keys = Keys { batch, hasher, shape };
             let (mut appended, mut last) = (Appended::default(), None);
-            for (month, rows) in self.starts_by_month(batch, &mut starts) {
+            for (period, rows) in self.starts_by_period(batch, &mut starts) {
                 let mut rest = rows.as_slice();
                 while !rest.is_empty() {
                     let some = &rest[..rest.len().min(RECORD_ROWS_MAX)];
-                    let taken = self.append_in_turn(month, |partition, context| {
+                    let taken = self.append_in_turn(period, |partition, context| {
                         let told = (&mut starts, &mut appended);
                         partition.append_starts(&keys, some, context, scratch, told)
-                    })?;
+                    });
+                    let taken = match taken {
+                        // Their samples were refused, too, and told of.
+                        Err(Error::LimitExceeded { .. }) => {
+                            starts.refused += rest.len() as u64;
+                            break;
+                        }
+                        taken => taken?,
+                    };
                     rest = &rest[taken.count..];
                     last = taken.lsn.or(last);
                 }
@@ -94,26 +102,26 @@ impl Store {
         Ok(starts)
     }
 
-    /// The rows by month; those whose time is not accepted are refused.
-    fn starts_by_month(
+    /// The rows by partition; those whose time is not accepted are refused.
+    fn starts_by_period(
         &self,
         batch: &StartBatch<'_>,
         starts: &mut AppendedStarts,
-    ) -> BTreeMap<Month, Vec<StartRow>> {
+    ) -> BTreeMap<Period, Vec<StartRow>> {
         let accepted = self.accepted_span();
-        let mut by_month: BTreeMap<Month, Vec<StartRow>> = BTreeMap::new();
+        let mut by_period: BTreeMap<Period, Vec<StartRow>> = BTreeMap::new();
         for row in batch.rows {
             match accepted.contains(row.timestamp) {
-                true => by_month.entry(Month::of(row.timestamp)).or_default().push(*row),
+                true => by_period.entry(self.length.of(row.timestamp)).or_default().push(*row),
                 false => starts.refused += 1,
             }
         }
-        by_month
+        by_period
     }
 }
 
 impl Partition {
-    /// Appends rows of this partition's month, as many as one record takes.
+    /// Appends rows of this partition's time, as many as one record takes.
     fn append_starts(
         &self,
         keys: &Keys<'_>,
@@ -129,7 +137,7 @@ impl Partition {
         }
         // Dropped before the partition's lock is given back, also by a panic.
         let mut room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
-        state.enter_hour(self.month, context.now_ns);
+        state.enter_hour(self.period, context.now_ns);
         let version = context.changes.now();
         let (mut taken, mut stopped) = (Taken::default(), None);
         for row in rows {

@@ -8,6 +8,7 @@ use super::Snapshots;
 use super::side::SIDE_FILES;
 use crate::manifest::{self, Manifest};
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR};
+use crate::period::Period;
 use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use index::parse_segment_name;
 use std::path::Path;
@@ -58,9 +59,13 @@ pub fn in_store(name: &str) -> Stray {
     by_name(name).unwrap_or(Stray::Leftover("is not of the store"))
 }
 
-/// A name among the partitions that is no month.
+/// A name in the directory of the partitions that is none of theirs.
 pub fn in_partitions(name: &str) -> Stray {
-    by_name(name).unwrap_or(Stray::Orphan("is no month"))
+    let unknown = match Period::parse(name) {
+        Some(_) => Stray::Orphan("is a partition of another length than the others"),
+        None => Stray::Orphan("is no partition"),
+    };
+    by_name(name).unwrap_or(unknown)
 }
 
 /// A name among the snapshots.
@@ -68,8 +73,8 @@ pub fn in_snapshots(name: &str) -> Stray {
     by_name(name).unwrap_or(Stray::Known)
 }
 
-/// A name in a month's directory.
-pub fn in_month(name: &str) -> Stray {
+/// A name in a partition's directory.
+pub fn in_partition(name: &str) -> Stray {
     if [manifest::FILE_NAME, PARTS_DIR, INDEX_DIR].contains(&name) {
         return Stray::Known;
     }
@@ -85,7 +90,7 @@ pub fn in_log(name: &str) -> Stray {
     by_name(name).unwrap_or(Stray::Leftover("is not of the store"))
 }
 
-/// A name in the folder of a month's parts.
+/// A name in the folder of a partition's parts.
 pub fn in_parts(name: &str, manifest: &Manifest) -> Stray {
     let Some(number) = Manifest::part_number(name) else {
         return by_name(name).unwrap_or(Stray::Leftover("is not of the store"));
@@ -102,7 +107,7 @@ pub fn in_parts(name: &str, manifest: &Manifest) -> Stray {
     Stray::Orphan("is an orphan: the manifest does not name it")
 }
 
-/// A name in the folder of a month's index segments.
+/// A name in the folder of a partition's index segments.
 pub fn in_index(name: &str, manifest: &Manifest) -> Stray {
     let Some((entities, sequence)) = parse_segment_name(name) else {
         return by_name(name).unwrap_or(Stray::Leftover("is not of the store"));

@@ -5,15 +5,15 @@
 //! that apply, and the rows that can be read. Behind a row of an entity whose columns nobody knows
 //! nothing of a record can be read, for a row does not say how long it is.
 
-use super::month_index::{MonthIndex, Place};
+use super::partition_index::{PartitionIndex, Place};
 use super::report::words_of;
-use crate::dropped::DroppedMonths;
+use crate::dropped::DroppedPartitions;
 use crate::exemplar_record::decode_exemplars;
 use crate::log_record::{
     KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowHead, RowsDecoder, RowsEncoder, RowsRecord,
     decode_metadata,
 };
-use crate::span::Month;
+use crate::period::{PartitionLength, Period};
 use model::TimeRange;
 use std::collections::BTreeMap;
 use wal::{Kept, RecordRef};
@@ -27,17 +27,17 @@ pub struct Verdict {
     pub foreign: Option<&'static str>,
     /// What is left of it.
     pub kept: Kept,
-    /// The month of its rows.
-    pub month: Option<Month>,
-    /// When the samples that are lost with it are from, as far as that is known: all of the month
-    /// if it is not.
+    /// The partition of its rows.
+    pub period: Option<Period>,
+    /// When the samples that are lost with it are from, as far as that is known: all of the
+    /// partition if it is not.
     pub lost: Option<TimeRange>,
 }
 
 impl Verdict {
     fn sound() -> Verdict {
         let words = Vec::new();
-        Verdict { words, foreign: None, kept: Kept::Whole, month: None, lost: None }
+        Verdict { words, foreign: None, kept: Kept::Whole, period: None, lost: None }
     }
 
     fn foreign(consumer: &'static str) -> Verdict {
@@ -57,10 +57,12 @@ impl Verdict {
 
 /// Judges records in their order.
 pub struct Judge {
-    /// By month, what is known of it.
-    pub months: BTreeMap<Month, MonthIndex>,
-    /// From where on records of dropped months count.
-    dropped: DroppedMonths,
+    /// By partition, what is known of it.
+    pub partitions: BTreeMap<Period, PartitionIndex>,
+    /// From where on records of dropped partitions count.
+    dropped: DroppedPartitions,
+    /// Of all partitions; that of the first record where nothing else says it.
+    length: Option<PartitionLength>,
     values: Vec<f64>,
 }
 
@@ -77,9 +79,13 @@ enum Row {
 }
 
 impl Judge {
-    /// A judge who knows these months.
-    pub fn new(months: BTreeMap<Month, MonthIndex>, dropped: DroppedMonths) -> Judge {
-        Judge { months, dropped, values: Vec::new() }
+    /// A judge who knows these partitions, and how long all are that there can be.
+    pub fn new(
+        partitions: BTreeMap<Period, PartitionIndex>,
+        dropped: DroppedPartitions,
+        length: Option<PartitionLength>,
+    ) -> Judge {
+        Judge { partitions, dropped, length, values: Vec::new() }
     }
 
     /// Judges the next record.
@@ -104,8 +110,14 @@ impl Judge {
             Ok(rows) => rows,
             Err(error) => return Verdict::unreadable(format!("does not decode: {error}")),
         };
-        let index = self.months.entry(rows.month).or_insert_with(MonthIndex::empty);
-        if record.segment < index.wal_from.max(self.dropped.from(rows.month)) {
+        let (has, all) = (rows.period.length(), *self.length.get_or_insert(rows.period.length()));
+        if has != all {
+            let name = rows.period.name();
+            let words = format!("rows of {name}, a {has}, where partitions are of a {all} each");
+            return Verdict::unreadable(words);
+        }
+        let index = self.partitions.entry(rows.period).or_insert_with(PartitionIndex::empty);
+        if record.segment < index.wal_from.max(self.dropped.from(rows.period)) {
             return Verdict::sound();
         }
         let mut verdict = Verdict::sound();
@@ -121,15 +133,15 @@ impl Judge {
         }
         self.check_rows(&rows, &mut verdict);
         if !verdict.words.is_empty() {
-            verdict.month = Some(rows.month);
+            verdict.period = Some(rows.period);
             verdict.kept = self.what_is_left(&rows, registrations);
         }
         verdict
     }
 
     fn check_rows(&mut self, rows: &RowsRecord<'_>, verdict: &mut Verdict) {
-        let month = rows.month;
-        let range = month.range();
+        let period = rows.period;
+        let range = period.range();
         let mut decoder = rows.rows();
         let note = |words: &mut Vec<String>, what: String| {
             // One of a kind is enough: a record has thousands of rows.
@@ -138,11 +150,11 @@ impl Judge {
             }
         };
         loop {
-            match self.next_row(&mut decoder, month) {
+            match self.next_row(&mut decoder, period) {
                 Row::End | Row::Blind => return,
                 Row::Good(_, time) if range.contains(time) => {}
                 Row::Good(_, time) => {
-                    note(&mut verdict.words, format!("a sample outside of {}", month.name()));
+                    note(&mut verdict.words, format!("a sample outside of {}", period.name()));
                     widen(&mut verdict.lost, TimeRange::new(time, time));
                 }
                 Row::Bad(what, time) => {
@@ -165,8 +177,8 @@ impl Judge {
         let mut decoder = rows.rows();
         let mut count = 0;
         loop {
-            match self.next_row(&mut decoder, rows.month) {
-                Row::Good(head, time) if rows.month.range().contains(time) => {
+            match self.next_row(&mut decoder, rows.period) {
+                Row::Good(head, time) if rows.period.range().contains(time) => {
                     count += 1;
                     match head.column {
                         None => encoder.row(head.entity, time, &self.values),
@@ -184,26 +196,26 @@ impl Judge {
         }
         encoder.registrations = registrations;
         let mut payload = Vec::new();
-        let pieces = encoder.finish(rows.month, &mut payload);
+        let pieces = encoder.finish(rows.period, &mut payload);
         let body = pieces.concat();
         payload.extend_from_slice(&body);
         Kept::Changed(payload)
     }
 
-    fn next_row(&mut self, decoder: &mut RowsDecoder<'_>, month: Month) -> Row {
+    fn next_row(&mut self, decoder: &mut RowsDecoder<'_>, period: Period) -> Row {
         let undecodable = |error: codec::Error| Row::Broken(format!("rows do not decode: {error}"));
         let head = match decoder.head() {
             Ok(Some(head)) => head,
             Ok(None) => return Row::End,
             Err(error) => return undecodable(error),
         };
-        let Some(index) = self.months.get(&month) else { return Row::Blind };
+        let Some(index) = self.partitions.get(&period) else { return Row::Blind };
         let (block, is_dead) = match index.place_of(head.entity) {
             Ok(Place::Live(block)) => (block, false),
             Ok(Place::Dead(block)) => (block, true),
             Ok(Place::Unreadable) | Err(_) => return Row::Blind,
             Ok(Place::Unknown) => {
-                let what = format!("a row of unknown entity {} of {}", head.entity, month.name());
+                let what = format!("a row of unknown entity {} of {}", head.entity, period.name());
                 return Row::Broken(what);
             }
         };
@@ -223,25 +235,25 @@ impl Judge {
     }
 
     /// Whether a record has a row of an entity that the segments know as dead: then all records of
-    /// its month up to its segment are in parts, for only what is flushed is ever forgotten.
-    pub fn has_row_of_the_dead(&mut self, record: &RecordRef<'_>) -> Option<Month> {
+    /// its partition up to its segment are in parts, for only what is flushed is ever forgotten.
+    pub fn has_row_of_the_dead(&mut self, record: &RecordRef<'_>) -> Option<Period> {
         if record.kind != KIND_ROWS {
             return None;
         }
         let rows = RowsRecord::parse(record.payload).ok()?;
-        if record.segment < self.dropped.from(rows.month) {
+        if record.segment < self.dropped.from(rows.period) {
             return None;
         }
-        let index = self.months.entry(rows.month).or_insert_with(MonthIndex::empty);
+        let index = self.partitions.entry(rows.period).or_insert_with(PartitionIndex::empty);
         let _ = index.memory.replay_what_applies(rows.registrations, &mut Vec::new());
         let mut decoder = rows.rows();
         loop {
             let head = decoder.head().ok()??;
-            let index = self.months.get(&rows.month)?;
+            let index = self.partitions.get(&rows.period)?;
             let block = match index.place_of(head.entity).ok()? {
                 Place::Live(block) => block,
-                Place::Dead(_) => return Some(rows.month),
-                Place::Unknown if head.entity < index.frozen_end() => return Some(rows.month),
+                Place::Dead(_) => return Some(rows.period),
+                Place::Unknown if head.entity < index.frozen_end() => return Some(rows.period),
                 Place::Unknown | Place::Unreadable => return None,
             };
             let count = if head.column.is_some() { 1 } else { block.columns as usize };

@@ -1,5 +1,5 @@
-//! The log: every record of the store is decoded, every row held against its month's index. Those
-//! of other consumers are counted.
+//! The log: every record of the store is decoded, every row held against its partition's index.
+//! Those of other consumers are counted.
 
 use super::judge::Judge;
 use super::{Walk, files};

@@ -1,8 +1,8 @@
 //! Walks every checksum and invariant of a store that is not open. Changes nothing.
 //!
 //! ```text
-//! data directory ─► months ─► manifest, index segments, parts, files that no manifest names
-//!                └► side files ─► log (against the months' indexes) ─► snapshots
+//! data directory ─► partitions ─► manifest, index segments, parts, files that no manifest names
+//!                └► side files ─► log (against the partitions' indexes) ─► snapshots
 //! ```
 //!
 //! What is wrong is a *problem*: an answer lacks something, or may. What is odd but costs nothing
@@ -10,20 +10,21 @@
 //! A file that cannot be read is a problem, not the end of the walk; memory holds one slice of a
 //! part, one log segment's map and the registrations that the log has.
 //!
-//! Read in this order: [`report`], this file, [`files`], [`side`], [`month`], [`part_faults`],
-//! [`month_index`], [`judge`], [`log`].
+//! Read in this order: [`report`], this file, [`files`], [`side`], [`partition`], [`part_faults`],
+//! [`partition_index`], [`judge`], [`log`].
 
 pub mod files;
 pub mod judge;
 pub mod log;
-pub mod month;
-pub mod month_index;
+pub mod partition;
+pub mod partition_index;
 pub mod part_faults;
 pub mod report;
 pub mod side;
 
-use crate::dropped::DroppedMonths;
-use crate::span::Month;
+use crate::dropped::DroppedPartitions;
+use crate::partition_length;
+use crate::period::{PartitionLength, Period};
 use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::{Error, Result};
 use files::Stray;
@@ -100,6 +101,11 @@ pub(crate) fn check_is_store(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     }
 }
 
+/// Whether a directory of that name is a partition where all have that length.
+pub(crate) fn is_of(period: Period, length: Option<PartitionLength>) -> bool {
+    length.is_none_or(|length| period.length() == length)
+}
+
 /// A walk on its way.
 pub(crate) struct Walk<'a, 'b> {
     pub vfs: &'a Arc<dyn Vfs>,
@@ -141,18 +147,22 @@ impl<'a, 'b> Walk<'a, 'b> {
             self.stray(&dir.join(&name), files::in_store(&name));
         }
         let root = dir.join(PARTITIONS_DIR);
-        let mut months = BTreeMap::new();
+        let length = partition_length::told(self.vfs.as_ref(), dir);
+        self.report.partition_length = self.report.partition_length.or(length);
+        let mut partitions = BTreeMap::new();
         for name in self.list(&root) {
             let path = root.join(&name);
-            match Month::parse(&name) {
-                Some(month) => drop(months.insert(month, self.month(&path, month))),
-                None => self.stray(&path, files::in_partitions(&name)),
+            match Period::parse(&name) {
+                Some(period) if is_of(period, length) => {
+                    drop(partitions.insert(period, self.partition(&path, period)));
+                }
+                _ => self.stray(&path, files::in_partitions(&name)),
             }
         }
         self.side_files(dir);
         // One that cannot be read is a problem already.
-        let dropped = DroppedMonths::read(self.vfs.as_ref(), dir).unwrap_or_default();
-        self.log(&dir.join(WAL_DIR), Judge::new(months, dropped));
+        let dropped = DroppedPartitions::read(self.vfs.as_ref(), dir).unwrap_or_default();
+        self.log(&dir.join(WAL_DIR), Judge::new(partitions, dropped, length));
     }
 
     fn snapshots(&mut self, root: &Path) {

@@ -1,6 +1,6 @@
 //! What a walk found: counts, problems and notes.
 
-use crate::Error;
+use crate::{Error, PartitionLength};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +46,8 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Samples decoded.
     pub samples: u64,
+    /// How long partitions are, where the data says so.
+    pub partition_length: Option<PartitionLength>,
     /// Series seen, summed over partitions.
     pub series: u64,
     /// What is wrong; empty is good.

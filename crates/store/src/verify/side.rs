@@ -1,11 +1,13 @@
-//! The small files beside months and log: where they are, how they are read, what goes with them.
+//! The small files beside partitions and log: where they are, how they are read, what goes with
+//! them.
 
 use super::Walk;
 use crate::Result;
 use crate::damage::{self, DamageBook};
-use crate::dropped::{self, DroppedMonths};
+use crate::dropped::{self, DroppedPartitions};
 use crate::exemplars::{self, ExemplarBook};
 use crate::metadata::{self, MetadataBook};
+use crate::partition_length;
 use crate::retention_clock::{self, ClockRecord};
 use crate::store::WAL_DIR;
 use std::path::Path;
@@ -24,6 +26,11 @@ pub struct SideFile {
 /// All there are.
 pub const SIDE_FILES: &[SideFile] = &[
     SideFile {
+        path: partition_length::FILE_NAME,
+        read: |vfs, dir| partition_length::read(vfs, dir).map(drop),
+        lost: "how long partitions are, which their names say",
+    },
+    SideFile {
         path: metadata::FILE_NAME,
         read: |vfs, dir| MetadataBook::read(vfs, dir).map(drop),
         lost: "types, help and units of metrics, until they are sent again",
@@ -40,8 +47,8 @@ pub const SIDE_FILES: &[SideFile] = &[
     },
     SideFile {
         path: dropped::FILE_NAME,
-        read: |vfs, dir| DroppedMonths::read(vfs, dir).map(drop),
-        lost: "from where on the log's records of dropped months count: they may come back",
+        read: |vfs, dir| DroppedPartitions::read(vfs, dir).map(drop),
+        lost: "from where on the log's records of dropped partitions count: they may come back",
     },
     SideFile {
         path: retention_clock::FILE_NAME,

@@ -10,7 +10,7 @@ use random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{Error, Store, StoreConfig};
+use store::{Error, PartitionLength, Store, StoreConfig};
 use vfs::sim::{Event, FaultPlan};
 use vfs::{SimVfs, Vfs};
 
@@ -138,6 +138,8 @@ impl History {
         disk.set_now(START);
         let config = StoreConfig {
             arena_words_max: 3 * store::arena::CHUNK_WORDS,
+            // Not drawn: histories of one seed differ in nothing else.
+            partition_length: Some(PartitionLength::ALL[(seed % 4) as usize]),
             retention_ns: [None, Some(70 * DAY)][dice.index(2)],
             retention_clock_wait_ns: StoreConfig::standard().retention_clock_wait_ns,
             ..stores::config()

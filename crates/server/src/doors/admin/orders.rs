@@ -60,7 +60,8 @@ pub fn force_flush(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure
     Ok(Answer::json(&json!({ "status": "ok" })))
 }
 
-/// `/internal/force_merge?partition_prefix=YYYY-MM`; `YYYY_MM`, as others spell it, will do.
+/// `/internal/force_merge?partition_prefix=YYYY-MM`, how the names of partitions begin; `YYYY_MM`,
+/// as others spell it, will do.
 pub fn force_merge(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let prefix = request.params.get("partition_prefix").unwrap_or("").replace('_', "-");
     app.store.force_merge(&prefix)?;

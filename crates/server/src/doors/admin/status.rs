@@ -65,6 +65,7 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "GOGC": "",
         "GODEBUG": "",
         "storageRetention": app.config.settings.text("retention"),
+        "partitionLength": app.store.partition_length().word(),
         "readOnlyReason": stats.read_only_reason,
         "minTimeMs": stats.time_min_max.map(|(min, _)| min.div_euclid(NANOS_PER_MILLI)),
         "maxTimeMs": stats.time_min_max.map(|(_, max)| max.div_euclid(NANOS_PER_MILLI)),
@@ -75,11 +76,11 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 pub fn damage(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     let stats = app.store.stats();
     let one = |damage: &store::Damage| {
-        let span = damage.month.map(|_| damage.span);
+        let span = damage.period.map(|_| damage.span);
         json!({
             "place": damage.place.word(),
             "file": damage.file,
-            "month": damage.month.map(|month| month.name()),
+            "partition": damage.period.map(|period| period.name()),
             "startMs": span.map(|span| span.start.div_euclid(NANOS_PER_MILLI)),
             "endMs": span.map(|span| span.end.div_euclid(NANOS_PER_MILLI)),
             "series": damage.series,

@@ -85,7 +85,7 @@ impl Partial {
         }
     }
 
-    /// Notes that a file which belongs to no month is damaged, if it is.
+    /// Notes that a file which belongs to no partition is damaged, if it is.
     pub fn note_side_file(&self, app: &App, file: &str) {
         let is_it = |one: &&Damage| one.place == DamagePlace::SideFile && one.file == file;
         app.store.damage().iter().filter(is_it).for_each(|damage| self.missing.note(damage));

@@ -1,4 +1,4 @@
-//! What a month should be: looks at its files, then plans how it comes to be so.
+//! What a partition should be: looks at its files, then plans how it comes to be so.
 
 use super::losses::{Loss, LostOf, visible_labels};
 use super::manifest::{next_number, rebuild};
@@ -9,12 +9,12 @@ use crate::histograms::names;
 use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
-use crate::span::Month;
+use crate::period::Period;
 use crate::strays::has_content;
 use crate::verify::files;
-use crate::verify::month::{broken_rules, open_segment, unknown_series};
-use crate::verify::month_index::MonthIndex;
 use crate::verify::part_faults::{BadPage, PartFaults};
+use crate::verify::partition::{broken_rules, open_segment, unknown_series};
+use crate::verify::partition_index::PartitionIndex;
 use crate::verify::report::words_of;
 use index::{Segment, SegmentEntry, parse_segment_name, salvage};
 use model::{LabelsBuilder, TimeRange};
@@ -24,10 +24,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A month on its way to be repaired.
-pub struct MonthRepair {
+/// A partition on its way to be repaired.
+pub struct PartitionRepair {
     /// Which.
-    pub month: Month,
+    pub period: Period,
     dir: PathBuf,
     /// As it is on disk; `None` when it has to be written in any case.
     on_disk: Option<Manifest>,
@@ -44,15 +44,15 @@ pub struct MonthRepair {
     losses: Vec<Loss>,
 }
 
-impl MonthRepair {
-    /// Looks at manifest and index of a month.
+impl PartitionRepair {
+    /// Looks at manifest and index of a partition.
     pub(super) fn look(
         planner: &mut Planner<'_, '_>,
         dir: PathBuf,
-        month: Month,
-    ) -> Result<MonthRepair> {
-        let mut repair = MonthRepair {
-            month,
+        period: Period,
+    ) -> Result<PartitionRepair> {
+        let mut repair = PartitionRepair {
+            period,
             dir,
             on_disk: None,
             manifest: Manifest::default(),
@@ -74,8 +74,8 @@ impl MonthRepair {
     }
 
     /// What is known of the index, and where nothing is.
-    pub fn index_as_found(&self) -> MonthIndex {
-        MonthIndex::new(self.segments.clone(), self.lossy.clone(), 0)
+    pub fn index_as_found(&self) -> PartitionIndex {
+        PartitionIndex::new(self.segments.clone(), self.lossy.clone(), 0)
     }
 
     fn read_manifest(&mut self, planner: &mut Planner<'_, '_>) -> Result<()> {
@@ -152,10 +152,10 @@ impl MonthRepair {
         };
         if let Some(lost) = lost {
             self.lossy.extend(parse_segment_name(name).map(|(entities, _)| entities));
-            let month = Some(self.month);
-            let range = self.month.range();
+            let period = Some(self.period);
+            let range = self.period.range();
             let of = LostOf::Unknown(lost);
-            self.losses.push(Loss { file: path.to_path_buf(), month, of, range });
+            self.losses.push(Loss { file: path.to_path_buf(), period, of, range });
         }
         let saved = saved?;
         let bytes = vfs::Bytes::from_vec(saved.bytes);
@@ -169,9 +169,9 @@ impl MonthRepair {
     }
 
     /// Plans what is to be done; returns the index as it will be.
-    pub(super) fn plan(mut self, planner: &mut Planner<'_, '_>) -> Result<MonthIndex> {
+    pub(super) fn plan(mut self, planner: &mut Planner<'_, '_>) -> Result<PartitionIndex> {
         let found = self.found_first(planner);
-        let index = MonthIndex::new(self.segments.clone(), Vec::new(), self.manifest.wal_from);
+        let index = PartitionIndex::new(self.segments.clone(), Vec::new(), self.manifest.wal_from);
         let names = planner.list(&self.dir.join(PARTS_DIR))?;
         let mut next = next_number(&self.manifest, &names);
         for entry in std::mem::take(&mut self.manifest.parts) {
@@ -221,9 +221,9 @@ impl MonthRepair {
                   samples come back";
         self.losses.push(Loss {
             file: self.dir.join(FILE_NAME),
-            month: Some(self.month),
+            period: Some(self.period),
             of: LostOf::Unknown(of.into()),
-            range: self.month.range(),
+            range: self.period.range(),
         });
         let why = format!("it {why}; made from what the files say");
         self.write_manifest(planner, found.clone(), &why);
@@ -248,7 +248,7 @@ impl MonthRepair {
         path: &Path,
         entry: PartEntry,
         next: u64,
-        index: &MonthIndex,
+        index: &PartitionIndex,
     ) -> Result<Option<PartEntry>> {
         let part = match open_part(planner.vfs.as_ref(), path) {
             Ok(part) => part,
@@ -256,8 +256,8 @@ impl MonthRepair {
             Err(error) => {
                 check_is_known(&error)?;
                 let of = LostOf::Unknown("all samples of the part".into());
-                let (month, range) = (Some(self.month), self.month.range());
-                self.losses.push(Loss { file: path.to_path_buf(), month, of, range });
+                let (period, range) = (Some(self.period), self.period.range());
+                self.losses.push(Loss { file: path.to_path_buf(), period, of, range });
                 if !matches!(planner.vfs.exists(path), Ok(false)) {
                     self.after.push((path.to_path_buf(), words_of(&error)));
                 }
@@ -275,15 +275,15 @@ impl MonthRepair {
         let faults = PartFaults::of(&part);
         let unknown = unknown_series(&part, &faults.live, index)?;
         let span = TimeRange::new(part.summary().min_ts, part.summary().max_ts);
-        let is_outside = 0 < part.summary().samples && !self.month.range().covers(&span);
+        let is_outside = 0 < part.summary().samples && !self.period.range().covers(&span);
         if faults.is_empty() && unknown.is_empty() && !is_outside {
             return Ok(Some(entry));
         }
         let without = self.left_out(path, &part, &faults, unknown, index);
         if is_outside {
-            let of = LostOf::Unknown("samples of another month than the directory's".into());
-            let month = Some(self.month);
-            self.losses.push(Loss { file: path.to_path_buf(), month, of, range: span });
+            let of = LostOf::Unknown("samples of another partition than the directory's".into());
+            let period = Some(self.period);
+            self.losses.push(Loss { file: path.to_path_buf(), period, of, range: span });
         }
         let to = self.dir.join(PARTS_DIR).join(Manifest::part_name(next));
         let says = format!(
@@ -293,7 +293,7 @@ impl MonthRepair {
             faults.pages.len(),
             without.series.len(),
         );
-        let keep = self.month.range();
+        let keep = self.period.range();
         let from = path.to_path_buf();
         let rewrite = PartRewrite { from: from.clone(), to, order, keep, without };
         if !rewrite.leaves_samples(&part)? {
@@ -312,7 +312,7 @@ impl MonthRepair {
         part: &Part,
         faults: &PartFaults,
         unknown: RoaringBitmap,
-        index: &MonthIndex,
+        index: &PartitionIndex,
     ) -> LeftOut {
         let mut without = LeftOut::default();
         let mut hidden_slices = HashSet::new();
@@ -337,9 +337,9 @@ impl MonthRepair {
     }
 
     fn lose(&mut self, path: &Path, page: &BadPage) {
-        let (month, range) = (Some(self.month), page.range);
+        let (period, range) = (Some(self.period), page.range);
         let of = LostOf::Series(page.series.clone());
-        self.losses.push(Loss { file: path.to_path_buf(), month, of, range });
+        self.losses.push(Loss { file: path.to_path_buf(), period, of, range });
     }
 
     fn lose_histograms(
@@ -347,7 +347,7 @@ impl MonthRepair {
         path: &Path,
         part: &Part,
         idx: usize,
-        index: &MonthIndex,
+        index: &PartitionIndex,
         without: &mut LeftOut,
     ) {
         let slice = &part.slices()[idx];
@@ -362,9 +362,9 @@ impl MonthRepair {
             lost.insert(ordinal);
         }
         without.markers.push((range, Some(markers)));
-        let month = Some(self.month);
+        let period = Some(self.period);
         let of = LostOf::Series(lost);
-        self.losses.push(Loss { file: path.to_path_buf(), month, of, range });
+        self.losses.push(Loss { file: path.to_path_buf(), period, of, range });
     }
 
     /// Series without labels: one of them may have been a part of any histogram of its time.
@@ -387,14 +387,14 @@ impl MonthRepair {
             }
             let range = TimeRange::new(slice.min_ts, slice.max_ts);
             without.markers.push((range, None));
-            let month = Some(self.month);
+            let period = Some(self.period);
             let file = path.to_path_buf();
-            self.losses.push(Loss { file, month, of: LostOf::Series(series), range });
+            self.losses.push(Loss { file, period, of: LostOf::Series(series), range });
         }
         let of = LostOf::Unknown("histograms of which such a series may have been a part".into());
-        let (month, span) = (Some(self.month), part.summary());
+        let (period, span) = (Some(self.period), part.summary());
         let range = TimeRange::new(span.min_ts, span.max_ts);
-        self.losses.push(Loss { file: path.to_path_buf(), month, of, range });
+        self.losses.push(Loss { file: path.to_path_buf(), period, of, range });
     }
 
     /// Files that the manifest, as it will be, does not name.
@@ -416,14 +416,14 @@ impl MonthRepair {
             }
         }
         for name in planner.list(&self.dir)? {
-            planner.stray(self.dir.join(&name), files::in_month(&name));
+            planner.stray(self.dir.join(&name), files::in_partition(&name));
         }
         Ok(())
     }
 }
 
 /// Whether the series of a slice are parts of histograms; start timestamps are lost alone.
-fn is_hidden(part: &Part, idx: usize, index: &MonthIndex) -> bool {
+fn is_hidden(part: &Part, idx: usize, index: &PartitionIndex) -> bool {
     let slice = &part.slices()[idx];
     let mut labels = LabelsBuilder::new();
     (0..slice.slots as usize).any(|slot| {

@@ -1,5 +1,5 @@
-//! What a month's index knows, for those who check parts and log against it: the segments that can
-//! be read, and the registrations of the log behind them.
+//! What a partition's index knows, for those who check parts and log against it: the segments that
+//! can be read, and the registrations of the log behind them.
 
 use crate::Result;
 use index::{BlockRef, MemoryIndex, NewEntity, Segment};
@@ -21,8 +21,8 @@ pub enum Place {
     Unreadable,
 }
 
-/// The index of one month.
-pub struct MonthIndex {
+/// The index of one partition.
+pub struct PartitionIndex {
     /// Records of the log in segments before this one are in parts.
     pub wal_from: u64,
     /// By increasing entities.
@@ -35,15 +35,15 @@ pub struct MonthIndex {
     pub live: RoaringBitmap,
 }
 
-impl MonthIndex {
-    /// The index of a month without segments.
-    pub fn empty() -> MonthIndex {
-        MonthIndex::new(Vec::new(), Vec::new(), 0)
+impl PartitionIndex {
+    /// The index of a partition without segments.
+    pub fn empty() -> PartitionIndex {
+        PartitionIndex::new(Vec::new(), Vec::new(), 0)
     }
 
     /// An index that nothing is known of.
-    pub fn unknown() -> MonthIndex {
-        MonthIndex::new(Vec::new(), std::iter::once(0..u32::MAX).collect(), 0)
+    pub fn unknown() -> PartitionIndex {
+        PartitionIndex::new(Vec::new(), std::iter::once(0..u32::MAX).collect(), 0)
     }
 
     /// The index of these segments, which are sound.
@@ -51,7 +51,7 @@ impl MonthIndex {
         mut segments: Vec<Arc<Segment>>,
         unreadable: Vec<Range<u32>>,
         wal_from: u64,
-    ) -> MonthIndex {
+    ) -> PartitionIndex {
         segments.sort_by_key(|segment| segment.entities().start);
         let last = segments.last();
         let known_end = last.map_or(0, |segment| segment.entities().end);
@@ -63,7 +63,7 @@ impl MonthIndex {
             live |= segment.live_ordinals().unwrap_or_default();
         }
         let memory = MemoryIndex::new(next_entity, next_series);
-        MonthIndex { wal_from, segments, unreadable, memory, live }
+        PartitionIndex { wal_from, segments, unreadable, memory, live }
     }
 
     /// The first entity that no segment holds.

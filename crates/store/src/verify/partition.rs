@@ -1,15 +1,15 @@
-//! One month: its manifest, its index, its parts, and whatever else is in its directory.
+//! One partition: its manifest, its index, its parts, and whatever else is in its directory.
 
 use super::Walk;
 use super::files;
-use super::month_index::MonthIndex;
 use super::part_faults::PartFaults;
+use super::partition_index::PartitionIndex;
 use crate::Result;
 use crate::damage::rfc3339;
 use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::part::Part;
 use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
-use crate::span::Month;
+use crate::period::Period;
 use crate::strays::has_content;
 use index::{Segment, SegmentEntry, parse_segment_name};
 use model::TimeRange;
@@ -20,10 +20,10 @@ use std::sync::Arc;
 use vfs::Vfs;
 
 impl Walk<'_, '_> {
-    /// Checks a month's directory; returns what its index knows.
-    pub(super) fn month(&mut self, dir: &Path, month: Month) -> MonthIndex {
+    /// Checks a partition's directory; returns what its index knows.
+    pub(super) fn partition(&mut self, dir: &Path, period: Period) -> PartitionIndex {
         for name in self.list(dir) {
-            self.stray(&dir.join(&name), files::in_month(&name));
+            self.stray(&dir.join(&name), files::in_partition(&name));
         }
         let path = dir.join(FILE_NAME);
         let manifest = match Manifest::read(self.vfs.as_ref(), dir) {
@@ -31,10 +31,10 @@ impl Walk<'_, '_> {
                 self.reading(&path);
                 manifest
             }
-            Ok(None) => return self.month_without_manifest(dir, month),
+            Ok(None) => return self.partition_without_manifest(dir, period),
             Err(error) => {
                 self.report.error(&path, &error);
-                return self.files_alone(dir, month);
+                return self.files_alone(dir, period);
             }
         };
         for broken in broken_rules(&manifest) {
@@ -44,7 +44,7 @@ impl Walk<'_, '_> {
         self.report.series += index.series_count();
         for entry in &manifest.parts {
             self.part(&dir.join(PARTS_DIR).join(Manifest::part_name(entry.file)), |walk, path| {
-                walk.check_part(path, month, Some(entry), &index)
+                walk.check_part(path, period, Some(entry), &index)
             });
         }
         for name in self.list(&dir.join(PARTS_DIR)) {
@@ -56,26 +56,26 @@ impl Walk<'_, '_> {
         index
     }
 
-    /// An empty month has no manifest; one that is not empty has lost it.
-    fn month_without_manifest(&mut self, dir: &Path, month: Month) -> MonthIndex {
+    /// An empty partition has no manifest; one that is not empty has lost it.
+    fn partition_without_manifest(&mut self, dir: &Path, period: Period) -> PartitionIndex {
         match has_content(self.vfs.as_ref(), dir) {
-            Ok(false) => return MonthIndex::empty(),
+            Ok(false) => return PartitionIndex::empty(),
             Ok(true) => {
                 let what = "is missing, though there are parts or index segments";
                 self.report.problem(&dir.join(FILE_NAME), what);
             }
             Err(error) => self.report.error(dir, &error),
         }
-        self.files_alone(dir, month)
+        self.files_alone(dir, period)
     }
 
     /// Checks parts and segments each for itself, where no manifest says how they belong together.
-    fn files_alone(&mut self, dir: &Path, month: Month) -> MonthIndex {
-        let unknown = MonthIndex::unknown();
+    fn files_alone(&mut self, dir: &Path, period: Period) -> PartitionIndex {
+        let unknown = PartitionIndex::unknown();
         for name in self.list(&dir.join(PARTS_DIR)) {
             if Manifest::part_number(&name).is_some() {
                 self.part(&dir.join(PARTS_DIR).join(&name), |walk, path| {
-                    walk.check_part(path, month, None, &unknown)
+                    walk.check_part(path, period, None, &unknown)
                 });
             }
         }
@@ -92,7 +92,7 @@ impl Walk<'_, '_> {
         unknown
     }
 
-    fn index(&mut self, dir: &Path, manifest: &Manifest) -> MonthIndex {
+    fn index(&mut self, dir: &Path, manifest: &Manifest) -> PartitionIndex {
         let (mut sound, mut unreadable) = (Vec::new(), Vec::new());
         let mut last_end = 0;
         for entry in &manifest.segments {
@@ -113,7 +113,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        MonthIndex::new(sound, unreadable, manifest.wal_from)
+        PartitionIndex::new(sound, unreadable, manifest.wal_from)
     }
 
     fn part(&mut self, path: &Path, check: impl FnOnce(&mut Self, &Path) -> Result<()>) {
@@ -126,9 +126,9 @@ impl Walk<'_, '_> {
     fn check_part(
         &mut self,
         path: &Path,
-        month: Month,
+        period: Period,
         entry: Option<&PartEntry>,
-        index: &MonthIndex,
+        index: &PartitionIndex,
     ) -> Result<()> {
         let part = open_part(self.vfs.as_ref(), path)?;
         let sequence = part.summary().sequence;
@@ -149,7 +149,7 @@ impl Walk<'_, '_> {
             self.report.problem(path, what);
         }
         faults.others.iter().for_each(|what| self.report.problem(path, what.clone()));
-        if let Some(what) = outside_words(&part, month) {
+        if let Some(what) = outside_words(&part, period) {
             self.report.problem(path, what);
         }
         let unknown = unknown_series(&part, &faults.live, index)?;
@@ -181,7 +181,7 @@ pub(crate) fn open_segment(
 pub(crate) fn unknown_series(
     part: &Part,
     live: &RoaringBitmap,
-    index: &MonthIndex,
+    index: &PartitionIndex,
 ) -> Result<RoaringBitmap> {
     let mut unknown = live - &index.live;
     let mut last = None;
@@ -202,13 +202,13 @@ pub(crate) fn unknown_series(
     Ok(unknown)
 }
 
-/// What is to be said of samples that another month should have.
-fn outside_words(part: &Part, month: Month) -> Option<String> {
-    let (range, summary) = (month.range(), part.summary());
+/// What is to be said of samples that another partition should have.
+fn outside_words(part: &Part, period: Period) -> Option<String> {
+    let (range, summary) = (period.range(), part.summary());
     let span = TimeRange::new(summary.min_ts, summary.max_ts);
     let is_outside = 0 < summary.samples && !range.covers(&span);
     is_outside.then(|| {
-        let name = month.name();
+        let name = period.name();
         let (start, end) = (rfc3339(span.start), rfc3339(span.end));
         format!("has samples outside of {name}: from {start} to {end}")
     })

@@ -1,0 +1,162 @@
+//! How long the partitions of a data directory are: chosen when it is made, and kept for good.
+//!
+//! ```text
+//! DATA/partition-length is there     ► what it says
+//! it is damaged, or not there        ► what the names of the partitions say
+//! there are no partitions either     ► what is asked for, or a month: the log must agree
+//! ```
+//!
+//! In a new directory the file is durable before anything else is in it, so no crash leaves a log
+//! or a partition of a length that nobody wrote down. A directory of months may be without it:
+//! those of earlier versions are. Layout in `docs/format/manifest.md`.
+
+use crate::book_file::BookFile;
+use crate::period::{PartitionLength, Period};
+use crate::store::{PARTITIONS_DIR, WAL_DIR};
+use crate::{Error, Result};
+use std::path::Path;
+use vfs::Vfs;
+
+/// The file's name.
+pub const FILE_NAME: &str = "partition-length";
+const MAGIC: &[u8; 8] = b"QPPLENG1";
+/// The length of directories that nobody asked another of.
+pub const DEFAULT: PartitionLength = PartitionLength::Month;
+
+/// Reads the file of a store's directory; `None` when there is none.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::UnknownVersion`], and I/O errors.
+pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<PartitionLength>> {
+    let file = file(dir);
+    let Some(body) = file.read(vfs)? else { return Ok(None) };
+    let length = std::str::from_utf8(&body).ok().and_then(PartitionLength::parse);
+    let unknown = || file.undecodable(&codec::Error { offset: 0, what: "no length of partitions" });
+    length.map(Some).ok_or_else(unknown)
+}
+
+/// Writes the file.
+///
+/// # Errors
+/// On I/O errors.
+pub fn write(vfs: &dyn Vfs, dir: &Path, length: PartitionLength) -> Result<()> {
+    file(dir).write(vfs, length.word().as_bytes())
+}
+
+/// What the names of the partitions say; `None` when there are none. A directory that has months
+/// has always had them, whatever else somebody put beside them.
+///
+/// # Errors
+/// When the directory cannot be listed, and [`Error::Invalid`] when there are several lengths and
+/// none of them is a month.
+pub fn of_names(vfs: &dyn Vfs, dir: &Path) -> Result<Option<PartitionLength>> {
+    let names = vfs.list(&dir.join(PARTITIONS_DIR))?;
+    let mut lengths: Vec<PartitionLength> =
+        names.iter().filter_map(|name| Some(Period::parse(name)?.length())).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    match lengths[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        _ if lengths.contains(&PartitionLength::Month) => Ok(Some(PartitionLength::Month)),
+        _ => {
+            let words: Vec<&str> = lengths.iter().map(|length| length.word()).collect();
+            let (file, dir) = (dir.join(FILE_NAME), dir.join(PARTITIONS_DIR));
+            Err(Error::Invalid(format!(
+                "{} cannot be read or is not there, and {} has partitions of several lengths ({}): \
+                 move all but those of one length away",
+                file.display(),
+                dir.display(),
+                words.join(", ")
+            )))
+        }
+    }
+}
+
+/// What the file says, or else the names of the partitions, for who checks or repairs a directory
+/// that is not open; `None` where neither does.
+pub fn told(vfs: &dyn Vfs, dir: &Path) -> Option<PartitionLength> {
+    read(vfs, dir).ok().flatten().or_else(|| of_names(vfs, dir).ok().flatten())
+}
+
+/// Whether the directory has neither partitions nor a log: it has no length yet.
+///
+/// # Errors
+/// On I/O errors.
+pub fn is_new(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
+    let wal = dir.join(WAL_DIR);
+    Ok(vfs.list(&dir.join(PARTITIONS_DIR))?.is_empty()
+        && (!vfs.exists(&wal)? || vfs.list(&wal)?.is_empty()))
+}
+
+/// Fails when partitions are there that have another length than the file says: nobody would read
+/// them.
+///
+/// # Errors
+/// [`Error::Invalid`], and I/O errors.
+pub fn check_names(vfs: &dyn Vfs, dir: &Path, length: PartitionLength) -> Result<()> {
+    let root = dir.join(PARTITIONS_DIR);
+    for name in vfs.list(&root)? {
+        if let Some(period) = Period::parse(&name).filter(|period| period.length() != length) {
+            return Err(Error::Invalid(format!(
+                "{} is a partition of a {}, but those of {} are of a {length} each ({FILE_NAME}): \
+                 move it away",
+                root.join(&name).display(),
+                period.length(),
+                dir.display(),
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn file(dir: &Path) -> BookFile {
+    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vfs::SimVfs;
+
+    #[test]
+    fn the_file_comes_back_and_rot_is_noticed() {
+        let disk = SimVfs::new(1);
+        let dir = Path::new("/data");
+        disk.create_dir_all(dir).unwrap();
+        assert_eq!(read(&disk, dir).unwrap(), None);
+        for length in PartitionLength::ALL {
+            write(&disk, dir, length).unwrap();
+            assert_eq!(read(&disk, dir).unwrap(), Some(length));
+        }
+        let path = dir.join(FILE_NAME);
+        assert_eq!(disk.read(&path).unwrap(), b"QPPLENG1year7s\x82\xbb", "for ever");
+        for byte in 0..disk.size(&path).unwrap() {
+            disk.flip_bit(&path, byte, 0).unwrap();
+            assert!(read(&disk, dir).is_err(), "byte {byte}");
+            disk.flip_bit(&path, byte, 0).unwrap();
+        }
+    }
+
+    #[test]
+    fn names_tell_the_length() {
+        #[track_caller]
+        fn check(names: &[&str]) -> Result<Option<PartitionLength>> {
+            let disk = SimVfs::new(1);
+            let dir = Path::new("/data");
+            disk.create_dir_all(&dir.join(PARTITIONS_DIR)).unwrap();
+            for name in names {
+                disk.create_dir_all(&dir.join(PARTITIONS_DIR).join(name)).unwrap();
+            }
+            of_names(&disk, dir)
+        }
+        assert_eq!(check(&[]).unwrap(), None);
+        assert_eq!(check(&["x", "2024.dropped-7"]).unwrap(), None);
+        assert_eq!(check(&["2024", "2023", "x"]).unwrap(), Some(PartitionLength::Year));
+        assert_eq!(check(&["2024-W07"]).unwrap(), Some(PartitionLength::Week));
+        assert_eq!(check(&["2024-10-05"]).unwrap(), Some(PartitionLength::Day));
+        assert_eq!(check(&["2024", "2024-10"]).unwrap(), Some(PartitionLength::Month));
+        let error = check(&["2024", "2024-W07"]).unwrap_err().to_string();
+        assert!(error.contains("(week, year)"), "{error}");
+    }
+}
