@@ -10,6 +10,8 @@ use std::time::Instant;
 
 /// The binary that the end-to-end tests start.
 const BINARY: &str = "target/debug/quipu";
+/// The allocator of releases: the end-to-end tests look at the memory it gives back.
+const ALLOCATOR: [&str; 2] = ["--features", "server/jemalloc"];
 /// The fuzzers.
 const FUZZ: &str = "target/debug/quipu-fuzz";
 /// What the guard on instructions runs. It alone is built as releases are, so that it counts what
@@ -40,13 +42,17 @@ pub fn run() -> Result<()> {
     let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
     step("packages for end-to-end tests", setup::run)?;
-    cargo("programs and tests", &["build", "--all-targets"], &[])?;
+    cargo("programs and tests", &["build", "--all-targets", ALLOCATOR[0], ALLOCATOR[1]], &[])?;
     step("short fuzz runs", || command(FUZZ, &["--iterations", "3000"], &[]))?;
     let binary = std::env::current_dir()?.join(BINARY);
     let binary = binary.to_str().context("the checkout's path is UTF-8")?;
     let python = setup::python().display().to_string();
     let environment = [("QUIPU_BINARY", binary), ("QUIPU_TEST_PYTHON", &python)];
-    cargo("tests, end to end and beside peers too", &["test"], &environment)?;
+    cargo(
+        "tests, end to end and beside peers too",
+        &["test", ALLOCATOR[0], ALLOCATOR[1]],
+        &environment,
+    )?;
     step("instructions of hot paths", || instructions::run(&[]))?;
     println!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())

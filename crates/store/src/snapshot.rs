@@ -59,12 +59,12 @@ impl Store {
             }
         }
         for damaged in self.damaged_partitions() {
-            if let Err(error) = self.link_damaged(damaged.period, partial) {
-                let file = self.damage.relative(partial);
-                let what = format!("not all of a damaged partition is in this snapshot: {error}");
-                let damage =
-                    Damage::of_partition(damaged.period, DamagePlace::Partition, file, what);
-                self.damage.note(damage, self.vfs.now());
+            match self.link_damaged(damaged.period, partial) {
+                // What cannot be listed cannot be taken along.
+                Err(Error::Io(error)) if error.operation == "list" && !error.is_passing() => {
+                    self.note_left_out(damaged.period, partial, &error);
+                }
+                linked => linked?,
             }
         }
         self.link_log(partial)?;
@@ -81,6 +81,14 @@ impl Store {
             }
         }
         Ok(self.vfs.sync_dir(partial)?)
+    }
+
+    /// Notes that a snapshot has not all of a damaged partition.
+    fn note_left_out(&self, period: Period, snapshot: &Path, error: &vfs::Error) {
+        let file = self.damage.relative(snapshot);
+        let what = format!("not all of a damaged partition is in this snapshot: {error}");
+        let damage = Damage::of_partition(period, DamagePlace::Partition, file, what);
+        self.damage.note(damage, self.vfs.now());
     }
 
     /// Links the log from the oldest record of a damaged partition on: nothing else has it. Of

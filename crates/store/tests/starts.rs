@@ -225,6 +225,39 @@ fn a_snapshot_has_the_records_of_a_month_that_cannot_be_read() {
     assert!(has_damaged);
 }
 
+/// Before, a fault while the files of such a month were linked was noted, and the snapshot was said to
+/// be made: without some of them.
+#[test]
+fn a_snapshot_has_all_of_a_month_that_cannot_be_read_or_fails() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    put(&store, NOW, Durability::Synced);
+    store.flush().unwrap();
+    put(&store, NOW + 1, Durability::Synced);
+    drop(store);
+    let calls = [Call::Link, Call::CreateDir, Call::SyncDir, Call::List, Call::Exists];
+    let (mut made, mut failed) = (0, 0);
+    for (call, number) in calls.iter().flat_map(|call| (0..12).map(move |number| (*call, number))) {
+        let disk = disk.kill();
+        disk.fail_call(Call::Map, 0, Errno::Io);
+        disk.fail_call(Call::Map, 1, Errno::Io);
+        let store = stores::open(&disk, stores::config());
+        assert_eq!(store.damaged_partitions().len(), 1);
+        disk.fail_call(call, number, Errno::Full);
+        let snapshot = store.create_snapshot();
+        drop(store);
+        let Ok(name) = snapshot else {
+            failed += 1;
+            continue;
+        };
+        made += 1;
+        let dir = Path::new("/data/snapshots").join(name);
+        let store = Store::open(Arc::new(disk.crash()), &dir, stores::config()).unwrap();
+        assert_eq!(count(&store), 2, "{call:?} {number}");
+    }
+    assert!(10 < made && 10 < failed, "{made} {failed}");
+}
+
 /// A clock that was wrong when the store was made, or for a while, and is set right is not trusted by
 /// a later start because of a file that nobody wrote again in time.
 #[test]
