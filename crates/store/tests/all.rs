@@ -22,6 +22,7 @@ mod rot;
 mod rows;
 mod series_limits;
 mod singles;
+mod snapshots;
 mod sparse;
 mod starts;
 mod stores;
