@@ -100,9 +100,15 @@ impl Ledger {
     }
 
     /// What must be found of each line in something made between two moments.
+    ///
+    /// A line first sent in between may be in it though both moments agree that it is not there: it
+    /// may have been acknowledged, seen and deleted, all in between.
     pub fn demands_between(before: &Ledger, after: &Ledger) -> Vec<Demand> {
         let one = |line| match (before.demand(line), after.demand(line)) {
+            _ if before.len() <= line => Demand::May,
             (before, after) if before == after => before,
+            // The deletion was of samples that were gone already.
+            (Demand::MayExemplar, Demand::MustNot) => Demand::MayExemplar,
             _ => Demand::May,
         };
         (0..after.len()).map(one).collect()
@@ -149,5 +155,34 @@ mod tests {
         assert_eq!(ledger.acknowledged(), 2);
         let demands = [BATCH, BATCH + 1].map(|line| ledger.demand(line));
         assert_eq!(demands, [Demand::Must, Demand::MustSample]);
+    }
+
+    #[test]
+    fn what_came_and_went_between_two_moments_may_have_been_seen() {
+        let mut ledger = Ledger::default();
+        ledger.sending(0..3 * BATCH);
+        ledger.acknowledge(0..3 * BATCH);
+        ledger.deleting(0);
+        ledger.deleted(0);
+        // A line of the batch that the first moment does not know.
+        let unknown = 2 * BATCH - 1;
+        let mut before = ledger.clone();
+        before.fates.truncate(unknown as usize);
+        ledger.deleting(1);
+        ledger.deleted(1);
+        let between = Ledger::demands_between(&before, &ledger);
+        let demands = [0, unknown - 1, unknown, 2 * BATCH].map(|line| between[line as usize]);
+        assert_eq!(demands, [Demand::MustNot, Demand::May, Demand::May, Demand::May]);
+        assert_eq!(between.len() as u64, ledger.len(), "a line never sent is in no demand");
+    }
+
+    #[test]
+    fn samples_that_were_gone_before_a_deletion_do_not_come_back_in_between() {
+        let mut before = Ledger::default();
+        before.sending(0..BATCH);
+        before.resolve(&vec![false; BATCH as usize]);
+        let mut after = before.clone();
+        after.deleted(0);
+        assert_eq!(Ledger::demands_between(&before, &after)[0], Demand::MayExemplar);
     }
 }

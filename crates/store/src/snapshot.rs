@@ -25,6 +25,10 @@ impl Store {
     /// time and a random number. `quipu serve --data-dir` on that directory (or a copy) works.
     /// Partitions that are damaged are in it as they are, with their records in the log.
     ///
+    /// It has all that was acknowledged before the call and nothing that was deleted before it. What
+    /// comes meanwhile may be in it, month by month, also if it is deleted before the call returns;
+    /// a deletion is in it whole or not at all.
+    ///
     /// # Errors
     /// On I/O errors.
     pub fn create_snapshot(&self) -> Result<String> {

@@ -27,6 +27,7 @@ mod rows;
 mod series_limits;
 mod shared_log;
 mod singles;
+mod snapshots;
 mod sparse;
 mod start_timestamps;
 mod starts;

@@ -77,6 +77,7 @@ impl Vfs for HookVfs {
         self.inner.remove_dir_all(path)
     }
     fn hard_link(&self, from: &Path, to: &Path) -> vfs::Result<()> {
+        self.tell("link", from)?;
         self.inner.hard_link(from, to)
     }
     fn sync_dir(&self, path: &Path) -> vfs::Result<()> {
