@@ -209,7 +209,7 @@ impl Ledger {
 }
 
 /// Hosts of a writer in [`snapshots_under_load`].
-const HOSTS: u64 = 12;
+const HOSTS: u64 = 60;
 
 /// A few samples of one host after the other in both months; now and then a host is deleted that is
 /// not written any more.
@@ -232,6 +232,7 @@ fn snapshots_under_load(seed: u64) {
     let config = StoreConfig { committer: wal::Committer::Thread, ..stores::config() };
     let store = stores::open(&disk, config);
     let (ledger, is_over) = (Ledger::default(), AtomicBool::new(false));
+    let snapshots = AtomicU64::new(0);
     let jobs: [&(dyn Fn() + Sync); 3] =
         [&|| store.flush().unwrap(), &|| store.force_merge("").unwrap(), &|| {
             let begin = ledger.now();
@@ -240,6 +241,7 @@ fn snapshots_under_load(seed: u64) {
             let wrong = ledger.judge(&samples_of(&disk, &name), begin, end);
             assert_eq!(wrong, None, "SEED={seed}");
             store.delete_snapshot(&name).unwrap();
+            snapshots.fetch_add(1, Ordering::Relaxed);
         }];
     std::thread::scope(|scope| {
         for job in jobs {
@@ -258,6 +260,7 @@ fn snapshots_under_load(seed: u64) {
         is_over.store(true, Ordering::Relaxed);
         ended.into_iter().for_each(|ended| ended.unwrap());
     });
+    assert_ne!(snapshots.into_inner(), 0, "SEED={seed}");
     let end = ledger.now();
     assert_eq!(ledger.judge(&samples(&store), end, end), None, "SEED={seed} at the end");
 }
