@@ -166,8 +166,8 @@ impl Target<'_> {
         );
         if 0 < kept.left_out {
             println!(
-                "   {}: {} more inputs reach new edges, but at most {FILES_MAX} of \
-                 {CORPUS_SIZE_MAX} bytes are kept",
+                "   {}: left out {} more that reach new edges: over {FILES_MAX} inputs or \
+                 {CORPUS_SIZE_MAX} bytes",
                 self.name, kept.left_out
             );
         }
