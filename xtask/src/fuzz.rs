@@ -48,7 +48,7 @@ const CORPUS_SIZE_MAX: u64 = 80 << 10;
 /// Between two lines of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 /// Lines of its output that a failed target shows.
-const TAIL_LINES: usize = 12;
+const TOLD_LINES_MAX: usize = 12;
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -190,6 +190,8 @@ impl Target<'_> {
     fn command(&self) -> Command {
         let mut command = Command::new(self.program);
         command.env(TARGET_VARIABLE, self.name).current_dir(self.root);
+        // What panicked is to stand beside what libFuzzer makes of it; a replay shows the calls.
+        command.env("RUST_BACKTRACE", "0");
         command.arg(format!("-max_len={}", self.input_size_max));
         command.arg(format!("-timeout={INPUT_SECONDS_MAX}"));
         command.arg(format!("-rss_limit_mb={MEMORY_MIB_MAX}"));
@@ -208,13 +210,12 @@ impl Target<'_> {
             return Ok(progress);
         }
         let log = String::from_utf8_lossy(&fs::read(&log_path)?).into_owned();
-        let lines: Vec<&str> = log.lines().collect();
-        let tail = lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n   ");
+        let told = tell(&log);
         let Some(input) = progress.failed_input else {
-            bail!("{} ended without an input: {status}; {log_path:?}\n   {tail}", self.name);
+            bail!("{} ended without an input: {status}; {log_path:?}\n   {told}", self.name);
         };
         bail!(
-            "{} failed: {status}\n   {tail}\n   input: {input}\n   all it said: {}\n   \
+            "{} failed: {status}\n   {told}\n   input: {input}\n   all it said: {}\n   \
              replay: cargo run -p quipu-fuzz -- --replay {input} {}",
             self.name,
             log_path.display(),
@@ -241,7 +242,7 @@ impl Target<'_> {
         Ok((progress, child.wait()?))
     }
 
-    /// Keeps the fewest and smallest inputs that reach all edges, beside those named by hand.
+    /// Keeps the fewest inputs that reach all edges, beside those named by hand.
     fn minimise(&self) -> Result<Kept> {
         let merged = self.scratch("merged");
         if merged.exists() {
@@ -278,7 +279,7 @@ impl Target<'_> {
 }
 
 impl Progress {
-    /// Reads a line such as `#1024	INITED cov: 331 ft: 400 corp: 12/90b exec/s: 0 rss: 40Mb`.
+    /// Reads a line such as `#1024 INITED cov: 331 ft: 400 corp: 12/90b exec/s: 0 rss: 40Mb`.
     fn update(&mut self, line: &str) {
         if let Some((_, path)) = line.split_once("Test unit written to ") {
             self.failed_input = Some(path.trim().to_string());
@@ -297,6 +298,15 @@ impl Progress {
     }
 }
 
+/// What a failed target said that matters: from its panic on, or else at the end.
+fn tell(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let panic = lines.iter().position(|line| line.contains(" panicked at "));
+    let start = panic.unwrap_or(lines.len().saturating_sub(TOLD_LINES_MAX));
+    let end = lines.len().min(start + TOLD_LINES_MAX);
+    lines[start..end].join("\n   ")
+}
+
 /// Whether libFuzzer gave the name: a checksum of 160 bits.
 fn is_found(name: &str) -> bool {
     name.len() == 40 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -313,17 +323,23 @@ fn files(folder: &Path) -> Result<Vec<(u64, String)>> {
     Ok(files)
 }
 
-/// Those that are kept, the smallest first and the ones named by hand always; and how many are not.
-fn choose(mut files: Vec<(u64, String)>) -> (Vec<(u64, String)>, usize) {
-    files.sort_by_key(|(size, name)| (is_found(name), *size));
-    let (mut total, all) = (0, files.len());
-    let mut chosen = Vec::new();
-    for (size, name) in files {
+/// Those that are kept, and how many are not. The ones named by hand stay always. Where there are
+/// too many of the others the smallest go, which reach least; where they are too large, the
+/// largest.
+fn choose(files: Vec<(u64, String)>) -> (Vec<(u64, String)>, usize) {
+    let all = files.len();
+    let (mut found, mut chosen): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|(_, name)| is_found(name));
+    let room = FILES_MAX.saturating_sub(chosen.len());
+    found.sort();
+    found.drain(..found.len().saturating_sub(room));
+    let mut total: u64 = chosen.iter().map(|(size, _)| size).sum();
+    for (size, name) in found {
         total += size;
-        let is_room = chosen.len() < FILES_MAX && total <= CORPUS_SIZE_MAX;
-        if is_room || !is_found(&name) {
-            chosen.push((size, name));
+        if CORPUS_SIZE_MAX < total {
+            break;
         }
+        chosen.push((size, name));
     }
     let left_out = all - chosen.len();
     (chosen, left_out)
@@ -369,10 +385,21 @@ mod tests {
     }
 
     #[test]
+    fn a_panic_is_told_before_the_end() {
+        let steps = "#7\tNEW cov: 1\n".repeat(20);
+        let end = "\nSUMMARY: libFuzzer: deadly signal\n".repeat(20);
+        let told = tell(&format!("{steps}thread 'main' panicked at a.rs:1:2:\nodd{end}"));
+        assert!(told.starts_with("thread 'main' panicked at a.rs:1:2:\n   odd\n"), "{told}");
+        assert_eq!(told.lines().count(), TOLD_LINES_MAX);
+        assert_eq!(tell("#7\tNEW cov: 1\nkilled\n"), "#7\tNEW cov: 1\n   killed");
+    }
+
+    #[test]
     fn what_is_kept_is_bounded() {
-        let many: Vec<_> = (0..FILES_MAX + 7).map(|number| (1, hash(number))).collect();
-        let (chosen, left_out) = choose(many);
+        let many = (0..FILES_MAX + 7).map(|number| (number as u64, hash(number)));
+        let (chosen, left_out) = choose(many.rev().collect());
         assert_eq!((chosen.len(), left_out), (FILES_MAX, 7));
+        assert_eq!(chosen.iter().map(|(size, _)| *size).min(), Some(7));
 
         let (small, large) = ((10, hash(1)), (CORPUS_SIZE_MAX, hash(2)));
         assert_eq!(choose(vec![large.clone(), small.clone()]), (vec![small], 1));
