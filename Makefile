@@ -3,9 +3,10 @@
 #   make test        everything that CI runs
 #   make bench       Quipu and its peers side by side, about 15 minutes
 #   make bench-full  the same with the numbers of series of record, hours
+#   make fuzz        looks for inputs that break a decoder, a minute for each, and keeps what it learns
 #   make fmt         format all code
 
-.PHONY: run test bench bench-full fmt tools
+.PHONY: run test bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -23,6 +24,11 @@ bench: tools
 
 bench-full: tools
 	cargo xtask bench --profile full $(ARGS)
+
+# ARGS="--seconds 600 store-part" takes longer for the targets that are named. For every night too.
+fuzz: tools
+	@command -v c++ >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
+	cargo xtask fuzz $(ARGS)
 
 fmt:
 	cargo fmt --all

@@ -1,101 +1,86 @@
-//! Feeds every decoder mutated bytes: `cargo run -p quipu-fuzz -- [--iterations N] [--seed N] [TARGET]`.
+//! Feeds every decoder mutated bytes:
+//! `cargo run -p quipu-fuzz -- [--iterations N] [--seed N] [--replay FILE] [TARGET]`.
 //!
-//! Seeded and without any outside tool, so that the same run finds the same input everywhere. Inputs grow
-//! from each target's corpus (`fuzz/corpus/<target>/`, found inputs are kept there) by flipping, cutting,
-//! repeating and splicing. A target that panics ends the run with the input's bytes and the seed.
+//! Seeded and without any outside tool, so that the same run finds the same input everywhere.
+//! Inputs grow from each target's corpus by flipping, cutting, repeating and splicing. A target
+//! that panics ends the run with the input's bytes and the seed. `--replay` feeds one file as it
+//! is, such as those that `cargo xtask fuzz` reports.
 
 #![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use quipu_fuzz::{INPUT_SIZE_MAX, TARGETS, Target};
 use random::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// A decoder's fuzz function.
-type Target = (&'static str, fn(&[u8]));
+/// The folder of inputs that every target begins with.
+const COMMON: &str = "common";
 
-/// Everything that reads bytes from outside.
-const TARGETS: &[Target] = &[
-    ("codec-values", codec::fuzzing::fuzz_values),
-    ("codec-timestamps", codec::fuzzing::fuzz_timestamps),
-    ("codec-values-round-trip", codec::fuzzing::fuzz_values_round_trip),
-    ("codec-timestamps-round-trip", codec::fuzzing::fuzz_timestamps_round_trip),
-    ("wal-segment", wal::fuzzing::fuzz_wal_segment),
-    ("index-segment", index::fuzzing::fuzz_segment),
-    ("index-mutated-segment", index::fuzzing::fuzz_mutated_segment),
-    ("index-replay", index::fuzzing::fuzz_replay),
-    ("index-pattern", index::fuzzing::fuzz_pattern),
-    ("store-part", store::part::fuzzing::fuzz_part),
-    ("store-merge", store::merge::fuzzing::fuzz_merge),
-    ("wire-influx", wire::fuzzing::fuzz_influx),
-    ("wire-remote-write-v1", wire::fuzzing::fuzz_remote_write_v1),
-    ("wire-remote-write-v2", wire::fuzzing::fuzz_remote_write_v2),
-    ("wire-remote-read", wire::fuzzing::fuzz_remote_read),
-    ("wire-remote-read-answer", wire::fuzzing::fuzz_remote_read_answer),
-    ("wire-exposition", wire::fuzzing::fuzz_exposition),
-    ("wire-json-lines", wire::fuzzing::fuzz_json_lines),
-    ("wire-compression", wire::fuzzing::fuzz_compression),
-    ("wire-params", wire::fuzzing::fuzz_params),
-    ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
-    ("promql-parse", promql::fuzzing::fuzz_parse),
-    ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
-    ("engine-evaluate", engine::fuzzing::fuzz_evaluate),
-];
-/// Bytes of an input.
-const INPUT_SIZE_MAX: usize = 4096;
+/// What the command line asks for.
+struct Request {
+    iterations: u64,
+    seed: u64,
+    replay: Option<PathBuf>,
+    target: Option<String>,
+}
 
 fn main() -> Result<()> {
-    let (mut iterations, mut seed, mut wanted) = (20_000u64, 1u64, None);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut number =
-            || -> Result<u64> { Ok(arguments.next().context("a number is missing")?.parse()?) };
-        match argument.as_str() {
-            "--iterations" => iterations = number()?,
-            "--seed" => seed = number()?,
-            name => wanted = Some(name.to_string()),
-        }
-    }
-    let is_wanted = |target: &&Target| wanted.as_deref().is_none_or(|name| name == target.0);
+    let request = parse(std::env::args().skip(1))?;
+    let is_wanted =
+        |target: &&Target| request.target.as_deref().is_none_or(|name| name == target.0);
     let targets: Vec<&Target> = TARGETS.iter().filter(is_wanted).collect();
     if targets.is_empty() {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.0).collect();
         bail!("no such target; there are: {}", names.join(", "));
     }
-    for (name, target) in targets {
-        let corpus = corpus(name);
-        run(name, *target, &corpus, iterations, seed)?;
+    if let Some(path) = &request.replay {
+        ensure!(request.target.is_some(), "--replay needs a target");
+        let input = std::fs::read(path).with_context(|| format!("{}", path.display()))?;
+        targets.iter().for_each(|(_, target)| target(&input));
+        return Ok(());
+    }
+    for target in targets {
+        let corpus = corpus(target.0)?;
+        run(target, &corpus, &request)?;
+        let (name, Request { iterations, seed, .. }) = (target.0, &request);
         println!("{name}: {iterations} inputs from {} seeds, seed {seed}", corpus.len());
     }
     Ok(())
 }
 
-/// Inputs worth mutating: files kept for the target, else a few bytes of each kind.
-fn corpus(name: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|f| f.path()).collect();
-    files.sort();
-    let mut inputs: Vec<Vec<u8>> =
-        files.iter().filter_map(|path| std::fs::read(path).ok()).collect();
-    inputs.push(Vec::new());
-    inputs.push((0..=255).collect());
-    inputs.push(b"cpu,host=a,b=c x=1i,y=2.5 1451606400000000000\n".to_vec());
-    inputs.push(b"# TYPE a counter\na{b=\"c\"} 1 2\n".to_vec());
-    inputs.push(br#"{"metric":{"__name__":"a"},"values":[1],"timestamps":[2]}"#.to_vec());
-    inputs.push(b"sum by (a) (rate(b{c=~\"d.*\"}[5m] offset 1h)) > 1".to_vec());
-    inputs
+fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Request> {
+    let mut request = Request { iterations: 20_000, seed: 1, replay: None, target: None };
+    while let Some(argument) = arguments.next() {
+        let mut value =
+            || arguments.next().with_context(|| format!("{argument}: its value is missing"));
+        match argument.as_str() {
+            "--iterations" => request.iterations = value()?.parse()?,
+            "--seed" => request.seed = value()?.parse()?,
+            "--replay" => request.replay = Some(value()?.into()),
+            _ => request.target = Some(argument),
+        }
+    }
+    Ok(request)
 }
 
-fn run(
-    name: &str,
-    target: fn(&[u8]),
-    corpus: &[Vec<u8>],
-    iterations: u64,
-    seed: u64,
-) -> Result<()> {
-    let mut random = Random(seed);
-    for iteration in 0..iterations {
+/// Inputs worth mutating: files kept for the target, and those for all.
+fn corpus(name: &str) -> Result<Vec<Vec<u8>>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let mut files = Vec::new();
+    for folder in [folder.join(name), folder.join(COMMON)] {
+        // A target may have no inputs of its own yet.
+        files.extend(std::fs::read_dir(folder).into_iter().flatten().flatten().map(|f| f.path()));
+    }
+    files.sort();
+    let mut inputs: Vec<Vec<u8>> = files.iter().map(std::fs::read).collect::<Result<_, _>>()?;
+    inputs.push(Vec::new());
+    Ok(inputs)
+}
+
+fn run((name, target): &Target, corpus: &[Vec<u8>], request: &Request) -> Result<()> {
+    let (seed, mut random) = (request.seed, Random(request.seed));
+    for iteration in 0..request.iterations {
         let input = mutate(corpus, &mut random);
         if catch_unwind(AssertUnwindSafe(|| target(&input))).is_err() {
             bail!("{name} panics at iteration {iteration} of seed {seed} on {input:?}");

@@ -23,6 +23,7 @@ const LICENCES: &[&str] = &[
     "CC0-1.0",
     "ISC",
     "MIT",
+    "NCSA",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

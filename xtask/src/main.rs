@@ -1,9 +1,10 @@
-//! What the Makefile calls: `cargo xtask ci | tidy | dependencies | setup | bench | ...`.
+//! What the Makefile calls: `cargo xtask ci | tidy | dependencies | setup | bench | fuzz | ...`.
 
 #![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
 
 mod ci;
 mod dependencies;
+mod fuzz;
 mod instructions;
 mod setup;
 mod tidy;
@@ -21,6 +22,8 @@ usage: cargo xtask <task>
           takes the known flaws from a checkout of RustSec's database
   setup   install what the end-to-end tests need (Debian and Python packages)
   bench   Quipu and its peers side by side; further arguments go to quipu-bench suite
+  fuzz [--seconds N] [TARGET...]
+          looks for inputs that reach new code, 60 s for each target, and keeps them in fuzz/corpus
   instructions [--update]
           instructions an operation of every hot path, against bench/inside/instructions.toml";
 
@@ -33,6 +36,7 @@ fn main() -> Result<()> {
         Some("advisories") => dependencies::update(&arguments.collect::<Vec<_>>()),
         Some("setup") => setup::run(),
         Some("bench") => ci::bench(&arguments.collect::<Vec<_>>()),
+        Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
         Some("instructions") => instructions::run(&arguments.collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }

@@ -17,6 +17,9 @@ use model::limits::{FIELDS_PER_LINE_MAX, LINE_SIZE_MAX};
 use model::{KeyDecoder, KeyHasher, LabelsBuilder, Row, Timestamp};
 use std::borrow::Cow;
 
+/// Bytes of the shortest field, with what separates it from the next: `a=1,`.
+const FIELD_SIZE_MIN: usize = 4;
+
 /// What a request says besides its body.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -214,7 +217,10 @@ impl<'a> Lines<'a, '_> {
         let line_size = newline(self.body, start) - start + 1;
         let row_count = (self.body.len() - start).div_ceil(line_size).min(ROWS_PER_BATCH);
         self.grown.rows.reserve(row_count);
-        self.grown.values.reserve(self.grown.values.len().saturating_mul(row_count).min(8 << 20));
+        // A quoted line break makes the first line look short and its fields look many.
+        let value_count_max = (self.body.len() - start) / FIELD_SIZE_MIN;
+        let value_count = self.grown.values.len().saturating_mul(row_count);
+        self.grown.values.reserve(value_count.min(value_count_max).min(8 << 20));
     }
 
     /// The field list of the line just read.

@@ -426,3 +426,15 @@ fn random_lines_agree_with_a_plain_reading() {
         }
     }
 }
+
+/// A line break in quotes made the first line look like one of a few bytes, and the memory taken
+/// for its fields grew with the square of the body.
+#[test]
+fn a_quoted_line_break_does_not_multiply_memory() {
+    let fields: Vec<String> = (0..100).map(|number| format!("f{number}=1")).collect();
+    let body = format!("m a=\"\n\",{} 1\n", fields.join(","));
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let decoded = decode_all(body.as_bytes(), Precision::Nanosecond, &keys);
+    assert_eq!(decoded.batch.values.len(), 100);
+    assert!(decoded.batch.values.capacity() <= body.len(), "{}", decoded.batch.values.capacity());
+}

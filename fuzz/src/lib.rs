@@ -1,0 +1,37 @@
+//! One table of everything that reads bytes from outside, for two runners that share a corpus: the
+//! blind one (`main.rs`), which is quick and always the same, for CI; and the guided one
+//! (`guided.rs`), which looks for inputs that reach more, by hand and at night. What the second one
+//! finds is kept in `fuzz/corpus/` and is what the first one begins with.
+
+/// A decoder's fuzz function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Everything that reads bytes from outside.
+pub const TARGETS: &[Target] = &[
+    ("codec-values", codec::fuzzing::fuzz_values),
+    ("codec-timestamps", codec::fuzzing::fuzz_timestamps),
+    ("codec-values-round-trip", codec::fuzzing::fuzz_values_round_trip),
+    ("codec-timestamps-round-trip", codec::fuzzing::fuzz_timestamps_round_trip),
+    ("wal-segment", wal::fuzzing::fuzz_wal_segment),
+    ("index-segment", index::fuzzing::fuzz_segment),
+    ("index-mutated-segment", index::fuzzing::fuzz_mutated_segment),
+    ("index-replay", index::fuzzing::fuzz_replay),
+    ("index-pattern", index::fuzzing::fuzz_pattern),
+    ("store-part", store::part::fuzzing::fuzz_part),
+    ("store-merge", store::merge::fuzzing::fuzz_merge),
+    ("wire-influx", wire::fuzzing::fuzz_influx),
+    ("wire-remote-write-v1", wire::fuzzing::fuzz_remote_write_v1),
+    ("wire-remote-write-v2", wire::fuzzing::fuzz_remote_write_v2),
+    ("wire-remote-read", wire::fuzzing::fuzz_remote_read),
+    ("wire-remote-read-answer", wire::fuzzing::fuzz_remote_read_answer),
+    ("wire-exposition", wire::fuzzing::fuzz_exposition),
+    ("wire-json-lines", wire::fuzzing::fuzz_json_lines),
+    ("wire-compression", wire::fuzzing::fuzz_compression),
+    ("wire-params", wire::fuzzing::fuzz_params),
+    ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
+    ("promql-parse", promql::fuzzing::fuzz_parse),
+    ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
+    ("engine-evaluate", engine::fuzzing::fuzz_evaluate),
+];
+/// Bytes of an input.
+pub const INPUT_SIZE_MAX: usize = 4096;
