@@ -18,6 +18,7 @@ mod native_histograms_prometheus;
 mod page;
 mod partitions;
 mod prometheus;
+mod promql_scripts;
 mod pushgateway;
 mod queries;
 mod remote_read;

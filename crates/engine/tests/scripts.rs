@@ -1,9 +1,11 @@
 //! The scripts of `testdata/promql`, the examples of the function table, and random expressions.
 
-use engine::script::Runner;
+use engine::script::{Command, Runner, Subject, parse};
 use engine::{MetricsQlOptions, NameRemoval, QueryOptions, StartTimestamps, fuzzing, instant};
 use promql::Dialect;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+mod over_a_store;
 
 fn options() -> QueryOptions {
     QueryOptions {
@@ -13,44 +15,62 @@ fn options() -> QueryOptions {
     }
 }
 
-fn run_directory(directory: &str, options: &QueryOptions) {
-    let directory =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(directory);
-    let mut count = 0;
-    for entry in std::fs::read_dir(&directory).expect("the scripts are there") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_none_or(|extension| extension != "test") {
-            continue;
-        }
-        let text = std::fs::read_to_string(&path).expect("readable");
-        let report = Runner::new(options.clone())
-            .run(&text)
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let failures: Vec<String> = report
+/// The scripts of a directory of `testdata`, with their paths.
+fn scripts_of(directory: &str) -> Vec<(PathBuf, String)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(directory);
+    let entries = std::fs::read_dir(&directory).expect("the scripts are there");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let scripts = paths.filter(|path| path.extension().is_some_and(|name| name == "test"));
+    scripts
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("readable");
+            (path, text)
+        })
+        .collect()
+}
+
+/// How many evaluations the scripts of a directory ask for.
+fn count_of(directory: &str) -> usize {
+    let count = |text: &str| -> usize {
+        let commands = parse(text).expect("a script");
+        commands.iter().filter(|command| matches!(command, Command::Eval(_))).count()
+    };
+    scripts_of(directory).iter().map(|(_, text)| count(text)).sum()
+}
+
+/// Runs all scripts of a directory; returns how many evaluations passed, which are all.
+#[track_caller]
+fn run_directory<S: Subject>(directory: &str, runner: &mut Runner<S>) -> usize {
+    let (mut passed, mut failures) = (0, Vec::new());
+    for (path, text) in scripts_of(directory) {
+        let report =
+            runner.run(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let told = report
             .failures()
-            .map(|(line, text, outcome)| format!("{}:{line}: {text}: {outcome:?}", path.display()))
-            .collect();
-        assert!(failures.is_empty(), "{}", failures.join("\n"));
-        count += report.passed();
+            .map(|(line, text, outcome)| format!("{}:{line}: {text}: {outcome:?}", path.display()));
+        failures.extend(told);
+        passed += report.passed();
     }
-    assert!(0 < count, "no evaluation in {}", directory.display());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(0 < passed, "no evaluation in {directory}");
+    passed
 }
 
 #[test]
 fn scripts() {
-    run_directory("promql", &options());
+    run_directory("promql", &mut Runner::new(options()));
 }
 
 #[test]
 fn scripts_with_late_name_removal() {
     let options = QueryOptions { name_removal: NameRemoval::Late, ..options() };
-    run_directory("promql/late_names", &options);
+    run_directory("promql/late_names", &mut Runner::new(options));
 }
 
 #[test]
 fn scripts_that_keep_names_over_time() {
     let options = QueryOptions { name_removal: NameRemoval::KeepOverTime, ..options() };
-    run_directory("promql/kept_names", &options);
+    run_directory("promql/kept_names", &mut Runner::new(options));
 }
 
 /// Answers that VictoriaMetrics gave.
@@ -58,7 +78,7 @@ fn scripts_that_keep_names_over_time() {
 fn scripts_in_metricsql() {
     let metricsql = MetricsQlOptions { step_ms: 300_000, ..MetricsQlOptions::default() };
     let options = QueryOptions { dialect: Dialect::MetricsQl, metricsql, ..options() };
-    run_directory("metricsql", &options);
+    run_directory("metricsql", &mut Runner::new(options));
 }
 
 #[test]

@@ -1,48 +1,67 @@
-//! Samples of a script into a source.
+//! Samples of a script as a [`Subject`](super::Subject) takes them.
 
 use super::parse::Point;
-use crate::MemorySource;
+use super::subject::{Loaded, LoadedSample, LoadedSeries};
 use histogram::{ClassicHistogram, Histogram, ResetHint};
-use model::sample::NANOS_PER_MILLI;
 use model::{Labels, METRIC_NAME};
 use std::collections::BTreeMap;
 
 /// The label that holds a classic bucket's upper bound.
 const BUCKET_LABEL: &str = "le";
 
-/// A series and its samples: milliseconds and values.
-type LoadedSeries = (Labels, Vec<(i64, Point)>);
+/// A series as the script has it: milliseconds and values.
+type WrittenSeries = (Labels, Vec<(i64, Point)>);
 
-/// Loads series; classic histograms as native ones with custom bounds too if `is_with_native`.
+/// Start timestamps of a series as the script has them, by the time of the sample; milliseconds.
+type WrittenStarts = (Labels, Vec<(i64, i64)>);
+
+/// The samples of series with their start timestamps; of classic histograms also native ones with
+/// custom bounds if `is_with_native`. A start timestamp of no sample has nothing that it could tell
+/// of and is left out, as is one of zero, which stands for none.
 ///
 /// # Errors
 /// Buckets that make no histogram.
-pub(super) fn load(
-    source: &mut MemorySource,
-    series: Vec<LoadedSeries>,
+pub(super) fn loaded(
+    series: Vec<WrittenSeries>,
+    starts: Vec<WrittenStarts>,
     is_with_native: bool,
-) -> Result<(), String> {
+) -> Result<Vec<LoadedSeries>, String> {
     let natives = if is_with_native { natives(&series)? } else { Vec::new() };
-    for (labels, points) in series.into_iter().chain(natives) {
-        let mut before: Option<Histogram> = None;
-        for (at_ms, point) in points {
-            let timestamp = at_ms * NANOS_PER_MILLI;
-            match point {
-                Point::Number(value) => {
-                    before = None;
-                    source.append(&labels, timestamp, value);
-                }
-                Point::Histogram(noted) => {
-                    let written = noted.histogram;
-                    let reset_hint = hint_when_read(before.as_ref(), &written);
-                    let read = Histogram { reset_hint, ..written.clone() };
-                    source.append_histogram(&labels, timestamp, read);
-                    before = Some(written);
-                }
-            }
-        }
+    let mut starts_by_labels: BTreeMap<Labels, BTreeMap<i64, i64>> = BTreeMap::new();
+    for (labels, starts) in starts {
+        let told = starts.into_iter().filter(|(_, start_ms)| *start_ms != 0);
+        starts_by_labels.entry(labels).or_default().extend(told);
     }
-    Ok(())
+    let none = BTreeMap::new();
+    let all = series.into_iter().chain(natives).map(|(labels, points)| {
+        let samples = as_read(points, starts_by_labels.get(&labels).unwrap_or(&none));
+        (labels, samples)
+    });
+    Ok(all.collect())
+}
+
+/// The samples of one series, histograms with the reset hints of a reader.
+fn as_read(points: Vec<(i64, Point)>, starts: &BTreeMap<i64, i64>) -> Vec<LoadedSample> {
+    let mut before: Option<Histogram> = None;
+    let mut samples = Vec::with_capacity(points.len());
+    for (at_ms, point) in points {
+        let loaded = match point {
+            Point::Number(value) => {
+                before = None;
+                Loaded::Number(value)
+            }
+            Point::Histogram(noted) => {
+                let written = noted.histogram;
+                let reset_hint = hint_when_read(before.as_ref(), &written);
+                let read = Histogram { reset_hint, ..written.clone() };
+                before = Some(written);
+                Loaded::Histogram(Box::new(read))
+            }
+        };
+        let start_ms = starts.get(&at_ms).copied();
+        samples.push(LoadedSample { at_ms, start_ms, loaded });
+    }
+    samples
 }
 
 /// What Prometheus' store tells about resets when it is read, which its scripts count on: it knows
@@ -66,7 +85,7 @@ fn hint_when_read(before: Option<&Histogram>, written: &Histogram) -> ResetHint 
 }
 
 /// The native histograms that the classic ones of some series make.
-fn natives(series: &[LoadedSeries]) -> Result<Vec<LoadedSeries>, String> {
+fn natives(series: &[WrittenSeries]) -> Result<Vec<WrittenSeries>, String> {
     let mut found: BTreeMap<Labels, BTreeMap<i64, ClassicHistogram>> = BTreeMap::new();
     for (labels, points) in series {
         let Some((name, part)) = part_of_histogram(labels) else { continue };

@@ -24,13 +24,22 @@
 //! A block ends at an empty line or a comment. The older forms `eval_fail`, `eval_warn`,
 //! `eval_info` and `eval_ordered` are understood. Native histograms are written `{{...}}`;
 //! `load_with_nhcb` makes some of the classic ones that it loads.
+//!
+//! What a script is run against is a [`Subject`]: samples in memory ([`InMemory`]), a store on a
+//! simulated disk (`tests/scripts/over_a_store.rs`), the binary behind its doors (the end-to-end
+//! tests). The files, the runner and the expectations are the same for all.
 
 mod load;
 mod parse;
 mod run;
 mod sequence;
+mod subject;
 
 pub use parse::{
     Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
 };
 pub use run::{Outcome, Report, Runner};
+pub use subject::{
+    Answer, Answered, Found, InMemory, Loaded, LoadedSample, LoadedSeries, ShownHistogram, Subject,
+    Unanswered, ask_source,
+};

@@ -1,20 +1,15 @@
-//! Runs the commands of a script over samples in memory.
+//! Runs the commands of a script against a [`Subject`].
 
-use super::load::load;
+use super::load::loaded;
 use super::parse::{
     Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
 };
-use crate::MemorySource;
-use crate::error::QueryError;
-use crate::query::{QueryOptions, QueryResult, StepRange, instant, range};
-use crate::result::{Matrix, Sample, Value};
+use super::subject::{Answer, Answered, Found, InMemory, Subject, Unanswered};
+use crate::query::QueryOptions;
 use crate::vector::compare_labels;
-use histogram::Histogram;
 use model::Labels;
-use model::sample::NANOS_PER_MILLI;
 use promql::Dialect;
 use regex::Regex;
-use std::fmt;
 
 /// Relative difference of values that pass for equal, as in Prometheus' own runner.
 const TOLERANCE: f64 = 1e-6;
@@ -47,35 +42,43 @@ impl Report {
     }
 }
 
-/// Runs scripts with one set of options.
-pub struct Runner {
-    options: QueryOptions,
-    source: MemorySource,
+/// Runs scripts against one subject.
+pub struct Runner<S = InMemory> {
+    subject: S,
+    dialect: Dialect,
 }
 
 impl Runner {
-    /// A runner whose evaluations have these options.
+    /// A runner over samples in memory, whose evaluations have these options.
     pub fn new(options: QueryOptions) -> Runner {
-        Runner { options, source: MemorySource::new() }
+        Runner::over(options.dialect, InMemory::new(options))
+    }
+}
+
+impl<S: Subject> Runner<S> {
+    /// A runner of scripts in that dialect.
+    pub fn over(dialect: Dialect, subject: S) -> Runner<S> {
+        Runner { subject, dialect }
+    }
+
+    /// What scripts run against.
+    pub fn subject(&self) -> &S {
+        &self.subject
     }
 
     /// Runs a script from its text, on no samples.
     ///
     /// # Errors
-    /// The text is no script, or loads what is no histogram.
+    /// The text is no script, or loads what the subject does not take.
     pub fn run(&mut self, text: &str) -> Result<Report, ScriptError> {
-        self.source.clear();
+        self.subject.clear();
         let mut report = Report::default();
         for command in parse(text)? {
             match command {
-                Command::Clear => self.source.clear(),
+                Command::Clear => self.subject.clear(),
                 Command::Load { series, starts, is_with_native, line } => {
-                    for (labels, starts) in starts {
-                        for (at_ms, start_ms) in starts.into_iter().filter(|one| one.1 != 0) {
-                            self.source.append_start(&labels, at_ms * NANOS_PER_MILLI, start_ms);
-                        }
-                    }
-                    load(&mut self.source, series, is_with_native)
+                    loaded(series, starts, is_with_native)
+                        .and_then(|series| self.subject.load(&series))
                         .map_err(|message| ScriptError { line, message })?;
                 }
                 Command::Eval(eval) => {
@@ -87,72 +90,70 @@ impl Runner {
         Ok(report)
     }
 
-    fn outcome(&self, eval: &Eval) -> Outcome {
+    fn outcome(&mut self, eval: &Eval) -> Outcome {
         match self.check(eval) {
             Ok(()) => Outcome::Passed,
             Err(reason) => Outcome::Failed(reason),
         }
     }
 
-    fn check(&self, eval: &Eval) -> Result<(), String> {
-        let result = match eval.times {
-            Times::Instant(at_ms) => instant(&self.source, &eval.text, at_ms, &self.options),
-            Times::Range(start_ms, end_ms, step_ms) => {
-                let steps = StepRange { start_ms, end_ms, step_ms };
-                range(&self.source, &eval.text, steps, &self.options)
-            }
-        };
+    fn check(&mut self, eval: &Eval) -> Result<(), String> {
         let fails: Vec<&Expect> =
             eval.expects.iter().filter(|expect| expect.kind == ExpectKind::Fail).collect();
-        let result = match result {
+        let answer = match self.subject.ask(&eval.text, eval.times) {
             Ok(_) if !fails.is_empty() => return Err("expected a failure".to_string()),
-            Ok(result) => result,
-            Err(error) if fails.is_empty() => return Err(format!("failed: {error}")),
-            Err(error) => return check_failure(&error, &fails),
+            Ok(answer) => answer,
+            Err(Unanswered::Broken(reason)) => return Err(format!("no answer: {reason}")),
+            Err(Unanswered::Failed(error)) if fails.is_empty() => {
+                return Err(format!("failed: {error}"));
+            }
+            Err(Unanswered::Failed(error)) => return check_failure(&error, &fails),
         };
-        check_notes(&result, &eval.expects)?;
-        check_value(eval, &result.value)?;
+        check_notes(&answer, &eval.expects)?;
+        check_value(eval, &answer.value)?;
         match eval.times {
-            Times::Instant(at_ms) => self.check_as_range(eval, at_ms, &result.value),
+            Times::Instant(at_ms) => self.check_as_range(eval, at_ms, &answer.value),
             Times::Range(..) => Ok(()),
         }
     }
 
     /// An instant evaluation must agree with the middle step of a range around it.
-    fn check_as_range(&self, eval: &Eval, at_ms: i64, value: &Value) -> Result<(), String> {
+    fn check_as_range(&mut self, eval: &Eval, at_ms: i64, value: &Answered) -> Result<(), String> {
         let is_ordered = eval.expects.iter().any(|expect| expect.kind == ExpectKind::Ordered);
         // MetricsQL's windows depend on whether there is one step or many.
-        let is_metricsql = self.options.dialect == Dialect::MetricsQl;
-        if is_metricsql || is_ordered || matches!(value, Value::String(_) | Value::Matrix(_)) {
+        let is_metricsql = self.dialect == Dialect::MetricsQl;
+        if is_metricsql || is_ordered || matches!(value, Answered::String(_) | Answered::Matrix(_))
+        {
             return Ok(());
         }
-        let steps = StepRange { start_ms: at_ms - 60_000, end_ms: at_ms + 60_000, step_ms: 60_000 };
         let uses_the_range = ["start(", "end(", "step(", "range("];
         if uses_the_range.iter().any(|call| eval.text.contains(call)) {
             return Ok(());
         }
-        let result = range(&self.source, &eval.text, steps, &self.options)
-            .map_err(|error| format!("as a range: {error}"))?;
-        let Value::Matrix(matrix) = result.value else {
+        let steps = Times::Range(at_ms - 60_000, at_ms + 60_000, 60_000);
+        let answer = self
+            .subject
+            .ask(&eval.text, steps)
+            .map_err(|unanswered| format!("as a range: {unanswered:?}"))?;
+        let Answered::Matrix(matrix) = answer.value else {
             return Err("as a range: no matrix".to_string());
         };
         let mut found: Vec<(Labels, Found)> = Vec::new();
-        for idx in 0..matrix.len() {
-            let at_step = points_of(&matrix, idx).into_iter().find(|(time, _)| *time == at_ms);
-            found.extend(at_step.map(|(_, point)| (matrix.labels(idx).clone(), point)));
+        for (labels, points) in matrix {
+            let at_step = points.into_iter().find(|(time, _)| *time == at_ms);
+            found.extend(at_step.map(|(_, point)| (labels, point)));
         }
         match (value, found.as_slice()) {
-            (Value::Scalar(expected), [(_, Found::Number(value))]) => compare(*expected, *value),
-            (Value::Scalar(_), _) => Err("no scalar".to_string()),
+            (Answered::Scalar(expected), [(_, Found::Number(value))]) => compare(*expected, *value),
+            (Answered::Scalar(_), _) => Err("no scalar".to_string()),
             _ => compare_samples(&eval.series, found),
         }
         .map_err(|reason| format!("as a range: {reason}"))
     }
 }
 
-fn check_failure(error: &QueryError, expects: &[&Expect]) -> Result<(), String> {
-    let text = error.to_string();
-    match expects.iter().find(|expect| !matches(&expect.message, &text)) {
+fn check_failure(text: &str, expects: &[&Expect]) -> Result<(), String> {
+    match expects.iter().find(|expect| !matches(&expect.message, text)) {
         None => Ok(()),
         Some(expect) => Err(format!("failed with {text:?}, not with {:?}", expect.message)),
     }
@@ -166,10 +167,10 @@ fn matches(expected: &MessageMatch, text: &str) -> bool {
     }
 }
 
-fn check_notes(result: &QueryResult, expects: &[Expect]) -> Result<(), String> {
+fn check_notes(answer: &Answer, expects: &[Expect]) -> Result<(), String> {
     let kinds = [
-        (ExpectKind::Warn, ExpectKind::NoWarn, &result.warnings),
-        (ExpectKind::Info, ExpectKind::NoInfo, &result.infos),
+        (ExpectKind::Warn, ExpectKind::NoWarn, &answer.warnings),
+        (ExpectKind::Info, ExpectKind::NoInfo, &answer.infos),
     ];
     for (some, none, notes) in kinds {
         if expects.iter().any(|expect| expect.kind == none) && !notes.is_empty() {
@@ -188,68 +189,33 @@ fn check_notes(result: &QueryResult, expects: &[Expect]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_value(eval: &Eval, value: &Value) -> Result<(), String> {
+fn check_value(eval: &Eval, value: &Answered) -> Result<(), String> {
     match value {
-        Value::Scalar(value) => match eval.scalar {
+        Answered::Scalar(value) => match eval.scalar {
             Some(expected) => compare(expected, *value),
             None if eval.series.is_empty() => Ok(()),
             None => Err(format!("expected series, got the scalar {value}")),
         },
-        Value::String(value) => match &eval.string {
+        Answered::String(value) => match &eval.string {
             Some(expected) if expected == value => Ok(()),
             expected => Err(format!("expected {expected:?}, got the string {value:?}")),
         },
-        Value::Vector(samples) => {
+        Answered::Vector(samples) => {
             if let Some(expected) = eval.scalar {
                 return Err(format!("expected the scalar {expected}, got a vector"));
             }
-            let found: Vec<(Labels, Found)> =
-                samples.iter().map(|sample| (sample.labels.clone(), found_of(sample))).collect();
             if eval.expects.iter().any(|expect| expect.kind == ExpectKind::Ordered) {
                 let order = |labels: Vec<&Labels>| format!("{labels:?}");
                 let expected = order(eval.series.iter().map(|(labels, _)| labels).collect());
-                let got = order(found.iter().map(|(labels, _)| labels).collect());
+                let got = order(samples.iter().map(|(labels, _)| labels).collect());
                 if expected != got {
                     return Err(format!("expected the order {expected}, got {got}"));
                 }
             }
-            compare_samples(&eval.series, found)
+            compare_samples(&eval.series, samples.clone())
         }
-        Value::Matrix(matrix) => compare_matrix(eval, matrix),
+        Answered::Matrix(matrix) => compare_matrix(eval, matrix),
     }
-}
-
-/// A sample of an answer.
-#[derive(Clone)]
-enum Found {
-    Number(f64),
-    Histogram(Box<Histogram>),
-}
-
-impl fmt::Debug for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Found::Number(value) => write!(f, "{value}"),
-            Found::Histogram(histogram) => f.write_str(&histogram.to_notation()),
-        }
-    }
-}
-
-fn found_of(sample: &Sample) -> Found {
-    match &sample.histogram {
-        Some(histogram) => Found::Histogram(histogram.clone()),
-        None => Found::Number(sample.value),
-    }
-}
-
-/// All samples of a series, oldest first.
-fn points_of(matrix: &Matrix, idx: usize) -> Vec<(i64, Found)> {
-    let numbers = matrix.points(idx).map(|(time, value)| (time, Found::Number(value)));
-    let histograms = matrix.histograms(idx);
-    let histograms = histograms.map(|(time, one)| (time, Found::Histogram(Box::new(one.clone()))));
-    let mut points: Vec<(i64, Found)> = numbers.chain(histograms).collect();
-    points.sort_by_key(|(time, _)| *time);
-    points
 }
 
 /// Compares one sample per series, in any order.
@@ -275,7 +241,7 @@ fn compare_samples(
     Ok(())
 }
 
-fn compare_matrix(eval: &Eval, matrix: &Matrix) -> Result<(), String> {
+fn compare_matrix(eval: &Eval, matrix: &[(Labels, Vec<(i64, Found)>)]) -> Result<(), String> {
     let (start_ms, step_ms) = match (eval.times, eval.vector_times) {
         (Times::Range(start, _, step), _) => (start, step),
         (Times::Instant(_), Some((start, _, step))) => (start, step),
@@ -291,21 +257,17 @@ fn compare_matrix(eval: &Eval, matrix: &Matrix) -> Result<(), String> {
     let is_scalar = eval.scalar.is_some();
     expected.retain(|(_, points)| !points.is_empty());
     expected.sort_by(|a, b| compare_labels(a.0, b.0));
-    let shown = || -> Vec<(&Labels, Vec<(i64, Found)>)> {
-        (0..matrix.len()).map(|idx| (matrix.labels(idx), points_of(matrix, idx))).collect()
-    };
     if expected.len() != matrix.len() && !is_scalar {
-        return Err(format!("expected {expected:?}, got {:?}", shown()));
+        return Err(format!("expected {expected:?}, got {matrix:?}"));
     }
-    let mut order: Vec<usize> = (0..matrix.len()).collect();
-    order.sort_by(|a, b| compare_labels(matrix.labels(*a), matrix.labels(*b)));
-    for (idx, (labels, points)) in order.into_iter().zip(&expected) {
-        let found = points_of(matrix, idx);
+    let mut matrix: Vec<&(Labels, Vec<(i64, Found)>)> = matrix.iter().collect();
+    matrix.sort_by(|a, b| compare_labels(&a.0, &b.0));
+    for ((found_labels, found), (labels, points)) in matrix.iter().zip(&expected) {
         let same_times = points.iter().map(|p| p.0).eq(found.iter().map(|p| p.0));
-        if *labels != matrix.labels(idx) || !same_times {
-            return Err(format!("expected {labels} {points:?}, got {:?}", shown()));
+        if *labels != found_labels || !same_times {
+            return Err(format!("expected {labels} {points:?}, got {matrix:?}"));
         }
-        for ((time, expected), (_, found)) in points.iter().zip(&found) {
+        for ((time, expected), (_, found)) in points.iter().zip(found) {
             compare_points(expected, found)
                 .map_err(|reason| format!("{labels} at {time} ms: {reason}"))?;
         }
@@ -319,6 +281,9 @@ fn compare_points(expected: &Point, found: &Found) -> Result<(), String> {
         (Point::Histogram(expected), Found::Histogram(found))
             if expected.histogram.is_nearly(found, expected.hint) =>
         {
+            Ok(())
+        }
+        (Point::Histogram(expected), Found::Shown(found)) if found.shows(&expected.histogram) => {
             Ok(())
         }
         (Point::Histogram(expected), found) => {

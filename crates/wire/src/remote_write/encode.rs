@@ -13,6 +13,15 @@ pub struct MillisSample {
     pub value: f64,
 }
 
+/// A sample or histogram, and since when it counts, of which version 2.0 alone knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Started<S> {
+    /// What counts.
+    pub sample: S,
+    /// Its start timestamp: milliseconds since the epoch, 0 for none.
+    pub start_millis: i64,
+}
+
 /// Builds a request of version 1.0, series by series.
 #[derive(Default)]
 pub struct RequestV1 {
@@ -170,8 +179,20 @@ pub(crate) fn put_label(out: &mut Vec<u8>, part: &mut Vec<u8>, name: &str, value
 }
 
 pub(crate) fn put_sample(out: &mut Vec<u8>, part: &mut Vec<u8>, sample: &MillisSample) {
+    put_started_sample(out, part, &Started { sample: *sample, start_millis: 0 });
+}
+
+pub(super) fn put_started_sample(
+    out: &mut Vec<u8>,
+    part: &mut Vec<u8>,
+    started: &Started<MillisSample>,
+) {
+    let Started { sample, start_millis } = started;
     part.clear();
     put_double(part, 1, sample.value);
     put_number(part, 2, sample.millis as u64);
+    if *start_millis != 0 {
+        put_number(part, 3, *start_millis as u64);
+    }
     put_bytes(out, 2, part);
 }

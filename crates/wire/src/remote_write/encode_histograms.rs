@@ -1,6 +1,6 @@
 //! Histogram messages, as both versions of remote write and remote read have them.
 
-use super::encode::{MillisSample, RequestV1, RequestV2, put_sample};
+use super::encode::{MillisSample, RequestV1, RequestV2, Started, put_sample, put_started_sample};
 use crate::protobuf::{put_bytes, put_double, put_number, put_varint};
 use histogram::{Bucket, Histogram, ResetHint};
 
@@ -50,6 +50,31 @@ impl RequestV2 {
             put_sample(&mut message, &mut part, sample);
         }
         put_histograms(&mut message, 3, histograms);
+        self.series_of(labels, &message);
+    }
+
+    /// Adds a series whose samples say since when they count; labels in the order given, which
+    /// should be by name.
+    pub fn started_series(
+        &mut self,
+        labels: &[(&str, &str)],
+        samples: &[Started<MillisSample>],
+        histograms: &[Started<MillisHistogram>],
+    ) {
+        let (mut part, mut message) = (Vec::new(), Vec::new());
+        for sample in samples {
+            put_started_sample(&mut message, &mut part, sample);
+        }
+        for Started { sample, start_millis } in histograms {
+            part.clear();
+            push_histogram(&mut part, &sample.histogram, sample.millis, sample.form);
+            if *start_millis != 0 {
+                // The number 17 takes a tag of two bytes.
+                put_varint(&mut part, 17 << 3);
+                put_varint(&mut part, *start_millis as u64);
+            }
+            put_bytes(&mut message, 3, &part);
+        }
         self.series_of(labels, &message);
     }
 }

@@ -1,6 +1,6 @@
 //! Histograms of both versions against what was encoded.
 
-use super::encode::{MillisSample, RequestV1, RequestV2};
+use super::encode::{MillisSample, RequestV1, RequestV2, Started};
 use super::encode_histograms::{CountForm, MillisHistogram};
 use super::histograms::{BUCKETS_MAX, HISTOGRAMS_MAX};
 use super::*;
@@ -87,6 +87,34 @@ fn random_histograms_come_back_in_both_versions() {
             check_rows(decoded, &want);
         }
     }
+}
+
+#[test]
+fn start_timestamps_that_are_written_come_back() {
+    let mut random = Random::seeded(0x57a7);
+    let form = CountForm::Whole;
+    let starts = [0, 5, -9, 1 << 40];
+    let mut samples = Vec::new();
+    let mut histograms = Vec::new();
+    for (millis, start_millis) in (0..).zip(starts) {
+        let sample = MillisSample { millis, value: 1.0 };
+        samples.push(Started { sample, start_millis });
+        let histogram = any_histogram(&mut random, form);
+        let sample = MillisHistogram { millis: millis + 10, histogram, form };
+        histograms.push(Started { sample, start_millis });
+    }
+    let mut request = RequestV2::new();
+    request.started_series(&LABELS, &samples, &histograms);
+    let bytes = request.to_bytes();
+    let decoded = second(&bytes).unwrap();
+    assert_eq!((decoded.batch.rows.len(), decoded.errors.count()), (4, 0));
+    let told = |row: &StartRow| (row.timestamp / 1_000_000, row.start_ms);
+    let found: Vec<(i64, i64)> = decoded.starts.iter().map(told).collect();
+    let expected = [(1, 5), (2, -9), (3, 1 << 40), (11, 5), (12, -9), (13, 1 << 40)];
+    assert_eq!(found, expected);
+    let all = histograms.into_iter().map(|started| started.sample);
+    let want: Vec<_> = all.map(|h| (0, h.millis * 1_000_000, h.histogram)).collect();
+    check_rows(decoded, &want);
 }
 
 #[track_caller]
