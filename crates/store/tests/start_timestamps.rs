@@ -263,7 +263,7 @@ fn live(disk: &SimVfs, seed: u64, maps: &mut [Starts; 2]) -> Result<(), Error> {
     for round in 0..24 {
         disk.set_now(START + round as i64 * 300 * SECOND);
         let sample = |idx: u64| {
-            let start = (mix(seed, round, 10 + idx) % 3 != 0)
+            let start = (!mix(seed, round, 10 + idx).is_multiple_of(3))
                 .then(|| mix(seed, round / 5, 30 + idx) as i64 % 1_000_000_000);
             (host(&idx.to_string()), store.now() + idx as i64, start)
         };
