@@ -70,7 +70,7 @@ impl Anchor {
 /// A jump ahead that is not believed yet.
 #[derive(Clone, Copy, Debug)]
 struct Jump {
-    /// How far, the least since then.
+    /// How far, when it was first seen.
     ahead_ns: i64,
     /// Since when; of time before a restart, too, so it may be negative.
     since_ns: i64,
@@ -101,7 +101,9 @@ impl RetentionClock {
         let ahead_ns = wall.saturating_sub(known.unwrap_or(oldest).min(wall));
         // What is as far ahead as it was, but for a time that the machine may have been off.
         let is_same = |record: &ClockRecord| {
-            0 < record.waited_ns && ahead_ns <= record.ahead_ns.saturating_add(wait_ns)
+            let least = record.ahead_ns.saturating_sub(SLACK_NS);
+            let most = record.ahead_ns.saturating_add(wait_ns);
+            0 < record.waited_ns && (least..=most).contains(&ahead_ns)
         };
         let jump = record.filter(is_same).map(|record| Jump {
             ahead_ns: wall.saturating_sub(oldest),
@@ -196,11 +198,10 @@ impl State {
         if wait_ns == 0 || ahead_ns <= SLACK_NS {
             return self.believe(wall, passed_ns, wait_ns);
         }
-        let is_same = |jump: &Jump| ahead_ns <= jump.ahead_ns.saturating_add(SLACK_NS);
-        let jump = match self.jump.filter(is_same) {
-            Some(jump) => Jump { ahead_ns: jump.ahead_ns.min(ahead_ns), ..jump },
-            None => Jump { ahead_ns, since_ns: passed_ns },
-        };
+        // Further or less far ahead is another jump: the clock may have been right in between, while
+        // nobody looked.
+        let is_same = |jump: &Jump| ahead_ns.abs_diff(jump.ahead_ns) <= SLACK_NS.unsigned_abs();
+        let jump = self.jump.filter(is_same).unwrap_or(Jump { ahead_ns, since_ns: passed_ns });
         if wait_ns <= passed_ns.saturating_sub(jump.since_ns) {
             return self.believe(wall, passed_ns, wait_ns);
         }
@@ -276,7 +277,7 @@ mod tests {
         disk.set_now(NOW + 24 * HOUR + 5);
         assert_eq!(clock.now(&disk), NOW + 24 * HOUR + 5);
         assert_eq!(clock.waiting(&disk), None);
-        // Ahead again, the wait begins anew; ahead further, too; ahead less, it does not.
+        // Ahead again, the wait begins anew; ahead further or less, too.
         disk.set_now(NOW + 100 * DAY);
         clock.now(&disk);
         disk.advance(20 * HOUR as u64);
@@ -284,12 +285,30 @@ mod tests {
         clock.now(&disk);
         disk.advance(20 * HOUR as u64);
         disk.set_now(NOW + 150 * DAY);
-        assert!(clock.now(&disk) < NOW + 3 * DAY);
-        disk.advance(4 * HOUR as u64);
-        assert_eq!(clock.now(&disk), NOW + 150 * DAY + 4 * HOUR, "believed");
+        clock.now(&disk);
+        disk.advance(23 * HOUR as u64);
+        assert!(clock.now(&disk) < NOW + 4 * DAY);
+        disk.advance(HOUR as u64);
+        assert_eq!(clock.now(&disk), NOW + 151 * DAY, "believed");
         disk.set_now(NOW);
         assert_eq!(clock.now(&disk), NOW);
-        assert_eq!(clock.latest(&disk), NOW + 150 * DAY + 4 * HOUR);
+        assert_eq!(clock.latest(&disk), NOW + 151 * DAY);
+    }
+
+    /// Found by the campaign: the second jump was taken for the first, and what was in memory went
+    /// as too old.
+    #[test]
+    fn a_clock_that_was_right_while_nobody_looked_begins_to_wait_anew() {
+        for second in [600 * DAY, 900 * DAY] {
+            let disk = disk();
+            let clock = clock(&disk);
+            disk.set_now(NOW + 800 * DAY);
+            clock.now(&disk);
+            disk.set_now(NOW);
+            disk.advance(2 * DAY as u64);
+            disk.set_now(NOW + 2 * DAY + second);
+            assert!(clock.now(&disk) < NOW + 3 * DAY, "{second}");
+        }
     }
 
     #[test]
