@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A door with a port of its own is opened by [`open`], an arm for each row of
-//! [`crate::listeners::table`]. A door over HTTP is a plain function from a [`http::request::Request`] to an
-//! [`http::answer::Answer`] or a [`crate::failure::Failure`]. It runs on a worker thread and may
-//! block on the store.
+//! [`crate::listeners::table`]. A door over HTTP is a plain function from a
+//! [`http::request::Request`] to an [`http::answer::Answer`] or a [`crate::failure::Failure`]. It
+//! runs on a worker thread and may block on the store.
 
 pub mod http;
 pub mod routes;

@@ -3,10 +3,9 @@
 use crate::histograms::append::plain_labels;
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{RUN_LABEL, START_RUN};
-use crate::missing::Noting;
+use crate::missing::{Noting, Watch};
 use crate::select::compile;
 use crate::{Result, SelectLimits, Selection, Store};
-use index::CompiledMatchers;
 use model::{Labels, Matcher, TimeRange};
 
 impl Store {
@@ -22,8 +21,19 @@ impl Store {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
-        let starts = matchers_of_starts(sets)?;
-        self.select_compiled(starts, range, limits, self.watch(None))
+        self.select_starts_watched(sets, range, limits, self.watch(None))
+    }
+
+    fn select_starts_watched(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
+        let moved = matchers_of_hidden(&compile(sets)?);
+        let starts = moved.into_iter().map(|set| set.and_is(RUN_LABEL, START_RUN)).collect();
+        self.select_compiled(starts, range, limits, watch)
     }
 }
 
@@ -38,15 +48,8 @@ impl Noting<'_> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
-        let starts = matchers_of_starts(sets)?;
-        self.store().select_compiled(starts, range, limits, self.watch())
+        self.store().select_starts_watched(sets, range, limits, self.watch())
     }
-}
-
-/// The start timestamps of what these matchers select.
-fn matchers_of_starts(sets: &[Vec<Matcher>]) -> Result<Vec<CompiledMatchers>> {
-    let moved = matchers_of_hidden(&compile(sets)?);
-    Ok(moved.into_iter().map(|set| set.and_is(RUN_LABEL, START_RUN)).collect())
 }
 
 /// The labels of the series that start timestamps of these labels belong to.

@@ -69,11 +69,12 @@ pub(super) async fn receive(lines: Arc<Lines>, socket: UdpSocket, mut stop: Stop
     let mut size = 0;
     while size < LAST_SIZE_MAX {
         let taken = arrived.take_ready(&socket);
-        if arrived.bytes.is_empty() || taken.is_err() {
+        if arrived.bytes.is_empty() {
             return;
         }
         size += arrived.bytes.len();
-        if store(&lines, &mut arrived).await == Stored::No {
+        // What was taken before the socket failed is stored, too.
+        if store(&lines, &mut arrived).await == Stored::No || taken.is_err() {
             return;
         }
     }
@@ -86,8 +87,8 @@ enum Stored {
     No,
 }
 
-/// Stores what has arrived, or counts it as gone. Nobody is told that it is safe, so it need not be synced first: what
-/// arrives meanwhile would be lost for sure.
+/// Stores what has arrived, or counts it as gone. Nobody is told that it is safe, so it need not be
+/// synced first: what arrives meanwhile would be lost for sure.
 async fn store(lines: &Arc<Lines>, arrived: &mut Arrived) -> Stored {
     let bytes = std::mem::take(&mut arrived.bytes);
     let count = std::mem::take(&mut arrived.count);
