@@ -28,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     ("wire-json-lines", wire::fuzzing::fuzz_json_lines),
     ("wire-compression", wire::fuzzing::fuzz_compression),
     ("wire-params", wire::fuzzing::fuzz_params),
+    ("wire-resp", wire::resp::fuzzing::requests),
     ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
     ("promql-parse", promql::fuzzing::fuzz_parse),
     ("promql-metricsql", promql::fuzzing::fuzz_metricsql),

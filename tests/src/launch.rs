@@ -97,6 +97,10 @@ impl Launch {
         let data_dir = format!("--data-dir={}", self.data_dir.display());
         let listen = format!("--http-listen={}", self.listen);
         let mut command = quipu(&["serve", &data_dir, &listen])?;
+        if !self.flags.iter().any(|flag| flag.starts_with("--redis-listen=")) {
+            // Its default port is one for all tests.
+            command.arg("--redis-listen=");
+        }
         command.args(&self.flags);
         if self.raises_file_limit {
             let mut shell = Command::new("sh");

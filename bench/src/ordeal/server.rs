@@ -45,7 +45,7 @@ impl Server {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let mut command = clean_command(binary);
         command.arg("serve").arg("--data-dir").arg(data_dir);
-        command.args(["--http-listen", &authority]).args(FLAGS);
+        command.args(["--http-listen", &authority, "--redis-listen", ""]).args(FLAGS);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         if let Some(shim) = shim {
             shim.load(&mut command);

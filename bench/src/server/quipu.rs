@@ -23,6 +23,7 @@ pub static QUIPU: Peer = Peer {
     environment: |_| {
         let variables = [
             ("QUIPU_SELF_SCRAPE_INTERVAL", "0"),
+            ("QUIPU_REDIS_LISTEN", ""),
             ("QUIPU_QUERY_MAX_SERIES", "100000000"),
             ("QUIPU_QUERY_MAX_SAMPLES", "2000000000"),
             ("QUIPU_QUERY_MAX_MEMORY", "8GiB"),

@@ -19,12 +19,22 @@ use vfs::Vfs;
 /// Answers that took less are not kept: a whole dashboard of them is nothing.
 const KEPT_EVALUATION_MIN: Duration = Duration::from_millis(1);
 
+/// What stands on the data directory.
+pub struct Opened {
+    /// Where the samples are.
+    pub store: Arc<Store>,
+    /// Where the keys are, unless they are switched off.
+    pub kv: Option<Arc<kv::Kv>>,
+}
+
 /// One running server, without its sockets.
 pub struct App {
     /// What the flags say.
     pub config: Config,
     /// Where the samples are.
     pub store: Arc<Store>,
+    /// Where the keys are, unless they are switched off.
+    pub kv: Option<Arc<kv::Kv>>,
     /// Clock and files.
     pub vfs: Arc<dyn Vfs>,
     /// What is counted.
@@ -53,7 +63,8 @@ pub struct App {
 
 impl App {
     /// Puts the pieces together.
-    pub fn new(config: Config, store: Arc<Store>, vfs: Arc<dyn Vfs>, address: SocketAddr) -> App {
+    pub fn new(config: Config, opened: Opened, vfs: Arc<dyn Vfs>, address: SocketAddr) -> App {
+        let Opened { store, kv } = opened;
         let telemetry = Arc::new(Telemetry::default());
         let insert = &config.insert;
         let wait = insert.queue_duration_max;
@@ -74,6 +85,7 @@ impl App {
             memory: Memory::new(config.memory_limit),
             config,
             store,
+            kv,
             vfs,
             telemetry,
             inserts,

@@ -46,6 +46,12 @@ impl Credentials {
         self.allow_pair(&format!("{user}:{password}"))
     }
 
+    /// Whether it is the one user's password, or the token: for protocols whose clients may leave the
+    /// user's name out.
+    pub fn allow_password(&self, password: &str) -> bool {
+        self.allow_user(&self.user, password)
+    }
+
     /// The same of `user:password`; InfluxDB 2's clients send the token in the password's place.
     pub fn allow_pair(&self, pair: &str) -> bool {
         if self.user_password.as_deref().is_some_and(|known| is_same(known, pair)) {

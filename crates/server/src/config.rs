@@ -406,6 +406,8 @@ pub struct Config {
     pub http: HttpConfig,
     /// Line protocol's over sockets.
     pub influx: InfluxConfig,
+    /// The keyspace's.
+    pub kv: kv::KvConfig,
     /// Who may come in.
     pub credentials: Credentials,
     /// Write requests.
@@ -435,6 +437,7 @@ impl Config {
             shutdown_timeout: settings.duration("shutdown-timeout")?,
             http: http_config(&settings, memory_limit)?,
             influx: influx_config(&settings)?,
+            kv: kv_config(&settings, memory_limit)?,
             credentials: credentials(&settings)?,
             insert: insert_config(&settings)?,
             query: query_config(&settings, memory_limit)?,
@@ -488,6 +491,28 @@ impl Config {
     pub fn listener(&self, listener: Listener) -> Option<&ListenerConfig> {
         self.listeners.iter().find(|one| one.listener == listener)
     }
+}
+
+/// The share of the memory limit that keys may have.
+const KV_SHARE: u64 = 4;
+
+fn kv_config(settings: &Settings, memory_limit: u64) -> Result<kv::KvConfig, ConfigError> {
+    let memory_max = settings.size_between("kv-memory", 1 << 20, 1 << 44)?;
+    let databases = settings.count("kv-databases")?;
+    if !(1..=255).contains(&databases) {
+        return Err(settings.refuse("kv-databases", "must be 1 to 255"));
+    }
+    Ok(kv::KvConfig {
+        memory_max: memory_max.min(memory_limit / KV_SHARE) as usize,
+        durability: match settings.choice("kv-durability")? {
+            "always" => kv::KvDurability::Always,
+            "no" => kv::KvDurability::No,
+            _ => kv::KvDurability::EverySecond,
+        },
+        databases,
+        is_compressed: settings.switch("kv-compression")?,
+        ..kv::KvConfig::default()
+    })
 }
 
 fn nanos(duration: Duration) -> i64 {

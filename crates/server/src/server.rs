@@ -5,7 +5,7 @@
 //! stop:  no new connections > open ones finish (bounded) > store.close
 //! ```
 
-use crate::app::App;
+use crate::app::{App, Opened};
 use crate::config::{Config, ListenerConfig};
 use crate::doors;
 use crate::listeners::accept::Accepting;
@@ -15,16 +15,19 @@ use crate::listeners::table::Listener;
 use crate::listeners::tls;
 use crate::{process, self_scrape};
 use anyhow::{Context as _, anyhow};
+use kv::KvOpening;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use store::Store;
+use store::{Store, StoreConfig, StoreOpening, WAL_DIR};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsAcceptor;
 use vfs::Vfs;
+use wal::{Consumers, Log};
 
 /// How often a stop looks whether the last connection is gone.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -35,6 +38,8 @@ pub struct Server {
     connections: Vec<Arc<Connections>>,
     addresses: Vec<(Listener, SocketAddr)>,
     stop: watch::Sender<bool>,
+    /// What the store and the keys share; closed after both.
+    log: Arc<Log>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -49,8 +54,8 @@ impl Server {
         let addresses: Vec<_> = bound.iter().map(|(one, _)| (one.listener, one.address)).collect();
         let http = addresses.iter().find(|(listener, _)| *listener == Listener::Http);
         let (_, address) = *http.context("HTTP always listens")?;
-        let store = open_store(&config, vfs.clone()).await?;
-        let app = Arc::new(App::new(config, store, vfs, address));
+        let (opened, log) = open(&config, vfs.clone()).await?;
+        let app = Arc::new(App::new(config, opened, vfs, address));
         let (stop, stopped) = watch::channel(false);
         let mut tasks = vec![
             tokio::spawn(self_scrape::run(app.clone(), stopped.clone())),
@@ -62,7 +67,7 @@ impl Server {
             connections.push(accepting.connections.clone());
             tasks.extend(doors::open(&app, one, accepting, &stopped));
         }
-        Ok(Server { app, connections, addresses, stop, tasks })
+        Ok(Server { app, connections, addresses, stop, log, tasks })
     }
 
     /// Where a listener listens, if it does.
@@ -86,7 +91,7 @@ impl Server {
     /// # Errors
     /// When the store cannot be closed cleanly; the log then holds what was acknowledged.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let Server { app, connections, stop, tasks, .. } = self;
+        let Server { app, connections, stop, log, tasks, .. } = self;
         app.is_stopping.store(true, Relaxed);
         stop.send_replace(true);
         for task in tasks {
@@ -104,8 +109,16 @@ impl Server {
                 tracing::warn!(left, ?patience, "connections still open after shutdown-timeout")
             }
         }
-        let store = app.store.clone();
-        tokio::task::spawn_blocking(move || store.close()).await?.context("closing the store")
+        let (store, kv) = (app.store.clone(), app.kv.clone());
+        tokio::task::spawn_blocking(move || {
+            let keys = kv.map_or(Ok(()), |kv| kv.close());
+            let samples = store.close();
+            let logged = log.close();
+            samples.context("closing the store")?;
+            keys.context("closing the keys")?;
+            logged.context("closing the log")
+        })
+        .await?
     }
 }
 
@@ -125,11 +138,14 @@ fn bind_all(config: &Config) -> anyhow::Result<Vec<(Bound, Option<TlsAcceptor>)>
     Ok(bound)
 }
 
-/// Replaying the log may take a while and must not hold up signals.
-async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<Store>> {
+/// Opens what stands on the data directory. Replaying the log may take a while and must not hold up
+/// signals.
+async fn open(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<(Opened, Arc<Log>)> {
+    let shown = config.data_dir.display().to_string();
     let (directory, store_config) = (config.data_dir.clone(), config.store.clone());
-    let shown = directory.display().to_string();
-    let store = tokio::task::spawn_blocking(move || Store::open(vfs, &directory, store_config))
+    let kv_config = config.listener(Listener::Redis).map(|_| config.kv.clone());
+    let opening = move || open_directory(vfs, &directory, store_config, kv_config);
+    let (opened, log) = tokio::task::spawn_blocking(opening)
         .await
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
         .with_context(|| {
@@ -138,6 +154,36 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
                  says how, and `quipu verify --repair` mends what can be mended"
             )
         })?;
+    say_what_was_found(&opened.store);
+    Ok((opened, log))
+}
+
+/// All that share the log look at their files, are handed their records, and are open.
+fn open_directory(
+    vfs: Arc<dyn Vfs>,
+    directory: &Path,
+    store_config: StoreConfig,
+    kv_config: Option<kv::KvConfig>,
+) -> anyhow::Result<(Opened, Arc<Log>)> {
+    let mut store = StoreOpening::look(vfs.clone(), directory, store_config)?;
+    let mut keys = match kv_config {
+        Some(config) => Some(KvOpening::look(vfs.clone(), directory, config)?),
+        None => None,
+    };
+    let log_config = store.log_config();
+    let mut consumers = Consumers::default();
+    store.declare(&mut consumers);
+    if let Some(keys) = &mut keys {
+        keys.declare(&mut consumers);
+    }
+    let log = Arc::new(Log::open(vfs, &directory.join(WAL_DIR), log_config, consumers)?);
+    let store = store.finish(log.clone())?;
+    let kv = keys.map(|keys| keys.finish(log.clone())).transpose()?;
+    Ok((Opened { store, kv }, log))
+}
+
+/// Says what an owner should know of an opened store.
+fn say_what_was_found(store: &Store) {
     let cut = store.stats().log_cut_bytes;
     if 0 < cut {
         tracing::warn!(
@@ -153,7 +199,6 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
             off.from_segment
         );
     }
-    Ok(store)
 }
 
 /// What a listener accepts with.

@@ -1,5 +1,7 @@
 //! The bytes of a sealed file: a memory map on a real disk, a vector in tests.
 
+use crate::error::Result;
+use crate::file::ReadFile;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -84,5 +86,15 @@ impl From<Vec<u8>> for Bytes {
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bytes({} bytes)", self.len())
+    }
+}
+
+impl ReadFile for Bytes {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let rest = self.get(start..).unwrap_or_default();
+        let size = rest.len().min(into.len());
+        into[..size].copy_from_slice(&rest[..size]);
+        Ok(size)
     }
 }

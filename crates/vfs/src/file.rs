@@ -1,4 +1,5 @@
-//! A file while it is written. There is no other way to change a file than to append to it.
+//! A file while it is written, and one that is read here and there. There is no other way to change
+//! a file than to append to it.
 
 use crate::error::Result;
 
@@ -16,4 +17,11 @@ pub trait AppendFile: Send {
 
     /// Bytes appended so far.
     fn size(&self) -> u64;
+}
+
+/// A sealed file that is read here and there, without being mapped: what is read of it takes no
+/// memory of this process afterwards.
+pub trait ReadFile: Send + Sync {
+    /// Reads from `offset` on as far as there are bytes and room; returns how many.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize>;
 }

@@ -30,7 +30,7 @@ mod tests;
 pub use atomic::write_atomic;
 pub use bytes::Bytes;
 pub use error::{Error, Result};
-pub use file::AppendFile;
+pub use file::{AppendFile, ReadFile};
 pub use real::RealVfs;
 pub use sim::SimVfs;
 
@@ -51,6 +51,11 @@ pub trait Vfs: Send + Sync + 'static {
     /// The whole content of a file, for random reading; memory-mapped on a real disk.
     /// Only files that will not change any more may be opened so; removing them is fine.
     fn map(&self, path: &Path) -> Result<Bytes>;
+
+    /// The same file to be read here and there, without a map. Files that are mapped do as well.
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>> {
+        Ok(Box::new(self.map(path)?))
+    }
 
     /// Reads a small file whole, at most [`READ_SIZE_MAX`].
     fn read(&self, path: &Path) -> Result<Vec<u8>>;

@@ -151,9 +151,10 @@ impl Shared {
 
     fn wait_for_work(&self) -> bool {
         let mut state = self.state();
-        while !state.has_pending() {
+        while !state.has_work() {
             if state.phase == crate::pending::Phase::Stopped {
-                return false;
+                // What nobody was in a hurry for is written, too.
+                return state.has_pending();
             }
             state = self.work.wait(state).expect("the log's state is sound");
         }

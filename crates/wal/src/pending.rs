@@ -100,6 +100,8 @@ pub(crate) struct State {
     spare: Group,
     /// Whether a group is on its way to the disk.
     is_committing: bool,
+    /// Whether what is pending is to be written now.
+    is_urgent: bool,
     /// Bytes of records that have room and were not appended yet.
     reserved: usize,
     segment: CurrentSegment,
@@ -125,6 +127,7 @@ impl State {
             group: Group::default(),
             spare: Group::default(),
             is_committing: false,
+            is_urgent: false,
             reserved: 0,
             segment: CurrentSegment::new(header),
             kept: found.iter().map(keep).collect(),
@@ -268,6 +271,16 @@ impl State {
         !self.group.bytes.is_empty()
     }
 
+    /// Says that what is pending, or comes next, is to be written now. Returns whether that is new.
+    pub(crate) fn hurry(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_urgent, true)
+    }
+
+    /// Whether there is something to write now.
+    pub(crate) fn has_work(&self) -> bool {
+        self.is_urgent && self.has_pending()
+    }
+
     /// Whether nothing waits for the disk.
     pub(crate) fn is_drained(&self) -> bool {
         !self.has_pending() && !self.is_committing
@@ -283,6 +296,7 @@ impl State {
             return None;
         }
         self.is_committing = true;
+        self.is_urgent = false;
         let mut group = std::mem::replace(&mut self.group, std::mem::take(&mut self.spare));
         assert!(self.group.bytes.is_empty() && self.group.chunks.is_empty());
         group.end = self.appended;

@@ -98,11 +98,11 @@ impl<'w> Reservation<'w> {
         );
         let wal = self.wal;
         let mut state = wal.shared.state();
-        let had_pending = state.has_pending();
         state.release(std::mem::take(&mut self.held));
         let lsn = state.append_reserved(&wal.config, kind, parts, || wal.shared.vfs.random())?;
+        let is_news = state.hurry();
         drop(state);
-        if !had_pending {
+        if is_news {
             wal.shared.notify_work();
         }
         Ok(lsn)

@@ -10,9 +10,12 @@ use crate::recover::{Begin, OnRecord, Recovery, recover};
 use crate::reservation::Reservation;
 use crate::start::StartFile;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use vfs::Vfs;
+
+/// Bytes of records that may wait, at most.
+const LAZY_SIZE_MAX: usize = 1 << 20;
 
 /// An open log. All methods may be called from any thread.
 ///
@@ -115,20 +118,49 @@ impl Wal {
     /// # Errors
     /// As [`Wal::append`].
     pub fn append_parts(&self, kind: u8, parts: &[&[u8]]) -> Result<Lsn> {
-        self.check_kind(kind);
-        let size: usize = parts.iter().map(|part| part.len()).sum();
-        let max = self.config.record_size_max;
-        if max < size {
-            return Err(Error::RecordTooLarge { size, max });
-        }
-        let mut state = self.shared.state();
-        let had_pending = state.has_pending();
+        let mut state = self.checked_state(kind, parts)?;
         let lsn = state.append(&self.config, kind, parts, || self.shared.vfs.random())?;
+        let is_news = state.hurry();
         drop(state);
-        if !had_pending {
+        if is_news {
             self.shared.notify_work();
         }
         Ok(lsn)
+    }
+
+    /// As [`Wal::append_parts`], of a record that may wait for others: it is written with the next
+    /// one that may not, once much is pending, or when [`Wal::hurry`] is called.
+    ///
+    /// # Errors
+    /// As [`Wal::append`].
+    pub fn append_lazily(&self, kind: u8, parts: &[&[u8]]) -> Result<Lsn> {
+        let mut state = self.checked_state(kind, parts)?;
+        let lsn = state.append(&self.config, kind, parts, || self.shared.vfs.random())?;
+        let is_news = LAZY_SIZE_MAX <= state.pending_size() && state.hurry();
+        drop(state);
+        if is_news {
+            self.shared.notify_work();
+        }
+        Ok(lsn)
+    }
+
+    /// Has what is pending written now.
+    pub fn hurry(&self) {
+        let mut state = self.shared.state();
+        if state.has_pending() && state.hurry() {
+            drop(state);
+            self.shared.notify_work();
+        }
+    }
+
+    fn checked_state(&self, kind: u8, parts: &[&[u8]]) -> Result<MutexGuard<'_, State>> {
+        self.check_kind(kind);
+        let size: usize = parts.iter().map(|part| part.len()).sum();
+        let max = self.config.record_size_max;
+        match size <= max {
+            true => Ok(self.shared.state()),
+            false => Err(Error::RecordTooLarge { size, max }),
+        }
     }
 
     /// Room for a record of `bytes` of payload, and for more once it grows: what is appended with
@@ -154,6 +186,9 @@ impl Wal {
                 return Ok(());
             }
             state.check_latched()?;
+            if state.has_pending() && state.hurry() {
+                self.shared.notify_work();
+            }
             state = self.shared.wait_done(state);
         }
     }
@@ -238,7 +273,6 @@ impl Wal {
                 state.put_last_mark();
             }
         }
-        self.shared.notify_work();
         self.drain();
         self.stop();
         self.shared.state().check_latched()
@@ -257,6 +291,8 @@ impl Wal {
         }
         let mut state = self.shared.state();
         while !state.is_drained() && state.check_latched().is_ok() {
+            state.hurry();
+            self.shared.notify_work();
             state = self.shared.wait_done(state);
         }
     }

@@ -32,6 +32,7 @@ pub mod prom_json;
 pub mod protobuf;
 pub mod remote_read;
 pub mod remote_write;
+pub mod resp;
 
 pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};
 pub use error::{Error, Limit};

@@ -18,6 +18,7 @@ pub mod graphite;
 pub mod influx;
 pub mod page;
 pub mod prometheus;
+pub mod redis;
 pub mod victoriametrics;
 
 use crate::app::App;
@@ -40,5 +41,9 @@ pub fn open(
             vec![tokio::spawn(accept(accepting, bound.streams, http, stop.clone()))]
         }
         Listener::Influx => influx::open(app, bound, accepting, stop),
+        Listener::Redis => match &app.kv {
+            Some(kv) => redis::open(app, kv.clone(), bound, accepting, stop),
+            None => Vec::new(),
+        },
     }
 }

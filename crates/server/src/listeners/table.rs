@@ -61,9 +61,9 @@ macro_rules! listeners {
 
 /// The flags that every listener has, and some of its own.
 macro_rules! flags {
-    ($name:literal, $listen:literal, [$($own:expr),*]) => {
+    ($name:literal, $address:literal, $listen:literal, [$($own:expr),*]) => {
         &[
-            flag(concat!($name, "-listen"), Kind::Address, "", $listen),
+            flag(concat!($name, "-listen"), Kind::Address, $address, $listen),
             flag(concat!($name, ".max-connections"), Kind::Count, "1000", MAX_CONNECTIONS),
             flag(concat!($name, ".idle-timeout"), Kind::Duration, "0", IDLE_TIMEOUT),
             $($own),*
@@ -75,9 +75,17 @@ const MAX_CONNECTIONS: &str = "Open connections. At the limit the longest idle o
 const IDLE_TIMEOUT: &str = "Close a connection that has been silent for this long. 0 never does.";
 
 #[rustfmt::skip] // one flag, one line
-const INFLUX_FLAGS: &[Flag] = flags!("influx", "Address where line protocol is taken over TCP and UDP, without answers, such as 127.0.0.1:8089. Empty: nowhere. Anything but loopback needs --allow-anonymous, since it has no credentials. With --tls-cert its TCP speaks TLS.", [
+const INFLUX_FLAGS: &[Flag] = flags!("influx", "", "Address where line protocol is taken over TCP and UDP, without answers, such as 127.0.0.1:8089. Empty: nowhere. Anything but loopback needs --allow-anonymous, since it has no credentials. With --tls-cert its TCP speaks TLS.", [
     flag("influx.max-line-size", Kind::Size, "1MiB", "Bytes of a line over TCP. A longer one closes its connection. 16 MiB at most."),
     flag("influx.retry-duration", Kind::Duration, "1m", "How long lines from TCP that the store cannot take just now are tried again, while nothing more is read, before their connection is closed.")
+]);
+
+#[rustfmt::skip] // one flag, one line
+const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Redis' clients find keys. Empty: nowhere, and the keys stay where they are. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert it speaks TLS.", [
+    flag("kv-memory", Kind::Size, "256MiB", "Memory for keys: their index and the values that are in use. The others are on disk. A quarter of memory-limit at most."),
+    flag("kv-durability", Kind::Choice(&["always", "everysec", "no"]), "everysec", "When a change of a key is answered: once it is on disk; or at once, on disk a second later at most; or at once, on disk when the log is next written."),
+    flag("kv-databases", Kind::Count, "16", "Databases that SELECT numbers. 255 at most."),
+    flag("kv-compression", Kind::Switch, "true", "Compress values on disk.")
 ]);
 
 listeners! {
@@ -100,6 +108,16 @@ listeners! {
         asking: Asking::Nobody,
         alpn: &[],
         group: Some(Group { heading: "Line protocol over sockets", flags: INFLUX_FLAGS }),
+    },
+    /// Keys, for Redis' clients.
+    Redis: Row {
+        name: "redis",
+        speaks: "RESP",
+        allows: "read, write and delete keys",
+        transport: Transport::Streams,
+        asking: Asking::Credentials,
+        alpn: &[],
+        group: Some(Group { heading: "Keys", flags: REDIS_FLAGS }),
     },
 }
 

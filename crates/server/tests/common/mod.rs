@@ -66,6 +66,7 @@ pub fn config(directory: &Path, flags: &[(&str, &str)]) -> Config {
     let mut pairs = vec![
         ("data-dir", directory.as_str()),
         ("http-listen", "127.0.0.1:0"),
+        ("redis-listen", ""),
         ("self-scrape-interval", "0"),
         ("free-disk-min", "0"),
     ];

@@ -1,9 +1,10 @@
-//! A real file opened for appending.
+//! A real file opened for appending, and one opened for reading.
 
-use crate::AppendFile;
 use crate::error::{Error, Result};
+use crate::{AppendFile, ReadFile};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// A file that this process created and appends to.
@@ -54,5 +55,34 @@ impl AppendFile for RealFile {
 
     fn size(&self) -> u64 {
         self.size
+    }
+}
+
+/// A sealed file, read with `pread`.
+pub(super) struct SealedFile {
+    file: File,
+    /// For errors.
+    path: PathBuf,
+}
+
+impl SealedFile {
+    pub(super) fn open(path: &Path) -> Result<SealedFile> {
+        let file = File::open(path).map_err(|error| Error::new("open", path, error))?;
+        Ok(SealedFile { file, path: path.to_path_buf() })
+    }
+}
+
+impl ReadFile for SealedFile {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let mut got = 0;
+        while got < into.len() {
+            match self.file.read_at(&mut into[got..], offset + got as u64) {
+                Ok(0) => break,
+                Ok(size) => got += size,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::new("read", &self.path, error)),
+            }
+        }
+        Ok(got)
     }
 }

@@ -10,8 +10,8 @@ mod map;
 mod space;
 
 use crate::error::{Error, Result};
-use crate::{AppendFile, Bytes, READ_SIZE_MAX, Vfs};
-use file::RealFile;
+use crate::{AppendFile, Bytes, READ_SIZE_MAX, ReadFile, Vfs};
+use file::{RealFile, SealedFile};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
@@ -50,6 +50,10 @@ impl Vfs for RealVfs {
 
     fn map(&self, path: &Path) -> Result<Bytes> {
         map::map(path).map_err(|error| Error::new("map", path, error))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>> {
+        Ok(Box::new(SealedFile::open(path)?))
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {

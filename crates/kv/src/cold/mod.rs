@@ -1,0 +1,325 @@
+//! Values on disk: immutable segments of records, one of them being filled in memory.
+//!
+//! ```text
+//! put ─► filling (memory) ─► sealing (memory, waits for the keeper) ─► segment file
+//!            └──────── all three are read by address ────────┘
+//! ```
+//!
+//! A segment file is written once, whole, and synced before a checkpoint names it. It knows how many
+//! of its records the index still points to; when few are, the keeper moves those and drops it.
+
+pub(crate) mod file;
+mod manifest;
+pub(crate) mod record;
+mod snapshot;
+
+pub use manifest::{MANIFEST_NAME, Manifest, SegmentInfo};
+pub use record::Record;
+pub(crate) use snapshot::{IndexSnapshot, SnapshotWriter, index_name};
+
+use crate::error::{Error, Result};
+use crate::index::{Address, RECORD_ALIGNMENT, SEGMENT_MAX};
+use crate::slots::Slot;
+use file::Source;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vfs::Vfs;
+
+/// Bytes that are read of a record at first: most are shorter.
+const FIRST_READ: usize = 512;
+
+/// The cold values of a keyspace.
+pub struct ColdStore {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    segments: BTreeMap<u32, Segment>,
+    /// The segment that records go to.
+    filling: Vec<u8>,
+    filling_number: u32,
+    segment_size: usize,
+    is_compressed: bool,
+    /// Set by what a checkpoint under way cannot describe: it is begun anew.
+    pub(crate) is_snapshot_stale: bool,
+}
+
+/// A segment.
+struct Segment {
+    source: Source,
+    /// Bytes.
+    size: u64,
+    /// Records in it.
+    record_count: u32,
+    /// Records that the index points to.
+    live_count: u32,
+}
+
+impl Segment {
+    /// The bytes of its live records, as far as one can tell without reading it.
+    fn live_size(&self) -> u64 {
+        self.size * u64::from(self.live_count) / u64::from(self.record_count.max(1))
+    }
+}
+
+/// How much there is on disk.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ColdStats {
+    /// Segments, those included that are still written.
+    pub segments: u64,
+    /// Bytes in them.
+    pub size: u64,
+    /// Bytes of records that count, about.
+    pub live_size: u64,
+    /// Records that count.
+    pub live_records: u64,
+}
+
+impl ColdStore {
+    /// A store without segments, whose first one gets that number.
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        dir: &Path,
+        config: &crate::KvConfig,
+        next_segment: u32,
+    ) -> ColdStore {
+        let segment_size = config.segment_size;
+        ColdStore {
+            vfs,
+            dir: dir.to_path_buf(),
+            segments: BTreeMap::new(),
+            filling: Vec::new(),
+            filling_number: next_segment,
+            segment_size,
+            is_compressed: config.is_compressed,
+            is_snapshot_stale: false,
+        }
+    }
+
+    /// Adds a segment that a manifest names; its live records are counted later.
+    pub(crate) fn open_segment(&mut self, info: &SegmentInfo) -> Result<()> {
+        let path = self.path_of(info.number);
+        let size = self.vfs.size(&path)?;
+        if size != info.size {
+            let reason = format!("has {size} bytes, the manifest says {}", info.size);
+            return Err(Error::Corrupt { path, reason });
+        }
+        let source = Source::open(self.vfs.as_ref(), &path)?;
+        let segment = Segment { source, size, record_count: info.record_count, live_count: 0 };
+        self.segments.insert(info.number, segment);
+        Ok(())
+    }
+
+    /// Counts a record as live, at a start. Returns whether its segment is there.
+    pub(crate) fn count_live(&mut self, address: Address) -> bool {
+        let segment = self.segments.get_mut(&address.segment);
+        if let Some(segment) = segment {
+            segment.live_count += 1;
+            return true;
+        }
+        false
+    }
+
+    pub(crate) fn path_of(&self, number: u32) -> PathBuf {
+        self.dir.join(segment_name(number))
+    }
+
+    /// Writes a hot key down. Returns its address, which can be read at once.
+    pub(crate) fn put(&mut self, slot: &Slot) -> Address {
+        let offset = self.filling.len();
+        record::put(&mut self.filling, slot, self.is_compressed);
+        self.filled(offset)
+    }
+
+    /// Writes a record down that was read from another segment.
+    pub(crate) fn put_raw(&mut self, record: &[u8]) -> Address {
+        let offset = self.filling.len();
+        self.filling.extend_from_slice(record);
+        self.filled(offset)
+    }
+
+    /// Notes the record that was just written at `offset` of the segment being filled.
+    fn filled(&mut self, offset: usize) -> Address {
+        let padded = self.filling.len().next_multiple_of(RECORD_ALIGNMENT);
+        self.filling.resize(padded, 0);
+        let number = self.filling_number;
+        let source = || Source::Filling;
+        let segment = self.segments.entry(number).or_insert_with(|| Segment {
+            source: source(),
+            size: 0,
+            record_count: 0,
+            live_count: 0,
+        });
+        segment.record_count += 1;
+        segment.live_count += 1;
+        segment.size = self.filling.len() as u64;
+        let offset = u32::try_from(offset / RECORD_ALIGNMENT).expect("segments are bounded");
+        if self.segment_size <= self.filling.len() {
+            self.seal();
+        }
+        Address { segment: number, offset }
+    }
+
+    /// Ends the segment that is being filled; the keeper writes it.
+    pub(crate) fn seal(&mut self) {
+        if self.filling.is_empty() {
+            return;
+        }
+        let bytes = Arc::new(std::mem::take(&mut self.filling));
+        if let Some(segment) = self.segments.get_mut(&self.filling_number) {
+            segment.source = Source::Sealing(bytes);
+        }
+        assert!(self.filling_number < SEGMENT_MAX, "more segments than addresses have room for");
+        self.filling_number += 1;
+    }
+
+    /// The sealed segments that are not on disk yet.
+    pub(crate) fn sealing(&self) -> Vec<(u32, Arc<Vec<u8>>)> {
+        let sealing = self.segments.iter().filter_map(|(number, segment)| match &segment.source {
+            Source::Sealing(bytes) => Some((*number, bytes.clone())),
+            _ => None,
+        });
+        sealing.collect()
+    }
+
+    /// Notes that a sealed segment is on disk.
+    pub(crate) fn sealed(&mut self, number: u32, source: Source) {
+        if let Some(segment) = self.segments.get_mut(&number) {
+            segment.source = source;
+        }
+    }
+
+    /// Says that a record counts no more.
+    pub(crate) fn release(&mut self, address: Address) {
+        if let Some(segment) = self.segments.get_mut(&address.segment) {
+            assert!(0 < segment.live_count, "a record is released once");
+            segment.live_count -= 1;
+        }
+    }
+
+    /// Reads a record.
+    pub(crate) fn read(&self, address: Address) -> Result<Record> {
+        let bytes = self.read_raw(address)?;
+        Record::decode(&bytes).map_err(|reason| self.corrupt(address, &reason))
+    }
+
+    /// The bytes of a record, its checksum proven.
+    pub(crate) fn read_raw(&self, address: Address) -> Result<Vec<u8>> {
+        let Some(segment) = self.segments.get(&address.segment) else {
+            return Err(self.corrupt(address, "the segment is not there"));
+        };
+        let offset = address.offset as usize * RECORD_ALIGNMENT;
+        let mut bytes = vec![0; FIRST_READ];
+        let got = segment.source.read_at(&self.filling, offset, &mut bytes)?;
+        bytes.truncate(got);
+        let size =
+            record::size_of_record(&bytes).map_err(|reason| self.corrupt(address, reason))?;
+        if bytes.len() < size {
+            if segment.size < (offset + size) as u64 {
+                return Err(self.corrupt(address, "the record is longer than its segment"));
+            }
+            let have = bytes.len();
+            bytes.resize(size, 0);
+            let got = segment.source.read_at(&self.filling, offset + have, &mut bytes[have..])?;
+            if have + got < size {
+                return Err(self.corrupt(address, "cut short"));
+            }
+        }
+        bytes.truncate(size);
+        record::check(&bytes).map_err(|reason| self.corrupt(address, reason))?;
+        Ok(bytes)
+    }
+
+    fn corrupt(&self, address: Address, reason: &str) -> Error {
+        let offset = u64::from(address.offset) * RECORD_ALIGNMENT as u64;
+        let reason = format!("at offset {offset}: {reason}");
+        Error::Corrupt { path: self.path_of(address.segment), reason }
+    }
+
+    /// The segment on disk with the least that counts, if it is worth moving that: at most half.
+    pub(crate) fn emptiest(&self) -> Option<(u32, u64)> {
+        let on_disk = self.segments.iter().filter(|(_, one)| matches!(one.source, Source::File(_)));
+        let worth = on_disk.filter(|(_, one)| one.live_size() * 2 <= one.size);
+        let emptiest = worth.min_by_key(|(_, one)| one.live_size())?;
+        Some((*emptiest.0, emptiest.1.size))
+    }
+
+    /// Reads a segment's bytes, to go through its records.
+    pub(crate) fn bytes_of(&self, number: u32) -> Result<Vec<u8>> {
+        let Some(segment) = self.segments.get(&number) else { return Ok(Vec::new()) };
+        let mut bytes = vec![0; usize::try_from(segment.size).unwrap_or(usize::MAX)];
+        let got = segment.source.read_at(&self.filling, 0, &mut bytes)?;
+        bytes.truncate(got);
+        Ok(bytes)
+    }
+
+    /// The segments on disk of which nothing counts.
+    pub(crate) fn empty_segments(&self) -> Vec<u32> {
+        let empty = self.segments.iter().filter(|(_, segment)| {
+            segment.live_count == 0 && matches!(segment.source, Source::File(_))
+        });
+        empty.map(|(number, _)| *number).collect()
+    }
+
+    /// Takes segments out; their files are removed by the caller, once no manifest names them.
+    pub(crate) fn drop_segments(&mut self, numbers: &[u32]) {
+        self.segments.retain(|number, segment| {
+            let goes = numbers.contains(number);
+            assert!(!goes || segment.live_count == 0, "nobody points into a segment that goes");
+            !goes
+        });
+    }
+
+    /// All segments that are on disk, but those.
+    pub(crate) fn segment_infos(&self, without: &[u32]) -> Vec<SegmentInfo> {
+        let on_disk = self.segments.iter().filter(|(number, segment)| {
+            matches!(segment.source, Source::File(_)) && !without.contains(number)
+        });
+        let info = |(number, segment): (&u32, &Segment)| SegmentInfo {
+            number: *number,
+            size: segment.size,
+            record_count: segment.record_count,
+        };
+        on_disk.map(info).collect()
+    }
+
+    /// The number that the next new segment gets.
+    pub(crate) fn next_segment(&self) -> u32 {
+        self.filling_number + u32::from(!self.filling.is_empty())
+    }
+
+    /// Bytes that wait in memory for the disk.
+    pub(crate) fn memory_used(&self) -> usize {
+        let sealing = self.sealing();
+        self.filling.capacity() + sealing.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+    }
+
+    /// How much there is.
+    pub fn stats(&self) -> ColdStats {
+        let mut stats = ColdStats::default();
+        for segment in self.segments.values() {
+            stats.segments += 1;
+            stats.size += segment.size;
+            stats.live_size += segment.live_size();
+            stats.live_records += u64::from(segment.live_count);
+        }
+        stats
+    }
+}
+
+/// Writes a sealed segment to its file, durably but for its name.
+pub(crate) fn write_segment(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Result<Source> {
+    // Left by a process that died before a manifest named it.
+    if vfs.exists(path)? {
+        vfs.remove(path)?;
+    }
+    let mut file = vfs.create(path)?;
+    file.append(bytes)?;
+    file.sync()?;
+    drop(file);
+    Source::open(vfs, path)
+}
+
+/// The file of a segment.
+pub fn segment_name(number: u32) -> String {
+    format!("{number:08}.cold")
+}

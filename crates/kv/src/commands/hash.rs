@@ -1,0 +1,6 @@
+//! Commands of this family: not written yet.
+
+use super::Command;
+
+/// The family's commands.
+pub const COMMANDS: &[Command] = &[];

@@ -1,0 +1,51 @@
+//! How a keyspace is kept.
+
+use std::time::Duration;
+
+/// When a write is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KvDurability {
+    /// When it is on disk.
+    Always,
+    /// At once; it is on disk a second later.
+    #[default]
+    EverySecond,
+    /// At once; it is on disk when the log next writes.
+    No,
+}
+
+/// Settings of a keyspace.
+#[derive(Clone, Debug)]
+pub struct KvConfig {
+    /// Bytes that the index and hot keys may take; beyond it cold keys go to disk.
+    pub memory_max: usize,
+    /// When a write is acknowledged.
+    pub durability: KvDurability,
+    /// Databases, as `SELECT` numbers them.
+    pub databases: usize,
+    /// Bytes of the log after which all that is not on disk is saved, so that the log can be cut.
+    pub checkpoint_log_size: u64,
+    /// Bytes of a segment of cold values.
+    pub segment_size: usize,
+    /// Whether values on disk are compressed.
+    pub is_compressed: bool,
+    /// How often the keeper looks for work.
+    pub keeper_interval: Duration,
+    /// Whether a thread keeps the keyspace; tests call [`crate::Kv::keep`] themselves.
+    pub background: bool,
+}
+
+impl Default for KvConfig {
+    fn default() -> KvConfig {
+        KvConfig {
+            memory_max: 256 << 20,
+            durability: KvDurability::default(),
+            databases: 16,
+            checkpoint_log_size: 256 << 20,
+            segment_size: 16 << 20,
+            is_compressed: true,
+            keeper_interval: Duration::from_millis(100),
+            background: true,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What commands did to keys, as the log keeps it.
+//!
+//! ```text
+//! record    number varint │ effects
+//! effect    database u8 │ arguments varint │ (size varint │ bytes) each
+//! ```
+//!
+//! An effect is a command on one key whose answer depends on nothing but that key: times are
+//! absolute, picks are made. So a record can be replayed over keys some of which are newer.
+
+use codec::bytes::{Reader, put_varint};
+
+/// Arguments of an effect, at most: those of a command.
+const ARGUMENTS_MAX: u64 = 1 << 20;
+
+/// Effects that were not logged yet.
+#[derive(Debug, Default)]
+pub struct Effects {
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+impl Effects {
+    /// Adds one.
+    pub fn push(&mut self, db: u8, arguments: &[&[u8]]) {
+        self.bytes.push(db);
+        put_varint(&mut self.bytes, arguments.len() as u64);
+        for argument in arguments {
+            put_varint(&mut self.bytes, argument.len() as u64);
+            self.bytes.extend_from_slice(argument);
+        }
+        self.count += 1;
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Their bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Those are logged.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(1 << 20);
+        self.count = 0;
+    }
+}
+
+/// One effect of a record.
+#[derive(Debug)]
+pub struct Effect<'a> {
+    /// Its database.
+    pub db: u8,
+    /// The command and its arguments.
+    pub arguments: Vec<&'a [u8]>,
+}
+
+/// The number of a record and its effects.
+///
+/// # Errors
+/// When the bytes are none.
+pub fn decode(payload: &[u8]) -> Result<(u64, Vec<Effect<'_>>), codec::Error> {
+    let mut reader = Reader::new(payload);
+    let seq = reader.varint()?;
+    let mut effects = Vec::new();
+    while !reader.is_empty() {
+        let db = reader.u8()?;
+        let count = reader.varint()?;
+        if ARGUMENTS_MAX < count || reader.remaining() < usize::try_from(count).unwrap_or(0) {
+            return Err(reader.corrupt("more arguments than bytes"));
+        }
+        let mut arguments = Vec::new();
+        for _ in 0..count {
+            let size = reader.varint()?;
+            let size = usize::try_from(size).map_err(|_| reader.corrupt("size overflows"))?;
+            arguments.push(reader.slice(size)?);
+        }
+        effects.push(Effect { db, arguments });
+    }
+    Ok((seq, effects))
+}

@@ -1,0 +1,333 @@
+//! What is done beside commands: cold keys go to disk, segments are written, emptied and dropped,
+//! checkpoints are made, expired keys go, large values are freed.
+//!
+//! A checkpoint, step by step; commands run in between:
+//! ```text
+//! rotate the log ─► write every key that is dirty since before ─► copy the index, table by table
+//!   ─► wait until the log has what was copied ─► sync ─► manifest ─► cut the log, drop segments
+//! ```
+//! The copy is of no single moment. What it lacks is in the log from the rotation on, and records
+//! carry the number of the last change they have seen, so that no change is made twice.
+
+use crate::cold::{Manifest, SnapshotWriter, index_name, record, write_segment};
+use crate::error::Result;
+use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
+use crate::keyspace::Keyspace;
+use crate::kv::Kv;
+
+/// Keys that are handled under one hold of the lock.
+const STEP: usize = 256;
+/// Slots that the hand passes at most to find one to cool: twice around what there is.
+const PASSES_MAX: u32 = 2;
+/// Expired keys that are taken out under one hold of the lock.
+const EXPIRE_STEP: usize = 200;
+/// Sealed segments that may wait for the disk before commands wait for them.
+const SEALING_MAX: usize = 4;
+/// Empty segments that are worth a checkpoint of their own, in bytes.
+const DEAD_SIZE_MIN: u64 = 256 << 20;
+
+impl Keyspace {
+    /// Whether keys take more memory than they may.
+    pub(crate) fn is_over_memory(&self) -> bool {
+        self.config.memory_max < self.memory_used()
+    }
+
+    /// Lets up to `count` of the keys go cold that were not used since the hand last passed.
+    /// Returns how many did.
+    pub(crate) fn cool(&mut self, count: usize) -> usize {
+        let mut cooled = 0;
+        let end = self.slots.end();
+        let mut left = u64::from(end) * u64::from(PASSES_MAX);
+        while cooled < count && 0 < left && self.is_over_memory() {
+            left -= 1;
+            let number = self.hand;
+            self.hand = if number + 1 < end { number + 1 } else { 0 };
+            let Some(slot) = self.slots.get_mut(number) else { continue };
+            if slot.is_referenced {
+                slot.is_referenced = false;
+                continue;
+            }
+            self.cool_slot(number);
+            cooled += 1;
+        }
+        cooled
+    }
+
+    fn cool_slot(&mut self, number: u32) {
+        let address = self.save_slot(number);
+        let Some(slot) = self.slots.remove(number) else { return };
+        let hash = self.hash(&slot.key);
+        let index = &mut self.dbs[usize::from(slot.db)];
+        index.replace(hash, Place::Hot(number), Place::Cold(address));
+        self.hot_size -= slot.cost as usize;
+        self.stats.cooled += 1;
+        self.discard(slot.value);
+    }
+
+    /// Writes a hot key down unless its record is up to date. Returns its address.
+    fn save_slot(&mut self, number: u32) -> Address {
+        let slot = self.slots.get_mut(number).expect("the caller has seen it");
+        if let (Some(home), false) = (slot.home, slot.is_dirty) {
+            return home;
+        }
+        let address = self.cold.put(slot);
+        let before = slot.home.replace(address);
+        slot.is_dirty = false;
+        if let Some(before) = before {
+            self.cold.release(before);
+        }
+        address
+    }
+
+    /// Writes the dirty ones down among `count` slots from `from` on. Returns where to go on.
+    fn save_slots(&mut self, from: u32, count: u32) -> u32 {
+        let end = self.slots.end().min(from.saturating_add(count));
+        for number in from..end {
+            if self.slots.get(number).is_some_and(|slot| slot.is_dirty) {
+                self.save_slot(number);
+            }
+        }
+        end
+    }
+
+    /// Where the records of a table's keys lie, and which expire. A key that has no record yet came
+    /// after the checkpoint began and is in the log.
+    fn copy_table(&self, db: usize, table: usize) -> TableCopy {
+        let mut copy = TableCopy::default();
+        for (hash, place) in self.dbs[db].table(table) {
+            match place {
+                Place::Cold(address) => copy.keys.push((hash, address)),
+                Place::Hot(number) => {
+                    let Some(slot) = self.slots.get(number) else { continue };
+                    copy.keys.extend(slot.home.map(|home| (hash, home)));
+                }
+            }
+        }
+        copy
+    }
+
+    /// Moves those records of a segment that count, among the ones given by offset.
+    fn move_records(&mut self, segment: u32, records: &[(usize, &[u8])]) {
+        for (offset, raw) in records {
+            let Some((db, key)) = record::key_of(raw) else { continue };
+            let offset = u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
+            let from = Address { segment, offset };
+            let hash = self.hash(key);
+            let Some(index) = self.dbs.get(usize::from(db)) else { continue };
+            let slots = &self.slots;
+            let place = index.find(hash, |place| match place {
+                Place::Cold(address) => address == from,
+                Place::Hot(number) => slots.get(number).is_some_and(|slot| slot.home == Some(from)),
+            });
+            let Some(place) = place else { continue };
+            let to = self.cold.put_raw(raw);
+            match place {
+                Place::Cold(_) => {
+                    self.dbs[usize::from(db)].replace(hash, place, Place::Cold(to));
+                }
+                Place::Hot(number) => {
+                    if let Some(slot) = self.slots.get_mut(number) {
+                        slot.home = Some(to);
+                    }
+                }
+            }
+            self.cold.release(from);
+        }
+    }
+}
+
+/// A table of the index as a checkpoint keeps it.
+#[derive(Default)]
+struct TableCopy {
+    keys: Vec<(KeyHash, Address)>,
+}
+
+impl Kv {
+    /// Does what there is to do now.
+    ///
+    /// # Errors
+    /// When the disk fails; it is tried again the next time.
+    pub fn keep(&self) -> Result<()> {
+        self.wal().hurry();
+        self.expire();
+        self.empty_trash();
+        while 0 < self.cool_some(STEP) {
+            self.write_sealed()?;
+        }
+        self.write_sealed()?;
+        self.compact()?;
+        if self.is_checkpoint_due() {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Lets keys go cold if there are too many. Returns how many did.
+    pub(crate) fn cool_some(&self, count: usize) -> usize {
+        let mut keys = self.lock();
+        if !keys.is_over_memory() {
+            return 0;
+        }
+        keys.cool(count)
+    }
+
+    fn expire(&self) {
+        loop {
+            let now_ms = self.now_ms();
+            let mut keys = self.lock();
+            keys.set_now(now_ms);
+            let looked_at = keys.expire_due(EXPIRE_STEP);
+            let committed = self.commit(&mut keys);
+            if committed.is_err() || looked_at.is_ok_and(|count| count < EXPIRE_STEP) {
+                return;
+            }
+        }
+    }
+
+    fn empty_trash(&self) {
+        let trash = std::mem::take(&mut self.lock().trash);
+        drop(trash);
+    }
+
+    /// Writes the sealed segments to their files.
+    fn write_sealed(&self) -> Result<()> {
+        let sealing = self.lock().cold.sealing();
+        for (number, bytes) in sealing {
+            let path = self.lock().cold.path_of(number);
+            let source = write_segment(self.vfs().as_ref(), &path, &bytes)?;
+            self.lock().cold.sealed(number, source);
+        }
+        Ok(())
+    }
+
+    /// Whether so many segments wait for the disk that commands should, too.
+    pub(crate) fn is_disk_behind(&self) -> bool {
+        SEALING_MAX < self.lock().cold.sealing().len()
+    }
+
+    /// Moves what counts out of the segment with the least of it.
+    fn compact(&self) -> Result<()> {
+        let stats = self.lock().cold.stats();
+        if stats.size <= stats.live_size + stats.live_size / 2 {
+            return Ok(());
+        }
+        let Some((number, _)) = self.lock().cold.emptiest() else { return Ok(()) };
+        let bytes = self.lock().cold.bytes_of(number)?;
+        let records: Vec<(usize, &[u8])> = record::walk(&bytes).collect();
+        for step in records.chunks(STEP) {
+            self.lock().move_records(number, step);
+            self.write_sealed()?;
+        }
+        Ok(())
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        let keys = self.lock();
+        let dead: u64 = {
+            let stats = keys.cold.stats();
+            stats.size.saturating_sub(stats.live_size)
+        };
+        let has_empty = !keys.cold.empty_segments().is_empty();
+        let due = keys.config.checkpoint_log_size;
+        drop(keys);
+        due <= self.logged_size() || has_empty && DEAD_SIZE_MIN <= dead
+    }
+
+    /// Makes all keys durable outside of the log, so that it can be cut.
+    ///
+    /// # Errors
+    /// When the disk or the log fails; nothing is lost, and it may be tried again.
+    pub fn checkpoint(&self) -> Result<()> {
+        let _one = self.checkpointing();
+        let log_from = self.begin_checkpoint();
+        let mut from = 0;
+        loop {
+            let (next, end) = {
+                let mut keys = self.lock();
+                (keys.save_slots(from, STEP as u32), keys.slots.end())
+            };
+            if end <= next {
+                break;
+            }
+            from = next;
+            self.write_sealed()?;
+        }
+        let doomed = self.lock().cold.empty_segments();
+        let index_file = self.next_index_file();
+        let path = self.dir().join(index_name(index_file));
+        let mut writer = SnapshotWriter::new(self.vfs().as_ref(), &path)?;
+        if !self.copy_index(&mut writer)? {
+            // Databases were flushed or exchanged meanwhile: what was copied is of two worlds.
+            self.vfs().remove(&path)?;
+            return Ok(());
+        }
+        writer.finish()?;
+        self.finish_checkpoint(log_from, index_file, doomed)
+    }
+
+    fn begin_checkpoint(&self) -> u64 {
+        let mut keys = self.lock();
+        keys.cold.is_snapshot_stale = false;
+        // All that is logged from here on is replayed, and all before it is saved below.
+        self.note_rotation(self.wal().rotate());
+        self.log_from()
+    }
+
+    /// Copies the index into a file. Returns whether that copy is of any use.
+    fn copy_index(&self, writer: &mut SnapshotWriter) -> Result<bool> {
+        let databases = self.lock().dbs.len();
+        for db in 0..databases {
+            let number = u8::try_from(db).unwrap_or(u8::MAX);
+            let tables = self.lock().dbs[db].table_count();
+            for table in 0..tables {
+                let copy = {
+                    let keys = self.lock();
+                    if keys.cold.is_snapshot_stale {
+                        return Ok(false);
+                    }
+                    keys.copy_table(db, table)
+                };
+                if !copy.keys.is_empty() {
+                    writer.keys(number, &copy.keys)?;
+                }
+            }
+        }
+        let expiry = self.lock().expiry.all();
+        for (db, entries) in expiry {
+            writer.expiry(db, &entries)?;
+        }
+        Ok(!self.lock().cold.is_snapshot_stale)
+    }
+
+    fn finish_checkpoint(&self, log_from: u64, index_file: u64, doomed: Vec<u32>) -> Result<()> {
+        let seq = {
+            let mut keys = self.lock();
+            keys.cold.seal();
+            keys.seq
+        };
+        self.write_sealed()?;
+        self.vfs().sync_dir(self.dir())?;
+        // The index may show changes that the log has not on disk yet.
+        self.wal().wait_durable(self.wal().end())?;
+        let manifest = {
+            let keys = self.lock();
+            if keys.cold.is_snapshot_stale {
+                return Ok(());
+            }
+            Manifest {
+                hash_seed: keys.hash_seed,
+                seq,
+                log_from,
+                next_segment: keys.cold.next_segment(),
+                index_file,
+                databases: u32::try_from(keys.dbs.len()).unwrap_or(u32::MAX),
+                segments: keys.cold.segment_infos(&doomed),
+            }
+        };
+        manifest.write(self.vfs().as_ref(), self.dir())?;
+        self.note_saved(log_from, index_file);
+        self.lock().cold.drop_segments(&doomed);
+        self.remove_unnamed(&manifest)?;
+        self.cut_log()
+    }
+}

@@ -1,0 +1,795 @@
+//! All keys of all databases: find, put, remove, and what must follow a change.
+//!
+//! What holds: whoever changes a value calls [`Keyspace::modified`] before the command ends, and
+//! logs an effect, or the change is lost at the next start. [`crate::Call`] does the second.
+
+use crate::cold::{ColdStore, Record};
+use crate::config::KvConfig;
+use crate::effects::Effects;
+use crate::error::{CommandError, WRONG_TYPE};
+use crate::expiry::{Expiry, is_same_tick};
+use crate::index::{Address, Index, KeyHash, Place};
+use crate::slots::{NEVER, Slot, Slots};
+use crate::value::{Stored, Value};
+use std::collections::HashMap;
+
+/// Bytes of a hot key besides its name and value.
+const SLOT_COST: usize = size_of::<Option<Slot>>() + 16;
+/// Values that take longer to free than others may wait are freed elsewhere.
+const TRASH_SIZE_MIN: usize = 256 << 10;
+
+/// A change that somebody may wait to hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Touched {
+    /// Of one key.
+    Key(u8, Box<[u8]>),
+    /// Of all keys of a database.
+    Database(u8),
+}
+
+/// Something that happened to a key, for `notify-keyspace-events`.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The class of such events, as the setting's letters name them: one bit.
+    pub class: u32,
+    /// What happened.
+    pub name: &'static str,
+    /// The database.
+    pub db: u8,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KvStats {
+    /// Keys that expired.
+    pub expired: u64,
+    /// Lookups that found a key.
+    pub hits: u64,
+    /// Lookups that found none.
+    pub misses: u64,
+    /// Values read from disk.
+    pub cold_reads: u64,
+    /// Hot keys that gave way to others.
+    pub cooled: u64,
+    /// Changes since the start.
+    pub changes: u64,
+}
+
+/// What a time to expire becomes when a value is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expire {
+    /// None.
+    Never,
+    /// What it was.
+    Keep,
+    /// That one, in milliseconds since the epoch.
+    At(i64),
+}
+
+/// The keys, under one lock.
+pub struct Keyspace {
+    pub(crate) config: KvConfig,
+    pub(crate) dbs: Vec<Index>,
+    pub(crate) slots: Slots,
+    pub(crate) cold: ColdStore,
+    pub(crate) expiry: Expiry,
+    pub(crate) effects: Effects,
+    pub(crate) hash_seed: u64,
+    /// The number of the record of the log that gathers changes now.
+    pub(crate) seq: u64,
+    /// Milliseconds since the epoch, as of the command that runs.
+    now_ms: i64,
+    /// While the log is replayed nothing expires by itself.
+    pub(crate) is_replaying: bool,
+    /// Bytes of the log that were replayed.
+    pub(crate) replayed_size: u64,
+    /// Bytes of hot keys.
+    pub(crate) hot_size: usize,
+    /// Where the hand of the clock stands.
+    pub(crate) hand: u32,
+    /// Keys that commands wait for, and how many do.
+    waited_for: HashMap<(u8, Box<[u8]>), usize>,
+    ready: Vec<(u8, Box<[u8]>)>,
+    /// Whether somebody wants to hear of changes.
+    is_observed: bool,
+    touched: Vec<Touched>,
+    /// Classes of events that somebody wants.
+    pub events_wanted: u32,
+    events: Vec<Event>,
+    pub(crate) trash: Vec<Value>,
+    /// What is counted.
+    pub stats: KvStats,
+    /// Changes that the running command made.
+    pub(crate) changes: u64,
+    /// State of the generator of random picks.
+    dice: u64,
+}
+
+impl Keyspace {
+    /// An empty one.
+    pub(crate) fn new(config: KvConfig, cold: ColdStore, hash_seed: u64) -> Keyspace {
+        Keyspace {
+            dbs: (0..config.databases).map(|_| Index::default()).collect(),
+            config,
+            slots: Slots::default(),
+            cold,
+            expiry: Expiry::default(),
+            effects: Effects::default(),
+            hash_seed,
+            seq: 1,
+            now_ms: 0,
+            is_replaying: false,
+            replayed_size: 0,
+            hot_size: 0,
+            hand: 0,
+            waited_for: HashMap::new(),
+            ready: Vec::new(),
+            is_observed: false,
+            touched: Vec::new(),
+            events_wanted: 0,
+            events: Vec::new(),
+            trash: Vec::new(),
+            stats: KvStats::default(),
+            changes: 0,
+            dice: hash_seed | 1,
+        }
+    }
+
+    /// The time of the running command, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// Sets the time for the commands that follow.
+    pub fn set_now(&mut self, now_ms: i64) {
+        self.now_ms = now_ms;
+    }
+
+    /// How it is kept.
+    pub fn config(&self) -> &KvConfig {
+        &self.config
+    }
+
+    /// How many databases there are.
+    pub fn database_count(&self) -> usize {
+        self.dbs.len()
+    }
+
+    /// How many keys a database has, those included that are due to expire.
+    pub fn len(&self, db: u8) -> usize {
+        self.dbs[usize::from(db)].len()
+    }
+
+    /// Whether a database has no key.
+    pub fn is_empty(&self, db: u8) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Bytes of memory that keys take.
+    pub fn memory_used(&self) -> usize {
+        let index: usize = self.dbs.iter().map(Index::size).sum();
+        index + self.hot_size + self.expiry.size() + self.cold.memory_used()
+    }
+
+    /// Whether keys take more memory than they may by so much that commands should make room.
+    pub fn is_crowded(&self) -> bool {
+        self.config.memory_max + self.config.memory_max / 8 < self.memory_used()
+    }
+
+    /// A random number; not for secrets.
+    pub fn random(&mut self) -> u64 {
+        // SplitMix64.
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.dice;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    // ---- looking keys up ----
+
+    /// The slot of a key, which is read from disk if need be; none if it is not there or expired.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    #[inline]
+    pub(crate) fn find(&mut self, db: u8, key: &[u8]) -> Result<Option<u32>, CommandError> {
+        let hash = self.hash(key);
+        let Some(number) = self.find_as(db, key, hash)? else { return Ok(None) };
+        let now_ms = self.now_ms;
+        let Some(slot) = self.slots.get_mut(number) else { return Ok(None) };
+        if slot.expire_ms <= now_ms && !self.is_replaying {
+            self.expire_slot(number, hash);
+            return Ok(None);
+        }
+        slot.is_referenced = true;
+        slot.used_at = u32::try_from(now_ms / 1000).unwrap_or(0);
+        Ok(Some(number))
+    }
+
+    /// The same, expired or not, without a trace of use.
+    fn find_as(&mut self, db: u8, key: &[u8], hash: KeyHash) -> Result<Option<u32>, CommandError> {
+        let slots = &self.slots;
+        let mut cold: Option<Address> = None;
+        let found = self.dbs[usize::from(db)].find(hash, |place| match place {
+            Place::Hot(number) => slots.get(number).is_some_and(|slot| *slot.key == *key),
+            Place::Cold(address) => {
+                cold = Some(address);
+                false
+            }
+        });
+        match (found, cold) {
+            (Some(Place::Hot(number)), _) => Ok(Some(number)),
+            (_, None) => Ok(None),
+            (_, Some(_)) => self.warm(db, key, hash),
+        }
+    }
+
+    /// Reads a cold key into a slot.
+    #[cold]
+    fn warm(&mut self, db: u8, key: &[u8], hash: KeyHash) -> Result<Option<u32>, CommandError> {
+        let mut candidates = Vec::new();
+        self.dbs[usize::from(db)].find(hash, |place| {
+            if let Place::Cold(address) = place {
+                candidates.push(address);
+            }
+            false
+        });
+        for address in candidates {
+            self.stats.cold_reads += 1;
+            let record = self.cold.read(address).map_err(unreadable)?;
+            if *record.key == *key && record.db == db {
+                return Ok(Some(self.admit(record, address, hash)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a record that was read a hot key.
+    fn admit(&mut self, record: Record, address: Address, hash: KeyHash) -> u32 {
+        let Record { key, value, expire_ms, seq, db } = record;
+        let slot = Slot {
+            key,
+            value,
+            expire_ms,
+            seq,
+            home: Some(address),
+            cost: 0,
+            used_at: 0,
+            db,
+            frequency: 5,
+            is_dirty: false,
+            // Read once, it goes before what is read twice.
+            is_referenced: false,
+        };
+        let number = self.slots.insert(slot);
+        self.dbs[usize::from(db)].replace(hash, Place::Cold(address), Place::Hot(number));
+        self.account(number);
+        number
+    }
+
+    /// The hash of a key.
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash::new(key, self.hash_seed)
+    }
+
+    /// A key's value.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn value(&mut self, db: u8, key: &[u8]) -> Result<Option<&Value>, CommandError> {
+        let found = self.find(db, key)?;
+        match found {
+            Some(_) => self.stats.hits += 1,
+            None => self.stats.misses += 1,
+        }
+        Ok(found.and_then(|number| self.slots.get(number)).map(|slot| &slot.value))
+    }
+
+    /// Whether there is such a key.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn exists(&mut self, db: u8, key: &[u8]) -> Result<bool, CommandError> {
+        Ok(self.find(db, key)?.is_some())
+    }
+
+    /// A key's value of that type.
+    ///
+    /// # Errors
+    /// [`WRONG_TYPE`] when it has another; when its record cannot be read.
+    pub fn get<T: Stored>(&mut self, db: u8, key: &[u8]) -> Result<Option<&T>, CommandError> {
+        match self.value(db, key)? {
+            Some(value) => T::of(value).map(Some).ok_or(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, to be changed. Who does calls [`Keyspace::modified`] afterwards.
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get_mut<T: Stored>(
+        &mut self,
+        db: u8,
+        key: &[u8],
+    ) -> Result<Option<&mut T>, CommandError> {
+        let found = self.find(db, key)?;
+        let Some(slot) = found.and_then(|number| self.slots.get_mut(number)) else {
+            return Ok(None);
+        };
+        T::of_mut(&mut slot.value).map(Some).ok_or(WRONG_TYPE)
+    }
+
+    /// The same, made empty if it is not there; see [`Keyspace::remove_if_empty`].
+    ///
+    /// # Errors
+    /// As [`Keyspace::get`].
+    pub fn get_or_insert<T: Stored + Default>(
+        &mut self,
+        db: u8,
+        key: &[u8],
+    ) -> Result<&mut T, CommandError> {
+        let number = match self.find(db, key)? {
+            Some(number) => number,
+            None => self.insert(db, key, T::default().into_value(), NEVER),
+        };
+        let slot = self.slots.get_mut(number).ok_or_else(vanished)?;
+        T::of_mut(&mut slot.value).ok_or(WRONG_TYPE)
+    }
+
+    // ---- changing keys ----
+
+    /// Gives a key a value, whatever it had.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn put(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        value: Value,
+        expire: Expire,
+    ) -> Result<(), CommandError> {
+        let expire_ms = match expire {
+            Expire::At(at) => at,
+            Expire::Never | Expire::Keep => NEVER,
+        };
+        match self.find(db, key)? {
+            Some(number) => {
+                let Some(slot) = self.slots.get_mut(number) else { return Err(vanished()) };
+                let old = std::mem::replace(&mut slot.value, value);
+                if expire != Expire::Keep && slot.expire_ms != expire_ms {
+                    self.set_slot_expire(number, expire_ms);
+                }
+                self.discard(old);
+            }
+            None => {
+                self.insert(db, key, value, expire_ms);
+            }
+        }
+        self.modified(db, key);
+        Ok(())
+    }
+
+    /// Adds a key that is not there.
+    fn insert(&mut self, db: u8, key: &[u8], value: Value, expire_ms: i64) -> u32 {
+        let hash = self.hash(key);
+        let slot = Slot {
+            key: key.into(),
+            value,
+            expire_ms: NEVER,
+            seq: self.seq,
+            home: None,
+            cost: 0,
+            used_at: u32::try_from(self.now_ms / 1000).unwrap_or(0),
+            db,
+            frequency: 5,
+            is_dirty: true,
+            is_referenced: true,
+        };
+        let number = self.slots.insert(slot);
+        self.dbs[usize::from(db)].insert(hash, Place::Hot(number));
+        if expire_ms != NEVER {
+            self.set_slot_expire(number, expire_ms);
+        }
+        self.account(number);
+        number
+    }
+
+    /// Notes that a key's value or expiry changed: it is written again, who watches it is told, and
+    /// who waits for it is served.
+    pub fn modified(&mut self, db: u8, key: &[u8]) {
+        self.changes += 1;
+        let hash = self.hash(key);
+        let slots = &self.slots;
+        let place = self.dbs[usize::from(db)].find(hash, |place| match place {
+            Place::Hot(number) => slots.get(number).is_some_and(|slot| *slot.key == *key),
+            Place::Cold(_) => false,
+        });
+        if let Some(Place::Hot(number)) = place {
+            let seq = self.seq;
+            if let Some(slot) = self.slots.get_mut(number) {
+                slot.is_dirty = true;
+                slot.seq = seq;
+            }
+            self.account(number);
+        }
+        self.tell(db, key);
+    }
+
+    /// Tells who watches or waits for a key.
+    fn tell(&mut self, db: u8, key: &[u8]) {
+        if self.is_observed {
+            self.touched.push(Touched::Key(db, key.into()));
+        }
+        if !self.waited_for.is_empty() && self.waited_for.contains_key(&(db, key.into())) {
+            self.ready.push((db, key.into()));
+        }
+    }
+
+    /// Takes a key out. Returns whether it was there.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn remove(&mut self, db: u8, key: &[u8]) -> Result<bool, CommandError> {
+        Ok(self.take(db, key)?.is_some())
+    }
+
+    /// Takes a key out and returns its value and when it would have expired.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn take(&mut self, db: u8, key: &[u8]) -> Result<Option<(Value, i64)>, CommandError> {
+        let Some(number) = self.find(db, key)? else { return Ok(None) };
+        let hash = self.hash(key);
+        let Some(slot) = self.drop_slot(number, hash) else { return Ok(None) };
+        self.changes += 1;
+        self.tell(db, key);
+        Ok(Some((slot.value, slot.expire_ms)))
+    }
+
+    /// Takes a key out whose collection has become empty. Returns whether it had.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn remove_if_empty(&mut self, db: u8, key: &[u8]) -> Result<bool, CommandError> {
+        let is_empty = self.value(db, key)?.is_some_and(Value::is_empty);
+        if is_empty {
+            self.remove(db, key)?;
+        }
+        Ok(is_empty)
+    }
+
+    fn drop_slot(&mut self, number: u32, hash: KeyHash) -> Option<Slot> {
+        let slot = self.slots.remove(number)?;
+        self.hot_size -= slot.cost as usize;
+        self.dbs[usize::from(slot.db)].remove(hash, Place::Hot(number));
+        if let Some(home) = slot.home {
+            self.cold.release(home);
+        }
+        Some(slot)
+    }
+
+    /// Frees a value, elsewhere if that takes long.
+    pub(crate) fn discard(&mut self, value: Value) {
+        if TRASH_SIZE_MIN < value.heap_size() {
+            self.trash.push(value);
+        }
+    }
+
+    /// When a key expires, in milliseconds since the epoch; [`NEVER`]. None if it is not there.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn expire_of(&mut self, db: u8, key: &[u8]) -> Result<Option<i64>, CommandError> {
+        let found = self.find(db, key)?;
+        Ok(found.and_then(|number| self.slots.get(number)).map(|slot| slot.expire_ms))
+    }
+
+    /// Sets when a key expires; [`NEVER`] for never. Returns whether it is there.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn set_expire(&mut self, db: u8, key: &[u8], expire_ms: i64) -> Result<bool, CommandError> {
+        let Some(number) = self.find(db, key)? else { return Ok(false) };
+        self.set_slot_expire(number, expire_ms);
+        self.modified(db, key);
+        Ok(true)
+    }
+
+    fn set_slot_expire(&mut self, number: u32, expire_ms: i64) {
+        let Some(slot) = self.slots.get_mut(number) else { return };
+        let before = std::mem::replace(&mut slot.expire_ms, expire_ms);
+        if expire_ms != NEVER && (before == NEVER || !is_same_tick(before, expire_ms)) {
+            let hash = KeyHash::new(&slot.key, self.hash_seed);
+            self.expiry.add(expire_ms, slot.db, hash);
+        }
+    }
+
+    /// The key's slot, for `OBJECT` and its like.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn slot(&mut self, db: u8, key: &[u8]) -> Result<Option<&Slot>, CommandError> {
+        let hash = self.hash(key);
+        let found = self.find_as(db, key, hash)?;
+        let now_ms = self.now_ms;
+        let slot = found.and_then(|number| self.slots.get(number));
+        Ok(slot.filter(|slot| now_ms < slot.expire_ms))
+    }
+
+    // ---- expiry ----
+
+    /// Takes an expired key out, and logs that.
+    fn expire_slot(&mut self, number: u32, hash: KeyHash) {
+        let Some(slot) = self.drop_slot(number, hash) else { return };
+        self.stats.expired += 1;
+        self.effects.push(slot.db, &[b"del", &slot.key]);
+        self.tell(slot.db, &slot.key);
+        self.event(EVENT_EXPIRED, "expired", slot.db, &slot.key);
+        self.discard(slot.value);
+    }
+
+    /// Takes up to `count` keys out whose time has come. Returns how many were looked at.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    pub fn expire_due(&mut self, count: usize) -> Result<usize, CommandError> {
+        let due = self.expiry.take_due(self.now_ms, count);
+        for (db, hash) in &due {
+            let mut places = Vec::new();
+            self.dbs[usize::from(*db)].find(*hash, |place| {
+                places.push(place);
+                false
+            });
+            for place in places {
+                let number = match place {
+                    Place::Hot(number) => number,
+                    Place::Cold(address) => {
+                        let record = self.cold.read(address).map_err(unreadable)?;
+                        match self.now_ms < record.expire_ms {
+                            true => continue,
+                            false => self.admit(record, address, *hash),
+                        }
+                    }
+                };
+                let slot = self.slots.get(number);
+                if slot.is_some_and(|slot| slot.expire_ms <= self.now_ms) {
+                    self.expire_slot(number, *hash);
+                }
+            }
+        }
+        Ok(due.len())
+    }
+
+    // ---- whole databases ----
+
+    /// Takes all keys of a database out.
+    pub fn flush(&mut self, db: u8) {
+        self.changes += 1;
+        let index = std::mem::take(&mut self.dbs[usize::from(db)]);
+        for table in 0..index.table_count() {
+            for (_, place) in index.table(table) {
+                match place {
+                    Place::Cold(address) => self.cold.release(address),
+                    Place::Hot(number) => {
+                        let Some(slot) = self.slots.remove(number) else { continue };
+                        self.hot_size -= slot.cost as usize;
+                        slot.home.into_iter().for_each(|home| self.cold.release(home));
+                        self.discard(slot.value);
+                    }
+                }
+            }
+        }
+        self.cold.is_snapshot_stale = true;
+        if self.is_observed {
+            self.touched.push(Touched::Database(db));
+        }
+        let waited: Vec<_> = self.waited_for.keys().filter(|key| key.0 == db).cloned().collect();
+        self.ready.extend(waited);
+    }
+
+    /// Exchanges two databases.
+    ///
+    /// # Errors
+    /// When a record cannot be read: each names its database, so all are read and written again.
+    pub fn swap(&mut self, one: u8, other: u8) -> Result<(), CommandError> {
+        if one == other {
+            return Ok(());
+        }
+        for db in [one, other] {
+            self.warm_all(db)?;
+        }
+        self.dbs.swap(usize::from(one), usize::from(other));
+        for db in [one, other] {
+            for table in 0..self.dbs[usize::from(db)].table_count() {
+                let entries: Vec<_> = self.dbs[usize::from(db)].table(table).collect();
+                for (hash, place) in entries {
+                    let Place::Hot(number) = place else { continue };
+                    let Some(slot) = self.slots.get_mut(number) else { continue };
+                    (slot.db, slot.seq, slot.is_dirty) = (db, self.seq, true);
+                    if slot.expire_ms != NEVER {
+                        self.expiry.add(slot.expire_ms, db, hash);
+                    }
+                    if self.is_observed {
+                        self.touched.push(Touched::Key(db, slot.key.clone()));
+                    }
+                }
+            }
+        }
+        self.changes += 1;
+        self.cold.is_snapshot_stale = true;
+        let waited = self.waited_for.keys().filter(|key| key.0 == one || key.0 == other);
+        let waited: Vec<_> = waited.cloned().collect();
+        self.ready.extend(waited);
+        Ok(())
+    }
+
+    fn warm_all(&mut self, db: u8) -> Result<(), CommandError> {
+        for table in 0..self.dbs[usize::from(db)].table_count() {
+            let entries: Vec<_> = self.dbs[usize::from(db)].table(table).collect();
+            for (hash, place) in entries {
+                let Place::Cold(address) = place else { continue };
+                let record = self.cold.read(address).map_err(unreadable)?;
+                self.admit(record, address, hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of a database from a cursor on, by order of their hashes; see [`Index::scan`]. Those
+    /// that have expired are left out.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    pub fn scan(
+        &mut self,
+        db: u8,
+        cursor: u64,
+        count: usize,
+        mut each: impl FnMut(&[u8], &Value),
+    ) -> Result<u64, CommandError> {
+        let (next, places) = self.dbs[usize::from(db)].scan(cursor, count);
+        for (_, place) in places {
+            self.look(place, &mut each)?;
+        }
+        Ok(next)
+    }
+
+    /// Shows a key at a place that has not expired; a cold one stays cold.
+    fn look(
+        &mut self,
+        place: Place,
+        each: &mut impl FnMut(&[u8], &Value),
+    ) -> Result<(), CommandError> {
+        match place {
+            Place::Hot(number) => {
+                let slot = self.slots.get(number).filter(|slot| self.now_ms < slot.expire_ms);
+                if let Some(slot) = slot {
+                    each(&slot.key, &slot.value);
+                }
+            }
+            Place::Cold(address) => {
+                let record = self.cold.read(address).map_err(unreadable)?;
+                if self.now_ms < record.expire_ms {
+                    each(&record.key, &record.value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A random key of a database that has not expired.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    pub fn random_key(&mut self, db: u8) -> Result<Option<Vec<u8>>, CommandError> {
+        // Among many expired ones a living one is found at last by going through all of them.
+        for _ in 0..100 {
+            let random = self.random();
+            let Some((_, place)) = self.dbs[usize::from(db)].pick(random) else { return Ok(None) };
+            let mut found = None;
+            self.look(place, &mut |key, _| found = Some(key.to_vec()))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let mut found = None;
+        self.scan(db, 0, usize::MAX, |key, _| found = Some(key.to_vec()))?;
+        Ok(found)
+    }
+
+    // ---- memory ----
+
+    /// Brings the bytes that are accounted for a hot key up to date.
+    fn account(&mut self, number: u32) {
+        let Some(slot) = self.slots.get_mut(number) else { return };
+        let size = SLOT_COST + slot.key.len() + slot.value.heap_size();
+        // Above 4 GiB a key counts as 4 GiB.
+        let cost = u32::try_from(size).unwrap_or(u32::MAX);
+        self.hot_size = self.hot_size + cost as usize - slot.cost as usize;
+        slot.cost = cost;
+    }
+
+    // ---- who wants to hear ----
+
+    /// Notes that a command waits for a key.
+    pub fn wait_for(&mut self, db: u8, key: &[u8]) {
+        *self.waited_for.entry((db, key.into())).or_default() += 1;
+    }
+
+    /// Notes that one command less waits for a key.
+    pub fn wait_no_more(&mut self, db: u8, key: &[u8]) {
+        let waited = (db, key.into());
+        if let Some(count) = self.waited_for.get_mut(&waited) {
+            *count -= 1;
+            if *count == 0 {
+                self.waited_for.remove(&waited);
+            }
+        }
+    }
+
+    /// The keys that somebody waits for and that were changed since the last call, in order.
+    pub fn take_ready(&mut self) -> Vec<(u8, Box<[u8]>)> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Whether changes are to be told to [`Keyspace::take_touched`].
+    pub fn observe(&mut self, is_observed: bool) {
+        self.is_observed = is_observed;
+    }
+
+    /// What was changed since the last call.
+    pub fn take_touched(&mut self) -> Vec<Touched> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Notes an event, if somebody wants its class.
+    pub fn event(&mut self, class: u32, name: &'static str, db: u8, key: &[u8]) {
+        if self.events_wanted & class != 0 {
+            self.events.push(Event { class, name, db, key: key.into() });
+        }
+    }
+
+    /// The events since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+}
+
+/// Classes of events.
+pub const EVENT_GENERIC: u32 = 1 << 2;
+/// Of strings.
+pub const EVENT_STRING: u32 = 1 << 3;
+/// Of lists.
+pub const EVENT_LIST: u32 = 1 << 4;
+/// Of sets.
+pub const EVENT_SET: u32 = 1 << 5;
+/// Of hashes.
+pub const EVENT_HASH: u32 = 1 << 6;
+/// Of sorted sets.
+pub const EVENT_ZSET: u32 = 1 << 7;
+/// Expired keys.
+pub const EVENT_EXPIRED: u32 = 1 << 8;
+/// Evicted keys.
+pub const EVENT_EVICTED: u32 = 1 << 9;
+/// Of streams.
+pub const EVENT_STREAM: u32 = 1 << 10;
+/// Keys that were asked for and not there.
+pub const EVENT_KEY_MISS: u32 = 1 << 11;
+/// Of modules' types, as time series are to clients.
+pub const EVENT_MODULE: u32 = 1 << 13;
+/// New keys.
+pub const EVENT_NEW: u32 = 1 << 14;
+
+fn unreadable(error: crate::Error) -> CommandError {
+    CommandError::new(format!("ERR the value cannot be read from disk: {error}"))
+}
+
+fn vanished() -> CommandError {
+    CommandError::new("ERR the key vanished while the command ran")
+}

@@ -1,0 +1,446 @@
+//! A keyspace on a directory and a log: how it opens, commits, and closes.
+
+use crate::call::{Call, Mode};
+use crate::cold::{ColdStore, IndexSnapshot, MANIFEST_NAME, Manifest, index_name, segment_name};
+use crate::commands;
+use crate::config::{KvConfig, KvDurability};
+use crate::effects::{Effect, decode};
+use crate::error::{Error, Result};
+use crate::index::Place;
+use crate::keyspace::Keyspace;
+use crate::reply::Discard;
+use codec::bytes::put_varint;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use vfs::Vfs;
+use wal::kinds::{KEYS, KIND_KEYS};
+use wal::{Consumer, Consumers, Log, Lsn, ReplayError, Wal};
+
+/// Folder of the keys in a data directory.
+pub const KEYS_DIR: &str = "keys";
+/// Changes that become one record of the log, in bytes: bounds its size.
+const RECORD_SIZE: usize = 1 << 20;
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// A keyspace that was looked at and is not open yet.
+pub struct KvOpening {
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    keys: Keyspace,
+    manifest: Option<Manifest>,
+}
+
+/// An open keyspace.
+pub struct Kv {
+    keys: Mutex<Keyspace>,
+    vfs: Arc<dyn Vfs>,
+    dir: PathBuf,
+    log: Arc<Log>,
+    wal: Arc<Wal>,
+    durability: KvDurability,
+    /// The first segment of the log that may hold what is nowhere else.
+    log_from: AtomicU64,
+    /// The first segment that the last durable checkpoint needs.
+    saved_from: AtomicU64,
+    /// Bytes that were logged since the last checkpoint began.
+    logged_size: AtomicU64,
+    index_file: AtomicU64,
+    /// Held by the one checkpoint that may run.
+    checkpointing: Mutex<()>,
+    is_failed: AtomicBool,
+    last_failure: Mutex<Option<String>>,
+    keeper: Mutex<Option<JoinHandle<()>>>,
+    stop: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl KvOpening {
+    /// Reads what is in the folder [`KEYS_DIR`] of a data directory, which the caller has locked.
+    ///
+    /// # Errors
+    /// When a file cannot be read or is damaged, or a newer program wrote it.
+    pub fn look(vfs: Arc<dyn Vfs>, data_dir: &Path, config: KvConfig) -> Result<KvOpening> {
+        let dir = data_dir.join(KEYS_DIR);
+        vfs.create_dir_all(&dir)?;
+        let manifest = Manifest::read(vfs.as_ref(), &dir)?;
+        let next_segment = manifest.as_ref().map_or(0, |manifest| manifest.next_segment);
+        let hash_seed = manifest.as_ref().map_or_else(|| vfs.random(), |found| found.hash_seed);
+        let cold = ColdStore::new(vfs.clone(), &dir, &config, next_segment);
+        let mut keys = Keyspace::new(config, cold, hash_seed);
+        if let Some(manifest) = &manifest {
+            load(vfs.as_ref(), &dir, &mut keys, manifest)?;
+        }
+        Ok(KvOpening { vfs, dir, keys, manifest })
+    }
+
+    /// Declares the consumer of the log whose records are the keyspace's.
+    pub fn declare<'a>(&'a mut self, consumers: &mut Consumers<'a>) {
+        let replay_from = self.manifest.as_ref().map_or(0, |manifest| manifest.log_from);
+        let keys = &mut self.keys;
+        keys.is_replaying = true;
+        consumers.declare(Consumer {
+            name: KEYS,
+            kinds: &[KIND_KEYS],
+            replay_from,
+            next_segment_min: replay_from,
+            take: Box::new(move |record| replay(keys, record.payload)),
+        });
+    }
+
+    /// The keyspace, on a log that has handed it its records. The program closes the log after it.
+    ///
+    /// # Errors
+    /// When what an interrupted checkpoint left cannot be removed.
+    pub fn finish(self, log: Arc<Log>) -> Result<Arc<Kv>> {
+        let KvOpening { vfs, dir, mut keys, manifest } = self;
+        keys.is_replaying = false;
+        let replayed_size = keys.replayed_size;
+        let config = keys.config.clone();
+        let manifest = manifest.unwrap_or_default();
+        let kv = Arc::new(Kv {
+            keys: Mutex::new(keys),
+            vfs,
+            dir,
+            wal: Arc::clone(log.wal()),
+            log,
+            durability: config.durability,
+            log_from: AtomicU64::new(manifest.log_from),
+            saved_from: AtomicU64::new(manifest.log_from),
+            logged_size: AtomicU64::new(replayed_size),
+            index_file: AtomicU64::new(manifest.index_file),
+            checkpointing: Mutex::new(()),
+            is_failed: AtomicBool::new(false),
+            last_failure: Mutex::new(None),
+            keeper: Mutex::new(None),
+            stop: Arc::default(),
+        });
+        kv.remove_unnamed(&manifest)?;
+        let weak = Arc::downgrade(&kv);
+        let needed_from = move || weak.upgrade().map_or(Some(0), |kv| kv.needed_from());
+        kv.log.attach(KEYS, Box::new(needed_from));
+        if config.background {
+            kv.start_keeper(config)?;
+        }
+        Ok(kv)
+    }
+}
+
+/// Fills the index from a checkpoint.
+fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> Result<()> {
+    keys.seq = manifest.seq + 1;
+    let path = dir.join(MANIFEST_NAME);
+    if keys.dbs.len() < manifest.databases as usize {
+        keys.dbs.resize_with(manifest.databases as usize, Default::default);
+    }
+    for segment in &manifest.segments {
+        keys.cold.open_segment(segment)?;
+    }
+    if manifest.index_file == 0 {
+        return Ok(());
+    }
+    let total: usize = manifest.segments.iter().map(|one| one.record_count as usize).sum();
+    let mut reserved = false;
+    IndexSnapshot::read(vfs, &dir.join(index_name(manifest.index_file)), |block| {
+        let corrupt =
+            |reason: &str| Error::Corrupt { path: path.clone(), reason: reason.to_owned() };
+        match block {
+            IndexSnapshot::Keys(db, entries) => {
+                let index = keys.dbs.get_mut(usize::from(db));
+                let index = index.ok_or_else(|| corrupt("a database beyond all"))?;
+                if !reserved && db == 0 {
+                    index.reserve(total);
+                    reserved = true;
+                }
+                for (hash, address) in entries {
+                    index.insert(hash, Place::Cold(address));
+                    if !keys.cold.count_live(address) {
+                        return Err(corrupt("a key in a segment that is not named"));
+                    }
+                }
+            }
+            IndexSnapshot::Expiry(db, entries) => {
+                for (expire_ms, hash) in entries {
+                    keys.expiry.add(expire_ms, db, hash);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Takes a record of the log.
+fn replay(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
+    let (seq, effects) = decode(payload)?;
+    keys.replayed_size += payload.len() as u64;
+    keys.seq = keys.seq.max(seq);
+    let saved_seq = keys.seq;
+    let record_seq = seq;
+    // Within one record all effects on a key are new, or none is.
+    let mut is_new: HashSet<(u8, Vec<u8>)> = HashSet::new();
+    keys.seq = record_seq;
+    for effect in &effects {
+        replay_effect(keys, effect, record_seq, &mut is_new)?;
+    }
+    keys.seq = saved_seq.max(record_seq + 1);
+    keys.take_ready();
+    keys.take_touched();
+    while keys.is_over_memory() && 0 < keys.cool(256) {}
+    keys.trash.clear();
+    Ok(())
+}
+
+fn replay_effect(
+    keys: &mut Keyspace,
+    effect: &Effect<'_>,
+    seq: u64,
+    is_new: &mut HashSet<(u8, Vec<u8>)>,
+) -> std::result::Result<(), ReplayError> {
+    let name = effect.arguments.first().copied().unwrap_or_default();
+    let command = commands::find(name).or_else(|| commands::internal::find(name));
+    let command = command.ok_or_else(|| {
+        format!("an effect of a newer program: {}", String::from_utf8_lossy(name))
+    })?;
+    if keys.database_count() <= usize::from(effect.db) {
+        return Err(format!("an effect on database {}", effect.db).into());
+    }
+    if let Some(key) = effect.arguments.get(1) {
+        let place = (effect.db, key.to_vec());
+        let seen = keys.slot(effect.db, key)?.map_or(0, |slot| slot.seq);
+        if seq <= seen && !is_new.contains(&place) {
+            return Ok(());
+        }
+        is_new.insert(place);
+    }
+    // An effect that cannot be applied was applied already, and the key has changed since.
+    let (args, mut out) = (&effect.arguments, Discard);
+    Call::run(keys, effect.db, command, args, &mut out, Mode::Replay);
+    Ok(())
+}
+
+impl Kv {
+    /// The keys. Whoever changes them calls [`Kv::commit`] before giving them back.
+    pub fn lock(&self) -> MutexGuard<'_, Keyspace> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a write is acknowledged.
+    pub fn durability(&self) -> KvDurability {
+        self.durability
+    }
+
+    /// The time, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.vfs.now() / NANOS_PER_MILLI
+    }
+
+    /// Logs what commands changed since the last call. Returns the place in the log that must be
+    /// durable before the change is, if there was any.
+    ///
+    /// # Errors
+    /// When the log takes nothing more: then nothing is to be acknowledged, now or later.
+    pub fn commit(&self, keys: &mut Keyspace) -> Result<Option<Lsn>> {
+        if keys.effects.is_empty() {
+            return Ok(None);
+        }
+        let mut head = Vec::with_capacity(10);
+        put_varint(&mut head, keys.seq);
+        let parts: [&[u8]; 2] = [&head, keys.effects.bytes()];
+        let lsn = loop {
+            let appended = match self.durability {
+                KvDurability::Always => self.wal.append_parts(KIND_KEYS, &parts),
+                _ => self.wal.append_lazily(KIND_KEYS, &parts),
+            };
+            match appended {
+                Ok(lsn) => break lsn,
+                // Nobody else can write either until the disk has caught up.
+                Err(wal::Error::Busy { .. }) => self.wal.wait_durable(self.wal.end())?,
+                Err(error) => {
+                    self.fail(&error);
+                    return Err(error.into());
+                }
+            }
+        };
+        self.logged_size.fetch_add(keys.effects.bytes().len() as u64, Ordering::Relaxed);
+        keys.effects.clear();
+        keys.seq += 1;
+        Ok(Some(lsn))
+    }
+
+    /// Whether changes have gathered that should become a record before more come.
+    pub fn is_record_full(keys: &Keyspace) -> bool {
+        RECORD_SIZE <= keys.effects.bytes().len()
+    }
+
+    /// Waits until that place of the log is on disk.
+    ///
+    /// # Errors
+    /// When it never will be.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
+        self.wal.wait_durable(lsn).inspect_err(|error| self.fail(error))?;
+        Ok(())
+    }
+
+    /// Why nothing can be written any more, if so.
+    pub fn failure(&self) -> Option<String> {
+        match self.is_failed.load(Ordering::Relaxed) {
+            true => self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            false => None,
+        }
+    }
+
+    fn fail(&self, error: &wal::Error) {
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        last.get_or_insert_with(|| error.to_string());
+        self.is_failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes room at once when the keeper is far behind. For who has just written much.
+    pub fn make_room(&self) {
+        if !self.is_disk_behind() {
+            self.cool_some(64);
+        }
+        self.wake_keeper();
+    }
+
+    // ---- what the keeper uses ----
+
+    pub(crate) fn wal(&self) -> &Wal {
+        &self.wal
+    }
+
+    pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.vfs
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn checkpointing(&self) -> MutexGuard<'_, ()> {
+        self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn logged_size(&self) -> u64 {
+        self.logged_size.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn log_from(&self) -> u64 {
+        self.log_from.load(Ordering::Relaxed)
+    }
+
+    /// Notes where the records begin that come after the checkpoint which begins. Under the lock.
+    pub(crate) fn note_rotation(&self, segment: u64) {
+        self.log_from.store(segment, Ordering::Relaxed);
+        self.logged_size.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn next_index_file(&self) -> u64 {
+        self.index_file.load(Ordering::Relaxed) + 1
+    }
+
+    /// Notes that a checkpoint is durable.
+    pub(crate) fn note_saved(&self, log_from: u64, index_file: u64) {
+        self.saved_from.store(log_from, Ordering::Relaxed);
+        self.index_file.store(index_file, Ordering::Relaxed);
+    }
+
+    pub(crate) fn cut_log(&self) -> Result<()> {
+        self.log.cut()?;
+        Ok(())
+    }
+
+    /// The oldest segment of the log that the keyspace needs.
+    fn needed_from(&self) -> Option<u64> {
+        // What was appended is seen: appending holds this lock.
+        let _keys = self.lock();
+        self.has_unsaved().then(|| self.saved_from.load(Ordering::Relaxed))
+    }
+
+    /// Whether the log has what no checkpoint has.
+    pub(crate) fn has_unsaved(&self) -> bool {
+        let is_saved = self.saved_from.load(Ordering::Relaxed) == self.log_from();
+        !is_saved || 0 < self.logged_size()
+    }
+
+    /// Removes files that a manifest does not name and no segment in memory will be.
+    pub(crate) fn remove_unnamed(&self, manifest: &Manifest) -> Result<()> {
+        let mut named: HashSet<String> = HashSet::new();
+        named.insert(index_name(manifest.index_file));
+        named.insert(MANIFEST_NAME.to_owned());
+        {
+            let keys = self.lock();
+            named.extend(manifest.segments.iter().map(|one| segment_name(one.number)));
+            named.extend(keys.cold.segment_infos(&[]).iter().map(|one| segment_name(one.number)));
+            named.extend(keys.cold.sealing().iter().map(|(number, _)| segment_name(*number)));
+        }
+        for name in self.vfs.list(&self.dir)? {
+            let is_ours = name.ends_with(".cold") || name.ends_with(".index");
+            if is_ours && !named.contains(&name) {
+                self.vfs.remove(&self.dir.join(&name))?;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- the keeper's thread ----
+
+    fn start_keeper(self: &Arc<Kv>, config: KvConfig) -> Result<()> {
+        let (weak, stop) = (Arc::downgrade(self), Arc::clone(&self.stop));
+        let builder = std::thread::Builder::new().name("kv-keeper".to_owned());
+        let spawned = builder.spawn(move || {
+            loop {
+                let (stopped, woken) = &*stop;
+                let guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+                if *guard {
+                    return;
+                }
+                let waited = woken.wait_timeout(guard, config.keeper_interval);
+                if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+                    return;
+                }
+                let Some(kv) = weak.upgrade() else { return };
+                if let Err(error) = kv.keep() {
+                    kv.note_trouble(&error);
+                }
+            }
+        });
+        let thread = spawned.map_err(|error| vfs::Error::new("spawn keeper", &self.dir, error))?;
+        *self.keeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
+    }
+
+    fn wake_keeper(&self) {
+        self.stop.1.notify_one();
+    }
+
+    fn note_trouble(&self, error: &Error) {
+        let mut last = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some(error.to_string());
+    }
+
+    /// What last went wrong beside commands, for people.
+    pub fn trouble(&self) -> Option<String> {
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the keeper and makes a last checkpoint, so that the next start replays nothing. The log
+    /// is the program's to close, afterwards.
+    ///
+    /// # Errors
+    /// When the checkpoint fails; the log then has what was acknowledged.
+    pub fn close(&self) -> Result<()> {
+        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.stop.1.notify_all();
+        let thread = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A panic of the keeper has been printed; what it left undone is in the log.
+            let _ = thread.join();
+        }
+        match self.has_unsaved() {
+            true => self.checkpoint(),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Numbers as clients write and read them.
+
+use crate::error::{CommandError, NOT_FLOAT, NOT_INTEGER};
+
+/// A 64-bit integer in its only spelling: no sign `+`, no zeros before it, no spaces.
+pub fn parse_i64(text: &[u8]) -> Option<i64> {
+    let (is_negative, digits) = match text.split_first()? {
+        (b'-', digits) => (true, digits),
+        _ => (false, text),
+    };
+    match digits {
+        [] => return None,
+        [b'0'] if is_negative => return None,
+        [b'0'] => return Some(0),
+        [b'0', ..] => return None,
+        _ if 19 < digits.len() => return None,
+        _ => {}
+    }
+    let mut magnitude: u64 = 0;
+    for &byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if 9 < digit {
+            return None;
+        }
+        magnitude = magnitude.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    match is_negative {
+        false => i64::try_from(magnitude).ok(),
+        true if magnitude <= i64::MIN.unsigned_abs() => Some(0i64.wrapping_sub_unsigned(magnitude)),
+        true => None,
+    }
+}
+
+/// An argument that must be an integer.
+///
+/// # Errors
+/// [`NOT_INTEGER`].
+pub fn int_arg(text: &[u8]) -> Result<i64, CommandError> {
+    parse_i64(text).ok_or(NOT_INTEGER)
+}
+
+/// A float: decimal, with an exponent, hexadecimal not; `inf` in any case with or without a sign.
+/// Not a number is refused.
+pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?;
+    if text.is_empty() || text.starts_with(|first: char| first.is_whitespace()) {
+        return None;
+    }
+    let value: f64 = text.parse().ok()?;
+    // `1e400` is out of range, `inf` is said.
+    let says_infinite = text.to_ascii_lowercase().contains("inf");
+    (!value.is_nan() && (value.is_finite() || says_infinite)).then_some(value)
+}
+
+/// An argument that must be a float.
+///
+/// # Errors
+/// [`NOT_FLOAT`].
+pub fn float_arg(text: &[u8]) -> Result<f64, CommandError> {
+    parse_f64(text).ok_or(NOT_FLOAT)
+}
+
+/// A float as answers of version 2 have it: 17 significant digits as C's `%.17g` writes them, or the
+/// integer where it is one.
+pub fn double_text(value: f64) -> String {
+    if value.is_infinite() {
+        return if 0.0 < value { "inf" } else { "-inf" }.to_owned();
+    }
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
+    }
+    general(value, 17)
+}
+
+/// `%.{digits}g`.
+pub fn general(value: f64, digits: usize) -> String {
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let digits = i32::try_from(digits).unwrap_or(17);
+    if exponent < -4 || digits <= exponent {
+        let mantissa = trim_zeros(mantissa);
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    }
+    let decimals = usize::try_from(digits - 1 - exponent).unwrap_or(0);
+    trim_zeros(&format!("{value:.decimals$}")).to_owned()
+}
+
+/// A number's text without the zeros that say nothing.
+pub fn trim_zeros(text: &str) -> &str {
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_have_one_spelling() {
+        for text in ["0", "1", "-1", "9223372036854775807", "-9223372036854775808"] {
+            assert_eq!(parse_i64(text.as_bytes()), text.parse().ok(), "{text}");
+        }
+        for text in ["", "-", "+1", "01", "-0", " 1", "1 ", "1.0", "9223372036854775808", "-01"] {
+            assert_eq!(parse_i64(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn floats_as_c_writes_them() {
+        for (value, text) in [
+            (3.3, "3.2999999999999998"),
+            (1.0, "1"),
+            (-0.0, "-0"),
+            (1e21, "1e+21"),
+            (1e16, "10000000000000000"),
+            (1.5e-7, "1.4999999999999999e-07"),
+            (f64::NEG_INFINITY, "-inf"),
+            (0.1, "0.10000000000000001"),
+        ] {
+            assert_eq!(double_text(value), text);
+        }
+        assert_eq!(parse_f64(b"1e400"), None);
+        assert_eq!(parse_f64(b"-inf"), Some(f64::NEG_INFINITY));
+        assert_eq!(parse_f64(b"nan"), None);
+    }
+}

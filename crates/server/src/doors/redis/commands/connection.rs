@@ -1,0 +1,187 @@
+//! The connection: who is there, in which version, on which database.
+
+use super::{DoorCommand, Flow, command};
+use crate::doors::redis::dispatch::Context;
+use kv::commands::{FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
+use kv::error::SYNTAX;
+use kv::number::int_arg;
+use kv::{CommandError, Reply as _};
+
+/// The family's commands.
+#[rustfmt::skip] // a table
+pub const COMMANDS: &[DoorCommand] = &[
+    command("auth", -2, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH, Group::Connection, "1.0.0", "Says who the client is.", auth),
+    command("echo", 2, LOADING | STALE | FAST, Group::Connection, "1.0.0", "Answers what it got.", echo),
+    command("hello", -1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH, Group::Connection, "6.0.0", "Chooses the version of the protocol and tells of the server.", hello),
+    command("ping", -1, FAST, Group::Connection, "1.0.0", "Answers PONG, or what it got.", ping),
+    command("quit", -1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH, Group::Connection, "1.0.0", "Ends the connection.", quit),
+    command("reset", 1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | NO_MULTI, Group::Connection, "6.2.0", "Makes the connection as it was when it began.", reset),
+    command("select", 2, LOADING | STALE | FAST, Group::Connection, "1.0.0", "Chooses the database.", select),
+];
+
+/// The version that is said to clients, which choose by it what they ask for.
+pub const REDIS_VERSION: &str = "7.2.0";
+
+fn ping(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let is_listening = 0 < context.session.subscription_count();
+    let out = &mut context.session.out;
+    match context.args {
+        [_] if is_listening && out.version() < 3 => {
+            out.array(2);
+            out.bulk(b"pong");
+            out.bulk(b"");
+        }
+        [_] => out.simple("PONG"),
+        [_, text] if is_listening && out.version() < 3 => {
+            out.array(2);
+            out.bulk(b"pong");
+            out.bulk(text);
+        }
+        [_, text] => out.bulk(text),
+        _ => return Err(CommandError::arity("ping")),
+    }
+    Ok(Flow::Next)
+}
+
+fn echo(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.session.out.bulk(context.args[1]);
+    Ok(Flow::Next)
+}
+
+fn quit(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.session.out.ok();
+    Ok(Flow::Close)
+}
+
+fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let number = int_arg(context.args[1])
+        .map_err(|_| CommandError::new("ERR value is not an integer or out of range"))?;
+    let number = u8::try_from(number).ok();
+    let number = number.filter(|db| usize::from(*db) < context.keys.database_count());
+    let number = number.ok_or(CommandError::new("ERR DB index is out of range"))?;
+    context.session.db = number;
+    if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
+        client.db = number;
+    }
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn auth(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let (user, password) = match context.args {
+        [_, password] => (b"default".as_slice(), *password),
+        [_, user, password] => (*user, *password),
+        _ => return Err(SYNTAX),
+    };
+    if context.args.len() == 2 && !context.redis.app.config.credentials.are_required() {
+        return Err(CommandError::new(
+            "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+        ));
+    }
+    log_in(context, user, password)?;
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+/// Lets a client in who knows a user's password, or the token.
+fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
+    let wrong =
+        || CommandError::new("WRONGPASS invalid username-password pair or user is disabled.");
+    let credentials = &context.redis.app.config.credentials;
+    let user = std::str::from_utf8(user).map_err(|_| wrong())?;
+    let password = std::str::from_utf8(password).map_err(|_| wrong())?;
+    let is_default = user == "default";
+    let is_right = !credentials.are_required() && is_default
+        || credentials.allow_user(user, password)
+        || is_default && credentials.allow_password(password);
+    if !is_right {
+        return Err(wrong());
+    }
+    context.session.is_known = true;
+    Ok(())
+}
+
+fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let mut at = 1;
+    let mut version = context.session.out.version();
+    if let Some(text) = context.args.get(1) {
+        let wanted = int_arg(text).map_err(|_| {
+            CommandError::new("ERR Protocol version is not an integer or out of range")
+        })?;
+        version = match wanted {
+            2 => 2,
+            3 => 3,
+            _ => return Err(CommandError::new("NOPROTO unsupported protocol version")),
+        };
+        at = 2;
+    }
+    let mut name = None;
+    while let Some(word) = context.args.get(at) {
+        match word.to_ascii_lowercase().as_slice() {
+            b"auth" if at + 2 < context.args.len() => {
+                log_in(context, context.args[at + 1], context.args[at + 2])?;
+                at += 3;
+            }
+            b"setname" if at + 1 < context.args.len() => {
+                name = Some(context.args[at + 1]);
+                at += 2;
+            }
+            _ => {
+                let word = String::from_utf8_lossy(word);
+                return Err(CommandError::new(format!(
+                    "ERR Syntax error in HELLO option '{word}'"
+                )));
+            }
+        }
+    }
+    if !context.session.is_known {
+        return Err(CommandError::new(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        ));
+    }
+    context.session.out.0.set_version(version);
+    if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
+        client.version = version;
+        if let Some(name) = name {
+            client.name = name.to_vec();
+        }
+    }
+    let id = i64::try_from(context.session.id).unwrap_or(i64::MAX);
+    let out = &mut context.session.out;
+    out.map(7);
+    out.text("server");
+    out.text("redis");
+    out.text("version");
+    out.text(REDIS_VERSION);
+    out.text("proto");
+    out.int(i64::from(version));
+    out.text("id");
+    out.int(id);
+    out.text("mode");
+    out.text("standalone");
+    out.text("role");
+    out.text("master");
+    out.text("modules");
+    out.array(0);
+    Ok(Flow::Next)
+}
+
+fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.hub.remove_marks(context.session.id, context.keys);
+    let session = &mut *context.session;
+    session.db = 0;
+    session.transaction = None;
+    session.is_watching = false;
+    session.channels.clear();
+    session.patterns.clear();
+    session.shard_channels.clear();
+    session.out.0.set_version(2);
+    session.is_known = !context.redis.app.config.credentials.are_required();
+    if let Some(client) = context.hub.clients.get_mut(&session.id) {
+        client.version = 2;
+        client.name.clear();
+        client.db = 0;
+    }
+    session.out.simple("RESET");
+    Ok(Flow::Next)
+}

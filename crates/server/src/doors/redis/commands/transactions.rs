@@ -1,0 +1,88 @@
+//! Transactions: commands that are done together, unless a key that is watched has changed.
+
+use super::{DoorCommand, Flow, command};
+use crate::doors::redis::dispatch::{Context, Known};
+use kv::commands::{FAST, Group, LOADING, NO_SCRIPT, STALE};
+use kv::{CommandError, Mode, Reply as _};
+use std::sync::atomic::Ordering;
+
+/// The family's commands.
+#[rustfmt::skip] // a table
+pub const COMMANDS: &[DoorCommand] = &[
+    command("discard", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "2.0.0", "Forgets the commands since MULTI.", discard),
+    command("exec", 1, NO_SCRIPT | LOADING | STALE, Group::Transactions, "1.2.0", "Does the commands since MULTI together.", exec),
+    command("multi", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "1.2.0", "Begins to gather commands.", multi),
+    command("unwatch", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "2.2.0", "Watches no key any more.", unwatch),
+    command("watch", -2, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "2.2.0", "Lets EXEC do nothing if a key has changed.", watch),
+];
+
+fn multi(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    if context.session.transaction.is_some() {
+        return Err(CommandError::new("ERR MULTI calls can not be nested"));
+    }
+    context.session.transaction = Some(Default::default());
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn discard(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    if context.session.transaction.take().is_none() {
+        return Err(CommandError::new("ERR DISCARD without MULTI"));
+    }
+    watch_nothing(context);
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn watch_nothing(context: &mut Context<'_>) {
+    if std::mem::take(&mut context.session.is_watching) {
+        context.hub.unwatch(context.session.id, context.keys);
+    }
+    context.session.is_dirty.store(false, Ordering::Relaxed);
+}
+
+fn unwatch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    watch_nothing(context);
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn watch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    if context.session.transaction.is_some() {
+        return Err(CommandError::new("ERR WATCH inside MULTI is not allowed"));
+    }
+    for key in &context.args[1..] {
+        // One that has expired by now is gone, and does not change by going later.
+        context.keys.exists(context.session.db, key)?;
+        context.hub.watch(context.session.id, context.session.db, key, context.keys);
+    }
+    context.session.is_watching = true;
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let transaction = context.session.transaction.take();
+    let transaction = transaction.ok_or(CommandError::new("ERR EXEC without MULTI"))?;
+    // What was expired in the meantime is noticed now.
+    context.redis.after(context.keys, context.hub);
+    let is_dirty = context.session.is_dirty.load(Ordering::Relaxed);
+    watch_nothing(context);
+    if transaction.is_spoiled {
+        return Err(CommandError::new(
+            "EXECABORT Transaction discarded because of previous errors.",
+        ));
+    }
+    if is_dirty {
+        context.session.out.null_array();
+        return Ok(Flow::Next);
+    }
+    context.session.out.array(transaction.commands.len());
+    for queued in &transaction.commands {
+        let args: Vec<&[u8]> = queued.iter().map(Vec::as_slice).collect();
+        let Some(known) = Known::find(&args) else { continue };
+        let Context { redis, session, keys, hub, .. } = context;
+        redis.run(session, keys, hub, known, &args, Mode::Inside);
+    }
+    Ok(Flow::Next)
+}

@@ -1,0 +1,219 @@
+//! Who is there, who listens to which channel, who waits for which key, who watches which.
+
+use super::client::Client;
+use super::out::Out;
+use kv::keyspace::{Event, Touched};
+use kv::{Keyspace, Reply as _, Wait};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::atomic::Ordering;
+
+/// A key of a database.
+pub type DbKey = (u8, Vec<u8>);
+
+/// A command that waits.
+#[derive(Debug)]
+pub struct Blocked {
+    /// What it waits for.
+    pub wait: Wait,
+    /// Its database.
+    pub db: u8,
+    /// The command, to be tried again.
+    pub arguments: Vec<Vec<u8>>,
+}
+
+/// What all connections share besides the keys.
+#[derive(Default)]
+pub struct Hub {
+    next_id: u64,
+    /// All clients by number.
+    pub clients: BTreeMap<u64, Client>,
+    /// Commands that wait, by client.
+    pub blocked: HashMap<u64, Blocked>,
+    /// Clients that wait for a key, the first one first.
+    waiting: HashMap<DbKey, VecDeque<u64>>,
+    /// Clients that watch a key.
+    watching: HashMap<DbKey, HashSet<u64>>,
+    /// Who listens to a channel.
+    pub channels: HashMap<Vec<u8>, HashSet<u64>>,
+    /// Who listens to a pattern of channels.
+    pub patterns: BTreeMap<Vec<u8>, HashSet<u64>>,
+    /// Who listens to a channel of sharded publishing.
+    pub shard_channels: HashMap<Vec<u8>, HashSet<u64>>,
+    /// Commands executed since the start.
+    pub command_count: u64,
+    /// Connections since the start.
+    pub connection_count: u64,
+}
+
+impl Hub {
+    /// The number of a new client.
+    pub fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.connection_count += 1;
+        self.next_id
+    }
+
+    /// Has all clients leave.
+    pub fn close_all(&self) {
+        self.clients.values().for_each(|client| client.outbox.close());
+    }
+
+    /// Takes a client out with all that is known of it.
+    pub fn remove(&mut self, id: u64, keys: &mut Keyspace) {
+        self.remove_marks(id, keys);
+        self.clients.remove(&id);
+    }
+
+    /// Takes out what a client waits for, watches and listens to.
+    pub fn remove_marks(&mut self, id: u64, keys: &mut Keyspace) {
+        self.unblock(id, keys);
+        self.unwatch(id, keys);
+        for channels in [&mut self.channels, &mut self.shard_channels] {
+            channels.retain(|_, listeners| {
+                listeners.remove(&id);
+                !listeners.is_empty()
+            });
+        }
+        self.patterns.retain(|_, listeners| {
+            listeners.remove(&id);
+            !listeners.is_empty()
+        });
+    }
+
+    // ---- waiting for keys ----
+
+    /// Notes that a client waits.
+    pub fn block(&mut self, id: u64, blocked: Blocked, keys: &mut Keyspace) {
+        for key in &blocked.wait.keys {
+            let queue = self.waiting.entry((blocked.db, key.clone())).or_default();
+            if !queue.contains(&id) {
+                queue.push_back(id);
+                keys.wait_for(blocked.db, key);
+            }
+        }
+        self.blocked.insert(id, blocked);
+    }
+
+    /// Notes that a client waits no more. Returns what it waited for.
+    pub fn unblock(&mut self, id: u64, keys: &mut Keyspace) -> Option<Blocked> {
+        let blocked = self.blocked.remove(&id)?;
+        for key in &blocked.wait.keys {
+            let place = (blocked.db, key.clone());
+            let Some(queue) = self.waiting.get_mut(&place) else { continue };
+            let before = queue.len();
+            queue.retain(|waiting| *waiting != id);
+            if queue.len() < before {
+                keys.wait_no_more(blocked.db, key);
+            }
+            if queue.is_empty() {
+                self.waiting.remove(&place);
+            }
+        }
+        Some(blocked)
+    }
+
+    /// Who waits for a key, the first one first.
+    pub fn waiting_for(&self, db: u8, key: &[u8]) -> Vec<u64> {
+        let queue = self.waiting.get(&(db, key.to_vec()));
+        queue.map(|queue| queue.iter().copied().collect()).unwrap_or_default()
+    }
+
+    // ---- watching keys ----
+
+    /// Notes that a client watches a key.
+    pub fn watch(&mut self, id: u64, db: u8, key: &[u8], keys: &mut Keyspace) {
+        self.watching.entry((db, key.to_vec())).or_default().insert(id);
+        keys.observe(true);
+    }
+
+    /// Notes that a client watches nothing more.
+    pub fn unwatch(&mut self, id: u64, keys: &mut Keyspace) {
+        if self.watching.is_empty() {
+            return;
+        }
+        self.watching.retain(|_, watchers| {
+            watchers.remove(&id);
+            !watchers.is_empty()
+        });
+        keys.observe(!self.watching.is_empty());
+    }
+
+    /// Tells those who watch what was changed.
+    pub fn tell_watchers(&self, touched: &[Touched]) {
+        let mut mark = |watchers: &HashSet<u64>| {
+            let clients = watchers.iter().filter_map(|id| self.clients.get(id));
+            clients.for_each(|client| client.is_dirty.store(true, Ordering::Relaxed));
+        };
+        for one in touched {
+            match one {
+                Touched::Key(db, key) => {
+                    self.watching.get(&(*db, key.to_vec())).into_iter().for_each(&mut mark);
+                }
+                Touched::Database(db) => {
+                    let of_db = self.watching.iter().filter(|((watched, _), _)| watched == db);
+                    of_db.for_each(|(_, watchers)| mark(watchers));
+                }
+            }
+        }
+    }
+
+    // ---- channels ----
+
+    /// Leaves a message with all that listen to a channel. Returns how many do.
+    pub fn publish(&self, channel: &[u8], message: &[u8]) -> i64 {
+        let mut count = 0;
+        for id in self.channels.get(channel).into_iter().flatten() {
+            self.leave(*id, &[b"message", channel, message]);
+            count += 1;
+        }
+        for (pattern, listeners) in &self.patterns {
+            if !kv::glob::matches(pattern, channel) {
+                continue;
+            }
+            for id in listeners {
+                self.leave(*id, &[b"pmessage", pattern, channel, message]);
+                count += 1;
+            }
+        }
+        count
+    }
+
+    /// The same on a channel of sharded publishing.
+    pub fn publish_sharded(&self, channel: &[u8], message: &[u8]) -> i64 {
+        let mut count = 0;
+        for id in self.shard_channels.get(channel).into_iter().flatten() {
+            self.leave(*id, &[b"smessage", channel, message]);
+            count += 1;
+        }
+        count
+    }
+
+    /// Leaves words that it did not ask for with a client.
+    pub fn leave(&self, id: u64, words: &[&[u8]]) {
+        let Some(client) = self.clients.get(&id) else { return };
+        let mut out = Out::new(client.version);
+        out.push(words.len());
+        words.iter().for_each(|word| out.bulk(word));
+        client.outbox.leave(out.0.bytes());
+    }
+
+    /// Publishes what happened to keys, as `notify-keyspace-events` wants it.
+    pub fn tell_events(&self, events: &[Event], wanted: u32) {
+        for Event { name, db, key, .. } in events {
+            if wanted & KEYSPACE_EVENTS != 0 {
+                let mut channel = format!("__keyspace@{db}__:").into_bytes();
+                channel.extend_from_slice(key);
+                self.publish(&channel, name.as_bytes());
+            }
+            if wanted & KEYEVENT_EVENTS != 0 {
+                let channel = format!("__keyevent@{db}__:{name}");
+                self.publish(channel.as_bytes(), key);
+            }
+        }
+    }
+}
+
+/// Events are published on channels of keys.
+pub const KEYSPACE_EVENTS: u32 = 1;
+/// Events are published on channels of events.
+pub const KEYEVENT_EVENTS: u32 = 1 << 1;

@@ -1,0 +1,65 @@
+//! Redis' clients: keys over RESP.
+//!
+//! ```text
+//! connection (bytes) ─► dispatch (one command: may it, when, by whom) ─► kv::commands   on keys
+//!       ▲                     │                                     └─► commands::*    on the rest
+//!       │ outbox              ▼
+//!       └──────────────── hub: who is there, who listens, who waits, what is watched
+//! ```
+//!
+//! All connections are served by one thread, which executes what a client has sent as one batch:
+//! one read, one hold of the lock, one write. Locks: keys, then hub, then outboxes.
+
+mod client;
+mod commands;
+mod connection;
+mod dispatch;
+mod hub;
+mod out;
+mod session;
+
+pub use hub::Hub;
+
+use crate::app::App;
+use crate::listeners::accept::{Accepting, Stop, accept};
+use crate::listeners::bind::Bound;
+use crate::listeners::table::Listener;
+use connection::Redis;
+use kv::Kv;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// Opens the door to keys; its thread ends when the server does.
+pub fn open(
+    app: &Arc<App>,
+    kv: Arc<Kv>,
+    bound: Bound,
+    accepting: Accepting,
+    stop: &Stop,
+) -> Vec<JoinHandle<()>> {
+    tracing::info!("keys are served to Redis' clients at {} (--redis-listen)", bound.address);
+    let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
+    let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address));
+    let stop = stop.clone();
+    let serve = move || match serve(bound, accepting, door, stop) {
+        Ok(()) => {}
+        Err(error) => tracing::error!("keys are not served: {error}"),
+    };
+    vec![tokio::task::spawn_blocking(serve)]
+}
+
+/// Serves connections in a runtime of this thread alone, until the server ends and they have.
+fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> std::io::Result<()> {
+    let streams = bound.streams.into_std()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let connections = accepting.connections.clone();
+    runtime.block_on(async move {
+        accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
+        while 0 < connections.count() {
+            door.hub().close_all();
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        Ok(())
+    })
+}

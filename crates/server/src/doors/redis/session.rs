@@ -1,0 +1,68 @@
+//! What one connection has said of itself.
+
+use super::client::Outbox;
+use super::out::Out;
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A command that waits for `EXEC`: its name and arguments.
+pub type Queued = Vec<Vec<u8>>;
+
+/// The state of a connection.
+pub struct Session {
+    /// Its number.
+    pub id: u64,
+    /// Who is at the other end.
+    pub peer: Option<SocketAddr>,
+    /// Its database.
+    pub db: u8,
+    /// Whether it has said who it is, or need not.
+    pub is_known: bool,
+    /// Answers that gather for it.
+    pub out: Out,
+    /// Where others leave bytes for it.
+    pub outbox: Arc<Outbox>,
+    /// The commands since `MULTI`, if one was said.
+    pub transaction: Option<Transaction>,
+    /// Whether a key that it watches has changed.
+    pub is_dirty: Arc<AtomicBool>,
+    /// Whether it watches any key.
+    pub is_watching: bool,
+    /// The channels that it listens to.
+    pub channels: HashSet<Vec<u8>>,
+    /// The patterns of channels that it listens to.
+    pub patterns: HashSet<Vec<u8>>,
+    /// The channels of sharded publishing that it listens to.
+    pub shard_channels: HashSet<Vec<u8>>,
+    /// Which answers are left out.
+    pub reply: ReplyMode,
+}
+
+/// Commands that wait for `EXEC`.
+#[derive(Debug, Default)]
+pub struct Transaction {
+    /// In order.
+    pub commands: Vec<Queued>,
+    /// Whether one of them was refused, so that none is done.
+    pub is_spoiled: bool,
+}
+
+/// Which answers a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyMode {
+    /// All.
+    On,
+    /// None.
+    Off,
+    /// None to the next command.
+    SkipNext,
+}
+
+impl Session {
+    /// How many channels and patterns it listens to.
+    pub fn subscription_count(&self) -> usize {
+        self.channels.len() + self.patterns.len() + self.shard_channels.len()
+    }
+}
