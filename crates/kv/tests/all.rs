@@ -1,0 +1,4 @@
+//! All tests of the keyspace from outside, as one program.
+
+mod crash;
+mod rig;

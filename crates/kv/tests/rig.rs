@@ -1,0 +1,200 @@
+//! A keyspace on a simulated disk, and the plain map that it is compared with.
+
+use kv::{Call, Discard, Kv, KvConfig, KvDurability, KvOpening, Mode, Value};
+use random::Random;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use vfs::{AppendFile, Bytes, SimVfs, Vfs};
+use wal::{Committer, Consumers, Log, WalConfig};
+
+/// Databases of a history.
+pub const DATABASES: u8 = 3;
+const DATA: &str = "/data";
+
+/// Keys with their encoded values and expiry.
+pub type Map = BTreeMap<(u8, Vec<u8>), (Vec<u8>, i64)>;
+
+/// A keyspace that is open.
+pub struct Rig {
+    pub kv: Arc<Kv>,
+    pub log: Arc<Log>,
+}
+
+impl Rig {
+    /// Opens what a disk holds, with so little memory that every key is cold before long.
+    pub fn open(disk: &SimVfs) -> kv::Result<Rig> {
+        Rig::open_on(Arc::new(disk.clone()))
+    }
+
+    /// The same on a disk that does more than a disk.
+    pub fn open_on(vfs: Arc<dyn Vfs>) -> kv::Result<Rig> {
+        let data = Path::new(DATA);
+        vfs.create_dir_all(data)?;
+        let config = KvConfig {
+            memory_max: 1,
+            durability: KvDurability::Always,
+            databases: usize::from(DATABASES),
+            checkpoint_log_size: 2 << 10,
+            segment_size: 512,
+            keeper_interval: Duration::ZERO,
+            background: false,
+            ..KvConfig::default()
+        };
+        let mut opening = KvOpening::look(vfs.clone(), data, config)?;
+        let mut consumers = Consumers::default();
+        opening.declare(&mut consumers);
+        let log_config = WalConfig {
+            committer: Committer::Waiter,
+            segment_size_max: 4096,
+            ..WalConfig::default()
+        };
+        let log = Arc::new(Log::open(vfs, &data.join("wal"), log_config, consumers)?);
+        let kv = opening.finish(log.clone())?;
+        Ok(Rig { kv, log })
+    }
+
+    /// Does a command and makes it durable.
+    pub fn run(&self, db: u8, words: &[&[u8]]) -> kv::Result<()> {
+        let command = kv::commands::find(words[0]).expect("a command");
+        let lsn = {
+            let mut keys = self.kv.lock();
+            keys.set_now(self.kv.now_ms());
+            Call::run(&mut keys, db, command, words, &mut Discard, Mode::Client);
+            self.kv.commit(&mut keys)?
+        };
+        lsn.map_or(Ok(()), |lsn| self.kv.wait_durable(lsn))
+    }
+
+    /// All that is there and has not expired.
+    pub fn map(&self) -> Map {
+        let mut keys = self.kv.lock();
+        keys.set_now(self.kv.now_ms());
+        let mut map = Map::new();
+        for db in 0..DATABASES {
+            let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            keys.scan(db, 0, usize::MAX, |key, value: &Value| {
+                let mut encoded = Vec::new();
+                value.encode(&mut encoded);
+                found.push((key.to_vec(), encoded));
+            })
+            .expect("all can be read");
+            for (key, value) in found {
+                let expire = keys.expire_of(db, &key).expect("readable").expect("there");
+                map.insert((db, key), (value, expire));
+            }
+        }
+        map
+    }
+
+    pub fn close(&self) -> kv::Result<()> {
+        self.kv.close()?;
+        Ok(self.log.close()?)
+    }
+}
+
+/// A random command: its database and words.
+pub fn draw(dice: &mut Random, now_ms: i64) -> (u8, Vec<Vec<u8>>) {
+    let db = u8::try_from(dice.below(u64::from(DATABASES))).expect("few");
+    let key = |dice: &mut Random| format!("key:{}", dice.below(24)).into_bytes();
+    let value = |dice: &mut Random| {
+        let size = usize::try_from(dice.below(300)).expect("small");
+        let letter = b'a' + u8::try_from(dice.below(26)).expect("small");
+        vec![letter; size]
+    };
+    let words: Vec<Vec<u8>> = match dice.below(100) {
+        0..=29 => vec![b"set".to_vec(), key(dice), value(dice)],
+        30..=39 => vec![b"append".to_vec(), key(dice), value(dice)],
+        40..=54 => vec![b"incr".to_vec(), format!("n:{}", dice.below(8)).into_bytes()],
+        55..=64 => vec![b"del".to_vec(), key(dice), key(dice)],
+        65..=72 => vec![b"rename".to_vec(), key(dice), key(dice)],
+        73..=80 => vec![b"mset".to_vec(), key(dice), value(dice), key(dice), value(dice)],
+        81..=88 => {
+            let at = now_ms + 1 + i64::try_from(dice.below(2000)).expect("small");
+            vec![b"pexpireat".to_vec(), key(dice), at.to_string().into_bytes()]
+        }
+        89..=92 => vec![b"persist".to_vec(), key(dice)],
+        93..=96 => vec![b"setrange".to_vec(), key(dice), b"3".to_vec(), value(dice)],
+        97..=98 => vec![b"getdel".to_vec(), key(dice)],
+        _ => vec![b"flushdb".to_vec()],
+    };
+    (db, words)
+}
+
+/// What is done when a file is about to be made.
+type Hook = Box<dyn FnMut() + Send>;
+
+/// A disk that calls somebody before it makes a file: commands come while a checkpoint is made.
+pub struct Hooked {
+    pub disk: SimVfs,
+    pub hook: Mutex<Option<Hook>>,
+}
+
+impl Vfs for Hooked {
+    fn create(&self, path: &Path) -> vfs::Result<Box<dyn AppendFile>> {
+        // Taken out meanwhile: what it does may make files, too. Those of the log are made under its
+        // lock, when nobody else can do a command.
+        let is_ours = path.starts_with("/data/keys");
+        let mut slot = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
+        let hook = if is_ours { slot.take() } else { None };
+        drop(slot);
+        if let Some(mut hook) = hook {
+            hook();
+            *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
+        }
+        self.disk.create(path)
+    }
+    fn map(&self, path: &Path) -> vfs::Result<Bytes> {
+        self.disk.map(path)
+    }
+    fn read(&self, path: &Path) -> vfs::Result<Vec<u8>> {
+        self.disk.read(path)
+    }
+    fn truncate(&self, path: &Path, size: u64) -> vfs::Result<()> {
+        self.disk.truncate(path, size)
+    }
+    fn create_dir_all(&self, path: &Path) -> vfs::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+    fn list(&self, path: &Path) -> vfs::Result<Vec<String>> {
+        self.disk.list(path)
+    }
+    fn exists(&self, path: &Path) -> vfs::Result<bool> {
+        self.disk.exists(path)
+    }
+    fn size(&self, path: &Path) -> vfs::Result<u64> {
+        self.disk.size(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> vfs::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> vfs::Result<()> {
+        self.disk.remove(path)
+    }
+    fn remove_dir_all(&self, path: &Path) -> vfs::Result<()> {
+        self.disk.remove_dir_all(path)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> vfs::Result<()> {
+        self.disk.hard_link(from, to)
+    }
+    fn sync_dir(&self, path: &Path) -> vfs::Result<()> {
+        self.disk.sync_dir(path)
+    }
+    fn free_space(&self, path: &Path) -> vfs::Result<u64> {
+        self.disk.free_space(path)
+    }
+    fn lock(&self, path: &Path) -> vfs::Result<Box<dyn Send + Sync>> {
+        self.disk.lock(path)
+    }
+    fn now(&self) -> i64 {
+        self.disk.now()
+    }
+    fn elapsed(&self) -> Duration {
+        self.disk.elapsed()
+    }
+    fn random(&self) -> u64 {
+        self.disk.random()
+    }
+}
