@@ -9,7 +9,7 @@
 //! The copy is of no single moment. What it lacks is in the log from the rotation on, and records
 //! carry the number of the last change they have seen, so that no change is made twice.
 
-use crate::cold::{Manifest, SnapshotWriter, index_name, record, write_segment};
+use crate::cold::{Manifest, SnapshotWriter, dictionary, index_name, record, write_segment};
 use crate::error::Result;
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::Keyspace;
@@ -106,6 +106,34 @@ impl Keyspace {
         copy
     }
 
+    /// Points to the copies of records instead, as far as they count: where each was, its key's
+    /// hash, and where its copy is.
+    fn relocate(&mut self, copies: &[Copied]) {
+        for Copied { db, hash, from, to } in copies {
+            let Some(place) = self.place_of_record(*db, *hash, *from) else { continue };
+            match place {
+                Place::Cold(_) => {
+                    self.dbs[usize::from(*db)].replace(*hash, place, Place::Cold(*to));
+                }
+                Place::Hot(number) => {
+                    if let Some(slot) = self.slots.get_mut(number) {
+                        slot.home = Some(*to);
+                    }
+                }
+            }
+            self.cold.relocate(*from, *to);
+        }
+    }
+
+    /// The place of the key whose record lies there, if that record counts.
+    fn place_of_record(&self, db: u8, hash: KeyHash, record: Address) -> Option<Place> {
+        let slots = &self.slots;
+        self.dbs.get(usize::from(db))?.find(hash, |place| match place {
+            Place::Cold(address) => address == record,
+            Place::Hot(number) => slots.get(number).is_some_and(|slot| slot.home == Some(record)),
+        })
+    }
+
     /// Moves those records of a segment that count, among the ones given by offset.
     fn move_records(&mut self, segment: u32, records: &[(usize, &[u8])]) {
         for (offset, raw) in records {
@@ -113,13 +141,7 @@ impl Keyspace {
             let offset = u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
             let from = Address { segment, offset };
             let hash = self.hash(key);
-            let Some(index) = self.dbs.get(usize::from(db)) else { continue };
-            let slots = &self.slots;
-            let place = index.find(hash, |place| match place {
-                Place::Cold(address) => address == from,
-                Place::Hot(number) => slots.get(number).is_some_and(|slot| slot.home == Some(from)),
-            });
-            let Some(place) = place else { continue };
+            let Some(place) = self.place_of_record(db, hash, from) else { continue };
             let to = self.cold.put_raw(raw);
             match place {
                 Place::Cold(_) => {
@@ -134,6 +156,14 @@ impl Keyspace {
             self.cold.release(from);
         }
     }
+}
+
+/// A record that was copied.
+struct Copied {
+    db: u8,
+    hash: KeyHash,
+    from: Address,
+    to: Address,
 }
 
 /// A table of the index as a checkpoint keeps it.
@@ -151,11 +181,14 @@ impl Kv {
         self.wal().hurry();
         self.expire();
         self.empty_trash();
-        while 0 < self.cool_some(STEP) {
-            self.write_sealed()?;
+        {
+            let _one = self.checkpointing();
+            while 0 < self.cool_some(STEP) {
+                self.write_coded()?;
+            }
+            self.write_coded()?;
+            self.compact()?;
         }
-        self.write_sealed()?;
-        self.compact()?;
         if self.is_checkpoint_due() {
             self.checkpoint()?;
         }
@@ -200,6 +233,55 @@ impl Kv {
         Ok(())
     }
 
+    /// Writes the sealed segments to files, their values coded, and points to the copies. Not while
+    /// the index is copied: what a checkpoint names must stay.
+    fn write_coded(&self) -> Result<()> {
+        let sealing = self.lock().cold.sealing();
+        for (from_segment, bytes) in sealing {
+            if !self.is_compressed() {
+                return self.write_sealed();
+            }
+            let to_segment = self.lock().cold.number_for_copy();
+            let (copy, copied) = self.copy_coded(from_segment, &bytes, to_segment)?;
+            let path = self.lock().cold.path_of(to_segment);
+            let source = write_segment(self.vfs().as_ref(), &path, &copy)?;
+            let count = u32::try_from(copied.len()).unwrap_or(u32::MAX);
+            self.lock().cold.add_copy(to_segment, source, copy.len() as u64, count);
+            for step in copied.chunks(STEP) {
+                self.lock().relocate(step);
+            }
+            self.lock().cold.drop_copied(from_segment);
+        }
+        Ok(())
+    }
+
+    /// A segment with its values coded, and where each record went.
+    fn copy_coded(
+        &self,
+        from_segment: u32,
+        bytes: &[u8],
+        to_segment: u32,
+    ) -> Result<(Vec<u8>, Vec<Copied>)> {
+        let hash_seed = self.lock().hash_seed;
+        let mut groups = self.groups();
+        let (mut copy, mut copied) = (Vec::new(), Vec::new());
+        let units = |offset: usize| u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
+        for (offset, raw) in record::walk(bytes) {
+            let Some((db, key)) = record::key_of(raw) else { continue };
+            let from = Address { segment: from_segment, offset: units(offset) };
+            let to = Address { segment: to_segment, offset: units(copy.len()) };
+            copied.push(Copied { db, hash: KeyHash::new(key, hash_seed), from, to });
+            record::put_coded(&mut copy, raw, &mut groups);
+            copy.resize(copy.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+            while let Some(trained) = groups.train() {
+                dictionary::write(self.vfs().as_ref(), self.dir(), &trained)?;
+                let inserted = self.lock().cold.dictionaries.insert(trained.number, &trained.bytes);
+                inserted.map_err(|error| vfs::Error::new("load dictionary", self.dir(), error))?;
+            }
+        }
+        Ok((copy, copied))
+    }
+
     /// Whether so many segments wait for the disk that commands should, too.
     pub(crate) fn is_disk_behind(&self) -> bool {
         SEALING_MAX < self.lock().cold.sealing().len()
@@ -216,7 +298,7 @@ impl Kv {
         let records: Vec<(usize, &[u8])> = record::walk(&bytes).collect();
         for step in records.chunks(STEP) {
             self.lock().move_records(number, step);
-            self.write_sealed()?;
+            self.write_coded()?;
         }
         Ok(())
     }
@@ -250,8 +332,10 @@ impl Kv {
                 break;
             }
             from = next;
-            self.write_sealed()?;
+            self.write_coded()?;
         }
+        self.lock().cold.seal();
+        self.write_coded()?;
         let doomed = self.lock().cold.empty_segments();
         let index_file = self.next_index_file();
         let path = self.dir().join(index_name(index_file));
@@ -322,6 +406,7 @@ impl Kv {
                 index_file,
                 databases: u32::try_from(keys.dbs.len()).unwrap_or(u32::MAX),
                 segments: keys.cold.segment_infos(&doomed),
+                dictionaries: keys.cold.dictionaries.numbers(),
             }
         };
         manifest.write(self.vfs().as_ref(), self.dir())?;

@@ -1,7 +1,10 @@
 //! A keyspace on a directory and a log: how it opens, commits, and closes.
 
 use crate::call::{Call, Mode};
-use crate::cold::{ColdStore, IndexSnapshot, MANIFEST_NAME, Manifest, index_name, segment_name};
+use crate::cold::dictionary::{self, Groups};
+use crate::cold::{
+    ColdStore, CompressionStats, IndexSnapshot, MANIFEST_NAME, Manifest, index_name, segment_name,
+};
 use crate::commands;
 use crate::config::{KvConfig, KvDurability};
 use crate::effects::{Effect, decode};
@@ -48,8 +51,11 @@ pub struct Kv {
     /// Bytes that were logged since the last checkpoint began.
     logged_size: AtomicU64,
     index_file: AtomicU64,
-    /// Held by the one checkpoint that may run.
+    /// Held by the one checkpoint that may run, and by who writes coded segments.
     checkpointing: Mutex<()>,
+    /// How values are coded. Locked before the keys.
+    groups: Mutex<Groups>,
+    is_compressed: bool,
     is_failed: AtomicBool,
     last_failure: Mutex<Option<String>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
@@ -99,6 +105,7 @@ impl KvOpening {
         let replayed_size = keys.replayed_size;
         let config = keys.config.clone();
         let manifest = manifest.unwrap_or_default();
+        let next_dictionary = manifest.dictionaries.iter().max().map_or(0, |last| last + 1);
         let kv = Arc::new(Kv {
             keys: Mutex::new(keys),
             vfs,
@@ -111,6 +118,8 @@ impl KvOpening {
             logged_size: AtomicU64::new(replayed_size),
             index_file: AtomicU64::new(manifest.index_file),
             checkpointing: Mutex::new(()),
+            groups: Mutex::new(Groups::new(next_dictionary)),
+            is_compressed: config.is_compressed,
             is_failed: AtomicBool::new(false),
             last_failure: Mutex::new(None),
             keeper: Mutex::new(None),
@@ -133,6 +142,11 @@ fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> 
     let path = dir.join(MANIFEST_NAME);
     if keys.dbs.len() < manifest.databases as usize {
         keys.dbs.resize_with(manifest.databases as usize, Default::default);
+    }
+    for number in &manifest.dictionaries {
+        let bytes = dictionary::read(vfs, dir, *number)?;
+        let inserted = keys.cold.dictionaries.insert(*number, &bytes);
+        inserted.map_err(|error| vfs::Error::new("load dictionary", dir, error))?;
     }
     for segment in &manifest.segments {
         keys.cold.open_segment(segment)?;
@@ -320,6 +334,19 @@ impl Kv {
 
     pub(crate) fn checkpointing(&self) -> MutexGuard<'_, ()> {
         self.checkpointing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn groups(&self) -> MutexGuard<'_, Groups> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.is_compressed
+    }
+
+    /// What coding values has gained since the start.
+    pub fn compression(&self) -> CompressionStats {
+        self.groups().stats
     }
 
     pub(crate) fn logged_size(&self) -> u64 {

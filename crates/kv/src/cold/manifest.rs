@@ -3,7 +3,8 @@
 //! ```text
 //! magic "QPKV" │ format u32 │ hash seed u64 │ seq varint │ log from varint │ next segment varint
 //!   │ index file varint │ databases varint
-//!   │ segments varint │ (number varint │ size varint │ records varint) each │ CRC-32 u32 of all before
+//!   │ segments varint │ (number varint │ size varint │ records varint) each
+//!   │ dictionaries varint │ number varint each │ CRC-32 u32 of all before
 //! ```
 
 use crate::error::{Error, Result};
@@ -46,6 +47,8 @@ pub struct Manifest {
     pub databases: u32,
     /// The segments.
     pub segments: Vec<SegmentInfo>,
+    /// The numbers of the dictionaries.
+    pub dictionaries: Vec<u64>,
 }
 
 impl Manifest {
@@ -95,6 +98,8 @@ impl Manifest {
             put_varint(&mut out, segment.size);
             put_varint(&mut out, u64::from(segment.record_count));
         }
+        put_varint(&mut out, self.dictionaries.len() as u64);
+        self.dictionaries.iter().for_each(|number| put_varint(&mut out, *number));
         let crc = crc32(&out);
         put_u32(&mut out, crc);
         Ok(write_atomic(vfs, &dir.join(MANIFEST_NAME), &out)?)
@@ -111,12 +116,17 @@ fn decode(body: &[u8]) -> std::result::Result<Manifest, codec::Error> {
         index_file: reader.varint()?,
         databases: reader.varint_u32()?,
         segments: Vec::new(),
+        dictionaries: Vec::new(),
     };
     let count = crate::value::read_len(&mut reader)?;
     for _ in 0..count {
         let number = reader.varint_u32()?;
         let size = reader.varint()?;
         manifest.segments.push(SegmentInfo { number, size, record_count: reader.varint_u32()? });
+    }
+    let count = crate::value::read_len(&mut reader)?;
+    for _ in 0..count {
+        manifest.dictionaries.push(reader.varint()?);
     }
     match reader.is_empty() {
         true => Ok(manifest),

@@ -8,11 +8,13 @@
 //! A segment file is written once, whole, and synced before a checkpoint names it. It knows how many
 //! of its records the index still points to; when few are, the keeper moves those and drops it.
 
+pub(crate) mod dictionary;
 pub(crate) mod file;
 mod manifest;
 pub(crate) mod record;
 mod snapshot;
 
+pub use dictionary::CompressionStats;
 pub use manifest::{MANIFEST_NAME, Manifest, SegmentInfo};
 pub use record::Record;
 pub(crate) use snapshot::{IndexSnapshot, SnapshotWriter, index_name};
@@ -20,6 +22,7 @@ pub(crate) use snapshot::{IndexSnapshot, SnapshotWriter, index_name};
 use crate::error::{Error, Result};
 use crate::index::{Address, RECORD_ALIGNMENT, SEGMENT_MAX};
 use crate::slots::Slot;
+use dictionary::Dictionaries;
 use file::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,8 +40,11 @@ pub struct ColdStore {
     /// The segment that records go to.
     filling: Vec<u8>,
     filling_number: u32,
+    /// The number of the next new segment.
+    next_number: u32,
     segment_size: usize,
-    is_compressed: bool,
+    /// What records on disk are coded with.
+    pub(crate) dictionaries: Dictionaries,
     /// Set by what a checkpoint under way cannot describe: it is begun anew.
     pub(crate) is_snapshot_stale: bool,
 }
@@ -89,8 +95,9 @@ impl ColdStore {
             segments: BTreeMap::new(),
             filling: Vec::new(),
             filling_number: next_segment,
+            next_number: next_segment + 1,
             segment_size,
-            is_compressed: config.is_compressed,
+            dictionaries: Dictionaries::default(),
             is_snapshot_stale: false,
         }
     }
@@ -126,7 +133,7 @@ impl ColdStore {
     /// Writes a hot key down. Returns its address, which can be read at once.
     pub(crate) fn put(&mut self, slot: &Slot) -> Address {
         let offset = self.filling.len();
-        record::put(&mut self.filling, slot, self.is_compressed);
+        record::put(&mut self.filling, slot);
         self.filled(offset)
     }
 
@@ -168,8 +175,40 @@ impl ColdStore {
         if let Some(segment) = self.segments.get_mut(&self.filling_number) {
             segment.source = Source::Sealing(bytes);
         }
-        assert!(self.filling_number < SEGMENT_MAX, "more segments than addresses have room for");
-        self.filling_number += 1;
+        self.filling_number = self.new_number();
+    }
+
+    /// The number of a new segment.
+    fn new_number(&mut self) -> u32 {
+        assert!(self.next_number < SEGMENT_MAX, "more segments than addresses have room for");
+        self.next_number += 1;
+        self.next_number - 1
+    }
+
+    /// Adds a segment that is on disk and to which nothing points yet. Returns its number, for its
+    /// file.
+    pub(crate) fn number_for_copy(&mut self) -> u32 {
+        self.new_number()
+    }
+
+    /// Adds a copy of a segment that was written under [`ColdStore::number_for_copy`].
+    pub(crate) fn add_copy(&mut self, number: u32, source: Source, size: u64, record_count: u32) {
+        self.segments.insert(number, Segment { source, size, record_count, live_count: 0 });
+    }
+
+    /// Counts the record of a copy as live, and that which it was copied from no more.
+    pub(crate) fn relocate(&mut self, from: Address, to: Address) {
+        self.release(from);
+        if let Some(segment) = self.segments.get_mut(&to.segment) {
+            segment.live_count += 1;
+        }
+    }
+
+    /// Takes a segment out of memory that was copied.
+    pub(crate) fn drop_copied(&mut self, number: u32) {
+        if let Some(segment) = self.segments.remove(&number) {
+            assert!(segment.live_count == 0, "all that counts was copied");
+        }
     }
 
     /// The sealed segments that are not on disk yet.
@@ -197,9 +236,10 @@ impl ColdStore {
     }
 
     /// Reads a record.
-    pub(crate) fn read(&self, address: Address) -> Result<Record> {
+    pub(crate) fn read(&mut self, address: Address) -> Result<Record> {
         let bytes = self.read_raw(address)?;
-        Record::decode(&bytes).map_err(|reason| self.corrupt(address, &reason))
+        let decoded = Record::decode(&bytes, &mut self.dictionaries);
+        decoded.map_err(|reason| self.corrupt(address, &reason))
     }
 
     /// The bytes of a record, its checksum proven.
@@ -284,7 +324,7 @@ impl ColdStore {
 
     /// The number that the next new segment gets.
     pub(crate) fn next_segment(&self) -> u32 {
-        self.filling_number + u32::from(!self.filling.is_empty())
+        self.next_number
     }
 
     /// Bytes that wait in memory for the disk.

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! size u32 │ CRC-32 u32 │ seq varint │ database u8 │ expiry varint, 0 never │ key size varint │ key
-//!          │            │ coding varint: 0 plain, 1 zstd │ plain size varint, if coded │ value
+//!          │            │ coding varint: 0 plain, 1 zstd, above: a dictionary's number
+//!          │            │ plain size varint, if coded │ value
 //! └ of what follows the checksum, which is of all that
 //! ```
 
+use super::dictionary::{CODING_PLAIN, Dictionaries, Groups};
 use crate::slots::{NEVER, Slot};
 use crate::value::{Value, put_bytes, read_bytes};
 use codec::bytes::{Reader, put_varint};
@@ -15,11 +17,6 @@ use codec::checksum::crc32;
 const HEADER_SIZE: usize = 8;
 /// The largest record: a value of 512 MiB, its key and their frame.
 const RECORD_SIZE_MAX: usize = 1100 << 20;
-const CODING_PLAIN: u64 = 0;
-const CODING_ZSTD: u64 = 1;
-/// Shorter values are not worth coding without a dictionary.
-const CODED_SIZE_MIN: usize = 128;
-
 /// A key with its value.
 #[derive(Debug)]
 pub struct Record {
@@ -36,7 +33,7 @@ pub struct Record {
 }
 
 /// Appends the record of a hot key.
-pub(super) fn put(out: &mut Vec<u8>, slot: &Slot, is_compressed: bool) {
+pub(super) fn put(out: &mut Vec<u8>, slot: &Slot) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_SIZE]);
     put_varint(out, slot.seq);
@@ -45,29 +42,59 @@ pub(super) fn put(out: &mut Vec<u8>, slot: &Slot, is_compressed: bool) {
         if slot.expire_ms == NEVER { 0 } else { u64::try_from(slot.expire_ms).unwrap_or(1) };
     put_varint(out, expire);
     put_bytes(out, &slot.key);
-    put_value(out, &slot.value, is_compressed);
+    put_varint(out, CODING_PLAIN);
+    slot.value.encode(out);
+    finish(out, start);
+}
+
+/// Appends a record anew, its value coded if that makes it shorter.
+pub(crate) fn put_coded(out: &mut Vec<u8>, record: &[u8], groups: &mut Groups) {
+    let start = out.len();
+    let coded = split(record).and_then(|parts| match parts.coding {
+        CODING_PLAIN => Some((parts.head, parts.rest.len(), groups.code(parts.key, parts.rest)?)),
+        _ => None,
+    });
+    let Some((head, plain_size, (coding, coded))) = coded else {
+        out.extend_from_slice(record);
+        return;
+    };
+    out.extend_from_slice(&[0; HEADER_SIZE]);
+    out.extend_from_slice(head);
+    put_varint(out, coding);
+    put_varint(out, plain_size as u64);
+    out.extend_from_slice(&coded);
+    finish(out, start);
+}
+
+/// A record in pieces.
+struct Parts<'a> {
+    /// What stands before the coding.
+    head: &'a [u8],
+    key: &'a [u8],
+    coding: u64,
+    /// What stands behind it.
+    rest: &'a [u8],
+}
+
+fn split(record: &[u8]) -> Option<Parts<'_>> {
+    let body = record.get(HEADER_SIZE..)?;
+    let mut reader = Reader::new(body);
+    reader.varint().ok()?;
+    reader.u8().ok()?;
+    reader.varint().ok()?;
+    let key = read_bytes(&mut reader).ok()?;
+    let head = body.get(..reader.offset())?;
+    let coding = reader.varint().ok()?;
+    Some(Parts { head, key, coding, rest: body.get(reader.offset()..)? })
+}
+
+/// Fills in the size and checksum of the record that begins at `start`.
+fn finish(out: &mut [u8], start: usize) {
     let body = start + HEADER_SIZE;
     let size = u32::try_from(out.len() - body).expect("values are bounded");
     let crc = crc32(&out[body..]);
     out[start..start + 4].copy_from_slice(&size.to_le_bytes());
     out[start + 4..body].copy_from_slice(&crc.to_le_bytes());
-}
-
-fn put_value(out: &mut Vec<u8>, value: &Value, is_compressed: bool) {
-    let at = out.len();
-    out.push(u8::try_from(CODING_PLAIN).unwrap_or(0));
-    value.encode(out);
-    let plain_size = out.len() - at - 1;
-    if !is_compressed || plain_size < CODED_SIZE_MIN {
-        return;
-    }
-    let Ok(coded) = zstd::bulk::compress(&out[at + 1..], 1) else { return };
-    if coded.len() + 10 < plain_size {
-        out.truncate(at);
-        put_varint(out, CODING_ZSTD);
-        put_varint(out, plain_size as u64);
-        out.extend_from_slice(&coded);
-    }
 }
 
 /// The size of the record that begins there.
@@ -92,40 +119,41 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), &'static str> {
 
 impl Record {
     /// Reads a record whose checksum was proven.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Record, String> {
+    pub(super) fn decode(bytes: &[u8], dictionaries: &mut Dictionaries) -> Result<Record, String> {
         let body = bytes.get(HEADER_SIZE..).unwrap_or_default();
-        Record::decode_body(body).map_err(|error| error.to_string())
+        let mut reader = Reader::new(body);
+        let head = Record::decode_head(&mut reader).map_err(|error| error.to_string())?;
+        let (mut record, coding) = head;
+        record.value = if coding == CODING_PLAIN {
+            decode_value(body.get(reader.offset()..).unwrap_or_default())?
+        } else {
+            let plain_size = reader.varint().map_err(|error| error.to_string())?;
+            let plain_size = usize::try_from(plain_size).unwrap_or(usize::MAX);
+            if RECORD_SIZE_MAX < plain_size {
+                return Err("a size beyond all limits".to_owned());
+            }
+            let coded = body.get(reader.offset()..).unwrap_or_default();
+            decode_value(&dictionaries.decode(coding, coded, plain_size)?)?
+        };
+        Ok(record)
     }
 
-    fn decode_body(body: &[u8]) -> Result<Record, codec::Error> {
-        let mut reader = Reader::new(body);
+    /// All but the value, and how that is coded.
+    fn decode_head(reader: &mut Reader<'_>) -> Result<(Record, u64), codec::Error> {
         let seq = reader.varint()?;
         let db = reader.u8()?;
         let expire_ms = match reader.varint()? {
             0 => NEVER,
             at => i64::try_from(at).map_err(|_| reader.corrupt("a time beyond all"))?,
         };
-        let key = read_bytes(&mut reader)?.into();
-        let coding = reader.varint()?;
-        let value = match coding {
-            CODING_PLAIN => {
-                let size = reader.remaining();
-                Value::decode(reader.slice(size)?)?
-            }
-            CODING_ZSTD => {
-                let plain_size = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
-                if RECORD_SIZE_MAX < plain_size {
-                    return Err(reader.corrupt("a size beyond all limits"));
-                }
-                let rest = reader.remaining();
-                let coded = reader.slice(rest)?;
-                let plain = zstd::bulk::decompress(coded, plain_size);
-                Value::decode(&plain.map_err(|_| reader.corrupt("not coded as it says"))?)?
-            }
-            _ => return Err(reader.corrupt("unknown coding")),
-        };
-        Ok(Record { key, value, expire_ms, seq, db })
+        let key = read_bytes(reader)?.into();
+        let value = Value::Str(crate::value::Str::default());
+        Ok((Record { key, value, expire_ms, seq, db }, reader.varint()?))
     }
+}
+
+fn decode_value(bytes: &[u8]) -> Result<Value, String> {
+    Value::decode(bytes).map_err(|error| error.to_string())
 }
 
 /// The records of a segment with their offsets, in order, as far as their sizes lead.

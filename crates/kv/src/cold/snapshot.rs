@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place};
 use codec::bytes::Reader;
 use codec::checksum::crc32;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vfs::{AppendFile, Vfs};
 
 const MAGIC: &[u8; 4] = b"QPKI";
@@ -166,14 +166,14 @@ fn block<'a>(
     }
 }
 
-fn keys_of(entries: &[u8], path: &PathBuf) -> Result<Vec<(KeyHash, Address)>> {
+fn keys_of(entries: &[u8], path: &Path) -> Result<Vec<(KeyHash, Address)>> {
     let entries = entries.as_chunks::<12>().0.iter().map(|entry| {
         let (hash, place) = entry.split_at(6);
         match Place::from_bits(number(place)) {
             Place::Cold(address) => Ok((KeyHash::from_number(number(hash)), address)),
             Place::Hot(_) => {
                 let reason = "a key whose value is in memory".to_owned();
-                Err(Error::Corrupt { path: path.clone(), reason })
+                Err(Error::Corrupt { path: path.to_path_buf(), reason })
             }
         }
     });

@@ -1,0 +1,392 @@
+//! Dictionaries: what values of one group of keys have in common, so that each takes less on disk.
+//!
+//! ```text
+//! key ─► group: digits and long hexadecimal words become `#`
+//! group   gathers samples ─► trained (keeper's thread) ─► file, synced ─► values are coded with it
+//!         └ its ratio gets worse: gathers again, a new dictionary      └ no gain: group is off
+//! ```
+//!
+//! A dictionary has a number and never changes. All of it happens when a segment is written, on the
+//! keeper's thread: a `SET` pays nothing, and the record of a key says which dictionary it needs.
+
+use crate::error::{Error, Result};
+use codec::checksum::crc32;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use vfs::{Vfs, write_atomic};
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Groups that are told apart; keys of others share one.
+const GROUPS_MAX: usize = 256;
+/// Dictionaries there may be, old ones included: each takes memory for ever.
+const DICTIONARIES_MAX: usize = 1024;
+/// Values from which a dictionary is made.
+const SAMPLES: usize = 1000;
+/// Bytes of them at most, so that few large values do as well.
+const SAMPLES_SIZE_MAX: usize = 4 << 20;
+/// Values that are too large to be like others.
+const SAMPLE_SIZE_MAX: usize = 64 << 10;
+/// Bytes of a dictionary.
+const DICTIONARY_SIZE: usize = 16 << 10;
+const LEVEL: i32 = 1;
+/// Shorter values are kept as they are.
+const CODED_SIZE_MIN: usize = 32;
+/// Without a dictionary only longer ones are worth the work.
+const PLAIN_CODED_SIZE_MIN: usize = 256;
+/// Bytes of values after which a group is judged.
+const JUDGED_SIZE: u64 = 4 << 20;
+/// A group that keeps more than this of its bytes is left alone: a thousandth.
+const WORTH_PERMILLE: u64 = 900;
+/// A group whose values keep so much more than when its dictionary was new gets another: a hundredth.
+const WORSE_PERCENT: u64 = 130;
+/// How often a group that gains nothing is left out before it is tried again.
+const OFF_VALUES: u64 = 1 << 20;
+
+/// How a value is coded.
+pub(crate) const CODING_PLAIN: u64 = 0;
+/// With zstd alone.
+pub(crate) const CODING_ZSTD: u64 = 1;
+/// With the dictionary of this number and above.
+pub(crate) const CODING_DICTIONARY: u64 = 2;
+
+/// What was gained, for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CompressionStats {
+    /// Bytes of values before.
+    pub plain_size: u64,
+    /// Bytes after.
+    pub coded_size: u64,
+    /// Values that were tried.
+    pub values: u64,
+    /// Dictionaries that were trained.
+    pub trained: u64,
+}
+
+/// Codes values group by group.
+pub(crate) struct Groups {
+    by_name: HashMap<Vec<u8>, Group>,
+    plain: Option<Compressor<'static>>,
+    next_number: u64,
+    pub(crate) stats: CompressionStats,
+}
+
+#[derive(Default)]
+struct Group {
+    state: Stage,
+    /// Since the group was last judged.
+    plain_size: u64,
+    coded_size: u64,
+    /// What its values kept when the dictionary was new, in thousandths.
+    first_permille: Option<u64>,
+}
+
+/// What becomes of a group's values.
+enum Stage {
+    /// They are samples.
+    Gathering(Vec<Vec<u8>>, usize),
+    /// They are coded with a dictionary.
+    Coded(u64, Box<Compressor<'static>>),
+    /// They are kept as they are, for so many values.
+    Off(u64),
+}
+
+impl Default for Stage {
+    fn default() -> Stage {
+        Stage::Gathering(Vec::new(), 0)
+    }
+}
+
+/// A dictionary that was just trained.
+pub(crate) struct Trained {
+    pub(crate) number: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Groups {
+    /// Groups whose next dictionary has that number.
+    pub(crate) fn new(next_number: u64) -> Groups {
+        Groups {
+            by_name: HashMap::new(),
+            plain: compressor(&[]),
+            next_number: next_number.max(CODING_DICTIONARY),
+            stats: CompressionStats::default(),
+        }
+    }
+
+    /// Codes a key's value, if it gets shorter: the coding and the bytes.
+    pub(crate) fn code(&mut self, key: &[u8], value: &[u8]) -> Option<(u64, Vec<u8>)> {
+        if value.len() < CODED_SIZE_MIN {
+            return None;
+        }
+        self.stats.values += 1;
+        self.stats.plain_size += value.len() as u64;
+        let coded = self.code_in_group(key, value);
+        let size = coded.as_ref().map_or(value.len(), |(_, coded)| coded.len());
+        self.stats.coded_size += size as u64;
+        coded
+    }
+
+    fn code_in_group(&mut self, key: &[u8], value: &[u8]) -> Option<(u64, Vec<u8>)> {
+        let is_full = GROUPS_MAX <= self.by_name.len();
+        let mut name = group_of(key);
+        if is_full && !self.by_name.contains_key(&name) {
+            name.clear();
+        }
+        let group = self.by_name.entry(name).or_default();
+        let (number, compressor) = match &mut group.state {
+            Stage::Off(0) => {
+                group.state = Stage::default();
+                return None;
+            }
+            Stage::Off(left) => {
+                *left -= 1;
+                return None;
+            }
+            Stage::Gathering(samples, size) => {
+                let has_room = *size < SAMPLES_SIZE_MAX && samples.len() < SAMPLES;
+                if has_room && value.len() <= SAMPLE_SIZE_MAX {
+                    *size += value.len();
+                    samples.push(value.to_vec());
+                }
+                if value.len() < PLAIN_CODED_SIZE_MIN {
+                    return None;
+                }
+                (CODING_ZSTD, self.plain.as_mut()?)
+            }
+            Stage::Coded(number, compressor) => (*number, compressor.as_mut()),
+        };
+        let coded = compressor.compress(value).ok().filter(|coded| coded.len() < value.len());
+        if CODING_DICTIONARY <= number {
+            let size = coded.as_ref().map_or(value.len(), Vec::len);
+            group.note(value.len(), size);
+        }
+        coded.map(|coded| (number, coded))
+    }
+
+    /// Trains a dictionary for one group that has samples enough. The caller makes it durable before
+    /// it calls [`Groups::code`] again.
+    pub(crate) fn train(&mut self) -> Option<Trained> {
+        if CODING_DICTIONARY + DICTIONARIES_MAX as u64 <= self.next_number {
+            return None;
+        }
+        let is_ready = |group: &&mut Group| match &group.state {
+            Stage::Gathering(samples, size) => {
+                SAMPLES <= samples.len() || SAMPLES_SIZE_MAX <= *size
+            }
+            _ => false,
+        };
+        let group = self.by_name.values_mut().find(is_ready)?;
+        let Stage::Gathering(samples, _) = std::mem::take(&mut group.state) else { return None };
+        (group.plain_size, group.coded_size, group.first_permille) = (0, 0, None);
+        group.state = Stage::Off(OFF_VALUES);
+        // Values without anything in common make no dictionary.
+        let bytes = dictionary_of(&samples)?;
+        let compressor = compressor(&bytes)?;
+        let number = self.next_number;
+        self.next_number += 1;
+        self.stats.trained += 1;
+        group.state = Stage::Coded(number, Box::new(compressor));
+        Some(Trained { number, bytes })
+    }
+}
+
+/// A dictionary of samples; where training finds none, as for values that are all alike, some of them
+/// do as one.
+fn dictionary_of(samples: &[Vec<u8>]) -> Option<Vec<u8>> {
+    if let Ok(bytes) = zstd::dict::from_samples(samples, DICTIONARY_SIZE) {
+        return Some(bytes);
+    }
+    let mut bytes = Vec::new();
+    for sample in samples.iter().take(8) {
+        bytes.extend_from_slice(sample.get(..sample.len().min(1024)).unwrap_or_default());
+    }
+    // Shorter content is taken for none.
+    (8 <= bytes.len()).then_some(bytes)
+}
+
+impl Group {
+    /// Notes what a value kept, and judges the group now and then.
+    fn note(&mut self, plain_size: usize, coded_size: usize) {
+        self.plain_size += plain_size as u64;
+        self.coded_size += coded_size as u64;
+        if self.plain_size < JUDGED_SIZE {
+            return;
+        }
+        let permille = self.coded_size * 1000 / self.plain_size;
+        (self.plain_size, self.coded_size) = (0, 0);
+        let first = *self.first_permille.get_or_insert(permille);
+        if WORTH_PERMILLE < permille {
+            self.state = Stage::Off(OFF_VALUES);
+        } else if first.max(50) * WORSE_PERCENT < permille * 100 {
+            self.state = Stage::default();
+        }
+    }
+}
+
+/// The group of a key: its name with numbers and long hexadecimal words folded.
+fn group_of(key: &[u8]) -> Vec<u8> {
+    let mut name = Vec::with_capacity(key.len().min(64));
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
+    let mut rest = key;
+    while let Some(first) = rest.first() {
+        let size = rest.iter().take_while(|byte| is_word(byte)).count();
+        let (word, after) = rest.split_at(size.max(1));
+        rest = after;
+        let is_hex = 8 <= word.len() && word.iter().all(u8::is_ascii_hexdigit);
+        match is_word(first) {
+            false => name.push(*first),
+            true if is_hex => name.push(b'#'),
+            true => fold_digits(word, &mut name),
+        }
+    }
+    name.truncate(256);
+    name
+}
+
+fn fold_digits(word: &[u8], name: &mut Vec<u8>) {
+    for byte in word {
+        match byte.is_ascii_digit() {
+            false => name.push(*byte),
+            true if name.last() == Some(&b'#') => {}
+            true => name.push(b'#'),
+        }
+    }
+}
+
+/// Frames without what the record says anyway.
+fn compressor(dictionary: &[u8]) -> Option<Compressor<'static>> {
+    let mut compressor = Compressor::with_dictionary(LEVEL, dictionary).ok()?;
+    compressor.include_checksum(false).ok()?;
+    compressor.include_dictid(false).ok()?;
+    compressor.include_contentsize(false).ok()?;
+    Some(compressor)
+}
+
+/// The dictionaries that records on disk name.
+#[derive(Default)]
+pub(crate) struct Dictionaries {
+    by_number: HashMap<u64, Decompressor<'static>>,
+}
+
+impl Dictionaries {
+    /// Adds one.
+    pub(crate) fn insert(&mut self, number: u64, bytes: &[u8]) -> std::io::Result<()> {
+        self.by_number.insert(number, Decompressor::with_dictionary(bytes)?);
+        Ok(())
+    }
+
+    /// Their numbers, in order.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> =
+            self.by_number.keys().copied().filter(|number| CODING_DICTIONARY <= *number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// What a value was before it was coded.
+    pub(crate) fn decode(
+        &mut self,
+        coding: u64,
+        coded: &[u8],
+        plain_size: usize,
+    ) -> std::result::Result<Vec<u8>, String> {
+        if coding == CODING_ZSTD && !self.by_number.contains_key(&coding) {
+            self.insert(coding, &[]).map_err(|error| error.to_string())?;
+        }
+        let decoder = self.by_number.get_mut(&coding);
+        let decoder = decoder.ok_or_else(|| format!("dictionary {coding} is not there"))?;
+        let plain = decoder.decompress(coded, plain_size);
+        let plain = plain.map_err(|error| format!("not coded as it says: {error}"))?;
+        match plain.len() == plain_size {
+            true => Ok(plain),
+            false => Err("of another size than it says".to_owned()),
+        }
+    }
+}
+
+/// The file of a dictionary: its bytes and their CRC-32.
+pub(crate) fn dictionary_name(number: u64) -> String {
+    format!("{number:08}.dict")
+}
+
+/// Writes a dictionary, durably.
+pub(crate) fn write(vfs: &dyn Vfs, dir: &Path, trained: &Trained) -> Result<()> {
+    let mut bytes = trained.bytes.clone();
+    bytes.extend_from_slice(&crc32(&trained.bytes).to_le_bytes());
+    Ok(write_atomic(vfs, &dir.join(dictionary_name(trained.number)), &bytes)?)
+}
+
+/// Reads one.
+pub(crate) fn read(vfs: &dyn Vfs, dir: &Path, number: u64) -> Result<Vec<u8>> {
+    let path: PathBuf = dir.join(dictionary_name(number));
+    let mut bytes = vfs.read(&path)?;
+    let body = bytes
+        .split_last_chunk::<4>()
+        .filter(|(body, crc)| crc32(body) == u32::from_le_bytes(**crc));
+    let Some(size) = body.map(|(body, _)| body.len()) else {
+        return Err(Error::Corrupt { path, reason: "the checksum does not hold".to_owned() });
+    };
+    bytes.truncate(size);
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_grouped() {
+        for (key, group) in [
+            ("key:000000012345", "key:#"),
+            ("user:17:session:9f86d081884c7d65", "user:#:session:#"),
+            ("a1b2", "a#b#"),
+            ("550e8400-e29b-41d4-a716-446655440000", "#-e#b-#d#-a#-#"),
+            ("", ""),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&group_of(key.as_bytes())), group);
+        }
+    }
+
+    #[test]
+    fn a_group_learns_and_everything_comes_back() {
+        let mut groups = Groups::new(0);
+        let mut dictionaries = Dictionaries::default();
+        let value = |n: u64| {
+            format!(
+                "{{\"user\":{},\"name\":\"user {n}\",\"roles\":[\"reader\",\"writer\"],\"active\":true}}",
+                random::mix(n)
+            )
+        };
+        for round in 0..2 {
+            let (mut plain, mut coded) = (0, 0);
+            for n in 0..2000 {
+                let value = value(n).into_bytes();
+                plain += value.len();
+                match groups.code(format!("s:{n}").as_bytes(), &value) {
+                    None => coded += value.len(),
+                    Some((coding, bytes)) => {
+                        coded += bytes.len();
+                        assert_eq!(dictionaries.decode(coding, &bytes, value.len()), Ok(value));
+                    }
+                }
+                while let Some(trained) = groups.train() {
+                    dictionaries.insert(trained.number, &trained.bytes).expect("memory");
+                }
+            }
+            println!("round {round}: {coded} of {plain}");
+            assert!(round == 0 || coded * 100 < plain * 50, "{coded} of {plain}");
+        }
+        let noise = |n: u64| (0..40).flat_map(|i| random::mix(n * 40 + i).to_le_bytes()).collect();
+        for n in 0..30_000u64 {
+            let value: Vec<u8> = noise(n + 1);
+            if let Some((coding, bytes)) = groups.code(b"noise", &value) {
+                assert_eq!(dictionaries.decode(coding, &bytes, value.len()), Ok(value));
+            }
+            if let Some(trained) = groups.train() {
+                dictionaries.insert(trained.number, &trained.bytes).expect("memory");
+            }
+        }
+        let noisy = groups.by_name.get(b"noise".as_slice()).expect("a group");
+        assert!(matches!(noisy.state, Stage::Off(_)), "what gains nothing is left alone");
+    }
+}
