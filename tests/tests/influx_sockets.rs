@@ -123,6 +123,23 @@ fn datagrams_are_stored_and_bad_lines_skipped() -> Result<()> {
 }
 
 #[test]
+fn what_is_open_at_the_end_of_a_datagram_hides_no_other() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, address) = start(&directory, &[])?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    for round in 0..20 {
+        let good = format!("cpu,round=r{round} usage=1,state=\"on\" {NOON}");
+        for datagram in ["bad v=1,s=\"half a str", &good, "bad v=1\\", "bad\\"] {
+            socket.send_to(datagram.as_bytes(), &address)?;
+        }
+    }
+    wait_for(&server, "cpu_usage", 20)?;
+    metric_is(&server, "quipu_influx_datagrams_total", 80.0)?;
+    ensure!(server.export("bad_v")?.is_empty());
+    server.stop()
+}
+
+#[test]
 fn a_line_that_is_too_long_ends_its_connection_alone() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, address) = start(&directory, &[("influx.max-line-size", "4KiB")])?;

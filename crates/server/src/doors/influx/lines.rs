@@ -11,7 +11,7 @@ use model::Timestamp;
 use model::sample::NANOS_PER_MILLI;
 use std::sync::Arc;
 use store::Durability;
-use wire::influx::{InfluxKeys, Options, Precision, decode};
+use wire::influx::{InfluxKeys, Options, Precision, decode_pieces};
 use wire::{ExtraLabels, Start};
 
 /// What all sockets of line protocol share.
@@ -57,6 +57,8 @@ impl Families for LineCounters {
 /// Lines on their way into the store; what was stored is not stored again when it is tried again.
 pub(super) struct Block {
     pub bytes: Vec<u8>,
+    /// Where the pieces end of which none has a part of another's line.
+    ends: Vec<usize>,
     start: Start,
     /// The time of lines that have none: the same however often they are tried.
     now: Timestamp,
@@ -66,8 +68,15 @@ pub(super) struct Block {
 impl Block {
     /// Whole lines that have just arrived.
     pub fn new(app: &App, bytes: Vec<u8>) -> Block {
+        let ends = vec![bytes.len()];
+        Block::of_pieces(app, bytes, ends)
+    }
+
+    /// The same of pieces that end there: a quote that is open at the end of one hides no line of
+    /// the next.
+    pub fn of_pieces(app: &App, bytes: Vec<u8>, ends: Vec<usize>) -> Block {
         let (start, outcome) = (Start::default(), Outcome::default());
-        Block { bytes, start, now: app.vfs.now(), outcome }
+        Block { bytes, ends, start, now: app.vfs.now(), outcome }
     }
 
     /// Lines that have not been stored, nor refused.
@@ -116,11 +125,12 @@ impl Lines {
         let options = Options { precision: Precision::Nanosecond, now: block.now };
         let hasher = self.app.store.hasher();
         loop {
-            let decoded = decode(&block.bytes, block.start, &options, &hasher, &self.keys)?;
+            let Block { bytes, ends, start, outcome, .. } = &mut *block;
+            let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
-            block.outcome.append(&self.app, decoded, durability)?;
+            outcome.append(&self.app, decoded, durability)?;
             match rest {
-                Some(next) => block.start = next,
+                Some(next) => *start = next,
                 None => return Ok(()),
             }
         }
@@ -148,7 +158,7 @@ impl Lines {
             let name = protocol.as_str();
             let reason = match postponed {
                 Some(failure) => failure.to_string(),
-                None => outcome.report("line").replace('\n', "; "),
+                None => outcome.report("line").replace(":\n", ": ").replace('\n', "; "),
             };
             // Bytes from outside must not write on the owner's terminal.
             let reason = reason.replace(char::is_control, " ");
