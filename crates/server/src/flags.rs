@@ -113,6 +113,11 @@ pub fn nearest(name: &str) -> &'static str {
     all().map(|flag| flag.name).min_by_key(|known| edit_distance(name, known)).unwrap_or("config")
 }
 
+/// The flag whose name is most like that one, if no more than a third of it is different.
+pub fn similar(name: &str) -> Option<&'static str> {
+    Some(nearest(name)).filter(|known| 3 * edit_distance(name, known) <= name.chars().count())
+}
+
 /// Levenshtein's distance in characters.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -138,7 +143,8 @@ pub fn serve_command() -> Command {
         .after_help(
             "Each flag is also an environment variable (--query.timeout: QUIPU_QUERY_TIMEOUT) and a \
              key of the TOML file. The command line wins over the environment, the environment over \
-             the file.\nSizes: 64KiB, 256MiB, 1GiB. Durations: 500ms, 30s, 1h30m, 90d.",
+             the file.\nSizes: 64KiB, 256MiB, 1GiB. Durations: 500ms, 30s, 1h30m, 90d. A BOOL stands behind =, \
+             or is left out: --allow-anonymous is --allow-anonymous=true.",
         );
     for group in groups() {
         for flag in group.flags {
@@ -175,7 +181,8 @@ pub fn reference_page() -> String {
         "# Flags of `quipu serve`\n\n\
          Generated from `crates/server/src/flags.rs`; a test compares.\n\
          Each flag is also an environment variable (`--query.timeout` is `QUIPU_QUERY_TIMEOUT`) and a key of the TOML file that `--config` names (`query.timeout`, or `timeout` under `[query]`).\n\
-         The command line wins over the environment, the environment over the file, the file over the default.\n",
+         The command line wins over the environment, the environment over the file, the file over the default.\n\
+         A BOOL of the command line stands behind `=`, or is left out: `--allow-anonymous` is `--allow-anonymous=true`.\n",
     );
     for group in groups() {
         page.push_str(&format!(
@@ -223,6 +230,8 @@ mod tests {
     fn typing_errors_find_their_flag() {
         assert_eq!(nearest("query.timout"), "query.timeout");
         assert_eq!(nearest("datadir"), "data-dir");
+        assert_eq!(similar("query-timeout"), Some("query.timeout"));
+        assert_eq!(similar("storage.tsdb.path"), None);
     }
 
     /// `UPDATE=1 cargo test -p server` writes the page anew.
