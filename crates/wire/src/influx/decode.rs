@@ -428,7 +428,7 @@ impl<'a> Lines<'a, '_> {
         self.grown.errors.push(line, || {
             let name = body.get(name.start..name.end.saturating_sub(1)).unwrap_or_default();
             let name = report::shorten(name);
-            format!("field {name:?} is a string; strings are not stored, the line's numbers are")
+            format!("field {name:?} is a string: only the line's numbers are stored")
         });
     }
 

@@ -156,7 +156,7 @@ fn strings_are_refused_field_by_field() {
     assert_eq!(decoded.counts.strings, 3);
     let positions: Vec<u32> = decoded.errors.kept().iter().map(|error| error.position).collect();
     assert_eq!(positions, [1, 3, 5, 6], "the newline in the string counts");
-    let reason = "field \"s\" is a string; strings are not stored, the line's numbers are";
+    let reason = "field \"s\" is a string: only the line's numbers are stored";
     assert_eq!(decoded.errors.kept()[0].reason, reason);
 }
 
@@ -338,7 +338,7 @@ fn error_texts_are_those_clients_know() {
     assert_eq!(
         text,
         "partial write: unable to parse 'bad': missing fields\n\
-        field \"s\" is a string; strings are not stored, the line's numbers are\n\
+        field \"s\" is a string: only the line's numbers are stored\n\
         unable to parse 'm,a=1,a=2 a=1': duplicate tags dropped=3"
     );
     let text =
