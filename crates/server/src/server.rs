@@ -125,6 +125,16 @@ fn bind_all(config: &Config) -> anyhow::Result<Vec<(Bound, Option<TlsAcceptor>)>
     Ok(bound)
 }
 
+/// Whether a store that does not open may want repair: not when its owner asked for something else
+/// than it is, when another process has it, or when there is nothing yet to be damaged.
+fn may_be_damage(error: &store::Error) -> bool {
+    match error {
+        store::Error::OtherLength { .. } | store::Error::UnknownVersion { .. } => false,
+        store::Error::Io(error) => !error.is_locked() && error.operation != "create directory",
+        _ => true,
+    }
+}
+
 /// Replaying the log may take a while and must not hold up signals.
 async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<Store>> {
     let (directory, store_config) = (config.data_dir.clone(), config.store.clone());
@@ -132,11 +142,15 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
     let store = tokio::task::spawn_blocking(move || Store::open(vfs, &directory, store_config))
         .await
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
-        .with_context(|| {
-            format!(
-                "cannot open the store in {shown} (--data-dir); where it is damaged, `quipu verify` \
-                 says how, and `quipu verify --repair` mends what can be mended"
-            )
+        .map_err(|error| {
+            let mut text = format!("cannot open the store in {shown} (--data-dir)");
+            if may_be_damage(&error) {
+                text.push_str(
+                    "; where it is damaged, `quipu verify` says how, and `quipu verify --repair` \
+                     mends what can be mended",
+                );
+            }
+            anyhow::Error::new(error).context(text)
         })?;
     let cut = store.stats().log_cut_bytes;
     if 0 < cut {
