@@ -73,7 +73,8 @@ fn lines_over_tcp_are_stored_and_bad_ones_skipped() -> Result<()> {
     ensure!(0.0 < server.metric("quipu_insert_bytes_total{protocol=\"influx_tcp\"}")?);
     poll("a line in the log", PATIENCE, || {
         let log = server.log();
-        ensure!(log.contains("this is bad") && log.contains("influx_tcp"), "{log}");
+        let sender = format!("influx_tcp from {}: ", stream.local_addr()?);
+        ensure!(log.contains("this is bad") && log.contains(&sender), "{log}");
         Ok(())
     })?;
     // The last line needs no newline when the client ends.

@@ -9,6 +9,7 @@ use crate::metrics_page::{Number, Page};
 use crate::telemetry::{Families, Protocol};
 use model::Timestamp;
 use model::sample::NANOS_PER_MILLI;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Durability;
 use wire::influx::{InfluxKeys, Options, Precision, decode_pieces};
@@ -63,6 +64,8 @@ pub(super) struct Block {
     /// The time of lines that have none: the same however often they are tried.
     now: Timestamp,
     outcome: Outcome,
+    /// Who sent them, where it was one sender.
+    pub peer: Option<SocketAddr>,
 }
 
 impl Block {
@@ -76,7 +79,7 @@ impl Block {
     /// the next.
     pub fn of_pieces(app: &App, bytes: Vec<u8>, ends: Vec<usize>) -> Block {
         let (start, outcome) = (Start::default(), Outcome::default());
-        Block { bytes, ends, start, now: app.vfs.now(), outcome }
+        Block { bytes, ends, start, now: app.vfs.now(), outcome, peer: None }
     }
 
     /// Lines that have not been stored, nor refused.
@@ -144,7 +147,7 @@ impl Lines {
 
     /// Counts a block that was stored, and says what was refused of it.
     pub fn finish(&self, block: Block, protocol: Protocol) {
-        let Block { bytes, outcome, .. } = block;
+        let Block { bytes, outcome, peer, .. } = block;
         let lines = match protocol {
             Protocol::InfluxUdp => &self.counters.datagram_lines,
             _ => &self.counters.stream_lines,
@@ -156,14 +159,15 @@ impl Lines {
         counters.rows_refused.add(outcome.postponed_rows);
         if (!outcome.is_complete() || postponed.is_some()) && self.refused.is_due(self.now_ms()) {
             let name = protocol.as_str();
+            let sender = peer.map_or(String::new(), |peer| format!(" from {peer}"));
             let reason = match postponed {
                 Some(failure) => failure.to_string(),
-                None => outcome.report("line").replace(":\n", ": ").replace('\n', "; "),
+                None => outcome.report("line").replacen(":\n", ": ", 1).replace('\n', "; "),
             };
             // Bytes from outside must not write on the owner's terminal.
             let reason = reason.replace(char::is_control, " ");
             tracing::warn!(
-                "{name}: {reason}; see quipu_insert_lines_refused_total and \
+                "{name}{sender}: {reason}; see quipu_insert_lines_refused_total and \
                  quipu_insert_rows_refused_total"
             );
         }

@@ -218,6 +218,7 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
         let app: &App = &lines.app;
         let deadline = Instant::now() + self.streams.retry_duration;
         let mut block = Block::new(app, bytes);
+        block.peer = self.connection.peer;
         loop {
             let (back, result) = lines.store(block, app.config.insert.durability).await;
             block = back;
