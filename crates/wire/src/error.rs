@@ -15,7 +15,7 @@ pub enum Error {
         max: u64,
     },
     /// The bytes are not what the protocol says: HTTP 400.
-    #[error("invalid {what} at byte {offset}: {reason}")]
+    #[error("invalid {what} at byte {offset}: expected {reason}")]
     Malformed {
         /// Which encoding.
         what: &'static str,
