@@ -4,6 +4,7 @@
 use crate::common::{Running, start};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use server::listeners::table::Listener;
+use server::telemetry::Limit;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
@@ -78,4 +79,58 @@ fn the_authority_of_http2_is_its_host() {
     };
     assert_eq!(status(format!("http://{}/api/v1/labels", server.address)), 200);
     assert_eq!(status("http://evil.test/api/v1/labels".to_string()), 403);
+}
+
+#[test]
+fn a_page_of_ours_may_change_things_over_http2() {
+    let server = start(&[]);
+    let status = |origin: String| {
+        server.block_on(async {
+            let socket = tokio::net::TcpStream::connect(server.address).await.expect("a socket");
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+                    .await
+                    .expect("a handshake");
+            tokio::spawn(connection);
+            let request = hyper::Request::post(format!("http://{}/write", server.address))
+                .header("origin", origin)
+                .body("m v=1".to_string())
+                .expect("a request");
+            sender.send_request(request).await.expect("an answer").status().as_u16()
+        })
+    };
+    assert_eq!(status(format!("http://{}", server.address)), 204);
+    assert_eq!(status("http://evil.test".to_string()), 403);
+    assert_eq!(status("null".to_string()), 403);
+    server.stop();
+}
+
+#[test]
+fn answers_that_nobody_takes_do_not_hold_their_connections() {
+    let flags = [
+        ("http.max-connections", "2"),
+        ("http.header-timeout", "100ms"),
+        ("http.write-timeout", "200ms"),
+    ];
+    let server = start(&flags);
+    // HTTP/2 with a window of 0 bytes for the answer to one request.
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
+    let (path, host) = (b"/api/v1/labels", b"localhost");
+    let mut head = vec![0x82, 0x86, 0x04, path.len() as u8];
+    head.extend(path);
+    head.extend([0x01, host.len() as u8]);
+    head.extend(host);
+    bytes.extend([0, 0, head.len() as u8, 1, 5, 0, 0, 0, 1]);
+    bytes.extend(head);
+    let mut streams = [server.connect(), server.connect()];
+    for stream in &mut streams {
+        stream.write_all(&bytes).expect("sent");
+    }
+    let answered = || server.app().telemetry.limit_hits(Limit::WriteTimeout);
+    while answered() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.get("/-/healthy").status, 200, "there is room again");
+    server.stop();
 }

@@ -1,10 +1,10 @@
 //! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
 
+use super::connection::Outgoing;
 use crate::admission::BodyMemory;
 use crate::buffers::Buffers;
 use crate::config::HttpConfig;
 use crate::failure::{Failure, Kind};
-use crate::listeners::connections::AtWork;
 use crate::telemetry::Limit;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -126,8 +126,8 @@ impl From<Infallible> for BrokenOff {
 /// The body of an answer.
 pub struct ReplyBody {
     source: Source,
-    /// Tells the connection that the request is over once the body is gone.
-    _in_flight: Option<AtWork>,
+    /// Tells the connection whose turn it is, and that the request is over once the body is gone.
+    outgoing: Option<Outgoing>,
 }
 
 enum Source {
@@ -139,17 +139,17 @@ impl ReplyBody {
     /// A body that is there already.
     pub fn whole(bytes: Bytes) -> ReplyBody {
         let source = Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()));
-        ReplyBody { source, _in_flight: None }
+        ReplyBody { source, outgoing: None }
     }
 
     /// A body that arrives in pieces.
     pub fn pieces(receiver: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> ReplyBody {
-        ReplyBody { source: Source::Pieces(receiver), _in_flight: None }
+        ReplyBody { source: Source::Pieces(receiver), outgoing: None }
     }
 
-    /// The same, telling the connection when it is over.
-    pub fn holding(mut self, in_flight: AtWork) -> ReplyBody {
-        self._in_flight = Some(in_flight);
+    /// The same, telling the connection how it goes.
+    pub fn telling(mut self, outgoing: Outgoing) -> ReplyBody {
+        self.outgoing = Some(outgoing);
         self
     }
 }
@@ -162,12 +162,19 @@ impl Body for ReplyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match &mut self.source {
+        let polled = match &mut self.source {
             Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Source::Pieces(receiver) => {
                 receiver.poll_recv(context).map(|piece| piece.map(|p| p.map(Frame::data)))
             }
+        };
+        if let Some(outgoing) = &self.outgoing {
+            match polled {
+                Poll::Ready(_) => outgoing.wait_for_client(),
+                Poll::Pending => outgoing.wait_for_door(),
+            }
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

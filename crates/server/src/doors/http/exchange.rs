@@ -77,7 +77,7 @@ pub async fn exchange(
     };
     gone.defuse();
     http.counters.answered(index, response.status().as_u16(), started.elapsed());
-    response.map(|body| body.holding(in_flight))
+    response.map(|body| body.telling(connection.answer(in_flight)))
 }
 
 /// Notices a client that goes away while its request is being served: the future is dropped then.
