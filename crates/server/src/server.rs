@@ -173,26 +173,49 @@ async fn open_store(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Arc<St
 /// What a listener accepts with.
 fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>) -> Accepting {
     let config = app.config.listener(bound.listener).expect("only what is configured is bound");
-    let connections_max = within_files(bound.listener.row().name, config.connections_max);
+    let all = app.config.listeners.iter().map(|one| one.connections_max);
+    let by_all = all.fold(0, usize::saturating_add);
+    let wanted = config.connections_max;
+    let files = process::open_files_max().unwrap_or(u64::MAX);
+    let allowed = within_files(wanted, by_all, files);
+    if allowed < wanted {
+        let name = bound.listener.row().name;
+        tracing::info!(
+            allowed,
+            files,
+            "{name}.max-connections lowered: all listeners together may have half of the process' \
+             file limit (ulimit -n)"
+        );
+    }
     Accepting {
         listener: bound.listener,
-        connections: Connections::new(connections_max),
+        connections: Connections::new(allowed),
         telemetry: app.telemetry.clone(),
         tls,
         handshake_timeout: app.config.http.header_timeout,
     }
 }
 
-/// Sockets must leave files for the store.
-fn within_files(listener: &str, wanted: usize) -> usize {
-    let Some(files) = process::open_files_max() else { return wanted };
-    let allowed = usize::try_from(files / 2).unwrap_or(usize::MAX).max(1);
-    if allowed < wanted {
-        tracing::info!(
-            allowed,
-            files,
-            "{listener}.max-connections lowered to half of the process' file limit (ulimit -n)"
-        );
+/// Sockets must leave files for the store: all listeners together may have half of them, each the
+/// share of it that it wants of all.
+fn within_files(wanted: usize, wanted_by_all: usize, files: u64) -> usize {
+    let half = u128::from(files / 2);
+    let share = half * wanted as u128 / (wanted_by_all as u128).max(half).max(1);
+    usize::try_from(share).unwrap_or(wanted).clamp(1, wanted.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sockets_of_all_listeners_leave_files_for_the_store() {
+        assert_eq!(within_files(10_000, 11_000, 1 << 20), 10_000);
+        assert_eq!(within_files(10_000, 11_000, u64::MAX), 10_000);
+        assert_eq!(within_files(10_000, 10_000, 1024), 512);
+        let both = [10_000, 1000].map(|wanted| within_files(wanted, 11_000, 1024));
+        assert_eq!(both, [465, 46]);
+        assert_eq!(within_files(1, usize::MAX, 1024), 1, "one is always served");
+        assert_eq!(within_files(usize::MAX, usize::MAX, 1024), 512);
     }
-    wanted.min(allowed)
 }
