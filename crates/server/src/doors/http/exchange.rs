@@ -133,7 +133,7 @@ async fn serve(
     let content_type = arrived.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_form = content_type.is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
     if is_form && route.class != Class::Insert {
-        arrived.params.append(&body);
+        arrived.params.append(&body)?;
         app.buffers.give_back(std::mem::take(&mut body));
     }
     let permit = match route.class {
