@@ -220,7 +220,7 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
             let kept = self.buffer.capacity();
             self.large_since = (READ_SIZE < kept).then(Instant::now);
             if READ_SIZE < kept {
-                self.share.grow(kept).await.map_err(Ended::NotTaken)?;
+                wait_for_share(self.streams, &mut self.share, kept).await?;
             }
         }
         if is_long {
@@ -375,16 +375,26 @@ async fn make_room(
         return Ok(());
     }
     let size = grown(buffer);
+    if READ_SIZE < size {
+        wait_for_share(streams, share, size).await?;
+    }
+    buffer.reserve_exact(size - buffer.len());
+    Ok(())
+}
+
+async fn wait_for_share(
+    streams: &Streams,
+    share: &mut BodyShare<'_>,
+    size: usize,
+) -> Result<(), Ended> {
     let deadline = Instant::now() + streams.retry_duration;
-    while READ_SIZE < size {
-        let Err(failure) = share.grow(size).await else { break };
+    loop {
+        let Err(failure) = share.grow(size).await else { return Ok(()) };
         if deadline <= Instant::now() {
             return Err(Ended::NotTaken(failure));
         }
         sleep(RETRY_PAUSE_MAX.min(streams.retry_duration)).await;
     }
-    buffer.reserve_exact(size - buffer.len());
-    Ok(())
 }
 
 /// Whether a connection begins as a request of HTTP, which no line of line protocol can look like. A
