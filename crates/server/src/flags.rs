@@ -50,7 +50,7 @@ const GROUPS: &[Group] = &[
         flag("http.max-connections", Kind::Count, "10000", "Open connections. At the limit the longest idle one is closed; when none is idle, the new one gets 503. All listeners together never have more than half of the process' file limit."),
         flag("http.idle-timeout", Kind::Duration, "90s", "Close a connection that has been without a request for this long."),
         flag("http.header-timeout", Kind::Duration, "10s", "Close a connection whose request head is not complete after this time."),
-        flag("http.body-timeout", Kind::Duration, "60s", "Answer 408 when a body takes longer than this, plus one second per 64 KiB received."),
+        flag("http.body-timeout", Kind::Duration, "60s", "Answer 408 when a body has come slower than 64 KiB a second for this long."),
         flag("http.write-timeout", Kind::Duration, "60s", "Give up on a client that takes no byte of an answer for this long."),
     ]},
     Group { heading: "Ingestion", flags: &[
