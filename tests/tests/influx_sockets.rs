@@ -73,7 +73,8 @@ fn lines_over_tcp_are_stored_and_bad_ones_skipped() -> Result<()> {
     ensure!(0.0 < server.metric("quipu_insert_bytes_total{protocol=\"influx_tcp\"}")?);
     poll("a line in the log", PATIENCE, || {
         let log = server.log();
-        ensure!(log.contains("this is bad") && log.contains("influx_tcp"), "{log}");
+        let sender = format!("influx_tcp from {}: ", stream.local_addr()?);
+        ensure!(log.contains("this is bad") && log.contains(&sender), "{log}");
         Ok(())
     })?;
     // The last line needs no newline when the client ends.
@@ -119,6 +120,23 @@ fn datagrams_are_stored_and_bad_lines_skipped() -> Result<()> {
     metric_is(&server, "quipu_influx_datagrams_dropped_total", 0.0)?;
     metric_is(&server, "quipu_insert_lines_refused_total{protocol=\"influx_udp\"}", 1.0)?;
     metric_is(&server, "quipu_influx_socket_lines_total{transport=\"udp\"}", 4.0)?;
+    server.stop()
+}
+
+#[test]
+fn what_is_open_at_the_end_of_a_datagram_hides_no_other() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, address) = start(&directory, &[])?;
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    for round in 0..20 {
+        let good = format!("cpu,round=r{round} usage=1,state=\"on\" {NOON}");
+        for datagram in ["bad v=1,s=\"half a str", &good, "bad v=1\\", "bad\\"] {
+            socket.send_to(datagram.as_bytes(), &address)?;
+        }
+    }
+    wait_for(&server, "cpu_usage", 20)?;
+    metric_is(&server, "quipu_influx_datagrams_total", 80.0)?;
+    ensure!(server.export("bad_v")?.is_empty());
     server.stop()
 }
 

@@ -69,6 +69,7 @@ fn sparse_history_of_five_years_lives_in_partitions_of_a_year() -> Result<()> {
     for words in ["partitions of a year each, not of a day", "leave --partition away"] {
         ensure!(refusal.contains(words), "{refusal}");
     }
+    ensure!(!refusal.contains("repair"), "nothing is damaged: {refusal}");
     let path = directory.path().to_string_lossy().into_owned();
     let output = e2e::launch::quipu(&["verify", "--data-dir", &path])?.output()?;
     let report = String::from_utf8_lossy(&output.stdout).into_owned();

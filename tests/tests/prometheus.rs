@@ -27,7 +27,7 @@ const EXPRESSIONS: &[&str] = &[
     "quantile_over_time(0.75, go_goroutines[30s])",
     "stddev by (job) (go_memstats_alloc_bytes)",
     "node_memory_MemFree_bytes / on (instance, job) node_memory_MemTotal_bytes",
-    "node_filesystem_avail_bytes / ignoring (nothing) node_filesystem_size_bytes > 0.1",
+    "node_filesystem_avail_bytes / ignoring (nothing) node_filesystem_size_bytes > 0.001",
     "max_over_time(deriv(node_load1[10s])[20s:5s])",
     "changes(node_time_seconds[30s])",
     "label_replace(up, \"host\", \"$1\", \"instance\", \"(.*):.*\")",

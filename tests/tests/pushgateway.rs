@@ -28,8 +28,14 @@ fn a_group_is_pushed_and_deleted() -> Result<()> {
     ensure!(status(&server, "DELETE", "/metrics/job@base64/L3Zhci90bXA/instance/a", "")? == 202);
     ensure!(server.export("runs{job=\"/var/tmp\"}")?.is_empty());
     ensure!(status(&server, "DELETE", "/metrics/job/nobody", "")? == 202, "as Pushgateway");
-    for bad in ["/metrics/job/", "/metrics/job//instance/a", "/metrics/job/backup/instance"] {
+    for bad in [
+        "/metrics/job/",
+        "/metrics/job//instance/a",
+        "/metrics/job@base64/=",
+        "/metrics/job/backup/instance",
+    ] {
         ensure!(status(&server, "DELETE", bad, "")? == 400, "{bad}");
+        ensure!(status(&server, "PUT", bad, "runs 1\n")? == 400, "{bad}");
     }
     ensure!(server.export("runs")?.0.len() == 2);
     // What is pushed again is there again.

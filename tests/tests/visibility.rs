@@ -43,6 +43,23 @@ fn a_sample_is_visible_as_soon_as_it_is_acknowledged() -> Result<()> {
 }
 
 #[test]
+fn a_sample_without_a_time_is_visible_at_once_to_a_query_without_one() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = server(&directory)?;
+    let mut client = server.client();
+    for round in 0..100 {
+        let line = format!("m,round=r{round} v={round}");
+        ensure!(client.post("/write?durability=relaxed", &[], line.as_bytes())?.status == 204);
+        for query in ["m_v", "default_rollup(m_v)&dialect=metricsql"] {
+            let query = query.replace("m_v", &format!("m_v%7Bround=%22r{round}%22%7D"));
+            let found = client.get(&format!("/api/v1/query?query={query}"))?.vector()?;
+            ensure!(found.len() == 1, "round {round}: {query}: {found:?}");
+        }
+    }
+    server.stop()
+}
+
+#[test]
 fn listings_take_selectors_that_match_everything_and_nothing_else_does() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = server(&directory)?;

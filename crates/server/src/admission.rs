@@ -157,12 +157,27 @@ impl BodyShare<'_> {
                 self.memory.size_max
             )));
         };
+        self.add(units, more);
+        Ok(())
+    }
+
+    /// As [`BodyShare::grow`], but where it would have to wait it leaves the share as it is; returns
+    /// whether it grew.
+    pub fn try_grow(&mut self, size: usize) -> bool {
+        let units = size.saturating_sub(self.size).div_ceil(SHARE_UNIT);
+        match self.memory.shares.clone().try_acquire_many_owned(units as u32) {
+            Ok(more) => self.add(units, more),
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn add(&mut self, units: usize, more: OwnedSemaphorePermit) {
         self.size += units * SHARE_UNIT;
         match &mut self.held {
             Some(held) => held.merge(more),
             None => self.held = Some(more),
         }
-        Ok(())
     }
 
     /// What is held, to be kept as long as the bytes.
@@ -207,6 +222,7 @@ mod tests {
             first.grow(600 << 10).await.expect("fits");
             let mut second = memory.share();
             assert!(second.grow(600 << 10).await.is_err());
+            assert!(!second.try_grow(600 << 10) && second.try_grow(300 << 10));
             drop(first);
             second.grow(600 << 10).await.expect("fits now");
             second.grow(1).await.expect("has it already");

@@ -634,6 +634,12 @@ fn influx_config(settings: &Settings) -> Result<InfluxConfig, ConfigError> {
     Ok(InfluxConfig { line_size_max: line_size_max as usize, retry_duration })
 }
 
+/// Whether it could be the name in a `Host` header, its port left away.
+fn is_host_name(name: &str) -> bool {
+    let is_address = name.starts_with('[') && name.ends_with(']');
+    is_address || !name.contains(['*', '/', ':', '[', ']']) && !name.contains(char::is_whitespace)
+}
+
 /// Names matter where everybody on this machine is trusted: on loopback, without credentials.
 fn hosts(settings: &Settings) -> Result<Hosts, ConfigError> {
     let listen = settings.text("http-listen");
@@ -641,6 +647,13 @@ fn hosts(settings: &Settings) -> Result<Hosts, ConfigError> {
     let names = settings.text("http-allowed-hosts").split(',').map(str::trim);
     let mut names: Vec<String> =
         names.filter(|name| !name.is_empty()).map(str::to_string).collect();
+    if let Some(bad) = names.iter().find(|name| *name != "*" && !is_host_name(name)) {
+        let reason = format!(
+            "{bad:?} is no name of a host; write names or addresses only, without http://, port or \
+             wildcard, like metrics.example"
+        );
+        return Err(settings.refuse("http-allowed-hosts", reason));
+    }
     let is_trusting = address.ip().is_loopback() && !credentials(settings)?.are_required();
     if !is_trusting || names.iter().any(|name| name == "*") {
         return Ok(Hosts::Any);
@@ -829,6 +842,10 @@ mod tests {
         assert!(!hosts(&[]).allow("evil.test"));
         assert!(hosts(&[("http-allowed-hosts", "a.test, b.test")]).allow("b.test:8428"));
         assert!(hosts(&[("http-listen", "localhost:8428")]).allow("localhost"));
+        assert!(hosts(&[("http-allowed-hosts", "[fd00::1]")]).allow("[fd00::1]:8428"));
+        for bad in ["a.test:8428", "a.test,http://b.test", "*.test", "a.test b.test", "fd00::1"] {
+            refused(&[("http-allowed-hosts", bad)], "no name of a host");
+        }
         assert_eq!(hosts(&[("http-allowed-hosts", "*")]), Hosts::Any);
         assert_eq!(hosts(&[("bearer-token", "t")]), Hosts::Any);
         assert_eq!(hosts(&[("http-listen", ":1"), ("allow-anonymous", "true")]), Hosts::Any);

@@ -47,10 +47,10 @@ const GROUPS: &[Group] = &[
         flag("bearer-token-file", Kind::Path, "", "File that holds the token."),
         flag("tls-cert", Kind::Path, "", "PEM file with the certificate chain; turns TLS on, together with --tls-key."),
         flag("tls-key", Kind::Path, "", "PEM file with the private key."),
-        flag("http.max-connections", Kind::Count, "10000", "Open connections. At the limit the longest idle one is closed; when none is idle, the new one gets 503. Never more than half of the process' file limit."),
+        flag("http.max-connections", Kind::Count, "10000", "Open connections. At the limit the longest idle one is closed; when none is idle, the new one gets 503. All listeners together never have more than half of the process' file limit."),
         flag("http.idle-timeout", Kind::Duration, "90s", "Close a connection that has been without a request for this long."),
         flag("http.header-timeout", Kind::Duration, "10s", "Close a connection whose request head is not complete after this time."),
-        flag("http.body-timeout", Kind::Duration, "60s", "Answer 408 when a body takes longer than this, plus one second per 64 KiB received."),
+        flag("http.body-timeout", Kind::Duration, "60s", "Answer 408 when a body has come slower than 64 KiB a second for this long."),
         flag("http.write-timeout", Kind::Duration, "60s", "Give up on a client that takes no byte of an answer for this long."),
     ]},
     Group { heading: "Ingestion", flags: &[
@@ -113,6 +113,11 @@ pub fn nearest(name: &str) -> &'static str {
     all().map(|flag| flag.name).min_by_key(|known| edit_distance(name, known)).unwrap_or("config")
 }
 
+/// The flag whose name is most like that one, if no more than a third of it is different.
+pub fn similar(name: &str) -> Option<&'static str> {
+    Some(nearest(name)).filter(|known| 3 * edit_distance(name, known) <= name.chars().count())
+}
+
 /// Levenshtein's distance in characters.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
@@ -138,7 +143,8 @@ pub fn serve_command() -> Command {
         .after_help(
             "Each flag is also an environment variable (--query.timeout: QUIPU_QUERY_TIMEOUT) and a \
              key of the TOML file. The command line wins over the environment, the environment over \
-             the file.\nSizes: 64KiB, 256MiB, 1GiB. Durations: 500ms, 30s, 1h30m, 90d.",
+             the file.\nSizes: 64KiB, 256MiB, 1GiB. Durations: 500ms, 30s, 1h30m, 90d. A BOOL stands behind =, \
+             or is left out: --allow-anonymous is --allow-anonymous=true.",
         );
     for group in groups() {
         for flag in group.flags {
@@ -175,7 +181,8 @@ pub fn reference_page() -> String {
         "# Flags of `quipu serve`\n\n\
          Generated from `crates/server/src/flags.rs`; a test compares.\n\
          Each flag is also an environment variable (`--query.timeout` is `QUIPU_QUERY_TIMEOUT`) and a key of the TOML file that `--config` names (`query.timeout`, or `timeout` under `[query]`).\n\
-         The command line wins over the environment, the environment over the file, the file over the default.\n",
+         The command line wins over the environment, the environment over the file, the file over the default.\n\
+         A BOOL of the command line stands behind `=`, or is left out: `--allow-anonymous` is `--allow-anonymous=true`.\n",
     );
     for group in groups() {
         page.push_str(&format!(
@@ -223,6 +230,8 @@ mod tests {
     fn typing_errors_find_their_flag() {
         assert_eq!(nearest("query.timout"), "query.timeout");
         assert_eq!(nearest("datadir"), "data-dir");
+        assert_eq!(similar("query-timeout"), Some("query.timeout"));
+        assert_eq!(similar("storage.tsdb.path"), None);
     }
 
     /// `UPDATE=1 cargo test -p server` writes the page anew.

@@ -138,6 +138,20 @@ fn bind_all(config: &Config) -> anyhow::Result<Vec<(Bound, Option<TlsAcceptor>)>
     Ok(bound)
 }
 
+/// Whether a store that does not open may want repair: not when its owner asked for something else
+/// than it is, when another process has it, or when there is nothing yet to be damaged.
+fn may_be_damage(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<store::Error>() {
+        Some(store::Error::OtherLength { .. } | store::Error::UnknownVersion { .. }) => false,
+        Some(store::Error::Io(error)) => {
+            !error.is_locked() && error.operation != "create directory"
+        }
+        Some(_) => true,
+        // The keys have no repair yet.
+        None => false,
+    }
+}
+
 /// Opens what stands on the data directory. Replaying the log may take a while and must not hold up
 /// signals.
 async fn open(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<(Opened, Arc<Log>)> {
@@ -148,11 +162,15 @@ async fn open(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<(Opened, Arc
     let (opened, log) = tokio::task::spawn_blocking(opening)
         .await
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
-        .with_context(|| {
-            format!(
-                "cannot open the store in {shown} (--data-dir); where it is damaged, `quipu verify` \
-                 says how, and `quipu verify --repair` mends what can be mended"
-            )
+        .map_err(|error| {
+            let mut text = format!("cannot open the store in {shown} (--data-dir)");
+            if may_be_damage(&error) {
+                text.push_str(
+                    "; where it is damaged, `quipu verify` says how, and `quipu verify --repair` \
+                     mends what can be mended",
+                );
+            }
+            error.context(text)
         })?;
     say_what_was_found(&opened.store);
     Ok((opened, log))
@@ -176,7 +194,8 @@ fn open_directory(
     if let Some(keys) = &mut keys {
         keys.declare(&mut consumers);
     }
-    let log = Arc::new(Log::open(vfs, &directory.join(WAL_DIR), log_config, consumers)?);
+    let log = Log::open(vfs, &directory.join(WAL_DIR), log_config, consumers);
+    let log = Arc::new(log.map_err(store::Error::from)?);
     let store = store.finish(log.clone())?;
     let kv = keys.map(|keys| keys.finish(log.clone())).transpose()?;
     Ok((Opened { store, kv }, log))
@@ -204,26 +223,49 @@ fn say_what_was_found(store: &Store) {
 /// What a listener accepts with.
 fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>) -> Accepting {
     let config = app.config.listener(bound.listener).expect("only what is configured is bound");
-    let connections_max = within_files(bound.listener.row().name, config.connections_max);
+    let all = app.config.listeners.iter().map(|one| one.connections_max);
+    let by_all = all.fold(0, usize::saturating_add);
+    let wanted = config.connections_max;
+    let files = process::open_files_max().unwrap_or(u64::MAX);
+    let allowed = within_files(wanted, by_all, files);
+    if allowed < wanted {
+        let name = bound.listener.row().name;
+        tracing::info!(
+            allowed,
+            files,
+            "{name}.max-connections lowered: all listeners together may have half of the process' \
+             file limit (ulimit -n)"
+        );
+    }
     Accepting {
         listener: bound.listener,
-        connections: Connections::new(connections_max),
+        connections: Connections::new(allowed),
         telemetry: app.telemetry.clone(),
         tls,
         handshake_timeout: app.config.http.header_timeout,
     }
 }
 
-/// Sockets must leave files for the store.
-fn within_files(listener: &str, wanted: usize) -> usize {
-    let Some(files) = process::open_files_max() else { return wanted };
-    let allowed = usize::try_from(files / 2).unwrap_or(usize::MAX).max(1);
-    if allowed < wanted {
-        tracing::info!(
-            allowed,
-            files,
-            "{listener}.max-connections lowered to half of the process' file limit (ulimit -n)"
-        );
+/// Sockets must leave files for the store: all listeners together may have half of them, each the
+/// share of it that it wants of all.
+fn within_files(wanted: usize, wanted_by_all: usize, files: u64) -> usize {
+    let half = u128::from(files / 2);
+    let share = half * wanted as u128 / (wanted_by_all as u128).max(half).max(1);
+    usize::try_from(share).unwrap_or(wanted).clamp(1, wanted.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sockets_of_all_listeners_leave_files_for_the_store() {
+        assert_eq!(within_files(10_000, 11_000, 1 << 20), 10_000);
+        assert_eq!(within_files(10_000, 11_000, u64::MAX), 10_000);
+        assert_eq!(within_files(10_000, 10_000, 1024), 512);
+        let both = [10_000, 1000].map(|wanted| within_files(wanted, 11_000, 1024));
+        assert_eq!(both, [465, 46]);
+        assert_eq!(within_files(1, usize::MAX, 1024), 1, "one is always served");
+        assert_eq!(within_files(usize::MAX, usize::MAX, 1024), 512);
     }
-    wanted.min(allowed)
 }

@@ -96,6 +96,7 @@ impl From<wire::Limit> for Limit {
             | wire::Limit::Histograms
             | wire::Limit::HistogramBuckets
             | wire::Limit::Exemplars
+            | wire::Limit::Symbols
             | wire::Limit::ExtraLabels
             | wire::Limit::Queries
             | wire::Limit::Matchers => Limit::Other,

@@ -47,6 +47,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 #[derive(Default)]
 struct Told {
     failures: u64,
+    /// Why writes are refused, without numbers.
     read_only: Option<String>,
     damaged_partitions: usize,
 }
@@ -55,12 +56,13 @@ struct Told {
 /// retention does not believe the clock.
 fn tell_of_store(store: &Store, look: u64, mut told: Told) -> Told {
     let read_only = store.read_only_reason();
-    if read_only != told.read_only {
+    let news = read_only.as_deref().map(without_numbers);
+    if news != told.read_only {
         match &read_only {
             Some(reason) => tracing::error!("writes are refused: {reason}"),
             None => tracing::info!("writes are taken again"),
         }
-        told.read_only = read_only;
+        told.read_only = news;
     }
     if !look.is_multiple_of(LOOKS_PER_LINE) {
         return told;
@@ -83,6 +85,11 @@ fn tell_of_store(store: &Store, look: u64, mut told: Told) -> Told {
         tracing::warn!("{}", clock_line(ahead_ns, left_ns));
     }
     told
+}
+
+/// What stays the same of a reason while the bytes that are free change with every look.
+fn without_numbers(reason: &str) -> String {
+    reason.replace(|character: char| character.is_ascii_digit(), "")
 }
 
 /// What an owner needs to decide whether the clock is right.
@@ -171,6 +178,13 @@ fn refusals_line(refusals: &Refusals) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_told_once_whatever_its_numbers() {
+        let words = |free: u64| without_numbers(&format!("{free} bytes are free, 9 must be"));
+        assert_eq!(words(5), words(77));
+        assert_ne!(words(5), without_numbers("sync of the log failed"));
+    }
 
     #[test]
     fn the_line_of_the_clock_names_the_flag() {

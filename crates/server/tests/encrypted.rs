@@ -5,31 +5,34 @@ use crate::common::start;
 use server::listeners::table::Listener;
 use server::telemetry::Protocol;
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// Writes a certificate and its key; returns both paths, and the certificate.
+fn certificate(directory: &Path) -> (String, String, CertificateDer<'static>) {
+    let made =
+        rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
+    let (cert, key) = (directory.join("cert.pem"), directory.join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    (cert.display().to_string(), key.display().to_string(), made.cert.der().clone())
+}
 
 #[test]
 fn a_request_and_lines_through_tls() {
-    let made =
-        rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).expect("a certificate");
     let directory = tempfile::tempdir().expect("a directory");
-    let (cert, key) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
-    std::fs::File::create(&cert)
-        .and_then(|mut f| f.write_all(made.cert.pem().as_bytes()))
-        .expect("written");
-    std::fs::File::create(&key)
-        .and_then(|mut f| f.write_all(made.signing_key.serialize_pem().as_bytes()))
-        .expect("written");
-    let (cert, key) = (cert.display().to_string(), key.display().to_string());
+    let (cert, key, der) = certificate(directory.path());
     let flags = [("tls-cert", cert.as_str()), ("tls-key", &key), ("influx-listen", "127.0.0.1:0")];
     let server = start(&flags);
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).expect("a root");
+    roots.add(der).expect("a root");
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -62,6 +65,23 @@ fn a_request_and_lines_through_tls() {
     let mut answer = Vec::new();
     let _ = std::io::Read::read_to_end(&mut plain, &mut answer);
     assert!(!answer.starts_with(b"HTTP"), "plain text gets no answer");
+    server.stop();
+}
+
+#[test]
+fn connections_that_never_shake_hands_are_not_over_the_limit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (cert, key, _) = certificate(directory.path());
+    let flags = [("tls-cert", cert.as_str()), ("tls-key", &key), ("http.max-connections", "2")];
+    let server = start(&flags);
+    let mut streams: Vec<_> = (0..9).map(|_| server.connect()).collect();
+    // Longer than a handshake may take would be an end, too; but then they were all open.
+    for stream in &mut streams[..7] {
+        let began = Instant::now();
+        let mut answer = Vec::new();
+        let _ = std::io::Read::read_to_end(stream, &mut answer);
+        assert!(began.elapsed() < server.app().config.http.header_timeout / 2, "still open");
+    }
     server.stop();
 }
 

@@ -96,6 +96,25 @@ fn slow_heads_and_slow_bodies_end() {
 }
 
 #[test]
+fn a_body_that_came_fast_must_not_stop() {
+    let server = start(&[("http.body-timeout", "100ms"), ("max-bodies-size", "128MiB")]);
+    let mut stream = server.connect();
+    let size = 8 << 20;
+    let head = format!(
+        "POST /write HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+        size + 1
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    stream.write_all(&vec![b'\n'; size]).expect("sent");
+    // At 64 KiB a second so many bytes would take two minutes.
+    let reply = read_reply(&mut stream);
+    assert_eq!(reply.status, 408);
+    assert!(reply.text().contains("8388608 bytes came"), "{}", reply.text());
+    assert_eq!(server.post("/write", b"m v=1").status, 204);
+    server.stop();
+}
+
+#[test]
 fn a_client_that_goes_away_is_counted_and_forgotten() {
     let server = start(&[]);
     let mut stream = server.connect();

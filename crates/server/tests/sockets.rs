@@ -4,6 +4,7 @@
 use crate::common::{Running, start};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use server::listeners::table::Listener;
+use server::telemetry::Limit;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 
@@ -62,6 +63,65 @@ fn datagrams_that_cannot_be_taken_are_counted() {
 }
 
 #[test]
+fn a_line_that_never_ends_gives_its_memory_back() {
+    let flags = [
+        ("influx-listen", "127.0.0.1:0"),
+        ("max-body-size", "64KiB"),
+        ("max-bodies-size", "128KiB"),
+        ("insert-queue-duration", "20ms"),
+        ("http.body-timeout", "200ms"),
+    ];
+    let server = start(&flags);
+    let mut streams = [(); 2].map(|()| TcpStream::connect(address(&server)).expect("a socket"));
+    for stream in &mut streams {
+        stream.write_all(&[b'm'; 20 << 10]).expect("sent");
+    }
+    let refused = "quipu_limit_hits_total{limit=\"http.body-timeout\"}";
+    wait_for(&server, refused, 2.0);
+    assert_eq!(server.post("/write", b"m v=1 1700000000000000000").status, 204);
+    server.stop();
+}
+
+#[test]
+fn whole_lines_are_stored_while_others_hold_the_memory() {
+    let flags = [
+        ("influx-listen", "127.0.0.1:0"),
+        ("max-body-size", "64KiB"),
+        ("max-bodies-size", "64KiB"),
+        ("insert-queue-duration", "20ms"),
+    ];
+    let server = start(&flags);
+    let mut share = server.app().body_memory.share();
+    server.block_on(share.grow(1)).expect("all there is");
+    let mut stream = TcpStream::connect(address(&server)).expect("a connection");
+    let lines: String = (0..5000i64)
+        .map(|n| format!("m v={n} {}\n", 1_700_000_000_000_000_000 + n * 1_000_000))
+        .collect();
+    stream.write_all(lines.as_bytes()).expect("sent");
+    drop(stream);
+    wait_for(&server, "quipu_insert_samples_total{protocol=\"influx_tcp\"}", 5000.0);
+    drop(share);
+    server.stop();
+}
+
+#[test]
+fn a_page_in_a_browser_cannot_send_lines() {
+    let server = start(&[("influx-listen", "127.0.0.1:0")]);
+    let lines = "m v=1 1700000000000000000\n";
+    for head in ["POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 26\r\n\r\n", ""] {
+        let mut stream = TcpStream::connect(address(&server)).expect("a connection");
+        stream.write_all(head.as_bytes()).expect("sent");
+        // It may be closed already.
+        let _ = stream.write_all(lines.as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+        let stored = server.metric("quipu_insert_samples_total{protocol=\"influx_tcp\"}");
+        assert_eq!(stored, if head.is_empty() { 1.0 } else { 0.0 });
+    }
+    server.stop();
+}
+
+#[test]
 fn the_authority_of_http2_is_its_host() {
     let server = start(&[]);
     let status = |uri: String| {
@@ -78,4 +138,58 @@ fn the_authority_of_http2_is_its_host() {
     };
     assert_eq!(status(format!("http://{}/api/v1/labels", server.address)), 200);
     assert_eq!(status("http://evil.test/api/v1/labels".to_string()), 403);
+}
+
+#[test]
+fn a_page_of_ours_may_change_things_over_http2() {
+    let server = start(&[]);
+    let status = |origin: String| {
+        server.block_on(async {
+            let socket = tokio::net::TcpStream::connect(server.address).await.expect("a socket");
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+                    .await
+                    .expect("a handshake");
+            tokio::spawn(connection);
+            let request = hyper::Request::post(format!("http://{}/write", server.address))
+                .header("origin", origin)
+                .body("m v=1".to_string())
+                .expect("a request");
+            sender.send_request(request).await.expect("an answer").status().as_u16()
+        })
+    };
+    assert_eq!(status(format!("http://{}", server.address)), 204);
+    assert_eq!(status("http://evil.test".to_string()), 403);
+    assert_eq!(status("null".to_string()), 403);
+    server.stop();
+}
+
+#[test]
+fn answers_that_nobody_takes_do_not_hold_their_connections() {
+    let flags = [
+        ("http.max-connections", "2"),
+        ("http.header-timeout", "100ms"),
+        ("http.write-timeout", "200ms"),
+    ];
+    let server = start(&flags);
+    // HTTP/2 with a window of 0 bytes for the answer to one request.
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend([0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
+    let (path, host) = (b"/api/v1/labels", b"localhost");
+    let mut head = vec![0x82, 0x86, 0x04, path.len() as u8];
+    head.extend(path);
+    head.extend([0x01, host.len() as u8]);
+    head.extend(host);
+    bytes.extend([0, 0, head.len() as u8, 1, 5, 0, 0, 0, 1]);
+    bytes.extend(head);
+    let mut streams = [server.connect(), server.connect()];
+    for stream in &mut streams {
+        stream.write_all(&bytes).expect("sent");
+    }
+    let answered = || server.app().telemetry.limit_hits(Limit::WriteTimeout);
+    while answered() < 2 {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.get("/-/healthy").status, 200, "there is room again");
+    server.stop();
 }

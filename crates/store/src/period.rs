@@ -72,10 +72,10 @@ impl PartitionLength {
         Period { length: self, number: number as i32 }
     }
 
-    /// The period of a number; `None` when no instant falls near it.
+    /// The period of a number; `None` when no instant falls into it.
     pub fn period(self, number: i64) -> Option<Period> {
-        let is_near = number.unsigned_abs() <= self.number_max().unsigned_abs();
-        is_near.then_some(Period { length: self, number: number as i32 })
+        let period = Period { length: self, number: i32::try_from(number).ok()? };
+        (self.of(i64::MIN)..=self.of(i64::MAX)).contains(&period).then_some(period)
     }
 
     /// How long before the end of a partition the next one is made ready for its series. Whoever is
@@ -171,7 +171,7 @@ impl Period {
     pub fn range(self) -> TimeRange {
         let start = self.first_day().saturating_mul(NANOS_PER_DAY);
         let end = self.next().first_day().saturating_mul(NANOS_PER_DAY);
-        TimeRange::new(start, if end == i64::MAX { end } else { end - 1 })
+        TimeRange::new(start, if end == i64::MAX { end } else { end.saturating_sub(1) })
     }
 
     /// The directory's name.
@@ -290,6 +290,23 @@ mod tests {
                 count += 1;
             }
             assert!(count < length.number_max() * 2, "{count} {length}s");
+        }
+    }
+
+    #[test]
+    fn periods_that_no_instant_falls_in_are_none() {
+        for name in
+            ["1650-01", "1676", "1677-W37", "1677-09-20", "2262-04-12", "2262-05", "2290-W01"]
+        {
+            assert_eq!(Period::parse(name), None, "{name}");
+        }
+        for length in PartitionLength::ALL {
+            let (first, last) = (length.of(i64::MIN), length.of(i64::MAX));
+            assert_eq!(Period::from_code(first.previous().code()), None);
+            assert_eq!(Period::from_code(last.next().code()), None);
+            // Who looks at neighbours gets there.
+            assert_eq!(first.previous().range(), TimeRange::new(i64::MIN, i64::MIN));
+            assert_eq!(last.next().range(), TimeRange::new(i64::MAX, i64::MAX));
         }
     }
 

@@ -20,7 +20,10 @@ use crate::metadata::{self, MetadataBook};
 use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, SEAL_SIZE, State};
 use crate::period::{PartitionLength, Period};
 use crate::retention_clock::{self, ClockRecord};
-use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, check_partition_count};
+use crate::store::{
+    PARTITIONS_DIR, PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, SNAPSHOTS_DIR, WAL_DIR,
+    check_partition_count,
+};
 use crate::{Error, Result, StoreConfig, strays};
 use crate::{partition_length, snapshot};
 use std::collections::BTreeMap;
@@ -226,7 +229,7 @@ impl<'a> Place<'a> {
         }
         found.replay(*self).0.seal();
         counters.samples_replayed.fetch_add(found.samples, Ordering::Relaxed);
-        check_partition_count(found.partitions.len())?;
+        check_partition_count(found.partitions.len(), PARTITIONS_MAX + PRESENT_PARTITIONS_MAX)?;
         self.set_books_aside(&found.damaged_books)?;
         self.keep_length()?;
         let orphans = self.clear(&found.partitions)?;

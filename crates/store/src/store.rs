@@ -55,8 +55,11 @@ pub const SNAPSHOTS_DIR: &str = "snapshots";
 /// mapped, of which Linux lets a process have 65,530, and is written by each flush that finds rows
 /// in it.
 pub const PARTITIONS_MAX: usize = 8192;
+/// Partitions of the present that there may be besides: backfill, or one sender whose clock is wrong,
+/// must not keep out what everybody sends now. Nearly three years of days.
+pub const PRESENT_PARTITIONS_MAX: usize = 1024;
 // Selections count them so.
-const _: () = assert!(PARTITIONS_MAX <= u16::MAX as usize);
+const _: () = assert!(PARTITIONS_MAX + PRESENT_PARTITIONS_MAX <= u16::MAX as usize);
 /// Rows that go into one record of the log: bounds its size and the time the lock is held.
 pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
 /// Values that go into one record of the log.
@@ -348,7 +351,8 @@ impl Store {
     /// The partition of a period, made if it is not there.
     ///
     /// # Errors
-    /// [`Error::Damaged`]; [`Error::LimitExceeded`] when there are [`PARTITIONS_MAX`] of others.
+    /// [`Error::Damaged`]; [`Error::LimitExceeded`] when there are [`PARTITIONS_MAX`] of others, and
+    /// [`PRESENT_PARTITIONS_MAX`] more for one of the present.
     pub(crate) fn partition(&self, period: Period) -> Result<Arc<Partition>> {
         if let Some(partition) = self.partitions_read().get(&period) {
             return Ok(Arc::clone(partition));
@@ -360,7 +364,10 @@ impl Store {
         if let Some(damaged) = lock(&self.damaged).get(&period) {
             return Err(damaged.error());
         }
-        check_partition_count(partitions.len() + 1)?;
+        let present = self.length.of(self.vfs.now());
+        let is_present = (present.previous()..=present.next()).contains(&period);
+        let reserve = if is_present { PRESENT_PARTITIONS_MAX } else { 0 };
+        check_partition_count(partitions.len() + 1, PARTITIONS_MAX + reserve)?;
         let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
         let from = lock(&self.dropped).from(period);
         let partition = Partition::open(&self.vfs, dir, period, from, &self.damage)?;
@@ -599,8 +606,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Whether a store may have so many partitions.
-pub(crate) fn check_partition_count(count: usize) -> Result<()> {
-    let (value, max) = (count as u64, PARTITIONS_MAX as u64);
+pub(crate) fn check_partition_count(count: usize, max: usize) -> Result<()> {
+    let (value, max) = (count as u64, max as u64);
     let (limit, what) = (Limit::Partitions, "partitions");
     match value <= max {
         true => Ok(()),

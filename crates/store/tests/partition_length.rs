@@ -330,7 +330,7 @@ fn there_are_as_many_partitions_as_the_limit_says() {
     let disk = new_disk(7);
     let store = try_open(&disk, PartitionLength::Day).unwrap();
     let mut rows = Rows::default();
-    for day in 0..PARTITIONS_MAX as i64 + 3 {
+    for day in 2..PARTITIONS_MAX as i64 + 5 {
         rows.push(&store.hasher(), &[("host", "h")], NOW - day * DAY, &[("a", 1.0)]);
     }
     let appended = store.append(&rows.batch(), Durability::Synced).unwrap();
@@ -341,4 +341,23 @@ fn there_are_as_many_partitions_as_the_limit_says() {
     append(&store, 0..3, NOW - 100 * DAY);
     drop(store);
     assert_eq!(answers(&settled(&disk)).unwrap().len(), PARTITIONS_MAX + 7);
+}
+
+/// One sender of old rows must not keep out what everybody sends now.
+#[test]
+fn backfill_up_to_the_limit_leaves_room_for_the_present() {
+    let disk = new_disk(8);
+    let store = try_open(&disk, PartitionLength::Day).unwrap();
+    let mut rows = Rows::default();
+    for day in 2..PARTITIONS_MAX as i64 + 3 {
+        rows.push(&store.hasher(), &[("host", "h")], NOW - day * DAY, &[("a", 1.0)]);
+    }
+    let appended = store.append(&rows.batch(), Durability::Synced).unwrap();
+    assert_eq!((appended.samples, appended.rejected), (PARTITIONS_MAX as u64, 1));
+    for day in 0..3 {
+        disk.set_now(NOW + day * DAY);
+        append(&store, 0..3, NOW + day * DAY);
+    }
+    drop(store);
+    assert_eq!(answers(&settled(&disk)).unwrap().len(), PARTITIONS_MAX + 3 * 7);
 }

@@ -15,7 +15,7 @@ pub enum Error {
         max: u64,
     },
     /// The bytes are not what the protocol says: HTTP 400.
-    #[error("invalid {what} at byte {offset}: {reason}")]
+    #[error("invalid {what} at byte {offset}: expected {reason}")]
     Malformed {
         /// Which encoding.
         what: &'static str,
@@ -47,6 +47,8 @@ pub enum Limit {
     HistogramBuckets,
     /// Exemplars of a request.
     Exemplars,
+    /// Symbols of a request.
+    Symbols,
     /// Labels that a request adds to all of its series.
     ExtraLabels,
     /// Queries of a remote read.
@@ -65,6 +67,7 @@ impl std::fmt::Display for Limit {
             Limit::Histograms => "histograms per request",
             Limit::HistogramBuckets => "buckets of all histograms",
             Limit::Exemplars => "exemplars per request",
+            Limit::Symbols => "symbols per request",
             Limit::ExtraLabels => "extra labels",
             Limit::Queries => "queries per request",
             Limit::Matchers => "matchers per query",

@@ -115,17 +115,29 @@ impl Client {
             match outcome {
                 Ok(Attempt::Answered(reply)) => return Ok(reply),
                 Ok(Attempt::Busy(reply, _)) if is_last => return Ok(reply),
-                Ok(Attempt::Busy(_, seconds)) => {
+                Ok(Attempt::Busy(reply, seconds)) => {
+                    self.say_why_it_waits(&reply.error, tried);
                     let asked = Duration::from_secs(seconds.unwrap_or(0));
                     self.wait(pause.max(asked).min(PAUSE_MAX));
                 }
                 Ok(Attempt::Away(error)) if is_last => return Err(error),
-                Ok(Attempt::Away(_)) => self.wait(pause),
+                Ok(Attempt::Away(error)) => {
+                    self.say_why_it_waits(&format!("{error:#}"), tried);
+                    self.wait(pause);
+                }
                 Err(error) => return Err(error),
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
         unreachable!("the last try returns")
+    }
+
+    /// Once for each request: whoever looks on should not take a server that is away for a long
+    /// answer.
+    fn say_why_it_waits(&self, reason: &str, tried: u32) {
+        if tried == 1 {
+            eprintln!("quipu: {}; trying again", reason.trim_end());
+        }
     }
 
     fn wait(&self, pause: Duration) {

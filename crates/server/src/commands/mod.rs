@@ -8,6 +8,7 @@ pub mod serve;
 pub mod verify;
 
 use crate::flags;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgMatches, Command};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -35,10 +36,14 @@ pub fn command() -> Command {
 
 /// Runs the command that the arguments name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let is_serve = arguments.get(1).is_some_and(|command| command == "serve");
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
             let _ = error.print();
+            if let Some(flag) = meant(&error).filter(|_| is_serve) {
+                eprintln!("\ndid you mean --{flag}?");
+            }
             return ExitCode::from(error.exit_code() as u8);
         }
     };
@@ -49,6 +54,15 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
             ExitCode::from(FAILED)
         }
     }
+}
+
+/// The flag of `serve` that is much like one which is not known.
+fn meant(error: &clap::Error) -> Option<&'static str> {
+    let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given,
+        _ => return None,
+    };
+    flags::similar(given.strip_prefix("--")?)
 }
 
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {

@@ -116,7 +116,7 @@ impl Accepting {
         socket: TcpStream,
         place: &Registered,
         door: Arc<D>,
-        stop: Stop,
+        mut stop: Stop,
     ) {
         // Answers are written whole; waiting for more bytes only makes them late.
         let _ = socket.set_nodelay(true);
@@ -124,7 +124,14 @@ impl Accepting {
         let Some(tls) = &self.tls else {
             return door.serve(socket, connection, stop).await;
         };
-        match timeout(self.handshake_timeout, tls.accept(socket)).await {
+        // Who has to make room goes at once, or those that never shake hands would be over the limit.
+        // They have not said anything yet that a server that ends should wait for.
+        let shaken = tokio::select! {
+            shaken = timeout(self.handshake_timeout, tls.accept(socket)) => shaken,
+            _ = connection.evicted.notified() => return,
+            _ = stop.wait_for(|is_stopping| *is_stopping) => return,
+        };
+        match shaken {
             Ok(Ok(stream)) => door.serve(stream, connection, stop).await,
             Ok(Err(error)) => {
                 self.telemetry.tls_failures.add(1);

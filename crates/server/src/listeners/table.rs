@@ -71,7 +71,7 @@ macro_rules! flags {
     };
 }
 
-const MAX_CONNECTIONS: &str = "Open connections. At the limit the longest idle one is closed; when none is idle, the new one is. Never more than half of the process' file limit.";
+const MAX_CONNECTIONS: &str = "Open connections. At the limit the longest idle one is closed; when none is idle, the new one is. All listeners together never have more than half of the process' file limit.";
 const IDLE_TIMEOUT: &str = "Close a connection that has been silent for this long. 0 never does.";
 
 #[rustfmt::skip] // one flag, one line

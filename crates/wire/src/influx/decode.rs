@@ -41,8 +41,25 @@ pub fn decode<'a>(
     hasher: &KeyHasher,
     keys: &'a InfluxKeys,
 ) -> Result<Decoded<'a>, Error> {
+    decode_pieces(body, &[body.len()], start, options, hasher, keys)
+}
+
+/// As [`decode`] of a body of pieces, of which each ends where `ends` says, in their order. Lines end
+/// with their piece: a string that is open there takes nothing of the next one.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_pieces<'a>(
+    body: &'a [u8],
+    ends: &[usize],
+    start: Start,
+    options: &Options,
+    hasher: &KeyHasher,
+    keys: &'a InfluxKeys,
+) -> Result<Decoded<'a>, Error> {
     check_body_size(body)?;
     let mut lines = Lines {
+        all_size: body.len(),
         body,
         hasher,
         keys,
@@ -55,13 +72,36 @@ pub fn decode<'a>(
         previous: NONE,
         inner_newlines: 0,
     };
-    let rest = lines.decode(start);
+    let mut next = start;
+    let mut rest = None;
+    for &end in ends {
+        let Some(piece) = body.get(..end) else { continue };
+        lines.body = piece;
+        match lines.decode(next) {
+            Reached::End(line) => next = Start { offset: next.offset.max(end), line },
+            Reached::Full(start) => {
+                rest = Some(start);
+                break;
+            }
+        }
+    }
     Ok(lines.grown.finish(Cow::Borrowed(body), keys, rest))
+}
+
+/// How far the decoding of a piece came.
+enum Reached {
+    /// To its end; the number of the next line.
+    End(u32),
+    /// The batch is full; where to go on.
+    Full(Start),
 }
 
 /// The state between lines.
 struct Lines<'a, 'h> {
+    /// All of it up to the end of the piece that is decoded.
     body: &'a [u8],
+    /// Bytes of all pieces.
+    all_size: usize,
     hasher: &'h KeyHasher,
     keys: &'a InfluxKeys,
     precision: Precision,
@@ -89,11 +129,11 @@ struct Fields {
 }
 
 impl<'a> Lines<'a, '_> {
-    fn decode(&mut self, start: Start) -> Option<Start> {
+    fn decode(&mut self, start: Start) -> Reached {
         let (mut at, mut line) = (start.offset, start.line);
         while let Some(&first) = self.body.get(at) {
             if self.is_full() {
-                return Some(Start { offset: at, line });
+                return Reached::Full(Start { offset: at, line });
             }
             let end = match first {
                 b'\n' => Ok(at),
@@ -109,7 +149,7 @@ impl<'a> Lines<'a, '_> {
                 at += 1;
             }
         }
-        None
+        Reached::End(line)
     }
 
     fn is_full(&self) -> bool {
@@ -215,10 +255,10 @@ impl<'a> Lines<'a, '_> {
     /// Sizes the vectors by the first line, up to a batch.
     fn reserve(&mut self, start: usize) {
         let line_size = newline(self.body, start) - start + 1;
-        let row_count = (self.body.len() - start).div_ceil(line_size).min(ROWS_PER_BATCH);
+        let row_count = (self.all_size - start).div_ceil(line_size).min(ROWS_PER_BATCH);
         self.grown.rows.reserve(row_count);
         // A quoted line break makes the first line look short and its fields look many.
-        let value_count_max = (self.body.len() - start) / FIELD_SIZE_MIN;
+        let value_count_max = (self.all_size - start) / FIELD_SIZE_MIN;
         let value_count = self.grown.values.len().saturating_mul(row_count);
         self.grown.values.reserve(value_count.min(value_count_max).min(8 << 20));
     }
@@ -388,7 +428,7 @@ impl<'a> Lines<'a, '_> {
         self.grown.errors.push(line, || {
             let name = body.get(name.start..name.end.saturating_sub(1)).unwrap_or_default();
             let name = report::shorten(name);
-            format!("field {name:?} is a string; strings are not stored, the line's numbers are")
+            format!("field {name:?} is a string: only the line's numbers are stored")
         });
     }
 
@@ -422,7 +462,9 @@ impl<'a> Lines<'a, '_> {
     fn refuse(&mut self, start: usize, line: u32, fault: &Fault) -> usize {
         let end = line_end(self.body, start);
         let text = self.body.get(start..end).unwrap_or_default();
-        self.inner_newlines = newline_count(Some(text));
+        // At the end of a piece the line may have taken its own newline.
+        let own = usize::from(end == self.body.len() && text.ends_with(b"\n"));
+        self.inner_newlines = newline_count(text.get(..text.len() - own));
         self.grown.errors.push(line, || report::unable_to_parse(text, fault));
         end
     }

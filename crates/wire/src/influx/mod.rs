@@ -26,7 +26,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use decode::{Options, decode};
+pub use decode::{Options, decode, decode_pieces};
 pub use keys::InfluxKeys;
 pub use precision::Precision;
 pub use report::{ERROR_LINE_SIZE_MAX, error_text};

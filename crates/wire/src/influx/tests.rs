@@ -156,7 +156,7 @@ fn strings_are_refused_field_by_field() {
     assert_eq!(decoded.counts.strings, 3);
     let positions: Vec<u32> = decoded.errors.kept().iter().map(|error| error.position).collect();
     assert_eq!(positions, [1, 3, 5, 6], "the newline in the string counts");
-    let reason = "field \"s\" is a string; strings are not stored, the line's numbers are";
+    let reason = "field \"s\" is a string: only the line's numbers are stored";
     assert_eq!(decoded.errors.kept()[0].reason, reason);
 }
 
@@ -255,6 +255,57 @@ fn long_bodies_come_in_batches() {
 }
 
 #[test]
+fn pieces_hide_nothing_of_each_other() {
+    let pieces = [
+        "m a=1,s=\"x\ny\" 1\n",
+        "m a=2,s=\"half\n",
+        "m a=3 3\\\n",
+        "",
+        "m\\\n",
+        "m a=5,s=\"z\" 5\n",
+    ];
+    let body = pieces.concat();
+    let ends: Vec<usize> = (1..=pieces.len()).map(|count| pieces[..count].concat().len()).collect();
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let options = Options { precision: Precision::Nanosecond, now: NOW };
+    let body = body.as_bytes();
+    let decoded = decode_pieces(body, &ends, Start::default(), &options, &hasher(), &keys).unwrap();
+    assert_eq!(render(&decoded.batch), ["m_a{} 1 1", "m_a{} 5 5"]);
+    // Two strings, half a string, a bad timestamp, no fields.
+    let positions: Vec<u32> = decoded.errors.kept().iter().map(|error| error.position).collect();
+    assert_eq!(positions, [1, 3, 4, 5, 6]);
+    // As one piece, the half string goes on to the next quote.
+    let whole = decode(body, Start::default(), &options, &hasher(), &keys).unwrap();
+    assert_eq!(whole.batch.rows.len(), 1);
+}
+
+#[test]
+fn many_pieces_come_in_batches() {
+    let count = 2 * crate::decoded::ROWS_PER_BATCH + 10;
+    let pieces: Vec<String> = (0..count).map(|idx| format!("m a={idx} {idx}\n")).collect();
+    let mut ends = Vec::new();
+    let mut body = String::new();
+    for piece in &pieces {
+        body.push_str(piece);
+        ends.push(body.len());
+    }
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let options = Options { precision: Precision::Nanosecond, now: NOW };
+    let (mut start, mut batches, mut next) = (Some(Start::default()), 0, 0);
+    while let Some(from) = start {
+        let decoded =
+            decode_pieces(body.as_bytes(), &ends, from, &options, &hasher(), &keys).unwrap();
+        for row in &decoded.batch.rows {
+            assert_eq!((row.timestamp, row.position), (next, next as u32 + 1));
+            next += 1;
+        }
+        batches += 1;
+        start = decoded.rest;
+    }
+    assert_eq!((batches, next as usize), (3, count));
+}
+
+#[test]
 fn inexact_integers_and_booleans_are_counted() {
     let keys = InfluxKeys::new(ExtraLabels::none());
     let body = b"m a=9007199254740993i,b=9007199254740992i,c=9223372036854775807i,d=t,e=F 1";
@@ -287,7 +338,7 @@ fn error_texts_are_those_clients_know() {
     assert_eq!(
         text,
         "partial write: unable to parse 'bad': missing fields\n\
-        field \"s\" is a string; strings are not stored, the line's numbers are\n\
+        field \"s\" is a string: only the line's numbers are stored\n\
         unable to parse 'm,a=1,a=2 a=1': duplicate tags dropped=3"
     );
     let text =

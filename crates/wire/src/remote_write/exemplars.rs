@@ -15,8 +15,13 @@ use crate::Error;
 use crate::decoded::Growing;
 use crate::exemplars::{self, ExemplarLabels};
 use crate::protobuf::{Message, Value};
+use model::limits::EXEMPLAR_CHARS_MAX;
 use model::sample::NANOS_PER_MILLI;
 use model::{Exemplar, ExemplarRow, LabelError, Labels, Row, Timestamp};
+
+/// References of one exemplar that are kept: each label has a character at least, so with as many it
+/// is refused.
+const REFS_MAX: usize = 2 * (EXEMPLAR_CHARS_MAX + 1);
 
 /// An exemplar without its labels.
 #[derive(Default)]
@@ -60,10 +65,10 @@ pub(super) fn push_v2(
             (1, Value::Bytes(packed)) => {
                 let mut packed = Message::new(packed);
                 while !packed.is_done() {
-                    refs.push(packed.varint()?);
+                    push_ref(&mut refs, packed.varint()?);
                 }
             }
-            (1, Value::Varint(one)) => refs.push(one),
+            (1, Value::Varint(one)) => push_ref(&mut refs, one),
             (2, _) => event.value = field.double(),
             (3, _) => event.millis = field.signed(),
             _ => {}
@@ -87,6 +92,12 @@ pub(super) fn push_v2(
         }
     }
     push(grown, series, &event, pushed.and_then(|()| labels.finish()))
+}
+
+fn push_ref(refs: &mut Vec<u64>, one: u64) {
+    if refs.len() < REFS_MAX {
+        refs.push(one);
+    }
 }
 
 fn pair(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
@@ -161,7 +172,7 @@ pub(super) fn forget(grown: &mut Growing, position: u32) {
 mod tests {
     use super::*;
     use crate::protobuf::{put_bytes, put_double, put_number};
-    use crate::remote_write::{RemoteWriteKeys, v1, v2};
+    use crate::remote_write::{KEY_SIZE_MAX, RemoteWriteKeys, v1, v2};
     use crate::{Decoded, ExtraLabels};
     use model::{KeyHasher, LabelsBuilder};
 
@@ -267,7 +278,7 @@ mod tests {
 
     #[test]
     fn exemplars_of_a_series_with_huge_labels_go_with_it() {
-        let huge = "x".repeat(crate::remote_write::KEY_SIZE_MAX);
+        let huge = "x".repeat(KEY_SIZE_MAX);
         let series = message(|out| {
             put_bytes(out, 1, &label("__name__", "a"));
             put_bytes(out, 3, &exemplar_v1(&[], 1.0, 3));
@@ -351,6 +362,23 @@ mod tests {
         let request = request_v2(&[&large], &exemplars);
         let decoded = v2::decode(&request, &KeyHasher::new(1), keys()).unwrap();
         assert_eq!((decoded.exemplars.len(), decoded.counts.exemplars), (0, 1000));
+    }
+
+    #[test]
+    fn floods_of_references_and_symbols_take_no_memory() {
+        let refs = [1u8, 2].repeat(KEY_SIZE_MAX);
+        let request = request_v2(&[], &[exemplar_v2(&refs, 0.5, 4)]);
+        let decoded = v2::decode(&request, &KeyHasher::new(1), keys()).unwrap();
+        assert_eq!((decoded.exemplars.len(), decoded.counts.exemplars), (0, 1));
+        let request = message(|out| {
+            ["", "a"].iter().for_each(|text| put_bytes(out, 4, text.as_bytes()));
+            put_bytes(out, 5, &message(|out| put_bytes(out, 1, &[0u8, 1].repeat(KEY_SIZE_MAX))));
+        });
+        let decoded = v2::decode(&request, &KeyHasher::new(1), keys()).unwrap();
+        assert_eq!(decoded.errors.count(), 1, "the labels are too large");
+        let request = [4u8 << 3 | 2, 0].repeat(v2::SYMBOLS_MAX + 1);
+        let error = v2::decode(&request, &KeyHasher::new(1), keys()).err().unwrap();
+        assert_eq!(error.to_string(), "symbols per request is 4194305, the limit is 4194304");
     }
 
     #[test]

@@ -16,6 +16,14 @@ use std::collections::HashSet;
 /// The content type's `proto` parameter.
 pub const PROTO: &str = "io.prometheus.write.v2.Request";
 
+/// Symbols of a request: four for each of as many samples as it may have. One takes two bytes of the
+/// request and sixteen of memory.
+pub const SYMBOLS_MAX: usize = 4 << 20;
+/// References of one series that are kept: of more each pair has a byte of labels at least, so that
+/// the labels are too large and refused.
+const REFS_MAX: usize = KEY_SIZE_MAX;
+const _: () = assert!(REFS_MAX.is_multiple_of(2));
+
 /// Decodes an uncompressed request.
 ///
 /// # Errors
@@ -56,6 +64,13 @@ fn symbols(request: &[u8]) -> Result<Vec<&[u8]>, Error> {
         let start = message.offset();
         let Some((number, field)) = message.next_field()? else { return Ok(symbols) };
         if number == 4 && matches!(field, Value::Bytes(_)) {
+            if SYMBOLS_MAX <= symbols.len() {
+                return Err(Error::LimitExceeded {
+                    limit: Limit::Symbols,
+                    value: symbols.len() as u64 + 1,
+                    max: SYMBOLS_MAX as u64,
+                });
+            }
             let symbol = request.get(start..message.offset()).unwrap_or_default();
             // A length of its own must follow the tag, which has one byte here in practice.
             match symbol.split_first() {
@@ -189,16 +204,23 @@ impl<'a> Request<'a, '_> {
                 (1, Value::Bytes(packed)) => {
                     let mut refs = Message::new(packed);
                     while !refs.is_done() {
-                        self.refs.push(refs.varint()?.try_into().unwrap_or(u32::MAX));
+                        self.push_ref(refs.varint()?);
                     }
                 }
-                (1, Value::Varint(one)) => self.refs.push(one.try_into().unwrap_or(u32::MAX)),
+                (1, Value::Varint(one)) => self.push_ref(one),
                 (5, _) => description = Some(read_description(field.bytes())?),
                 (6, _) => self.start_ms = field.signed(),
                 _ => {}
             }
         }
         Ok(description)
+    }
+
+    #[inline(always)]
+    fn push_ref(&mut self, one: u64) {
+        if self.refs.len() < REFS_MAX {
+            self.refs.push(one.try_into().unwrap_or(u32::MAX));
+        }
     }
 
     /// Appends the label messages that `refs` stand for to `keys`; returns how many bytes they

@@ -1,14 +1,15 @@
 //! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
 
+use super::connection::Outgoing;
 use crate::admission::BodyMemory;
 use crate::buffers::Buffers;
 use crate::config::HttpConfig;
 use crate::failure::{Failure, Kind};
-use crate::listeners::connections::AtWork;
 use crate::telemetry::Limit;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use model::sample::NANOS_PER_SECOND;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -16,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, timeout_at};
 
-/// A body gets one more second for each of these many bytes received.
+/// A body that is slower than this has the time of `http.body-timeout`.
 const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 /// How much of a refused body is read so that its sender gets to see the refusal.
 const DRAIN_SIZE_MAX: usize = 16 << 20;
@@ -50,26 +51,29 @@ pub async fn receive(
     let mut bytes = buffers.take();
     // An announced length is a promise, not a fact: memory is taken as bytes arrive, in doubling steps.
     bytes.reserve((announced as usize).min(1 << 20));
-    let started = Instant::now();
-    while let Some(data) = next_data(incoming, started, bytes.len(), http).await? {
+    let mut deadline = Instant::now() + http.body_timeout;
+    while let Some(data) = next_data(incoming, deadline, bytes.len(), http).await? {
         let size = bytes.len() + data.len();
         if size_max < size {
             return Err(too_large(size as u64, size_max));
         }
         share.grow(size).await?;
         bytes.extend_from_slice(&data);
+        // Never more than that from now: who was fast must not stop and hold memory that others
+        // wait for.
+        let earned = data.len() as u64 * NANOS_PER_SECOND as u64 / BYTES_PER_SECOND_MIN;
+        let latest = Instant::now() + http.body_timeout;
+        deadline = latest.min(deadline + Duration::from_nanos(earned));
     }
     Ok(Received { bytes, share: share.into_held() })
 }
 
 async fn next_data(
     incoming: &mut Incoming,
-    started: Instant,
+    deadline: Instant,
     received: usize,
     http: &HttpConfig,
 ) -> Result<Option<Bytes>, Failure> {
-    let earned = Duration::from_secs(received as u64 / BYTES_PER_SECOND_MIN);
-    let deadline = started + http.body_timeout + earned;
     loop {
         match timeout_at(deadline, incoming.frame()).await {
             Err(_) => return Err(too_slow(received, http)),
@@ -95,7 +99,8 @@ fn too_large(size: u64, max: usize) -> Failure {
 fn too_slow(received: usize, http: &HttpConfig) -> Failure {
     let seconds = http.body_timeout.as_secs_f64();
     let message = format!(
-        "body incomplete: {received} bytes in {seconds} s plus 1 s per 64 KiB (http.body-timeout)"
+        "body incomplete: {received} bytes came, and for {seconds} s less than 64 KiB a second \
+         (http.body-timeout)"
     );
     Failure::new(Kind::TooSlow, message).hit(Limit::BodyTimeout)
 }
@@ -126,8 +131,8 @@ impl From<Infallible> for BrokenOff {
 /// The body of an answer.
 pub struct ReplyBody {
     source: Source,
-    /// Tells the connection that the request is over once the body is gone.
-    _in_flight: Option<AtWork>,
+    /// Tells the connection whose turn it is, and that the request is over once the body is gone.
+    outgoing: Option<Outgoing>,
 }
 
 enum Source {
@@ -139,17 +144,17 @@ impl ReplyBody {
     /// A body that is there already.
     pub fn whole(bytes: Bytes) -> ReplyBody {
         let source = Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()));
-        ReplyBody { source, _in_flight: None }
+        ReplyBody { source, outgoing: None }
     }
 
     /// A body that arrives in pieces.
     pub fn pieces(receiver: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> ReplyBody {
-        ReplyBody { source: Source::Pieces(receiver), _in_flight: None }
+        ReplyBody { source: Source::Pieces(receiver), outgoing: None }
     }
 
-    /// The same, telling the connection when it is over.
-    pub fn holding(mut self, in_flight: AtWork) -> ReplyBody {
-        self._in_flight = Some(in_flight);
+    /// The same, telling the connection how it goes.
+    pub fn telling(mut self, outgoing: Outgoing) -> ReplyBody {
+        self.outgoing = Some(outgoing);
         self
     }
 }
@@ -162,12 +167,19 @@ impl Body for ReplyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match &mut self.source {
+        let polled = match &mut self.source {
             Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Source::Pieces(receiver) => {
                 receiver.poll_recv(context).map(|piece| piece.map(|p| p.map(Frame::data)))
             }
+        };
+        if let Some(outgoing) = &self.outgoing {
+            match polled {
+                Poll::Ready(_) => outgoing.wait_for_client(),
+                Poll::Pending => outgoing.wait_for_door(),
+            }
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

@@ -5,13 +5,16 @@
 //! no request, some bytes    a head   closed after http.header-timeout (HTTP/1 only)
 //! a request                 busy     bounded by the body's time, the query's time, the write time
 //! ```
+//!
+//! The write time is measured for each answer by itself: of those on one connection of HTTP/2 a client
+//! may take some and leave others, and say something now and then.
 
 use crate::config::HttpConfig;
 use crate::listeners::connections::{AtWork, Connection};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -26,6 +29,40 @@ pub struct HttpConnection {
     is_http2: AtomicBool,
     /// Whether any byte has arrived.
     has_spoken: AtomicBool,
+    /// The answers that wait for the client, by number, and since when.
+    untaken: Mutex<Vec<(u64, u64)>>,
+    /// The number of the next answer.
+    next_answer: AtomicU64,
+}
+
+/// An answer on its way; the request is over when this is dropped.
+pub struct Outgoing {
+    connection: Arc<HttpConnection>,
+    number: u64,
+    _at_work: AtWork,
+}
+
+impl Outgoing {
+    /// Notes that the client has to take bytes before more are asked for.
+    pub fn wait_for_client(&self) {
+        let now_ms = self.connection.connection.now_ms();
+        let mut untaken = self.connection.untaken();
+        match untaken.iter_mut().find(|(number, _)| *number == self.number) {
+            Some((_, since_ms)) => *since_ms = now_ms,
+            None => untaken.push((self.number, now_ms)),
+        }
+    }
+
+    /// Notes that the client waits for us.
+    pub fn wait_for_door(&self) {
+        self.connection.untaken().retain(|(number, _)| *number != self.number);
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.wait_for_door();
+    }
 }
 
 /// What to do with a connection.
@@ -37,7 +74,7 @@ pub enum Verdict {
     Idle,
     /// Its head takes too long.
     SlowHead,
-    /// It was told to end and its client takes no bytes.
+    /// Its client takes no bytes of an answer, or was told to end and does not.
     Stuck,
 }
 
@@ -49,7 +86,21 @@ impl HttpConnection {
             head_since_ms: AtomicU64::new(0),
             is_http2: AtomicBool::new(false),
             has_spoken: AtomicBool::new(false),
+            untaken: Mutex::default(),
+            next_answer: AtomicU64::new(0),
         }
+    }
+
+    /// An answer to a request, whose head is about to go.
+    pub fn answer(self: &Arc<HttpConnection>, at_work: AtWork) -> Outgoing {
+        let number = self.next_answer.fetch_add(1, Relaxed);
+        let outgoing = Outgoing { connection: self.clone(), number, _at_work: at_work };
+        outgoing.wait_for_client();
+        outgoing
+    }
+
+    fn untaken(&self) -> std::sync::MutexGuard<'_, Vec<(u64, u64)>> {
+        self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn was_read(&self, bytes: &[u8]) {
@@ -71,12 +122,15 @@ impl HttpConnection {
 
     /// What to do with it now.
     pub fn verdict(&self, http: &HttpConfig) -> Verdict {
-        if self.connection.is_busy() {
-            return Verdict::Keep;
-        }
         let now_ms = self.connection.now_ms();
         let longer_than =
             |since: u64, limit: Duration| limit.as_millis() as u64 <= now_ms.saturating_sub(since);
+        if self.untaken().iter().any(|(_, since_ms)| longer_than(*since_ms, http.write_timeout)) {
+            return Verdict::Stuck;
+        }
+        if self.connection.is_busy() {
+            return Verdict::Keep;
+        }
         let head_since_ms = self.head_since_ms.load(Relaxed);
         let is_head = head_since_ms != 0 && !self.is_http2.load(Relaxed);
         let active_at_ms = self.connection.active_at_ms();
@@ -169,6 +223,25 @@ mod tests {
 
     fn connection() -> HttpConnection {
         HttpConnection::new(Arc::new(Connection::new(Instant::now(), None)))
+    }
+
+    #[test]
+    fn an_answer_that_is_not_taken_ends_its_connection() {
+        let patient = http(&[]);
+        let strict = http(&[("http.write-timeout", "1ns")]);
+        let connection = Arc::new(connection());
+        let answers = [(); 2].map(|()| connection.answer(connection.begin_request()));
+        assert_eq!(connection.verdict(&patient), Verdict::Keep);
+        assert_eq!(connection.verdict(&strict), Verdict::Stuck);
+        answers[1].wait_for_door();
+        assert_eq!(connection.verdict(&strict), Verdict::Stuck, "the other is not taken");
+        answers[0].wait_for_door();
+        assert_eq!(connection.verdict(&strict), Verdict::Keep, "the doors work");
+        answers[1].wait_for_client();
+        assert_eq!(connection.verdict(&strict), Verdict::Stuck);
+        drop(answers);
+        assert_eq!(connection.verdict(&strict), Verdict::Keep);
+        assert!(!connection.connection.is_busy());
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub async fn exchange(
     };
     gone.defuse();
     http.counters.answered(index, response.status().as_u16(), started.elapsed());
-    response.map(|body| body.holding(in_flight))
+    response.map(|body| body.telling(connection.answer(in_flight)))
 }
 
 /// Notices a client that goes away while its request is being served: the future is dropped then.
@@ -133,7 +133,7 @@ async fn serve(
     let content_type = arrived.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let is_form = content_type.is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
     if is_form && route.class != Class::Insert {
-        arrived.params.append(&body);
+        arrived.params.append(&body)?;
         app.buffers.give_back(std::mem::take(&mut body));
     }
     let permit = match route.class {

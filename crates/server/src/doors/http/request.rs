@@ -1,5 +1,7 @@
 //! A request as doors see it: parameters decoded, body whole, clock read once.
 
+use crate::failure::Failure;
+use crate::telemetry::Limit;
 use hyper::Method;
 use hyper::header::{HeaderMap, HeaderName};
 use model::Timestamp;
@@ -9,6 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+/// Parameters of a form: each takes some fifty bytes of memory besides its text, which may be one
+/// byte and is all that the share of the memory for bodies covers.
+pub const FORM_PARAMETERS_MAX: usize = 64 << 10;
+
 /// The decoded parameters of a query string, then those of a form, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
@@ -16,15 +22,29 @@ pub struct Params {
 }
 
 impl Params {
-    /// Decodes `a=1&b=%20+`; a piece without `=` is a name with an empty value.
+    /// Decodes `a=1&b=%20+`; a piece without `=` is a name with an empty value. Where it comes from,
+    /// in the head of a request, there is no room for very many.
     pub fn parse(text: &str) -> Params {
         let mut params = Params::default();
-        params.append(text.as_bytes());
+        params.push_all(text.as_bytes());
         params
     }
 
     /// Decodes more, as a form's body holds them.
-    pub fn append(&mut self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// [`crate::failure::Kind::TooLarge`] for more than [`FORM_PARAMETERS_MAX`].
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let count = 1 + bytes.iter().filter(|byte| **byte == b'&').count();
+        if FORM_PARAMETERS_MAX < count {
+            let message = format!("form of {count} parameters, the limit is {FORM_PARAMETERS_MAX}");
+            return Err(Failure::too_large(Limit::BodySize, message));
+        }
+        self.push_all(bytes);
+        Ok(())
+    }
+
+    fn push_all(&mut self, bytes: &[u8]) {
         for piece in bytes.split(|byte| *byte == b'&').filter(|piece| !piece.is_empty()) {
             let equals = piece.iter().position(|byte| *byte == b'=').unwrap_or(piece.len());
             let value = piece.get(equals + 1..).unwrap_or_default();
@@ -141,6 +161,15 @@ mod tests {
         assert_eq!(params.filled("empty"), None);
         assert_eq!(params.get("bad"), Some("%zz%4"));
         assert_eq!(params.get("missing"), None);
+    }
+
+    #[test]
+    fn forms_have_a_number_of_parameters() {
+        let mut params = Params::default();
+        let most = vec![b'&'; FORM_PARAMETERS_MAX - 1];
+        assert!(params.append(&most).is_ok() && params.append(b"a=1").is_ok());
+        let failure = params.append(&[most, b"&".to_vec()].concat()).expect_err("one too many");
+        assert!(failure.message.contains("65537 parameters"), "{failure}");
     }
 
     #[test]

@@ -56,7 +56,9 @@ pub(super) fn check_site(arrived: &Arrived) -> Result<(), Failure> {
         return Ok(());
     }
     let text = |name: &str| arrived.headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(HOST.as_str()).unwrap_or("");
+    // HTTP/2 says the host in its target.
+    let target = arrived.authority.as_ref().map(|authority| authority.as_str());
+    let host = target.or_else(|| text(HOST.as_str())).unwrap_or("");
     let is_foreign_origin = text(ORIGIN.as_str())
         .is_some_and(|origin| origin.split_once("://").is_none_or(|(_, site)| site != host));
     if is_foreign_origin || text("sec-fetch-site") == Some("cross-site") {

@@ -24,7 +24,8 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(50);
 struct Arrived {
     datagram: Vec<u8>,
     bytes: Vec<u8>,
-    count: u64,
+    /// Where each ends in `bytes`.
+    ends: Vec<usize>,
 }
 
 impl Arrived {
@@ -32,7 +33,7 @@ impl Arrived {
         self.bytes.extend_from_slice(self.datagram.get(..size).unwrap_or_default());
         // The last line of a datagram may have no end, and is none of the next one's.
         self.bytes.push(b'\n');
-        self.count += 1;
+        self.ends.push(self.bytes.len());
     }
 
     /// Takes what the system holds, up to a block.
@@ -50,7 +51,8 @@ impl Arrived {
 
 /// Receives datagrams until the server ends, and then what the system holds.
 pub(super) async fn receive(lines: Arc<Lines>, socket: UdpSocket, mut stop: Stop) {
-    let mut arrived = Arrived { datagram: vec![0; DATAGRAM_SIZE_MAX], bytes: Vec::new(), count: 0 };
+    let datagram = vec![0; DATAGRAM_SIZE_MAX];
+    let mut arrived = Arrived { datagram, bytes: Vec::new(), ends: Vec::new() };
     loop {
         let received = tokio::select! {
             received = socket.recv(&mut arrived.datagram) => received,
@@ -91,9 +93,10 @@ enum Stored {
 /// synced first: what arrives meanwhile would be lost for sure.
 async fn store(lines: &Arc<Lines>, arrived: &mut Arrived) -> Stored {
     let bytes = std::mem::take(&mut arrived.bytes);
-    let count = std::mem::take(&mut arrived.count);
+    let ends = std::mem::take(&mut arrived.ends);
+    let count = ends.len() as u64;
     lines.counters.datagrams.add(count);
-    let block = Block::new(&lines.app, bytes);
+    let block = Block::of_pieces(&lines.app, bytes, ends);
     let (block, result) = lines.store(block, Durability::Relaxed).await;
     if let Err(failure) = result {
         lines.counters.datagrams_dropped.add(count);

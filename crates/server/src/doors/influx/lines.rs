@@ -9,9 +9,10 @@ use crate::metrics_page::{Number, Page};
 use crate::telemetry::{Families, Protocol};
 use model::Timestamp;
 use model::sample::NANOS_PER_MILLI;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Durability;
-use wire::influx::{InfluxKeys, Options, Precision, decode};
+use wire::influx::{InfluxKeys, Options, Precision, decode_pieces};
 use wire::{ExtraLabels, Start};
 
 /// What all sockets of line protocol share.
@@ -57,17 +58,28 @@ impl Families for LineCounters {
 /// Lines on their way into the store; what was stored is not stored again when it is tried again.
 pub(super) struct Block {
     pub bytes: Vec<u8>,
+    /// Where the pieces end of which none has a part of another's line.
+    ends: Vec<usize>,
     start: Start,
     /// The time of lines that have none: the same however often they are tried.
     now: Timestamp,
     outcome: Outcome,
+    /// Who sent them, where it was one sender.
+    pub peer: Option<SocketAddr>,
 }
 
 impl Block {
     /// Whole lines that have just arrived.
     pub fn new(app: &App, bytes: Vec<u8>) -> Block {
+        let ends = vec![bytes.len()];
+        Block::of_pieces(app, bytes, ends)
+    }
+
+    /// The same of pieces that end there: a quote that is open at the end of one hides no line of
+    /// the next.
+    pub fn of_pieces(app: &App, bytes: Vec<u8>, ends: Vec<usize>) -> Block {
         let (start, outcome) = (Start::default(), Outcome::default());
-        Block { bytes, start, now: app.vfs.now(), outcome }
+        Block { bytes, ends, start, now: app.vfs.now(), outcome, peer: None }
     }
 
     /// Lines that have not been stored, nor refused.
@@ -116,11 +128,12 @@ impl Lines {
         let options = Options { precision: Precision::Nanosecond, now: block.now };
         let hasher = self.app.store.hasher();
         loop {
-            let decoded = decode(&block.bytes, block.start, &options, &hasher, &self.keys)?;
+            let Block { bytes, ends, start, outcome, .. } = &mut *block;
+            let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
-            block.outcome.append(&self.app, decoded, durability)?;
+            outcome.append(&self.app, decoded, durability)?;
             match rest {
-                Some(next) => block.start = next,
+                Some(next) => *start = next,
                 None => return Ok(()),
             }
         }
@@ -134,7 +147,7 @@ impl Lines {
 
     /// Counts a block that was stored, and says what was refused of it.
     pub fn finish(&self, block: Block, protocol: Protocol) {
-        let Block { bytes, outcome, .. } = block;
+        let Block { bytes, outcome, peer, .. } = block;
         let lines = match protocol {
             Protocol::InfluxUdp => &self.counters.datagram_lines,
             _ => &self.counters.stream_lines,
@@ -146,14 +159,15 @@ impl Lines {
         counters.rows_refused.add(outcome.postponed_rows);
         if (!outcome.is_complete() || postponed.is_some()) && self.refused.is_due(self.now_ms()) {
             let name = protocol.as_str();
+            let sender = peer.map_or(String::new(), |peer| format!(" from {peer}"));
             let reason = match postponed {
                 Some(failure) => failure.to_string(),
-                None => outcome.report("line").replace('\n', "; "),
+                None => outcome.report("line").replacen(":\n", ": ", 1).replace('\n', "; "),
             };
             // Bytes from outside must not write on the owner's terminal.
             let reason = reason.replace(char::is_control, " ");
             tracing::warn!(
-                "{name}: {reason}; see quipu_insert_lines_refused_total and \
+                "{name}{sender}: {reason}; see quipu_insert_lines_refused_total and \
                  quipu_insert_rows_refused_total"
             );
         }

@@ -4,6 +4,8 @@
 //! ```text
 //! a bad line                            counted, logged, skipped
 //! a line longer than the limit          what stood before it is stored, the connection closed
+//! a large line that does not end        the connection is closed after the time that a body has
+//! a request of HTTP                     the connection is closed: a page in a browser sends those
 //! the store takes nothing just now      tried again for influx.retry-duration, then closed
 //! the client ends                       the rest is a line, even without its newline
 //! the server ends                       what the system holds is stored; half a line is refused
@@ -23,7 +25,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Bytes that a connection has room for while it says nothing; they take no share of the memory
 /// for bodies.
@@ -32,6 +34,8 @@ const READ_SIZE: usize = 16 << 10;
 const BLOCK_SIZE_MAX: usize = 1 << 20;
 /// Bytes that are still read from a connection when the server ends: more than the system holds.
 const LAST_SIZE_MAX: usize = 64 << 20;
+/// A large line gets one more second for each of these many bytes received.
+const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 /// Between two times that lines are tried, at most.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -41,6 +45,8 @@ pub(super) struct Streams {
     line_size_max: usize,
     retry_duration: Duration,
     idle_timeout: Option<Duration>,
+    /// For a line that takes memory, without the part that grows with its size.
+    line_timeout: Duration,
 }
 
 impl Streams {
@@ -52,6 +58,7 @@ impl Streams {
             line_size_max: config.influx.line_size_max,
             retry_duration: config.influx.retry_duration,
             idle_timeout,
+            line_timeout: config.http.body_timeout,
             lines,
         }
     }
@@ -72,6 +79,8 @@ impl Door for Streams {
             buffer: Vec::new(),
             searched: 0,
             share: app.body_memory.share(),
+            large_since: None,
+            has_spoken: false,
             connection,
             stop,
         };
@@ -94,6 +103,10 @@ enum Ended {
     ByServer,
     /// A line is longer than it may be.
     LongLine,
+    /// A large line did not end in time.
+    SlowLine,
+    /// It speaks HTTP.
+    Foreign,
     /// The store did not take the lines for too long.
     NotTaken(Failure),
 }
@@ -107,6 +120,10 @@ struct Client<'a, S> {
     searched: usize,
     /// Memory for it, when it is large.
     share: BodyShare<'a>,
+    /// Since when there is a line that takes a share.
+    large_since: Option<Instant>,
+    /// Whether its first line was seen.
+    has_spoken: bool,
     connection: Arc<Connection>,
     stop: Stop,
 }
@@ -130,47 +147,45 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
     /// Waits for bytes, and takes what else is there.
     async fn wait(&mut self) -> Result<(), Ended> {
         let silent_at = self.streams.idle_timeout.map(|time| Instant::now() + time);
-        let silence = async {
-            match silent_at {
-                Some(at) => sleep_until(at).await,
-                None => pending().await,
-            }
+        if READ_SIZE <= self.buffer.len() {
+            self.large_since.get_or_insert_with(Instant::now);
+        }
+        let slow_at = self.slow_at();
+        let Client { streams, stream, buffer, share, connection, stop, .. } = self;
+        let read = async {
+            make_room(streams, buffer, share).await?;
+            stream.read_buf(buffer).await.map_err(Ended::Broken)
         };
-        self.make_room().await?;
         let read = tokio::select! {
-            read = self.stream.read_buf(&mut self.buffer) => read,
-            _ = self.connection.evicted.notified() => return Err(Ended::Evicted),
-            _ = self.stop.wait_for(|is_stopping| *is_stopping) => return Err(Ended::ByServer),
-            () = silence => return Err(Ended::Silent),
+            read = read => read?,
+            _ = connection.evicted.notified() => return Err(Ended::Evicted),
+            _ = stop.wait_for(|is_stopping| *is_stopping) => return Err(Ended::ByServer),
+            () = until(silent_at) => return Err(Ended::Silent),
+            () = until(slow_at) => return Err(Ended::SlowLine),
         };
         self.connection.touch();
         match read {
-            Ok(0) => Err(Ended::ByClient),
-            Ok(_) => self.read_ready().await,
-            Err(error) => Err(Ended::Broken(error)),
+            0 => Err(Ended::ByClient),
+            _ => self.read_ready().await,
         }
     }
 
-    /// Grows a full buffer, in doubling steps.
-    async fn make_room(&mut self) -> Result<(), Ended> {
-        let (used, room) = (self.buffer.len(), self.buffer.capacity());
-        if used < room {
-            return Ok(());
-        }
-        let size = READ_SIZE.max(2 * room);
-        if READ_SIZE < size {
-            // Memory that others hold comes back as the store takes what they hold.
-            self.share.grow(size).await.map_err(Ended::NotTaken)?;
-        }
-        self.buffer.reserve_exact(size - used);
-        Ok(())
+    /// When a line that takes memory which others wait for must have ended.
+    fn slow_at(&self) -> Option<Instant> {
+        let earned = Duration::from_secs(self.buffer.len() as u64 / BYTES_PER_SECOND_MIN);
+        self.large_since.map(|since| since + self.streams.line_timeout + earned)
     }
 
-    /// Reads what is there without waiting for more, up to a block.
+    /// Reads what is there without waiting for more, up to a block; less where memory is short, for
+    /// whole lines are better stored than held.
     async fn read_ready(&mut self) -> Result<(), Ended> {
         let size_max = BLOCK_SIZE_MAX.max(self.streams.line_size_max);
         while self.buffer.len() == self.buffer.capacity() && self.buffer.len() < size_max {
-            self.make_room().await?;
+            let size = grown(&self.buffer);
+            if !self.share.try_grow(size) {
+                return Ok(());
+            }
+            self.buffer.reserve_exact(size - self.buffer.len());
             match read_now(&mut self.stream, &mut self.buffer).await {
                 // The end comes again with the next read.
                 None | Some(Ok(0)) => return Ok(()),
@@ -195,12 +210,17 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
             next.extend_from_slice(rest);
             let mut block = std::mem::replace(&mut self.buffer, next);
             block.truncate(size);
+            if !self.has_spoken && is_http(&block) {
+                return Err(Ended::Foreign);
+            }
+            self.has_spoken = true;
             self.store(block).await?;
             self.share = self.streams.lines.app.body_memory.share();
             // What is kept may itself be large.
             let kept = self.buffer.capacity();
+            self.large_since = (READ_SIZE < kept).then(Instant::now);
             if READ_SIZE < kept {
-                self.share.grow(kept).await.map_err(Ended::NotTaken)?;
+                wait_for_share(self.streams, &mut self.share, kept).await?;
             }
         }
         if is_long {
@@ -218,6 +238,7 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
         let app: &App = &lines.app;
         let deadline = Instant::now() + self.streams.retry_duration;
         let mut block = Block::new(app, bytes);
+        block.peer = self.connection.peer;
         loop {
             let (back, result) = lines.store(block, app.config.insert.durability).await;
             block = back;
@@ -264,7 +285,8 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
         let mut size = 0;
         while size < LAST_SIZE_MAX {
             let before = self.buffer.len();
-            if let Err(ended) = self.make_room().await {
+            let Client { streams, buffer, share, .. } = self;
+            if let Err(ended) = make_room(streams, buffer, share).await {
                 return ended;
             }
             match read_now(&mut self.stream, &mut self.buffer).await {
@@ -300,6 +322,20 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
                      {max} bytes (influx.max-line-size)"
                 );
             }
+            Ended::SlowLine => {
+                telemetry.limit_hit(Limit::BodyTimeout);
+                let time = self.streams.line_timeout;
+                tracing::warn!(
+                    "closed the connection of {peer}: a line of {} bytes has not ended in {time:?} \
+                     plus 1 s per 64 KiB (http.body-timeout)",
+                    self.buffer.len()
+                );
+            }
+            Ended::Foreign => {
+                tracing::warn!(
+                    "closed the connection of {peer}: it speaks HTTP, not line protocol"
+                );
+            }
             Ended::NotTaken(failure) => {
                 telemetry.limit_hit(Limit::LineRetries);
                 let time = self.streams.retry_duration;
@@ -313,6 +349,63 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
             telemetry.protocol(Protocol::InfluxTcp).lines_refused.add(1);
         }
     }
+}
+
+/// Waits until a moment; for ever without one.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Bytes that a full buffer should have room for.
+fn grown(buffer: &Vec<u8>) -> usize {
+    READ_SIZE.max(2 * buffer.capacity())
+}
+
+/// Grows a full buffer, in doubling steps. Memory that others hold comes back as the store takes
+/// what they hold.
+async fn make_room(
+    streams: &Streams,
+    buffer: &mut Vec<u8>,
+    share: &mut BodyShare<'_>,
+) -> Result<(), Ended> {
+    if buffer.len() < buffer.capacity() {
+        return Ok(());
+    }
+    let size = grown(buffer);
+    if READ_SIZE < size {
+        wait_for_share(streams, share, size).await?;
+    }
+    buffer.reserve_exact(size - buffer.len());
+    Ok(())
+}
+
+async fn wait_for_share(
+    streams: &Streams,
+    share: &mut BodyShare<'_>,
+    size: usize,
+) -> Result<(), Ended> {
+    let deadline = Instant::now() + streams.retry_duration;
+    loop {
+        let Err(failure) = share.grow(size).await else { return Ok(()) };
+        if deadline <= Instant::now() {
+            return Err(Ended::NotTaken(failure));
+        }
+        sleep(RETRY_PAUSE_MAX.min(streams.retry_duration)).await;
+    }
+}
+
+/// Whether a connection begins as a request of HTTP, which no line of line protocol can look like. A
+/// page of any site may have a browser send lines to any address, but not at the very beginning.
+fn is_http(block: &[u8]) -> bool {
+    let line = block.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words: Vec<&[u8]> = line.trim_ascii_end().splitn(4, |byte| *byte == b' ').collect();
+    let [method, target, version] = words[..] else { return false };
+    method.iter().all(u8::is_ascii_uppercase)
+        && (target.starts_with(b"/") || target.starts_with(b"*") || target.starts_with(b"http"))
+        && version.starts_with(b"HTTP/")
 }
 
 /// Reads into the room that a buffer has, if anything is there.
@@ -357,6 +450,28 @@ fn cut(buffer: &[u8], searched: usize, line_size_max: usize) -> Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_of_http() {
+        for text in [
+            "POST / HTTP/1.1\r\nHost: x\r\n",
+            "GET /a?b=c HTTP/1.0\nm v=1\n",
+            "PRI * HTTP/2.0\r\n\r\n",
+            "CONNECT http://x/ HTTP/1.1\n",
+        ] {
+            assert!(is_http(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            "\n",
+            "POST v=1 1709208000000000000\n",
+            "M f=\"GET / HTTP/1.1\nHost: x\"\n",
+            "M f=\"/ HTTP/1.1\nx\"\n",
+            "m v=1\nPOST / HTTP/1.1\n",
+        ] {
+            assert!(!is_http(text.as_bytes()), "{text}");
+        }
+    }
 
     #[test]
     fn cuts() {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// `POST /metrics/job/...`, where Pushgateway's clients expect 200.
 pub fn push(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let labels = labels_of_path(&request.captured)?;
+    let labels = labels_of_group(&request.captured)?;
     let refusal = exposition::store(app, request, labels)?;
     Ok(refusal.unwrap_or_else(|| Answer::bytes(StatusCode::OK, "", Vec::new())))
 }
@@ -31,16 +31,24 @@ pub fn delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// The matchers of a group's series.
 fn group(captured: &str) -> Result<Vec<Matcher>, Failure> {
-    let mut labels: Vec<(String, String)> = vec![("instance".to_string(), String::new())];
+    let mut labels = labels_of_group(captured)?;
+    if !labels.iter().any(|(name, _)| name == "instance") {
+        labels.insert(0, ("instance".to_string(), String::new()));
+    }
+    Ok(labels.into_iter().map(|(name, value)| Matcher::equal(name, value)).collect())
+}
+
+/// The labels of a group's path, each once: of two with one name the last counts.
+fn labels_of_group(captured: &str) -> Result<Vec<(String, String)>, Failure> {
+    let mut labels: Vec<(String, String)> = Vec::new();
     for (name, value) in labels_of_path(captured)? {
-        // Of two labels with one name the last counts, as when samples are pushed.
         labels.retain(|(known, _)| *known != name);
         labels.push((name, value));
     }
     if !labels.iter().any(|(name, value)| name == "job" && !value.is_empty()) {
         return Err(Failure::bad_input("a group has a job, which is not empty"));
     }
-    Ok(labels.into_iter().map(|(name, value)| Matcher::equal(name, value)).collect())
+    Ok(labels)
 }
 
 #[cfg(test)]

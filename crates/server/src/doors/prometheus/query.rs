@@ -72,8 +72,10 @@ fn instant_with(
     request: &Request,
     options: QueryOptions,
 ) -> Result<Answer, Failure> {
-    let at = selection::time(request, "time")?.unwrap_or(request.now);
-    let at_ms = at.div_euclid(NANOS_PER_MILLI);
+    let at_ms = match selection::time(request, "time")? {
+        Some(at) => at.div_euclid(NANOS_PER_MILLI),
+        None => now_ms(request),
+    };
     let steps = StepRange { start_ms: at_ms, end_ms: at_ms, step_ms: 0 };
     run(app, request, steps, &options, &|| {
         engine::instant(&*app.store, text(request), at_ms, &options)
@@ -152,9 +154,8 @@ fn step_range(request: &Request, dialect: Dialect) -> Result<StepRange, Failure>
         None if is_lax => Ok(default_ms),
         None => Err(invalid(name, &"cannot parse \"\" to a valid timestamp")),
     };
-    let now_ms = request.now.div_euclid(NANOS_PER_MILLI);
-    let start_ms = moment("start", now_ms - METRICSQL_STEP_MS)?;
-    let end_ms = moment("end", now_ms)?;
+    let start_ms = moment("start", now_ms(request) - METRICSQL_STEP_MS)?;
+    let end_ms = moment("end", now_ms(request))?;
     let step_ms = match request.params.filled("step") {
         None if is_lax => METRICSQL_STEP_MS,
         text => {
@@ -163,6 +164,12 @@ fn step_range(request: &Request, dialect: Dialect) -> Result<StepRange, Failure>
         }
     };
     Ok(StepRange { start_ms, end_ms, step_ms })
+}
+
+/// The time of queries that name none: the millisecond that begins next, for a sample without a time
+/// of its own has nanoseconds and was acknowledged in the one that runs.
+fn now_ms(request: &Request) -> i64 {
+    request.now.div_euclid(NANOS_PER_MILLI) + 1
 }
 
 /// VictoriaMetrics' step where none is given.
@@ -178,7 +185,7 @@ fn metricsql_options(request: &Request) -> Result<MetricsQlOptions, Failure> {
     Ok(MetricsQlOptions {
         step_ms: duration_ms("step")?.or(lookback_ms).unwrap_or(METRICSQL_STEP_MS),
         lookback_ms,
-        now_ms: request.now.div_euclid(NANOS_PER_MILLI),
+        now_ms: now_ms(request),
     })
 }
 
