@@ -5,6 +5,7 @@
 
 use crate::cold::{ColdStore, Record};
 use crate::config::KvConfig;
+use crate::dice::Dice;
 use crate::effects::Effects;
 use crate::error::{CommandError, WRONG_TYPE};
 use crate::expiry::{Expiry, is_same_tick};
@@ -17,6 +18,8 @@ use std::collections::HashMap;
 const SLOT_COST: usize = size_of::<Option<Slot>>() + 16;
 /// Values that take longer to free than others may wait are freed elsewhere.
 const TRASH_SIZE_MIN: usize = 256 << 10;
+/// Expired fields that one effect of the log names.
+const EFFECT_FIELDS_MAX: usize = 1000;
 
 /// A change that somebody may wait to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,8 +106,8 @@ pub struct Keyspace {
     pub stats: KvStats,
     /// Changes that the running command made.
     pub(crate) changes: u64,
-    /// State of the generator of random picks.
-    dice: u64,
+    /// The generator of random picks.
+    dice: Dice,
 }
 
 impl Keyspace {
@@ -133,7 +136,7 @@ impl Keyspace {
             trash: Vec::new(),
             stats: KvStats::default(),
             changes: 0,
-            dice: hash_seed | 1,
+            dice: Dice::new(hash_seed),
         }
     }
 
@@ -180,12 +183,12 @@ impl Keyspace {
 
     /// A random number; not for secrets.
     pub fn random(&mut self) -> u64 {
-        // SplitMix64.
-        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.dice;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.dice.throw()
+    }
+
+    /// A generator of random numbers of its own, for who picks many while it looks at a value.
+    pub fn dice(&mut self) -> Dice {
+        Dice::new(self.dice.throw())
     }
 
     // ---- looking keys up ----
@@ -203,6 +206,9 @@ impl Keyspace {
         if slot.expire_ms <= now_ms && !self.is_replaying {
             self.expire_slot(number, hash);
             return Ok(None);
+        }
+        if has_expired_fields(slot, now_ms) && !self.is_replaying {
+            return Ok(self.expire_fields(number, hash).then_some(number));
         }
         slot.is_referenced = true;
         slot.used_at = u32::try_from(now_ms / 1000).unwrap_or(0);
@@ -358,6 +364,7 @@ impl Keyspace {
             Expire::At(at) => at,
             Expire::Never | Expire::Keep => NEVER,
         };
+        let has_fields = matches!(value, Value::Hash(_));
         match self.find(db, key)? {
             Some(number) => {
                 let Some(slot) = self.slots.get_mut(number) else { return Err(vanished()) };
@@ -370,6 +377,9 @@ impl Keyspace {
             None => {
                 self.insert(db, key, value, expire_ms);
             }
+        }
+        if has_fields {
+            self.note_field_expiry(db, key);
         }
         self.modified(db, key);
         Ok(())
@@ -404,6 +414,11 @@ impl Keyspace {
     /// who waits for it is served.
     pub fn modified(&mut self, db: u8, key: &[u8]) {
         self.changes += 1;
+        self.touch(db, key);
+    }
+
+    /// The same for what is no doing of the running command: what changed is logged already.
+    pub(crate) fn touch(&mut self, db: u8, key: &[u8]) {
         let hash = self.hash(key);
         let slots = &self.slots;
         let place = self.dbs[usize::from(db)].find(hash, |place| match place {
@@ -534,6 +549,49 @@ impl Keyspace {
         self.discard(slot.value);
     }
 
+    /// Takes the expired fields out of a hash, and logs that. Returns whether some are left; else the
+    /// key went, too.
+    #[cold]
+    fn expire_fields(&mut self, number: u32, hash: KeyHash) -> bool {
+        let (now_ms, seq) = (self.now_ms, self.seq);
+        let Some(slot) = self.slots.get_mut(number) else { return false };
+        let Value::Hash(fields) = &mut slot.value else { return true };
+        let expired = fields.take_expired(now_ms);
+        let is_empty = fields.is_empty();
+        let next = fields.next_expiry();
+        (slot.is_dirty, slot.seq) = (true, seq);
+        let (db, key) = (slot.db, slot.key.clone());
+        for fields in expired.chunks(EFFECT_FIELDS_MAX) {
+            let mut effect: Vec<&[u8]> = vec![b"hdel", &key];
+            effect.extend(fields.iter().map(|field| &**field));
+            self.effects.push(db, &effect);
+        }
+        self.event(EVENT_HASH, "hexpired", db, &key);
+        self.tell(db, &key);
+        if !is_empty {
+            self.account(number);
+            next.into_iter().for_each(|at| self.expiry.add(at, db, hash));
+            return true;
+        }
+        self.event(EVENT_GENERIC, "del", db, &key);
+        if let Some(slot) = self.drop_slot(number, hash) {
+            self.discard(slot.value);
+        }
+        false
+    }
+
+    /// Notes that fields of a hash expire, so that it is looked at when the first of them does.
+    pub(crate) fn note_field_expiry(&mut self, db: u8, key: &[u8]) {
+        let hash = self.hash(key);
+        let Ok(Some(number)) = self.find_as(db, key, hash) else { return };
+        let Some(Value::Hash(fields)) = self.slots.get(number).map(|slot| &slot.value) else {
+            return;
+        };
+        if let Some(at) = fields.next_expiry() {
+            self.expiry.add(at, db, hash);
+        }
+    }
+
     /// Takes up to `count` keys out whose time has come. Returns how many were looked at.
     ///
     /// # Errors
@@ -551,15 +609,19 @@ impl Keyspace {
                     Place::Hot(number) => number,
                     Place::Cold(address) => {
                         let record = self.cold.read(address).map_err(unreadable)?;
-                        match self.now_ms < record.expire_ms {
-                            true => continue,
-                            false => self.admit(record, address, *hash),
+                        let is_due = record.expire_ms <= self.now_ms
+                            || expires_fields(&record.value, self.now_ms);
+                        match is_due {
+                            true => self.admit(record, address, *hash),
+                            false => continue,
                         }
                     }
                 };
                 let slot = self.slots.get(number);
                 if slot.is_some_and(|slot| slot.expire_ms <= self.now_ms) {
                     self.expire_slot(number, *hash);
+                } else if slot.is_some_and(|slot| has_expired_fields(slot, self.now_ms)) {
+                    self.expire_fields(number, *hash);
                 }
             }
         }
@@ -785,6 +847,19 @@ pub const EVENT_KEY_MISS: u32 = 1 << 11;
 pub const EVENT_MODULE: u32 = 1 << 13;
 /// New keys.
 pub const EVENT_NEW: u32 = 1 << 14;
+
+/// Whether fields of a hash have expired by then.
+fn expires_fields(value: &Value, now_ms: i64) -> bool {
+    match value {
+        Value::Hash(hash) => hash.next_expiry().is_some_and(|at| at <= now_ms),
+        _ => false,
+    }
+}
+
+#[inline]
+fn has_expired_fields(slot: &Slot, now_ms: i64) -> bool {
+    expires_fields(&slot.value, now_ms)
+}
 
 fn unreadable(error: crate::Error) -> CommandError {
     CommandError::new(format!("ERR the value cannot be read from disk: {error}"))

@@ -73,6 +73,7 @@ impl KvOpening {
         let manifest = Manifest::read(vfs.as_ref(), &dir)?;
         let next_segment = manifest.as_ref().map_or(0, |manifest| manifest.next_segment);
         let hash_seed = manifest.as_ref().map_or_else(|| vfs.random(), |found| found.hash_seed);
+        crate::value::entries::set_seed(hash_seed);
         let cold = ColdStore::new(vfs.clone(), &dir, &config, next_segment);
         let mut keys = Keyspace::new(config, cold, hash_seed);
         if let Some(manifest) = &manifest {

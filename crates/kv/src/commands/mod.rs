@@ -14,6 +14,7 @@ pub mod string;
 pub mod zset;
 
 mod bitmap;
+mod hash_expiry;
 
 use crate::call::Call;
 use crate::error::CommandError;

@@ -5,6 +5,8 @@
 //! ```
 
 pub mod bloom;
+pub mod element;
+pub mod entries;
 pub mod hash;
 pub mod list;
 pub mod set;
