@@ -7,6 +7,23 @@ use codec::bytes::Reader;
 #[derive(Clone, Debug, Default)]
 pub struct Set {}
 
+impl Set {
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        0
+    }
+
+    /// Whether it has a member.
+    pub fn contains(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    /// All members.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::empty()
+    }
+}
+
 impl Stored for Set {
     boxed_variant!(Set);
 
