@@ -2,6 +2,7 @@
 //! page of commands come from it; the door adds those that are about connections and the server.
 
 pub mod bloom;
+pub mod container;
 pub mod generic;
 pub mod geo;
 pub mod hash;
