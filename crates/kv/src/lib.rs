@@ -29,6 +29,7 @@ pub mod call;
 pub mod cold;
 pub mod commands;
 pub mod config;
+pub mod dice;
 pub mod effects;
 pub mod error;
 pub mod expiry;
