@@ -56,6 +56,8 @@ pub struct Call<'a> {
     pub mode: Mode,
     /// Set by a command that wrote no answer, for it has to wait.
     pub wait: Option<Wait>,
+    /// The key whose change makes a command that waited run again.
+    pub woken_by: Option<&'a [u8]>,
     /// Whether the command says itself what is logged of it.
     has_own_effects: bool,
 }
@@ -82,13 +84,33 @@ impl<'a> Call<'a> {
         out: &'a mut dyn Reply,
         mode: Mode,
     ) -> Done {
-        keys.changes = 0;
-        let mut call =
-            Call { keys, db, args, out, command, mode, wait: None, has_own_effects: false };
-        let result = (command.run)(&mut call);
+        let woken_by = None;
+        let has_own_effects = false;
+        let wait = None;
+        Call { keys, db, args, out, command, mode, wait, woken_by, has_own_effects }.start()
+    }
+
+    /// Runs a command again that waited, for that key was changed.
+    pub fn run_again(
+        keys: &'a mut Keyspace,
+        db: u8,
+        command: &'static Command,
+        args: &'a [&'a [u8]],
+        out: &'a mut dyn Reply,
+        woken_by: &'a [u8],
+    ) -> Done {
+        let (mode, wait, has_own_effects) = (Mode::Client, None, false);
+        let woken_by = Some(woken_by);
+        Call { keys, db, args, out, command, mode, wait, woken_by, has_own_effects }.start()
+    }
+
+    fn start(mut self) -> Done {
+        let call = &mut self;
+        call.keys.changes = 0;
+        let result = (call.command.run)(call);
         let changes = call.keys.changes;
-        if 0 < changes && !call.has_own_effects && mode != Mode::Replay {
-            call.keys.effects.push(db, args);
+        if 0 < changes && !call.has_own_effects && call.mode != Mode::Replay {
+            call.keys.effects.push(call.db, call.args);
         }
         if let Err(error) = &result {
             call.out.error(&error.0);

@@ -196,7 +196,7 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
         let Some(Known::Keys(command)) = Known::find(&args) else { continue };
         let mut out = Out::new(client.version);
         let outbox = client.outbox.clone();
-        let done = Call::run(keys, blocked.db, command, &args, &mut out, Mode::Client);
+        let done = Call::run_again(keys, blocked.db, command, &args, &mut out, key);
         if done.wait.is_some() {
             continue;
         }
