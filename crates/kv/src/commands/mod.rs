@@ -9,6 +9,8 @@ pub mod hash;
 pub mod hyperloglog;
 pub mod internal;
 pub mod list;
+pub mod names;
+pub mod object;
 pub mod set;
 pub mod stream;
 pub mod string;
@@ -176,6 +178,8 @@ pub const fn command(
 /// All families.
 const FAMILIES: &[&[Command]] = &[
     generic::COMMANDS,
+    names::COMMANDS,
+    object::COMMANDS,
     string::COMMANDS,
     bitmap::COMMANDS,
     list::COMMANDS,

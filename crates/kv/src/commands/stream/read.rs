@@ -1,7 +1,7 @@
 //! `XREAD` and `XREADGROUP`: what comes after given numbers, now or when it is there.
 //!
-//! A command that waits is tried again with the numbers that it meant when it came, and a mark, for
-//! a stream that is gone by then has another answer than one that never was.
+//! A command that waits is tried again with the numbers that it meant when it came. A stream that is
+//! gone by then has another answer than one that never was.
 
 use super::effect::Deliveries;
 use super::{id_arg, no_group, write_entries, write_entry, write_id};
@@ -12,9 +12,6 @@ use crate::number::{int_arg, parse_i64};
 use crate::value::Stream;
 use crate::value::stream::{Group, Id, Position};
 use std::ops::Bound::{Excluded, Unbounded};
-
-/// The mark of a command that is tried again.
-const AGAIN: &[u8] = b"\x01again";
 
 /// What such a command asks for.
 struct Request<'a> {
@@ -172,7 +169,7 @@ fn words<'a>(call: &Call<'a>, is_of_group: bool) -> Result<Request<'a>, CommandE
         block_ms: None,
         group: None,
         needs_no_ack: false,
-        is_again: false,
+        is_again: call.woken_by.is_some(),
         keys_at: 0,
         streams: Vec::new(),
     };
@@ -207,7 +204,6 @@ fn words<'a>(call: &Call<'a>, is_of_group: bool) -> Result<Request<'a>, CommandE
             }
             b"noack" if is_of_group => request.needs_no_ack = true,
             b"noack" => return Err(only_group("NOACK")),
-            AGAIN => request.is_again = true,
             _ => return Err(SYNTAX),
         }
         at += 1;
@@ -265,11 +261,8 @@ fn wait(call: &mut Call<'_>, request: &Request<'_>) {
         From::New => b">".to_vec(),
     });
     let ids: Vec<Vec<u8>> = ids.collect();
-    let mut again: Vec<&[u8]> = vec![call.args[0]];
-    if !request.is_again {
-        again.push(AGAIN);
-    }
-    again.extend_from_slice(call.args.get(1..request.keys_at + keys.len()).unwrap_or_default());
+    let mut again: Vec<&[u8]> = Vec::new();
+    again.extend_from_slice(call.args.get(..request.keys_at + keys.len()).unwrap_or_default());
     again.extend(ids.iter().map(Vec::as_slice));
     call.wait_with(&again);
 }
