@@ -27,6 +27,8 @@ pub struct Wait {
     pub deadline_ms: Option<i64>,
     /// What is answered when nothing came in time.
     pub otherwise: Otherwise,
+    /// The command to try again instead of the one that came, where it said something relative.
+    pub again: Option<Vec<Vec<u8>>>,
 }
 
 /// The answer of a command that waited in vain.
@@ -240,12 +242,19 @@ impl<'a> Call<'a> {
     pub fn wait_for(&mut self, keys: &[&[u8]], deadline_ms: Option<i64>, otherwise: Otherwise) {
         if self.mode == Mode::Client {
             let keys = keys.iter().map(|key| key.to_vec()).collect();
-            self.wait = Some(Wait { keys, deadline_ms, otherwise });
+            self.wait = Some(Wait { keys, deadline_ms, otherwise, again: None });
             return;
         }
         match otherwise {
             Otherwise::NullArray => self.out.null_array(),
             Otherwise::Null => self.out.null(),
+        }
+    }
+
+    /// What is to be tried again instead of this command, if it waits.
+    pub fn wait_with(&mut self, again: &[&[u8]]) {
+        if let Some(wait) = &mut self.wait {
+            wait.again = Some(again.iter().map(|arg| arg.to_vec()).collect());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How a keyspace is kept.
 
+use crate::value::stream::BlockLimits;
 use std::time::Duration;
 
 /// When a write is acknowledged.
@@ -29,6 +30,8 @@ pub struct KvConfig {
     pub segment_size: usize,
     /// Whether values on disk are compressed.
     pub is_compressed: bool,
+    /// Where blocks of a stream's entries end.
+    pub stream_blocks: BlockLimits,
     /// How often the keeper looks for work.
     pub keeper_interval: Duration,
     /// Whether a thread keeps the keyspace; tests call [`crate::Kv::keep`] themselves.
@@ -44,6 +47,7 @@ impl Default for KvConfig {
             checkpoint_log_size: 256 << 20,
             segment_size: 16 << 20,
             is_compressed: true,
+            stream_blocks: BlockLimits::default(),
             keeper_interval: Duration::from_millis(100),
             background: true,
         }

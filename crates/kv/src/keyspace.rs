@@ -155,6 +155,11 @@ impl Keyspace {
         &self.config
     }
 
+    /// Sets where blocks of streams' entries end from now on.
+    pub fn set_stream_blocks(&mut self, limits: crate::value::stream::BlockLimits) {
+        self.config.stream_blocks = limits;
+    }
+
     /// How many databases there are.
     pub fn database_count(&self) -> usize {
         self.dbs.len()

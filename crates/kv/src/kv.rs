@@ -220,7 +220,8 @@ fn replay_effect(
     if keys.database_count() <= usize::from(effect.db) {
         return Err(format!("an effect on database {}", effect.db).into());
     }
-    if let Some(key) = effect.arguments.get(1) {
+    let is_of_one_key = !matches!(command.info.keys, commands::Keys::None);
+    if let (Some(key), true) = (effect.arguments.get(1), is_of_one_key) {
         let place = (effect.db, key.to_vec());
         let seen = keys.slot(effect.db, key)?.map_or(0, |slot| slot.seq);
         if seq <= seen && !is_new.contains(&place) {

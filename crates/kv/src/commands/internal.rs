@@ -13,11 +13,23 @@ pub const PUT: &[u8] = b"\x01put";
 pub const FLUSH: &[u8] = b"\x01flush";
 /// Two databases are exchanged: the other's number.
 pub const SWAP: &[u8] = b"\x01swap";
+/// Entries of a stream became pending with a consumer of a group.
+pub const DELIVER: &[u8] = b"\x01xdeliver";
 
 const COMMANDS: &[Command] = &[
     command("\x01put", 4, WRITE, ONE_KEY, Group::Generic, "", "A key's whole value.", put),
     command("\x01flush", 1, WRITE, super::Keys::None, Group::Generic, "", "All keys go.", flush),
     command("\x01swap", 2, WRITE, super::Keys::None, Group::Generic, "", "Exchanges.", swap),
+    command(
+        "\x01xdeliver",
+        9,
+        WRITE,
+        ONE_KEY,
+        Group::Stream,
+        "",
+        "Delivers.",
+        super::stream::apply_deliveries,
+    ),
 ];
 
 /// The effect of that name.

@@ -2,12 +2,15 @@
 //! page of commands come from it; the door adds those that are about connections and the server.
 
 pub mod bloom;
+pub mod container;
 pub mod generic;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod internal;
 pub mod list;
+pub mod names;
+pub mod object;
 pub mod set;
 pub mod stream;
 pub mod string;
@@ -176,6 +179,8 @@ pub const fn command(
 /// All families.
 const FAMILIES: &[&[Command]] = &[
     generic::COMMANDS,
+    names::COMMANDS,
+    object::COMMANDS,
     string::COMMANDS,
     bitmap::COMMANDS,
     list::COMMANDS,

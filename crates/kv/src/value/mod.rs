@@ -115,6 +115,18 @@ impl Value {
         }
     }
 
+    /// How it is kept, in the words of `OBJECT ENCODING`.
+    pub fn encoding(&self) -> &'static str {
+        match self {
+            Value::Str(string) => string.encoding(),
+            Value::List(_) => "quicklist",
+            Value::Set(_) | Value::Hash(_) => "hashtable",
+            Value::Zset(_) => "skiplist",
+            Value::Stream(_) => "stream",
+            Value::Bloom(_) => "raw",
+        }
+    }
+
     /// The number that stands for the type on disk.
     fn tag(&self) -> u8 {
         match self {

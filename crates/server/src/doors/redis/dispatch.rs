@@ -145,8 +145,9 @@ impl Redis {
         match known {
             Known::Keys(command) => {
                 let done = Call::run(keys, session.db, command, args, &mut session.out, mode);
-                let Some(wait) = done.wait else { return Flow::Next };
-                let arguments = args.iter().map(|arg| arg.to_vec()).collect();
+                let Some(mut wait) = done.wait else { return Flow::Next };
+                let as_it_came = || args.iter().map(|arg| arg.to_vec()).collect();
+                let arguments = wait.again.take().unwrap_or_else(as_it_came);
                 let blocked = Blocked { wait, db: session.db, arguments };
                 hub.block(session.id, blocked, keys);
                 Flow::Wait

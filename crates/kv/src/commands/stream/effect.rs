@@ -1,0 +1,104 @@
+//! The effect of deliveries and claims: what became pending with a consumer, and what no more.
+//!
+//! ```text
+//! \x01xdeliver  key  group  consumer  now ms  last number  entries read, -1 unknown  what  gone
+//! what          (time, number, delivered ms zigzag, count) each, varints
+//! gone          (time, number) each, varints
+//! ```
+
+use super::id_arg;
+use crate::call::Call;
+use crate::commands::internal::DELIVER;
+use crate::error::{CommandError, NO_KEY};
+use crate::number::int_arg;
+use crate::value::Stream;
+use crate::value::stream::{Group, Id};
+use codec::bytes::{Reader, put_i64_zigzag, put_varint, unzigzag};
+
+/// What a command did to a group.
+#[derive(Default)]
+pub struct Deliveries {
+    what: Vec<u8>,
+    gone: Vec<u8>,
+    /// Whether the consumer is new, or the group has read on.
+    pub has_moved: bool,
+    /// Whether the consumer is new.
+    pub is_new_consumer: bool,
+}
+
+impl Deliveries {
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        self.what.is_empty() && self.gone.is_empty() && !self.has_moved && !self.is_new_consumer
+    }
+
+    /// Notes what an entry that is pending is like now.
+    pub fn note(&mut self, id: Id, group: &Group) {
+        let Some(pending) = group.pending().get(&id) else { return };
+        id.put(&mut self.what);
+        put_i64_zigzag(&mut self.what, pending.delivered_ms);
+        put_varint(&mut self.what, pending.count);
+    }
+
+    /// Notes that an entry is pending no more.
+    pub fn note_gone(&mut self, id: Id) {
+        id.put(&mut self.gone);
+    }
+
+    /// Logs it, with how far the group is.
+    pub fn log(
+        &self,
+        call: &mut Call<'_>,
+        key: &[u8],
+        group_name: &[u8],
+        consumer: &[u8],
+    ) -> Result<(), CommandError> {
+        let Some(stream) = call.keys.get::<Stream>(call.db, key)? else { return Ok(()) };
+        let Some(group) = stream.group(group_name) else { return Ok(()) };
+        let last_id = group.last_id.text();
+        let read = group.entries_read.map_or(-1, super::count_text).to_string();
+        let now_ms = call.now_ms().to_string();
+        call.log(&[
+            DELIVER,
+            key,
+            group_name,
+            consumer,
+            now_ms.as_bytes(),
+            last_id.as_bytes(),
+            read.as_bytes(),
+            &self.what,
+            &self.gone,
+        ]);
+        Ok(())
+    }
+}
+
+/// Replays it.
+pub fn apply(call: &mut Call<'_>) -> Result<(), CommandError> {
+    let (key, name, consumer) = (call.arg(1), call.arg(2), call.arg(3));
+    let now_ms = int_arg(call.arg(4))?;
+    let last_id = id_arg(call.arg(5), 0)?;
+    let read = u64::try_from(int_arg(call.arg(6))?).ok();
+    let (what, gone) = (call.arg(7), call.arg(8));
+    let stream = call.get_mut::<Stream>(key)?.ok_or(NO_KEY)?;
+    let applied = stream.change_group(name, |group, _| {
+        group.see(consumer, now_ms);
+        (group.last_id, group.entries_read) = (last_id, read);
+        let mut reader = Reader::new(what);
+        while !reader.is_empty() {
+            let id = Id::read(&mut reader)?;
+            let delivered_ms = unzigzag(reader.varint()?);
+            group.assign(id, consumer, delivered_ms, reader.varint()?);
+            group.activate(consumer, now_ms);
+        }
+        let mut reader = Reader::new(gone);
+        while !reader.is_empty() {
+            group.acknowledge(Id::read(&mut reader)?);
+        }
+        Ok(())
+    });
+    let failed = |error: codec::Error| CommandError::new(format!("ERR {error}"));
+    applied.ok_or(NO_KEY)?.map_err(failed)?;
+    call.modified(key);
+    Ok(())
+}
