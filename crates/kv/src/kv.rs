@@ -1,7 +1,7 @@
 //! A keyspace on a directory and a log: how it opens, commits, and closes.
 
 use crate::call::{Call, Mode};
-use crate::cold::dictionary::{self, Groups};
+use crate::cold::dictionary::{self, Groups, dictionary_name};
 use crate::cold::{
     ColdStore, CompressionStats, IndexSnapshot, MANIFEST_NAME, Manifest, index_name, segment_name,
 };
@@ -320,6 +320,27 @@ impl Kv {
         self.wake_keeper();
     }
 
+    /// Makes a keyspace of its own of hard links in another data directory, as it is now or a moment
+    /// later.
+    ///
+    /// # Errors
+    /// When the disk or the log fails; what was linked so far is the caller's to remove.
+    pub fn snapshot(&self, data_dir: &Path) -> Result<()> {
+        self.checkpoint()?;
+        // No checkpoint may remove what is being linked.
+        let _one = self.checkpointing();
+        let Some(manifest) = Manifest::read(self.vfs.as_ref(), &self.dir)? else { return Ok(()) };
+        let to = data_dir.join(KEYS_DIR);
+        self.vfs.create_dir_all(&to)?;
+        let segments = manifest.segments.iter().map(|one| segment_name(one.number));
+        let dictionaries = manifest.dictionaries.iter().map(|one| dictionary_name(*one));
+        let index = (manifest.index_file != 0).then(|| index_name(manifest.index_file));
+        for name in segments.chain(dictionaries).chain(index) {
+            self.vfs.hard_link(&self.dir.join(&name), &to.join(&name))?;
+        }
+        manifest.write(self.vfs.as_ref(), &to)
+    }
+
     // ---- what the keeper uses ----
 
     pub(crate) fn wal(&self) -> &Wal {
@@ -402,10 +423,12 @@ impl Kv {
             let keys = self.lock();
             named.extend(manifest.segments.iter().map(|one| segment_name(one.number)));
             named.extend(keys.cold.segment_infos(&[]).iter().map(|one| segment_name(one.number)));
+            named.extend(keys.cold.dictionaries.numbers().iter().map(|one| dictionary_name(*one)));
             named.extend(keys.cold.sealing().iter().map(|(number, _)| segment_name(*number)));
         }
         for name in self.vfs.list(&self.dir)? {
-            let is_ours = name.ends_with(".cold") || name.ends_with(".index");
+            let is_ours =
+                [".cold", ".index", ".dict", ".tmp"].iter().any(|end| name.ends_with(end));
             if is_ours && !named.contains(&name) {
                 self.vfs.remove(&self.dir.join(&name))?;
             }

@@ -42,6 +42,7 @@ pub mod number;
 pub mod reply;
 pub mod slots;
 pub mod value;
+pub mod verify;
 
 pub use call::{Call, Mode, Wait};
 pub use config::{KvConfig, KvDurability};

@@ -12,7 +12,7 @@ use wal::{Committer, Consumers, Log, WalConfig};
 
 /// Databases of a history.
 pub const DATABASES: u8 = 3;
-const DATA: &str = "/data";
+pub const DATA: &str = "/data";
 
 /// Keys with their encoded values and expiry.
 pub type Map = BTreeMap<(u8, Vec<u8>), (Vec<u8>, i64)>;
@@ -31,7 +31,11 @@ impl Rig {
 
     /// The same on a disk that does more than a disk.
     pub fn open_on(vfs: Arc<dyn Vfs>) -> kv::Result<Rig> {
-        let data = Path::new(DATA);
+        Rig::open_in(vfs, Path::new(DATA))
+    }
+
+    /// The same in another directory.
+    pub fn open_in(vfs: Arc<dyn Vfs>, data: &Path) -> kv::Result<Rig> {
         vfs.create_dir_all(data)?;
         let config = KvConfig {
             memory_max: 1,

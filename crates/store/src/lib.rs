@@ -85,7 +85,7 @@ pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use starts::append::{AppendedStarts, StartBatch};
 pub use starts::select::series_of_starts;
 pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};
-pub use store::{Appended, Store, WAL_DIR};
+pub use store::{Appended, SNAPSHOTS_DIR, Store, WAL_DIR};
 pub use verify::report::{Finding, VerifyReport};
 pub use verify::{Progress, Snapshots, verify, verify_with};
 

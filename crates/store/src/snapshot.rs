@@ -32,6 +32,18 @@ impl Store {
     /// # Errors
     /// On I/O errors.
     pub fn create_snapshot(&self) -> Result<String> {
+        self.create_snapshot_with(&mut |_| Ok(()))
+    }
+
+    /// The same, with what others keep beside the store: `also` is given the snapshot's directory
+    /// before it has its name.
+    ///
+    /// # Errors
+    /// On I/O errors, those of `also` included: then there is no snapshot.
+    pub fn create_snapshot_with(
+        &self,
+        also: &mut dyn FnMut(&Path) -> vfs::Result<()>,
+    ) -> Result<String> {
         let _one = lock(&self.flushing);
         self.check_disk_is_trusted()?;
         self.flush_all().map_err(|error| self.latch_if_failed(error))?;
@@ -41,6 +53,7 @@ impl Store {
         let name = format!("{:020}-{:08x}", self.vfs.now().max(0), self.vfs.random() as u32);
         let partial = root.join(format!("{name}{PARTIAL_SUFFIX}"));
         let made = self.link_all(&partial).and_then(|()| {
+            also(&partial)?;
             self.vfs.rename(&partial, &root.join(&name))?;
             Ok(self.vfs.sync_dir(&root)?)
         });

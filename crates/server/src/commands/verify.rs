@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::{
     Finding, LossLine, LostSeries, PartitionLength, Progress, RepairPlan, Snapshots, VerifyReport,
 };
-use vfs::RealVfs;
+use vfs::{RealVfs, Vfs};
 
 /// Exit code when something is wrong with the data.
 const PROBLEMS: u8 = 1;
@@ -113,9 +113,38 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 }
 
 fn verify(directory: &Path, snapshots: Snapshots) -> Result<VerifyReport, store::Error> {
-    with_bar(|on_progress| {
-        store::verify_with(Arc::new(RealVfs::new()), directory, snapshots, on_progress)
-    })
+    let vfs = Arc::new(RealVfs::new());
+    let mut report =
+        with_bar(|on_progress| store::verify_with(vfs.clone(), directory, snapshots, on_progress))?;
+    add_keys(vfs.as_ref(), directory, &mut report);
+    if snapshots == Snapshots::Check {
+        let root = directory.join(store::SNAPSHOTS_DIR);
+        for name in vfs.list(&root).unwrap_or_default() {
+            add_keys(vfs.as_ref(), &root.join(name), &mut report);
+        }
+    }
+    Ok(report)
+}
+
+/// Adds what a walk over the keys beside a store finds.
+fn add_keys(vfs: &dyn Vfs, directory: &Path, report: &mut VerifyReport) {
+    match kv::verify::verify(vfs, directory) {
+        Ok(None) => {}
+        Ok(Some(keys)) => {
+            report.files += keys.files;
+            report.bytes += keys.bytes;
+            report.keys += keys.keys;
+            let finding = |(file, what)| Finding { file, what };
+            report.problems.extend(keys.problems.into_iter().map(finding));
+            let what = "no checkpoint of the keys names it; the next start removes it";
+            let note = |file| Finding { file, what: what.to_owned() };
+            report.notes.extend(keys.leftovers.into_iter().map(note));
+        }
+        Err(error) => {
+            let finding = Finding { file: directory.to_path_buf(), what: error.to_string() };
+            report.problems.push(finding);
+        }
+    }
 }
 
 /// Does something while a bar shows how far it has come.
@@ -168,6 +197,9 @@ fn print_report(report: &VerifyReport, form: Form) -> std::io::Result<()> {
         report.series,
         report.samples
     )?;
+    if 0 < report.keys {
+        writeln!(out, "{} keys", report.keys)?;
+    }
     if let Some(length) = report.partition_length {
         writeln!(out, "partitions of a {length} each")?;
     }
@@ -195,6 +227,7 @@ fn report_json(report: &VerifyReport) -> Value {
         "files": report.files,
         "bytes": report.bytes,
         "series": report.series,
+        "keys": report.keys,
         "samples": report.samples,
         "partitionLength": report.partition_length.map(PartitionLength::word),
         "problemCount": report.problem_count(),

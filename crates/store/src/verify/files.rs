@@ -49,7 +49,9 @@ fn by_name(name: &str) -> Option<Stray> {
 
 /// A name in the data directory.
 pub fn in_store(name: &str) -> Stray {
-    const KNOWN: [&str; 4] = [PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, vfs::LOCK_FILE];
+    // The last is of another consumer of the log, who looks after it.
+    const KNOWN: [&str; 5] =
+        [PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, vfs::LOCK_FILE, wal::kinds::KEYS];
     if KNOWN.contains(&name) || SIDE_FILES.iter().any(|side| side.path == name) {
         return Stray::Known;
     }

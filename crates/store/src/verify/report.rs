@@ -50,6 +50,8 @@ pub struct VerifyReport {
     pub partition_length: Option<PartitionLength>,
     /// Series seen, summed over partitions.
     pub series: u64,
+    /// Keys of a keyspace beside the store, where the caller has looked at one.
+    pub keys: u64,
     /// What is wrong; empty is good.
     pub problems: Vec<Finding>,
     /// Problems that did not fit the list.

@@ -28,13 +28,25 @@ pub fn clean_tombstones(app: &Arc<App>, _request: &Request) -> Result<Answer, Fa
 
 /// `POST /api/v1/admin/tsdb/snapshot`, in Prometheus' shape.
 pub fn snapshot(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let name = app.store.create_snapshot()?;
+    let name = create_snapshot(app)?;
     Ok(Answer::success(json!({ "name": name })))
+}
+
+/// Makes a snapshot of samples and keys.
+fn create_snapshot(app: &App) -> Result<String, Failure> {
+    let Some(kv) = &app.kv else { return Ok(app.store.create_snapshot()?) };
+    let name = app.store.create_snapshot_with(&mut |directory| {
+        kv.snapshot(directory).map_err(|error| match error {
+            kv::Error::Vfs(error) => error,
+            other => vfs::Error::new("link keys to", directory, std::io::Error::other(other)),
+        })
+    })?;
+    Ok(name)
 }
 
 /// `/snapshot/create`
 pub fn snapshot_create(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let name = app.store.create_snapshot()?;
+    let name = create_snapshot(app)?;
     Ok(Answer::json(&json!({ "status": "ok", "snapshot": name })))
 }
 

@@ -1,0 +1,90 @@
+//! Snapshots, and what verification says of whole and of damaged files.
+
+use crate::rig::{DATA, Rig, draw};
+use random::Random;
+use std::path::Path;
+use std::sync::Arc;
+use vfs::{SimVfs, Vfs};
+
+const SNAPSHOT: &str = "/snapshot";
+
+/// A disk with keys on it, closed, and what the keys are.
+fn filled(seed: u64) -> (SimVfs, Rig) {
+    let disk = SimVfs::new(seed);
+    disk.set_now(1_700_000_000_000_000_000);
+    let rig = Rig::open(&disk).expect("a new directory");
+    let mut dice = Random(seed);
+    for _ in 0..400 {
+        let (db, words) = draw(&mut dice, rig.kv.now_ms());
+        if words[0] != b"flushdb" {
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            rig.run(db, &words).expect("a good disk");
+        }
+        if dice.below(20) == 0 {
+            rig.kv.keep().expect("a good disk");
+        }
+    }
+    (disk, rig)
+}
+
+#[test]
+fn a_snapshot_is_a_keyspace_of_its_own() {
+    let (disk, rig) = filled(1);
+    let before = rig.map();
+    rig.kv.snapshot(Path::new(SNAPSHOT)).expect("a good disk");
+    rig.run(0, &[b"set", b"later", b"x"]).expect("a good disk");
+    for _ in 0..3 {
+        rig.kv.checkpoint().expect("a good disk");
+    }
+    rig.close().expect("a good disk");
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.crash());
+    let report = kv::verify::verify(vfs.as_ref(), Path::new(SNAPSHOT)).expect("listable");
+    let report = report.expect("keys");
+    assert_eq!((report.problems, report.keys), (Vec::new(), before.len() as u64));
+    let snapshot = Rig::open_in(vfs, Path::new(SNAPSHOT)).expect("whole");
+    assert_eq!(snapshot.map(), before);
+    snapshot.run(0, &[b"set", b"own", b"x"]).expect("a good disk");
+}
+
+#[test]
+fn a_flipped_bit_is_found_and_no_answer_is_wrong() {
+    let (disk, rig) = filled(2);
+    rig.close().expect("a good disk");
+    let before = rig.map();
+    drop(rig);
+    let verify = |disk: &SimVfs| {
+        let report = kv::verify::verify(disk, Path::new(DATA)).expect("listable").expect("keys");
+        assert!(report.leftovers.is_empty(), "{:?}", report.leftovers);
+        report.problems
+    };
+    assert_eq!(verify(&disk), Vec::new());
+    let mut dice = Random(3);
+    let files = disk.files();
+    let keys: Vec<_> = files.iter().filter(|(path, _)| path.starts_with("/data/keys")).collect();
+    assert!(3 < keys.len());
+    for round in 0..300 {
+        let rotten = disk.kill();
+        let (path, size) = dice.pick(&keys);
+        let offset = dice.below(*size);
+        rotten.flip_bit(path, offset, (round % 8) as u8).expect("there");
+        let what = format!("{} at {offset}", path.display());
+        // Between records there are zeros that nobody reads.
+        let is_found = !verify(&rotten).is_empty();
+        let Ok(rig) = Rig::open(&rotten) else {
+            assert!(is_found, "{what}: it does not open, and verification is silent");
+            continue;
+        };
+        for ((db, key), (value, _)) in &before {
+            let mut keys = rig.kv.lock();
+            match keys.value(*db, key) {
+                Ok(Some(found)) => {
+                    let mut encoded = Vec::new();
+                    found.encode(&mut encoded);
+                    assert_eq!(encoded, *value, "{what}");
+                }
+                Ok(None) => panic!("{what}: a key is gone in silence"),
+                Err(_) => assert!(is_found, "{what}: verification is silent"),
+            }
+        }
+    }
+}
