@@ -14,6 +14,8 @@ const TICK_BITS: u32 = 7;
 pub struct Expiry {
     ticks: BTreeMap<i64, Vec<u64>>,
     len: usize,
+    /// Entries by database.
+    counts: BTreeMap<u8, usize>,
 }
 
 impl Expiry {
@@ -24,6 +26,7 @@ impl Expiry {
         if tick.last() != Some(&entry) {
             tick.push(entry);
             self.len += 1;
+            *self.counts.entry(db).or_default() += 1;
         }
     }
 
@@ -44,7 +47,15 @@ impl Expiry {
             }
         }
         self.len -= due.len();
+        for (db, _) in &due {
+            self.counts.entry(*db).and_modify(|count| *count -= 1);
+        }
         due
+    }
+
+    /// Entries of a database.
+    pub fn count_of(&self, db: u8) -> usize {
+        self.counts.get(&db).copied().unwrap_or(0)
     }
 
     /// All entries by database, for a checkpoint: times are those of their ticks.

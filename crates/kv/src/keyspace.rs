@@ -160,6 +160,11 @@ impl Keyspace {
         self.config.stream_blocks = limits;
     }
 
+    /// Sets how many bytes the index and hot keys may take; the keeper sees to it.
+    pub fn set_memory_max(&mut self, bytes: usize) {
+        self.config.memory_max = bytes;
+    }
+
     /// How many databases there are.
     pub fn database_count(&self) -> usize {
         self.dbs.len()
@@ -179,6 +184,31 @@ impl Keyspace {
     pub fn memory_used(&self) -> usize {
         let index: usize = self.dbs.iter().map(Index::size).sum();
         index + self.hot_size + self.expiry.size() + self.cold.memory_used()
+    }
+
+    /// Keys with a time to expire, about: times that were changed count until they pass.
+    pub fn expiring(&self, db: u8) -> usize {
+        self.expiry.count_of(db).min(self.len(db))
+    }
+
+    /// Keys that are in memory with their values.
+    pub fn hot_len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Bytes of the index.
+    pub fn index_size(&self) -> usize {
+        self.dbs.iter().map(Index::size).sum()
+    }
+
+    /// Bytes of hot keys and their values.
+    pub fn hot_size(&self) -> usize {
+        self.hot_size
+    }
+
+    /// What is on disk.
+    pub fn cold_stats(&self) -> crate::cold::ColdStats {
+        self.cold.stats()
     }
 
     /// Whether keys take more memory than they may by so much that commands should make room.

@@ -15,7 +15,7 @@ use crate::reply::Discard;
 use codec::bytes::put_varint;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use vfs::Vfs;
@@ -43,7 +43,7 @@ pub struct Kv {
     dir: PathBuf,
     log: Arc<Log>,
     wal: Arc<Wal>,
-    durability: KvDurability,
+    durability: AtomicU8,
     /// The first segment of the log that may hold what is nowhere else.
     log_from: AtomicU64,
     /// The first segment that the last durable checkpoint needs.
@@ -113,7 +113,7 @@ impl KvOpening {
             dir,
             wal: Arc::clone(log.wal()),
             log,
-            durability: config.durability,
+            durability: AtomicU8::new(config.durability as u8),
             log_from: AtomicU64::new(manifest.log_from),
             saved_from: AtomicU64::new(manifest.log_from),
             logged_size: AtomicU64::new(replayed_size),
@@ -243,7 +243,16 @@ impl Kv {
 
     /// When a write is acknowledged.
     pub fn durability(&self) -> KvDurability {
-        self.durability
+        match self.durability.load(Ordering::Relaxed) {
+            always if always == KvDurability::Always as u8 => KvDurability::Always,
+            no if no == KvDurability::No as u8 => KvDurability::No,
+            _ => KvDurability::EverySecond,
+        }
+    }
+
+    /// Sets when a write is acknowledged.
+    pub fn set_durability(&self, durability: KvDurability) {
+        self.durability.store(durability as u8, Ordering::Relaxed);
     }
 
     /// The time, in milliseconds since the epoch.
@@ -264,7 +273,7 @@ impl Kv {
         put_varint(&mut head, keys.seq);
         let parts: [&[u8]; 2] = [&head, keys.effects.bytes()];
         let lsn = loop {
-            let appended = match self.durability {
+            let appended = match self.durability() {
                 KvDurability::Always => self.wal.append_parts(KIND_KEYS, &parts),
                 _ => self.wal.append_lazily(KIND_KEYS, &parts),
             };
@@ -372,7 +381,8 @@ impl Kv {
         self.groups().stats
     }
 
-    pub(crate) fn logged_size(&self) -> u64 {
+    /// Bytes that were logged since the last checkpoint began.
+    pub fn logged_size(&self) -> u64 {
         self.logged_size.load(Ordering::Relaxed)
     }
 

@@ -494,7 +494,7 @@ impl Config {
 }
 
 /// The share of the memory limit that keys may have.
-const KV_SHARE: u64 = 4;
+pub const KV_SHARE: u64 = 4;
 
 fn kv_config(settings: &Settings, memory_limit: u64) -> Result<kv::KvConfig, ConfigError> {
     let memory_max = settings.size_between("kv-memory", 1 << 20, 1 << 44)?;

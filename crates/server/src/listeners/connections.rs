@@ -119,6 +119,11 @@ impl Connections {
         Arc::new(Connections { epoch, count_max, open })
     }
 
+    /// How many may be open.
+    pub fn count_max(&self) -> usize {
+        self.count_max
+    }
+
     /// How many are open.
     pub fn count(&self) -> usize {
         let open = self.open.lock().expect("no panic while held");

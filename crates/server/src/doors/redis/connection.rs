@@ -6,7 +6,7 @@
 //! A batch ends early when its answers grow large: nothing more is executed for a client that does
 //! not read.
 
-use super::client::{Client, Outbox};
+use super::client::{Client, Outbox, State};
 use super::commands::Flow;
 use super::hub::Hub;
 use super::out::Out;
@@ -17,7 +17,7 @@ use crate::listeners::connections::Connection;
 use kv::{Kv, KvDurability, Reply as _};
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -45,8 +45,21 @@ pub struct Redis {
     pub kv: Arc<Kv>,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Connections that there may be at most, as the flags say.
+    pub connections_max: usize,
+    /// Time after which silent clients are closed, in milliseconds; 0 never.
+    pub idle_timeout_ms: AtomicU64,
+    /// Milliseconds since the epoch at the start.
+    pub started_ms: i64,
+    /// A name of this run.
+    pub run_id: String,
+    /// When the last checkpoint was made that somebody asked for, in seconds since the epoch.
+    pub saved_at_s: AtomicI64,
+    /// Changes of keys until then.
+    pub saved_changes: AtomicU64,
+    /// Whether one is being made.
+    pub is_saving: AtomicBool,
     hub: Mutex<Hub>,
-    idle_timeout: Option<Duration>,
 }
 
 impl Redis {
@@ -56,8 +69,27 @@ impl Redis {
         kv: Arc<Kv>,
         idle_timeout: Option<Duration>,
         address: SocketAddr,
+        connections_max: usize,
     ) -> Redis {
-        Redis { app, kv, address, hub: Mutex::default(), idle_timeout }
+        let name = || (0..5).map(|_| format!("{:08x}", app.vfs.random() as u32)).collect();
+        let (run_id, replication_id): (String, String) = (name(), name());
+        let idle_ms = idle_timeout.map_or(0, |time| time.as_millis() as u64);
+        let redis = Redis {
+            started_ms: kv.now_ms(),
+            hub: Mutex::new(Hub::new(replication_id)),
+            idle_timeout_ms: AtomicU64::new(idle_ms),
+            app,
+            kv,
+            address,
+            connections_max,
+            run_id,
+            saved_at_s: AtomicI64::new(0),
+            saved_changes: AtomicU64::new(0),
+            is_saving: AtomicBool::new(false),
+        };
+        redis.saved_at_s.store(redis.started_ms / 1000, Relaxed);
+        redis.begin_settings();
+        redis
     }
 
     /// What connections share. Locked after the keys.
@@ -65,29 +97,43 @@ impl Redis {
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&self, peer: Option<SocketAddr>) -> Session {
+    /// Takes a client in; none if there are as many as may be.
+    fn enter(&self, peer: Option<SocketAddr>) -> Option<Session> {
         let now_ms = self.kv.now_ms();
         let mut hub = self.hub();
         let (outbox, is_dirty) = (Arc::<Outbox>::default(), Arc::<AtomicBool>::default());
+        let state = Arc::<State>::default();
+        state.active_ms.store(now_ms, Relaxed);
+        if hub.settings.hot.clients_max <= hub.clients.len() {
+            hub.stats.rejected_count += 1;
+            return None;
+        }
         let id = hub.new_id();
         let client = Client {
             id,
             peer,
+            local: self.address,
             outbox: outbox.clone(),
             is_dirty: is_dirty.clone(),
+            state: state.clone(),
             version: 2,
             name: Vec::new(),
-            db: 0,
+            lib_name: Vec::new(),
+            lib_version: Vec::new(),
+            user: b"default".as_slice().into(),
             since_ms: now_ms,
-            active_ms: now_ms,
-            last_command: "NULL",
+            tracking: None,
+            is_monitor: false,
+            is_kept: false,
+            is_traceless: false,
         };
         hub.clients.insert(id, client);
-        Session {
+        Some(Session {
             id,
             peer,
             db: 0,
             is_known: !self.app.config.credentials.are_required(),
+            state,
             out: Out::new(2),
             outbox,
             transaction: None,
@@ -97,7 +143,9 @@ impl Redis {
             patterns: HashSet::new(),
             shard_channels: HashSet::new(),
             reply: ReplyMode::On,
-        }
+            is_script: false,
+            work: None,
+        })
     }
 
     fn leave(&self, session: &Session) {
@@ -113,7 +161,11 @@ impl Door for Redis {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let session = self.enter(connection.peer);
+        let mut stream = stream;
+        let Some(session) = self.enter(connection.peer) else {
+            let _ = stream.write_all(Self::NO_ROOM).await;
+            return;
+        };
         let mut served = Served {
             redis: &self,
             stream,
@@ -123,6 +175,7 @@ impl Door for Redis {
             requests: Requests::default(),
             bytes: Vec::new(),
             is_waiting: false,
+            is_paused: false,
         };
         served.serve().await;
         let session = served.session;
@@ -162,6 +215,8 @@ struct Served<'a, S> {
     bytes: Vec<u8>,
     /// Whether a command waits for a key.
     is_waiting: bool,
+    /// Whether the next command waits because somebody said so.
+    is_paused: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
@@ -196,10 +251,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             }
         };
         let outbox = self.session.outbox.clone();
+        let reads = !self.is_paused;
         let woken = tokio::select! {
             biased;
             () = outbox.wake.notified() => Woken::ByOthers,
-            read = self.stream.read_buf(&mut self.bytes) => Woken::ByClient(read.unwrap_or(0)),
+            read = self.stream.read_buf(&mut self.bytes), if reads => {
+                Woken::ByClient(read.unwrap_or(0))
+            }
             _ = self.connection.evicted.notified() => Woken::ToEnd,
             _ = self.stop.wait_for(|is_stopping| *is_stopping) => Woken::ToEnd,
             () = timer => Woken::ByTime,
@@ -208,8 +266,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             Woken::ByOthers => self.take_outbox(),
             Woken::ByClient(size) => {
                 self.connection.touch();
+                self.session.state.received.fetch_add(size as u64, Relaxed);
                 0 < size
             }
+            Woken::ByTime if self.is_paused => true,
             Woken::ByTime => self.time_is_up(),
             Woken::ToEnd => false,
         }
@@ -217,16 +277,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// When to stop waiting: for a key, or for a client that says nothing.
     fn deadline(&self) -> Option<Instant> {
+        let at = |until_ms: i64| {
+            let left = until_ms - self.redis.kv.now_ms();
+            Instant::now() + Duration::from_millis(u64::try_from(left).unwrap_or(0))
+        };
+        if self.is_paused {
+            return Some(at(self.redis.hub().pause.until_ms));
+        }
         if self.is_waiting {
             let hub = self.redis.hub();
             let blocked = hub.blocked.get(&self.session.id)?;
-            let left = blocked.wait.deadline_ms? - self.redis.kv.now_ms();
-            return Some(Instant::now() + Duration::from_millis(u64::try_from(left).unwrap_or(0)));
+            return blocked.wait.deadline_ms.map(at);
         }
-        match self.session.subscription_count() {
-            0 => self.redis.idle_timeout.map(|time| Instant::now() + time),
-            _ => None,
+        let idle_ms = self.redis.idle_timeout_ms.load(Relaxed);
+        if idle_ms == 0 || 0 < self.session.subscription_count() {
+            return None;
         }
+        let active_ms = self.session.state.active_ms.load(Relaxed);
+        Some(at(active_ms.saturating_add(i64::try_from(idle_ms).unwrap_or(i64::MAX))))
     }
 
     /// A command has waited in vain, or the client has said nothing for too long.
@@ -237,10 +305,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut keys = self.redis.kv.lock();
         let mut hub = self.redis.hub();
         if let Some(blocked) = hub.unblock(self.session.id, &mut keys) {
-            match blocked.wait.otherwise {
-                kv::call::Otherwise::NullArray => self.session.out.null_array(),
-                kv::call::Otherwise::Null => self.session.out.null(),
-            }
+            self.session.out.0.bytes_mut().extend_from_slice(&blocked.otherwise);
         }
         drop((hub, keys));
         // Served at the last moment: the answer is in the outbox.
@@ -257,11 +322,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         !self.session.outbox.is_closed()
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self, hub: &Hub) -> Limits {
         match self.session.is_known {
             true => Limits {
                 arguments_max: ARGUMENTS_MAX,
-                bulk_size_max: kv::commands::string::STRING_SIZE_MAX,
+                bulk_size_max: hub.settings.hot.bulk_size_max,
             },
             false => Limits {
                 arguments_max: UNKNOWN_ARGUMENTS_MAX,
@@ -276,12 +341,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             return Next::Read;
         }
         let redis = self.redis;
+        self.is_paused = false;
         let _at_work = self.connection.begin();
         let start = self.session.out.0.bytes().len();
         let (next, committed, is_crowded) = {
             let mut keys = redis.kv.lock();
-            keys.set_now(redis.kv.now_ms());
+            let now_ms = redis.kv.now_ms();
+            keys.set_now(now_ms);
             let mut hub = redis.hub();
+            self.note_batch(&mut hub, now_ms);
             let next = self.execute_all(&mut keys, &mut hub);
             drop(hub);
             let committed = redis.kv.commit(&mut keys);
@@ -306,13 +374,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             self.session.out.error(&format!("MISCONF the log failed: {reason}"));
             return Next::End;
         }
+        self.work().await;
         next
+    }
+
+    /// Does what takes long, while others have their turn.
+    async fn work(&mut self) {
+        let Some(work) = self.session.work.take() else { return };
+        let mut out = Out::new(self.session.out.version());
+        let done = tokio::task::spawn_blocking(move || {
+            work(&mut out);
+            out
+        });
+        match done.await {
+            Ok(out) => self.session.out.0.bytes_mut().extend_from_slice(out.0.bytes()),
+            Err(_) => self.session.out.error("ERR it failed; the log of the server says why"),
+        }
+    }
+
+    /// Counts what came, and lets others see it.
+    fn note_batch(&self, hub: &mut Hub, now_ms: i64) {
+        let state = &self.session.state;
+        hub.postponed.remove(&self.session.id);
+        state.active_ms.store(now_ms, Relaxed);
+        state.query_size.store(self.bytes.len(), Relaxed);
+        let received = state.received.swap(0, Relaxed);
+        hub.stats.received += received;
+        hub.stats.sent += state.sent.swap(0, Relaxed);
+        hub.stats.reads += u64::from(0 < received);
+        hub.stats.read(now_ms);
     }
 
     fn execute_all(&mut self, keys: &mut kv::Keyspace, hub: &mut Hub) -> Next {
         let mut at = 0;
         let next = loop {
-            let limits = self.limits();
+            let limits = self.limits(hub);
             let rest = self.bytes.get(at..).unwrap_or_default();
             if rest.is_empty() {
                 break Next::Read;
@@ -341,17 +437,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                     self.is_waiting = true;
                     break Next::Read;
                 }
+                Flow::Pause => {
+                    at -= size;
+                    self.is_paused = true;
+                    hub.postponed.insert(self.session.id);
+                    break Next::Read;
+                }
+                Flow::Work => break Next::Execute,
                 Flow::Close => break Next::End,
+            }
+            if self.session.outbox.is_closed() {
+                break Next::End;
             }
             if BATCH_ANSWER_SIZE < self.session.out.0.bytes().len() || Kv::is_record_full(keys) {
                 break Next::Execute;
             }
         };
         self.bytes.drain(..at);
+        self.session.state.query_size.store(self.bytes.len(), Relaxed);
         if self.bytes.is_empty() && KEPT_SIZE_MAX < self.bytes.capacity() {
             self.bytes = Vec::new();
         }
-        next
+        match hub.settings.hot.query_size_max < self.bytes.len() {
+            true => Next::End,
+            false => next,
+        }
     }
 
     /// Sends what has gathered.
@@ -359,16 +469,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         if self.session.out.0.bytes().is_empty() {
             return Ok(());
         }
-        let mut stopped = self.stop.clone();
+        let (mut stopped, outbox) = (self.stop.clone(), self.session.outbox.clone());
+        let was_closed = outbox.is_closed();
         let bytes = self.session.out.0.bytes_mut();
+        self.session.state.sent.fetch_add(bytes.len() as u64, Relaxed);
+        let closed = async {
+            // One who is closed while it does not read gets no more.
+            loop {
+                outbox.wake.notified().await;
+                if outbox.is_closed() && !was_closed {
+                    return;
+                }
+            }
+        };
         let written = tokio::select! {
             biased;
             written = self.stream.write_all(bytes) => written,
+            () = closed => Err(std::io::ErrorKind::ConnectionAborted.into()),
             _ = self.connection.evicted.notified() => Err(std::io::ErrorKind::TimedOut.into()),
             _ = stopped.wait_for(|is_stopping| *is_stopping) => {
                 Err(std::io::ErrorKind::ConnectionAborted.into())
             }
         };
+        if 0 < outbox.len() || outbox.is_closed() {
+            outbox.wake.notify_one();
+        }
         bytes.clear();
         if KEPT_SIZE_MAX < bytes.capacity() {
             *bytes = Vec::new();

@@ -1,38 +1,19 @@
 //! One command: whether it is known and well formed, whether it may run now, where it runs, and what
 //! follows from it for others.
 
-use super::commands::{self, DoorCommand, Flow};
+use super::commands::Flow;
 use super::connection::Redis;
 use super::hub::{Blocked, Hub};
 use super::out::Out;
+use super::registry::Place;
 use super::session::{ReplyMode, Session};
-use kv::commands::{Command, Info, NO_AUTH, NO_MULTI, PUBSUB};
+use super::slow::{self, SlowCommand};
+use kv::commands::{ADMIN, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR};
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
-/// A command that there is.
-#[derive(Clone, Copy)]
-pub enum Known {
-    /// On keys.
-    Keys(&'static Command),
-    /// On the rest.
-    Door(&'static DoorCommand),
-}
-
-impl Known {
-    /// The command of that name, or the subcommand that its arguments name.
-    pub fn find(args: &[&[u8]]) -> Option<Known> {
-        let name = args.first()?;
-        kv::commands::find(name).map(Known::Keys).or_else(|| commands::find(name).map(Known::Door))
-    }
-
-    /// What is known of it.
-    pub fn info(self) -> &'static Info {
-        match self {
-            Known::Keys(command) => &command.info,
-            Known::Door(command) => &command.info,
-        }
-    }
-}
+pub use super::registry::Known;
 
 /// The surroundings of a command of the door.
 pub struct Context<'a> {
@@ -48,6 +29,15 @@ pub struct Context<'a> {
     pub args: &'a [&'a [u8]],
     /// What it is.
     pub info: &'static Info,
+    /// For whom it runs.
+    pub mode: Mode,
+}
+
+impl Context<'_> {
+    /// Whether there is a user of that name.
+    pub fn knows_user(&self, name: &[u8]) -> bool {
+        name == b"default"
+    }
 }
 
 impl Redis {
@@ -59,15 +49,20 @@ impl Redis {
         hub: &mut Hub,
         args: &[&[u8]],
     ) -> Flow {
-        hub.command_count += 1;
         let before = session.out.0.bytes().len();
         let skips = session.reply;
-        let flow = match self.check(session, args) {
+        let flow = match self.check(session, keys, hub, args) {
+            Ok(known) if self.is_paused(session, keys, hub, known) => return Flow::Pause,
             Ok(known) => self.queue_or_run(session, keys, hub, known, args),
+            Err(_) if is_http(args) => Flow::Close,
             Err(error) => {
                 if let Some(transaction) = &mut session.transaction {
                     transaction.is_spoiled = true;
                 }
+                if let Some(known) = Known::find(args) {
+                    hub.stats.commands[known.0.number].rejected += 1;
+                }
+                hub.stats.error(error.0.as_bytes());
                 session.out.error(&error.0);
                 Flow::Next
             }
@@ -82,17 +77,20 @@ impl Redis {
     }
 
     /// Whether a command is known, well formed, and allowed now.
-    fn check(&self, session: &Session, args: &[&[u8]]) -> Result<Known, CommandError> {
-        let Some(known) = Known::find(args) else { return Err(unknown(args)) };
+    fn check(
+        &self,
+        session: &mut Session,
+        _keys: &mut Keyspace,
+        _hub: &mut Hub,
+        args: &[&[u8]],
+    ) -> Result<Known, CommandError> {
+        let known = Known::check(args)?;
         let info = known.info();
-        if !info.takes(args.len()) {
-            return Err(CommandError::arity(info.name));
-        }
         if !session.is_known && !info.is(NO_AUTH) {
             return Err(CommandError::new("NOAUTH Authentication required."));
         }
         let is_listening = 0 < session.subscription_count() && session.out.version() < 3;
-        if is_listening && !info.is(PUBSUB) && !ALLOWED_WHILE_LISTENING.contains(&info.name) {
+        if is_listening && !is_for_listeners(info) {
             let name = info.name;
             return Err(CommandError::new(format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
@@ -106,6 +104,23 @@ impl Redis {
         Ok(known)
     }
 
+    /// Whether a command has to wait because somebody said so.
+    fn is_paused(&self, session: &Session, keys: &Keyspace, hub: &Hub, known: Known) -> bool {
+        if !hub.pause.is_on(keys.now_ms()) {
+            return false;
+        }
+        if !hub.pause.is_of_writes {
+            return !ALLOWED_IN_PAUSE.contains(&known.0.first_name());
+        }
+        let changes = |info: &Info| may_change(info);
+        let queued = session.transaction.as_ref().is_some_and(|transaction| transaction.changes);
+        match known.info().name {
+            "exec" => queued,
+            _ if session.transaction.is_some() => false,
+            _ => changes(known.info()),
+        }
+    }
+
     fn queue_or_run(
         &self,
         session: &mut Session,
@@ -115,20 +130,30 @@ impl Redis {
         args: &[&[u8]],
     ) -> Flow {
         let info = known.info();
+        hub.stats.command_count += 1;
+        session.state.last_command.store(known.0.number, Relaxed);
         if let Some(transaction) = &mut session.transaction {
             if !NOT_QUEUED.contains(&info.name) {
                 if info.is(NO_MULTI) {
                     transaction.is_spoiled = true;
-                    session.out.error("ERR Command not allowed inside a transaction");
+                    let error = "ERR Command not allowed inside a transaction";
+                    hub.stats.error(error.as_bytes());
+                    hub.stats.commands[known.0.number].rejected += 1;
+                    session.out.error(error);
                     return Flow::Next;
                 }
+                transaction.changes |= may_change(info);
                 transaction.commands.push(args.iter().map(|arg| arg.to_vec()).collect());
+                session.state.queued.store(transaction.commands.len() as i64, Relaxed);
                 session.out.simple("QUEUED");
                 return Flow::Next;
             }
         }
         let flow = self.run(session, keys, hub, known, args, Mode::Client);
-        self.after(keys, hub);
+        self.after(session.id, keys, hub);
+        if !session.is_kept_next(info) {
+            hub.forget_caching(session.id);
+        }
         flow
     }
 
@@ -142,19 +167,64 @@ impl Redis {
         args: &[&[u8]],
         mode: Mode,
     ) -> Flow {
-        match known {
-            Known::Keys(command) => {
+        let (info, number) = (known.info(), known.0.number);
+        let before = session.out.0.bytes().len();
+        let is_first = info.group == Group::Scripting;
+        if is_first && !hub.monitors.is_empty() {
+            show_monitors(session, keys, hub, info, args);
+        }
+        let started = Instant::now();
+        let flow = self.run_place(session, keys, hub, known, args, mode);
+        if flow == Flow::Wait {
+            return flow;
+        }
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        hub.stats.ran(number, micros, hub.settings.hot.tracks_latency);
+        if let Some(b'-') = session.out.0.bytes().get(before) {
+            let text = session.out.0.bytes().get(before + 1..).unwrap_or_default();
+            hub.stats.error(text);
+            hub.stats.commands[number].failed += 1;
+        }
+        if !is_first && !hub.monitors.is_empty() {
+            show_monitors(session, keys, hub, info, args);
+        }
+        note_slow(session, keys, hub, known, args, micros);
+        if 0 < hub.tracked.clients && info.is(READONLY) {
+            let places = info.key_places(args).unwrap_or_default();
+            let read: Vec<&[u8]> = places.iter().filter_map(|at| args.get(*at).copied()).collect();
+            hub.note_reads(session.id, &read);
+        }
+        flow
+    }
+
+    fn run_place(
+        &self,
+        session: &mut Session,
+        keys: &mut Keyspace,
+        hub: &mut Hub,
+        known: Known,
+        args: &[&[u8]],
+        mode: Mode,
+    ) -> Flow {
+        match known.0.place {
+            Place::Keys(command) => {
                 let done = Call::run(keys, session.db, command, args, &mut session.out, mode);
                 let Some(mut wait) = done.wait else { return Flow::Next };
                 let as_it_came = || args.iter().map(|arg| arg.to_vec()).collect();
                 let arguments = wait.again.take().unwrap_or_else(as_it_came);
-                let blocked = Blocked { wait, db: session.db, arguments };
+                let mut otherwise = Out::new(session.out.version());
+                match wait.otherwise {
+                    kv::call::Otherwise::NullArray => otherwise.null_array(),
+                    kv::call::Otherwise::Null => otherwise.null(),
+                }
+                let otherwise = otherwise.0.bytes().to_vec();
+                let blocked = Blocked { wait, db: session.db, arguments, otherwise };
                 hub.block(session.id, blocked, keys);
                 Flow::Wait
             }
-            Known::Door(command) => {
+            Place::Door(command) => {
                 let info = &command.info;
-                let mut context = Context { redis: self, session, keys, hub, args, info };
+                let mut context = Context { redis: self, session, keys, hub, args, info, mode };
                 let result = (command.run)(&mut context);
                 result.unwrap_or_else(|error| {
                     session.out.error(&error.0);
@@ -164,8 +234,8 @@ impl Redis {
         }
     }
 
-    /// Tells others what a command changed, and serves those who wait for it.
-    pub fn after(&self, keys: &mut Keyspace, hub: &mut Hub) {
+    /// Tells others what a client's command changed, and serves those who wait for it.
+    pub fn after(&self, by: u64, keys: &mut Keyspace, hub: &mut Hub) {
         loop {
             let events = keys.take_events();
             if !events.is_empty() {
@@ -174,6 +244,7 @@ impl Redis {
             let touched = keys.take_touched();
             if !touched.is_empty() {
                 hub.tell_watchers(&touched);
+                hub.tell_trackers(&touched, by);
             }
             let ready = keys.take_ready();
             if ready.is_empty() {
@@ -193,37 +264,167 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
         let Some(client) = hub.clients.get(&id) else { continue };
         let arguments = blocked.arguments.clone();
         let args: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
-        let Some(Known::Keys(command)) = Known::find(&args) else { continue };
+        let Some(known) = Known::find(&args) else { continue };
+        let Place::Keys(command) = known.0.place else { continue };
         let mut out = Out::new(client.version);
         let outbox = client.outbox.clone();
+        let started = Instant::now();
         let done = Call::run_again(keys, blocked.db, command, &args, &mut out, key);
         if done.wait.is_some() {
             continue;
+        }
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        hub.stats.ran(known.0.number, micros, hub.settings.hot.tracks_latency);
+        if done.is_error {
+            hub.stats.commands[known.0.number].failed += 1;
+            hub.stats.error(out.0.bytes().get(1..).unwrap_or_default());
         }
         hub.unblock(id, keys);
         outbox.leave(out.0.bytes());
     }
 }
 
+/// Whether a command may change something, or have others do so.
+fn may_change(info: &Info) -> bool {
+    info.is(kv::commands::WRITE | kv::commands::MAY_REPLICATE)
+        || ["publish", "spublish", "pfcount", "eval", "evalsha", "fcall"].contains(&info.name)
+}
+
 /// What a client of version 2 may say while it listens to channels.
-const ALLOWED_WHILE_LISTENING: &[&str] = &["ping", "quit", "reset"];
+fn is_for_listeners(info: &Info) -> bool {
+    let is_one = info.is(PUBSUB) && !info.name.contains("publish") && !info.name.contains("pubsub");
+    is_one || ["ping", "quit", "reset"].contains(&info.name)
+}
+
 /// What is done at once within a transaction.
 const NOT_QUEUED: &[&str] = &["exec", "discard", "multi", "watch", "quit", "reset"];
-/// Bytes of an unknown command's arguments that the error shows.
-const SHOWN_SIZE_MAX: usize = 128;
+/// What does not wait while all clients do.
+const ALLOWED_IN_PAUSE: &[&str] = &["client", "shutdown"];
 
-fn unknown(args: &[&[u8]]) -> CommandError {
-    let shown = |bytes: &[u8]| {
-        String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_SIZE_MAX)]).into_owned()
-    };
-    let name = shown(args.first().copied().unwrap_or_default());
-    let mut rest = String::new();
-    for arg in args.iter().skip(1) {
-        if SHOWN_SIZE_MAX <= rest.len() {
-            break;
-        }
-        let left = SHOWN_SIZE_MAX - rest.len();
-        rest += &format!("'{}' ", shown(&arg[..arg.len().min(left)]));
-    }
-    CommandError::new(format!("ERR unknown command '{name}', with args beginning with: {rest}"))
+/// Whether the words are those of a browser: a page may not command its visitor's server.
+fn is_http(args: &[&[u8]]) -> bool {
+    let name = args.first().copied().unwrap_or_default();
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
+
+/// Arguments as others may see them: without secrets.
+pub fn redacted(info: &Info, args: &[&[u8]]) -> Vec<Vec<u8>> {
+    let mut shown: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
+    let hidden: Vec<usize> = match info.name {
+        "auth" => (1..args.len()).collect(),
+        "acl|setuser" | "acl|deluser" | "acl|getuser" => (2..args.len()).collect(),
+        "hello" => match args.iter().position(|arg| arg.eq_ignore_ascii_case(b"auth")) {
+            Some(at) => (at + 1..args.len().min(at + 3)).collect(),
+            None => Vec::new(),
+        },
+        "migrate" => {
+            let is = |word: &'static [u8]| {
+                args.iter().skip(6).position(|arg| arg.eq_ignore_ascii_case(word)).map(|at| at + 6)
+            };
+            let one = is(b"auth").map(|at| at + 1..at + 2);
+            let two = is(b"auth2").map(|at| at + 1..at + 3);
+            one.into_iter().chain(two).flatten().collect()
+        }
+        "config|set" => {
+            let names = (2..args.len()).step_by(2);
+            let secret =
+                |at: &usize| SECRETS.iter().any(|name| args[*at].eq_ignore_ascii_case(name));
+            names.filter(secret).map(|at| at + 1).collect()
+        }
+        _ => Vec::new(),
+    };
+    for at in hidden {
+        if let Some(arg) = shown.get_mut(at) {
+            *arg = b"(redacted)".to_vec();
+        }
+    }
+    shown
+}
+
+/// Parameters that nobody else is to see.
+const SECRETS: &[&[u8]] = &[
+    b"requirepass",
+    b"masterauth",
+    b"masteruser",
+    b"tls-key-file-pass",
+    b"tls-client-key-file-pass",
+];
+
+/// Shows a command to those who want to see all.
+fn show_monitors(session: &Session, keys: &Keyspace, hub: &Hub, info: &Info, args: &[&[u8]]) {
+    if info.is(ADMIN | SKIP_MONITOR) {
+        return;
+    }
+    let now_ms = keys.now_ms();
+    let peer = session.peer.map_or_else(|| "?:0".to_owned(), |peer| peer.to_string());
+    let source = if session.is_script { "lua" } else { &peer };
+    let mut line =
+        format!("+{}.{:06} [{} {source}]", now_ms / 1000, now_ms % 1000 * 1000, session.db);
+    for arg in redacted(info, args) {
+        line.push(' ');
+        line += &quoted(&arg);
+    }
+    line += "\r\n";
+    for id in &hub.monitors {
+        if let Some(client) = hub.clients.get(id) {
+            client.outbox.leave(line.as_bytes());
+        }
+    }
+}
+
+/// Bytes as a person can read them, in quotes.
+pub fn quoted(bytes: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b'\\' | b'"' => {
+                text.push('\\');
+                text.push(char::from(*byte));
+            }
+            b'\n' => text += "\\n",
+            b'\r' => text += "\\r",
+            b'\t' => text += "\\t",
+            7 => text += "\\a",
+            8 => text += "\\b",
+            b' '..=b'~' => text.push(char::from(*byte)),
+            _ => text += &format!("\\x{byte:02x}"),
+        }
+    }
+    text.push('"');
+    text
+}
+
+/// Keeps a command that took long.
+fn note_slow(
+    session: &Session,
+    keys: &Keyspace,
+    hub: &mut Hub,
+    known: Known,
+    args: &[&[u8]],
+    micros: u64,
+) {
+    let (hot, info) = (hub.settings.hot, known.info());
+    let now_s = keys.now_ms() / 1000;
+    let ms = micros / 1000;
+    if 0 < hot.latency_from_ms && hot.latency_from_ms <= ms {
+        let name = if info.is(kv::commands::FAST) { "fast-command" } else { "command" };
+        hub.latency.note(name, now_s, ms);
+    }
+    let is_slow = 0 <= hot.slow_from_us && hot.slow_from_us.unsigned_abs() <= micros;
+    if !is_slow || hot.slow_len_max == 0 || SLOW_SKIPPED.contains(&info.name) {
+        return;
+    }
+    let client = hub.clients.get(&session.id);
+    let command = SlowCommand {
+        id: 0,
+        at_s: now_s,
+        micros,
+        arguments: slow::cut(&redacted(info, args)),
+        address: client.map(|client| client.address()).unwrap_or_default(),
+        name: client.map(|client| client.name.clone()).unwrap_or_default(),
+    };
+    hub.slow.note(command, hot.slow_len_max);
+}
+
+/// What is never noted as slow: it waits, or its parts are noted.
+const SLOW_SKIPPED: &[&str] = &["exec"];

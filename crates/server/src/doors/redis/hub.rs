@@ -1,7 +1,13 @@
 //! Who is there, who listens to which channel, who waits for which key, who watches which.
 
 use super::client::Client;
+use super::latency::Latency;
 use super::out::Out;
+use super::pause::Pause;
+use super::settings::Settings;
+use super::slow::SlowLog;
+use super::stats::Stats;
+use super::tracking;
 use kv::keyspace::{Event, Touched};
 use kv::{Keyspace, Reply as _, Wait};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -17,8 +23,10 @@ pub struct Blocked {
     pub wait: Wait,
     /// Its database.
     pub db: u8,
-    /// The command, to be tried again.
+    /// The command, to be tried again; empty if it only waits for its time.
     pub arguments: Vec<Vec<u8>>,
+    /// What is answered when its time is up.
+    pub otherwise: Vec<u8>,
 }
 
 /// What all connections share besides the keys.
@@ -39,17 +47,44 @@ pub struct Hub {
     pub patterns: BTreeMap<Vec<u8>, HashSet<u64>>,
     /// Who listens to a channel of sharded publishing.
     pub shard_channels: HashMap<Vec<u8>, HashSet<u64>>,
-    /// Commands executed since the start.
-    pub command_count: u64,
-    /// Connections since the start.
-    pub connection_count: u64,
+    /// Clients that are shown all commands.
+    pub monitors: HashSet<u64>,
+    /// Which keys which clients have read, to be told of changes.
+    pub tracked: tracking::Table,
+    /// The parameters.
+    pub settings: Settings,
+    /// What the parameters were at the start.
+    pub settings_before: Settings,
+    /// What is counted.
+    pub stats: Stats,
+    /// Commands that took long.
+    pub slow: SlowLog,
+    /// Events that took long.
+    pub latency: Latency,
+    /// Whether clients wait for a while.
+    pub pause: Pause,
+    /// Clients whose next command waits for that.
+    pub postponed: HashSet<u64>,
+    /// A name of this run, for those who replicate; changes with `DEBUG CHANGE-REPL-ID`.
+    pub replication_id: String,
 }
 
 impl Hub {
+    /// One without clients, whose run has that name.
+    pub fn new(replication_id: String) -> Hub {
+        Hub { replication_id, ..Hub::default() }
+    }
+
+    /// Lets all clients go on that wait because somebody said so.
+    pub fn wake_postponed(&self) {
+        let clients = self.postponed.iter().filter_map(|id| self.clients.get(id));
+        clients.for_each(|client| client.outbox.wake.notify_one());
+    }
+
     /// The number of a new client.
     pub fn new_id(&mut self) -> u64 {
         self.next_id += 1;
-        self.connection_count += 1;
+        self.stats.connection_count += 1;
         self.next_id
     }
 
@@ -62,12 +97,34 @@ impl Hub {
     pub fn remove(&mut self, id: u64, keys: &mut Keyspace) {
         self.remove_marks(id, keys);
         self.clients.remove(&id);
+        keys.observe(self.is_observed());
+    }
+
+    /// Closes a client's connection; it counts no more from now on.
+    pub fn kill(&mut self, id: u64, keys: &mut Keyspace) {
+        if let Some(client) = self.clients.get(&id) {
+            client.outbox.close();
+        }
+        self.remove(id, keys);
+    }
+
+    /// Whether somebody wants to hear of changes.
+    pub fn is_observed(&self) -> bool {
+        !self.watching.is_empty() || 0 < self.tracked.clients
+    }
+
+    /// Keys that are watched.
+    pub fn watched_count(&self) -> usize {
+        self.watching.len()
     }
 
     /// Takes out what a client waits for, watches and listens to.
     pub fn remove_marks(&mut self, id: u64, keys: &mut Keyspace) {
         self.unblock(id, keys);
         self.unwatch(id, keys);
+        self.track_no_more(id);
+        self.monitors.remove(&id);
+        self.postponed.remove(&id);
         for channels in [&mut self.channels, &mut self.shard_channels] {
             channels.retain(|_, listeners| {
                 listeners.remove(&id);
@@ -91,12 +148,18 @@ impl Hub {
                 keys.wait_for(blocked.db, key);
             }
         }
+        if let Some(client) = self.clients.get(&id) {
+            client.state.is_blocked.store(true, Ordering::Relaxed);
+        }
         self.blocked.insert(id, blocked);
     }
 
     /// Notes that a client waits no more. Returns what it waited for.
     pub fn unblock(&mut self, id: u64, keys: &mut Keyspace) -> Option<Blocked> {
         let blocked = self.blocked.remove(&id)?;
+        if let Some(client) = self.clients.get(&id) {
+            client.state.is_blocked.store(false, Ordering::Relaxed);
+        }
         for key in &blocked.wait.keys {
             let place = (blocked.db, key.clone());
             let Some(queue) = self.waiting.get_mut(&place) else { continue };
@@ -135,7 +198,7 @@ impl Hub {
             watchers.remove(&id);
             !watchers.is_empty()
         });
-        keys.observe(!self.watching.is_empty());
+        keys.observe(self.is_observed());
     }
 
     /// Tells those who watch what was changed.

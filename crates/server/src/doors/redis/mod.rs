@@ -10,13 +10,22 @@
 //! All connections are served by one thread, which executes what a client has sent as one batch:
 //! one read, one hold of the lock, one write. Locks: keys, then hub, then outboxes.
 
+mod access;
+mod acl;
 mod client;
 mod commands;
 mod connection;
 mod dispatch;
 mod hub;
+mod latency;
 mod out;
+mod pause;
+mod registry;
 mod session;
+mod settings;
+mod slow;
+mod stats;
+mod tracking;
 
 pub use hub::Hub;
 
@@ -40,7 +49,8 @@ pub fn open(
 ) -> Vec<JoinHandle<()>> {
     tracing::info!("keys are served to Redis' clients at {} (--redis-listen)", bound.address);
     let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
-    let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address));
+    let connections_max = accepting.connections.count_max();
+    let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address, connections_max));
     let stop = stop.clone();
     let serve = move || match serve(bound, accepting, door, stop) {
         Ok(()) => {}

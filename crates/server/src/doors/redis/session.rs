@@ -1,11 +1,11 @@
 //! What one connection has said of itself.
 
-use super::client::Outbox;
+use super::client::{Outbox, State};
 use super::out::Out;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A command that waits for `EXEC`: its name and arguments.
 pub type Queued = Vec<Vec<u8>>;
@@ -20,6 +20,8 @@ pub struct Session {
     pub db: u8,
     /// Whether it has said who it is, or need not.
     pub is_known: bool,
+    /// What others see of its work.
+    pub state: Arc<State>,
     /// Answers that gather for it.
     pub out: Out,
     /// Where others leave bytes for it.
@@ -38,7 +40,14 @@ pub struct Session {
     pub shard_channels: HashSet<Vec<u8>>,
     /// Which answers are left out.
     pub reply: ReplyMode,
+    /// Whether commands run for a script now.
+    pub is_script: bool,
+    /// What takes long and is done without holding the keys, before the next command.
+    pub work: Option<Work>,
 }
+
+/// What takes long; writes an answer.
+pub type Work = Box<dyn FnOnce(&mut Out) + Send>;
 
 /// Commands that wait for `EXEC`.
 #[derive(Debug, Default)]
@@ -47,6 +56,8 @@ pub struct Transaction {
     pub commands: Vec<Queued>,
     /// Whether one of them was refused, so that none is done.
     pub is_spoiled: bool,
+    /// Whether one of them may change something.
+    pub changes: bool,
 }
 
 /// Which answers a client wants.
@@ -61,6 +72,19 @@ pub enum ReplyMode {
 }
 
 impl Session {
+    /// Lets others see what it listens to.
+    pub fn show_subscriptions(&self) {
+        self.state.channels.store(self.channels.len(), Relaxed);
+        self.state.patterns.store(self.patterns.len(), Relaxed);
+        self.state.shard_channels.store(self.shard_channels.len(), Relaxed);
+    }
+
+    /// Whether what `CLIENT CACHING` said still holds after a command: it was that one, or a
+    /// transaction is gathering.
+    pub fn is_kept_next(&self, info: &kv::commands::Info) -> bool {
+        info.name == "client|caching" || self.transaction.is_some()
+    }
+
     /// How many channels and patterns it listens to.
     pub fn subscription_count(&self) -> usize {
         self.channels.len() + self.patterns.len() + self.shard_channels.len()

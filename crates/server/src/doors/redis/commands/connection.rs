@@ -1,11 +1,14 @@
 //! The connection: who is there, in which version, on which database.
 
+use super::client::name_arg;
 use super::{DoorCommand, Flow, command};
 use crate::doors::redis::dispatch::Context;
+use crate::doors::redis::session::ReplyMode;
 use kv::commands::{FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The family's commands.
 #[rustfmt::skip] // a table
@@ -60,9 +63,7 @@ fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let number = number.filter(|db| usize::from(*db) < context.keys.database_count());
     let number = number.ok_or(CommandError::new("ERR DB index is out of range"))?;
     context.session.db = number;
-    if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
-        client.db = number;
-    }
+    context.session.state.db.store(number, Relaxed);
     context.session.out.ok();
     Ok(Flow::Next)
 }
@@ -123,7 +124,7 @@ fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
                 at += 3;
             }
             b"setname" if at + 1 < context.args.len() => {
-                name = Some(context.args[at + 1]);
+                name = Some(name_arg(context.args[at + 1])?);
                 at += 2;
             }
             _ => {
@@ -143,7 +144,7 @@ fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
         client.version = version;
         if let Some(name) = name {
-            client.name = name.to_vec();
+            client.name = name;
         }
     }
     let id = i64::try_from(context.session.id).unwrap_or(i64::MAX);
@@ -180,8 +181,14 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if let Some(client) = context.hub.clients.get_mut(&session.id) {
         client.version = 2;
         client.name.clear();
-        client.db = 0;
+        client.is_monitor = false;
+        client.is_kept = false;
+        client.is_traceless = false;
     }
+    session.reply = ReplyMode::On;
+    session.state.db.store(0, Relaxed);
+    session.state.queued.store(-1, Relaxed);
+    session.show_subscriptions();
     session.out.simple("RESET");
     Ok(Flow::Next)
 }

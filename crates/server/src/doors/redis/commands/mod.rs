@@ -1,16 +1,19 @@
 //! Commands that are about connections, channels, transactions and the server, a file for each
 //! family; commands on keys are in `kv`.
 
+mod client;
+mod command;
+mod config;
 mod connection;
+mod function;
+mod info;
 mod pubsub;
 mod server;
 mod transactions;
 
 use super::dispatch::Context;
-use kv::CommandError;
 use kv::commands::{Group, Info, Keys};
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use kv::{CommandError, Reply as _};
 
 /// What comes after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +22,10 @@ pub enum Flow {
     Next,
     /// It waits for a key; nothing more is executed until then.
     Wait,
+    /// It was not executed: it waits until others may go on.
+    Pause,
+    /// The session's work is to be done; it writes the answer.
+    Work,
     /// The connection ends once the answer is sent.
     Close,
 }
@@ -44,18 +51,36 @@ const fn command(
     DoorCommand { info: Info { name, arity, flags, keys: Keys::None, group, since, summary }, run }
 }
 
-const FAMILIES: &[&[DoorCommand]] =
-    &[connection::COMMANDS, pubsub::COMMANDS, server::COMMANDS, transactions::COMMANDS];
+const FAMILIES: &[&[DoorCommand]] = &[
+    client::COMMANDS,
+    command::COMMANDS,
+    config::COMMANDS,
+    connection::COMMANDS,
+    function::COMMANDS,
+    info::COMMANDS,
+    pubsub::COMMANDS,
+    server::COMMANDS,
+    transactions::COMMANDS,
+];
 
 /// All commands of the door.
 pub fn all() -> impl Iterator<Item = &'static DoorCommand> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The command of that name, in any case.
-pub fn find(name: &[u8]) -> Option<&'static DoorCommand> {
-    static BY_NAME: OnceLock<HashMap<&'static [u8], &'static DoorCommand>> = OnceLock::new();
-    let by_name = BY_NAME
-        .get_or_init(|| all().map(|command| (command.info.name.as_bytes(), command)).collect());
-    by_name.get(name.to_ascii_lowercase().as_slice()).copied()
+/// What a command does that has subcommands, when it is said alone.
+fn container(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    Err(CommandError::arity(context.info.name))
+}
+
+/// Answers the lines of a family's help, with what all have in common.
+fn help(context: &mut Context<'_>, lines: &[&str]) -> Result<Flow, CommandError> {
+    let name = context.info.name.split('|').next().unwrap_or_default().to_ascii_uppercase();
+    let out = &mut context.session.out;
+    out.array(lines.len() + 3);
+    out.simple(&format!("{name} <subcommand> [<argument> ...]. The subcommands:"));
+    lines.iter().for_each(|line| out.simple(line));
+    out.simple("HELP");
+    out.simple("    This.");
+    Ok(Flow::Next)
 }

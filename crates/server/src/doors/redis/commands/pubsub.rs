@@ -24,6 +24,7 @@ fn publish(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 /// One line of an answer: what was done, to which channel, and how many are left.
 fn answer(context: &mut Context<'_>, word: &str, channel: Option<&[u8]>) {
     let count = context.session.channels.len() + context.session.patterns.len();
+    context.session.show_subscriptions();
     let out = &mut context.session.out;
     out.push(3);
     out.text(word);

@@ -21,6 +21,7 @@ fn multi(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         return Err(CommandError::new("ERR MULTI calls can not be nested"));
     }
     context.session.transaction = Some(Default::default());
+    context.session.state.queued.store(0, Ordering::Relaxed);
     context.session.out.ok();
     Ok(Flow::Next)
 }
@@ -29,12 +30,14 @@ fn discard(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if context.session.transaction.take().is_none() {
         return Err(CommandError::new("ERR DISCARD without MULTI"));
     }
+    context.session.state.queued.store(-1, Ordering::Relaxed);
     watch_nothing(context);
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
 fn watch_nothing(context: &mut Context<'_>) {
+    context.session.state.is_watching.store(false, Ordering::Relaxed);
     if std::mem::take(&mut context.session.is_watching) {
         context.hub.unwatch(context.session.id, context.keys);
     }
@@ -57,6 +60,7 @@ fn watch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         context.hub.watch(context.session.id, context.session.db, key, context.keys);
     }
     context.session.is_watching = true;
+    context.session.state.is_watching.store(true, Ordering::Relaxed);
     context.session.out.ok();
     Ok(Flow::Next)
 }
@@ -64,8 +68,9 @@ fn watch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let transaction = context.session.transaction.take();
     let transaction = transaction.ok_or(CommandError::new("ERR EXEC without MULTI"))?;
+    context.session.state.queued.store(-1, Ordering::Relaxed);
     // What was expired in the meantime is noticed now.
-    context.redis.after(context.keys, context.hub);
+    context.redis.after(context.session.id, context.keys, context.hub);
     let is_dirty = context.session.is_dirty.load(Ordering::Relaxed);
     watch_nothing(context);
     if transaction.is_spoiled {

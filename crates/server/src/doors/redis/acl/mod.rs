@@ -1,0 +1,3 @@
+//! Users, and what they may do.
+
+pub mod categories;

@@ -1,0 +1,173 @@
+//! All commands there are, by name and by number: those on keys, those of the door, and their
+//! subcommands, which stand in the tables as `config|get`.
+
+use super::commands::{self, DoorCommand};
+use kv::CommandError;
+use kv::commands::{Command, Info};
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+/// The longest name of a command with its subcommand.
+const NAME_SIZE_MAX: usize = 64;
+/// Bytes of an unknown command's name and arguments that the error shows.
+const SHOWN_SIZE_MAX: usize = 128;
+
+/// Where a command runs.
+#[derive(Clone, Copy)]
+pub enum Place {
+    /// On keys.
+    Keys(&'static Command),
+    /// On the rest.
+    Door(&'static DoorCommand),
+}
+
+/// A command.
+pub struct Entry {
+    /// Its number, by which is counted and allowed.
+    pub number: usize,
+    /// What is known of it.
+    pub info: &'static Info,
+    /// Where it runs.
+    pub place: Place,
+    /// The command whose subcommand it is.
+    pub parent: Option<usize>,
+    /// Its subcommands.
+    pub children: Vec<usize>,
+}
+
+/// A command that there is.
+#[derive(Clone, Copy)]
+pub struct Known(pub &'static Entry);
+
+/// All commands.
+pub struct Registry {
+    entries: Vec<Entry>,
+    by_name: HashMap<&'static [u8], usize>,
+}
+
+/// All commands, in the order of their names.
+pub fn registry() -> &'static Registry {
+    static REGISTRY: OnceLock<Registry> = OnceLock::new();
+    REGISTRY.get_or_init(Registry::new)
+}
+
+impl Registry {
+    fn new() -> Registry {
+        let keys = kv::commands::all().map(|one| (&one.info, Place::Keys(one)));
+        let door = commands::all().map(|one| (&one.info, Place::Door(one)));
+        let mut all: Vec<(&'static Info, Place)> = keys.chain(door).collect();
+        all.sort_by_key(|(info, _)| info.name);
+        all.dedup_by_key(|(info, _)| info.name);
+        let by_name: HashMap<&'static [u8], usize> = all
+            .iter()
+            .enumerate()
+            .map(|(number, (info, _))| (info.name.as_bytes(), number))
+            .collect();
+        let parent_of = |name: &str| {
+            let (parent, _) = name.split_once('|')?;
+            by_name.get(parent.as_bytes()).copied()
+        };
+        let mut entries: Vec<Entry> = all
+            .iter()
+            .enumerate()
+            .map(|(number, (info, place))| {
+                let parent = parent_of(info.name);
+                Entry { number, info, place: *place, parent, children: Vec::new() }
+            })
+            .collect();
+        for number in 0..entries.len() {
+            if let Some(parent) = entries[number].parent {
+                entries[parent].children.push(number);
+            }
+        }
+        Registry { entries, by_name }
+    }
+
+    /// All of them.
+    pub fn all(&'static self) -> &'static [Entry] {
+        &self.entries
+    }
+
+    /// The command of a whole name, `config|get`, in any case.
+    pub fn named(&'static self, name: &[u8]) -> Option<&'static Entry> {
+        let mut lower = [0; NAME_SIZE_MAX];
+        let lower = lower.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.by_name.get(&*lower).and_then(|number| self.entries.get(*number))
+    }
+
+    /// The subcommand of that name.
+    pub fn child(&'static self, entry: &Entry, name: &[u8]) -> Option<&'static Entry> {
+        let mut whole = [0; NAME_SIZE_MAX];
+        let parent = entry.info.name.as_bytes();
+        let size = parent.len() + 1 + name.len();
+        let whole = whole.get_mut(..size)?;
+        whole[..parent.len()].copy_from_slice(parent);
+        whole[parent.len()] = b'|';
+        whole[parent.len() + 1..].copy_from_slice(name);
+        self.named(whole)
+    }
+}
+
+impl Entry {
+    /// The name that arguments begin with, without a subcommand's.
+    pub fn first_name(&self) -> &'static str {
+        self.info.name.split('|').next().unwrap_or_default()
+    }
+
+    /// The command or the one whose subcommand it is.
+    pub fn container(&self) -> usize {
+        self.parent.unwrap_or(self.number)
+    }
+}
+
+impl Known {
+    /// The command that arguments name, or the subcommand.
+    pub fn find(args: &[&[u8]]) -> Option<Known> {
+        let entry = registry().named(args.first()?)?;
+        match args.get(1) {
+            Some(name) if !entry.children.is_empty() => registry().child(entry, name).map(Known),
+            _ => Some(Known(entry)),
+        }
+    }
+
+    /// The same, or why there is none.
+    ///
+    /// # Errors
+    /// When the name, the subcommand's, or the number of arguments is wrong.
+    pub fn check(args: &[&[u8]]) -> Result<Known, CommandError> {
+        let Some(known) = Known::find(args) else { return Err(unknown(args)) };
+        match known.info().takes(args.len()) {
+            true => Ok(known),
+            false => Err(CommandError::arity(known.info().name)),
+        }
+    }
+
+    /// What is known of it.
+    pub fn info(self) -> &'static Info {
+        self.0.info
+    }
+}
+
+fn unknown(args: &[&[u8]]) -> CommandError {
+    let shown = |bytes: &[u8]| {
+        let bytes = &bytes[..bytes.len().min(SHOWN_SIZE_MAX)];
+        String::from_utf8_lossy(bytes).replace(['\r', '\n'], " ")
+    };
+    let name = shown(args.first().copied().unwrap_or_default());
+    if registry().named(args.first().copied().unwrap_or_default()).is_some() {
+        let (upper, sub) =
+            (name.to_ascii_uppercase(), shown(args.get(1).copied().unwrap_or_default()));
+        return CommandError::new(format!("ERR unknown subcommand '{sub}'. Try {upper} HELP."));
+    }
+    let mut rest = String::new();
+    for arg in args.iter().skip(1) {
+        if SHOWN_SIZE_MAX <= rest.len() {
+            break;
+        }
+        let left = SHOWN_SIZE_MAX - rest.len();
+        rest += &format!("'{}' ", shown(&arg[..arg.len().min(left)]));
+    }
+    CommandError::new(format!("ERR unknown command '{name}', with args beginning with: {rest}"))
+}
