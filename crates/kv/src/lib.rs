@@ -38,6 +38,7 @@ pub mod index;
 pub mod keeper;
 pub mod keyspace;
 pub mod kv;
+pub mod murmur;
 pub mod number;
 pub mod reply;
 pub mod slots;

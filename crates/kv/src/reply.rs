@@ -28,6 +28,8 @@ pub trait Reply {
     fn push(&mut self, len: usize);
     /// A float; its text as bytes in version 2.
     fn double(&mut self, value: f64);
+    /// A float whose text has other digits than [`Reply::double`] gives it.
+    fn double_as(&mut self, text: &str);
     /// A truth value; 1 or 0 in version 2.
     fn bool(&mut self, value: bool);
     /// An integer of any length, as text; bytes in version 2.
@@ -88,6 +90,7 @@ impl Reply for Discard {
     fn set(&mut self, _: usize) {}
     fn push(&mut self, _: usize) {}
     fn double(&mut self, _: f64) {}
+    fn double_as(&mut self, _: &str) {}
     fn bool(&mut self, _: bool) {}
     fn big_number(&mut self, _: &str) {}
     fn verbatim(&mut self, _: &str, _: &[u8]) {}

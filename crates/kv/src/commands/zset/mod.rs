@@ -5,7 +5,6 @@ mod combine;
 mod pop;
 mod range;
 
-#[allow(unused_imports)]
 pub(super) use combine::store;
 
 use super::generic::{cursor_arg, scan_options};

@@ -51,6 +51,9 @@ impl Reply for Out {
     fn double(&mut self, value: f64) {
         self.0.double(&kv::number::double_text(value));
     }
+    fn double_as(&mut self, text: &str) {
+        self.0.double(text);
+    }
     fn bool(&mut self, value: bool) {
         self.0.bool(value);
     }
