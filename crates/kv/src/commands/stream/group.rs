@@ -85,18 +85,11 @@ fn group_options(call: &Call<'_>, creates: bool) -> Result<(bool, Option<u64>), 
                 }
                 read = u64::try_from(count).ok();
             }
-            _ => return Err(wrong_subcommand(call)),
+            _ => return Err(super::wrong_subcommand(call)),
         }
         at += 1;
     }
     Ok((makes_stream, read))
-}
-
-fn wrong_subcommand(call: &Call<'_>) -> CommandError {
-    let word = String::from_utf8_lossy(call.arg(1));
-    CommandError::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try XGROUP HELP."
-    ))
 }
 
 /// The number after which to read.

@@ -143,8 +143,9 @@ impl Position<'_> {
         !self.entries.is_empty() && self.max_deleted_id != Id::MIN && id <= self.max_deleted_id
     }
 
-    /// How many entries a group has still to read, if that can be told.
-    pub fn lag(&self, group: &Group) -> Option<u64> {
+    /// How many entries a group has still to read, if that can be told. Below zero where somebody
+    /// set the counts so.
+    pub fn lag(&self, group: &Group) -> Option<i64> {
         if self.entries_added == 0 {
             return Some(0);
         }
@@ -152,7 +153,7 @@ impl Position<'_> {
             Some(read) if !self.has_gaps_from(group.last_id) => Some(read),
             _ => self.entries_up_to(group.last_id),
         };
-        read.map(|read| self.entries_added.saturating_sub(read))
+        read.map(|read| self.entries_added.wrapping_sub(read).cast_signed())
     }
 
     /// What a group's count of read entries becomes when it reads that entry next.
