@@ -125,7 +125,11 @@ fn set_id(call: &mut Call<'_>) -> Result<(), CommandError> {
     if stream.group(name).is_none() {
         return Err(missing);
     }
-    let id = from_arg(id, stream.last_id)?;
+    let id = match id {
+        b"-" => Id::MIN,
+        b"+" => Id::MAX,
+        _ => from_arg(id, stream.last_id)?,
+    };
     stream.change_group(name, |group, _| (group.last_id, group.entries_read) = (id, read));
     call.modified(key);
     call.event(EVENT_STREAM, "xgroup-setid", key);
