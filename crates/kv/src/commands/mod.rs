@@ -12,6 +12,7 @@ pub mod list;
 pub mod names;
 pub mod object;
 pub mod set;
+pub mod sort;
 pub mod stream;
 pub mod string;
 pub mod zset;
@@ -181,6 +182,7 @@ const FAMILIES: &[&[Command]] = &[
     generic::COMMANDS,
     names::COMMANDS,
     object::COMMANDS,
+    sort::COMMANDS,
     string::COMMANDS,
     bitmap::COMMANDS,
     list::COMMANDS,

@@ -119,9 +119,10 @@ impl Value {
     pub fn encoding(&self) -> &'static str {
         match self {
             Value::Str(string) => string.encoding(),
-            Value::List(_) => "quicklist",
-            Value::Set(_) | Value::Hash(_) => "hashtable",
-            Value::Zset(_) => "skiplist",
+            Value::List(list) => list.encoding(),
+            Value::Set(set) => set.encoding(),
+            Value::Hash(hash) => hash.encoding(),
+            Value::Zset(zset) => zset.encoding(),
             Value::Stream(_) => "stream",
             Value::Bloom(_) => "raw",
         }

@@ -284,11 +284,6 @@ pub fn set_id(call: &mut Call<'_>) -> Result<(), CommandError> {
         at += 2;
     }
     let stream = call.get_mut::<Stream>(key)?.ok_or(NO_KEY)?;
-    if id < stream.max_deleted_id {
-        return Err(CommandError::new(
-            "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id",
-        ));
-    }
     if stream.entries.last_id().is_some_and(|last| id < last) {
         return Err(CommandError::new(
             "ERR The ID specified in XSETID is smaller than the target stream top item",

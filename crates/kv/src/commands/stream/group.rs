@@ -85,18 +85,11 @@ fn group_options(call: &Call<'_>, creates: bool) -> Result<(bool, Option<u64>), 
                 }
                 read = u64::try_from(count).ok();
             }
-            _ => return Err(wrong_subcommand(call)),
+            _ => return Err(super::wrong_subcommand(call)),
         }
         at += 1;
     }
     Ok((makes_stream, read))
-}
-
-fn wrong_subcommand(call: &Call<'_>) -> CommandError {
-    let word = String::from_utf8_lossy(call.arg(1));
-    CommandError::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try XGROUP HELP."
-    ))
 }
 
 /// The number after which to read.
@@ -132,7 +125,11 @@ fn set_id(call: &mut Call<'_>) -> Result<(), CommandError> {
     if stream.group(name).is_none() {
         return Err(missing);
     }
-    let id = from_arg(id, stream.last_id)?;
+    let id = match id {
+        b"-" => Id::MIN,
+        b"+" => Id::MAX,
+        _ => from_arg(id, stream.last_id)?,
+    };
     stream.change_group(name, |group, _| (group.last_id, group.entries_read) = (id, read));
     call.modified(key);
     call.event(EVENT_STREAM, "xgroup-setid", key);

@@ -3,7 +3,7 @@
 use super::{count_text, write_entries, write_entry, write_id};
 use crate::call::Call;
 use crate::commands::container::{self, Subcommand};
-use crate::error::{CommandError, NO_KEY, SYNTAX};
+use crate::error::{CommandError, NO_KEY};
 use crate::number::int_arg;
 use crate::reply::Reply;
 use crate::value::Stream;
@@ -43,10 +43,10 @@ fn write_count(out: &mut dyn Reply, name: &str, count: u64) {
     out.int(count_text(count));
 }
 
-fn write_count_or_null(out: &mut dyn Reply, name: &str, count: Option<u64>) {
+fn write_count_or_null(out: &mut dyn Reply, name: &str, count: Option<i64>) {
     out.text(name);
     match count {
-        Some(count) => out.int(count_text(count)),
+        Some(count) => out.int(count),
         None => out.null(),
     }
 }
@@ -90,13 +90,14 @@ fn groups(call: &mut Call<'_>) -> Result<(), CommandError> {
         write_count(out, "consumers", group.consumers().len() as u64);
         write_count(out, "pending", group.pending().len() as u64);
         write_named_id(out, "last-delivered-id", group.last_id);
-        write_count_or_null(out, "entries-read", group.entries_read);
+        write_count_or_null(out, "entries-read", group.entries_read.map(count_text));
         write_count_or_null(out, "lag", position.lag(group));
     }
     Ok(())
 }
 
 fn stream(call: &mut Call<'_>) -> Result<(), CommandError> {
+    call.get::<Stream>(call.arg(2))?.ok_or(NO_KEY)?;
     let mut shown = None;
     let full = |word: &[u8]| word.eq_ignore_ascii_case(b"full");
     match call.args.get(3..).unwrap_or_default() {
@@ -106,7 +107,7 @@ fn stream(call: &mut Call<'_>) -> Result<(), CommandError> {
             let count = usize::try_from(int_arg(value)?).unwrap_or(SHOWN_COUNT);
             shown = Some(if count == 0 { usize::MAX } else { count });
         }
-        _ => return Err(SYNTAX),
+        _ => return Err(super::wrong_subcommand(call)),
     }
     let stream = call.keys.get::<Stream>(call.db, call.arg(2))?.ok_or(NO_KEY)?;
     let out = &mut *call.out;
@@ -165,7 +166,7 @@ fn write_group(
     out.text("name");
     out.bulk(name);
     write_named_id(out, "last-delivered-id", group.last_id);
-    write_count_or_null(out, "entries-read", group.entries_read);
+    write_count_or_null(out, "entries-read", group.entries_read.map(count_text));
     write_count_or_null(out, "lag", position.lag(group));
     write_count(out, "pel-count", group.pending().len() as u64);
     out.text("pending");

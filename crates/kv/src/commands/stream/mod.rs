@@ -12,6 +12,7 @@ pub(super) use effect::apply as apply_deliveries;
 
 use super::{BLOCKING, MOVABLE_KEYS};
 use super::{Command, DENY_OOM, FAST, Group as Family, Keys, ONE_KEY, READONLY, WRITE, command};
+use crate::call::Call;
 use crate::error::CommandError;
 use crate::reply::Reply;
 use crate::value::stream::{Fields, Id};
@@ -94,6 +95,15 @@ fn write_entries(out: &mut dyn Reply, entries: &[(Id, &[u8])]) {
     for (id, entry) in entries {
         write_entry(out, *id, entry);
     }
+}
+
+/// What a subcommand takes cannot be made of its arguments.
+fn wrong_subcommand(call: &Call<'_>) -> CommandError {
+    let container = call.command.info.name.to_ascii_uppercase();
+    let word = String::from_utf8_lossy(call.arg(1));
+    CommandError::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."
+    ))
 }
 
 /// A count as clients see it.

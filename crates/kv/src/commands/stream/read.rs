@@ -112,7 +112,16 @@ pub fn read_group(call: &mut Call<'_>) -> Result<(), CommandError> {
                 ));
             }
             b">" => From::New,
-            _ => From::After(id_arg(text, 0)?),
+            _ => match id_arg(text, 0)? {
+                // Nothing comes after it, so it stands for the other.
+                Id::MAX => From::New,
+                id => From::After(id),
+            },
+        };
+        let earlier = request.streams[..at].iter().filter(|one| **one == (key, From::New)).count();
+        let last_read = match earlier {
+            0 => last_read,
+            times => read_by_then(call, key, last_read, request.count.saturating_mul(times))?,
         };
         request.streams[at] = (key, from);
         let last = call.get::<Stream>(key)?.and_then(|stream| stream.entries.last_id());
@@ -130,6 +139,20 @@ pub fn read_group(call: &mut Call<'_>) -> Result<(), CommandError> {
         serve(call, &request, key, from)?;
     }
     Ok(())
+}
+
+/// The number of the last entry that a group will have read, of a stream that is named twice.
+fn read_by_then(
+    call: &mut Call<'_>,
+    key: &[u8],
+    last_read: Id,
+    count: usize,
+) -> Result<Id, CommandError> {
+    let stream = call.get::<Stream>(key)?;
+    let next = stream.zip(last_read.next());
+    let last =
+        next.and_then(|(stream, next)| stream.entries.range(next, Id::MAX).take(count).last());
+    Ok(last.map_or(last_read, |(id, _)| id))
 }
 
 /// The number of the last entry that a group has read.
@@ -237,10 +260,9 @@ fn streams_of<'a>(
 ) -> Result<Vec<(&'a [u8], &'a [u8])>, CommandError> {
     let rest = call.args.get(request.keys_at..).unwrap_or_default();
     if rest.len() % 2 != 0 {
-        let name = call.command.info.name;
-        return Err(CommandError::new(format!(
-            "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '$' must be specified."
-        )));
+        return Err(CommandError::new(
+            "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.",
+        ));
     }
     let (keys, ids) = rest.split_at(rest.len() / 2);
     request.streams = keys.iter().map(|key| (*key, From::New)).collect();

@@ -122,14 +122,11 @@ impl Position<'_> {
         if self.entries.is_empty() && id <= self.last_id {
             return Some(self.entries_added);
         }
-        if id != Id::MIN && id < self.max_deleted_id {
-            return None;
-        }
         if id == self.last_id {
             return Some(self.entries_added);
         }
         let first = self.entries.first_id().filter(|_| id < self.last_id)?;
-        let is_whole = self.max_deleted_id == Id::MIN || self.max_deleted_id < first;
+        let is_whole = self.max_deleted_id < first;
         let before_first = self.entries_added.saturating_sub(self.entries.len());
         match id.cmp(&first) {
             std::cmp::Ordering::Less if is_whole => Some(before_first),
@@ -138,13 +135,15 @@ impl Position<'_> {
         }
     }
 
-    /// Whether an entry may have been taken out from that number on.
+    /// Whether an entry may have been taken out from that number on, of those that could be there.
     pub fn has_gaps_from(&self, id: Id) -> bool {
-        !self.entries.is_empty() && self.max_deleted_id != Id::MIN && id <= self.max_deleted_id
+        let first = self.entries.first_id();
+        id <= self.max_deleted_id && first.is_some_and(|first| first <= self.max_deleted_id)
     }
 
-    /// How many entries a group has still to read, if that can be told.
-    pub fn lag(&self, group: &Group) -> Option<u64> {
+    /// How many entries a group has still to read, if that can be told. Below zero where somebody
+    /// set the counts so.
+    pub fn lag(&self, group: &Group) -> Option<i64> {
         if self.entries_added == 0 {
             return Some(0);
         }
@@ -152,7 +151,7 @@ impl Position<'_> {
             Some(read) if !self.has_gaps_from(group.last_id) => Some(read),
             _ => self.entries_up_to(group.last_id),
         };
-        read.map(|read| self.entries_added.saturating_sub(read))
+        read.map(|read| self.entries_added.wrapping_sub(read).cast_signed())
     }
 
     /// What a group's count of read entries becomes when it reads that entry next.
