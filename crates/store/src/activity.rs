@@ -43,7 +43,7 @@ impl State {
             let length = period.length();
             let is_turning = period < length.of(now_ns)
                 && length.of(now_ns.saturating_sub(NANOS_PER_HOUR)) == period;
-            let mark = if is_turning { NO_ROW } else { self.arena.next_row() };
+            let mark = if is_turning { NO_ROW } else { self.head.arena.next_row() };
             self.active.mark_before = if is_next { self.active.mark } else { mark };
             self.active.mark = mark;
             self.active.singles = HashSet::new();
@@ -57,13 +57,13 @@ impl State {
 
     /// Whether an entity got a row in this hour or the one before.
     pub fn was_active_lately(&self, entity: u32) -> bool {
-        self.active.mark_before.max(NO_ROW + 1) <= self.arena.last_row(entity)
+        self.active.mark_before.max(NO_ROW + 1) <= self.head.arena.last_row(entity)
     }
 
     /// Whether an entity about to get a row has none of this hour yet.
     #[inline]
     pub fn is_first_of_hour(&self, entity: u32) -> bool {
-        self.arena.last_row(entity) < self.active.mark
+        self.head.arena.last_row(entity) < self.active.mark
     }
 
     /// Counts an entity's series as active. Those registered in this very group of rows (`fresh`)
@@ -91,7 +91,7 @@ impl State {
 
     fn count_active(&self, entity: u32, column: Option<u16>, context: &AppendContext<'_>) {
         // A rotten index is for those to report who read it on purpose.
-        let Ok(Some(block)) = self.index.block_of(entity) else { return };
+        let Ok(Some(block)) = self.series.index.block_of(entity) else { return };
         let columns = match column {
             Some(column) => column..column + 1,
             None => 0..block.columns as u16,
@@ -102,7 +102,8 @@ impl State {
             let mut labels = LabelsBuilder::new();
             for column in columns {
                 labels.clear();
-                if self.index.labels(&block, column, block.slot(entity), &mut labels).is_ok() {
+                if self.series.index.labels(&block, column, block.slot(entity), &mut labels).is_ok()
+                {
                     series.push(labels.finish());
                 }
             }

@@ -10,9 +10,9 @@
 //! its partition is gone, when no manifest names its file any more, or, of a side file, when a
 //! start reads it and what was set aside of it is gone.
 
-use crate::book_file::BookFile;
+use crate::ground::lock;
 use crate::period::{PartitionLength, Period};
-use crate::store::lock;
+use crate::side_file::SideFile;
 use crate::{Error, Result};
 use codec::{Reader, put_i64_zigzag, put_varint};
 use model::TimeRange;
@@ -389,8 +389,8 @@ impl DamageBook {
         written
     }
 
-    fn file(&self) -> BookFile {
-        BookFile { path: self.dir.join(FILE_NAME), magic: MAGIC }
+    fn file(&self) -> SideFile {
+        SideFile { path: self.dir.join(FILE_NAME), magic: MAGIC }
     }
 }
 

@@ -10,10 +10,10 @@
 //! Under its lock the log has the exemplars in the order of the book, and the file names the first
 //! segment with exemplars that it lacks; so file and log together are always the book as it was.
 
-use crate::book_file::BookFile;
 use crate::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_max};
+use crate::ground::lock;
 use crate::log_record::KIND_EXEMPLARS;
-use crate::store::lock;
+use crate::side_file::SideFile;
 use crate::{Error, Limit, Result};
 use codec::{Reader, put_varint};
 use hashbrown::HashMap;
@@ -437,8 +437,8 @@ impl State {
     }
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 fn size_of_exemplar(exemplar: &Exemplar) -> usize {

@@ -150,7 +150,7 @@ impl Manifest {
     }
 
     /// Drops the tombstones that every part has applied.
-    pub fn forget_applied_tombstones(&mut self) {
+    pub fn remove_applied_tombstones(&mut self) {
         let oldest = self.parts.iter().map(|part| part.applied).min().unwrap_or(u64::MAX);
         self.tombstones.retain(|tombstone| oldest < tombstone.sequence);
     }

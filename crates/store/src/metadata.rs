@@ -1,9 +1,9 @@
 //! What metrics are, by name; in the log until the next flush, then in one small file.
 
 use crate::Result;
-use crate::book_file::BookFile;
+use crate::ground::lock;
 use crate::log_record::{KIND_METADATA, METADATA_SIZE_MAX, decode_metadata, encode_metadata};
-use crate::store::lock;
+use crate::side_file::SideFile;
 use model::Metadata;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -150,6 +150,6 @@ impl State {
     }
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }

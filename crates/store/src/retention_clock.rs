@@ -17,8 +17,8 @@
 //! for a while refuses none that it took before.
 
 use crate::Result;
-use crate::book_file::BookFile;
-use crate::store::lock;
+use crate::ground::lock;
+use crate::side_file::SideFile;
 use codec::{Reader, put_i64_zigzag};
 use std::path::Path;
 use std::sync::Mutex;
@@ -233,8 +233,8 @@ fn passed_ns(vfs: &dyn Vfs) -> i64 {
     i64::try_from(vfs.elapsed().as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 #[cfg(test)]

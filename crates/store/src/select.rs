@@ -10,7 +10,7 @@ use crate::histograms::marker::may_be_marker;
 use crate::histograms::names;
 use crate::histograms::read::HistogramReader;
 use crate::missing::Watch;
-use crate::outlines::Outlines;
+use crate::page_headers::PageHeaders;
 use crate::partition::{Partition, State};
 use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
 use crate::view::PartitionView;
@@ -26,9 +26,9 @@ use std::time::Instant;
 const READ_SERIES_MAX: u64 = 512;
 /// From so many series on, those of one column are gathered alone.
 const COLUMN_SERIES_MIN: usize = 64;
-/// Columns of blocks up to which a selection's outlines are kept for the next. More would fill
-/// the room of all outlines, and parsing them is little beside the rest of so large a query.
-const OUTLINED_COLUMNS_MAX: usize = 1 << 14;
+/// Columns of blocks up to which a selection's page_headers are kept for the next. More would fill
+/// the room of all page_headers, and parsing them is little beside the rest of so large a query.
+const KEPT_HEADERS_COLUMNS_MAX: usize = 1 << 14;
 /// Samples gathered at once, about: half a megabyte, which stays in a core's cache.
 const READ_SAMPLES: u64 = 32 << 10;
 
@@ -115,7 +115,7 @@ pub struct Selection {
     starts: Vec<u32>,
     range: TimeRange,
     limits: SelectLimits,
-    outlines: Arc<Outlines>,
+    page_headers: Arc<PageHeaders>,
     /// What is done about rot.
     watch: Watch,
     /// Series gathered at once.
@@ -127,12 +127,12 @@ pub struct Selection {
 
 impl Selection {
     /// Selects from partitions, oldest first, what [`compile`] made of matchers.
-    pub fn new(
+    pub(crate) fn new(
         partitions: &[Arc<Partition>],
         mut sets: Vec<CompiledMatchers>,
         range: TimeRange,
         limits: &SelectLimits,
-        outlines: &Arc<Outlines>,
+        page_headers: &Arc<PageHeaders>,
         watch: Watch,
     ) -> Result<Selection> {
         if limits.cost_max < u64::MAX {
@@ -168,7 +168,7 @@ impl Selection {
         }
         let groups = views.iter().flat_map(|view| &view.groups);
         let columns = groups.map(|group| group.columns.len()).sum::<usize>();
-        let is_outlined = columns <= OUTLINED_COLUMNS_MAX;
+        let keeps_headers = columns <= KEPT_HEADERS_COLUMNS_MAX;
         let mut selection = Selection {
             views,
             hidden: Hidden::new(hidden, hidden_lost),
@@ -176,7 +176,11 @@ impl Selection {
             starts: Vec::new(),
             range,
             limits: limits.clone(),
-            outlines: if is_outlined { Arc::clone(outlines) } else { Arc::new(Outlines::none()) },
+            page_headers: if keeps_headers {
+                Arc::clone(page_headers)
+            } else {
+                Arc::new(PageHeaders::none())
+            },
             read_series: (READ_SAMPLES / (cost / count.max(1) as u64).max(1))
                 .clamp(16, READ_SERIES_MAX) as usize,
             readers: Mutex::default(),
@@ -243,8 +247,8 @@ impl Selection {
             let view = &self.views[usize::from(view_idx)];
             let state = view.partition.read();
             let mut reader = match wanted {
-                Some(wanted) => state.index.label_reader_of(wanted),
-                None => state.index.label_reader(),
+                Some(wanted) => state.series.index.label_reader_of(wanted),
+                None => state.series.index.label_reader(),
             };
             while let Some(place) = places.next_if(|place| place.view == view_idx) {
                 let group = &view.groups[place.group as usize];
@@ -330,8 +334,8 @@ impl Selection {
     }
 
     /// What is known of parts already.
-    pub(crate) fn outlines(&self) -> &Outlines {
-        &self.outlines
+    pub(crate) fn page_headers(&self) -> &PageHeaders {
+        &self.page_headers
     }
 
     /// Where the series end that are gathered at once, from the first of `range` on.
@@ -363,7 +367,7 @@ impl Selection {
         let block = &view.groups[place.group as usize].block;
         let mut builder = LabelsBuilder::new();
         let state = view.partition.read();
-        let read = state.index.labels(block, place.column, place.slot, &mut builder);
+        let read = state.series.index.labels(block, place.column, place.slot, &mut builder);
         read.map_err(|error| self.watch.found_rot(&view.partition, error))?;
         Ok(builder.finish())
     }
@@ -479,7 +483,7 @@ fn views_of(
 const SEAL_TRIES: usize = 3;
 
 fn has_taken_singles(state: &State) -> bool {
-    state.taken.iter().any(|taken| !taken.view.singles().is_empty())
+    state.head.taken().iter().any(|taken| !taken.view.singles().is_empty())
 }
 
 fn views_in(
@@ -496,7 +500,7 @@ fn views_in(
     };
     let mut matches = Vec::new();
     for set in sets {
-        matches.extend(state.index.search_noting(set, &mut on_rot)?);
+        matches.extend(state.series.index.search_noting(set, &mut on_rot)?);
     }
     let view = PartitionView::new(partition, state, matches, range, None);
     let hidden = search_histograms(state, sets, &mut on_rot)?;
@@ -607,7 +611,7 @@ impl SelectionReader {
                 column: place.column,
                 slots: &self.slots,
                 range: selection.range,
-                outlines: &selection.outlines,
+                page_headers: &selection.page_headers,
                 watch: &selection.watch,
                 without: &[],
             };

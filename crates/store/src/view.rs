@@ -5,8 +5,9 @@
 //! entities are copied, because later rows would move them.
 
 use crate::arena::{Arena, ArenaView, NO_ROW};
+use crate::live_part::LivePart;
 use crate::manifest::Tombstone;
-use crate::partition::{LivePart, Partition, State};
+use crate::partition::{Partition, State};
 use hashbrown::HashMap;
 use index::BlockMatch;
 use model::TimeRange;
@@ -55,10 +56,10 @@ impl PartitionView {
         beside: Option<&PartitionView>,
     ) -> PartitionView {
         let sources = sources_in(state, range);
-        let has_rows = state.arena.samples() != 0 || !state.taken.is_empty();
+        let has_rows = state.head.arena.samples() != 0 || !state.head.taken().is_empty();
         let (mut groups, mut heads) = (Vec::new(), Vec::new());
         for group in matches {
-            let head = if has_rows { heads_of(&state.arena, &group) } else { None };
+            let head = if has_rows { heads_of(&state.head.arena, &group) } else { None };
             if head.is_some() || sources.iter().any(|s| has_slice(s, &group, range)) {
                 groups.push(group);
                 heads.push(head);
@@ -69,8 +70,8 @@ impl PartitionView {
         if heads.iter().any(Option::is_some) && !known.is_empty() {
             rows.extend_from_slice(known);
         } else if heads.iter().any(Option::is_some) {
-            rows.push(Arc::new(state.arena.view()));
-            rows.extend(state.taken.iter().rev().map(|taken| Arc::clone(&taken.view)));
+            rows.push(Arc::new(state.head.arena.view()));
+            rows.extend(state.head.taken().iter().rev().map(|taken| Arc::clone(&taken.view)));
         }
         PartitionView { partition: Arc::clone(partition), groups, sources, rows, heads }
     }
@@ -78,14 +79,12 @@ impl PartitionView {
 
 /// All parts with samples in the range, oldest first.
 pub fn sources_in(state: &State, range: &TimeRange) -> Vec<Source> {
-    let on_disk = state.parts.iter().map(|part| (part, state.tombstones_for(&part.entry), true));
-    let in_memory = state.memory_parts.iter().map(|memory| (&memory.part, Vec::new(), false));
+    let on_disk =
+        state.disk.parts().iter().map(|part| (part, state.disk.tombstones_for(&part.entry), true));
+    let in_memory = state.head.parts().map(|part| (part, Vec::new(), false));
     on_disk
         .chain(in_memory)
-        .filter(|(part, _, _)| {
-            let summary = part.part.summary();
-            range.overlaps(&TimeRange::new(summary.min_ts, summary.max_ts))
-        })
+        .filter(|(part, _, _)| range.overlaps(&part.span()))
         .map(|(part, tombstones, is_on_disk)| Source {
             part: Arc::clone(part),
             tombstones,

@@ -213,15 +213,15 @@ fn turn(old: &[&str], early: &[&str], late: &[&str], is_after_midnight: bool) {
     let store = stores::open(&disk, stores::config());
     put_fields(&store, old, NEXT - 3600 * SECOND);
     if is_after_midnight {
-        store.prepare_turn_fully().unwrap();
+        store.prepare_rollover_fully().unwrap();
         disk.set_now(NEXT + SECOND);
         // Who came in the last second of the old month, with other fields than in the new one.
         put_fields(&store, late, NEXT - SECOND);
     }
     put_fields(&store, early, NEXT + 10 * SECOND);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     put_fields(&store, old, NEXT + 20 * SECOND);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     put_fields(&store, late, NEXT + 30 * SECOND);
     check_next_month(&store, 3, &context);
     drop(store);

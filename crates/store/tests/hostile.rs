@@ -54,7 +54,7 @@ fn a_turn_prepared_for_dropped_months_leads_no_key_to_another_series() {
     disk.set_now(turn - 4 * HOUR);
     let store = stores::open_keeping(&disk, Some(90 * DAY));
     put(&store, "a", store.now(), 1.0).unwrap();
-    store.prepare_turn().unwrap();
+    store.prepare_rollover().unwrap();
     // The clock is a year ahead while retention looks, and right again.
     disk.jump(365 * DAY);
     store.expire().unwrap();
@@ -62,7 +62,7 @@ fn a_turn_prepared_for_dropped_months_leads_no_key_to_another_series() {
     put(&store, "b", store.now(), 2.0).unwrap();
     put(&store, "c", turn, 3.0).unwrap();
     for _ in 0..400 {
-        store.prepare_turn().unwrap();
+        store.prepare_rollover().unwrap();
     }
     put(&store, "b", turn + 1, 4.0).unwrap();
     assert_eq!(of(&store, "c"), [(turn, 3.0)]);

@@ -319,7 +319,7 @@ impl HistogramReader {
             column: layout as u16,
             slots: &self.slots,
             range: selection.range(),
-            outlines: selection.outlines(),
+            page_headers: selection.page_headers(),
             watch: selection.watch(),
             without,
         };

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::part::format::{Encoding, TRAILER_SIZE};
-use crate::part::{FinishedPart, PartInfo, PartSink, SliceKey};
+use crate::part::writer::FinishedPart;
+use crate::part::{PartInfo, PartSink, SliceKey};
 use codec::{Effort, Paging};
 use model::time_range::day_of;
 use random::Random;

@@ -19,8 +19,9 @@
 use super::partition::PartitionRepair;
 use crate::Result;
 use crate::dropped::DroppedPartitions;
+use crate::live_part::open_part;
 use crate::manifest::{Manifest, PartEntry};
-use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
+use crate::partition::{INDEX_DIR, PARTS_DIR};
 use crate::period::Period;
 use crate::verify::judge::Judge;
 use crate::verify::partition::open_segment;

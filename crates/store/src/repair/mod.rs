@@ -25,9 +25,9 @@ pub mod partition;
 pub mod part;
 
 use crate::dropped::DroppedPartitions;
+use crate::ground::{PARTITIONS_DIR, WAL_DIR};
 use crate::partition_length;
 use crate::period::Period;
-use crate::store::{PARTITIONS_DIR, WAL_DIR};
 use crate::verify::files::{self, Stray};
 use crate::verify::judge::Judge;
 use crate::verify::partition_index::PartitionIndex;

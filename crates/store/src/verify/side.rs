@@ -6,10 +6,10 @@ use crate::Result;
 use crate::damage::{self, DamageBook};
 use crate::dropped::{self, DroppedPartitions};
 use crate::exemplars::{self, ExemplarBook};
+use crate::ground::WAL_DIR;
 use crate::metadata::{self, MetadataBook};
 use crate::partition_length;
 use crate::retention_clock::{self, ClockRecord};
-use crate::store::WAL_DIR;
 use std::path::Path;
 use vfs::Vfs;
 

@@ -14,14 +14,14 @@ use std::path::PathBuf;
 use vfs::Vfs;
 
 /// A book's file, there or not yet.
-pub(crate) struct BookFile {
+pub(crate) struct SideFile {
     /// Where it is.
     pub path: PathBuf,
     /// What it starts with: the book's kind and version.
     pub magic: &'static [u8; 8],
 }
 
-impl BookFile {
+impl SideFile {
     /// The body, if there is a file.
     ///
     /// # Errors
