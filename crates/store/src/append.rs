@@ -9,6 +9,7 @@
 //! An unknown key takes the slow path once: decode its labels, find or register its entity, remember
 //! the hash.
 
+use crate::active_series::ActiveCount;
 use crate::arena::COLUMNS_MAX;
 use crate::changes::ChangeClock;
 use crate::histograms::scratch::HistogramScratch;
@@ -17,13 +18,13 @@ use crate::log_record::{KIND_ROWS, RECORD_HEAD_SIZE_MAX, RowsEncoder, rows_size_
 use crate::partition::{Partition, SEAL_SIZE, State};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
-use crate::row_labels::decode_labels;
+use crate::row_labels::RowLabels;
 use crate::series_limits::SeriesGate;
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::{Error, Result};
 use index::{EntityId, NewEntity};
 use model::limits::Limits;
-use model::{LabelsBuilder, Row, WriteBatch};
+use model::{Row, WriteBatch};
 use std::sync::RwLockWriteGuard;
 use wal::{Lsn, Reservation, Wal};
 
@@ -58,6 +59,14 @@ pub struct AppendContext<'a> {
     pub now_ns: i64,
 }
 
+impl AppendContext<'_> {
+    /// Who counts active series.
+    #[inline]
+    pub fn active_count(&self) -> ActiveCount<'_> {
+        ActiveCount { gate: self.gate, now_ns: self.now_ns }
+    }
+}
+
 /// Buffers of one appending thread.
 #[derive(Default)]
 pub struct AppendScratch {
@@ -65,9 +74,7 @@ pub struct AppendScratch {
     pub encoder: RowsEncoder,
     head: Vec<u8>,
     /// Of the row that was decoded last.
-    pub tags: LabelsBuilder,
-    /// One for each of its fields.
-    pub names: Vec<String>,
+    pub labels: RowLabels,
     values: Vec<f64>,
     /// Entities registered for the present group of rows.
     pub fresh: Vec<EntityId>,
@@ -151,7 +158,8 @@ impl Partition {
             return Err(Error::PartitionDropped);
         }
         let room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
-        state.enter_hour(self.period, context.now_ns);
+        let next_row = state.head.arena.next_row();
+        state.active.enter(self.period, context.now_ns, next_row);
         Ok((state, room))
     }
 
@@ -304,7 +312,7 @@ impl State {
         match target {
             Target::Entity(entity) => {
                 if self.is_first_of_hour(*entity) {
-                    self.note_active(*entity, &scratch.fresh, context);
+                    self.note_active(*entity, &scratch.fresh, context.active_count());
                 }
                 self.head.arena.push(*entity, timestamp, values);
                 scratch.encoder.row(*entity, timestamp, values);
@@ -334,7 +342,7 @@ impl State {
             match piece {
                 Piece::Entity { entity, value_idx } => {
                     if self.is_first_of_hour(*entity) {
-                        self.note_active(*entity, &scratch.fresh, context);
+                        self.note_active(*entity, &scratch.fresh, context.active_count());
                     }
                     scratch.values.clear();
                     scratch.values.extend(value_idx.iter().map(|idx| values[usize::from(*idx)]));
@@ -343,7 +351,12 @@ impl State {
                     count += value_idx.len() as u64;
                 }
                 Piece::Single { entity, column, value_idx } => {
-                    self.note_active_single(*entity, *column, &scratch.fresh, context);
+                    self.note_active_single(
+                        *entity,
+                        *column,
+                        &scratch.fresh,
+                        context.active_count(),
+                    );
                     let value = values[usize::from(*value_idx)];
                     self.head.arena.push_single(*entity, *column, timestamp, value);
                     scratch.encoder.single(*entity, *column, timestamp, value);
@@ -358,10 +371,10 @@ impl State {
     fn resolve(&mut self, row: &Row, work: &mut Work<'_>) -> Told<Resolved> {
         let Work { batch, context, scratch, room, .. } = work;
         let fields = &batch.shapes[row.shape as usize].fields;
-        decode_labels(batch.decoder, batch.key(row), fields, context.limits, scratch)?;
-        let AppendScratch { names, tags, encoder, fresh, .. } = &mut **scratch;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        scratch.labels.decode(batch.decoder, batch.key(row), fields, context.limits)?;
+        let AppendScratch { labels, encoder, fresh, .. } = &mut **scratch;
+        let names: Vec<&str> = labels.names.iter().map(String::as_str).collect();
+        let tags: Vec<(&str, &str)> = labels.tags.iter().collect();
         let wanted = NewEntity::new(&names, &tags);
         if let Some(entity) = self.series.index.find_entity(&wanted)? {
             return Ok(Resolved::Whole(Target::Entity(entity)));

@@ -6,13 +6,12 @@
 //! series, and its protocol allows that ([`ExemplarRow::may_be_first`]), may an exemplar be the
 //! first that is known of it; the book's own limits hold for those.
 
-use crate::append::AppendScratch;
 use crate::appender::Appender;
 use crate::exemplar_record::LABELS_SIZE_MAX;
 use crate::exemplars::Verdict;
 use crate::period::Period;
 use crate::refusal::{Postponed, REJECTIONS_TOLD_MAX, Refusal, Told};
-use crate::row_labels::series_labels;
+use crate::row_labels::RowLabels;
 use crate::{Durability, Result};
 use model::{Exemplar, ExemplarRow, Labels, METRIC_NAME, Rejection, Timestamp, WriteBatch};
 use std::ops::RangeInclusive;
@@ -60,7 +59,7 @@ impl Appender {
         self.check_writable()?;
         let mut appended = AppendedExemplars::default();
         let mut pending = Pending::default();
-        let mut scratch = AppendScratch::default();
+        let mut scratch = RowLabels::default();
         // Those of one series follow each other.
         let mut last: Option<(u32, Arc<Labels>)> = None;
         let mut postponed = Postponed::default();
@@ -94,7 +93,7 @@ impl Appender {
         batch: &WriteBatch<'_>,
         row: &ExemplarRow,
         known: Option<Arc<Labels>>,
-        scratch: &mut AppendScratch,
+        scratch: &mut RowLabels,
     ) -> Told<Arc<Labels>> {
         let refuse = |reason: String| Err(Refusal::Row(reason));
         if self.ground.config.exemplars_max == 0 {
@@ -111,7 +110,7 @@ impl Appender {
         if let Some(known) = known {
             return Ok(known);
         }
-        let labels = series_labels(batch, &row.row, &self.ground.config.limits, scratch)?;
+        let labels = scratch.of_series(batch, &row.row, &self.ground.config.limits)?;
         let size = labels.as_bytes().len();
         if LABELS_SIZE_MAX < size {
             return refuse(format!(

@@ -12,7 +12,8 @@
 use crate::append::{AppendContext, AppendScratch, Taken};
 use crate::changes::ChangeClock;
 use crate::exemplars::ExemplarBook;
-use crate::ground::{Ground, lock};
+use crate::ground::Ground;
+use crate::locks::lock;
 use crate::metadata::MetadataBook;
 use crate::partition::Partition;
 use crate::partitions::Partitions;

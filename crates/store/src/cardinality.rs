@@ -9,7 +9,7 @@ use crate::missing::Watch;
 use crate::new_series::HOURS_KEPT;
 use crate::partition::{Partition, State};
 use crate::reader::Reader;
-use crate::select::compile;
+use crate::select::matchers::compile;
 use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, stored_span};
 use crate::{Result, SelectLimits};
 use index::{BlockMatch, CardinalityQuestion, CompiledMatchers};

@@ -4,7 +4,7 @@ use crate::live::Live;
 use crate::missing::Watch;
 use crate::partition::{Partition, State};
 use crate::reader::Reader;
-use crate::select::compile;
+use crate::select::matchers::compile;
 use crate::{Error, Result, SelectLimits};
 use index::{BlockMatch, CompiledMatchers, Index, OnRot};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};

@@ -10,7 +10,7 @@
 //! its partition is gone, when no manifest names its file any more, or, of a side file, when a
 //! start reads it and what was set aside of it is gone.
 
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::period::{PartitionLength, Period};
 use crate::side_file::SideFile;
 use crate::{Error, Result};

@@ -2,10 +2,11 @@
 //! that are known to be rotten are told so.
 
 use crate::damage::{Damage, DamagePlace};
+use crate::file_names::CORRUPT_SUFFIX;
 use crate::ground::Ground;
 use crate::live_part::LivePart;
 use crate::manifest::Manifest;
-use crate::partition::{CORRUPT_SUFFIX, Partition};
+use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::read::page_damage;
 use crate::shared::Shared;

@@ -8,7 +8,7 @@
 
 use crate::damage::{Damage, DamagePlace};
 use crate::error::Error;
-use crate::ground::PARTITIONS_DIR;
+use crate::file_names::PARTITIONS_DIR;
 use crate::live_part::LostPart;
 use crate::period::Period;
 

@@ -12,7 +12,7 @@ use crate::histograms::hidden::search_hidden;
 use crate::manifest::Tombstone;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
-use crate::select::compile;
+use crate::select::matchers::compile;
 use crate::shared::Shared;
 use crate::{Error, Result};
 use hashbrown::HashSet;

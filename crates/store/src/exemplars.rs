@@ -11,7 +11,7 @@
 //! segment with exemplars that it lacks; so file and log together are always the book as it was.
 
 use crate::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_max};
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::log_record::KIND_EXEMPLARS;
 use crate::side_file::SideFile;
 use crate::{Error, Limit, Result};

@@ -13,7 +13,8 @@
 
 use crate::damaged::DamagedPartition;
 use crate::exemplars::ExemplarBook;
-use crate::ground::{Ground, PARTITIONS_DIR};
+use crate::file_names::PARTITIONS_DIR;
+use crate::ground::Ground;
 use crate::manifest::Manifest;
 use crate::partition::{ExpiryState, Partition};
 use crate::partition_files::remove_done;

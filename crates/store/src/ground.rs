@@ -7,19 +7,13 @@
 use crate::StoreConfig;
 use crate::counters::Counters;
 use crate::damage::DamageBook;
+use crate::file_names::PARTITIONS_DIR;
 use crate::health::Health;
 use crate::period::{PartitionLength, Period};
 use crate::signals::Signals;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use vfs::Vfs;
-
-/// Folder of the log.
-pub const WAL_DIR: &str = "wal";
-/// Folder of the partitions.
-pub const PARTITIONS_DIR: &str = "partitions";
-/// Folder of the snapshots.
-pub const SNAPSHOTS_DIR: &str = "snapshots";
 
 /// What keeps other processes out of a store's directory while it is held.
 pub(crate) type DirectoryLock = Arc<dyn Send + Sync>;
@@ -50,9 +44,4 @@ impl Ground {
     pub fn free_space(&self) -> u64 {
         self.vfs.free_space(&self.dir).unwrap_or(u64::MAX)
     }
-}
-
-/// Locks a mutex whose content is valid whatever a panicking thread left.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

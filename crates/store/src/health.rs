@@ -4,7 +4,7 @@
 //!   failed is built upon no more.
 //! - Writes are also off while the disk is nearly full; that comes and goes.
 
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::{Error, Result};
 use std::sync::Mutex;
 

@@ -9,10 +9,11 @@
 //!
 //! Ids are never given again, so that a sample of a series that comes back is one of a new entity.
 
+use crate::file_names::{CORRUPT_SUFFIX, PARTS_DIR};
 use crate::ground::Ground;
 use crate::manifest::Manifest;
 use crate::missing::Watch;
-use crate::partition::{CORRUPT_SUFFIX, PARTS_DIR, Partition, State};
+use crate::partition::{Partition, State};
 use crate::partition_files::remove_done;
 use crate::segment_jobs::{
     MergeEffort, has_room_for, install_segment, manifest_with, run_segment_job,

@@ -3,7 +3,7 @@
 //!
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::signals::{Listener, Signals, THREADS};
 use std::sync::{Mutex, Weak};
 use std::thread::JoinHandle;

@@ -10,13 +10,15 @@
 
 use crate::damage_review::note_damaged_part;
 use crate::disk_parts::DiskParts;
-use crate::ground::{Ground, lock};
+use crate::file_names::PARTS_DIR;
+use crate::ground::Ground;
 use crate::index_gc::remove_dead;
 use crate::live_part::{LivePart, open_part};
+use crate::locks::lock;
 use crate::manifest::{Manifest, PartEntry, Tombstone};
 use crate::merge::{self, ChooseLimits, MergeInput, MergeOutcome, PartFacts};
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
-use crate::partition::{PARTS_DIR, Partition};
+use crate::partition::Partition;
 use crate::partition_files::{remove_done, remove_failed};
 use crate::partitions::Partitions;
 use crate::retention::Retention;

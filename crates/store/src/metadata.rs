@@ -1,7 +1,7 @@
 //! What metrics are, by name; in the log until the next flush, then in one small file.
 
 use crate::Result;
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::log_record::{KIND_METADATA, METADATA_SIZE_MAX, decode_metadata, encode_metadata};
 use crate::side_file::SideFile;
 use model::Metadata;

@@ -10,8 +10,10 @@
 //! without [`crate::Store::noting`] never gets a part of the truth.
 
 use crate::damage::{Damage, DamageBook, DamagePlace, joined};
-use crate::ground::{Ground, lock};
-use crate::partition::{INDEX_DIR, Partition};
+use crate::file_names::INDEX_DIR;
+use crate::ground::Ground;
+use crate::locks::lock;
+use crate::partition::Partition;
 use crate::{Error, Result};
 use index::Segment;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -11,7 +11,8 @@
 
 use crate::counters::Counters;
 use crate::damage::DamageBook;
-use crate::ground::{DirectoryLock, Ground, PARTITIONS_DIR, WAL_DIR};
+use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
+use crate::ground::{DirectoryLock, Ground};
 use crate::health::Health;
 use crate::partition_length;
 use crate::recover::{Found, Recovery};

@@ -14,10 +14,11 @@ use crate::backoff::Backoff;
 use crate::changes::ChangedTimes;
 use crate::damage::DamageBook;
 use crate::disk_parts::DiskParts;
-use crate::ground::lock;
+use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::head::Head;
 use crate::known_series::KnownSeries;
 use crate::live_part::{LivePart, LostPart};
+use crate::locks::lock;
 use crate::manifest::{self, Manifest};
 use crate::period::Period;
 use crate::seal::sort_rows;
@@ -33,13 +34,6 @@ use vfs::Vfs;
 /// Bytes of rows that make a part in memory. Larger parts compress better, but the rows are kept
 /// twice while they are sealed.
 pub(crate) const SEAL_SIZE: usize = 24 << 20;
-/// Folder of the parts in a partition's directory.
-pub(crate) const PARTS_DIR: &str = "parts";
-/// Folder of the index segments in a partition's directory.
-pub(crate) const INDEX_DIR: &str = "index";
-/// What is appended to the name of a side file that is set aside.
-pub(crate) const CORRUPT_SUFFIX: &str = ".corrupt";
-
 /// Whether all of a partition is older than the retention keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiryState {

@@ -1,7 +1,8 @@
 //! Files of a partition that nothing names: they go, and what cannot be removed stays listed.
 
+use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::ground::Ground;
-use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
+use crate::partition::Partition;
 use crate::{Error, Result};
 
 /// Removes what a failure left, unless nobody knows any more what the disk holds.

@@ -10,7 +10,7 @@
 //! or a partition of a length that nobody wrote down. A directory of months may be without it:
 //! those of earlier versions are. Layout in `docs/format/manifest.md`.
 
-use crate::ground::{PARTITIONS_DIR, WAL_DIR};
+use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
 use crate::period::{PartitionLength, Period};
 use crate::side_file::SideFile;
 use crate::{Error, Result};

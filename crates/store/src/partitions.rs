@@ -10,8 +10,10 @@
 use crate::damage::Damage;
 use crate::damaged::DamagedPartition;
 use crate::dropped::DroppedPartitions;
-use crate::ground::{Ground, WAL_DIR, lock};
+use crate::file_names::WAL_DIR;
+use crate::ground::Ground;
 use crate::live_part::LostPart;
+use crate::locks::lock;
 use crate::partition::Partition;
 use crate::period::Period;
 use crate::{Error, Limit, Result};

@@ -15,7 +15,7 @@ use crate::page_headers::PageHeaders;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::retention::Retention;
-use crate::select::compile;
+use crate::select::matchers::compile;
 use crate::shared::Shared;
 use crate::{Result, SelectLimits, Selection};
 use index::CompiledMatchers;

@@ -13,11 +13,14 @@ use crate::damage::{Damage, DamagePlace};
 use crate::damaged::DamagedPartition;
 use crate::dropped::{self, DroppedPartitions};
 use crate::exemplars::{self, ExemplarBook};
-use crate::ground::{Ground, PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::file_names::{
+    CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
+};
+use crate::ground::Ground;
 use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::manifest::Manifest;
 use crate::metadata::{self, MetadataBook};
-use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, SEAL_SIZE, State};
+use crate::partition::{Partition, SEAL_SIZE, State};
 use crate::partitions::{PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, check_partition_count};
 use crate::period::{PartitionLength, Period};
 use crate::retention_clock::{self, ClockRecord};

@@ -17,7 +17,7 @@
 //! for a while refuses none that it took before.
 
 use crate::Result;
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::side_file::SideFile;
 use codec::{Reader, put_i64_zigzag};
 use std::path::Path;

@@ -17,7 +17,8 @@
 //! forgotten entities without samples. Ids of a partition that was dropped mean nothing to one made
 //! anew: a preparation between others than these two partitions begins again.
 
-use crate::ground::{Ground, lock};
+use crate::ground::Ground;
+use crate::locks::lock;
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
 use crate::partition::{Partition, State};
 use crate::partitions::Partitions;
@@ -143,7 +144,7 @@ impl Rollover {
         let ends_soon = |partition: &Arc<Partition>| {
             let begins = partition.period.range().end - self.ground.length.rollover_ahead_ns();
             let state = partition.read();
-            state.is_active(now) && begins <= state.newest()
+            state.active.is_active(now) && begins <= state.newest()
         };
         let present = self.ground.length.of(now);
         let present = self.partitions.get(present);

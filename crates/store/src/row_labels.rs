@@ -1,50 +1,61 @@
 //! From the key of a row to its labels, checked.
 
-use crate::append::AppendScratch;
 use crate::arena::COLUMNS_MAX;
 use crate::histograms::names;
 use model::limits::Limits;
 use model::{KeyDecoder, LabelError, Labels, LabelsBuilder, METRIC_NAME, Row, WriteBatch};
 
-/// The labels of the one series that a row is of, checked.
-pub(crate) fn series_labels(
-    batch: &WriteBatch<'_>,
-    row: &Row,
-    limits: &Limits,
-    scratch: &mut AppendScratch,
-) -> Result<Labels, LabelError> {
-    let fields = &batch.shapes[row.shape as usize].fields;
-    decode_labels(batch.decoder, batch.key(row), fields, limits, scratch)?;
-    let [name] = scratch.names.as_slice() else {
-        return Err(LabelError::Refused("exemplars belong to one series".into()));
-    };
-    scratch.tags.push(METRIC_NAME, name);
-    Ok(scratch.tags.finish())
+/// The labels of a row, decoded.
+#[derive(Default)]
+pub(crate) struct RowLabels {
+    /// All but the metric's name, sorted.
+    pub tags: LabelsBuilder,
+    /// The metric's name for each field.
+    pub names: Vec<String>,
 }
 
-/// Decodes and checks the labels of a key into `scratch.tags` (sorted) and `scratch.names`.
-pub(crate) fn decode_labels(
-    decoder: &dyn KeyDecoder,
-    key: &[u8],
-    fields: &[Box<str>],
-    limits: &Limits,
-    scratch: &mut AppendScratch,
-) -> Result<(), LabelError> {
-    assert!(!fields.is_empty() && fields.len() <= COLUMNS_MAX, "doors limit the fields of a line");
-    scratch.tags.clear();
-    decoder.tags(key, &mut scratch.tags)?;
-    scratch.tags.sort()?;
-    check_tags(&scratch.tags, limits)?;
-    scratch.names.resize_with(fields.len(), String::new);
-    for (name, field) in scratch.names.iter_mut().zip(fields) {
-        name.clear();
-        decoder.metric_name(key, field, name)?;
-        check_value(METRIC_NAME, name, limits)?;
-        if name.is_empty() {
-            return Err(LabelError::MissingMetricName);
+impl RowLabels {
+    /// Decodes and checks the labels of a key.
+    pub fn decode(
+        &mut self,
+        decoder: &dyn KeyDecoder,
+        key: &[u8],
+        fields: &[Box<str>],
+        limits: &Limits,
+    ) -> Result<(), LabelError> {
+        let is_limited = !fields.is_empty() && fields.len() <= COLUMNS_MAX;
+        assert!(is_limited, "doors limit the fields of a line");
+        self.tags.clear();
+        decoder.tags(key, &mut self.tags)?;
+        self.tags.sort()?;
+        check_tags(&self.tags, limits)?;
+        self.names.resize_with(fields.len(), String::new);
+        for (name, field) in self.names.iter_mut().zip(fields) {
+            name.clear();
+            decoder.metric_name(key, field, name)?;
+            check_value(METRIC_NAME, name, limits)?;
+            if name.is_empty() {
+                return Err(LabelError::MissingMetricName);
+            }
         }
+        check_distinct(&self.names)
     }
-    check_distinct(&scratch.names)
+
+    /// The labels of the one series that a row is of, checked.
+    pub fn of_series(
+        &mut self,
+        batch: &WriteBatch<'_>,
+        row: &Row,
+        limits: &Limits,
+    ) -> Result<Labels, LabelError> {
+        let fields = &batch.shapes[row.shape as usize].fields;
+        self.decode(batch.decoder, batch.key(row), fields, limits)?;
+        let [name] = self.names.as_slice() else {
+            return Err(LabelError::Refused("exemplars belong to one series".into()));
+        };
+        self.tags.push(METRIC_NAME, name);
+        Ok(self.tags.finish())
+    }
 }
 
 fn check_tags(tags: &LabelsBuilder, limits: &Limits) -> Result<(), LabelError> {

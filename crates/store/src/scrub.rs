@@ -13,13 +13,15 @@
 use crate::damage::{Damage, DamagePlace};
 use crate::damage_review::{DamageReview, note_header, note_page};
 use crate::exemplars::{self, ExemplarBook};
-use crate::ground::{Ground, lock};
+use crate::file_names::INDEX_DIR;
+use crate::ground::Ground;
 use crate::live::live_days_damage;
 use crate::live_part::LivePart;
+use crate::locks::lock;
 use crate::manifest::{self, Manifest};
 use crate::metadata::{self, MetadataBook};
 use crate::missing::Watch;
-use crate::partition::{INDEX_DIR, Partition};
+use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::Period;
 use crate::shared::Shared;

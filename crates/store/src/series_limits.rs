@@ -8,7 +8,7 @@
 //! new     label sets that a partition did not hold yet
 //! ```
 
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::refusal::{Refusal, Told};
 use hashbrown::HashMap;
 use index::CompiledMatchers;

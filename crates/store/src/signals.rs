@@ -1,6 +1,6 @@
 //! What the parts of a store tell its background threads: that there is work, and that it is over.
 
-use crate::ground::lock;
+use crate::locks::lock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;

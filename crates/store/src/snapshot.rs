@@ -1,10 +1,11 @@
 //! Snapshots: a store of its own made of hard links, in a moment, whatever its size.
 
 use crate::damage::{Damage, DamagePlace};
+use crate::file_names::{INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::flush::Flusher;
-use crate::ground::{Ground, PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::ground::Ground;
 use crate::manifest::{FILE_NAME, Manifest};
-use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
+use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::Period;
 use crate::shared::Shared;

@@ -4,7 +4,6 @@
 //! of them is given an entity, for which there must be room too, then all are pushed. They are in
 //! one record of the log and appended under one lock.
 
-use super::hidden::plain_labels;
 use super::lower::{Lowered, LoweredHistogram};
 use super::names::{Piece, hidden_tags};
 use super::scratch::HistogramScratch;
@@ -14,13 +13,12 @@ use crate::log_record::{rows_size_max, unit_of};
 use crate::partition::{Partition, State};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
-use crate::row_labels::decode_labels;
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::{Durability, Error, Result};
 use hashbrown::HashMap;
 use histogram::{HistogramBatch, HistogramRow};
-use index::{EntityId, NewEntity};
-use model::{KeyHasher, Labels, LabelsBuilder};
+use index::NewEntity;
+use model::KeyHasher;
 use std::collections::BTreeMap;
 use wal::Reservation;
 
@@ -236,7 +234,7 @@ impl State {
         let pieces: Vec<Piece> = hidden.iter().map(|hidden| hidden.piece).collect();
         let fields = [WHOLE_SERIES.into()];
         let batch = keys.batch;
-        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)?;
+        scratch.labels.decode(batch.decoder, batch.key(row), &fields, context.limits)?;
         self.resolve_rows(&pieces, context, scratch, room)
     }
 
@@ -248,10 +246,10 @@ impl State {
         scratch: &mut AppendScratch,
         room: &mut Reservation<'_>,
     ) -> Told<()> {
-        let AppendScratch { histograms, names, tags, encoder, fresh, .. } = scratch;
+        let AppendScratch { histograms, labels, encoder, fresh, .. } = scratch;
         let HistogramScratch { hashes, targets, .. } = histograms;
-        let metric = names[0].as_str();
-        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        let metric = labels.names[0].as_str();
+        let tags: Vec<(&str, &str)> = labels.tags.iter().collect();
         let plain_names = [metric];
         let plain = NewEntity::new(&plain_names, &tags);
         let runs: Vec<String> = pieces.iter().map(|piece| piece.label_value()).collect();
@@ -309,31 +307,12 @@ impl State {
                 unreachable!("hidden entities are registered whole");
             };
             if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
-                self.note_active_hidden(entity, context);
+                self.note_active_hidden(entity, context.active_count());
             }
             let values = lowered.values_of(hidden);
             self.head.arena.push(entity, timestamp, values);
             scratch.encoder.row(entity, timestamp, values);
         }
         scratch.histograms.targets = targets;
-    }
-
-    /// Counts a hidden entity with the limits that its plain series has.
-    #[cold]
-    pub(crate) fn note_active_hidden(&self, entity: EntityId, context: &AppendContext<'_>) {
-        let labels = match context.gate.needs_labels() {
-            true => self.plain_labels(entity),
-            false => None,
-        };
-        context.gate.note_active_hidden(context.now_ns, labels.as_ref());
-    }
-
-    /// The labels of the series that a hidden entity belongs to.
-    fn plain_labels(&self, entity: EntityId) -> Option<Labels> {
-        // A rotten index is for those to report who read it on purpose.
-        let block = self.series.index.block_of(entity).ok()??;
-        let mut labels = LabelsBuilder::new();
-        self.series.index.labels(&block, 0, block.slot(entity), &mut labels).ok()?;
-        Some(plain_labels(&mut labels))
     }
 }

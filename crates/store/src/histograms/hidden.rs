@@ -6,11 +6,12 @@
 //! ```
 
 use super::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS};
-use crate::ground::lock;
+use crate::locks::lock;
 use crate::missing::Watch;
 use crate::partition::State;
+use crate::select::limits::SelectLimits;
 use crate::view::PartitionView;
-use crate::{Error, Result, SelectLimits};
+use crate::{Error, Result};
 use index::{BlockMatch, CompiledMatchers, OnRot};
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use std::ops::Range;

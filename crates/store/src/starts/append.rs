@@ -10,7 +10,6 @@ use crate::log_record::{rows_size_max, unit_of};
 use crate::partition::{Partition, State};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
-use crate::row_labels::decode_labels;
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::{Durability, Error, Result};
 use index::{EntityId, NewEntity};
@@ -185,10 +184,10 @@ impl State {
         room: &mut Reservation<'_>,
     ) -> Told<EntityId> {
         let fields = [WHOLE_SERIES.into()];
-        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)?;
-        let AppendScratch { names, tags, encoder, fresh, .. } = scratch;
-        let metric = names[0].as_str();
-        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        scratch.labels.decode(batch.decoder, batch.key(row), &fields, context.limits)?;
+        let AppendScratch { labels, encoder, fresh, .. } = scratch;
+        let metric = labels.names[0].as_str();
+        let tags: Vec<(&str, &str)> = labels.tags.iter().collect();
         let hidden = hidden_tags(&tags, metric, START_RUN);
         let entity = NewEntity::new(&START_COLUMNS, &hidden);
         if let Some(known) = self.series.index.find_entity(&entity)? {
@@ -213,7 +212,7 @@ impl State {
         scratch: &mut AppendScratch,
     ) {
         if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
-            self.note_active_hidden(entity, context);
+            self.note_active_hidden(entity, context.active_count());
         }
         let values = [row.start_ms as f64];
         self.head.arena.push(entity, row.timestamp, &values);

@@ -6,9 +6,10 @@
 
 use super::Snapshots;
 use super::side::SIDE_FILES;
-use crate::ground::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::file_names::{
+    CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
+};
 use crate::manifest::{self, Manifest};
-use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR};
 use crate::period::Period;
 use index::parse_segment_name;
 use std::path::Path;

@@ -23,7 +23,7 @@ pub mod report;
 pub mod side;
 
 use crate::dropped::DroppedPartitions;
-use crate::ground::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::partition_length;
 use crate::period::{PartitionLength, Period};
 use crate::{Error, Result};

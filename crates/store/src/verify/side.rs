@@ -6,7 +6,7 @@ use crate::Result;
 use crate::damage::{self, DamageBook};
 use crate::dropped::{self, DroppedPartitions};
 use crate::exemplars::{self, ExemplarBook};
-use crate::ground::WAL_DIR;
+use crate::file_names::WAL_DIR;
 use crate::metadata::{self, MetadataBook};
 use crate::partition_length;
 use crate::retention_clock::{self, ClockRecord};
