@@ -8,8 +8,8 @@
 //! Invariants: every pending slice that begins before the cut is open; every open slice reaches
 //! beyond the last cut; a window holds at least one sample of some input.
 
+use super::input::{MergeInput, SliceLimits};
 use super::track::{Count, Track};
-use super::{MergeInput, SliceLimits};
 use crate::Result;
 use crate::part::reader::Check;
 use crate::part::{ColumnTimes, Part, Slice};

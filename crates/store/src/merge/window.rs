@@ -6,9 +6,9 @@
 //! compared, and the list that most columns have becomes the shared one.
 
 use super::decoded::{Decoded, Place};
+use super::input::{MergeInput, Pace, SliceLimits, Stop};
 use super::order::{Order, View};
 use super::sweep::Source;
-use super::{MergeInput, Pace, SliceLimits, Stop};
 use crate::Result;
 use crate::part::{ColumnTimes, PartWriter, SliceKey};
 use model::TimeRange;
