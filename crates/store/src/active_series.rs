@@ -2,7 +2,7 @@
 //! limits that hold for them.
 
 use crate::histograms::hidden::plain_labels;
-use crate::partition::State;
+use crate::partition::PartitionState;
 use crate::series_limits::SeriesGate;
 use index::EntityId;
 use model::{Labels, LabelsBuilder};
@@ -16,7 +16,7 @@ pub(crate) struct ActiveCount<'a> {
     pub now_ns: i64,
 }
 
-impl State {
+impl PartitionState {
     /// Whether an entity got a row in this hour or the one before.
     pub fn was_active_lately(&self, entity: EntityId) -> bool {
         self.active.is_recent(self.head.arena.last_row(entity))

@@ -15,7 +15,7 @@ use crate::changes::ChangeClock;
 use crate::histograms::scratch::HistogramScratch;
 use crate::known_series::Piece;
 use crate::log_record::{KIND_ROWS, RECORD_HEAD_SIZE_MAX, RowsEncoder, rows_size_max, unit_of};
-use crate::partition::{Partition, SEAL_SIZE, State};
+use crate::partition::{Partition, PartitionState, SEAL_SIZE};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
 use crate::row_labels::RowLabels;
@@ -152,7 +152,7 @@ impl Partition {
     pub fn begin_record<'a>(
         &'a self,
         context: &AppendContext<'a>,
-    ) -> Result<(RwLockWriteGuard<'a, State>, Reservation<'a>)> {
+    ) -> Result<(RwLockWriteGuard<'a, PartitionState>, Reservation<'a>)> {
         let mut state = self.write();
         if self.is_dropped() {
             return Err(Error::PartitionDropped);
@@ -166,7 +166,7 @@ impl Partition {
     /// Logs what was appended, for which there is room, and seals what has become large.
     pub fn end_record(
         &self,
-        mut state: RwLockWriteGuard<'_, State>,
+        mut state: RwLockWriteGuard<'_, PartitionState>,
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
         room: Reservation<'_>,
@@ -214,7 +214,7 @@ impl Taken {
     }
 }
 
-impl State {
+impl PartitionState {
     /// Logs what the encoder holds of this partition. Under its lock, so that the log has the
     /// records of a partition in the order applied.
     pub fn log_rows(

@@ -1,10 +1,10 @@
-//! From the exemplars of a request to the book, and out of it again.
+//! From the exemplars of a request to the queue, and out of it again.
 //!
 //! An exemplar belongs to a series that has samples near it in time: those of its request are
 //! appended before it. One of a series that nobody knows, or that was refused, is refused too; so
 //! limits on series hold here without being asked. Only where the request says nothing else of the
 //! series, and its protocol allows that ([`ExemplarRow::may_be_first`]), may an exemplar be the
-//! first that is known of it; the book's own limits hold for those.
+//! first that is known of it; the queue's own limits hold for those.
 
 use crate::appender::Appender;
 use crate::exemplar_record::LABELS_SIZE_MAX;

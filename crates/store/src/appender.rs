@@ -11,10 +11,10 @@
 
 use crate::append::{AppendContext, AppendScratch, Taken};
 use crate::changes::ChangeClock;
-use crate::exemplars::ExemplarBook;
+use crate::exemplars::ExemplarQueue;
 use crate::ground::Ground;
 use crate::locks::lock;
-use crate::metadata::MetadataBook;
+use crate::metadata::MetadataTable;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::{PartitionLength, Period};
@@ -41,8 +41,8 @@ pub(crate) struct Appender {
     pub log: Arc<StoreLog>,
     pub partitions: Arc<Partitions>,
     pub retention: Arc<Retention>,
-    pub exemplars: Arc<ExemplarBook>,
-    metadata: Arc<MetadataBook>,
+    pub exemplars: Arc<ExemplarQueue>,
+    metadata: Arc<MetadataTable>,
     /// Tells readers what changed.
     changes: Arc<ChangeClock>,
     /// Lets new series in, or not.

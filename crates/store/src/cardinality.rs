@@ -7,7 +7,7 @@ use crate::histograms::names::{LABEL, RUN_LABEL};
 use crate::live::push_kept;
 use crate::missing::Watch;
 use crate::new_series::HOURS_KEPT;
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::reader::Reader;
 use crate::select::matchers::compile;
 use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, stored_span};
@@ -183,7 +183,7 @@ fn join(own: &mut Vec<NameCount>, others: Vec<NameCount>, top: usize) {
 
 /// Counts hidden series by the metrics that they belong to.
 fn count_hidden(
-    state: &State,
+    state: &PartitionState,
     matches: &[BlockMatch],
     request: &CardinalityRequest,
 ) -> Result<index::Cardinality> {
@@ -198,7 +198,7 @@ fn count_hidden(
 
 /// The series of these entities that match.
 fn matches_of(
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     entities: &RoaringBitmap,
 ) -> Result<Vec<BlockMatch>> {
@@ -224,7 +224,7 @@ fn matches_of(
 
 fn count(
     partition: &Partition,
-    state: &State,
+    state: &PartitionState,
     matches: &[BlockMatch],
     request: &CardinalityRequest,
     watch: &Watch,
@@ -280,7 +280,7 @@ fn sort_by_count(list: &mut [NameCount]) {
 }
 
 /// Bytes on disk of a match's columns, about: slots of a column count alike.
-fn bytes_of(state: &State, found: &BlockMatch) -> Vec<u64> {
+fn bytes_of(state: &PartitionState, found: &BlockMatch) -> Vec<u64> {
     let mut bytes = vec![0; found.columns.len()];
     for part in state.disk.parts() {
         let part = &part.part;
@@ -299,7 +299,7 @@ fn bytes_of(state: &State, found: &BlockMatch) -> Vec<u64> {
 
 /// Bytes of memory that knowing the series takes: keys, ids of newest rows, label sets that no
 /// segment holds yet.
-fn series_memory(state: &State) -> usize {
+fn series_memory(state: &PartitionState) -> usize {
     state.series.memory_size() + size_of::<u32>() * state.series.entities_end()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::live::Live;
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::reader::Reader;
 use crate::select::matchers::compile;
 use crate::{Error, Result, SelectLimits};
@@ -14,7 +14,7 @@ const GROUPS_PER_CHECK: usize = 4096;
 
 /// What is done with the live matched series of a partition.
 pub(crate) type VisitLive<'a> =
-    dyn FnMut(&Partition, &State, &mut Vec<BlockMatch>) -> Result<()> + 'a;
+    dyn FnMut(&Partition, &PartitionState, &mut Vec<BlockMatch>) -> Result<()> + 'a;
 
 /// Series that are worth a thread, and threads at most.
 const SERIES_PER_THREAD: usize = 16 * 1024;

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who looks the damage book through.
+/// Who looks the list of damage through.
 pub(crate) struct DamageReview {
     ground: Arc<Ground>,
     partitions: Arc<Partitions>,
@@ -25,7 +25,7 @@ impl DamageReview {
         DamageReview { ground: shared.ground.clone(), partitions: shared.partitions.clone() }
     }
 
-    /// Takes what the book says of earlier runs to heart, and notes what the start came across.
+    /// Takes over what the list says of earlier runs, and notes what the start came across.
     pub fn settle(&self) {
         let known = self.ground.damage.list();
         for partition in self.partitions.all() {
@@ -54,7 +54,7 @@ impl DamageReview {
         self.ground.vfs.exists(&aside).unwrap_or(true)
     }
 
-    /// Takes entries of partitions and files that are gone out of the damage book. The book is not
+    /// Takes entries of partitions and files that are gone out of the list of damage. The list is not
     /// held meanwhile: readers note what they meet under locks that are needed here.
     fn remove_old(&self) {
         let mut old = self.ground.damage.list_met();
@@ -91,7 +91,7 @@ impl DamageReview {
         }
     }
 
-    /// Writes the damage book without what is gone, if it has changed; a flush does.
+    /// Writes the list of damage without what is gone, if it has changed; a flush does.
     ///
     /// # Errors
     /// On I/O errors; it is tried again next time.

@@ -26,7 +26,7 @@ pub struct DamagedPartition {
 }
 
 impl DamagedPartition {
-    /// The same as an entry of the damage book.
+    /// The same as an entry of the list of damage.
     pub(crate) fn damage(&self) -> Damage {
         let file = format!("{PARTITIONS_DIR}/{}", self.period.name());
         Damage::of_partition(self.period, DamagePlace::Partition, file, self.reason.clone())
@@ -39,7 +39,7 @@ impl DamagedPartition {
 }
 
 impl LostPart {
-    /// The same as an entry of the damage book, where files are `relative` to the store's directory.
+    /// The same as an entry of the list of damage, where files are `relative` to the store's directory.
     pub(crate) fn damage(&self, period: Period, relative: String) -> Damage {
         Damage::of_partition(period, DamagePlace::Part, relative, self.reason.clone())
     }

@@ -2,10 +2,10 @@
 //!
 //! The head is flushed first, so that all that exists is in parts; then a tombstone, which reads apply at
 //! once and merges apply for good. Samples written later are newer than the tombstone and stay.
-//! Exemplars go at once, with the book's file.
+//! Exemplars go at once, and their file is written again.
 
 use crate::changes::ChangeClock;
-use crate::exemplars::ExemplarBook;
+use crate::exemplars::ExemplarQueue;
 use crate::flush::Flusher;
 use crate::ground::Ground;
 use crate::histograms::hidden::search_hidden;
@@ -28,7 +28,7 @@ pub(crate) struct Deleter {
     flusher: Arc<Flusher>,
     /// Tells readers what changed.
     changes: Arc<ChangeClock>,
-    exemplars: Arc<ExemplarBook>,
+    exemplars: Arc<ExemplarQueue>,
 }
 
 impl Deleter {

@@ -1,6 +1,6 @@
 //! What is older than the retention goes: whole partitions by their directory, parts by their file.
 //! Samples in between are invisible to queries at once and go with the next merge.
-//! Exemplars leave the book. What is old is told by [`crate::retention_clock`].
+//! Exemplars leave their queue. What is old is told by [`crate::retention_clock`].
 //!
 //! ```text
 //! a partition is dropped:  rotate the log ► write DATA/dropped ► rename the directory ► sync
@@ -12,7 +12,7 @@
 //! rotated log, so that numbers in older records are never taken for its own.
 
 use crate::damaged::DamagedPartition;
-use crate::exemplars::ExemplarBook;
+use crate::exemplars::ExemplarQueue;
 use crate::file_names::PARTITIONS_DIR;
 use crate::ground::Ground;
 use crate::manifest::Manifest;
@@ -34,7 +34,7 @@ pub(crate) struct Expirer {
     log: Arc<StoreLog>,
     partitions: Arc<Partitions>,
     retention: Arc<Retention>,
-    exemplars: Arc<ExemplarBook>,
+    exemplars: Arc<ExemplarQueue>,
 }
 
 impl Expirer {

@@ -9,7 +9,7 @@
 use crate::Result;
 use crate::backoff::Backoff;
 use crate::damage_review::DamageReview;
-use crate::exemplars::ExemplarBook;
+use crate::exemplars::ExemplarQueue;
 use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::ground::Ground;
 use crate::head::MemoryPart;
@@ -18,9 +18,9 @@ use crate::live_part::{LivePart, open_part};
 use crate::locks::lock;
 use crate::manifest::{Manifest, PartEntry};
 use crate::merge::{self, MergeInput, MergeOutcome};
-use crate::metadata::MetadataBook;
+use crate::metadata::MetadataTable;
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::partition_files::{remove_done, remove_failed};
 use crate::partitions::Partitions;
 use crate::retention::Retention;
@@ -38,8 +38,8 @@ pub(crate) struct Flusher {
     log: Arc<StoreLog>,
     partitions: Arc<Partitions>,
     retention: Arc<Retention>,
-    exemplars: Arc<ExemplarBook>,
-    metadata: Arc<MetadataBook>,
+    exemplars: Arc<ExemplarQueue>,
+    metadata: Arc<MetadataTable>,
     damage_review: Arc<DamageReview>,
     /// Held by the one flush that may run, and by who wants all heads empty at one moment.
     flushing: Mutex<()>,
@@ -64,7 +64,7 @@ struct Flushed {
 }
 
 impl FlushPlan {
-    fn new(state: &mut State) -> FlushPlan {
+    fn new(state: &mut PartitionState) -> FlushPlan {
         let freeze = state.series.index.freeze_job();
         let file = state.disk.reserve_part();
         let segment = freeze.as_ref().map(|job| Manifest::segment_file(&job.name()));
@@ -79,7 +79,7 @@ impl FlushPlan {
     }
 
     /// The manifest that names what was written.
-    fn manifest(&self, state: &State, flushed: &Flushed) -> Manifest {
+    fn manifest(&self, state: &PartitionState, flushed: &Flushed) -> Manifest {
         let mut manifest = state.disk.manifest().clone();
         manifest.wal_from = state.unflushed.wal_next();
         if let Some(frozen) = &flushed.frozen {

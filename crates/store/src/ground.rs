@@ -6,7 +6,7 @@
 
 use crate::StoreConfig;
 use crate::counters::Counters;
-use crate::damage::DamageBook;
+use crate::damage::DamageList;
 use crate::file_names::PARTITIONS_DIR;
 use crate::health::Health;
 use crate::period::{PartitionLength, Period};
@@ -27,7 +27,7 @@ pub(crate) struct Ground {
     pub length: PartitionLength,
     pub counters: Counters,
     /// What is known to be missing or rotten.
-    pub damage: Arc<DamageBook>,
+    pub damage: Arc<DamageList>,
     pub health: Health,
     pub signals: Signals,
     /// Keeps other processes out.

@@ -13,7 +13,7 @@ use crate::file_names::{CORRUPT_SUFFIX, PARTS_DIR};
 use crate::ground::Ground;
 use crate::manifest::Manifest;
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::partition_files::remove_done;
 use crate::segment_jobs::{
     MergeEffort, has_room_for, install_segment, manifest_with, run_segment_job,
@@ -113,7 +113,7 @@ fn rewrite_without(
 
 /// The segments to rewrite.
 fn find_dead(
-    state: &State,
+    state: &PartitionState,
     effort: MergeEffort,
     on_rot: &mut OnRot<'_>,
 ) -> Result<Vec<DeadEntities>> {
@@ -144,7 +144,7 @@ fn find_dead(
     Ok(out)
 }
 
-impl State {
+impl PartitionState {
     /// The series with a sample in a part in memory, or on disk with this number or a later one.
     fn ordinals_in_parts_from(&self, file: u64) -> Result<RoaringBitmap> {
         let on_disk = self.disk.parts().iter().filter(|part| file <= part.entry.file);

@@ -1,6 +1,6 @@
 //! The series that a partition knows: label sets to ordinals and back, and raw keys to entities.
 //!
-//! - A key of the map leads to entities of the index. It may be forgotten at any time, and must be
+//! - A key of the map leads to entities of the index. It may go at any time, and must be
 //!   before its entity leaves the index: then a row of it is looked up again.
 //! - A place in `pieces` is never given to another key while the map may lead to it.
 
@@ -167,7 +167,7 @@ impl KnownSeries {
         }
     }
 
-    /// Forgets the keys of entities that leave the index.
+    /// Removes the keys of entities that leave the index.
     pub fn remove_keys(&mut self, entities: &RoaringBitmap) {
         let pieces = &mut self.pieces;
         let is_dead = |piece: &Piece| entities.contains(piece.entity());

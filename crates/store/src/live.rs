@@ -6,11 +6,11 @@
 //!                                                            when all rows are of these days
 //! ```
 
-use crate::damage::{Damage, DamageBook, DamagePlace};
+use crate::damage::{Damage, DamageList, DamagePlace};
 use crate::live_part::LivePart;
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
-use crate::view::{Source, sources_in};
+use crate::partition::{Partition, PartitionState};
+use crate::view::{ViewedPart, sources_in};
 use crate::{Error, Result};
 use hashbrown::HashSet;
 use index::{BlockMatch, BlockRef, Subset};
@@ -25,7 +25,7 @@ const LISTED_SHARE: u64 = 4;
 /// The live series of a partition; true as long as the lock is held under which it was made.
 pub struct Live<'a> {
     partition: &'a Partition,
-    state: &'a State,
+    state: &'a PartitionState,
     watch: &'a Watch,
     /// Series of parts, and of singles.
     ordinals: RoaringBitmap,
@@ -46,7 +46,7 @@ impl<'a> Live<'a> {
     /// its series may be live.
     pub fn new(
         partition: &'a Partition,
-        state: &'a State,
+        state: &'a PartitionState,
         range: &TimeRange,
         watch: &'a Watch,
     ) -> Result<Live<'a>> {
@@ -163,7 +163,7 @@ impl<'a> Live<'a> {
 #[cold]
 fn all_of(
     partition: &Partition,
-    source: &Source,
+    source: &ViewedPart,
     watch: &Watch,
     error: Error,
 ) -> Result<RoaringBitmap> {
@@ -171,7 +171,8 @@ fn all_of(
         return Err(error);
     }
     source.part.set_damaged();
-    watch.leave_out(live_days_damage(watch.book(), partition, &source.part, &error), error)?;
+    watch
+        .leave_out(live_days_damage(watch.damage_list(), partition, &source.part, &error), error)?;
     let mut all = RoaringBitmap::new();
     for slice in source.part.part.slices() {
         // One past the last ordinal may not fit.
@@ -183,7 +184,7 @@ fn all_of(
 
 /// The damage of a rotten set of the series that are live on a day.
 pub fn live_days_damage(
-    book: &DamageBook,
+    damage_list: &DamageList,
     partition: &Partition,
     part: &LivePart,
     error: &Error,
@@ -193,7 +194,7 @@ pub fn live_days_damage(
         other => other.to_string(),
     };
     let what = format!("{what}: which series are live on a day");
-    let file = book.relative(part.part.name());
+    let file = damage_list.relative(part.part.name());
     let damage = Damage::of_partition(partition.period, DamagePlace::Page, file, what);
     Damage { span: part.span(), ..damage }
 }
@@ -218,7 +219,7 @@ pub fn push_kept(
     }
 }
 
-fn live_rows(state: &State, span: &TimeRange, days: &RangeInclusive<i32>) -> LiveRows {
+fn live_rows(state: &PartitionState, span: &TimeRange, days: &RangeInclusive<i32>) -> LiveRows {
     let taken = state.head.taken().iter().map(|taken| taken.view.time_min_max());
     let mut spans = taken.chain([state.head.arena.time_min_max()]).flatten();
     match spans.all(|(min, max)| span.covers(&TimeRange::new(min, max))) {
@@ -228,7 +229,7 @@ fn live_rows(state: &State, span: &TimeRange, days: &RangeInclusive<i32>) -> Liv
 }
 
 /// Entities with an unsealed row, on these days only if any are given.
-fn entities_of(state: &State, days: Option<&RangeInclusive<i32>>) -> RoaringBitmap {
+fn entities_of(state: &PartitionState, days: Option<&RangeInclusive<i32>>) -> RoaringBitmap {
     let mut entities = RoaringBitmap::new();
     let is_wanted = |timestamp| days.is_none_or(|days| days.contains(&day_of(timestamp)));
     let mut add = |entity, timestamp| {

@@ -1,7 +1,7 @@
 //! What is missing from an answer, collected while it is made.
 //!
 //! ```text
-//! a reader meets rot ──► Watch::leave_out ──► the damage book
+//! a reader meets rot ──► Watch::leave_out ──► the list of damage
 //!                             ├─ somebody collects: noted in Missing, the reader goes on without it
 //!                             └─ nobody does: the error is the answer
 //! ```
@@ -9,7 +9,7 @@
 //! So an answer is whole, or it comes with a list of what is not in it, or it is an error: who asks
 //! without [`crate::Store::noting`] never gets a part of the truth.
 
-use crate::damage::{Damage, DamageBook, DamagePlace, joined};
+use crate::damage::{Damage, DamageList, DamagePlace, joined};
 use crate::file_names::INDEX_DIR;
 use crate::ground::Ground;
 use crate::locks::lock;
@@ -68,7 +68,7 @@ impl Missing {
 /// What a reader does about rot.
 #[derive(Clone)]
 pub(crate) struct Watch {
-    book: Arc<DamageBook>,
+    damage_list: Arc<DamageList>,
     missing: Option<Arc<Missing>>,
     vfs: Arc<dyn Vfs>,
 }
@@ -76,13 +76,13 @@ pub(crate) struct Watch {
 impl Watch {
     /// Who collects what is missing, if anybody does.
     pub fn new(ground: &Ground, missing: Option<&Arc<Missing>>) -> Watch {
-        let (book, vfs) = (Arc::clone(&ground.damage), Arc::clone(&ground.vfs));
-        Watch { book, missing: missing.cloned(), vfs }
+        let (damage_list, vfs) = (Arc::clone(&ground.damage), Arc::clone(&ground.vfs));
+        Watch { damage_list, missing: missing.cloned(), vfs }
     }
 
     /// Where damage is noted.
-    pub fn book(&self) -> &DamageBook {
-        &self.book
+    pub fn damage_list(&self) -> &DamageList {
+        &self.damage_list
     }
 
     /// Tells whoever collects of what nobody reads, and so nobody meets.
@@ -129,10 +129,10 @@ impl Watch {
         }
     }
 
-    /// Notes damage in the book, and for whoever collects; whether somebody does.
+    /// Notes damage in the list, and for whoever collects; whether somebody does.
     fn note(&self, damage: Damage) -> bool {
         self.note_missing(&damage);
-        self.book.note(damage, self.vfs.now());
+        self.damage_list.note(damage, self.vfs.now());
         self.missing.is_some()
     }
 
@@ -142,7 +142,7 @@ impl Watch {
         match &error {
             index::Error::Corrupt { file, .. } if self.missing.is_some() => {
                 let damage = self.segment_damage(partition, file, &error);
-                self.book.note(damage, self.vfs.now());
+                self.damage_list.note(damage, self.vfs.now());
                 Error::SeriesDropped
             }
             _ => error.into(),
@@ -156,7 +156,7 @@ impl Watch {
         segment: &str,
         error: &index::Error,
     ) -> Damage {
-        let file = self.book.relative(&partition.dir.join(INDEX_DIR).join(segment));
+        let file = self.damage_list.relative(&partition.dir.join(INDEX_DIR).join(segment));
         let what = match error {
             index::Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
             other => other.to_string(),

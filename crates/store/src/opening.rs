@@ -10,7 +10,7 @@
 //! [`Store::open`] takes the same steps for a program that has no other consumers.
 
 use crate::counters::Counters;
-use crate::damage::DamageBook;
+use crate::damage::DamageList;
 use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
 use crate::ground::{DirectoryLock, Ground};
 use crate::health::Health;
@@ -59,7 +59,7 @@ impl StoreOpening {
     pub fn look(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<StoreOpening> {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = Arc::from(vfs.lock(dir)?);
-        let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
+        let damage = Arc::new(DamageList::read(vfs.as_ref(), dir)?);
         let length = config.partition_length.unwrap_or(partition_length::DEFAULT);
         let mut ground = Ground {
             vfs,

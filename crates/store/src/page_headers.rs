@@ -92,7 +92,7 @@ impl PageHeaders {
         PageHeaders::new(0)
     }
 
-    /// Forgets all.
+    /// Empties it.
     pub fn clear(&self) {
         *self.lock() = Kept::default();
     }

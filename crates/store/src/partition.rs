@@ -1,7 +1,7 @@
 //! One partition, all there is of one period: its index, its head, its parts, its manifest.
 //!
 //! ```text
-//! [`State`], under one lock:
+//! [`PartitionState`], under one lock:
 //!   series      label sets, keys             active, changed   what was written to lately
 //!   head        rows, parts in memory        unflushed         where the log has what no part has
 //!   disk        manifest, parts on disk
@@ -12,7 +12,7 @@
 use crate::activity::ActiveHour;
 use crate::backoff::Backoff;
 use crate::changes::ChangedTimes;
-use crate::damage::DamageBook;
+use crate::damage::DamageList;
 use crate::disk_parts::DiskParts;
 use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::head::Head;
@@ -44,7 +44,7 @@ pub(crate) enum ExpiryState {
 }
 
 /// What a partition holds; guarded by [`Partition::read`] and [`Partition::write`].
-pub(crate) struct State {
+pub(crate) struct PartitionState {
     /// The series that it knows.
     pub series: KnownSeries,
     /// Samples that are in no file.
@@ -65,7 +65,7 @@ pub(crate) struct Partition {
     pub period: Period,
     /// Its directory, which may not be there until the first flush.
     pub dir: PathBuf,
-    state: RwLock<State>,
+    state: RwLock<PartitionState>,
     /// Held while the manifest changes: flush, end of a merge, deletion, snapshot.
     change: Mutex<()>,
     /// Held while taken rows are sealed, so that parts in memory appear in order.
@@ -103,7 +103,7 @@ impl Partition {
         dir: PathBuf,
         period: Period,
         wal_from: u64,
-        book: &DamageBook,
+        damage_list: &DamageList,
     ) -> Result<Partition> {
         let found = read_manifest(vfs.as_ref(), &dir)?;
         // A copy may have come without its empty folders.
@@ -114,13 +114,13 @@ impl Partition {
         manifest.wal_from = manifest.wal_from.max(wal_from);
         let (parts, lost_parts) = open_parts(vfs.as_ref(), &dir, period, &manifest)?;
         for lost in &lost_parts {
-            book.note(lost.damage(period, book.relative(&lost.file)), vfs.now());
+            damage_list.note(lost.damage(period, damage_list.relative(&lost.file)), vfs.now());
         }
         let index = Index::open(Arc::clone(vfs), &dir.join(INDEX_DIR), &manifest.segments)?;
         // Version 1 did not say which footers they have.
         manifest.segments = index.segments().iter().map(|segment| segment.entry()).collect();
         let series = KnownSeries::new(index);
-        let state = State {
+        let state = PartitionState {
             head: Head::new(series.entities_end()),
             series,
             disk: DiskParts::new(manifest, is_on_disk, parts, lost_parts),
@@ -148,12 +148,12 @@ impl Partition {
 
     /// Shared access. A panic of another thread while it wrote leaves nothing half-done that a
     /// reader could not bear, so poisoning is ignored.
-    pub fn read(&self) -> RwLockReadGuard<'_, State> {
+    pub fn read(&self) -> RwLockReadGuard<'_, PartitionState> {
         self.state.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Exclusive access.
-    pub fn write(&self) -> RwLockWriteGuard<'_, State> {
+    pub fn write(&self) -> RwLockWriteGuard<'_, PartitionState> {
         self.state.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -224,7 +224,7 @@ impl Partition {
     }
 
     /// Recomputes [`Partition::head_size`].
-    pub fn note_head_size(&self, state: &State) {
+    pub fn note_head_size(&self, state: &PartitionState) {
         self.head_size.store(state.head_size(), Ordering::Relaxed);
     }
 
@@ -262,7 +262,7 @@ impl Partition {
     }
 
     /// Exclusive access with all taken rows sealed: for who needs both at one moment.
-    pub fn write_sealed(&self) -> Result<RwLockWriteGuard<'_, State>> {
+    pub fn write_sealed(&self) -> Result<RwLockWriteGuard<'_, PartitionState>> {
         let _order = lock(&self.sealing);
         let mut state = self.write();
         state.seal_taken().map_err(|error| self.note_unsealable(error))?;
@@ -289,7 +289,7 @@ impl Partition {
     }
 }
 
-impl State {
+impl PartitionState {
     /// Seals all taken rows, oldest first; for the holder of `sealing`.
     fn seal_taken(&mut self) -> Result<()> {
         while let Some((number, view)) = self.head.oldest_taken() {

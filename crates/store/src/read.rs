@@ -9,14 +9,14 @@
 //! have been written again, and then the older sample is a wrong one.
 
 use crate::arena::NO_ROW;
-use crate::damage::{Damage, DamageBook, DamagePlace};
+use crate::damage::{Damage, DamageList, DamagePlace};
 use crate::live_part::LivePart;
 use crate::missing::Watch;
 use crate::page_headers::PageHeaders;
 use crate::part::{KnownColumn, Part};
 use crate::partition::Partition;
 use crate::seal::merge_two;
-use crate::view::{PartitionView, Source};
+use crate::view::{PartitionView, ViewedPart};
 use crate::{Error, Result};
 use codec::{ColumnScratch, TimestampsOutline, ValuesOutline};
 use index::BlockMatch;
@@ -59,7 +59,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Forgets all, keeps the memory.
+    /// Empties it, and keeps the memory.
     pub fn clear(&mut self) {
         self.times.clear();
         self.values.clear();
@@ -125,7 +125,7 @@ pub struct ReadScratch {
 }
 
 impl ReadScratch {
-    /// Forgets what was read since there were so many runs, timestamps and values.
+    /// Lets go what was read since there were so many runs, timestamps and values.
     fn truncate(&mut self, (runs, times, values): (usize, usize, usize)) {
         self.runs.truncate(runs);
         self.times.truncate(times);
@@ -193,7 +193,7 @@ fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
 #[cold]
 fn leave_out(
     request: &ColumnRequest<'_>,
-    source: &Source,
+    source: &ViewedPart,
     idx: usize,
     error: Error,
     scratch: &mut ReadScratch,
@@ -203,8 +203,13 @@ fn leave_out(
         return Err(error);
     }
     source.part.set_damaged();
-    let damage =
-        page_damage(request.watch.book(), &request.view.partition, &source.part, idx, &error);
+    let damage = page_damage(
+        request.watch.damage_list(),
+        &request.view.partition,
+        &source.part,
+        idx,
+        &error,
+    );
     let span = damage.span;
     request.watch.leave_out(damage, error)?;
     cut_runs(scratch, 0, &span, &|_| true);
@@ -214,14 +219,14 @@ fn leave_out(
 
 /// The damage of a page of a slice.
 pub(crate) fn page_damage(
-    book: &DamageBook,
+    damage_list: &DamageList,
     partition: &Partition,
     part: &LivePart,
     idx: usize,
     error: &Error,
 ) -> Damage {
     let slice = &part.part.slices()[idx];
-    let file = book.relative(part.part.name());
+    let file = damage_list.relative(part.part.name());
     let what = match error {
         Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
         other => other.to_string(),
@@ -237,7 +242,7 @@ fn block_of<'a>(request: &ColumnRequest<'a>) -> &'a BlockMatch {
 
 fn read_source(
     request: &ColumnRequest<'_>,
-    source: &Source,
+    source: &ViewedPart,
     scratch: &mut ReadScratch,
 ) -> Result<()> {
     let part = &source.part.part;
@@ -404,7 +409,7 @@ fn corrupt_page(part: &Part, idx: usize, error: &codec::Error) -> Error {
 /// Cuts deleted samples out of the runs from `runs_start` on.
 fn apply_tombstones(
     request: &ColumnRequest<'_>,
-    source: &Source,
+    source: &ViewedPart,
     runs_start: usize,
     scratch: &mut ReadScratch,
 ) {

@@ -6,7 +6,7 @@
 //! - Nothing is changed but what is remembered of parts, which bounds its memory itself.
 
 use crate::changes::ChangeClock;
-use crate::exemplars::{ExemplarBook, ExemplarSeries};
+use crate::exemplars::{ExemplarQueue, ExemplarSeries};
 use crate::ground::Ground;
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{RUN_LABEL, START_RUN};
@@ -27,7 +27,7 @@ pub(crate) struct Reader {
     pub ground: Arc<Ground>,
     pub partitions: Arc<Partitions>,
     retention: Arc<Retention>,
-    exemplars: Arc<ExemplarBook>,
+    exemplars: Arc<ExemplarQueue>,
     /// What readers have missed.
     pub changes: Arc<ChangeClock>,
     /// What queries have parsed of parts.

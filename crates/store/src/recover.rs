@@ -12,15 +12,15 @@
 use crate::damage::{Damage, DamagePlace};
 use crate::damaged::DamagedPartition;
 use crate::dropped::{self, DroppedPartitions};
-use crate::exemplars::{self, ExemplarBook};
+use crate::exemplars::{self, ExemplarQueue};
 use crate::file_names::{
     CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
 };
 use crate::ground::Ground;
 use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::manifest::Manifest;
-use crate::metadata::{self, MetadataBook};
-use crate::partition::{Partition, SEAL_SIZE, State};
+use crate::metadata::{self, MetadataTable};
+use crate::partition::{Partition, PartitionState, SEAL_SIZE};
 use crate::partitions::{PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, check_partition_count};
 use crate::period::{PartitionLength, Period};
 use crate::retention_clock::{self, ClockRecord};
@@ -36,9 +36,9 @@ use wal::{Consumer, Consumers, LogStart, RecordRef, ReplayError, Wal};
 /// What was found in a store's directory, before anything was changed, and then in the log.
 pub struct Found {
     /// What metrics are.
-    metadata: MetadataBook,
+    metadata: MetadataTable,
     /// Exemplars.
-    exemplars: ExemplarBook,
+    exemplars: ExemplarQueue,
     /// From where on records of dropped partitions count.
     dropped: DroppedPartitions,
     /// What time it was.
@@ -56,9 +56,9 @@ pub struct Found {
 /// What recovery made of it.
 pub struct Recovered {
     /// What metrics are.
-    pub metadata: MetadataBook,
+    pub metadata: MetadataTable,
     /// Exemplars.
-    pub exemplars: ExemplarBook,
+    pub exemplars: ExemplarQueue,
     /// From where on records of dropped partitions count.
     pub dropped: DroppedPartitions,
     /// What time it was.
@@ -120,9 +120,9 @@ impl Recovery<'_> {
         let mut bad = Vec::new();
         let read = || partition_length::read(vfs, dir);
         self.side_file(partition_length::FILE_NAME, &read, &mut bad)?;
-        let read = || MetadataBook::read(vfs, dir);
+        let read = || MetadataTable::read(vfs, dir);
         let metadata = self.side_file(metadata::FILE_NAME, &read, &mut bad)?;
-        let read = || ExemplarBook::read(vfs, dir, exemplars_max);
+        let read = || ExemplarQueue::read(vfs, dir, exemplars_max);
         let exemplars = self.side_file(exemplars::FILE_NAME, &read, &mut bad)?;
         let read = || DroppedPartitions::read(vfs, dir);
         let dropped = self.side_file(dropped::FILE_NAME, &read, &mut bad)?;
@@ -130,7 +130,7 @@ impl Recovery<'_> {
             self.side_file(retention_clock::FILE_NAME, &|| ClockRecord::read(vfs, dir), &mut bad)?;
         let mut found = Found {
             metadata: metadata.unwrap_or_default(),
-            exemplars: exemplars.unwrap_or_else(|| ExemplarBook::new(exemplars_max)),
+            exemplars: exemplars.unwrap_or_else(|| ExemplarQueue::new(exemplars_max)),
             dropped: dropped.unwrap_or_default(),
             clock: clock.flatten(),
             damaged_side_files: bad,
@@ -320,7 +320,7 @@ impl Found {
     fn replay<'a>(
         &'a mut self,
         recovery: Recovery<'a>,
-    ) -> (Replay<'a>, &'a MetadataBook, &'a ExemplarBook) {
+    ) -> (Replay<'a>, &'a MetadataTable, &'a ExemplarQueue) {
         let replay = Replay {
             recovery,
             partitions: &mut self.partitions,
@@ -456,7 +456,7 @@ fn is_passing(error: &ReplayError) -> bool {
 }
 
 fn replay_rows(
-    state: &mut State,
+    state: &mut PartitionState,
     record: &RowsRecord<'_>,
     values: &mut Vec<f64>,
 ) -> std::result::Result<u64, ReplayError> {

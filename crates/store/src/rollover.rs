@@ -20,7 +20,7 @@
 use crate::ground::Ground;
 use crate::locks::lock;
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::partitions::Partitions;
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::shared::Shared;
@@ -249,7 +249,7 @@ impl Rollover {
     }
 }
 
-impl State {
+impl PartitionState {
     /// Notes the id of an entity of the partition before, which is registered if this one knows
     /// none of its series.
     fn carry(
@@ -308,7 +308,7 @@ impl Stage {
 
 /// The metric names of a block, and its active entities that have no new id yet.
 fn active_of(
-    state: &State,
+    state: &PartitionState,
     block: &BlockRef,
     new_ids: &[EntityId],
 ) -> Result<(Vec<String>, Vec<Carried>)> {

@@ -4,7 +4,7 @@
 //! ```text
 //! start ► index segments of the newest partitions, so that no query waits for their first check
 //! then, once an interval ► every segment, page, set of live series, side file
-//!         each round: as many bytes as the rate allows ► what is rotten goes to the damage book
+//!         each round: as many bytes as the rate allows ► what is rotten goes to the list of damage
 //! ```
 //!
 //! Nothing is changed and nothing is decoded: only checksums are compared. What is merged away
@@ -12,14 +12,14 @@
 
 use crate::damage::{Damage, DamagePlace};
 use crate::damage_review::{DamageReview, note_header, note_page};
-use crate::exemplars::{self, ExemplarBook};
+use crate::exemplars::{self, ExemplarQueue};
 use crate::file_names::INDEX_DIR;
 use crate::ground::Ground;
 use crate::live::live_days_damage;
 use crate::live_part::LivePart;
 use crate::locks::lock;
 use crate::manifest::{self, Manifest};
-use crate::metadata::{self, MetadataBook};
+use crate::metadata::{self, MetadataTable};
 use crate::missing::Watch;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
@@ -237,12 +237,13 @@ impl Scrubber {
                 self.scrub_small(Some(period), self.ground.damage.relative(&path), read)
             }
             Task::Metadata => {
-                let read = MetadataBook::read(self.ground.vfs.as_ref(), &self.ground.dir).map(drop);
+                let read =
+                    MetadataTable::read(self.ground.vfs.as_ref(), &self.ground.dir).map(drop);
                 self.scrub_small(None, metadata::FILE_NAME.to_string(), read)
             }
             Task::Exemplars => {
                 let read =
-                    ExemplarBook::read(self.ground.vfs.as_ref(), &self.ground.dir, usize::MAX)
+                    ExemplarQueue::read(self.ground.vfs.as_ref(), &self.ground.dir, usize::MAX)
                         .map(drop);
                 self.scrub_small(None, exemplars::FILE_NAME.to_string(), read)
             }
@@ -252,7 +253,7 @@ impl Scrubber {
     fn scrub_section(&self, partition: &Partition, segment: &Segment, section: usize) {
         let watch = Watch::new(&self.ground, None);
         if let Err(error) = segment.verify_section(section) {
-            // It is in the book then, and nobody waits for an answer.
+            // It is in the list then, and nobody waits for an answer.
             drop(watch.leave_out_segment(partition, segment, error));
         }
         if section == 0 && !segment.has_sound_header() {

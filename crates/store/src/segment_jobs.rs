@@ -5,7 +5,7 @@
 
 use crate::ground::Ground;
 use crate::manifest::Manifest;
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::partition_files::{remove_done, remove_failed};
 use crate::{Error, Result};
 use index::{EntityId, MergeJob, NewSegment, SegmentEntry};
@@ -109,7 +109,7 @@ pub(crate) fn run_segment_job(
 /// Makes a new segment, which the manifest names now, a part of the index.
 pub(crate) fn install_segment(
     ground: &Ground,
-    state: &mut State,
+    state: &mut PartitionState,
     new: &NewSegment,
     manifest: Manifest,
 ) -> Result<()> {

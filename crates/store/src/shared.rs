@@ -1,9 +1,9 @@
 //! What several parts of a store share: its data, its end of the log, and what counts of it.
 
 use crate::changes::ChangeClock;
-use crate::exemplars::ExemplarBook;
+use crate::exemplars::ExemplarQueue;
 use crate::ground::Ground;
-use crate::metadata::MetadataBook;
+use crate::metadata::MetadataTable;
 use crate::partitions::Partitions;
 use crate::retention::Retention;
 use crate::store_log::StoreLog;
@@ -17,6 +17,6 @@ pub(crate) struct Shared {
     pub retention: Arc<Retention>,
     /// What readers have missed.
     pub changes: Arc<ChangeClock>,
-    pub metadata: Arc<MetadataBook>,
-    pub exemplars: Arc<ExemplarBook>,
+    pub metadata: Arc<MetadataTable>,
+    pub exemplars: Arc<ExemplarQueue>,
 }

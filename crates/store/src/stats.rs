@@ -1,7 +1,7 @@
 //! What the store tells about itself: sizes, counts, cardinality.
 
-use crate::exemplars::BookStats;
-use crate::partition::State;
+use crate::exemplars::ExemplarStats;
+use crate::partition::PartitionState;
 use crate::reader::Reader;
 
 /// A snapshot of the store's counters and sizes.
@@ -80,8 +80,8 @@ pub struct StoreStats {
     pub damage_noticed_total: u64,
     /// How far the scrub is.
     pub scrub: crate::ScrubStats,
-    /// The book of exemplars.
-    pub exemplars: BookStats,
+    /// Exemplars.
+    pub exemplars: ExemplarStats,
     /// Oldest and newest timestamp stored, nanoseconds; `None` when empty.
     pub time_min_max: Option<(i64, i64)>,
     /// Why writes are refused, if they are.
@@ -101,7 +101,7 @@ pub(crate) fn stored_span(reader: &Reader) -> Option<(i64, i64)> {
 
 impl StoreStats {
     /// Adds a partition; the newest comes last.
-    pub(crate) fn add_partition(&mut self, state: &State) {
+    pub(crate) fn add_partition(&mut self, state: &PartitionState) {
         self.partitions += 1;
         self.parts += state.disk.parts().len() as u64;
         self.lost_parts += state.disk.lost().len() as u64;
@@ -120,7 +120,7 @@ impl StoreStats {
         }
     }
 
-    fn widen_by(&mut self, state: &State) {
+    fn widen_by(&mut self, state: &PartitionState) {
         for span in state.disk.parts().iter().chain(state.head.parts()).map(|part| part.span()) {
             self.widen(span.start, span.end);
         }

@@ -7,14 +7,14 @@
 use crate::arena::{Arena, ArenaView, NO_ROW};
 use crate::live_part::LivePart;
 use crate::manifest::Tombstone;
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use hashbrown::HashMap;
 use index::BlockMatch;
 use model::TimeRange;
 use std::sync::Arc;
 
 /// A part and the deletions it has not applied.
-pub struct Source {
+pub struct ViewedPart {
     /// The part.
     pub part: Arc<LivePart>,
     /// Tombstones to apply while reading.
@@ -38,7 +38,7 @@ pub struct PartitionView {
     /// The matched blocks that may have samples in the range.
     pub groups: Vec<BlockMatch>,
     /// Parts that overlap the range, oldest first.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ViewedPart>,
     /// Rows not sealed yet, newest first.
     pub rows: Vec<Arc<ArenaView>>,
     /// By group; `None` when the group has no unsealed row.
@@ -50,7 +50,7 @@ impl PartitionView {
     /// the same lock, if there is one, need not be copied again.
     pub fn new(
         partition: &Arc<Partition>,
-        state: &State,
+        state: &PartitionState,
         matches: Vec<BlockMatch>,
         range: &TimeRange,
         beside: Option<&PartitionView>,
@@ -78,14 +78,14 @@ impl PartitionView {
 }
 
 /// All parts with samples in the range, oldest first.
-pub fn sources_in(state: &State, range: &TimeRange) -> Vec<Source> {
+pub fn sources_in(state: &PartitionState, range: &TimeRange) -> Vec<ViewedPart> {
     let on_disk =
         state.disk.parts().iter().map(|part| (part, state.disk.tombstones_for(&part.entry), true));
     let in_memory = state.head.parts().map(|part| (part, Vec::new(), false));
     on_disk
         .chain(in_memory)
         .filter(|(part, _, _)| range.overlaps(&part.span()))
-        .map(|(part, tombstones, is_on_disk)| Source {
+        .map(|(part, tombstones, is_on_disk)| ViewedPart {
             part: Arc::clone(part),
             tombstones,
             is_on_disk,
@@ -93,7 +93,7 @@ pub fn sources_in(state: &State, range: &TimeRange) -> Vec<Source> {
         .collect()
 }
 
-fn has_slice(source: &Source, group: &BlockMatch, range: &TimeRange) -> bool {
+fn has_slice(source: &ViewedPart, group: &BlockMatch, range: &TimeRange) -> bool {
     let part = &source.part.part;
     let slices = &part.slices()[part.find(group.block.series_start)];
     slices.iter().any(|slice| range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)))

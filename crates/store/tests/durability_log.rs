@@ -198,7 +198,7 @@ fn the_turn_registers_no_series_twice() {
         for early in lists {
             for late in lists {
                 for is_after_midnight in [false, true] {
-                    turn(old, early, late, is_after_midnight);
+                    rollover(old, early, late, is_after_midnight);
                 }
             }
         }
@@ -206,7 +206,7 @@ fn the_turn_registers_no_series_twice() {
 }
 
 /// A preparation before (or with a late pass: after) samples of the new month with other fields.
-fn turn(old: &[&str], early: &[&str], late: &[&str], is_after_midnight: bool) {
+fn rollover(old: &[&str], early: &[&str], late: &[&str], is_after_midnight: bool) {
     let context = format!("{old:?} then {early:?} then {late:?}, late pass: {is_after_midnight}");
     let disk = SimVfs::new(1);
     disk.set_now(NEXT - 3600 * SECOND);

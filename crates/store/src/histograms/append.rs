@@ -10,7 +10,7 @@ use super::scratch::HistogramScratch;
 use crate::append::{AppendContext, AppendScratch, Taken};
 use crate::appender::{Appender, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Request};
 use crate::log_record::{rows_size_max, unit_of};
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
 use crate::series_map::{GROUP_ROWS, Target};
@@ -206,7 +206,7 @@ impl Partition {
     }
 }
 
-impl State {
+impl PartitionState {
     /// Finds or registers the entities of a histogram's rows.
     fn find_rows(
         &mut self,

@@ -8,7 +8,7 @@
 use super::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS};
 use crate::locks::lock;
 use crate::missing::Watch;
-use crate::partition::State;
+use crate::partition::PartitionState;
 use crate::select::limits::SelectLimits;
 use crate::view::PartitionView;
 use crate::{Error, Result};
@@ -32,7 +32,7 @@ pub fn matchers_of_hidden(sets: &[CompiledMatchers]) -> Vec<CompiledMatchers> {
 /// # Errors
 /// As [`index::Index::search_noting`].
 pub fn search_hidden(
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     on_rot: &mut OnRot<'_>,
 ) -> Result<Vec<BlockMatch>> {
@@ -50,7 +50,7 @@ pub fn search_hidden(
 /// # Errors
 /// As [`search_hidden`].
 pub fn search_histograms(
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     on_rot: &mut OnRot<'_>,
 ) -> Result<Vec<BlockMatch>> {

@@ -4,7 +4,7 @@ use super::limits::{SERIES_COST, SelectLimits};
 use crate::Result;
 use crate::histograms::hidden::search_histograms;
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::view::PartitionView;
 use index::CompiledMatchers;
 use model::TimeRange;
@@ -49,13 +49,13 @@ pub(crate) fn views_of(
     views_in(partition, &state, sets, range, watch)
 }
 
-fn has_taken_singles(state: &State) -> bool {
+fn has_taken_singles(state: &PartitionState) -> bool {
     state.head.taken().iter().any(|taken| !taken.view.singles().is_empty())
 }
 
 fn views_in(
     partition: &Arc<Partition>,
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     range: &TimeRange,
     watch: &Watch,

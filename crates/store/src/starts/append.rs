@@ -7,7 +7,7 @@ use crate::append::{AppendContext, AppendScratch, Taken};
 use crate::appender::{Appender, RECORD_ROWS_MAX, Request};
 use crate::histograms::names::{START_COLUMNS, START_RUN, hidden_tags};
 use crate::log_record::{rows_size_max, unit_of};
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
 use crate::series_map::{GROUP_ROWS, Target};
@@ -150,7 +150,7 @@ impl Partition {
     }
 }
 
-impl State {
+impl PartitionState {
     /// Finds or registers the entity of a row, for which the log has room then.
     fn find_start(
         &mut self,

@@ -1,4 +1,4 @@
-//! The turn of a month: prepared ahead, the next month knows the active series before their first
+//! Rollover: prepared ahead, the next month knows the active series before their first
 //! sample; unprepared, nothing is different but the cost.
 
 use crate::rows::Rows;
