@@ -215,12 +215,11 @@ pub fn fuzz_compression(data: &[u8]) {
     }
 }
 
-/// Times, durations and labels of URLs.
+/// Times and durations of URLs.
 pub fn fuzz_params(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = params::parse_time(&text, 1_700_000_000_000_000_000);
     let _ = params::parse_duration(&text);
-    let _ = exposition::labels_of_path(&text);
 }
 
 /// Strings and numbers of answers.
