@@ -21,6 +21,7 @@ mod annotations;
 mod binary;
 mod brief;
 pub mod cache;
+mod date;
 mod error;
 mod eval;
 mod fill;

@@ -2,8 +2,8 @@
 
 use super::super::{Argument, CallContext, Series};
 use super::map_rows;
+use crate::date::part;
 use crate::error::Result;
-use crate::transform::date::part;
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
