@@ -12,7 +12,7 @@ use crate::result::{Matrix, Sample, Value};
 use crate::source::{SelectLimits, Source, SourceError};
 use crate::step_samples::{CountingScope, Scope, StepSamples, Tally};
 use crate::time::Grid;
-use crate::vector::{Scalar, Usage, Vector, compare_labels};
+use crate::vector::{Scalar, Usage, Vector};
 use model::Labels;
 use promql::{Dialect, Expr, QueryTimes, ValueType};
 use std::cell::Cell;
@@ -484,7 +484,7 @@ fn samples(vector: Vector) -> Vec<Sample> {
         }
     }
     if !is_ordered {
-        samples.sort_by(|a, b| compare_labels(&a.labels, &b.labels));
+        samples.sort_by(|a, b| a.labels.cmp(&b.labels));
     }
     samples
 }

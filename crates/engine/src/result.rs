@@ -1,7 +1,7 @@
 //! Values that leave the engine, shaped so that a door can write them as a stream.
 
 use crate::time::Grid;
-use crate::vector::{compare_labels, is_absent};
+use crate::vector::is_absent;
 use histogram::Histogram;
 use model::Labels;
 use std::sync::Arc;
@@ -190,7 +190,7 @@ pub(crate) fn order<'l>(labels: impl Iterator<Item = &'l Labels>) -> Vec<u32> {
     assert!(labels.len() <= u32::MAX as usize);
     let mut order: Vec<u32> = (0..labels.len() as u32).collect();
     if labels.len() < KEYED_LEN_MIN {
-        order.sort_by(|a, b| compare_labels(labels[*a as usize], labels[*b as usize]));
+        order.sort_by_key(|idx| labels[*idx as usize]);
         return order;
     }
     // Comparing label by label would read every set a dozen times.
@@ -245,7 +245,7 @@ mod tests {
         labels.reverse();
         assert!(KEYED_LEN_MIN <= labels.len());
         let mut expected: Vec<u32> = (0..labels.len() as u32).collect();
-        expected.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+        expected.sort_by_key(|idx| &labels[*idx as usize]);
         assert_eq!(order(labels.iter()), expected);
     }
 }

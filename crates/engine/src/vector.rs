@@ -17,7 +17,6 @@ use crate::selector::{NameState, Row, RowSink};
 use histogram::Histogram;
 use model::{Labels, METRIC_NAME, sample::STALE_NAN_BITS};
 use std::cell::Cell;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -65,11 +64,6 @@ impl Key {
 /// The labels without those that describe the metric.
 pub(crate) fn without_metadata(labels: &Labels) -> Labels {
     labels.only(|name| !is_metadata_label(name))
-}
-
-/// The order of series in an answer: by names and values, as Prometheus compares labels.
-pub(crate) fn compare_labels(a: &Labels, b: &Labels) -> Ordering {
-    a.iter().cmp(b.iter())
 }
 
 /// Memory that an evaluation holds, by samples and bytes; given back when dropped.

@@ -4,9 +4,8 @@ use super::plan::Plan;
 use crate::query::QueryResult;
 use crate::result::{Matrix, Value};
 use crate::time::Grid;
-use crate::vector::{ABSENT, compare_labels, is_absent};
+use crate::vector::{ABSENT, is_absent};
 use model::Labels;
-use std::cmp::Ordering;
 use std::ops::Range;
 
 /// What is told beside the value of an answer.
@@ -172,7 +171,7 @@ fn first_labels<'p>(parts: &'p [Part<'_>]) -> Option<&'p Labels> {
     heads.reduce(|first, head| {
         // Most rows are in all parts.
         let is_same = first.as_bytes() == head.as_bytes();
-        match is_same || compare_labels(first, head) == Ordering::Less {
+        match is_same || first < head {
             true => first,
             false => head,
         }

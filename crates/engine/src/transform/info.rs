@@ -12,7 +12,7 @@ use crate::eval::Evaluator;
 use crate::memory_source::Condition;
 use crate::query::Context;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, compare_labels, is_absent};
+use crate::vector::{ABSENT, Key, Vector, is_absent};
 use model::{Labels, METRIC_NAME, MatchOp, Matcher};
 use promql::{At, Call, Edges, Expr, Subquery, VectorSelector};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -185,7 +185,7 @@ fn no_info_metric(labels: &Labels) -> QueryError {
 
 fn ambiguous(a: &Labels, b: &Labels, seconds: f64) -> QueryError {
     let mut both = [a, b];
-    both.sort_by(|a, b| compare_labels(a, b));
+    both.sort();
     let [existing, new] = both.map(crate::matching::format_labels);
     let at_ms = seconds * 1000.0;
     QueryError::Execution(format!(

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::eval::Evaluator;
 use crate::time::Grid;
-use crate::vector::{Vector, compare_labels};
+use crate::vector::Vector;
 use promql::Call;
 use std::cmp::Ordering;
 
@@ -62,7 +62,7 @@ fn by_labels(vector: &Vector, names: &[String], a: usize, b: usize) -> Ordering 
         .iter()
         .map(|name| natural(a.get(name).unwrap_or(""), b.get(name).unwrap_or("")))
         .find(|order| order.is_ne())
-        .unwrap_or_else(|| compare_labels(a, b))
+        .unwrap_or_else(|| a.cmp(b))
 }
 
 /// Compares text as people do: runs of digits by their number, so `x2` is before `x10`.
