@@ -5,6 +5,7 @@
 //! ```
 
 use crate::error::{Error, Result, corrupt};
+use crate::narrow::to_usize;
 use codec::{Reader, crc32, put_u32, put_u64};
 use std::ops::Range;
 
@@ -226,7 +227,7 @@ fn read_footer(bytes: &[u8], sections_end: usize, checks: Checks) -> Result<Foot
         if start != expected {
             return Err(corrupt("gap between sections"));
         }
-        *place = Place { range: start as usize..end as usize, crc: reader.u32()? };
+        *place = Place { range: to_usize(start)..to_usize(end), crc: reader.u32()? };
         expected = end;
     }
     if expected != sections_end as u64 {

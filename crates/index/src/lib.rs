@@ -17,6 +17,7 @@
 //! [`index`], [`cardinality`].
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests own their files"))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod cardinality;
 pub mod entity;
@@ -28,6 +29,7 @@ pub mod index;
 pub mod jobs;
 pub mod matcher;
 pub mod memory;
+mod narrow;
 pub mod segment;
 pub mod subset;
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! the others. Chains of names that most groups have are long, and walked only up to a bound.
 
 use super::NONE;
+use crate::narrow::to_u32;
 
 /// Chains of equal ids through the groups' lists.
 #[derive(Default)]
@@ -67,7 +68,7 @@ fn push(before: &mut Vec<u32>, last: &mut Vec<u32>, id: u32) {
     if last.len() <= id as usize {
         last.resize(id as usize + 1, NONE);
     }
-    let place = before.len() as u32;
+    let place = to_u32(before.len());
     before.push(std::mem::replace(&mut last[id as usize], place));
 }
 

@@ -25,6 +25,7 @@ mod tagged;
 
 use crate::entity::{BlockRef, EntityId, hash_strings};
 use crate::error::Result;
+use crate::narrow::to_u16;
 use crate::subset::BlockMatch;
 use cells::{CellPool, Column};
 use chains::Chains;
@@ -144,7 +145,7 @@ impl MemoryIndex {
                 column.is_some() && self.tags_are(block, slot, entity.tags)
             }
         })?;
-        Some((found.entity, column? as u16))
+        Some((found.entity, to_u16(column?)))
     }
 
     fn names_are(&self, group: &Group, names: &[&str]) -> bool {

@@ -3,6 +3,7 @@
 use super::piece::{Piece, PieceCursor, Space};
 use super::strings::StringsWriter;
 use crate::error::Result;
+use crate::narrow::to_u32;
 
 /// The id of a string that is left out.
 pub(crate) const NO_ID: u32 = u32::MAX;
@@ -23,7 +24,7 @@ impl Merged {
         let invert = |ids: &Vec<u32>| {
             let mut out = vec![NO_ID; self.count as usize];
             for (old, new) in ids.iter().enumerate().filter(|(_, new)| **new != NO_ID) {
-                out[*new as usize] = old as u32;
+                out[*new as usize] = to_u32(old);
             }
             out
         };

@@ -26,6 +26,7 @@ use crate::format::{
 };
 use crate::memory::MemoryIndex;
 use crate::memory::log::{Placement, put_block, put_entity};
+use crate::narrow::to_u16;
 use crate::subset::for_each_bit;
 use codec::crc32;
 use roaring::RoaringBitmap;
@@ -60,7 +61,7 @@ impl Segment {
         let mut out = RoaringBitmap::new();
         for group in 0..self.group_count() {
             for found in self.group_blocks(group)? {
-                for column in 0..found.block.columns as u16 {
+                for column in 0..to_u16(found.block.columns as usize) {
                     for_each_run(&found.live, |first, last| {
                         out.insert_range(
                             found.block.ordinal(column, first)..=found.block.ordinal(column, last),
