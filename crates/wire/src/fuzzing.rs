@@ -22,7 +22,7 @@ fn check(decoded: &Decoded<'_>, body_size: usize) {
     assert!(batch.values.len() <= body_size);
     assert!(batch.rows.capacity() <= 2 * body_size + 64);
     assert!(batch.values.capacity() <= 2 * body_size + 64);
-    assert_eq!(decoded.counts.samples as usize, batch.values.len());
+    assert_eq!(decoded.counts.samples, batch.values.len() as u64);
     assert!(decoded.errors.kept().len() as u64 <= decoded.errors.count());
     let mut value_count = 0;
     for row in &batch.rows {

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::Error;
+use crate::narrow::whole;
 use crate::number;
 use jiff::civil::Date;
 use model::Timestamp;
@@ -74,7 +75,7 @@ fn whole_number(text: &str) -> Option<f64> {
 
 fn nanos_of(nanos: f64) -> Option<i64> {
     let is_inside = nanos.abs() <= SECONDS_MAX * 1e9;
-    is_inside.then_some(nanos.round() as i64)
+    is_inside.then_some(whole(nanos.round()))
 }
 
 /// Unix time in a unit that the magnitude tells.
@@ -84,7 +85,7 @@ fn unix_time(text: &str, value: f64) -> Option<Timestamp> {
     if value.abs() <= SECONDS_MAX {
         return match integer {
             Some(seconds) => seconds.checked_mul(NANOS_PER_SECOND),
-            None => Some((value * 1e3).round() as i64 * NANOS_PER_MILLI),
+            None => Some(whole((value * 1e3).round()) * NANOS_PER_MILLI),
         };
     }
     let unit = match value.abs() / SECONDS_MAX {
@@ -181,7 +182,7 @@ fn calendar_time(text: &[u8]) -> Option<Timestamp> {
     let since_epoch = date.duration_since(Date::constant(1970, 1, 1)).as_secs();
     let seconds = since_epoch + hour * 3_600 + minute * 60 + second - offset_seconds;
     let total = i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nanos);
-    Some(total.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+    Some(i64::try_from(total).unwrap_or(if total < 0 { i64::MIN } else { i64::MAX }))
 }
 
 /// Splits `Z` or `+hh:mm` from the end; without them it is UTC.

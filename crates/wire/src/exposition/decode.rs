@@ -3,6 +3,8 @@
 use super::keys::{ExpositionKeys, closing_quote, unescape};
 use super::{HELP_SIZE_MAX, KEY_SIZE_MAX, METADATA_MAX, exemplars};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
+use crate::narrow;
+use crate::narrow::to_u32;
 use crate::{Error, number};
 use model::limits::{BATCH_EXEMPLARS_MAX, LINE_SIZE_MAX};
 use model::sample::NANOS_PER_MILLI;
@@ -157,13 +159,13 @@ impl Lines<'_, '_> {
     }
 
     fn row(&mut self, start: usize, line: u32, parts: &Parts<'_>) {
-        let values_start = self.grown.values.len() as u32;
+        let values_start = to_u32(self.grown.values.len());
         self.grown.values.push(parts.value);
         let row = Row {
             hash: self.hasher.hash(parts.key, self.shape_hash),
             timestamp: parts.timestamp,
-            key_offset: start as u32,
-            key_size: parts.key.len() as u32,
+            key_offset: to_u32(start),
+            key_size: to_u32(parts.key.len()),
             shape: 0,
             values_start,
             position: line,
@@ -355,13 +357,13 @@ pub(super) fn seconds(text: &[u8]) -> Result<Timestamp, Fault> {
     if has_exponent || 9 < fraction.len() {
         let nanos = (number.value * 1e9).round();
         let is_inside = -9.2e18 < nanos && nanos < 9.2e18;
-        return if is_inside { Ok(nanos as i64) } else { Err(Fault::TimeOutOfRange) };
+        return if is_inside { Ok(narrow::whole(nanos)) } else { Err(Fault::TimeOutOfRange) };
     }
     let seconds = match whole {
         b"" | b"-" => 0,
         whole => number::signed(whole).ok_or(Fault::TimeOutOfRange)?,
     };
-    let nanos = number::digits(fraction, 0).value as i64 * 10i64.pow(9 - fraction.len() as u32);
+    let nanos = number::digits(fraction, 0).value as i64 * 10i64.pow(9 - to_u32(fraction.len()));
     let nanos = if number.is_negative { -nanos } else { nanos };
     let whole = seconds.checked_mul(1_000_000_000).ok_or(Fault::TimeOutOfRange)?;
     whole.checked_add(nanos).ok_or(Fault::TimeOutOfRange)

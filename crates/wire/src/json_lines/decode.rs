@@ -5,6 +5,7 @@ use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
 use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, NORMAL_NAN_BITS, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
+use crate::narrow::to_u32;
 use crate::{Error, number};
 use histogram::{Histogram, HistogramRow};
 use model::limits::LINE_SIZE_MAX;
@@ -133,10 +134,10 @@ impl Lines<'_, '_> {
         let rows = self.timestamps.iter().enumerate().map(|(idx, &timestamp)| Row {
             hash,
             timestamp,
-            key_offset: (offset + key_start) as u32,
-            key_size: (key_end - key_start) as u32,
+            key_offset: to_u32(offset + key_start),
+            key_size: to_u32(key_end - key_start),
             shape: 0,
-            values_start: (values_start + idx) as u32,
+            values_start: to_u32(values_start + idx),
             position: line,
         });
         self.grown.rows.extend(rows);
@@ -150,8 +151,8 @@ impl Lines<'_, '_> {
             let Histogram { positive, negative, custom_bounds, .. } = &histogram;
             self.bucket_count += positive.len() + negative.len() + custom_bounds.len();
             self.grown.histograms.rows.push(HistogramRow {
-                key_offset: key_offset as u32,
-                key_size: key_size as u32,
+                key_offset: to_u32(key_offset),
+                key_size: to_u32(key_size),
                 timestamp,
                 position,
                 histogram,
@@ -299,7 +300,7 @@ fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
         if fraction.count == 0 || 6 < fraction.count {
             return scan.fault("a timestamp with at most six decimals");
         }
-        nanos = fraction.value as i128 * 10i128.pow(6 - fraction.count as u32);
+        nanos = fraction.value as i128 * 10i128.pow(6 - to_u32(fraction.count));
         end += 1 + fraction.count;
     }
     if matches!(scan.text.get(end), Some(b'e' | b'E')) {

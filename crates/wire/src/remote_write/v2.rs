@@ -6,6 +6,7 @@ use super::{
     refuse_key,
 };
 use crate::decoded::{Decoded, Growing, check_body_size};
+use crate::narrow::to_u32;
 use crate::protobuf::{Message, Value, put_varint};
 use crate::{Error, Limit};
 use model::limits::BODY_SIZE_MAX;
@@ -136,8 +137,8 @@ impl<'a> Request<'a, '_> {
         let key = self.keys.get(start..).unwrap_or_default();
         let series = Series {
             hash: self.hasher.hash(key, self.shape_hash),
-            key_offset: start as u32,
-            key_size: key.len() as u32,
+            key_offset: to_u32(start),
+            key_size: to_u32(key.len()),
             position,
         };
         let mut message = Message::new(bytes);
@@ -304,7 +305,7 @@ pub(super) fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Erro
 /// A symbol without the length before it.
 pub(super) fn text_of(sized: &[u8]) -> &[u8] {
     let mut message = Message::new(sized);
-    let size = message.varint().unwrap_or(0) as usize;
+    let size = message.varint().map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
     sized.get(sized.len().saturating_sub(size)..).unwrap_or_default()
 }
 
