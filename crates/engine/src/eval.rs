@@ -7,22 +7,27 @@
 //!
 //! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
 
+use crate::context::Context;
 use crate::error::{QueryError, Result};
+use crate::gap::ABSENT;
 use crate::histograms::cells::has_numbers;
 use crate::histograms::results::take_points;
 use crate::histograms::rollup::MixedRollup;
-use crate::histograms::select::MixedSamples;
+use crate::histograms::samples::MixedSamples;
 use crate::histograms::totals::{Reading, ReadingScope};
 use crate::names::Collision;
-use crate::query::{Context, NameRemoval, QueryOptions};
+use crate::options::{NameRemoval, QueryOptions};
 use crate::result::{HistogramPoints, Matrix};
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
+use crate::row::{Key, NameState, Row, RowSink, Wanted, is_metadata_label};
 use crate::rows::RowMaker;
-use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
+use crate::scalar::Scalar;
+use crate::selector::{StaleFilter, Uniqueness};
 use crate::step_samples::{Scope, Tally};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_metadata_label};
+use crate::vector::Vector;
+use crate::windows::Windows;
 use histogram::{Histogram, ResetHint};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
@@ -62,7 +67,7 @@ impl Evaluator<'_> {
                     let message = format!("operator {op} not allowed for Scalar operations");
                     return Err(QueryError::Execution(message));
                 }
-                Ok(left.zip(&right, grid.len, |a, b| crate::binary::scalar_op(op, a, b)))
+                Ok(left.zip(&right, grid.len, |a, b| crate::operators::scalar_op(op, a, b)))
             }
             Expr::Call(call) => self.scalar_call(call, grid),
             _ => Err(QueryError::Execution("expected a scalar".to_string())),
@@ -360,7 +365,7 @@ impl Evaluator<'_> {
         let mut histograms = histograms.into_iter();
         let rows: Vec<Vec<f64>> = values.chunks_exact(inner.len).map(<[f64]>::to_vec).collect();
         Ok(keys.into_iter().zip(rows).map(move |(key, row)| {
-            let there = row.iter().enumerate().filter(|(_, v)| !crate::vector::is_absent(**v));
+            let there = row.iter().enumerate().filter(|(_, v)| !crate::gap::is_absent(**v));
             let (times, values) = there.map(|(step, v)| (to_ns(inner.at_ms(step)), *v)).unzip();
             let points = histograms.next().unwrap_or_default().into_iter();
             let (histogram_times, histograms) =
@@ -374,7 +379,7 @@ impl Evaluator<'_> {
         let grid = Grid::instant(at_ms);
         let mut series: Vec<(Labels, Vec<(i64, f64)>)> = Vec::new();
         let mut histograms: Vec<HistogramPoints> = Vec::new();
-        let kept = crate::vector::Reservation::new(&self.context.usage);
+        let kept = crate::reservation::Reservation::new(&self.context.usage);
         match expr.without_parens() {
             Expr::Matrix(matrix) => {
                 let selector = &matrix.selector;
@@ -531,7 +536,7 @@ impl CounterNames {
     ) {
         const ENDINGS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
         let name = labels.metric_name();
-        if name == self.last || row.iter().all(|value| crate::vector::is_absent(*value)) {
+        if name == self.last || row.iter().all(|value| crate::gap::is_absent(*value)) {
             return;
         }
         self.last = name.to_string();

@@ -7,7 +7,8 @@
 //! watched; the other way round every such query would be evaluated twice.
 
 use crate::error::{QueryError, Result};
-use crate::query::{NameRemoval, QueryOptions, QueryResult};
+use crate::options::{NameRemoval, QueryOptions};
+use crate::result::QueryResult;
 use crate::rollup::Rollup;
 use model::{METRIC_NAME, MatchOp};
 use promql::{Aggregate, Expr, Grouping, VectorSelector};

@@ -1,10 +1,9 @@
 //! An answer that is kept, and how parts of several answers become one.
 
 use super::plan::Plan;
-use crate::query::QueryResult;
-use crate::result::{Matrix, Value};
+use crate::gap::{ABSENT, is_absent};
+use crate::result::{Matrix, QueryResult, Value};
 use crate::time::Grid;
-use crate::vector::{ABSENT, is_absent};
 use model::Labels;
 use std::ops::Range;
 

@@ -14,8 +14,8 @@
 //! here to be free of both.
 
 use crate::names::demands_one_name;
+use crate::options::{NameRemoval, QueryOptions};
 use crate::order::{Names, is_source_order, window, window_names};
-use crate::query::{NameRemoval, QueryOptions};
 use crate::rollup::Rollup;
 use crate::time::{Grid, to_ns};
 use model::sample::NANOS_PER_MILLI;

@@ -3,13 +3,14 @@
 //! Numbers are added up as ever. Of a group that meets a histogram it is kept, step by step, what
 //! came so far: numbers and histograms of one group at one step have no sum.
 
+use crate::context::Context;
 use crate::error::Result;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::{Cell, HISTOGRAM, bytes_of, cell_at, samples_of};
 use crate::histograms::notes::{Note, Notes, Operation, tell};
 use crate::histograms::sum::Accumulator;
-use crate::query::Context;
-use crate::selector::{NameState, Row};
-use crate::vector::{ABSENT, Reservation, is_absent};
+use crate::reservation::Reservation;
+use crate::row::{NameState, Row};
 use histogram::{Histogram, Incompatible};
 use promql::{Aggregate, AggregateOp, Span};
 use std::collections::HashMap;

@@ -1,10 +1,13 @@
 //! Functions of each histogram by itself.
 
+use crate::context::Context;
 use crate::error::Result;
+use crate::gap::ABSENT;
 use crate::histograms::cells::present;
 use crate::histograms::totals::Reading;
-use crate::query::{Context, NameRemoval};
-use crate::vector::{ABSENT, Key, Vector};
+use crate::options::NameRemoval;
+use crate::row::Key;
+use crate::vector::Vector;
 use histogram::{Histogram, QuantileNote};
 use model::Labels;
 use promql::Span;

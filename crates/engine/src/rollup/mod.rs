@@ -10,13 +10,14 @@ mod regression;
 pub(crate) mod sum;
 
 use crate::error::{QueryError, Result};
-use crate::query::QueryOptions;
+use crate::gap::ABSENT;
+use crate::options::QueryOptions;
+use crate::scalar::Scalar;
 use crate::time::{Reference, seconds, to_ns};
-use crate::vector::{ABSENT, Scalar};
 use promql::Span;
 use std::ops::Range;
 
-pub(crate) use counter::{Extrapolation, instant_rate, since_start};
+pub(crate) use counter::{Extrapolation, Started, instant_rate, since_start};
 pub(crate) use edges::{EdgedWindows, check_edges};
 pub(crate) use over_time::{max, min, quantile};
 

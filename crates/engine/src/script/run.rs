@@ -5,7 +5,7 @@ use super::parse::{
     Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
 };
 use super::subject::{Answer, Answered, Found, InMemory, Subject, Unanswered};
-use crate::query::QueryOptions;
+use crate::options::QueryOptions;
 use model::Labels;
 use promql::Dialect;
 use regex::Regex;

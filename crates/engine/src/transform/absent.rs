@@ -2,8 +2,10 @@
 
 use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
+use crate::row::Key;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, is_absent};
+use crate::vector::Vector;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
 use promql::{Call, Expr};
 use std::collections::HashSet;

@@ -3,8 +3,9 @@
 use crate::date::part;
 use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::row::Key;
 use crate::time::Grid;
-use crate::vector::{Key, Vector};
+use crate::vector::Vector;
 use model::Labels;
 use promql::Call;
 

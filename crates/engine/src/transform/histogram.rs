@@ -2,14 +2,17 @@
 //! Native ones may be among them.
 
 use crate::annotations::{Monotonicity, short};
+use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::has_numbers;
 use crate::histograms::functions::{self, Natives};
 use crate::histograms::totals::ReadingScope;
-use crate::query::Context;
+use crate::row::Key;
+use crate::scalar::Scalar;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use crate::vector::Vector;
 use histogram::Histogram;
 use model::LabelsBuilder;
 use promql::{Call, Span};

@@ -7,12 +7,14 @@
 //!
 //! Where there are several info series of one metric, the newest sample decides, at each step.
 
+use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
 use crate::memory_source::Condition;
-use crate::query::Context;
+use crate::row::Key;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, is_absent};
+use crate::vector::Vector;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher};
 use promql::{At, Call, Edges, Expr, Subquery, VectorSelector};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -3,9 +3,10 @@
 
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::row::Key;
 use crate::time::Grid;
 use crate::transform::info;
-use crate::vector::{Key, Vector};
+use crate::vector::Vector;
 use model::METRIC_NAME;
 use promql::Call;
 use regex::{Regex, RegexBuilder};

@@ -2,8 +2,11 @@
 
 use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
+use crate::row::Key;
+use crate::scalar::Scalar;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use crate::vector::Vector;
 use model::Labels;
 use promql::{Call, Expr};
 use std::f64::consts::PI;

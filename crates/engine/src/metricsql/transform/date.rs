@@ -1,7 +1,7 @@
 //! Parts of dates in UTC, and how far other zones are from it.
 
 use super::super::{Argument, CallContext, Series};
-use super::map_rows;
+use super::rows::map_rows;
 use crate::date::part;
 use crate::error::Result;
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! Functions of each point by itself.
 
 use super::super::{Argument, CallContext, Series};
-use super::map_rows;
+use super::rows::map_rows;
 use crate::error::Result;
 use crate::transform::math::simple;
 
