@@ -5,6 +5,7 @@
 //! two series of one signature are present is checked per signature, and only where a signature
 //! has more than one row at all.
 
+use crate::call::Evaluate;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::fill::Filling;

@@ -4,7 +4,6 @@
 use crate::annotations::{Annotations, Level};
 use crate::error::{Limit, QueryError, Result};
 use crate::histograms::totals::Reading;
-use crate::names::Collision;
 use crate::options::{Partial, QueryOptions, StepStats};
 use crate::reservation::Usage;
 use crate::result::{QueryResult, QueryStats, Timings, Value};
@@ -188,4 +187,15 @@ impl From<SourceError> for QueryError {
             SourceError::Failed(message) => QueryError::Storage(message),
         }
     }
+}
+
+/// Whether rows that keep their names would collide without them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Collision {
+    /// Nobody asks.
+    Unwatched,
+    /// Not so far.
+    Watched,
+    /// Yes.
+    Found,
 }

@@ -10,18 +10,37 @@ const CYCLE_YEARS: i64 = 400;
 /// Seconds of so many years.
 const CYCLE_SECONDS: i64 = 146_097 * 86_400;
 
-/// The function from seconds since the epoch to a part of the date.
-pub(crate) fn part(name: &str) -> fn(i64) -> f64 {
-    match name {
-        "minute" => |at| (at.rem_euclid(3600) / 60) as f64,
-        "hour" => |at| (at.rem_euclid(86_400) / 3600) as f64,
-        "day_of_week" => |at| f64::from(in_cycle(at).weekday().to_sunday_zero_offset()),
-        "day_of_month" => |at| f64::from(in_cycle(at).day()),
-        "day_of_year" => |at| f64::from(in_cycle(at).day_of_year()),
-        "days_in_month" => |at| f64::from(in_cycle(at).days_in_month()),
-        "month" => |at| f64::from(in_cycle(at).month()),
-        _ => |at| year(at) as f64,
-    }
+pub(crate) fn minute(seconds: i64) -> f64 {
+    (seconds.rem_euclid(3600) / 60) as f64
+}
+
+pub(crate) fn hour(seconds: i64) -> f64 {
+    (seconds.rem_euclid(86_400) / 3600) as f64
+}
+
+/// Sunday is 0.
+pub(crate) fn day_of_week(seconds: i64) -> f64 {
+    f64::from(in_cycle(seconds).weekday().to_sunday_zero_offset())
+}
+
+pub(crate) fn day_of_month(seconds: i64) -> f64 {
+    f64::from(in_cycle(seconds).day())
+}
+
+pub(crate) fn day_of_year(seconds: i64) -> f64 {
+    f64::from(in_cycle(seconds).day_of_year())
+}
+
+pub(crate) fn days_in_month(seconds: i64) -> f64 {
+    f64::from(in_cycle(seconds).days_in_month())
+}
+
+pub(crate) fn month(seconds: i64) -> f64 {
+    f64::from(in_cycle(seconds).month())
+}
+
+pub(crate) fn year(seconds: i64) -> f64 {
+    year_of(seconds) as f64
 }
 
 /// A moment as `1970-01-01T00:00:00Z`.
@@ -29,7 +48,7 @@ pub(crate) fn rfc3339(seconds: i64) -> String {
     let (date, second) = (in_cycle(seconds), seconds.rem_euclid(86_400));
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
-        year(seconds),
+        year_of(seconds),
         date.month(),
         date.day(),
         second / 3600,
@@ -38,7 +57,7 @@ pub(crate) fn rfc3339(seconds: i64) -> String {
     )
 }
 
-fn year(seconds: i64) -> i64 {
+fn year_of(seconds: i64) -> i64 {
     let cycles = seconds.div_euclid(CYCLE_SECONDS);
     i64::from(in_cycle(seconds).year()) + cycles * CYCLE_YEARS
 }
@@ -55,7 +74,7 @@ mod tests {
 
     fn civil(day: i64) -> (i64, i8, i8) {
         let date = in_cycle(day * 86_400);
-        (year(day * 86_400), date.month(), date.day())
+        (year_of(day * 86_400), date.month(), date.day())
     }
 
     #[test]
@@ -66,8 +85,8 @@ mod tests {
         assert_eq!(civil(19_782), (2024, 2, 29));
         assert_eq!(civil(11_016), (2000, 2, 29));
         // Any number is a date.
-        assert_eq!(year(i64::MAX), 292_277_026_596);
-        assert_eq!(year(i64::MIN), -292_277_022_657);
+        assert_eq!(year_of(i64::MAX), 292_277_026_596);
+        assert_eq!(year_of(i64::MIN), -292_277_022_657);
     }
 
     #[test]
@@ -89,11 +108,10 @@ mod tests {
     #[test]
     fn parts() {
         let at = 1_709_210_096; // 2024-02-29 12:34:56, a Thursday.
-        let parts = ["minute", "hour", "day_of_week", "day_of_month", "day_of_year"];
-        assert_eq!(parts.map(|name| part(name)(at)), [34.0, 12.0, 4.0, 29.0, 60.0]);
-        let parts = ["days_in_month", "month", "year"];
-        assert_eq!(parts.map(|name| part(name)(at)), [29.0, 2.0, 2024.0]);
-        assert_eq!(part("hour")(-1), 23.0);
+        let parts = [minute, hour, day_of_week, day_of_month, day_of_year];
+        assert_eq!(parts.map(|part| part(at)), [34.0, 12.0, 4.0, 29.0, 60.0]);
+        assert_eq!([days_in_month, month, year].map(|part| part(at)), [29.0, 2.0, 2024.0]);
+        assert_eq!(hour(-1), 23.0);
         assert_eq!(rfc3339(at), "2024-02-29T12:34:56Z");
     }
 }

@@ -7,15 +7,16 @@
 //!
 //! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
 
-use crate::context::Context;
+use crate::call::{CallContext, Evaluate};
+use crate::context::{Collision, Context};
 use crate::error::{QueryError, Result};
+use crate::functions::{self, Kernel};
 use crate::gap::ABSENT;
 use crate::histograms::cells::has_numbers;
 use crate::histograms::results::take_points;
 use crate::histograms::rollup::MixedRollup;
 use crate::histograms::samples::MixedSamples;
 use crate::histograms::totals::{Reading, ReadingScope};
-use crate::names::Collision;
 use crate::options::{NameRemoval, QueryOptions};
 use crate::result::{HistogramPoints, Matrix};
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
@@ -39,17 +40,15 @@ pub(crate) struct Evaluator<'a> {
     pub context: &'a Context<'a>,
 }
 
-impl Evaluator<'_> {
-    /// The value of a string expression.
-    pub fn string(&self, expr: &Expr) -> Result<String> {
+impl Evaluate for Evaluator<'_> {
+    fn string(&self, expr: &Expr) -> Result<String> {
         match expr.without_parens() {
             Expr::String(literal) => Ok(literal.value.clone()),
             _ => Err(QueryError::Execution("only literals are strings".to_string())),
         }
     }
 
-    /// The value of a scalar expression at every step.
-    pub fn scalar(&self, expr: &Expr, grid: Grid) -> Result<Scalar> {
+    fn scalar(&self, expr: &Expr, grid: Grid) -> Result<Scalar> {
         match expr {
             Expr::Number(number) => Ok(Scalar::Constant(number.value)),
             Expr::Paren(paren) => self.scalar(&paren.expr, grid),
@@ -74,36 +73,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn scalar_call(&self, call: &Call, grid: Grid) -> Result<Scalar> {
-        let context = self.context;
-        let constant = |value| Ok(Scalar::Constant(value));
-        match call.function.name {
-            "time" => Ok(Scalar::Steps(
-                (0..grid.len).map(|step| grid.at_ms(step) as f64 / 1000.0).collect(),
-            )),
-            "pi" => constant(std::f64::consts::PI),
-            "start" => constant(context.start_ms as f64 / 1000.0),
-            "end" => constant(context.end_ms as f64 / 1000.0),
-            "range" => constant(context.end_ms.saturating_sub(context.start_ms) as f64 / 1000.0),
-            "step" => constant(context.step_ms as f64 / 1000.0),
-            "max_of" | "min_of" => {
-                let left = self.scalar(&call.arguments[0], grid)?;
-                let right = self.scalar(&call.arguments[1], grid)?;
-                let is_max = call.function.name == "max_of";
-                let op = if is_max { transform::math::max } else { transform::math::min };
-                Ok(left.zip(&right, grid.len, op))
-            }
-            "scalar" => {
-                let mut vector = self.vector(&call.arguments[0], grid)?;
-                vector.drop_histograms();
-                Ok(Scalar::Steps(transform::math::only_value(&vector)))
-            }
-            other => Err(unknown(other)),
-        }
-    }
-
-    /// The value of an instant vector expression at every step.
-    pub fn vector(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+    fn vector(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
         self.context.check()?;
         if 1 < grid.len && is_step_invariant(expr) {
             let _scope = self.context.counting(Scope::All);
@@ -132,18 +102,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Streams an expression's rows into a vector.
-    fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
-        let mut vector = Vector::new(self.context, grid.len);
-        self.stream(expr, grid, None, &mut |row| {
-            vector.push_mixed(self.context, row.key(), row.values, row.cells)
-        })?;
-        Ok(vector)
-    }
-
-    /// Hands the rows of an instant vector expression to `sink`, without keeping them if it can.
-    /// Rows without any value may be among them; labels that are not `wanted` may be missing.
-    pub fn stream(
+    fn stream(
         &self,
         expr: &Expr,
         grid: Grid,
@@ -157,9 +116,7 @@ impl Evaluator<'_> {
                 return self.context.stream_selector(selector, grid, wanted, sink);
             }
             Expr::Call(call) if !is_spread => {
-                if let Some(rollup) = Rollup::parse(call.function.name)
-                    && rollup != Rollup::Absent
-                {
+                if let Some(rollup) = functions::rollup(call.function.name) {
                     return self.stream_rollup(rollup, call, grid, wanted, sink);
                 }
             }
@@ -168,24 +125,46 @@ impl Evaluator<'_> {
         self.vector(expr, grid)?.stream(sink)
     }
 
+    fn stream_presence(&self, call: &Call, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
+        self.stream_rollup(Rollup::Absent, call, grid, Some(&[]), sink)
+    }
+}
+
+impl Evaluator<'_> {
+    fn scalar_call(&self, call: &Call, grid: Grid) -> Result<Scalar> {
+        match kernel(call)? {
+            Kernel::Scalar(kernel) => kernel(&self.call(call, grid)),
+            _ => Err(unknown(call.function.name)),
+        }
+    }
+
+    /// What a function's kernel sees.
+    fn call<'c>(&'c self, call: &'c Call, grid: Grid) -> CallContext<'c> {
+        CallContext { context: self.context, call, grid, evaluator: self }
+    }
+
+    /// Streams an expression's rows into a vector.
+    fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+        let mut vector = Vector::new(self.context, grid.len);
+        self.stream(expr, grid, None, &mut |row| {
+            vector.push_mixed(self.context, row.key(), row.values, row.cells)
+        })?;
+        Ok(vector)
+    }
+
     fn vector_call(&self, call: &Call, grid: Grid) -> Result<Vector> {
-        match call.function.kind {
-            FunctionKind::Math => transform::math::call(self, call, grid),
-            FunctionKind::Date => transform::date::call(self, call, grid),
-            FunctionKind::Label => transform::label::call(self, call, grid),
-            FunctionKind::Sort => transform::sort::call(self, call, grid),
-            FunctionKind::Histogram => transform::histogram::call(self, call, grid),
-            FunctionKind::Absent => transform::absent::call(self, call, grid),
-            FunctionKind::Rollup | FunctionKind::Scalar => Err(unknown(call.function.name)),
+        let of = &self.call(call, grid);
+        match kernel(call)? {
+            Kernel::Number(function) => transform::math::each(of, function),
+            Kernel::Date(part) => transform::date::each(of, part),
+            Kernel::Totals(value) => transform::histogram::each(of, Reading::Totals, value),
+            Kernel::Buckets(value) => transform::histogram::each(of, Reading::Buckets, value),
+            Kernel::Vector(kernel) => kernel(of),
+            Kernel::Rollup(_) | Kernel::Scalar(_) => Err(unknown(call.function.name)),
         }
     }
 
     // ---- windows ----
-
-    /// Hands over a row of ones and gaps for each series of `absent_over_time`'s argument.
-    pub fn stream_presence(&self, call: &Call, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
-        self.stream_rollup(Rollup::Absent, call, grid, Some(&[]), sink)
-    }
 
     fn stream_rollup(
         &self,
@@ -467,6 +446,11 @@ fn points(times: &[i64], values: &[f64]) -> Vec<(i64, f64)> {
 /// Where a grid's own steps are.
 fn own(grid: Grid) -> Reference {
     Reference { first_ms: grid.start_ms, step_ms: grid.step_ms, len: grid.len }
+}
+
+fn kernel(call: &Call) -> Result<Kernel> {
+    let function = functions::find(call.function.name);
+    function.map(|function| function.kernel).ok_or_else(|| unknown(call.function.name))
 }
 
 fn unknown(name: &str) -> QueryError {

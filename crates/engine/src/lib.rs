@@ -21,11 +21,13 @@ mod annotations;
 mod binary;
 mod brief;
 pub mod cache;
+mod call;
 mod context;
 mod date;
 mod error;
 mod eval;
 mod fill;
+mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gap;

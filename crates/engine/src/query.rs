@@ -1,6 +1,7 @@
 //! A query: its options and limits going in, its value, notes and counters coming out.
 
 use crate::brief::is_brief;
+use crate::call::Evaluate;
 use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;

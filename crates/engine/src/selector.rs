@@ -10,14 +10,14 @@
 //! samples, but for the batches that threads make ahead when there are many: of rows, which are
 //! smaller than samples, where nobody asks for these.
 
-use crate::context::Context;
+use crate::context::{Collision, Context};
 use crate::error::{QueryError, Result};
 use crate::gap::{ABSENT, is_absent};
 use crate::histograms::edges::interpolate_steps;
 use crate::histograms::notes::Notes;
 use crate::histograms::samples::{MixedSamples, MixedWindows};
 use crate::histograms::select::{MixedMaker, MixedVisitor};
-use crate::names::{Collision, demands_one_name};
+use crate::names::demands_one_name;
 use crate::read_ahead::{
     SERIES_PER_CHECK, SampleBatch, batch_len, read_ahead, read_labels, threads_for,
 };

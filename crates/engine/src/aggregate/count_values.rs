@@ -1,6 +1,7 @@
 //! `count_values`: how often each value occurs, a series per value.
 
 use super::groups::Groups;
+use crate::call::Evaluate;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::gap::{ABSENT, is_absent};

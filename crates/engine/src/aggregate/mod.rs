@@ -13,6 +13,7 @@ mod ranked;
 
 pub(crate) use groups::Groups;
 
+use crate::call::Evaluate;
 use crate::error::Result;
 use crate::eval::Evaluator;
 use crate::gap::ABSENT;

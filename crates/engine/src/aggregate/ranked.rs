@@ -4,6 +4,7 @@
 
 use super::groups::Groups;
 use crate::annotations::short;
+use crate::call::Evaluate;
 use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
