@@ -44,6 +44,6 @@ pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;
 pub use memory::MemoryIndex;
 pub use segment::Segment;
-pub use segment::entry::SegmentEntry;
-pub use segment::rebuild::{Salvaged, parse_segment_name, salvage};
+pub use segment::entry::{SegmentEntry, parse_segment_name};
+pub use segment::rebuild::{Salvaged, salvage};
 pub use subset::{BlockMatch, Subset, sort_by_entity};

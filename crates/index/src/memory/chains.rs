@@ -9,7 +9,8 @@
 //! One number per list entry finds the group of an odd series among a million without a look at
 //! the others. Chains of names that most groups have are long, and walked only up to a bound.
 
-use super::NONE;
+/// No block.
+pub(super) const NONE: u32 = u32::MAX;
 use crate::narrow::to_u32;
 
 /// Chains of equal ids through the groups' lists.

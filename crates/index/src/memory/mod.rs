@@ -28,13 +28,10 @@ use crate::error::Result;
 use crate::narrow::to_u16;
 use crate::subset::BlockMatch;
 use cells::{CellPool, Column};
-use chains::Chains;
+use chains::{Chains, NONE};
 use dictionary::{Dictionary, METRIC_NAMES, TAG_NAMES, values_of, widen};
 use hashbrown::HashTable;
 use model::{LabelsBuilder, METRIC_NAME};
-
-/// No block.
-const NONE: u32 = u32::MAX;
 
 /// Registrations that no segment holds yet. See the module's head.
 #[derive(Default)]

@@ -16,12 +16,13 @@
 
 use super::entry::SegmentEntry;
 use super::piece::{Piece, PieceBlock, PieceCursor, Space};
+use super::strings::utf8;
 use super::writer::write;
-use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
+use super::{BlockRecord, GroupRecord, Lists, Segment};
 use crate::entity::{BlockRef, EntityHash, EntityId};
 use crate::error::{Result, corrupt};
 use crate::format::{
-    Checks, FOOTER_SIZE, HASH_SIZE, HEADER_SIZE, SECTION_COUNT, SECTIONS, SUFFIX, Section, header,
+    Checks, FOOTER_SIZE, HASH_SIZE, HEADER_SIZE, SECTION_COUNT, SECTIONS, Section, header,
     read_frame, segment_name,
 };
 use crate::memory::MemoryIndex;
@@ -42,14 +43,6 @@ pub struct Salvaged {
     pub kept: u64,
     /// Entities of the damaged one that are not.
     pub lost: u64,
-}
-
-/// The entities that a segment of this name holds, and its place in the order of writing.
-pub fn parse_segment_name(name: &str) -> Option<(Range<EntityId>, u32)> {
-    let mut fields = name.strip_suffix(SUFFIX)?.split('-');
-    let mut number = || u32::from_str_radix(fields.next()?, 16).ok();
-    let (start, end, sequence) = (number()?, number()?, number()?);
-    (segment_name(start..end, sequence) == name).then_some((start..end, sequence))
 }
 
 impl Segment {
@@ -458,6 +451,7 @@ impl Piece for Ranged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::parse_segment_name;
     use super::*;
     use crate::NewEntity;
     use crate::jobs::freeze_bytes;

@@ -198,7 +198,7 @@ impl<'a> Strings<'a> {
                     _ => read_next(&mut reader, &mut string)?,
                 }
                 if *is_marked && !string.is_empty() {
-                    out.push(super::utf8(&string)?.to_string());
+                    out.push(utf8(&string)?.to_string());
                 }
             }
         }
@@ -327,6 +327,11 @@ fn read_next_above(reader: &mut Reader<'_>, string: &mut Vec<u8>) -> Result<bool
     string.truncate(shared);
     string.extend_from_slice(rest);
     Ok(is_above)
+}
+
+/// Bytes of a table as text.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| corrupt("UTF-8 of a label"))
 }
 
 #[cfg(test)]

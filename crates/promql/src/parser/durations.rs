@@ -7,7 +7,7 @@
 use super::{Parser, Result};
 use crate::NESTING_MAX;
 use crate::ast::BinaryOp;
-use crate::durations::{DurationExpr, DurationKind};
+use crate::ast::{DurationExpr, DurationKind};
 use crate::error::Span;
 use crate::number::DURATION_MS_MAX;
 use crate::token::{Keyword, OperatorToken, TokenKind};

@@ -1,5 +1,6 @@
 //! The command line: `quipu serve`, `export`, `import`, `verify`.
 
+mod arguments;
 mod checkpoint;
 mod client;
 pub mod export;
@@ -9,7 +10,7 @@ pub mod verify;
 
 use crate::flags;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -91,11 +92,6 @@ fn sentence(error: &anyhow::Error) -> String {
 /// Errors of the rooms below say all there is to say; those of others say their own part.
 fn tells_its_causes(error: &(dyn Error + 'static)) -> bool {
     error.is::<store::Error>() || error.is::<wal::Error>() || error.is::<vfs::Error>()
-}
-
-/// An argument of the client commands: `--name VALUE`.
-pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
 }
 
 #[cfg(test)]

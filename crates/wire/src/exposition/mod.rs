@@ -15,6 +15,7 @@ pub mod decode;
 pub mod encode;
 mod exemplars;
 pub mod keys;
+mod scan;
 #[cfg(test)]
 mod tests;
 

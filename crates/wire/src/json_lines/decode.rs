@@ -3,7 +3,8 @@
 use super::histograms::histogram;
 use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
-use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, NORMAL_NAN_BITS, SAMPLES_PER_LINE_MAX};
+use super::value::value;
+use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
 use crate::narrow::to_u32;
 use crate::{Error, number};
@@ -242,48 +243,6 @@ const BUCKETS_PER_BATCH: usize = 1 << 20;
 
 const _: () = assert!(SAMPLES_PER_LINE_MAX == 2_097_152);
 const _: () = assert!(HISTOGRAMS_PER_LINE_MAX == 262_144);
-
-/// A number, `null`, or a string that names a number.
-#[inline(always)]
-pub(super) fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
-    match scan.peek() {
-        Some(b'"') => {
-            let start = scan.at;
-            let text = scan.raw_string()?;
-            let fault = Fault { offset: start, expected: "a number" };
-            named_value(text).ok_or(fault)
-        }
-        Some(b'n') if scan.text.get(scan.at..).is_some_and(|rest| rest.starts_with(b"null")) => {
-            scan.at += 4;
-            Ok(f64::from_bits(NORMAL_NAN_BITS))
-        }
-        _ => match number::decimal(scan.text, scan.at) {
-            Some(number) => {
-                scan.at = number.end;
-                Ok(number.value)
-            }
-            None => scan.fault("a number"),
-        },
-    }
-}
-
-/// The value of a string.
-fn named_value(text: &[u8]) -> Option<f64> {
-    match text {
-        b"NaN" | b"null" | b"nan" => return Some(f64::from_bits(NORMAL_NAN_BITS)),
-        b"Infinity" | b"+Infinity" | b"Inf" | b"+Inf" => return Some(f64::INFINITY),
-        b"-Infinity" | b"-Inf" => return Some(f64::NEG_INFINITY),
-        b"StaleNaN" => return Some(model::stale_marker()),
-        _ => {}
-    }
-    if let Some(bits) = text.strip_prefix(b"NaN:") {
-        let is_hexadecimal = bits.len() == 16 && bits.iter().all(u8::is_ascii_hexdigit);
-        let bits = std::str::from_utf8(bits).ok().filter(|_| is_hexadecimal)?;
-        let value = f64::from_bits(u64::from_str_radix(bits, 16).ok()?);
-        return value.is_nan().then_some(value);
-    }
-    number::decimal(text, 0).filter(|number| number.end == text.len()).map(|number| number.value)
-}
 
 /// Milliseconds, with up to six decimals.
 #[inline(always)]

@@ -26,6 +26,7 @@ pub mod histograms;
 pub mod keys;
 #[cfg(test)]
 mod tests;
+mod symbols;
 pub mod v1;
 pub mod v2;
 

@@ -1,6 +1,7 @@
 //! `io.prometheus.write.v2.Request` to rows.
 
 use super::histograms::push_histogram;
+use super::symbols::{symbol, text_of};
 use super::{
     KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, push_start,
     refuse_key,
@@ -295,18 +296,6 @@ fn family(mut metric: String, kind: MetricKind) -> String {
         metric.truncate(metric.len() - suffix.len());
     }
     metric
-}
-
-pub(super) fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Error> {
-    let found = symbols.get(id as usize).copied();
-    found.ok_or(Error::malformed("remote write 2.0", 0, "a reference to an existing symbol"))
-}
-
-/// A symbol without the length before it.
-pub(super) fn text_of(sized: &[u8]) -> &[u8] {
-    let mut message = Message::new(sized);
-    let size = message.varint().map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX));
-    sized.get(sized.len().saturating_sub(size)..).unwrap_or_default()
 }
 
 /// Reads `{ type = 1, help_ref = 3, unit_ref = 4 }`.
