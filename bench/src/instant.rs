@@ -1,6 +1,7 @@
 //! Points in time and durations as people write them: `2016-01-01T00:00:00Z`, `10s`, `24h`.
 
 use anyhow::{Context, Result, bail};
+use jiff::Timestamp;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds of a second.
@@ -16,34 +17,14 @@ pub const DAY_NS: i64 = 24 * HOUR_NS;
 /// When the text has another shape or a field is out of range.
 pub fn parse_rfc3339(text: &str) -> Result<i64> {
     let context = || format!("{text:?} is not a time like 2016-01-01T00:00:00Z");
-    let (date, time) = text.split_once(['T', 't', ' ']).with_context(context)?;
-    let zone_idx = time.find(['Z', 'z', '+', '-']).with_context(context)?;
-    let (clock, zone) = time.split_at(zone_idx);
-    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    let [year, month, day] = numbers(date, '-').with_context(context)?;
-    let [hour, minute, second] = numbers(clock, ':').with_context(context)?;
-    let in_range = (1678..=2261).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..60).contains(&second)
-        && (1..=9).contains(&fraction.len());
-    if !in_range {
-        bail!(context());
-    }
-    let nanos: i64 = format!("{fraction:0<9}").parse().with_context(context)?;
-    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    Ok((seconds - zone_seconds(zone).with_context(context)?) * SECOND_NS + nanos)
+    let moment: Timestamp = text.parse().with_context(context)?;
+    i64::try_from(moment.as_nanosecond()).with_context(context)
 }
 
 /// The UTC time of nanoseconds since 1970, to the second.
 pub fn format_rfc3339(timestamp_ns: i64) -> String {
     let seconds = timestamp_ns.div_euclid(SECOND_NS);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, day) = civil_from_days(days);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    Timestamp::from_second(seconds).expect("nanoseconds of 64 bits end in 2262").to_string()
 }
 
 /// A duration like `80s`, `10m`, `1h`, `3d`, `5y`, `250ms`; a bare number is seconds.
@@ -72,44 +53,6 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
 pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_nanos() as i64
-}
-
-fn numbers(text: &str, separator: char) -> Option<[i64; 3]> {
-    let mut parts = text.split(separator).map(|part| part.parse::<i64>().ok());
-    let numbers = [parts.next()??, parts.next()??, parts.next()??];
-    parts.next().is_none().then_some(numbers)
-}
-
-fn zone_seconds(zone: &str) -> Option<i64> {
-    if zone.eq_ignore_ascii_case("z") {
-        return Some(0);
-    }
-    let sign = if zone.starts_with('-') { -1 } else { 1 };
-    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
-    Some(sign * (hours.parse::<i64>().ok()? * 3600 + minutes.parse::<i64>().ok()? * 60))
-}
-
-/// Days since 1970 of a Gregorian date; years start in March so that the leap day is the last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
 }
 
 #[cfg(test)]

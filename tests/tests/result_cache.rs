@@ -6,7 +6,7 @@ use e2e::{Launch, Server, percent};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// 2024-02-27 12:00:00 UTC: far from the turn of a month.
+/// 2024-02-27 12:00:00 UTC: far from the rollover of a month.
 const NOON: i64 = 1_709_035_200;
 const STEP: i64 = 30;
 const STEPS: i64 = 121;

@@ -2,8 +2,7 @@
 //!
 //! Texts and positions are Prometheus'. The same note from many series or steps is kept once.
 
-use crate::time::to_ns;
-use model::sample::NANOS_PER_DAY;
+use crate::date::rfc3339;
 use promql::Span;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -117,8 +116,8 @@ fn describe(found: &Monotonicity) -> String {
         short(found.bucket_max),
         two_digits(found.difference_max),
         found.count,
-        rfc3339(found.first_ms),
-        rfc3339(found.last_ms)
+        rfc3339(found.first_ms.div_euclid(1000)),
+        rfc3339(found.last_ms.div_euclid(1000))
     )
 }
 
@@ -161,20 +160,6 @@ fn exponent(text: &str) -> String {
     format!("{digits}e{sign}{power:0>2}")
 }
 
-/// A moment as `1970-01-01T00:00:00Z`.
-fn rfc3339(ms: i64) -> String {
-    let seconds = ms.div_euclid(1000);
-    let day = to_ns(seconds.saturating_mul(1000)).div_euclid(NANOS_PER_DAY);
-    let (year, month, day_of_month) = crate::transform::date::civil(day);
-    let second = seconds.rem_euclid(86_400);
-    format!(
-        "{year:04}-{month:02}-{day_of_month:02}T{:02}:{:02}:{:02}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +172,6 @@ mod tests {
         assert_eq!(two_digits(12.3), "12");
         assert_eq!(two_digits(123.4), "1.2e+02");
         assert_eq!(two_digits(0.123), "0.12");
-        assert_eq!(rfc3339(86_400_000), "1970-01-02T00:00:00Z");
     }
 
     #[test]

@@ -5,71 +5,19 @@
 //! two series of one signature are present is checked per signature, and only where a signature
 //! has more than one row at all.
 
+use crate::call::Evaluate;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::fill::Filling;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::binary::{Mixed, with_scalar};
 use crate::histograms::totals::{Reading, ReadingScope};
-use crate::matching::{MatchGroup, Signatures, match_groups};
-use crate::query::NameRemoval;
+use crate::matching::{KeyMaker, Signatures, match_groups};
+use crate::operators::{Outcome, arithmetic, changes_scale, combine, compare};
+use crate::scalar::Scalar;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent, is_metadata_label};
+use crate::vector::Vector;
 use promql::{Binary, BinaryOp, Cardinality, ValueType, VectorMatching};
-
-/// An operator on two numbers; comparisons give 1 or 0.
-pub(crate) fn scalar_op(op: BinaryOp, a: f64, b: f64) -> f64 {
-    match compare(op, a, b) {
-        Some(holds) => f64::from(u8::from(holds)),
-        None => arithmetic(op, a, b),
-    }
-}
-
-/// Whether a comparison holds; `None` for other operators.
-fn compare(op: BinaryOp, a: f64, b: f64) -> Option<bool> {
-    Some(match op {
-        BinaryOp::Equal => a == b,
-        BinaryOp::NotEqual => a != b,
-        BinaryOp::Less => a < b,
-        BinaryOp::LessEqual => a <= b,
-        BinaryOp::Greater => a > b,
-        BinaryOp::GreaterEqual => a >= b,
-        _ => return None,
-    })
-}
-
-#[inline(always)]
-fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
-    match op {
-        BinaryOp::Add => a + b,
-        BinaryOp::Sub => a - b,
-        BinaryOp::Mul => a * b,
-        BinaryOp::Div => a / b,
-        BinaryOp::Mod => a % b,
-        BinaryOp::Pow => a.powf(b),
-        BinaryOp::Atan2 => a.atan2(b),
-        _ => ABSENT,
-    }
-}
-
-/// Whether what comes out is no longer what the metric's name says.
-fn changes_scale(op: BinaryOp) -> bool {
-    !op.is_comparison() && !op.is_trim()
-}
-
-/// What a comparison leaves where it holds and where it does not.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Outcome {
-    /// The value at hand, or a gap.
-    Filter,
-    /// 1 or 0.
-    Bool,
-}
-
-impl Outcome {
-    pub fn of(binary: &Binary) -> Outcome {
-        if binary.returns_bool { Outcome::Bool } else { Outcome::Filter }
-    }
-}
 
 impl Evaluator<'_> {
     /// The value of a binary operator with at least one vector.
@@ -238,24 +186,6 @@ impl Evaluator<'_> {
     }
 }
 
-/// Combines two rows step by step.
-pub(crate) fn combine(op: BinaryOp, outcome: Outcome, a: &[f64], b: &[f64], row: &mut [f64]) {
-    let each = |row: &mut [f64], f: &dyn Fn(f64, f64) -> f64| {
-        for ((out, a), b) in row.iter_mut().zip(a).zip(b) {
-            *out = if is_absent(*a) || is_absent(*b) { ABSENT } else { f(*a, *b) };
-        }
-    };
-    match op {
-        BinaryOp::Add => each(row, &|a, b| a + b),
-        BinaryOp::Sub => each(row, &|a, b| a - b),
-        BinaryOp::Mul => each(row, &|a, b| a * b),
-        BinaryOp::Div => each(row, &|a, b| a / b),
-        _ if !op.is_comparison() => each(row, &|a, b| arithmetic(op, a, b)),
-        _ if outcome == Outcome::Bool => each(row, &|a, b| scalar_op(op, a, b)),
-        _ => each(row, &|a, b| if compare(op, a, b) == Some(true) { a } else { ABSENT }),
-    }
-}
-
 /// At which steps a signature has a value.
 struct Presence {
     steps: usize,
@@ -282,64 +212,5 @@ impl Presence {
                 *value = ABSENT;
             }
         }
-    }
-}
-
-/// Makes the labels of a result from those of its two sides.
-pub(crate) struct KeyMaker<'a> {
-    pub binary: &'a Binary,
-    pub matching: &'a VectorMatching,
-    removal: NameRemoval,
-    /// Labels that are those of the "one" side, in order.
-    included: Vec<&'a str>,
-}
-
-impl<'a> KeyMaker<'a> {
-    pub fn new(
-        binary: &'a Binary,
-        matching: &'a VectorMatching,
-        removal: NameRemoval,
-    ) -> KeyMaker<'a> {
-        let mut included: Vec<&str> = matching.include.iter().map(String::as_str).collect();
-        included.sort_unstable();
-        included.dedup();
-        KeyMaker { binary, matching, removal, included }
-    }
-
-    /// The keys of each row of a group's "many" side with one of its "one" side.
-    fn keys(&self, group: &MatchGroup, many: &Vector, one: &Key) -> Vec<Key> {
-        group.many.iter().map(|idx| self.key(many.key(*idx), one)).collect()
-    }
-
-    pub fn key(&self, many: &Key, one: &Key) -> Key {
-        let is_late = self.binary.returns_bool && self.removal == NameRemoval::Late;
-        Key { labels: self.labels(many, one), drops_name: is_late }
-    }
-
-    fn labels(&self, many: &Key, one: &Key) -> model::Labels {
-        let (binary, matching) = (self.binary, self.matching);
-        let drops_bool_name = binary.returns_bool && self.removal != NameRemoval::Late;
-        let drops_name = drops_bool_name || changes_scale(binary.op);
-        let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
-        let is_kept = |name: &[u8]| {
-            let is_listed = || matching.labels.iter().any(|label| label.as_bytes() == name);
-            (!is_one_to_one || is_listed() == matching.is_on)
-                && !(drops_name && is_metadata_label(name))
-        };
-        many.labels.with_those_of(is_kept, &self.included, &one.labels)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operators_on_numbers() {
-        assert_eq!(scalar_op(BinaryOp::Mod, -5.0, 3.0), -2.0);
-        assert_eq!(scalar_op(BinaryOp::Pow, 2.0, 10.0), 1024.0);
-        assert_eq!(scalar_op(BinaryOp::LessEqual, 1.0, 1.0), 1.0);
-        assert_eq!(scalar_op(BinaryOp::Equal, f64::NAN, f64::NAN), 0.0);
-        assert_eq!(scalar_op(BinaryOp::Div, 1.0, 0.0), f64::INFINITY);
     }
 }

@@ -5,14 +5,15 @@
 //! read. Subqueries evaluate at steps of their own, and what sorts the samples of each window or
 //! group takes long for few samples: both are left to a worker thread.
 
-use promql::{AggregateOp, Expr};
+use crate::functions;
+use promql::{AggregateOp, Call, Expr};
 
 /// Whether an expression costs about what its selectors read.
 pub(crate) fn is_brief(expr: &Expr) -> bool {
     match expr {
         Expr::Number(_) | Expr::String(_) | Expr::Vector(_) | Expr::Matrix(_) => true,
         Expr::Subquery(_) => false,
-        Expr::Call(call) => !sorts(call.function.name) && call.arguments.iter().all(is_brief),
+        Expr::Call(call) => !sorts(call) && call.arguments.iter().all(is_brief),
         Expr::Aggregate(aggregate) => {
             aggregate.op != AggregateOp::Quantile
                 && aggregate.parameter.as_ref().is_none_or(is_brief)
@@ -24,12 +25,9 @@ pub(crate) fn is_brief(expr: &Expr) -> bool {
     }
 }
 
-/// Functions that sort what they look at, at each step.
-fn sorts(name: &str) -> bool {
-    matches!(
-        name,
-        "quantile_over_time" | "mad_over_time" | "histogram_quantile" | "histogram_quantiles"
-    )
+/// Whether a function sorts what it looks at, at each step.
+fn sorts(call: &Call) -> bool {
+    functions::find(call.function.name).is_none_or(|function| function.sorts)
 }
 
 #[cfg(test)]

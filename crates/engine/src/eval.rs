@@ -7,22 +7,28 @@
 //!
 //! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
 
+use crate::call::{CallContext, Evaluate};
+use crate::context::{Collision, Context};
 use crate::error::{QueryError, Result};
+use crate::functions::{self, Kernel};
+use crate::gap::ABSENT;
 use crate::histograms::cells::has_numbers;
 use crate::histograms::results::take_points;
 use crate::histograms::rollup::MixedRollup;
-use crate::histograms::select::MixedSamples;
+use crate::histograms::samples::MixedSamples;
 use crate::histograms::totals::{Reading, ReadingScope};
-use crate::names::Collision;
-use crate::query::{Context, NameRemoval, QueryOptions};
+use crate::options::{NameRemoval, QueryOptions};
 use crate::result::{HistogramPoints, Matrix};
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, check_edges};
+use crate::row::{Key, NameState, Row, RowSink, Wanted, is_metadata_label};
 use crate::rows::RowMaker;
-use crate::selector::{NameState, Row, RowSink, StaleFilter, Uniqueness, Wanted, Windows};
+use crate::scalar::Scalar;
+use crate::selector::{StaleFilter, Uniqueness};
 use crate::step_samples::{Scope, Tally};
 use crate::time::{Grid, Reference, to_ns};
 use crate::transform;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_metadata_label};
+use crate::vector::Vector;
+use crate::windows::Windows;
 use histogram::{Histogram, ResetHint};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
@@ -34,17 +40,15 @@ pub(crate) struct Evaluator<'a> {
     pub context: &'a Context<'a>,
 }
 
-impl Evaluator<'_> {
-    /// The value of a string expression.
-    pub fn string(&self, expr: &Expr) -> Result<String> {
+impl Evaluate for Evaluator<'_> {
+    fn string(&self, expr: &Expr) -> Result<String> {
         match expr.without_parens() {
             Expr::String(literal) => Ok(literal.value.clone()),
             _ => Err(QueryError::Execution("only literals are strings".to_string())),
         }
     }
 
-    /// The value of a scalar expression at every step.
-    pub fn scalar(&self, expr: &Expr, grid: Grid) -> Result<Scalar> {
+    fn scalar(&self, expr: &Expr, grid: Grid) -> Result<Scalar> {
         match expr {
             Expr::Number(number) => Ok(Scalar::Constant(number.value)),
             Expr::Paren(paren) => self.scalar(&paren.expr, grid),
@@ -62,43 +66,14 @@ impl Evaluator<'_> {
                     let message = format!("operator {op} not allowed for Scalar operations");
                     return Err(QueryError::Execution(message));
                 }
-                Ok(left.zip(&right, grid.len, |a, b| crate::binary::scalar_op(op, a, b)))
+                Ok(left.zip(&right, grid.len, |a, b| crate::operators::scalar_op(op, a, b)))
             }
             Expr::Call(call) => self.scalar_call(call, grid),
             _ => Err(QueryError::Execution("expected a scalar".to_string())),
         }
     }
 
-    fn scalar_call(&self, call: &Call, grid: Grid) -> Result<Scalar> {
-        let context = self.context;
-        let constant = |value| Ok(Scalar::Constant(value));
-        match call.function.name {
-            "time" => Ok(Scalar::Steps(
-                (0..grid.len).map(|step| grid.at_ms(step) as f64 / 1000.0).collect(),
-            )),
-            "pi" => constant(std::f64::consts::PI),
-            "start" => constant(context.start_ms as f64 / 1000.0),
-            "end" => constant(context.end_ms as f64 / 1000.0),
-            "range" => constant(context.end_ms.saturating_sub(context.start_ms) as f64 / 1000.0),
-            "step" => constant(context.step_ms as f64 / 1000.0),
-            "max_of" | "min_of" => {
-                let left = self.scalar(&call.arguments[0], grid)?;
-                let right = self.scalar(&call.arguments[1], grid)?;
-                let is_max = call.function.name == "max_of";
-                let op = if is_max { transform::math::max } else { transform::math::min };
-                Ok(left.zip(&right, grid.len, op))
-            }
-            "scalar" => {
-                let mut vector = self.vector(&call.arguments[0], grid)?;
-                vector.drop_histograms();
-                Ok(Scalar::Steps(transform::math::only_value(&vector)))
-            }
-            other => Err(unknown(other)),
-        }
-    }
-
-    /// The value of an instant vector expression at every step.
-    pub fn vector(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+    fn vector(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
         self.context.check()?;
         if 1 < grid.len && is_step_invariant(expr) {
             let _scope = self.context.counting(Scope::All);
@@ -127,18 +102,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Streams an expression's rows into a vector.
-    fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
-        let mut vector = Vector::new(self.context, grid.len);
-        self.stream(expr, grid, None, &mut |row| {
-            vector.push_mixed(self.context, row.key(), row.values, row.cells)
-        })?;
-        Ok(vector)
-    }
-
-    /// Hands the rows of an instant vector expression to `sink`, without keeping them if it can.
-    /// Rows without any value may be among them; labels that are not `wanted` may be missing.
-    pub fn stream(
+    fn stream(
         &self,
         expr: &Expr,
         grid: Grid,
@@ -152,9 +116,7 @@ impl Evaluator<'_> {
                 return self.context.stream_selector(selector, grid, wanted, sink);
             }
             Expr::Call(call) if !is_spread => {
-                if let Some(rollup) = Rollup::parse(call.function.name)
-                    && rollup != Rollup::Absent
-                {
+                if let Some(rollup) = functions::rollup(call.function.name) {
                     return self.stream_rollup(rollup, call, grid, wanted, sink);
                 }
             }
@@ -163,24 +125,46 @@ impl Evaluator<'_> {
         self.vector(expr, grid)?.stream(sink)
     }
 
+    fn stream_presence(&self, call: &Call, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
+        self.stream_rollup(Rollup::Absent, call, grid, Some(&[]), sink)
+    }
+}
+
+impl Evaluator<'_> {
+    fn scalar_call(&self, call: &Call, grid: Grid) -> Result<Scalar> {
+        match kernel(call)? {
+            Kernel::Scalar(kernel) => kernel(&self.call(call, grid)),
+            _ => Err(unknown(call.function.name)),
+        }
+    }
+
+    /// What a function's kernel sees.
+    fn call<'c>(&'c self, call: &'c Call, grid: Grid) -> CallContext<'c> {
+        CallContext { context: self.context, call, grid, evaluator: self }
+    }
+
+    /// Streams an expression's rows into a vector.
+    fn collect(&self, expr: &Expr, grid: Grid) -> Result<Vector> {
+        let mut vector = Vector::new(self.context, grid.len);
+        self.stream(expr, grid, None, &mut |row| {
+            vector.push_mixed(self.context, row.key(), row.values, row.cells)
+        })?;
+        Ok(vector)
+    }
+
     fn vector_call(&self, call: &Call, grid: Grid) -> Result<Vector> {
-        match call.function.kind {
-            FunctionKind::Math => transform::math::call(self, call, grid),
-            FunctionKind::Date => transform::date::call(self, call, grid),
-            FunctionKind::Label => transform::label::call(self, call, grid),
-            FunctionKind::Sort => transform::sort::call(self, call, grid),
-            FunctionKind::Histogram => transform::histogram::call(self, call, grid),
-            FunctionKind::Absent => transform::absent::call(self, call, grid),
-            FunctionKind::Rollup | FunctionKind::Scalar => Err(unknown(call.function.name)),
+        let of = &self.call(call, grid);
+        match kernel(call)? {
+            Kernel::Number(function) => transform::math::each(of, function),
+            Kernel::Date(part) => transform::date::each(of, part),
+            Kernel::Totals(value) => transform::histogram::each(of, Reading::Totals, value),
+            Kernel::Buckets(value) => transform::histogram::each(of, Reading::Buckets, value),
+            Kernel::Vector(kernel) => kernel(of),
+            Kernel::Rollup(_) | Kernel::Scalar(_) => Err(unknown(call.function.name)),
         }
     }
 
     // ---- windows ----
-
-    /// Hands over a row of ones and gaps for each series of `absent_over_time`'s argument.
-    pub fn stream_presence(&self, call: &Call, grid: Grid, sink: &mut RowSink<'_>) -> Result<()> {
-        self.stream_rollup(Rollup::Absent, call, grid, Some(&[]), sink)
-    }
 
     fn stream_rollup(
         &self,
@@ -360,7 +344,7 @@ impl Evaluator<'_> {
         let mut histograms = histograms.into_iter();
         let rows: Vec<Vec<f64>> = values.chunks_exact(inner.len).map(<[f64]>::to_vec).collect();
         Ok(keys.into_iter().zip(rows).map(move |(key, row)| {
-            let there = row.iter().enumerate().filter(|(_, v)| !crate::vector::is_absent(**v));
+            let there = row.iter().enumerate().filter(|(_, v)| !crate::gap::is_absent(**v));
             let (times, values) = there.map(|(step, v)| (to_ns(inner.at_ms(step)), *v)).unzip();
             let points = histograms.next().unwrap_or_default().into_iter();
             let (histogram_times, histograms) =
@@ -374,7 +358,7 @@ impl Evaluator<'_> {
         let grid = Grid::instant(at_ms);
         let mut series: Vec<(Labels, Vec<(i64, f64)>)> = Vec::new();
         let mut histograms: Vec<HistogramPoints> = Vec::new();
-        let kept = crate::vector::Reservation::new(&self.context.usage);
+        let kept = crate::reservation::Reservation::new(&self.context.usage);
         match expr.without_parens() {
             Expr::Matrix(matrix) => {
                 let selector = &matrix.selector;
@@ -464,6 +448,11 @@ fn own(grid: Grid) -> Reference {
     Reference { first_ms: grid.start_ms, step_ms: grid.step_ms, len: grid.len }
 }
 
+fn kernel(call: &Call) -> Result<Kernel> {
+    let function = functions::find(call.function.name);
+    function.map(|function| function.kernel).ok_or_else(|| unknown(call.function.name))
+}
+
 fn unknown(name: &str) -> QueryError {
     QueryError::Execution(format!("function {name:?} is not available here"))
 }
@@ -531,7 +520,7 @@ impl CounterNames {
     ) {
         const ENDINGS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
         let name = labels.metric_name();
-        if name == self.last || row.iter().all(|value| crate::vector::is_absent(*value)) {
+        if name == self.last || row.iter().all(|value| crate::gap::is_absent(*value)) {
             return;
         }
         self.last = name.to_string();

@@ -8,12 +8,14 @@
 //! many missing, one there    fill op one        likewise, once
 //! ```
 
-use crate::binary::{KeyMaker, Outcome, combine};
 use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::binary::{Mixed, Side};
-use crate::matching::{MatchGroup, Signatures, matched_labels, too_many};
-use crate::vector::{ABSENT, Key, Vector, is_absent};
+use crate::matching::{KeyMaker, MatchGroup, Signatures, matched_labels, too_many};
+use crate::operators::{Outcome, combine};
+use crate::row::Key;
+use crate::vector::Vector;
 use model::Labels;
 use promql::Cardinality;
 use std::collections::HashMap;

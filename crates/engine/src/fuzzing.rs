@@ -1,7 +1,10 @@
 //! What must hold of the evaluation for any expression: no panic, bounded memory, and the same
 //! answer each time.
 
-use crate::query::{QueryLimits, QueryOptions, QueryResult, StepRange, Timings, instant, range};
+use crate::options::{QueryLimits, QueryOptions};
+use crate::query::{instant, range};
+use crate::result::{QueryResult, Timings};
+use crate::time::StepRange;
 use crate::{MemorySource, NameRemoval};
 use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 use model::Labels;

@@ -21,22 +21,32 @@ mod annotations;
 mod binary;
 mod brief;
 pub mod cache;
+mod call;
+mod context;
+mod date;
 mod error;
 mod eval;
 mod fill;
+mod functions;
 #[doc(hidden)]
 pub mod fuzzing;
+mod gap;
 mod histograms;
 mod matching;
 mod memory_source;
 mod metricsql;
 mod names;
+mod operators;
+mod options;
 mod order;
 pub mod query;
 mod read_ahead;
+mod reservation;
 mod result;
 mod rollup;
+mod row;
 mod rows;
+mod scalar;
 pub mod script;
 mod selector;
 mod source;
@@ -46,15 +56,17 @@ mod store_source;
 mod time;
 mod transform;
 mod vector;
+mod windows;
 
 pub use cache::{CacheLimits, CacheStats, ResultCache, range_cached};
 pub use error::{Limit, QueryError};
 pub use memory_source::MemorySource;
-pub use query::{
-    MetricsQlOptions, NameRemoval, Partial, QueryLimits, QueryOptions, QueryResult, QueryStats,
-    StartTimestamps, StepRange, StepStats, Timings, instant, instant_expr, range, range_expr,
+pub use options::{
+    MetricsQlOptions, NameRemoval, Partial, QueryLimits, QueryOptions, StartTimestamps, StepStats,
 };
-pub use result::{Matrix, Sample, Value};
+pub use query::{instant, instant_expr, range, range_expr};
+pub use result::{Matrix, QueryResult, QueryStats, Sample, Timings, Value};
 pub use source::{
     ChangeClock, LabelSink, MixedSink, SampleSink, SelectLimits, SeriesSet, Source, SourceError,
 };
+pub use time::StepRange;

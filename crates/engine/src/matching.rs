@@ -1,10 +1,14 @@
 //! Which series of two vectors belong together, and which must not.
 
 use crate::error::{QueryError, Result};
-use crate::vector::{Key, Vector, is_absent};
+use crate::gap::is_absent;
+use crate::operators::changes_scale;
+use crate::options::NameRemoval;
+use crate::row::{Key, is_metadata_label};
+use crate::vector::Vector;
 use hashbrown::{HashMap, HashSet};
 use model::{Labels, METRIC_NAME};
-use promql::{Cardinality, VectorMatching};
+use promql::{Binary, Cardinality, VectorMatching};
 
 /// Numbers the label signatures of a matching, in the order in which they are seen.
 pub(crate) struct Signatures<'a> {
@@ -175,4 +179,49 @@ pub(crate) fn format_labels(labels: &Labels) -> String {
     let pairs: Vec<String> =
         labels.iter().map(|(name, value)| format!("{name}={}", promql::quote(value))).collect();
     format!("{{{}}}", pairs.join(", "))
+}
+
+/// Makes the labels of a result from those of its two sides.
+pub(crate) struct KeyMaker<'a> {
+    pub binary: &'a Binary,
+    pub matching: &'a VectorMatching,
+    removal: NameRemoval,
+    /// Labels that are those of the "one" side, in order.
+    included: Vec<&'a str>,
+}
+
+impl<'a> KeyMaker<'a> {
+    pub fn new(
+        binary: &'a Binary,
+        matching: &'a VectorMatching,
+        removal: NameRemoval,
+    ) -> KeyMaker<'a> {
+        let mut included: Vec<&str> = matching.include.iter().map(String::as_str).collect();
+        included.sort_unstable();
+        included.dedup();
+        KeyMaker { binary, matching, removal, included }
+    }
+
+    /// The keys of each row of a group's "many" side with one of its "one" side.
+    pub fn keys(&self, group: &MatchGroup, many: &Vector, one: &Key) -> Vec<Key> {
+        group.many.iter().map(|idx| self.key(many.key(*idx), one)).collect()
+    }
+
+    pub fn key(&self, many: &Key, one: &Key) -> Key {
+        let is_late = self.binary.returns_bool && self.removal == NameRemoval::Late;
+        Key { labels: self.labels(many, one), drops_name: is_late }
+    }
+
+    fn labels(&self, many: &Key, one: &Key) -> Labels {
+        let (binary, matching) = (self.binary, self.matching);
+        let drops_bool_name = binary.returns_bool && self.removal != NameRemoval::Late;
+        let drops_name = drops_bool_name || changes_scale(binary.op);
+        let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
+        let is_kept = |name: &[u8]| {
+            let is_listed = || matching.labels.iter().any(|label| label.as_bytes() == name);
+            (!is_one_to_one || is_listed() == matching.is_on)
+                && !(drops_name && is_metadata_label(name))
+        };
+        many.labels.with_those_of(is_kept, &self.included, &one.labels)
+    }
 }

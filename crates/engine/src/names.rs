@@ -6,22 +6,13 @@
 //! known. What will most likely collide is evaluated with its names at once, while the rows are
 //! watched; the other way round every such query would be evaluated twice.
 
+use crate::context::Collision;
 use crate::error::{QueryError, Result};
-use crate::query::{NameRemoval, QueryOptions, QueryResult};
-use crate::rollup::Rollup;
+use crate::functions;
+use crate::options::{NameRemoval, QueryOptions};
+use crate::result::QueryResult;
 use model::{METRIC_NAME, MatchOp};
 use promql::{Aggregate, Expr, Grouping, VectorSelector};
-
-/// Whether rows that keep their names would collide without them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Collision {
-    /// Nobody asks.
-    Unwatched,
-    /// Not so far.
-    Watched,
-    /// Yes.
-    Found,
-}
 
 /// Evaluates with names dropped as the options say, and with kept names where that has no answer.
 pub(crate) fn with_names_if_needed(
@@ -59,7 +50,7 @@ fn aggregate_by_name(expr: &Expr) -> Option<&Aggregate> {
 /// A guess that costs nothing when it is wrong but time.
 fn will_collide(aggregate: &Aggregate) -> bool {
     let Expr::Call(call) = aggregate.expr.without_parens() else { return false };
-    let keeps_scale = Rollup::parse(call.function.name)
+    let keeps_scale = functions::rollup(call.function.name)
         .is_some_and(|rollup| rollup.keeps_scale() && !rollup.keeps_name());
     let of_many = call.arguments.iter().any(|argument| match argument.without_parens() {
         Expr::Matrix(matrix) => !demands_one_name(&matrix.selector),

@@ -5,7 +5,7 @@
 //! thread 1: batches 1, 3, 5 ...  ──┴─> batches 0, 1, 2, 3 ...
 //! ```
 
-use crate::selector::Wanted;
+use crate::row::Wanted;
 use crate::source::{SeriesSet, SourceError};
 use model::Labels;
 use std::ops::Range;
@@ -73,6 +73,14 @@ pub(crate) fn read_labels(
         }
     }
     Ok(())
+}
+
+/// Series read between two looks at the deadline; the store gathers as many at once.
+pub(crate) const SERIES_PER_CHECK: usize = 512;
+
+/// Series that a thread reads at once.
+pub(crate) fn batch_len(set: &dyn SeriesSet) -> usize {
+    set.batch_len().min(SERIES_PER_CHECK)
 }
 
 /// How many threads read this many batches; less than two: none but the caller.

@@ -1,10 +1,68 @@
 //! Values that leave the engine, shaped so that a door can write them as a stream.
 
+use crate::gap::is_absent;
 use crate::time::Grid;
-use crate::vector::{compare_labels, is_absent};
 use histogram::Histogram;
 use model::Labels;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// The answer to a query.
+#[derive(Debug)]
+pub struct QueryResult {
+    /// Its value.
+    pub value: Value,
+    /// Texts that say why the value may be wrong.
+    pub warnings: Vec<String>,
+    /// Whether something is missing that could not be read; the warnings say what.
+    pub is_partial: bool,
+    /// Texts that say why the value may surprise.
+    pub infos: Vec<String>,
+    /// What it cost.
+    pub stats: QueryStats,
+    /// How long it took.
+    pub timings: Timings,
+    /// By step, how many samples an instant query at its time would see; empty unless
+    /// [`StepStats::Counted`] was asked for.
+    pub step_samples: Vec<u64>,
+}
+
+/// What a query did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueryStats {
+    /// Series that selectors matched.
+    pub series: u64,
+    /// Samples read from the source.
+    pub samples_read: u64,
+    /// Most samples held at once.
+    pub samples_peak: u64,
+    /// Most bytes held at once.
+    pub bytes_peak: u64,
+    /// Steps evaluated.
+    pub steps: u64,
+    /// Steps whose values a cache had.
+    pub steps_reused: u64,
+}
+
+/// Where the time of a query went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timings {
+    /// Text to tree.
+    pub parse: Duration,
+    /// Selectors finding their series.
+    pub select: Duration,
+    /// Everything from the tree to the value, selecting and ordering included.
+    pub evaluate: Duration,
+    /// Ordering the value's series.
+    pub sort: Duration,
+}
+
+impl Timings {
+    /// Evaluating without selecting and ordering: reading samples and calculating.
+    pub fn work(&self) -> Duration {
+        self.evaluate.saturating_sub(self.select + self.sort)
+    }
+}
 
 /// The value of a query.
 #[derive(Debug)]
@@ -156,7 +214,6 @@ impl Matrix {
         of_series.into_iter().flatten().map(|(at_ms, histogram)| (*at_ms, &**histogram))
     }
 
-    /// The numbers of series `idx`: milliseconds since the epoch and values, oldest first.
     /// The values of series `idx` at the steps of the grid, gaps among them; `None` when the
     /// samples are on no grid, or not all are numbers.
     pub(crate) fn grid_row(&self, idx: usize) -> Option<&[f64]> {
@@ -170,7 +227,7 @@ impl Matrix {
         }
     }
 
-    /// The samples of series `idx`: milliseconds since the epoch and values, oldest first.
+    /// The numbers of series `idx`: milliseconds since the epoch and values, oldest first.
     pub fn points(&self, idx: usize) -> impl Iterator<Item = (i64, f64)> + '_ {
         let row = self.order[idx] as usize;
         let (grid, values, points): (_, &[f64], &[(i64, f64)]) = match &self.samples {
@@ -190,7 +247,7 @@ pub(crate) fn order<'l>(labels: impl Iterator<Item = &'l Labels>) -> Vec<u32> {
     assert!(labels.len() <= u32::MAX as usize);
     let mut order: Vec<u32> = (0..labels.len() as u32).collect();
     if labels.len() < KEYED_LEN_MIN {
-        order.sort_by(|a, b| compare_labels(labels[*a as usize], labels[*b as usize]));
+        order.sort_by_key(|idx| labels[*idx as usize]);
         return order;
     }
     // Comparing label by label would read every set a dozen times.
@@ -245,7 +302,7 @@ mod tests {
         labels.reverse();
         assert!(KEYED_LEN_MIN <= labels.len());
         let mut expected: Vec<u32> = (0..labels.len() as u32).collect();
-        expected.sort_by(|a, b| compare_labels(&labels[*a as usize], &labels[*b as usize]));
+        expected.sort_by_key(|idx| &labels[*idx as usize]);
         assert_eq!(order(labels.iter()), expected);
     }
 }

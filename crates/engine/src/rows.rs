@@ -5,10 +5,10 @@
 //! ```
 
 use crate::error::{QueryError, Result};
+use crate::gap::ABSENT;
 use crate::read_ahead::read_labels;
-use crate::selector::Wanted;
+use crate::row::Wanted;
 use crate::source::SeriesSet;
-use crate::vector::ABSENT;
 use model::Labels;
 use std::ops::Range;
 

@@ -10,149 +10,35 @@
 //! samples, but for the batches that threads make ahead when there are many: of rows, which are
 //! smaller than samples, where nobody asks for these.
 
+use crate::context::{Collision, Context};
 use crate::error::{QueryError, Result};
-use crate::histograms::cells::Cell;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::edges::interpolate_steps;
 use crate::histograms::notes::Notes;
-use crate::histograms::select::{MixedMaker, MixedSamples, MixedVisitor, MixedWindows};
-use crate::names::{Collision, demands_one_name};
-use crate::query::{Context, NameRemoval};
-use crate::read_ahead::{SampleBatch, read_ahead, read_labels, threads_for};
+use crate::histograms::samples::{MixedSamples, MixedWindows};
+use crate::histograms::select::{MixedMaker, MixedVisitor};
+use crate::names::demands_one_name;
+use crate::read_ahead::{
+    SERIES_PER_CHECK, SampleBatch, batch_len, read_ahead, read_labels, threads_for,
+};
 use crate::rollup::EdgedWindows;
+use crate::row::{
+    Key, NameState, Row, RowSink, RowVisitor, SeriesVisitor, Wanted, without_metadata,
+};
 use crate::rows::{RowBatch, RowMaker};
 use crate::source::SeriesSet;
 use crate::step_samples::Tally;
-use crate::time::{Grid, Reference, seconds, to_ns};
-use crate::vector::{ABSENT, Key, Vector, is_absent, without_metadata};
+use crate::time::{Grid, Reference, seconds};
+use crate::vector::Vector;
+use crate::windows::Windows;
 use model::{Labels, Matcher, TimeRange};
 use promql::{At, Edges, VectorSelector};
 use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Series read between two looks at the deadline; the store gathers as many at once.
-const SERIES_PER_CHECK: usize = 512;
 /// As many at first when rows are watched for collisions.
 const SERIES_WATCHED: usize = 16;
-
-/// The windows of all steps as index ranges into one list of timestamps.
-pub(crate) struct Windows {
-    reference: Reference,
-    range_ns: i64,
-    /// The timestamps that `bounds` are for.
-    timestamps: Vec<i64>,
-    /// Per step, first index inside and first index after.
-    bounds: Vec<(u32, u32)>,
-    is_valid: bool,
-}
-
-impl Windows {
-    pub fn new(reference: Reference, range_ms: i64) -> Windows {
-        Windows {
-            reference,
-            range_ns: to_ns(range_ms),
-            timestamps: Vec::new(),
-            bounds: vec![(0, 0); reference.len],
-            is_valid: false,
-        }
-    }
-
-    /// The windows of the given timestamps, which are increasing.
-    pub fn of(&mut self, timestamps: &[i64]) -> &[(u32, u32)] {
-        if self.is_valid && self.timestamps == timestamps {
-            return &self.bounds;
-        }
-        let (mut low, mut high) = (0usize, 0usize);
-        for (step, bound) in self.bounds.iter_mut().enumerate() {
-            let end = self.reference.at_ns(step);
-            let start = end.saturating_sub(self.range_ns);
-            while high < timestamps.len() && timestamps[high] <= end {
-                high += 1;
-            }
-            while low < high && timestamps[low] <= start {
-                low += 1;
-            }
-            *bound = (low as u32, high as u32);
-        }
-        self.timestamps.clear();
-        self.timestamps.extend_from_slice(timestamps);
-        self.is_valid = true;
-        &self.bounds
-    }
-
-    /// The time that samples of any window can have, for the source.
-    pub fn time_range(&self) -> TimeRange {
-        let start = to_ns(self.reference.first_ms).saturating_sub(self.range_ns);
-        TimeRange::new(start.saturating_add(1), to_ns(self.reference.last_ms()))
-    }
-}
-
-/// A row before its key is made: most rows are added to a group and need no labels of their own.
-pub(crate) struct Row<'a> {
-    pub labels: &'a Labels,
-    pub name: NameState,
-    pub values: &'a [f64],
-    /// The histograms among the values; nothing where all are numbers.
-    pub cells: &'a [Cell],
-}
-
-/// What is to become of the metric's name in a row's labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NameState {
-    /// It stays.
-    Kept,
-    /// It is in the labels but counts as gone.
-    Dropped,
-    /// It stays until the end of the query.
-    DroppedLate,
-}
-
-impl NameState {
-    /// What is to become of the name of a row that has a key already.
-    pub fn of(key: &Key) -> NameState {
-        if key.drops_name { NameState::DroppedLate } else { NameState::Kept }
-    }
-
-    /// What an operation that takes the name away makes of a row.
-    pub fn dropped(removal: NameRemoval) -> NameState {
-        match removal {
-            NameRemoval::Late => NameState::DroppedLate,
-            NameRemoval::AtOnce | NameRemoval::KeepOverTime => NameState::Dropped,
-        }
-    }
-}
-
-impl<'a> Row<'a> {
-    /// A row of numbers.
-    pub fn numbers(labels: &'a Labels, name: NameState, values: &'a [f64]) -> Row<'a> {
-        Row { labels, name, values, cells: &[] }
-    }
-
-    pub fn key(&self) -> Key {
-        match self.name {
-            NameState::Kept => Key::new(self.labels.clone()),
-            NameState::Dropped => Key::new(without_metadata(self.labels)),
-            NameState::DroppedLate => Key { labels: self.labels.clone(), drops_name: true },
-        }
-    }
-}
-
-/// Receives rows; most of the engine's operations on whole vectors are one.
-pub(crate) type RowSink<'s> = dyn FnMut(&Row<'_>) -> Result<()> + 's;
-
-/// Names of the labels that rows are to have; all when there is no list.
-pub(crate) type Wanted<'w> = Option<&'w [&'w str]>;
-
-/// Receives one series: its labels, timestamps and values.
-pub(crate) type SeriesVisitor<'v> = dyn FnMut(&Labels, &[i64], &[f64]) -> Result<()> + 'v;
-
-/// Receives the labels and the row of one series, and the histograms in it if it has any.
-pub(crate) type RowVisitor<'v> = dyn FnMut(&Labels, &[f64], &[Cell]) -> Result<()> + 'v;
-
-/// Series that a thread reads at once.
-pub(crate) fn batch_len(set: &dyn SeriesSet) -> usize {
-    set.batch_len().min(SERIES_PER_CHECK)
-}
 
 /// How many threads read the series of a range; less than two: none but the caller.
 fn threads_for_series(set: &dyn SeriesSet, range: &Range<usize>) -> usize {
@@ -576,17 +462,6 @@ impl Uniqueness {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn windows_are_open_on_the_left() {
-        let reference = Reference { first_ms: 10, step_ms: 10, len: 3 };
-        let mut windows = Windows::new(reference, 10);
-        let timestamps: Vec<i64> = [0, 5, 10, 15, 20].iter().map(|ms| to_ns(*ms)).collect();
-        assert_eq!(windows.of(&timestamps), [(1, 3), (3, 5), (5, 5)]);
-        assert_eq!(windows.of(&timestamps), [(1, 3), (3, 5), (5, 5)], "again");
-        assert_eq!(windows.of(&timestamps[1..]), [(0, 2), (2, 4), (4, 4)], "another list");
-        assert_eq!(windows.time_range(), TimeRange::new(1, to_ns(30)));
-    }
 
     #[test]
     fn stale_markers_are_filtered() {

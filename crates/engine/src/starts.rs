@@ -7,17 +7,22 @@
 //!
 //! Times are nanoseconds; 0 is no start timestamp, as in Prometheus.
 
+use crate::context::Context;
 use crate::error::Result;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::Cell;
 use crate::histograms::notes::{Note, Notes};
+use crate::histograms::point::{Point, Value, write};
 use crate::histograms::rate::{self, Beginning};
-use crate::histograms::rollup::{Point, Value, write};
-use crate::histograms::select::{MixedSamples, MixedWindows};
-use crate::query::{Context, StartTimestamps};
-use crate::rollup::{Rollup, RollupCall, since_start};
-use crate::selector::{RowVisitor, StaleFilter, Windows};
+use crate::histograms::samples::{MixedSamples, MixedWindows};
+use crate::options::StartTimestamps;
+use crate::reservation::Reservation;
+use crate::rollup::{Rollup, RollupCall, Started, since_start};
+use crate::row::{Key, RowVisitor};
+use crate::selector::StaleFilter;
 use crate::time::{Grid, seconds, to_ns};
-use crate::vector::{ABSENT, Key, Reservation, Vector, is_absent};
+use crate::vector::Vector;
+use crate::windows::Windows;
 use hashbrown::HashMap;
 use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange};
@@ -40,30 +45,6 @@ struct Window<'a> {
     samples: MixedSamples<'a>,
     numbers: &'a [i64],
     histograms: &'a [i64],
-}
-
-/// The time and the start timestamp of a sample.
-#[derive(Clone, Copy)]
-pub(crate) struct Started {
-    pub at: i64,
-    pub start: i64,
-}
-
-impl Started {
-    /// Whether a sample counts from zero after the one before it, by its start timestamp.
-    pub fn is_reset_after(self, before: Started) -> bool {
-        // One that is not before its own sample says nothing: it is wrong, or OTel's "unknown".
-        if self.start == 0 || self.at <= self.start || self.start < before.at {
-            return false;
-        }
-        // At the sample before it is a delta, or a cumulative counter whose start was unknown then.
-        before.at < self.start || (before.start != 0 && before.start < before.at)
-    }
-
-    /// Whether it claims what the sample before it counted already.
-    fn overlaps(self, before: Started) -> bool {
-        self.start != 0 && self.start < before.at && self.start != before.start
-    }
 }
 
 impl Rollup {

@@ -8,10 +8,10 @@
 //! Rows are made by several threads at once, so the counters are atomic; nobody has any who did not
 //! ask.
 
+use crate::gap::is_absent;
 use crate::histograms::cells::{Cell as HistogramCell, samples_of};
-use crate::histograms::select::{MixedSamples, MixedWindows};
+use crate::histograms::samples::{MixedSamples, MixedWindows};
 use crate::rollup::EdgedWindows;
-use crate::vector::is_absent;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

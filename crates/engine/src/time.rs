@@ -89,6 +89,17 @@ pub(crate) fn seconds(ns: i64) -> f64 {
     }
 }
 
+/// The first and last step of a range query, and what lies between steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepRange {
+    /// First step, in milliseconds since the epoch.
+    pub start_ms: i64,
+    /// No step is later.
+    pub end_ms: i64,
+    /// Between steps.
+    pub step_ms: i64,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,108 +10,17 @@
 //! it quiet, which changes its bits; so no value of an expression has these bits and they are
 //! free to mean "no sample here". A row without any value is not kept.
 
+use crate::context::Context;
 use crate::error::{QueryError, Result};
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::{Cell as HistogramCell, CellRows, cell_at, weight};
-use crate::query::{Context, NameRemoval};
-use crate::selector::{NameState, Row, RowSink};
+use crate::options::NameRemoval;
+use crate::reservation::Reservation;
+use crate::row::{Key, NameState, Row, RowSink};
 use histogram::Histogram;
-use model::{Labels, METRIC_NAME, sample::STALE_NAN_BITS};
-use std::cell::Cell;
-use std::cmp::Ordering;
+use model::Labels;
 use std::collections::HashMap;
-use std::rc::Rc;
 use std::sync::Arc;
-
-/// The value of a gap.
-pub(crate) const ABSENT: f64 = f64::from_bits(STALE_NAN_BITS);
-
-/// Whether there is no sample.
-#[inline(always)]
-pub(crate) fn is_absent(value: f64) -> bool {
-    value.to_bits() == STALE_NAN_BITS
-}
-
-/// Labels that describe the metric rather than the series; whatever drops the name drops them.
-pub(crate) fn is_metadata_label(name: impl AsRef<[u8]>) -> bool {
-    let name = name.as_ref();
-    [METRIC_NAME, "__type__", "__unit__"].iter().any(|one| one.as_bytes() == name)
-}
-
-/// The identity of a row.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key {
-    pub labels: Labels,
-    /// Whether the metric's name is to be dropped at the end of the query.
-    pub drops_name: bool,
-}
-
-impl Key {
-    /// A key that keeps its name.
-    pub fn new(labels: Labels) -> Key {
-        Key { labels, drops_name: false }
-    }
-
-    /// The key after an operation that takes the metric's name away.
-    pub fn nameless(&self, removal: NameRemoval) -> Key {
-        match removal {
-            NameRemoval::Late => Key { labels: self.labels.clone(), drops_name: true },
-            NameRemoval::AtOnce | NameRemoval::KeepOverTime => {
-                Key::new(without_metadata(&self.labels))
-            }
-        }
-    }
-}
-
-/// The labels without those that describe the metric.
-pub(crate) fn without_metadata(labels: &Labels) -> Labels {
-    labels.only(|name| !is_metadata_label(name))
-}
-
-/// The order of series in an answer: by names and values, as Prometheus compares labels.
-pub(crate) fn compare_labels(a: &Labels, b: &Labels) -> Ordering {
-    a.iter().cmp(b.iter())
-}
-
-/// Memory that an evaluation holds, by samples and bytes; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Reservation {
-    used: Rc<Usage>,
-    samples: Cell<u64>,
-    bytes: Cell<u64>,
-}
-
-/// What all reservations of one evaluation hold together.
-#[derive(Debug, Default)]
-pub(crate) struct Usage {
-    pub samples: Cell<u64>,
-    pub samples_peak: Cell<u64>,
-    pub bytes: Cell<u64>,
-    pub bytes_peak: Cell<u64>,
-}
-
-impl Reservation {
-    pub fn new(used: &Rc<Usage>) -> Reservation {
-        Reservation { used: Rc::clone(used), samples: Cell::new(0), bytes: Cell::new(0) }
-    }
-
-    /// Takes more; the caller has to ask the context whether that is too much.
-    pub fn grow(&self, samples: u64, bytes: u64) {
-        self.samples.set(self.samples.get() + samples);
-        self.bytes.set(self.bytes.get() + bytes);
-        let used = &self.used;
-        used.samples.set(used.samples.get() + samples);
-        used.bytes.set(used.bytes.get() + bytes);
-        used.samples_peak.set(used.samples_peak.get().max(used.samples.get()));
-        used.bytes_peak.set(used.bytes_peak.get().max(used.bytes.get()));
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.used.samples.set(self.used.samples.get() - self.samples.get());
-        self.used.bytes.set(self.used.bytes.get() - self.bytes.get());
-    }
-}
 
 /// An instant vector at every step of a grid.
 #[derive(Debug)]
@@ -335,6 +244,18 @@ impl Vector {
         self.merge_same_labels()
     }
 
+    /// Drops the names that were to be dropped late.
+    pub fn without_late_names(self) -> Result<Vector> {
+        if !self.keys.iter().any(|key| key.drops_name) {
+            return Ok(self);
+        }
+        self.rekey(
+            |key| {
+                if key.drops_name { key.nameless(NameRemoval::AtOnce) } else { key.clone() }
+            },
+        )
+    }
+
     /// Joins rows of equal labels into one, which must not both have a value at any step.
     pub fn merge_same_labels(mut self) -> Result<Vector> {
         self.join_same_labels()?;
@@ -415,40 +336,5 @@ impl Vector {
     /// Takes the vector apart: keys, values and the histograms among these.
     pub fn into_parts(self) -> (Vec<Key>, Vec<f64>, Option<Box<CellRows>>) {
         (self.keys, self.values, self.histograms)
-    }
-}
-
-/// A number at every step of a grid.
-#[derive(Clone, Debug)]
-pub(crate) enum Scalar {
-    /// The same everywhere.
-    Constant(f64),
-    /// One per step.
-    Steps(Vec<f64>),
-}
-
-impl Scalar {
-    #[inline(always)]
-    pub fn at(&self, step: usize) -> f64 {
-        match self {
-            Scalar::Constant(value) => *value,
-            Scalar::Steps(values) => values[step],
-        }
-    }
-
-    /// Applies an operation to two scalars.
-    pub fn zip(&self, other: &Scalar, steps: usize, op: impl Fn(f64, f64) -> f64) -> Scalar {
-        match (self, other) {
-            (Scalar::Constant(a), Scalar::Constant(b)) => Scalar::Constant(op(*a, *b)),
-            _ => Scalar::Steps((0..steps).map(|step| op(self.at(step), other.at(step))).collect()),
-        }
-    }
-
-    /// The values that it takes, at least one.
-    pub fn values(&self) -> &[f64] {
-        match self {
-            Scalar::Constant(value) => std::slice::from_ref(value),
-            Scalar::Steps(values) => values,
-        }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::BLOCK_SLOTS_MAX;
 use crate::error::{Result, corrupt};
+use crate::narrow::to_u32;
 use crate::segment::piece::{Piece, PieceCursor, Space};
 use crate::subset::BlockMatch;
 use model::METRIC_NAME;
@@ -156,7 +157,7 @@ impl<'a> Tally<'a> {
             }
             tally.slot_bytes.push(all_bytes / found.slots.len().max(1) as u64);
             for (position, tag) in tags.iter().enumerate() {
-                tally.places.push((*tag, match_idx as u32, number, position as u32));
+                tally.places.push((*tag, to_u32(match_idx), number, to_u32(position)));
             }
         }
         tally.places.sort_unstable();

@@ -9,6 +9,7 @@
 //! `capacity` is a stride and never changes, also when a block stays half empty for ever.
 
 use crate::error::{Error, Result};
+use crate::narrow::to_u32;
 use model::METRIC_NAME;
 use model::limits::FIELDS_PER_LINE_MAX;
 
@@ -27,7 +28,11 @@ pub(crate) const BLOCK_SERIES_MAX: usize = 64 << 10;
 
 /// Capacities of the first blocks of a group; the last one repeats. Odd series waste nothing,
 /// a group of a million has blocks of full size almost from the start.
-const CAPACITIES: [u32; 5] = [1, 16, 64, 256, BLOCK_SLOTS_MAX as u32];
+const CAPACITIES: [u32; 5] = [1, 16, 64, 256, 1024];
+
+const _: () = assert!(CAPACITIES[4] as usize == BLOCK_SLOTS_MAX);
+const _: () = assert!(BLOCK_SLOTS_MAX <= u16::MAX as usize);
+const _: () = assert!(FIELDS_PER_LINE_MAX <= u16::MAX as usize);
 
 /// An entity to look up or to register; its strings are hashed once, when it is made.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +115,10 @@ impl BlockRef {
 
     /// The slot of an entity of this block.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "less than the capacity, which has a slot's 16 bits"
+    )]
     pub fn slot(&self, entity: EntityId) -> u16 {
         debug_assert!(self.entity_start <= entity && entity - self.entity_start < self.capacity);
         (entity - self.entity_start) as u16
@@ -117,6 +126,10 @@ impl BlockRef {
 
     /// Column and slot of an ordinal of this block.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "less than columns and capacity, which have 16 bits"
+    )]
     pub fn place(&self, ordinal: u32) -> (u16, u16) {
         let offset = ordinal - self.series_start;
         debug_assert!(offset < self.columns * self.capacity);
@@ -132,7 +145,7 @@ impl BlockRef {
 /// The capacity of the next block of a group of `columns` metrics that has `blocks` blocks.
 pub(crate) fn next_capacity(blocks: u32, columns: usize) -> u32 {
     let wanted = CAPACITIES[(blocks as usize).min(CAPACITIES.len() - 1)];
-    wanted.min((BLOCK_SERIES_MAX / columns) as u32).max(1)
+    wanted.min(to_u32(BLOCK_SERIES_MAX / columns)).max(1)
 }
 
 /// Hashes of an entity; XXH3 with each string's hash as the seed of the next, so that moving a

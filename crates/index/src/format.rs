@@ -5,6 +5,7 @@
 //! ```
 
 use crate::error::{Error, Result, corrupt};
+use crate::narrow::to_usize;
 use codec::{Reader, crc32, put_u32, put_u64};
 use std::ops::Range;
 
@@ -100,7 +101,7 @@ pub(crate) const FOOTER_SIZE: usize = 80 + SECTION_COUNT * 20 + 4 + 8;
 #[derive(Clone, Debug)]
 pub(crate) struct Footer {
     pub counts: Counts,
-    pub sections: [Place; SECTION_COUNT],
+    pub sections: [Extent; SECTION_COUNT],
     /// Checksum of counts and sections: no two segments share it but by chance.
     pub crc: u32,
     /// Whether the header is as every segment's; nothing else depends on it.
@@ -109,7 +110,7 @@ pub(crate) struct Footer {
 
 /// Where a section is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct Extent {
     pub range: Range<usize>,
     pub crc: u32,
 }
@@ -217,16 +218,16 @@ fn read_footer(bytes: &[u8], sections_end: usize, checks: Checks) -> Result<Foot
     }
     let mut reader = Reader::new(&bytes[..checked_size]);
     let counts = read_counts(&mut reader)?;
-    let mut sections: [Place; SECTION_COUNT] = Default::default();
+    let mut sections: [Extent; SECTION_COUNT] = Default::default();
     let mut expected = HEADER_SIZE as u64;
-    for place in &mut sections {
+    for extent in &mut sections {
         let (start, size) = (reader.u64()?, reader.u64()?);
         let end = start.checked_add(size).filter(|end| *end <= sections_end as u64);
         let end = end.ok_or_else(|| corrupt("section past the end"))?;
         if start != expected {
             return Err(corrupt("gap between sections"));
         }
-        *place = Place { range: start as usize..end as usize, crc: reader.u32()? };
+        *extent = Extent { range: to_usize(start)..to_usize(end), crc: reader.u32()? };
         expected = end;
     }
     if expected != sections_end as u64 {

@@ -17,6 +17,7 @@
 //! [`index`], [`cardinality`].
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests own their files"))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod cardinality;
 pub mod entity;
@@ -28,6 +29,7 @@ pub mod index;
 pub mod jobs;
 pub mod matcher;
 pub mod memory;
+mod narrow;
 pub mod segment;
 pub mod subset;
 #[cfg(test)]
@@ -42,6 +44,6 @@ pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;
 pub use memory::MemoryIndex;
 pub use segment::Segment;
-pub use segment::entry::SegmentEntry;
-pub use segment::rebuild::{Salvaged, parse_segment_name, salvage};
+pub use segment::entry::{SegmentEntry, parse_segment_name};
+pub use segment::rebuild::{Salvaged, salvage};
 pub use subset::{BlockMatch, Subset, sort_by_entity};

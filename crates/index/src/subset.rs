@@ -1,6 +1,7 @@
 //! Which slots or which columns of a block match, and the product of both.
 
 use crate::entity::{BLOCK_SLOTS_MAX, BlockRef};
+use crate::narrow::to_u16;
 
 /// Words of a bitmap over a block's slots.
 pub(crate) const SLOT_WORDS: usize = BLOCK_SLOTS_MAX / 64;
@@ -43,7 +44,7 @@ impl Subset {
     pub(crate) fn from_bits(bits: &SlotBits, len: u32) -> Subset {
         let count = count_bits(bits);
         if count == len {
-            return Subset::all(len as u16);
+            return Subset::all(to_u16(len as usize));
         }
         if LIST_LEN_MAX < count as usize {
             return Subset { kind: Kind::Bits(Box::new(*bits)) };
@@ -132,6 +133,7 @@ impl Iterator for SubsetIter<'_> {
     type Item = u16;
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "slots have 16 bits")]
     fn next(&mut self) -> Option<u16> {
         match &mut self.0 {
             Iter::All(range) => range.next(),
@@ -223,6 +225,7 @@ pub(crate) fn is_zero(bits: &SlotBits) -> bool {
     bits.iter().fold(0, |any, word| any | word) == 0
 }
 
+#[expect(clippy::cast_possible_truncation, reason = "slots have 16 bits")]
 pub(crate) fn for_each_bit(bits: &SlotBits, mut visit: impl FnMut(u16)) {
     for (word_idx, word) in bits.iter().enumerate() {
         let mut word = *word;

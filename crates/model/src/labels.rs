@@ -7,6 +7,7 @@
 //! Equal label sets have equal bytes, so a hash of the bytes is a fingerprint of the series.
 //! A label with an empty value is the same as no label, so none is ever kept.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 /// The label that holds a metric's name.
@@ -60,8 +61,8 @@ pub enum LabelError {
     },
 }
 
-/// A canonical label set. Cheap to compare and to hash; `Ord` is by canonical bytes.
-#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A canonical label set. Cheap to tell apart and to hash.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Labels {
     bytes: Box<[u8]>,
 }
@@ -120,16 +121,12 @@ impl Labels {
 
     /// The labels that `is_kept` wants, but those of `names` as `other` has them: they are gone
     /// where it has none.
-    ///
-    /// # Panics
-    /// In debug builds, when `names` do not increase strictly.
     pub fn with_those_of(
         &self,
         is_kept: impl Fn(&[u8]) -> bool,
         names: &[&str],
         other: &Labels,
     ) -> Labels {
-        debug_assert!(names.is_sorted_by(|a, b| a < b), "names in order");
         let mut bytes = Vec::with_capacity(self.bytes.len() + other.bytes.len());
         let is_taken = |name: &[u8]| names.iter().any(|taken| taken.as_bytes() == name);
         let mut taken = other.pairs().filter(|pair| is_taken(pair.name)).peekable();
@@ -176,6 +173,31 @@ impl Labels {
             builder.push(name, value);
         }
         builder
+    }
+}
+
+/// By the first name or value that differs, as Prometheus orders series; canonical bytes compare
+/// otherwise, for sizes stand before texts in them.
+impl Ord for Labels {
+    fn cmp(&self, other: &Labels) -> Ordering {
+        let (mut own, mut others) = (&*self.bytes, &*other.bytes);
+        // Series of one metric have most texts in common: those are stepped over by their sizes.
+        let mut common = common_len(own, others);
+        while !own.is_empty() && !others.is_empty() {
+            let (text, rest) = split_bytes(own).expect("canonical labels");
+            let size = own.len() - rest.len();
+            if common < size {
+                return text.cmp(split_bytes(others).expect("canonical labels").0);
+            }
+            (own, others, common) = (rest, &others[size..], common - size);
+        }
+        own.len().cmp(&others.len())
+    }
+}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Labels) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -367,8 +389,8 @@ fn span_name<'a>(text: &'a str, span: &Span) -> &'a str {
     &text[span.name_start as usize..span.value_start as usize]
 }
 
-/// Appends one pair in canonical form.
-pub fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
+/// Appends one pair in canonical form; whoever calls it does so by increasing name.
+fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
     push_size(out, name.len());
     out.extend_from_slice(name.as_bytes());
     push_size(out, value.len());
@@ -381,6 +403,14 @@ fn push_size(out: &mut Vec<u8>, mut size: usize) {
         size >>= 7;
     }
     out.push(size as u8);
+}
+
+/// Bytes that both begin with.
+fn common_len(a: &[u8], b: &[u8]) -> usize {
+    let chunks = a.as_chunks::<16>().0.iter().zip(b.as_chunks::<16>().0);
+    let start = chunks.take_while(|(a, b)| a == b).count() * 16;
+    let rest = a[start..].iter().zip(&b[start..]);
+    start + rest.take_while(|(a, b)| a == b).count()
 }
 
 fn split_pair(bytes: &[u8]) -> Option<(&str, &str, &[u8])> {
@@ -435,6 +465,23 @@ mod tests {
         assert_eq!(a.to_string(), r#"up{a="1", b="2"}"#);
         assert_eq!(a.len(), 3);
         assert_eq!(Labels::from_canonical(a.as_bytes()), Some(a));
+    }
+
+    #[test]
+    fn label_sets_are_ordered_as_their_texts_are() {
+        let long = "x".repeat(200);
+        let texts = ["", "1", "10", "2", "a", "aa", "b", "\u{1}", "é", &long, &long[1..]];
+        let mut all = Vec::new();
+        for (name, value) in texts.iter().flat_map(|name| texts.map(|value| (*name, value))) {
+            let names = [name, "k", "kk", long.as_str()];
+            all.push(Labels::from_pairs(&names.map(|name| (name, value))));
+            all.push(Labels::from_pairs(&[("k", name), ("l", value)]));
+        }
+        for (a, b) in all.iter().flat_map(|a| all.iter().map(move |b| (a, b))) {
+            assert_eq!(a.cmp(b), a.iter().cmp(b.iter()), "{a} {b}");
+        }
+        let [two, ten] = ["2", "10"].map(|value| Labels::from_pairs(&[("a", value)]));
+        assert!(ten < two && two.as_bytes() < ten.as_bytes(), "bytes begin with sizes");
     }
 
     #[test]

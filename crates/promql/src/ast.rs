@@ -4,46 +4,11 @@
 //! of the evaluation can point at it. Times are milliseconds, as everywhere in PromQL.
 //! The tree is at most [`crate::NESTING_MAX`] deep, so walking it by recursion is safe.
 
-use crate::durations::DurationExpr;
 use crate::error::Span;
 use crate::functions::Function;
 use crate::quote::quote_bytes;
+pub use crate::value_type::ValueType;
 use model::Matcher;
-
-/// What kind of value an expression has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ValueType {
-    /// One number per step.
-    Scalar,
-    /// A string; only literals are.
-    String,
-    /// At each step at most one sample per series: an instant vector.
-    Vector,
-    /// At each step a window of samples per series: a range vector.
-    Matrix,
-}
-
-impl ValueType {
-    /// The word that Prometheus' documentation has for it.
-    pub fn documented(self) -> &'static str {
-        match self {
-            ValueType::Scalar => "scalar",
-            ValueType::String => "string",
-            ValueType::Vector => "instant vector",
-            ValueType::Matrix => "range vector",
-        }
-    }
-
-    /// The word that Prometheus' API has for it (`resultType`).
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ValueType::Scalar => "scalar",
-            ValueType::String => "string",
-            ValueType::Vector => "vector",
-            ValueType::Matrix => "matrix",
-        }
-    }
-}
 
 /// A node of the tree.
 #[derive(Clone, Debug, PartialEq)]
@@ -554,4 +519,34 @@ impl Expr {
         }
         expr
     }
+}
+
+/// A duration that depends on the query, or is written as a calculation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DurationExpr {
+    /// What it is.
+    pub kind: DurationKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The shapes of a [`DurationExpr`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum DurationKind {
+    /// A number of seconds, or a duration.
+    Literal(NumberLiteral),
+    /// `step()`: the query's step.
+    Step,
+    /// `range()`: from the query's start to its end.
+    Range,
+    /// `-duration`
+    Negative(Box<DurationExpr>),
+    /// `(duration)`
+    Paren(Box<DurationExpr>),
+    /// `duration + duration`; also `-`, `*`, `/`, `%` and `^`.
+    Binary(BinaryOp, Box<[DurationExpr; 2]>),
+    /// `max_of(duration, duration)`
+    Max(Box<[DurationExpr; 2]>),
+    /// `min_of(duration, duration)`
+    Min(Box<[DurationExpr; 2]>),
 }

@@ -63,7 +63,7 @@ fn regex_matches_empty(pattern: &str) -> bool {
 /// The anchored regular expression of a matcher.
 fn compile_matcher(pattern: &str) -> std::result::Result<regex::Regex, String> {
     regex::RegexBuilder::new(&format!("^(?s:{pattern})$"))
-        .size_limit(crate::REGEX_SIZE_MAX)
+        .size_limit(crate::options::REGEX_SIZE_MAX)
         .build()
         .map_err(|error| match error {
             regex::Error::CompiledTooBig(size) => {

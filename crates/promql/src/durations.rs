@@ -3,40 +3,10 @@
 //! A tree is parsed before it is known what is asked about which times, so a selector carries the
 //! calculation until [`settle_durations`] puts its value where plain durations are.
 
-use crate::ast::{BinaryOp, Expr, NumberLiteral, VectorSelector};
-use crate::error::{ParseError, Span};
+use crate::ast::{BinaryOp, DurationExpr, DurationKind, Expr, VectorSelector};
+use crate::error::ParseError;
 use crate::number::DURATION_MS_MAX;
 use std::fmt::{Display, Formatter};
-
-/// A duration that depends on the query, or is written as a calculation.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DurationExpr {
-    /// What it is.
-    pub kind: DurationKind,
-    /// Where it stands.
-    pub span: Span,
-}
-
-/// The shapes of a [`DurationExpr`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum DurationKind {
-    /// A number of seconds, or a duration.
-    Literal(NumberLiteral),
-    /// `step()`: the query's step.
-    Step,
-    /// `range()`: from the query's start to its end.
-    Range,
-    /// `-duration`
-    Negative(Box<DurationExpr>),
-    /// `(duration)`
-    Paren(Box<DurationExpr>),
-    /// `duration + duration`; also `-`, `*`, `/`, `%` and `^`.
-    Binary(BinaryOp, Box<[DurationExpr; 2]>),
-    /// `max_of(duration, duration)`
-    Max(Box<[DurationExpr; 2]>),
-    /// `min_of(duration, duration)`
-    Min(Box<[DurationExpr; 2]>),
-}
 
 /// The times of a query that calculated durations may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! the tests: each example is evaluated at 01:00:00 on the first day of 1970 over no data at all
 //! and must give the answer beside it.
 
-use crate::ast::ValueType::{self, Matrix, Scalar, String as Text, Vector};
+use crate::value_type::ValueType::{self, Matrix, Scalar, String as Text, Vector};
 
 /// What a function works on; the engine dispatches by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

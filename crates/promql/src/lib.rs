@@ -44,6 +44,7 @@ pub mod fuzzing;
 mod lexer;
 pub mod metricsql;
 mod number;
+mod options;
 mod parser;
 mod print;
 mod quote;
@@ -52,24 +53,17 @@ mod selectors;
 #[cfg(test)]
 mod tests;
 mod token;
+mod value_type;
 
 pub use aggregations::{AGGREGATIONS, Aggregation};
 pub use ast::*;
-pub use durations::{DurationExpr, DurationKind, QueryTimes, settle_durations};
+pub use durations::{QueryTimes, settle_durations};
 pub use error::{ParseError, Span};
 pub use functions::{Arity, FUNCTIONS, Function, FunctionKind, find as find_function};
 pub use number::{format_duration_ms, format_number, parse_duration_ms};
+pub use options::{EXPERIMENTAL_FLAG, NESTING_MAX, Options, REGEX_SIZE_MAX, TEXT_SIZE_MAX};
 pub use quote::quote;
 pub use selectors::{metricsql_selectors, selectors};
-
-/// The flag that turns on what is experimental, for errors.
-pub const EXPERIMENTAL_FLAG: &str = "--query.experimental-functions";
-/// Levels of a tree. Each costs parser and engine some stack; people need about ten.
-pub const NESTING_MAX: usize = 200;
-/// Bytes of an expression's text. The longest sane dashboards have some kilobytes.
-pub const TEXT_SIZE_MAX: usize = 1 << 20;
-/// Bytes that one compiled regular expression may take.
-pub const REGEX_SIZE_MAX: usize = 16 << 20;
 
 /// Whose language a text is in. Never guessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,14 +73,6 @@ pub enum Dialect {
     PromQl,
     /// VictoriaMetrics' language and numbers.
     MetricsQl,
-}
-
-/// What the parser accepts.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Whether the functions, aggregations and modifiers are known that Prometheus calls
-    /// experimental: also `anchored`, `smoothed`, `fill` and calculated durations.
-    pub experimental_functions: bool,
 }
 
 /// Parses and checks `text`, experimental functions excluded.

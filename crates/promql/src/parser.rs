@@ -11,9 +11,9 @@ use crate::error::{ParseError, Span};
 use crate::functions;
 use crate::lexer::{self, Tokens};
 use crate::number::{parse_duration_ms, parse_number};
+use crate::options::{EXPERIMENTAL_FLAG, NESTING_MAX, Options};
 use crate::quote::{INVALID_UTF8, UnquoteError, quote, unquote, unquoting_failed};
 use crate::token::{Keyword, OperatorToken, Token, TokenKind, describe};
-use crate::{EXPERIMENTAL_FLAG, NESTING_MAX, Options};
 use model::{METRIC_NAME, MatchOp, Matcher};
 
 mod durations;

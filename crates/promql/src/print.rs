@@ -1,7 +1,7 @@
 //! Tree to text: the canonical form of an expression, which parses to the same tree.
 
+use crate::ast::DurationExpr;
 use crate::ast::*;
-use crate::durations::DurationExpr;
 use crate::number::{format_duration_ms, format_number};
 use crate::quote::quote;
 use model::{METRIC_NAME, MatchOp, Matcher};

@@ -1,24 +1,19 @@
-//! From the exemplars of a request to the book, and out of it again.
+//! From the exemplars of a request to the queue, and out of it again.
 //!
 //! An exemplar belongs to a series that has samples near it in time: those of its request are
 //! appended before it. One of a series that nobody knows, or that was refused, is refused too; so
 //! limits on series hold here without being asked. Only where the request says nothing else of the
 //! series, and its protocol allows that ([`ExemplarRow::may_be_first`]), may an exemplar be the
-//! first that is known of it; the book's own limits hold for those.
+//! first that is known of it; the queue's own limits hold for those.
 
-use crate::append::{AppendScratch, Postponed, REJECTIONS_TOLD_MAX, Refusal, Told, series_labels};
+use crate::appender::Appender;
 use crate::exemplar_record::LABELS_SIZE_MAX;
-use crate::exemplars::{ExemplarSeries, Verdict};
-use crate::partition::State;
+use crate::exemplars::Verdict;
 use crate::period::Period;
-use crate::select::compile;
-use crate::store::Store;
-use crate::{Durability, Result, SelectLimits};
-use index::NewEntity;
-use model::{
-    Exemplar, ExemplarRow, Labels, METRIC_NAME, Matcher, Rejection, TimeRange, Timestamp,
-    WriteBatch,
-};
+use crate::refusal::{Postponed, REJECTIONS_TOLD_MAX, Refusal, Told};
+use crate::row_labels::RowLabels;
+use crate::{Durability, Result};
+use model::{Exemplar, ExemplarRow, Labels, METRIC_NAME, Rejection, Timestamp, WriteBatch};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -49,12 +44,12 @@ struct Pending {
     labels_size: usize,
 }
 
-impl Store {
+impl Appender {
     /// Takes exemplars of a batch whose samples were appended; blocks until both are as durable as
     /// asked.
     ///
     /// # Errors
-    /// As [`Store::append`].
+    /// As [`crate::Store::append`].
     pub fn append_exemplars(
         &self,
         batch: &WriteBatch<'_>,
@@ -64,7 +59,7 @@ impl Store {
         self.check_writable()?;
         let mut appended = AppendedExemplars::default();
         let mut pending = Pending::default();
-        let mut scratch = AppendScratch::default();
+        let mut scratch = RowLabels::default();
         // Those of one series follow each other.
         let mut last: Option<(u32, Arc<Labels>)> = None;
         let mut postponed = Postponed::default();
@@ -86,7 +81,7 @@ impl Store {
         self.log_exemplars(&mut pending, &mut appended)?;
         if durability == Durability::Synced {
             // Also what the same request brought before.
-            self.wait_durable(self.wal.end())?;
+            self.log.wait_for_all()?;
         }
         postponed.check()?;
         Ok(appended)
@@ -98,14 +93,14 @@ impl Store {
         batch: &WriteBatch<'_>,
         row: &ExemplarRow,
         known: Option<Arc<Labels>>,
-        scratch: &mut AppendScratch,
+        scratch: &mut RowLabels,
     ) -> Told<Arc<Labels>> {
         let refuse = |reason: String| Err(Refusal::Row(reason));
-        if self.config.exemplars_max == 0 {
+        if self.ground.config.exemplars_max == 0 {
             return refuse("exemplars are turned off (max-exemplars)".into());
         }
         let timestamp = row.exemplar.timestamp;
-        let accepted = self.accepted_span();
+        let accepted = self.retention.accepted_span();
         if !accepted.contains(timestamp) {
             return refuse(format!(
                 "exemplar's timestamp {timestamp} ns is older than the retention keeps or too far \
@@ -115,7 +110,7 @@ impl Store {
         if let Some(known) = known {
             return Ok(known);
         }
-        let labels = series_labels(batch, &row.row, &self.config.limits, scratch)?;
+        let labels = scratch.of_series(batch, &row.row, &self.ground.config.limits)?;
         let size = labels.as_bytes().len();
         if LABELS_SIZE_MAX < size {
             return refuse(format!(
@@ -134,14 +129,12 @@ impl Store {
     /// Whether a series is known in the exemplar's partition, or in one beside it: a sample a
     /// moment away may be there.
     fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> index::Result<bool> {
-        let period = self.length.of(timestamp);
+        let period = self.ground.length.of(timestamp);
         let near: RangeInclusive<Period> = period.previous()..=period.next();
-        let near: Vec<_> =
-            self.partitions_read().range(near).map(|(_, found)| Arc::clone(found)).collect();
         let tags: Vec<(&str, &str)> =
             labels.iter().filter(|(name, _)| *name != METRIC_NAME).collect();
-        for partition in near.iter().rev() {
-            if partition.read().has_series(labels.metric_name(), &tags)? {
+        for partition in self.partitions.of_periods(near).iter().rev() {
+            if partition.read().series.has(labels.metric_name(), &tags)? {
                 return Ok(true);
             }
         }
@@ -149,10 +142,10 @@ impl Store {
     }
 
     fn log_exemplars(&self, pending: &mut Pending, appended: &mut AppendedExemplars) -> Result<()> {
-        self.wait_for_log()?;
+        self.log.wait_for_room()?;
         let Pending { all, positions, .. } = std::mem::take(pending);
-        let done = self.exemplars.append(&self.wal, &all);
-        let verdicts = done.map_err(|error| self.latch_if_failed(error))?;
+        let done = self.exemplars.append(&self.log.wal, &all);
+        let verdicts = done.map_err(|error| self.ground.health.latch_if_failed(error))?;
         for ((verdict, (_, exemplar)), position) in verdicts.iter().zip(&all).zip(positions) {
             match verdict {
                 Verdict::Taken | Verdict::Known => appended.written += 1,
@@ -168,31 +161,6 @@ impl Store {
             }
         }
         Ok(())
-    }
-
-    /// The exemplars in `range` of the series that match any of `sets` (each a conjunction), by
-    /// labels.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] for a regular expression that does not compile,
-    /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`].
-    pub fn exemplars(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<ExemplarSeries>> {
-        let range = range.intersect(&self.kept_span());
-        self.exemplars.select(&compile(sets)?, &range, limits.series_max, limits.deadline)
-    }
-}
-
-impl State {
-    /// Whether a series is in the index: alone, or as one column of several.
-    fn has_series(&self, name: &str, tags: &[(&str, &str)]) -> index::Result<bool> {
-        let names = [name];
-        let series = NewEntity::new(&names, tags);
-        Ok(self.index.find_entity(&series)?.is_some() || self.index.find_column(&series)?.is_some())
     }
 }
 

@@ -111,13 +111,6 @@ impl Arena {
             + self.singles.len() * size_of::<Single>()
     }
 
-    /// Bytes of memory in use.
-    pub fn size(&self) -> usize {
-        (self.chunks.len() + 1) * CHUNK_WORDS * 8
-            + self.last_row.capacity() * 4
-            + self.singles.capacity() * size_of::<Single>()
-    }
-
     /// Row ids used since the head began.
     pub fn words_used(&self) -> usize {
         self.base + self.chunks.len() * CHUNK_WORDS
@@ -288,11 +281,6 @@ impl ArenaView {
     /// Earliest and latest timestamp in the view.
     pub fn time_min_max(&self) -> Option<(Timestamp, Timestamp)> {
         (self.span.0 <= self.span.1).then_some(self.span)
-    }
-
-    /// Whether there is no row and no single.
-    pub fn is_empty(&self) -> bool {
-        self.samples == 0
     }
 
     /// Bytes of memory kept alive.

@@ -1,7 +1,7 @@
 //! When work that failed is tried again: later each time, so that a disk without room, or with rot,
 //! is not written to each second.
 
-use crate::store::lock;
+use crate::locks::lock;
 use std::sync::Mutex;
 use std::time::Duration;
 

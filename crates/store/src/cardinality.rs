@@ -1,15 +1,16 @@
 //! Who makes the series: counts by metric, label and pair, of the series of a day, of those that are
 //! new, or of those that nobody asks for; and what they cost.
 
-use crate::births::HOURS_KEPT;
+use crate::catalog::for_each_live;
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{LABEL, RUN_LABEL};
 use crate::live::push_kept;
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
-use crate::select::compile;
-use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries};
-use crate::store::Store;
+use crate::new_series::HOURS_KEPT;
+use crate::partition::{Partition, PartitionState};
+use crate::reader::Reader;
+use crate::select::matchers::compile;
+use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, stored_span};
 use crate::{Result, SelectLimits};
 use index::{BlockMatch, CardinalityQuestion, CompiledMatchers};
 use model::sample::NANOS_PER_DAY;
@@ -21,122 +22,106 @@ use roaring::RoaringBitmap;
 /// or not at all.
 const HIDDEN_TOP_MORE: usize = 256;
 
-impl Store {
-    /// Counts the series live on a day, by default the newest with data.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        self.cardinality_watched(request, &self.watch(None))
-    }
+/// Counts the series live on a day, by default the newest with data.
+pub(crate) fn cardinality(
+    reader: &Reader,
+    request: &CardinalityRequest,
+    watch: &Watch,
+) -> Result<Cardinality> {
+    count_live(reader, request, watch, &|_, matches| matches)
+}
 
-    pub(crate) fn cardinality_watched(
-        &self,
-        request: &CardinalityRequest,
-        watch: &Watch,
-    ) -> Result<Cardinality> {
-        self.count_live(request, watch, &|_, matches| matches)
-    }
-
-    /// The same of those among them whose samples nobody has asked for since start.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        self.unqueried_watched(request, &self.watch(None))
-    }
-
-    pub(crate) fn unqueried_watched(
-        &self,
-        request: &CardinalityRequest,
-        watch: &Watch,
-    ) -> Result<Cardinality> {
-        self.count_live(request, watch, &|partition, matches| {
-            let queried = partition.queried();
-            let mut kept = Vec::with_capacity(matches.len());
-            for found in matches {
-                let is_kept = |column, slot| !queried.contains(found.block.ordinal(column, slot));
-                push_kept(&found, &is_kept, &mut kept);
-            }
-            kept
-        })
-    }
-
-    /// Counts the series registered in the last hours, up to a day of them and since start; of two
-    /// partitions around the turn of a partition.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn new_series(&self, request: &CardinalityRequest, hours: u32) -> Result<NewSeries> {
-        let hours = hours.min(HOURS_KEPT as u32);
-        let now = self.now();
-        let sets = compile(&request.sets)?;
-        let mut new = NewSeries::default();
-        for partition in self.all_partitions() {
-            let state = partition.read();
-            let mut entities = RoaringBitmap::new();
-            for births in state.births_since(hours, now) {
-                entities |= &births.entities;
-                new.add_hour(births.hour, births.series);
-            }
-            if !entities.is_empty() {
-                let matches = matches_of(&state, &sets, &entities)?;
-                let watch = self.watch(None);
-                let counted = count(&partition, &state, &matches, request, &watch)?;
-                new.series.add(counted, request.top_n);
-            }
+/// The same of those among them whose samples nobody has asked for since start.
+pub(crate) fn unqueried(
+    reader: &Reader,
+    request: &CardinalityRequest,
+    watch: &Watch,
+) -> Result<Cardinality> {
+    count_live(reader, request, watch, &|partition, matches| {
+        let queried = partition.queried();
+        let mut kept = Vec::with_capacity(matches.len());
+        for found in matches {
+            let is_kept = |column, slot| !queried.contains(found.block.ordinal(column, slot));
+            push_kept(&found, &is_kept, &mut kept);
         }
-        Ok(new)
-    }
+        kept
+    })
+}
 
-    /// Counts what `choose` leaves of the series live on the day.
-    fn count_live(
-        &self,
-        request: &CardinalityRequest,
-        watch: &Watch,
-        choose: &dyn Fn(&Partition, Vec<BlockMatch>) -> Vec<BlockMatch>,
-    ) -> Result<Cardinality> {
-        let span = self.stats().time_min_max;
-        let newest = span.map(|(_, max)| day_of(max));
-        let mut cardinality = Cardinality { time_min_max: span, ..Cardinality::default() };
-        let Some(day) = request.day.or(newest) else { return Ok(cardinality) };
-        let start = i64::from(day).saturating_mul(NANOS_PER_DAY);
-        let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
-        let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
-        let sets = compile(&request.sets)?;
-        // A day lies in one partition, so there is at most one partition to count.
-        self.for_each_live(&sets, range, &limits, watch, &mut |partition, state, live| {
+/// Counts the series registered in the last hours, up to a day of them and since start; of two
+/// partitions around a rollover.
+pub(crate) fn new_series(
+    reader: &Reader,
+    request: &CardinalityRequest,
+    hours: u32,
+) -> Result<NewSeries> {
+    let hours = hours.min(HOURS_KEPT as u32);
+    let now = reader.ground.vfs.now();
+    let sets = compile(&request.sets)?;
+    let mut new = NewSeries::default();
+    for partition in reader.partitions.all() {
+        let state = partition.read();
+        let mut entities = RoaringBitmap::new();
+        for one in state.series.new.since(hours, now) {
+            entities |= &one.entities;
+            new.add_hour(one.hour, one.series);
+        }
+        if !entities.is_empty() {
+            let matches = matches_of(&state, &sets, &entities)?;
+            let watch = reader.watch(None);
+            let counted = count(&partition, &state, &matches, request, &watch)?;
+            new.series.add(counted, request.top_n);
+        }
+    }
+    Ok(new)
+}
+
+/// Counts what `choose` leaves of the series live on the day.
+fn count_live(
+    reader: &Reader,
+    request: &CardinalityRequest,
+    watch: &Watch,
+    choose: &dyn Fn(&Partition, Vec<BlockMatch>) -> Vec<BlockMatch>,
+) -> Result<Cardinality> {
+    let span = stored_span(reader);
+    let newest = span.map(|(_, max)| day_of(max));
+    let mut cardinality = Cardinality { time_min_max: span, ..Cardinality::default() };
+    let Some(day) = request.day.or(newest) else { return Ok(cardinality) };
+    let start = i64::from(day).saturating_mul(NANOS_PER_DAY);
+    let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
+    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let sets = compile(&request.sets)?;
+    // A day lies in one partition, so there is at most one partition to count.
+    for_each_live(reader, &sets, range, &limits, watch, &mut |partition, state, live| {
+        let matches = choose(partition, std::mem::take(live));
+        let counted = count(partition, state, &matches, request, watch)?;
+        cardinality = Cardinality { time_min_max: span, ..counted };
+        Ok(())
+    })?;
+    let hidden = matchers_of_hidden(&sets);
+    if has_hidden(reader, &range, watch)? && !hidden.is_empty() {
+        for_each_live(reader, &hidden, range, &limits, watch, &mut |partition, state, live| {
             let matches = choose(partition, std::mem::take(live));
-            let counted = count(partition, state, &matches, request, watch)?;
-            cardinality = Cardinality { time_min_max: span, ..counted };
+            let hidden = count_hidden(state, &matches, request)?;
+            cardinality.disk_bytes +=
+                matches.iter().flat_map(|found| bytes_of(state, found)).sum::<u64>();
+            cardinality.add_hidden(hidden, request.top_n);
             Ok(())
         })?;
-        let hidden = matchers_of_hidden(&sets);
-        if self.has_hidden(&range, watch)? && !hidden.is_empty() {
-            self.for_each_live(&hidden, range, &limits, watch, &mut |partition, state, live| {
-                let matches = choose(partition, std::mem::take(live));
-                let hidden = count_hidden(state, &matches, request)?;
-                cardinality.disk_bytes +=
-                    matches.iter().flat_map(|found| bytes_of(state, found)).sum::<u64>();
-                cardinality.add_hidden(hidden, request.top_n);
-                Ok(())
-            })?;
-        }
-        Ok(cardinality)
     }
+    Ok(cardinality)
+}
 
-    /// Whether a partition of this time has hidden series.
-    fn has_hidden(&self, range: &TimeRange, watch: &Watch) -> Result<bool> {
-        for partition in self.partitions_in(range) {
-            let mut on_rot = |segment: &index::Segment, error| {
-                watch.leave_out_segment(&partition, segment, error)
-            };
-            if partition.read().index.knows_tag_noting(LABEL, &mut on_rot)? {
-                return Ok(true);
-            }
+/// Whether a partition of this time has hidden series.
+fn has_hidden(reader: &Reader, range: &TimeRange, watch: &Watch) -> Result<bool> {
+    for partition in reader.partitions.overlapping(range) {
+        let mut on_rot =
+            |segment: &index::Segment, error| watch.leave_out_segment(&partition, segment, error);
+        if partition.read().series.index.knows_tag_noting(LABEL, &mut on_rot)? {
+            return Ok(true);
         }
-        Ok(false)
     }
+    Ok(false)
 }
 
 impl NewSeries {
@@ -198,7 +183,7 @@ fn join(own: &mut Vec<NameCount>, others: Vec<NameCount>, top: usize) {
 
 /// Counts hidden series by the metrics that they belong to.
 fn count_hidden(
-    state: &State,
+    state: &PartitionState,
     matches: &[BlockMatch],
     request: &CardinalityRequest,
 ) -> Result<index::Cardinality> {
@@ -208,25 +193,25 @@ fn count_hidden(
         focus: Some(LABEL),
         bytes: Some(&bytes),
     };
-    Ok(state.index.cardinality(matches, &question)?)
+    Ok(state.series.index.cardinality(matches, &question)?)
 }
 
 /// The series of these entities that match.
 fn matches_of(
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     entities: &RoaringBitmap,
 ) -> Result<Vec<BlockMatch>> {
     let mut ordinals = RoaringBitmap::new();
     for entity in entities {
-        if let Some(block) = state.index.block_of(entity)? {
+        if let Some(block) = state.series.index.block_of(entity)? {
             let slot = block.slot(entity);
             ordinals.extend((0..block.columns).map(|column| block.ordinal(column as u16, slot)));
         }
     }
     let mut kept = Vec::new();
     for set in sets {
-        for found in state.index.search_among(set, Some(&ordinals))? {
+        for found in state.series.index.search_among(set, Some(&ordinals))? {
             let is_kept = |_, slot| entities.contains(found.block.entity(slot));
             push_kept(&found, &is_kept, &mut kept);
         }
@@ -239,7 +224,7 @@ fn matches_of(
 
 fn count(
     partition: &Partition,
-    state: &State,
+    state: &PartitionState,
     matches: &[BlockMatch],
     request: &CardinalityRequest,
     watch: &Watch,
@@ -250,8 +235,8 @@ fn count(
         focus: request.focus_label.as_deref(),
         bytes: Some(&bytes),
     };
-    let counted = state.index.cardinality(matches, &question)?;
-    let series_in_all = state.index.series_count().max(1);
+    let counted = state.series.index.cardinality(matches, &question)?;
+    let series_in_all = state.series.index.series_count().max(1);
     let mut out = Cardinality {
         series: counted.series_count,
         label_pairs: counted.pair_count,
@@ -263,18 +248,18 @@ fn count(
         disk_bytes: matches.iter().flat_map(&bytes).sum(),
         disk_bytes_by_metric: named(counted.metric_bytes),
         disk_bytes_by_pair: named(counted.pair_bytes),
-        memory_bytes_per_series: state.series_memory() as f64 / series_in_all as f64,
+        memory_bytes_per_series: series_memory(state) as f64 / series_in_all as f64,
         ..Cardinality::default()
     };
     for label in &out.values_by_label {
-        let values = state.index.label_values(&label.name, matches)?;
+        let values = state.series.index.label_values(&label.name, matches)?;
         let count = values.iter().map(|value| value.len() as u64).sum();
         out.bytes_by_label.push(NameCount { name: label.name.clone(), count });
     }
     sort_by_count(&mut out.bytes_by_label);
     let mut on_rot =
         |segment: &index::Segment, error| watch.leave_out_segment(partition, segment, error);
-    let sizes = state.index.label_sizes_noting(&mut on_rot)?;
+    let sizes = state.series.index.label_sizes_noting(&mut on_rot)?;
     out.index_bytes_by_label = index_bytes_by_label(sizes, request.top_n);
     Ok(out)
 }
@@ -295,9 +280,9 @@ fn sort_by_count(list: &mut [NameCount]) {
 }
 
 /// Bytes on disk of a match's columns, about: slots of a column count alike.
-fn bytes_of(state: &State, found: &BlockMatch) -> Vec<u64> {
+fn bytes_of(state: &PartitionState, found: &BlockMatch) -> Vec<u64> {
     let mut bytes = vec![0; found.columns.len()];
-    for part in &state.parts {
+    for part in state.disk.parts() {
         let part = &part.part;
         for idx in part.find(found.block.series_start) {
             let slots = u64::from(part.slices()[idx].slots.max(1));
@@ -312,12 +297,10 @@ fn bytes_of(state: &State, found: &BlockMatch) -> Vec<u64> {
     bytes
 }
 
-impl State {
-    /// Bytes of memory that knowing the series takes: keys, ids of newest rows, label sets that no
-    /// segment holds yet.
-    pub fn series_memory(&self) -> usize {
-        self.map.size() + 4 * self.index.memory().next_entity() as usize + self.index.memory_size()
-    }
+/// Bytes of memory that knowing the series takes: keys, ids of newest rows, label sets that no
+/// segment holds yet.
+fn series_memory(state: &PartitionState) -> usize {
+    state.series.memory_size() + size_of::<u32>() * state.series.entities_end()
 }
 
 fn named(counted: Vec<index::Counted>) -> Vec<NameCount> {

@@ -2,9 +2,9 @@
 
 use crate::live::Live;
 use crate::missing::Watch;
-use crate::partition::{Partition, State};
-use crate::select::compile;
-use crate::store::Store;
+use crate::partition::{Partition, PartitionState};
+use crate::reader::Reader;
+use crate::select::matchers::compile;
 use crate::{Error, Result, SelectLimits};
 use index::{BlockMatch, CompiledMatchers, Index, OnRot};
 use model::{Labels, LabelsBuilder, Matcher, TimeRange};
@@ -14,144 +14,98 @@ const GROUPS_PER_CHECK: usize = 4096;
 
 /// What is done with the live matched series of a partition.
 pub(crate) type VisitLive<'a> =
-    dyn FnMut(&Partition, &State, &mut Vec<BlockMatch>) -> Result<()> + 'a;
+    dyn FnMut(&Partition, &PartitionState, &mut Vec<BlockMatch>) -> Result<()> + 'a;
 
 /// Series that are worth a thread, and threads at most.
 const SERIES_PER_THREAD: usize = 16 * 1024;
 const THREADS_MAX: usize = 8;
 
-impl Store {
-    /// Label sets live in `range`, exact to the UTC day, sorted. No sets: all.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn series(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<Labels>> {
-        self.series_watched(sets, range, limits, &self.watch(None))
-    }
+/// Label sets live in `range`, exact to the UTC day, sorted. No sets: all.
+pub(crate) fn series(
+    reader: &Reader,
+    sets: &[Vec<Matcher>],
+    range: TimeRange,
+    limits: &SelectLimits,
+    watch: &Watch,
+) -> Result<Vec<Labels>> {
+    let mut all = Vec::new();
+    let sets = compile(sets)?;
+    for_each_live(reader, &sets, range, limits, watch, &mut |partition, state, live| {
+        index::sort_by_entity(live);
+        let count = live.iter().map(BlockMatch::series_count).sum::<u64>() as usize;
+        // Sets may name a series twice, so this bound is generous.
+        limits.check_series(count / sets.len())?;
+        let read = read_labels(&state.series.index, live, count, limits, &mut all);
+        read.map_err(|error| rot_found(watch, partition, error))?;
+        all.sort();
+        all.dedup();
+        limits.check_series(all.len())
+    })?;
+    Ok(all)
+}
 
-    pub(crate) fn series_watched(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: &Watch,
-    ) -> Result<Vec<Labels>> {
-        let mut all = Vec::new();
-        let sets = compile(sets)?;
-        self.for_each_live(&sets, range, limits, watch, &mut |partition, state, live| {
-            index::sort_by_entity(live);
-            let count = live.iter().map(BlockMatch::series_count).sum::<u64>() as usize;
-            // Sets may name a series twice, so this bound is generous.
-            limits.check_series(count / sets.len())?;
-            let read = read_labels(&state.index, live, count, limits, &mut all);
-            read.map_err(|error| rot_found(watch, partition, error))?;
-            all.sort();
-            all.dedup();
-            limits.check_series(all.len())
-        })?;
-        Ok(all)
-    }
-
-    /// Sorted label names, as [`Store::series`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn label_names(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        self.label_names_watched(sets, range, limits, &self.watch(None))
-    }
-
-    pub(crate) fn label_names_watched(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: &Watch,
-    ) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        self.for_each_live(
-            &compile(sets)?,
-            range,
-            limits,
-            watch,
-            &mut |partition, state, live| {
-                let found = state.index.label_names(live);
-                let found = found.map_err(|error| watch.found_rot(partition, error))?;
-                index::merge_sorted(&mut names, found);
-                Ok(())
-            },
-        )?;
-        Ok(names)
-    }
-
-    /// Sorted values of one label, as [`Store::series`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn label_values(
-        &self,
-        name: &str,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        self.label_values_watched(name, sets, range, limits, &self.watch(None))
-    }
-
-    pub(crate) fn label_values_watched(
-        &self,
-        name: &str,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: &Watch,
-    ) -> Result<Vec<String>> {
-        let mut values = Vec::new();
-        // Series without the label have no value to add, and the index finds those with it.
-        let sets: Vec<_> = compile(sets)?.into_iter().map(|set| set.and_has(name)).collect();
-        self.for_each_live(&sets, range, limits, watch, &mut |partition, state, live| {
-            let found = state.index.label_values(name, live);
-            let found = found.map_err(|error| watch.found_rot(partition, error))?;
-            index::merge_sorted(&mut values, found);
-            Ok(())
-        })?;
-        Ok(values)
-    }
-
-    /// Hands the live matched series of each partition to `visit`, in no order.
-    pub(crate) fn for_each_live(
-        &self,
-        sets: &[CompiledMatchers],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: &Watch,
-        visit: &mut VisitLive<'_>,
-    ) -> Result<()> {
-        let range = range.intersect(&self.kept_span());
-        self.note_lost(&range, watch)?;
-        for partition in self.partitions_in(&range) {
-            limits.check_deadline()?;
-            let state = partition.read();
-            let live = Live::new(&partition, &state, &range, watch)?;
-            if !live.is_empty() {
-                let mut on_rot = |segment: &index::Segment, error| {
-                    watch.leave_out_segment(&partition, segment, error)
-                };
-                let mut groups = live_groups(&live, &state.index, sets, &mut on_rot)?;
-                visit(&partition, &state, &mut groups)?;
-            }
-        }
+/// Sorted label names, as [`crate::Store::series`].
+pub(crate) fn label_names(
+    reader: &Reader,
+    sets: &[Vec<Matcher>],
+    range: TimeRange,
+    limits: &SelectLimits,
+    watch: &Watch,
+) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for_each_live(reader, &compile(sets)?, range, limits, watch, &mut |partition, state, live| {
+        let found = state.series.index.label_names(live);
+        let found = found.map_err(|error| watch.found_rot(partition, error))?;
+        index::merge_sorted(&mut names, found);
         Ok(())
+    })?;
+    Ok(names)
+}
+
+/// Sorted values of one label, as [`crate::Store::series`].
+pub(crate) fn label_values(
+    reader: &Reader,
+    name: &str,
+    sets: &[Vec<Matcher>],
+    range: TimeRange,
+    limits: &SelectLimits,
+    watch: &Watch,
+) -> Result<Vec<String>> {
+    let mut values = Vec::new();
+    // Series without the label have no value to add, and the index finds those with it.
+    let sets: Vec<_> = compile(sets)?.into_iter().map(|set| set.and_has(name)).collect();
+    for_each_live(reader, &sets, range, limits, watch, &mut |partition, state, live| {
+        let found = state.series.index.label_values(name, live);
+        let found = found.map_err(|error| watch.found_rot(partition, error))?;
+        index::merge_sorted(&mut values, found);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// Hands the live matched series of each partition to `visit`, in no order.
+pub(crate) fn for_each_live(
+    reader: &Reader,
+    sets: &[CompiledMatchers],
+    range: TimeRange,
+    limits: &SelectLimits,
+    watch: &Watch,
+    visit: &mut VisitLive<'_>,
+) -> Result<()> {
+    let (range, partitions) = reader.visible(&range, watch)?;
+    for partition in partitions {
+        limits.check_deadline()?;
+        let state = partition.read();
+        let live = Live::new(&partition, &state, &range, watch)?;
+        if !live.is_empty() {
+            let mut on_rot = |segment: &index::Segment, error| {
+                watch.leave_out_segment(&partition, segment, error)
+            };
+            let mut groups = live_groups(&live, &state.series.index, sets, &mut on_rot)?;
+            visit(&partition, &state, &mut groups)?;
+        }
     }
+    Ok(())
 }
 
 /// Appends the labels of all matches, whose series are `count`, in their order. Many are read by

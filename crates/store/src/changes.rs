@@ -14,8 +14,6 @@
 //!
 //! Marked are samples appended and deleted. Flushes and merges change no answer. What the retention hides is told by the instant that it has reached.
 
-use crate::partition::State;
-use crate::store::Store;
 use model::{Row, TimeRange, Timestamp};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -46,6 +44,17 @@ impl ChangeClock {
     /// What writers mark with. To be asked for under the partition's write lock.
     pub fn now(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+
+    /// A version to ask with what has changed since. To be taken before what is to be kept is
+    /// selected.
+    pub fn take_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::AcqRel)
+    }
+
+    /// The latest instant that the retention has reached.
+    pub fn hidden_before(&self) -> Timestamp {
+        self.hidden_before.load(Ordering::Acquire)
     }
 
     /// Notes that samples before an instant are hidden.
@@ -201,45 +210,6 @@ fn push(out: &mut Vec<TimeRange>, range: TimeRange) {
     match out.last_mut() {
         Some(last) if last.end.saturating_add(1) == range.start => last.end = range.end,
         _ => out.push(range),
-    }
-}
-
-impl State {
-    /// Marks the times of appended rows.
-    #[inline]
-    pub fn note_changed(&mut self, rows: &[Row], version: u64) {
-        self.changed.note_rows(rows, version);
-    }
-}
-
-impl Store {
-    /// A version to ask [`Store::changed_since`] with, later. To be taken before what is to be kept
-    /// is selected.
-    pub fn take_version(&self) -> u64 {
-        self.changes.version.fetch_add(1, Ordering::AcqRel)
-    }
-
-    /// The times in `range` whose samples may read differently than to a selection that was made
-    /// after `version` was taken. By and large in order; they may overlap.
-    pub fn changed_since(&self, version: u64, range: &TimeRange) -> Vec<TimeRange> {
-        // Notes how far the retention has come.
-        let _ = self.kept_span();
-        let mut out = Vec::new();
-        let hidden_before = self.changes.hidden_before.load(Ordering::Acquire);
-        if range.start < hidden_before {
-            out.push(TimeRange::new(range.start, range.end.min(hidden_before - 1)));
-        }
-        for partition in self.partitions_in(range) {
-            partition.read().changed.since(version, range, &mut out);
-        }
-        out
-    }
-
-    /// Whether selections within `range` list the series they share in the same order, whatever
-    /// part of the range each is for. Across partitions that is not so: series stand where they are
-    /// first met.
-    pub fn keeps_order(&self, range: &TimeRange) -> bool {
-        self.partitions_in(&range.intersect(&self.kept_span())).len() <= 1
     }
 }
 

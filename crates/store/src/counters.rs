@@ -19,6 +19,4 @@ pub struct Counters {
     pub corrupt_parts: AtomicU64,
     /// Samples replayed from the log at start.
     pub samples_replayed: AtomicU64,
-    /// Failures of background work.
-    pub job_failures: AtomicU64,
 }

@@ -1,4 +1,4 @@
-//! The damage book: a bounded list of what is known to be missing or rotten.
+//! The list of damage, which is bounded: what is known to be missing or rotten.
 //!
 //! ```text
 //! who meets it: readers, merges, the scrub, the start ──note──► list ──► status, metrics, log lines
@@ -10,9 +10,9 @@
 //! its partition is gone, when no manifest names its file any more, or, of a side file, when a
 //! start reads it and what was set aside of it is gone.
 
-use crate::book_file::BookFile;
+use crate::locks::lock;
 use crate::period::{PartitionLength, Period};
-use crate::store::lock;
+use crate::side_file::SideFile;
 use crate::{Error, Result};
 use codec::{Reader, put_i64_zigzag, put_varint};
 use model::TimeRange;
@@ -88,7 +88,7 @@ pub struct Damage {
     pub samples: Option<u64>,
     /// What is wrong.
     pub what: String,
-    /// Wall clock when it was first noticed; the book fills it in.
+    /// Wall clock when it was first noticed; the list fills it in.
     pub noticed_ns: i64,
 }
 
@@ -220,8 +220,8 @@ pub(crate) fn rfc3339(timestamp: i64) -> String {
     format!("{day}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
-/// The book.
-pub struct DamageBook {
+/// The list.
+pub struct DamageList {
     /// Of the store.
     dir: PathBuf,
     inner: Mutex<Inner>,
@@ -247,34 +247,34 @@ struct Entry {
     is_met: bool,
 }
 
-impl DamageBook {
-    /// An empty book of the store in `dir`.
-    pub fn new(dir: &Path) -> DamageBook {
-        DamageBook { dir: dir.to_path_buf(), inner: Mutex::default(), writing: Mutex::default() }
+impl DamageList {
+    /// An empty list of the store in `dir`.
+    pub fn new(dir: &Path) -> DamageList {
+        DamageList { dir: dir.to_path_buf(), inner: Mutex::default(), writing: Mutex::default() }
     }
 
-    /// Reads the book of a store's directory. One that is rotten is begun anew, and says so in its
+    /// Reads the list of a store's directory. One that is rotten is begun anew, and says so in its
     /// first entry.
     ///
     /// # Errors
-    /// On I/O errors, and for the book of a newer program.
-    pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<DamageBook> {
-        let book = DamageBook::new(dir);
-        let file = book.file();
+    /// On I/O errors, and for the list of a newer program.
+    pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<DamageList> {
+        let list = DamageList::new(dir);
+        let file = list.file();
         // Asked twice: a sector that is lost stays lost.
         let body = file.read(vfs).or_else(|error| match error.is_unreadable() {
             true => file.read(vfs),
             false => Err(error),
         });
         let read = match body {
-            Ok(None) => return Ok(book),
+            Ok(None) => return Ok(list),
             Ok(Some(body)) => decode(&body).map_err(|error| file.undecodable(&error)),
             Err(error) => Err(error),
         };
         let what = match read {
             Ok(inner) => {
-                *lock(&book.inner) = inner;
-                return Ok(book);
+                *lock(&list.inner) = inner;
+                return Ok(list);
             }
             Err(Error::Corrupt { offset, what, .. }) => format!("{what} at byte {offset}"),
             Err(error) if error.is_unreadable() => error.to_string(),
@@ -282,8 +282,8 @@ impl DamageBook {
         };
         let what = format!("{what}; what it listed is forgotten");
         let name = FILE_NAME.to_string();
-        book.note(Damage::of_store(DamagePlace::SideFile, name, what), vfs.now());
-        Ok(book)
+        list.note(Damage::of_store(DamagePlace::SideFile, name, what), vfs.now());
+        Ok(list)
     }
 
     /// Adds what was met, unless it is known.
@@ -389,8 +389,8 @@ impl DamageBook {
         written
     }
 
-    fn file(&self) -> BookFile {
-        BookFile { path: self.dir.join(FILE_NAME), magic: MAGIC }
+    fn file(&self) -> SideFile {
+        SideFile { path: self.dir.join(FILE_NAME), magic: MAGIC }
     }
 }
 
@@ -445,69 +445,69 @@ mod tests {
     #[test]
     fn what_is_noted_is_listed_once_and_survives() {
         let (disk, dir) = (disk(), Path::new("/data"));
-        let book = DamageBook::read(&disk, dir).unwrap();
+        let list = DamageList::read(&disk, dir).unwrap();
         for _ in 0..3 {
-            book.note(page(1), 7);
-            book.note(page(2), 8);
+            list.note(page(1), 7);
+            list.note(page(2), 8);
         }
-        let listed = book.list();
+        let listed = list.list();
         assert_eq!(
             listed,
             [Damage { noticed_ns: 7, ..page(1) }, Damage { noticed_ns: 8, ..page(2) }]
         );
-        assert_eq!((book.take_news().len(), book.take_news().len()), (2, 0));
-        book.set_scrubbed(9);
-        book.write(&disk).unwrap();
-        let again = DamageBook::read(&disk, dir).unwrap();
+        assert_eq!((list.take_news().len(), list.take_news().len()), (2, 0));
+        list.set_scrubbed(9);
+        list.write(&disk).unwrap();
+        let again = DamageList::read(&disk, dir).unwrap();
         assert_eq!(
             (again.list(), again.counts(), again.scrubbed_ns()),
-            (listed, book.counts(), Some(9))
+            (listed, list.counts(), Some(9))
         );
         assert_eq!(again.take_news(), [], "people have been told");
         again.note(page(1), 10);
         assert_eq!(again.counts(), ([2, 0, 0, 0, 0, 0], 2), "known things are not noticed again");
         again.retain(|damage, _| damage.series == Some(2));
         again.write(&disk).unwrap();
-        let last = DamageBook::read(&disk, dir).unwrap();
+        let last = DamageList::read(&disk, dir).unwrap();
         assert_eq!(last.counts(), ([1, 0, 0, 0, 0, 0], 2), "the count of all there ever was stays");
     }
 
     #[test]
     fn the_list_is_bounded() {
-        let book = DamageBook::new(Path::new("/data"));
+        let list = DamageList::new(Path::new("/data"));
         for number in 0..100 {
-            book.note(page(number), 1);
+            list.note(page(number), 1);
         }
-        let listed = book.list();
+        let listed = list.list();
         assert_eq!(listed.len(), ENTRIES_PER_FILE_MAX);
         let last = listed.last().unwrap();
         assert_eq!(last.span, TimeRange::new(page(31).span.start, page(99).span.end));
         for _ in 0..2 {
             for number in 0..2 * ENTRIES_MAX as u64 {
-                book.note(Damage { file: number.to_string(), ..page(number) }, 1);
+                list.note(Damage { file: number.to_string(), ..page(number) }, 1);
             }
-            (0..100).for_each(|number| book.note(page(number), 1));
+            (0..100).for_each(|number| list.note(page(number), 1));
         }
-        assert_eq!(book.list().len(), ENTRIES_MAX);
+        assert_eq!(list.list().len(), ENTRIES_MAX);
         let of_others = (ENTRIES_MAX - ENTRIES_PER_FILE_MAX) as u64;
-        assert_eq!(book.counts().1, 100 + of_others, "each once, as long as it is remembered");
+        assert_eq!(list.counts().1, 100 + of_others, "each once, as long as it is remembered");
     }
 
     #[test]
     fn a_rotten_list_is_begun_anew_and_that_is_said() {
         let (disk, dir) = (disk(), Path::new("/data"));
-        let book = DamageBook::new(dir);
-        book.note(page(1), 7);
-        book.write(&disk).unwrap();
+        let list = DamageList::new(dir);
+        list.note(page(1), 7);
+        list.write(&disk).unwrap();
         let path = dir.join(FILE_NAME);
         for byte in 0..disk.size(&path).unwrap() {
             disk.flip_bit(&path, byte, 3).unwrap();
-            let read = DamageBook::read(&disk, dir).unwrap();
+            let read = DamageList::read(&disk, dir).unwrap();
             let [entry] = &*read.list() else { panic!("one entry") };
             assert_eq!((entry.place, entry.file.as_str()), (DamagePlace::SideFile, FILE_NAME));
             disk.flip_bit(&path, byte, 3).unwrap();
         }
-        assert_eq!(DamageBook::read(&disk, dir).unwrap().list().len(), 1);
+        assert_eq!(DamageList::read(&disk, dir).unwrap().list().len(), 1);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! directory. The file is `DATA/dropped`, see `docs/format/manifest.md`.
 
 use crate::Result;
-use crate::book_file::BookFile;
 use crate::period::Period;
+use crate::side_file::SideFile;
 use codec::{Reader, put_i64_zigzag, put_varint};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -93,8 +93,8 @@ fn decode(body: &[u8]) -> std::result::Result<DroppedPartitions, codec::Error> {
     Ok(DroppedPartitions { from })
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
-//! The book of exemplars: in memory, in the log until the next flush, then in one file.
+//! Exemplars: in memory, in the log until the next flush, then in one file.
 //!
 //! ```text
-//! append ► series known? ► room ► book (lock) ► log   select: labels of the book's series, matched
+//! append ► series known? ► room ► queue (lock) ► log   select: labels of the series that have any, matched
 //!                           │                                 one by one; there are few
-//! flush: rotate the log and copy the book under one lock ► file { wal_from, exemplars }
+//! flush: rotate the log and copy the queue under one lock ► file { wal_from, exemplars }
 //! ```
 //!
-//! The book is a queue: what came first goes first when there are too many.
-//! Under its lock the log has the exemplars in the order of the book, and the file names the first
-//! segment with exemplars that it lacks; so file and log together are always the book as it was.
+//! They are a queue: what came first goes first when there are too many.
+//! Under its lock the log has the exemplars in the order of the queue, and the file names the first
+//! segment with exemplars that it lacks; so file and log together are always the queue as it was.
 
-use crate::book_file::BookFile;
 use crate::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_max};
+use crate::locks::lock;
 use crate::log_record::KIND_EXEMPLARS;
-use crate::store::lock;
+use crate::side_file::SideFile;
 use crate::{Error, Limit, Result};
 use codec::{Reader, put_varint};
 use hashbrown::HashMap;
@@ -60,9 +60,9 @@ pub enum Verdict {
     OutOfOrder(Timestamp),
 }
 
-/// Counts and sizes of the book.
+/// Counts and sizes of the queue.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BookStats {
+pub struct ExemplarStats {
     /// Exemplars.
     pub exemplars: u64,
     /// Series that have any.
@@ -76,14 +76,14 @@ pub struct BookStats {
 }
 
 /// All exemplars.
-pub struct ExemplarBook {
+pub struct ExemplarQueue {
     /// How many there may be.
     count_max: usize,
-    state: Mutex<State>,
+    state: Mutex<Queue>,
 }
 
 #[derive(Default)]
-struct State {
+struct Queue {
     /// By series, its exemplars by time; never empty.
     by_series: HashMap<Arc<Labels>, VecDeque<Entry>>,
     /// By number, which is the order of arrival, the series of each exemplar.
@@ -109,31 +109,31 @@ struct Entry {
     exemplar: Arc<Exemplar>,
 }
 
-impl ExemplarBook {
-    /// An empty book of at most so many exemplars.
-    pub fn new(count_max: usize) -> ExemplarBook {
-        ExemplarBook { count_max, state: Mutex::default() }
+impl ExemplarQueue {
+    /// An empty queue of at most so many exemplars.
+    pub fn new(count_max: usize) -> ExemplarQueue {
+        ExemplarQueue { count_max, state: Mutex::default() }
     }
 
-    /// Reads the book of a store's directory.
+    /// Reads the queue of a store's directory.
     ///
     /// # Errors
     /// [`Error::Corrupt`], and I/O errors.
-    pub fn read(vfs: &dyn Vfs, dir: &Path, count_max: usize) -> Result<ExemplarBook> {
-        let book = ExemplarBook::new(count_max);
+    pub fn read(vfs: &dyn Vfs, dir: &Path, count_max: usize) -> Result<ExemplarQueue> {
+        let queue = ExemplarQueue::new(count_max);
         let file = file(dir);
-        let Some(body) = file.read(vfs)? else { return Ok(book) };
+        let Some(body) = file.read(vfs)? else { return Ok(queue) };
         let mut reader = Reader::new(&body);
         let wal_from = reader.varint().map_err(|e| file.undecodable(&e))?;
         let start = reader.offset();
         let all = decode_exemplars(&body[start..]);
         let all = all.map_err(|e| codec::Error { offset: start + e.offset, ..e });
-        book.restore(all.map_err(|e| file.undecodable(&e))?);
-        let mut state = lock(&book.state);
+        queue.restore(all.map_err(|e| file.undecodable(&e))?);
+        let mut state = lock(&queue.state);
         state.wal_from = wal_from;
         state.is_dirty = false;
         drop(state);
-        Ok(book)
+        Ok(queue)
     }
 
     /// The first log segment with exemplars that the file lacks.
@@ -169,7 +169,7 @@ impl ExemplarBook {
         state.writing_from.or(state.dirty_from)
     }
 
-    /// Rotates the log and writes the book if it has changed; returns the segment that the log goes
+    /// Rotates the log and writes the queue if it has changed; returns the segment that the log goes
     /// on with: the file has what was taken before.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl ExemplarBook {
     /// Takes exemplars in their order and logs the new ones; returns what became of each.
     ///
     /// # Errors
-    /// When the log fails or has no room; the book is as before then.
+    /// When the log fails or has no room; the queue is as before then.
     pub fn append(&self, wal: &Wal, all: &[(Arc<Labels>, Exemplar)]) -> Result<Vec<Verdict>> {
         let mut encoder = ExemplarEncoder::default();
         let size = all.iter().map(|(labels, exemplar)| exemplar_size_max(labels, exemplar)).sum();
@@ -289,30 +289,30 @@ impl ExemplarBook {
         if has_expired { Err(Error::DeadlineExceeded) } else { Ok(all) }
     }
 
-    /// Forgets the exemplars in a range of the series that match any of the sets.
+    /// Removes the exemplars in a range of the series that match any of the sets.
     ///
     /// # Errors
     /// None that a caller without a deadline could see.
     pub fn delete(&self, sets: &[CompiledMatchers], range: &TimeRange) -> Result<()> {
         for labels in self.matching(sets, None)? {
-            lock(&self.state).forget(&labels, |exemplar| range.contains(exemplar.timestamp));
+            lock(&self.state).remove_where(&labels, |exemplar| range.contains(exemplar.timestamp));
         }
         Ok(())
     }
 
-    /// Forgets what is older.
+    /// Removes what is older.
     pub fn drop_before(&self, oldest: Timestamp) {
         let mut state = lock(&self.state);
         let all: Vec<Arc<Labels>> = state.by_series.keys().cloned().collect();
         for labels in all {
-            state.forget(&labels, |exemplar| exemplar.timestamp < oldest);
+            state.remove_where(&labels, |exemplar| exemplar.timestamp < oldest);
         }
     }
 
     /// Counts and sizes.
-    pub fn stats(&self) -> BookStats {
+    pub fn stats(&self) -> ExemplarStats {
         let state = lock(&self.state);
-        BookStats {
+        ExemplarStats {
             exemplars: state.queue.len() as u64,
             series: state.by_series.len() as u64,
             size: state.size as u64,
@@ -328,7 +328,7 @@ fn within(list: &VecDeque<Entry>, range: &TimeRange) -> Vec<Arc<Exemplar>> {
     inside.map(|entry| Arc::clone(&entry.exemplar)).collect()
 }
 
-impl State {
+impl Queue {
     /// What a new exemplar is to those of its series.
     fn judge(&self, labels: &Labels, exemplar: &Exemplar) -> Verdict {
         let Some(list) = self.by_series.get(labels) else { return Verdict::Taken };
@@ -350,7 +350,7 @@ impl State {
         }
     }
 
-    /// Adds an exemplar as the newest of the book.
+    /// Adds an exemplar as the newest of the queue.
     fn insert(&mut self, labels: &Arc<Labels>, exemplar: Exemplar) {
         self.is_dirty = true;
         let number = self.next;
@@ -391,12 +391,12 @@ impl State {
         self.queue.remove(&number);
         self.size -= size_of_exemplar(&entry.exemplar);
         if is_last {
-            self.forget_series(labels);
+            self.remove_series(labels);
         }
     }
 
     /// Removes the exemplars of a series that `is_unwanted` names.
-    fn forget(&mut self, labels: &Arc<Labels>, is_unwanted: impl Fn(&Exemplar) -> bool) {
+    fn remove_where(&mut self, labels: &Arc<Labels>, is_unwanted: impl Fn(&Exemplar) -> bool) {
         let Some(list) = self.by_series.get_mut(labels) else { return };
         let (queue, size, is_dirty) = (&mut self.queue, &mut self.size, &mut self.is_dirty);
         list.retain(|entry| {
@@ -409,11 +409,11 @@ impl State {
             false
         });
         if list.is_empty() {
-            self.forget_series(labels);
+            self.remove_series(labels);
         }
     }
 
-    fn forget_series(&mut self, labels: &Arc<Labels>) {
+    fn remove_series(&mut self, labels: &Arc<Labels>) {
         self.by_series.remove(labels);
         self.size -= SERIES_SIZE + labels.as_bytes().len();
     }
@@ -437,8 +437,8 @@ impl State {
     }
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 fn size_of_exemplar(exemplar: &Exemplar) -> usize {

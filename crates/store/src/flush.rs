@@ -6,18 +6,46 @@
 //! no other consumer of the log needs them. A flush that fails removes what it began to write, and
 //! the next one takes other numbers.
 
+use crate::Result;
+use crate::backoff::Backoff;
+use crate::damage_review::DamageReview;
+use crate::exemplars::ExemplarQueue;
+use crate::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::ground::Ground;
+use crate::head::MemoryPart;
+use crate::jobs::Load;
+use crate::live_part::{LivePart, open_part};
+use crate::locks::lock;
 use crate::manifest::{Manifest, PartEntry};
 use crate::merge::{self, MergeInput, MergeOutcome};
+use crate::metadata::MetadataTable;
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
-use crate::partition::{INDEX_DIR, LivePart, MemoryPart, PARTS_DIR, Partition, State, open_part};
-use crate::series_map::SeriesMap;
-use crate::store::{Store, lock};
-use crate::{Error, Result};
+use crate::partition::{Partition, PartitionState};
+use crate::partition_files::{remove_done, remove_failed};
+use crate::partitions::Partitions;
+use crate::retention::Retention;
+use crate::shared::Shared;
+use crate::store_log::StoreLog;
 use codec::Effort;
 use index::{FreezeJob, NewSegment};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What writes heads to disk.
+pub(crate) struct Flusher {
+    ground: Arc<Ground>,
+    log: Arc<StoreLog>,
+    partitions: Arc<Partitions>,
+    retention: Arc<Retention>,
+    exemplars: Arc<ExemplarQueue>,
+    metadata: Arc<MetadataTable>,
+    damage_review: Arc<DamageReview>,
+    /// Held by the one flush that may run, and by who wants all heads empty at one moment.
+    flushing: Mutex<()>,
+    /// When a flush that failed is tried again.
+    backoff: Backoff,
+}
 
 /// What a flush of one partition writes.
 struct FlushPlan {
@@ -36,24 +64,24 @@ struct Flushed {
 }
 
 impl FlushPlan {
-    fn new(state: &mut State) -> FlushPlan {
-        let freeze = state.index.freeze_job();
-        let file = state.reserve_part();
+    fn new(state: &mut PartitionState) -> FlushPlan {
+        let freeze = state.series.index.freeze_job();
+        let file = state.disk.reserve_part();
         let segment = freeze.as_ref().map(|job| Manifest::segment_file(&job.name()));
         let files: Vec<String> = segment.into_iter().chain([Manifest::part_file(file)]).collect();
-        files.iter().for_each(|file| state.manifest.disown(file.clone()));
+        files.iter().for_each(|file| state.disk.disown(file.clone()));
         let entry = PartEntry { file, order: file, applied: file };
         // What came after the log was rotated stays: it may be of series that nothing but the log
         // knows, and the log may not be durable when the manifest is.
-        let is_meant = |memory: &&MemoryPart| memory.number < state.flush_end;
-        let inputs = state.memory_parts.iter().filter(is_meant).cloned().collect();
+        let is_meant = |memory: &&MemoryPart| state.unflushed.is_flushing(memory.number);
+        let inputs = state.head.memory_parts().iter().filter(is_meant).cloned().collect();
         FlushPlan { inputs, freeze, entry, files }
     }
 
     /// The manifest that names what was written.
-    fn manifest(&self, state: &State, flushed: &Flushed) -> Manifest {
-        let mut manifest = state.manifest.clone();
-        manifest.wal_from = state.wal_next;
+    fn manifest(&self, state: &PartitionState, flushed: &Flushed) -> Manifest {
+        let mut manifest = state.disk.manifest().clone();
+        manifest.wal_from = state.unflushed.wal_next();
         if let Some(frozen) = &flushed.frozen {
             manifest.segments.push(frozen.entry());
             manifest.unlist(&[Manifest::segment_file(frozen.name())]);
@@ -68,28 +96,78 @@ impl FlushPlan {
     }
 }
 
-impl Store {
-    /// Writes all heads to disk and shortens the log.
-    ///
-    /// # Errors
-    /// On I/O errors; nothing is lost then, the log still has what was not written.
-    pub fn flush(&self) -> Result<()> {
-        let _one = lock(&self.flushing);
-        self.check_disk_is_trusted()?;
-        self.flush_all().map_err(|error| self.latch_if_failed(error))?;
-        // What was flushed is flushed: the list of damage is tried again next time.
-        drop(self.write_damage());
-        match self.clock.is_write_due(self.vfs.as_ref()) {
-            true => self.write_clock(),
-            false => Ok(()),
+impl Flusher {
+    pub fn new(shared: &Shared, damage_review: Arc<DamageReview>) -> Flusher {
+        Flusher {
+            ground: shared.ground.clone(),
+            log: shared.log.clone(),
+            partitions: shared.partitions.clone(),
+            retention: shared.retention.clone(),
+            exemplars: shared.exemplars.clone(),
+            metadata: shared.metadata.clone(),
+            damage_review,
+            flushing: Mutex::default(),
+            backoff: Backoff::default(),
         }
     }
 
-    /// As [`Store::flush`], for a caller that holds `flushing`. A partition that cannot be flushed
-    /// keeps its log and does not keep the others from being flushed; its error is returned.
-    pub(crate) fn flush_all(&self) -> Result<()> {
+    /// What the choice of jobs looks at.
+    pub fn load(&self, round: u64) -> Load {
+        let Ground { vfs, config, .. } = &*self.ground;
+        let partitions = self.partitions.all();
+        let oldest = partitions.iter().filter_map(|one| one.read().unflushed.since()).min();
+        // While a flush that failed waits to be tried again, only memory can hurry it.
+        let oldest = oldest.filter(|_| !self.backoff.is_waiting(vfs.elapsed()));
+        let (log_size, pinned) = self.log.size_and_pinned();
+        Load {
+            head_size: self.partitions.head_size(),
+            flush_size: self.partitions.flush_size(),
+            wal_size: log_size - pinned,
+            wal_flush_size: config.wal_size_max / 2,
+            // A clock that was set back says nothing: flushed is better.
+            dirty_age_ns: oldest
+                .map_or(0, |since| vfs.now().saturating_sub(since).saturating_abs()),
+            dirty_age_ns_max: config.flush_age_ns_max,
+            round,
+        }
+    }
+
+    /// Flushes for the background: what fails is tried again later each time, for with each try the
+    /// partitions that can be flushed get another small part.
+    pub fn flush_or_wait(&self) -> Result<()> {
+        let flushed = self.flush();
+        match &flushed {
+            Ok(()) => self.backoff.note_success(),
+            Err(_) => self.backoff.note_failure(self.ground.vfs.elapsed()),
+        }
+        flushed
+    }
+
+    /// Writes all heads to disk and shortens the log.
+    pub fn flush(&self) -> Result<()> {
+        let _one = self.lock();
+        self.flush_all()?;
+        // What was flushed is flushed: the list of damage is tried again next time.
+        drop(self.damage_review.write());
+        self.retention.write_clock_if_due()
+    }
+
+    /// The right to flush; nobody else does meanwhile.
+    pub fn lock(&self) -> MutexGuard<'_, ()> {
+        lock(&self.flushing)
+    }
+
+    /// Writes all heads to disk and shortens the log, for a caller that has [`Flusher::lock`].
+    pub fn flush_all(&self) -> Result<()> {
+        self.ground.health.check_disk_is_trusted()?;
+        self.flush_partitions().map_err(|error| self.ground.health.latch_if_failed(error))
+    }
+
+    /// A partition that cannot be flushed keeps its log and does not keep the others from being
+    /// flushed; its error is returned.
+    fn flush_partitions(&self) -> Result<()> {
         let mut first_error = None;
-        for partition in self.all_partitions() {
+        for partition in self.partitions.all() {
             let _change = partition.lock_change();
             if partition.is_dropped() {
                 continue;
@@ -98,7 +176,7 @@ impl Store {
                 Err(error) if error.leaves_disk_in_doubt() => return Err(error),
                 Err(error) => {
                     if let Some(reason) = partition.unsealable() {
-                        self.give_up(&partition, reason);
+                        self.partitions.give_up(&partition, reason);
                     }
                     first_error.get_or_insert(error);
                 }
@@ -110,7 +188,7 @@ impl Store {
     }
 
     /// Flushes one partition; the caller holds its `change` lock.
-    pub(crate) fn flush_partition(&self, partition: &Partition) -> Result<()> {
+    pub fn flush_partition(&self, partition: &Partition) -> Result<()> {
         if !self.begin_flush(partition) {
             return Ok(());
         }
@@ -120,13 +198,13 @@ impl Store {
         let flushed = self.write_flushed(partition, &plan);
         let flushed = flushed.and_then(|flushed| {
             let manifest = plan.manifest(&partition.read(), &flushed);
-            manifest.write(self.vfs.as_ref(), &partition.dir)?;
+            manifest.write(self.ground.vfs.as_ref(), &partition.dir)?;
             Ok((flushed, manifest))
         });
         match flushed {
             Ok((flushed, manifest)) => self.install_flushed(partition, plan, flushed, manifest),
             Err(error) => {
-                self.remove_failed(partition, &plan.files, &error)?;
+                remove_failed(&self.ground, partition, &plan.files, &error)?;
                 Err(error)
             }
         }
@@ -135,21 +213,19 @@ impl Store {
     /// Takes out what is to be flushed; `false` when there is nothing.
     fn begin_flush(&self, partition: &Partition) -> bool {
         let mut state = partition.write();
-        if state.dirty_from.is_none() && state.flushing_from.is_none() {
-            // Those of a partition to come were put there for its turn.
-            if partition.period <= self.length.of(self.vfs.now()) {
-                state.forget_idle_keys();
+        if state.unflushed.is_none() {
+            // Those of a partition to come were put there for its rollover.
+            if partition.period <= self.ground.length.of(self.ground.vfs.now()) {
+                state.series.free_keys();
                 state.changed.rest();
             }
             return false;
         }
-        state.take_arena();
-        state.flush_end = state.taken_end();
-        state.flushing_from = state.flushing_from.or(state.dirty_from);
-        state.dirty_from = None;
-        state.wal_next = self.wal.rotate();
+        state.head.take_arena();
+        let (next, head_end) = (self.log.wal.rotate(), state.head.taken_end());
+        state.unflushed.begin_flush(next, head_end);
         // With the rotation, so that the new log segment registers behind what is sealed.
-        state.index.seal();
+        state.series.index.seal();
         true
     }
 
@@ -158,16 +234,16 @@ impl Store {
     fn create_on_disk(&self, partition: &Partition) -> Result<()> {
         let manifest = {
             let state = partition.read();
-            if state.is_on_disk {
+            if state.disk.is_made() {
                 return Ok(());
             }
-            state.manifest.clone()
+            state.disk.manifest().clone()
         };
         for folder in [PARTS_DIR, INDEX_DIR] {
-            self.vfs.create_dir_all(&partition.dir.join(folder))?;
+            self.ground.vfs.create_dir_all(&partition.dir.join(folder))?;
         }
-        manifest.write(self.vfs.as_ref(), &partition.dir)?;
-        partition.write().is_on_disk = true;
+        manifest.write(self.ground.vfs.as_ref(), &partition.dir)?;
+        partition.write().disk.set_made();
         Ok(())
     }
 
@@ -178,7 +254,7 @@ impl Store {
         let part = match self.write_part(partition, &plan.inputs, &plan.entry)? {
             true => {
                 let path = partition.part_path(plan.entry.file);
-                Some(open_part(self.vfs.as_ref(), &path)?)
+                Some(open_part(self.ground.vfs.as_ref(), &path)?)
             }
             false => None,
         };
@@ -195,61 +271,25 @@ impl Store {
     ) -> Result<()> {
         let mut state = partition.write();
         if let Some(frozen) = &flushed.frozen
-            && let Err(error) = state.index.install(frozen)
+            && let Err(error) = state.series.index.install(frozen)
         {
             // The manifest names what the index does not have.
-            self.latch(&error.to_string());
+            self.ground.health.latch(&error.to_string());
             return Err(error.into());
         }
         let is_empty = flushed.part.is_none();
-        state.manifest = manifest;
         let entry = plan.entry;
-        state.parts.extend(flushed.part.map(|part| Arc::new(LivePart::new(part, entry))));
-        let is_flushed = |m: &MemoryPart| plan.inputs.iter().any(|one| one.number == m.number);
-        state.memory_parts.retain(|memory| !is_flushed(memory));
-        state.flushing_from = None;
+        state.disk.install(manifest, flushed.part.map(|part| Arc::new(LivePart::new(part, entry))));
+        state.head.remove_flushed(&plan.inputs);
+        state.unflushed.end_flush();
         state.changed.trim();
-        state.note_index_size();
+        state.series.note_unflushed_size();
         partition.note_head_size(&state);
-        self.counters.flushes.fetch_add(1, Ordering::Relaxed);
+        self.ground.counters.flushes.fetch_add(1, Ordering::Relaxed);
         drop(state);
         if is_empty && !plan.inputs.is_empty() {
-            self.remove_done(partition, &[Manifest::part_file(entry.file)])?;
+            remove_done(&self.ground, partition, &[Manifest::part_file(entry.file)])?;
         }
-        Ok(())
-    }
-
-    /// Removes what a failure left, unless nobody knows any more what the disk holds.
-    pub(crate) fn remove_failed(
-        &self,
-        partition: &Partition,
-        files: &[String],
-        error: &Error,
-    ) -> Result<()> {
-        match error.leaves_disk_in_doubt() {
-            true => Ok(()),
-            false => self.remove_done(partition, files),
-        }
-    }
-
-    /// Removes files of the list of those that may go. What cannot be removed stays in the list.
-    ///
-    /// # Errors
-    /// When a removal cannot be made durable.
-    pub(crate) fn remove_done(&self, partition: &Partition, files: &[String]) -> Result<()> {
-        let mut gone = Vec::new();
-        for file in files {
-            match self.vfs.remove(&partition.dir.join(file)) {
-                Err(error) if !error.is_not_found() => self.note_failure("Remove", &error.into()),
-                _ => gone.push(file.clone()),
-            }
-        }
-        for folder in [PARTS_DIR, INDEX_DIR] {
-            if gone.iter().any(|file| file.starts_with(folder)) {
-                self.vfs.sync_dir(&partition.dir.join(folder))?;
-            }
-        }
-        partition.write().manifest.unlist(&gone);
         Ok(())
     }
 
@@ -263,59 +303,31 @@ impl Store {
         if inputs.is_empty() {
             return Ok(false);
         }
-        let file = self.vfs.create(&partition.part_path(entry.file))?;
+        let file = self.ground.vfs.create(&partition.part_path(entry.file))?;
         let mut writer = PartWriter::new(PartSink::File(file), Effort::Dense);
         let inputs: Vec<MergeInput<'_>> = inputs
             .iter()
             .map(|input| MergeInput { part: &input.part.part, tombstones: &[] })
             .collect();
-        let keep_from = self.config.retention_ns.map(|_| self.kept_span().start);
+        let keep_from = self.retention.keep_from();
         let outcome = merge::run(&inputs, keep_from, &mut writer, &|_| ControlFlow::Continue(()))?;
         writer.finish(PartInfo { sequence: entry.order })?;
         if outcome == MergeOutcome::Empty {
             return Ok(false);
         }
-        self.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
+        self.ground.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
         Ok(true)
     }
 
-    /// Writes the books, and lets the log remove the segments that neither the store nor another
-    /// of its consumers needs.
+    /// Writes the side files, and lets the log remove the segments that neither the store nor
+    /// another of its consumers needs.
     ///
     /// The order counts: what is logged after the rotation is in segments that stay, and what was
-    /// logged before it is seen by the books' files and by the look at the partitions that follows.
-    pub(crate) fn shorten_log(&self) -> Result<()> {
-        let next = self.exemplars.write(self.vfs.as_ref(), &self.dir, &self.wal)?;
-        self.metadata.write(self.vfs.as_ref(), &self.dir)?;
-        let cut = self.log.cut().map_err(|error| self.latch_if_failed(Error::Wal(error)))?;
-        // What stays though all is written is no reason to flush again.
-        let pinned = cut.filter(|pin| pin.segment < next).map_or(0, |_| self.wal.size());
-        self.log_pinned_size.store(pinned, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// The oldest log segment with rows that are in no part, those of partitions of which
-    /// nothing is read included.
-    pub(crate) fn rows_needed_from(&self) -> Option<u64> {
-        let needed = self.all_partitions().into_iter().filter_map(|p| p.read().log_needed_from());
-        let needed = needed.min();
-        // One that is given up is among these before it leaves the partitions.
-        let damaged = self.damaged_partitions().into_iter().filter_map(|damaged| damaged.log_from);
-        needed.into_iter().chain(damaged).min()
-    }
-}
-
-impl State {
-    /// The oldest log segment with a record that is not in a part.
-    pub(crate) fn log_needed_from(&self) -> Option<u64> {
-        self.flushing_from.into_iter().chain(self.dirty_from).min()
-    }
-
-    /// Frees the key map of a partition that nobody has written to since the last flush.
-    fn forget_idle_keys(&mut self) {
-        if !self.map.is_empty() {
-            self.map = SeriesMap::new();
-            self.pieces = Vec::new();
-        }
+    /// logged before it is seen by the side files and by the look at the partitions that follows.
+    pub fn shorten_log(&self) -> Result<()> {
+        let Ground { vfs, dir, .. } = &*self.ground;
+        let next = self.exemplars.write(vfs.as_ref(), dir, &self.log.wal)?;
+        self.metadata.write(vfs.as_ref(), dir)?;
+        self.log.shorten(next)
     }
 }

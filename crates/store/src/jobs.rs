@@ -3,9 +3,9 @@
 //!
 //! It holds the store weakly between rounds, so a store that is dropped without `close` ends it too.
 
-use crate::store::{Store, lock};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, Weak};
+use crate::locks::lock;
+use crate::signals::{Listener, Signals, THREADS};
+use std::sync::{Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub enum Job {
     /// Drop what is older than the retention.
     Expire,
     /// Make the next partition ready for the series of this one.
-    PrepareTurn,
+    PrepareRollover,
     /// Read what was written long ago, to find rot.
     Scrub,
 }
@@ -57,7 +57,7 @@ pub fn choose(load: &Load) -> Vec<Job> {
     {
         jobs.push(Job::Flush);
     }
-    jobs.extend([Job::Merge, Job::PrepareTurn, Job::Scrub]);
+    jobs.extend([Job::Merge, Job::PrepareRollover, Job::Scrub]);
     // In the first round, too: a shorter retention may have come with the start.
     if load.round % RETENTION_ROUNDS == 1 {
         jobs.push(Job::Expire);
@@ -65,56 +65,46 @@ pub fn choose(load: &Load) -> Vec<Job> {
     jobs
 }
 
-/// The thread's handle.
-#[derive(Default)]
-pub struct Jobs {
-    threads: Mutex<Vec<JoinHandle<()>>>,
-    /// One for each thread: a bell that two wait for may be heard by the wrong one.
-    bells: [Arc<Bell>; THREADS.len()],
-    is_stopping: Arc<AtomicBool>,
+/// Who has the jobs done.
+pub(crate) trait Work: Send + Sync {
+    /// What the choice of jobs looks at.
+    fn load(&self, round: u64) -> Load;
+    /// Does a job and keeps its failure, if it fails, for people.
+    fn run(&self, job: Job);
+    /// Looks after what every round must.
+    fn end_round(&self);
 }
 
 /// The threads: one that flushes and expires, one that merges and scrubs.
-const THREADS: [(&str, &[Job]); 2] = [
-    ("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareTurn]),
+const JOBS_OF_THREADS: [(&str, &[Job]); THREADS] = [
+    ("quipu-flush", &[Job::Flush, Job::Expire, Job::PrepareRollover]),
     ("quipu-merge", &[Job::Merge, Job::Scrub]),
 ];
 
+/// The threads' handles.
 #[derive(Default)]
-struct Bell {
-    is_rung: Mutex<bool>,
-    rung: Condvar,
+pub(crate) struct Jobs {
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Jobs {
     /// Starts the threads.
-    pub fn start(&self, store: &Arc<Store>) {
-        for ((name, wanted), bell) in THREADS.iter().zip(&self.bells) {
-            let (store, bell) = (Arc::downgrade(store), Arc::clone(bell));
-            let is_stopping = Arc::clone(&self.is_stopping);
+    ///
+    /// # Errors
+    /// When the system has no room for a thread.
+    pub fn start(&self, work: &Weak<dyn Work>, signals: &Signals) -> std::io::Result<()> {
+        for (idx, (name, wanted)) in JOBS_OF_THREADS.iter().enumerate() {
+            let (work, listener) = (Weak::clone(work), signals.listener(idx));
             let builder = std::thread::Builder::new().name(name.to_string());
-            let thread = builder.spawn(move || run(&store, &bell, &is_stopping, wanted));
-            lock(&self.threads).push(thread.expect("the system has room for a thread"));
+            let thread = builder.spawn(move || run(&work, &listener, wanted))?;
+            lock(&self.threads).push(thread);
         }
+        Ok(())
     }
 
-    /// Asks for a round now.
-    pub fn wake(&self) {
-        for bell in &self.bells {
-            *lock(&bell.is_rung) = true;
-            bell.rung.notify_all();
-        }
-    }
-
-    /// Whether [`Jobs::stop`] was called; long work looks now and then.
-    pub fn is_stopping(&self) -> bool {
-        self.is_stopping.load(Ordering::Acquire)
-    }
-
-    /// Ends the threads and waits for what they are doing.
-    pub fn stop(&self) {
-        self.is_stopping.store(true, Ordering::Release);
-        self.wake();
+    /// Waits for the threads to end, which were told to ([`Signals::stop`]), and for what they are
+    /// doing.
+    pub fn join(&self) {
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             // Jobs do not panic outwards; the others are still to be joined if one does.
@@ -123,44 +113,22 @@ impl Jobs {
     }
 }
 
-impl Bell {
-    /// Waits for a ring, a round's time at most.
-    fn wait(&self) {
-        let wait = self.rung.wait_timeout_while(lock(&self.is_rung), ROUND, |is_rung| !*is_rung);
-        let (mut is_rung, _) = wait.unwrap_or_else(|poisoned| poisoned.into_inner());
-        *is_rung = false;
-    }
-}
-
-fn run(store: &Weak<Store>, bell: &Bell, is_stopping: &AtomicBool, wanted: &[Job]) {
+fn run(work: &Weak<dyn Work>, listener: &Listener, wanted: &[Job]) {
     for round in 1.. {
-        bell.wait();
-        if is_stopping.load(Ordering::Acquire) {
+        if !listener.wait(ROUND) {
             return;
         }
-        let Some(store) = store.upgrade() else { return };
-        for job in choose(&store.load(round)).into_iter().filter(|job| wanted.contains(job)) {
-            if store.is_latched() {
-                continue;
-            }
-            store.run_guarded(job);
+        let Some(work) = work.upgrade() else { return };
+        for job in choose(&work.load(round)).into_iter().filter(|job| wanted.contains(job)) {
+            work.run(job);
         }
-        store.check_disk();
+        work.end_round();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_thread_hears_its_own_bell() {
-        let jobs = Jobs::default();
-        jobs.wake();
-        // The one that is quicker takes its ring, and not the other's.
-        *lock(&jobs.bells[1].is_rung) = false;
-        assert!(*lock(&jobs.bells[0].is_rung));
-    }
 
     #[test]
     fn each_job_that_is_chosen_has_a_thread_that_does_it() {
@@ -174,7 +142,7 @@ mod tests {
             round: 1,
         };
         for job in choose(&load) {
-            let threads = THREADS.iter().filter(|(_, jobs)| jobs.contains(&job)).count();
+            let threads = JOBS_OF_THREADS.iter().filter(|(_, jobs)| jobs.contains(&job)).count();
             assert_eq!(threads, 1, "{job:?}");
         }
     }
@@ -190,7 +158,7 @@ mod tests {
             dirty_age_ns_max: 10,
             round: 2,
         };
-        assert_eq!(choose(&calm), [Job::Merge, Job::PrepareTurn, Job::Scrub]);
+        assert_eq!(choose(&calm), [Job::Merge, Job::PrepareRollover, Job::Scrub]);
         for load in [
             Load { head_size: 10, ..calm },
             Load { wal_size: 10, ..calm },

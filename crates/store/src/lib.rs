@@ -8,65 +8,108 @@
 //!
 //! Read the files in this order.
 
-pub mod error;
-pub mod config;
-pub mod store;
-pub mod period;
-pub mod partition_length;
-pub mod partition;
-pub mod damaged;
-pub mod backoff;
-pub mod append;
-pub mod histograms;
-pub mod starts;
-pub mod changes;
-pub mod series_limits;
-pub mod activity;
-pub mod births;
-pub mod series_map;
-pub mod turn;
-pub mod arena;
-pub mod log_record;
-pub mod seal;
-pub mod part;
-pub mod merge;
-pub mod flush;
-pub mod manifest;
-pub mod strays;
-pub mod compact;
-pub mod forget;
-pub mod recover;
-pub mod opening;
-pub mod path_matcher;
-pub mod select;
-pub mod view;
-pub mod outlines;
-pub mod damage;
-pub mod missing;
-pub mod read;
-pub mod live;
-pub mod catalog;
-pub mod cardinality;
-pub mod delete;
-pub mod retention;
-pub mod retention_clock;
-pub mod dropped;
-pub mod snapshot;
-mod book_file;
-pub mod metadata;
-pub mod exemplar_record;
-pub mod exemplars;
-pub mod append_exemplars;
-pub mod scrub;
-pub mod jobs;
-pub mod background;
-pub mod counters;
-pub mod stats;
-pub mod verify;
-pub mod repair;
+// What the store is, and the parts that it hands on to.
+mod store;
+mod opening;
+mod recover;
+mod config;
+mod error;
+// What all parts stand on.
+mod ground;
+mod file_names;
+mod locks;
+mod health;
+mod signals;
+mod counters;
+mod shared;
+mod store_log;
+mod partitions;
+mod retention;
+mod retention_clock;
+// What is written.
+mod appender;
+mod append;
+mod refusal;
+mod row_labels;
+mod append_exemplars;
+mod histograms;
+mod starts;
+mod series_limits;
+mod activity;
+mod active_series;
+mod changes;
+// A partition.
+mod period;
+mod partition_length;
+mod partition;
+mod known_series;
+mod new_series;
+mod series_map;
+mod head;
+mod arena;
+mod log_record;
+mod unflushed;
+mod seal;
+mod disk_parts;
+mod live_part;
+mod manifest;
+mod part;
+// What is asked.
+mod reader;
+mod noting;
+mod missing;
+mod path_matcher;
+mod select;
+mod view;
+mod read;
+mod page_headers;
+mod live;
+mod catalog;
+mod cardinality;
+mod stats;
+// What the background does.
+mod jobs;
+mod backoff;
+mod flush;
+mod merger;
+mod merge;
+mod segment_jobs;
+mod index_gc;
+mod expire;
+mod rollover;
+mod scrub;
+mod partition_files;
+mod strays;
+// What may be done by hand.
+mod delete;
+mod snapshot;
+// Small files beside the partitions.
+mod side_file;
+mod metadata;
+mod exemplar_record;
+mod exemplars;
+mod dropped;
+// What is damaged, and what is done about it.
+mod damage;
+mod damage_review;
+mod damaged;
+mod verify;
+mod repair;
 #[cfg(test)]
 #[path = "../tests/rows/mod.rs"]
 mod rows;
+
+/// What tests, fuzzers and measurements reach inside for.
+#[doc(hidden)]
+pub mod inside {
+    pub use crate::arena::CHUNK_WORDS;
+    pub use crate::histograms::lower::Lowered;
+    pub use crate::histograms::marker::Marker;
+    pub use crate::manifest::Manifest;
+    pub use crate::merge::fuzzing::fuzz_merge;
+    pub use crate::part::fuzzing::fuzz_part;
+    pub use crate::series_map::{GROUP_ROWS, SeriesMap, Target};
+}
 
 pub use append_exemplars::AppendedExemplars;
 pub use config::{Durability, StoreConfig};
@@ -74,18 +117,23 @@ pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
-pub use missing::{Missing, Noting};
+pub use file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+pub use missing::Missing;
+pub use noting::Noting;
 pub use opening::StoreOpening;
+pub use partitions::PARTITIONS_MAX;
 pub use period::{PartitionLength, Period};
+pub use refusal::Appended;
 pub use repair::losses::{LossLine, LostSeries};
 pub use repair::{RepairPlan, plan_repair};
 pub use scrub::ScrubStats;
-pub use select::{SelectLimits, Selection};
+pub use select::limits::SelectLimits;
+pub use select::selection::Selection;
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use starts::append::{AppendedStarts, StartBatch};
 pub use starts::select::series_of_starts;
 pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};
-pub use store::{Appended, SNAPSHOTS_DIR, Store, WAL_DIR};
+pub use store::Store;
 pub use verify::report::{Finding, VerifyReport};
 pub use verify::{Progress, Snapshots, verify, verify_with};
 

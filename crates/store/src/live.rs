@@ -6,10 +6,11 @@
 //!                                                            when all rows are of these days
 //! ```
 
-use crate::damage::{Damage, DamagePlace};
+use crate::damage::{Damage, DamageList, DamagePlace};
+use crate::live_part::LivePart;
 use crate::missing::Watch;
-use crate::partition::{LivePart, Partition, State};
-use crate::view::{Source, sources_in};
+use crate::partition::{Partition, PartitionState};
+use crate::view::{ViewedPart, sources_in};
 use crate::{Error, Result};
 use hashbrown::HashSet;
 use index::{BlockMatch, BlockRef, Subset};
@@ -24,7 +25,7 @@ const LISTED_SHARE: u64 = 4;
 /// The live series of a partition; true as long as the lock is held under which it was made.
 pub struct Live<'a> {
     partition: &'a Partition,
-    state: &'a State,
+    state: &'a PartitionState,
     watch: &'a Watch,
     /// Series of parts, and of singles.
     ordinals: RoaringBitmap,
@@ -45,7 +46,7 @@ impl<'a> Live<'a> {
     /// its series may be live.
     pub fn new(
         partition: &'a Partition,
-        state: &'a State,
+        state: &'a PartitionState,
         range: &TimeRange,
         watch: &'a Watch,
     ) -> Result<Live<'a>> {
@@ -73,7 +74,7 @@ impl<'a> Live<'a> {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         let has_no_row = match &self.rows {
-            LiveRows::Newest(_) => self.state.unsealed_samples() == 0,
+            LiveRows::Newest(_) => self.state.head.unsealed_samples() == 0,
             LiveRows::Entities(entities) => entities.is_empty(),
         };
         has_no_row && self.ordinals.is_empty()
@@ -81,8 +82,8 @@ impl<'a> Live<'a> {
 
     /// All of them as ordinals, when they are few beside the series that the index knows.
     pub fn listed(&self) -> Result<Option<RoaringBitmap>> {
-        let max = self.state.index.series_count() / LISTED_SHARE;
-        if max < self.ordinals.len() + self.state.unsealed_samples() {
+        let max = self.state.series.index.series_count() / LISTED_SHARE;
+        if max < self.ordinals.len() + self.state.head.unsealed_samples() {
             return Ok(None);
         }
         let mut all = self.ordinals.clone();
@@ -101,7 +102,7 @@ impl<'a> Live<'a> {
 
     /// The block of an entity, unless its segment is rotten: then no search finds it either.
     fn block_of(&self, entity: u32) -> Result<Option<BlockRef>> {
-        let found = self.state.index.block_of(entity);
+        let found = self.state.series.index.block_of(entity);
         found.or_else(|error| match &error {
             index::Error::Corrupt { file, .. } => {
                 let damage = self.watch.segment_damage(self.partition, file, &error);
@@ -128,7 +129,7 @@ impl<'a> Live<'a> {
 
     fn has_row(&self, entity: u32) -> bool {
         match &self.rows {
-            LiveRows::Newest(oldest) => *oldest <= self.state.arena.last_row(entity),
+            LiveRows::Newest(oldest) => *oldest <= self.state.head.arena.last_row(entity),
             LiveRows::Entities(entities) => entities.contains(entity),
         }
     }
@@ -146,8 +147,7 @@ impl<'a> Live<'a> {
     }
 
     fn add_singles(&mut self, days: &RangeInclusive<i32>) -> Result<()> {
-        let taken = self.state.taken.iter().map(|taken| taken.view.singles());
-        let singles = taken.chain([self.state.arena.singles()]).flatten();
+        let singles = self.state.head.singles();
         let live = singles.filter(|single| days.contains(&day_of(single.timestamp)));
         let live: HashSet<(u32, u16)> = live.map(|one| (one.entity, one.column)).collect();
         for (entity, column) in live {
@@ -163,7 +163,7 @@ impl<'a> Live<'a> {
 #[cold]
 fn all_of(
     partition: &Partition,
-    source: &Source,
+    source: &ViewedPart,
     watch: &Watch,
     error: Error,
 ) -> Result<RoaringBitmap> {
@@ -171,7 +171,8 @@ fn all_of(
         return Err(error);
     }
     source.part.set_damaged();
-    watch.leave_out(live_days_damage(watch, partition, &source.part, &error), error)?;
+    watch
+        .leave_out(live_days_damage(watch.damage_list(), partition, &source.part, &error), error)?;
     let mut all = RoaringBitmap::new();
     for slice in source.part.part.slices() {
         // One past the last ordinal may not fit.
@@ -183,7 +184,7 @@ fn all_of(
 
 /// The damage of a rotten set of the series that are live on a day.
 pub fn live_days_damage(
-    watch: &Watch,
+    damage_list: &DamageList,
     partition: &Partition,
     part: &LivePart,
     error: &Error,
@@ -193,10 +194,9 @@ pub fn live_days_damage(
         other => other.to_string(),
     };
     let what = format!("{what}: which series are live on a day");
-    let file = watch.relative(part.part.name());
+    let file = damage_list.relative(part.part.name());
     let damage = Damage::of_partition(partition.period, DamagePlace::Page, file, what);
-    let summary = part.part.summary();
-    Damage { span: TimeRange::new(summary.min_ts, summary.max_ts), ..damage }
+    Damage { span: part.span(), ..damage }
 }
 
 /// Appends the series of a match that are to be kept, told by column and slot. Columns with the same
@@ -219,17 +219,17 @@ pub fn push_kept(
     }
 }
 
-fn live_rows(state: &State, span: &TimeRange, days: &RangeInclusive<i32>) -> LiveRows {
-    let taken = state.taken.iter().map(|taken| taken.view.time_min_max());
-    let mut spans = taken.chain([state.arena.time_min_max()]).flatten();
+fn live_rows(state: &PartitionState, span: &TimeRange, days: &RangeInclusive<i32>) -> LiveRows {
+    let taken = state.head.taken().iter().map(|taken| taken.view.time_min_max());
+    let mut spans = taken.chain([state.head.arena.time_min_max()]).flatten();
     match spans.all(|(min, max)| span.covers(&TimeRange::new(min, max))) {
-        true => LiveRows::Newest(state.first_unsealed_row()),
+        true => LiveRows::Newest(state.head.first_unsealed_row()),
         false => LiveRows::Entities(entities_of(state, Some(days))),
     }
 }
 
 /// Entities with an unsealed row, on these days only if any are given.
-fn entities_of(state: &State, days: Option<&RangeInclusive<i32>>) -> RoaringBitmap {
+fn entities_of(state: &PartitionState, days: Option<&RangeInclusive<i32>>) -> RoaringBitmap {
     let mut entities = RoaringBitmap::new();
     let is_wanted = |timestamp| days.is_none_or(|days| days.contains(&day_of(timestamp)));
     let mut add = |entity, timestamp| {
@@ -237,10 +237,10 @@ fn entities_of(state: &State, days: Option<&RangeInclusive<i32>>) -> RoaringBitm
             entities.insert(entity);
         }
     };
-    for taken in &state.taken {
+    for taken in state.head.taken() {
         taken.view.rows().for_each(|row| add(row.entity, row.timestamp));
     }
-    state.arena.view().rows().for_each(|row| add(row.entity, row.timestamp));
+    state.head.arena.view().rows().for_each(|row| add(row.entity, row.timestamp));
     entities
 }
 

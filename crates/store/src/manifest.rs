@@ -4,7 +4,7 @@
 //! Such a file is removed only when the manifest proves that it may go (see [`crate::strays`]): its
 //! number was never given to a manifest, or it is listed as one that nobody vouches for.
 
-use crate::partition::{INDEX_DIR, PARTS_DIR};
+use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::period::Period;
 use crate::{Error, Result};
 use codec::{Reader, crc32, put_i64_zigzag, put_u32, put_varint};
@@ -150,7 +150,7 @@ impl Manifest {
     }
 
     /// Drops the tombstones that every part has applied.
-    pub fn forget_applied_tombstones(&mut self) {
+    pub fn remove_applied_tombstones(&mut self) {
         let oldest = self.parts.iter().map(|part| part.applied).min().unwrap_or(u64::MAX);
         self.tombstones.retain(|tombstone| oldest < tombstone.sequence);
     }

@@ -1,9 +1,9 @@
 //! What metrics are, by name; in the log until the next flush, then in one small file.
 
 use crate::Result;
-use crate::book_file::BookFile;
+use crate::locks::lock;
 use crate::log_record::{KIND_METADATA, METADATA_SIZE_MAX, decode_metadata, encode_metadata};
-use crate::store::lock;
+use crate::side_file::SideFile;
 use model::Metadata;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,14 +20,14 @@ pub const METRICS_MAX: usize = 1 << 20;
 const RECORD_METRICS_MAX: usize = 64;
 const _: () = assert!(RECORD_METRICS_MAX * METADATA_SIZE_MAX <= wal::RECORD_SIZE_MAX);
 
-/// The book of all metrics.
+/// The table of all metrics.
 #[derive(Default)]
-pub struct MetadataBook {
-    state: Mutex<State>,
+pub struct MetadataTable {
+    state: Mutex<Table>,
 }
 
 #[derive(Default)]
-struct State {
+struct Table {
     by_metric: BTreeMap<String, Metadata>,
     /// The first log segment with entries that the file lacks.
     dirty_from: Option<u64>,
@@ -37,18 +37,18 @@ struct State {
     last: Option<Lsn>,
 }
 
-impl MetadataBook {
-    /// Reads the book of a store's directory.
-    pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<MetadataBook> {
-        let book = MetadataBook::default();
+impl MetadataTable {
+    /// Reads the table of a store's directory.
+    pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<MetadataTable> {
+        let table = MetadataTable::default();
         let file = file(dir);
-        let Some(body) = file.read(vfs)? else { return Ok(book) };
+        let Some(body) = file.read(vfs)? else { return Ok(table) };
         let entries = decode_metadata(&body).map_err(|e| file.undecodable(&e))?;
-        lock(&book.state).put(&entries);
-        Ok(book)
+        lock(&table.state).put(&entries);
+        Ok(table)
     }
 
-    /// Writes the book if it has changed.
+    /// Writes the table if it has changed.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         let entries: Vec<Metadata> = {
             let mut state = lock(&self.state);
@@ -92,7 +92,7 @@ impl MetadataBook {
     /// log took it, so those that are known cost nothing.
     ///
     /// # Errors
-    /// When the log fails or has no room; what it did not take is not in the book.
+    /// When the log fails or has no room; what it did not take is not in the table.
     pub fn append(&self, wal: &Wal, metadata: &[Metadata]) -> Result<Option<Lsn>> {
         let mut state = lock(&self.state);
         let mut rest = metadata.iter().peekable();
@@ -105,7 +105,7 @@ impl MetadataBook {
             if news.is_empty() {
                 break;
             }
-            // First the log, then the book, under one lock: the book is never ahead.
+            // First the log, then the table, under one lock: the table is never ahead.
             let segment = wal.stats().segment;
             let lsn = wal.append(KIND_METADATA, &encode_metadata(news.iter().copied()))?;
             state.last = Some(lsn);
@@ -125,7 +125,7 @@ impl MetadataBook {
     }
 }
 
-impl State {
+impl Table {
     /// Whether an entry says something that is not known, and there is room for it.
     fn is_news(&self, entry: &Metadata) -> bool {
         let known = self.by_metric.get(&entry.metric);
@@ -150,6 +150,6 @@ impl State {
     }
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }

@@ -1,22 +1,21 @@
 //! What is missing from an answer, collected while it is made.
 //!
 //! ```text
-//! a reader meets rot ──► Watch::leave_out ──► the damage book
+//! a reader meets rot ──► Watch::leave_out ──► the list of damage
 //!                             ├─ somebody collects: noted in Missing, the reader goes on without it
 //!                             └─ nobody does: the error is the answer
 //! ```
 //!
 //! So an answer is whole, or it comes with a list of what is not in it, or it is an error: who asks
-//! without [`Store::noting`] never gets a part of the truth.
+//! without [`crate::Store::noting`] never gets a part of the truth.
 
-use crate::damage::{Damage, DamageBook, DamagePlace, joined};
-use crate::exemplars::ExemplarSeries;
-use crate::partition::{INDEX_DIR, Partition};
-use crate::stats::{Cardinality, CardinalityRequest};
-use crate::store::{Store, lock};
-use crate::{Error, Result, SelectLimits, Selection};
+use crate::damage::{Damage, DamageList, DamagePlace, joined};
+use crate::file_names::INDEX_DIR;
+use crate::ground::Ground;
+use crate::locks::lock;
+use crate::partition::Partition;
+use crate::{Error, Result};
 use index::Segment;
-use model::{Labels, Matcher, TimeRange};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use vfs::Vfs;
@@ -68,13 +67,41 @@ impl Missing {
 
 /// What a reader does about rot.
 #[derive(Clone)]
-pub struct Watch {
-    book: Arc<DamageBook>,
+pub(crate) struct Watch {
+    damage_list: Arc<DamageList>,
     missing: Option<Arc<Missing>>,
     vfs: Arc<dyn Vfs>,
 }
 
 impl Watch {
+    /// Who collects what is missing, if anybody does.
+    pub fn new(ground: &Ground, missing: Option<&Arc<Missing>>) -> Watch {
+        let (damage_list, vfs) = (Arc::clone(&ground.damage), Arc::clone(&ground.vfs));
+        Watch { damage_list, missing: missing.cloned(), vfs }
+    }
+
+    /// Where damage is noted.
+    pub fn damage_list(&self) -> &DamageList {
+        &self.damage_list
+    }
+
+    /// Tells whoever collects of what nobody reads, and so nobody meets.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when nobody collects.
+    pub fn note_lost(&self, lost: &[Damage]) -> Result<()> {
+        match (lost.first(), &self.missing) {
+            (Some(lost), None) => {
+                let what = format!("{} is damaged: {}", lost.file, lost.what);
+                Err(Error::Damaged { what })
+            }
+            _ => {
+                lost.iter().for_each(|lost| self.note_missing(lost));
+                Ok(())
+            }
+        }
+    }
+
     /// Notes damage that `error` told of. `Ok` when the reader may go on without it.
     ///
     /// # Errors
@@ -102,10 +129,10 @@ impl Watch {
         }
     }
 
-    /// Notes damage in the book, and for whoever collects; whether somebody does.
+    /// Notes damage in the list, and for whoever collects; whether somebody does.
     fn note(&self, damage: Damage) -> bool {
         self.note_missing(&damage);
-        self.book.note(damage, self.vfs.now());
+        self.damage_list.note(damage, self.vfs.now());
         self.missing.is_some()
     }
 
@@ -115,7 +142,7 @@ impl Watch {
         match &error {
             index::Error::Corrupt { file, .. } if self.missing.is_some() => {
                 let damage = self.segment_damage(partition, file, &error);
-                self.book.note(damage, self.vfs.now());
+                self.damage_list.note(damage, self.vfs.now());
                 Error::SeriesDropped
             }
             _ => error.into(),
@@ -129,7 +156,7 @@ impl Watch {
         segment: &str,
         error: &index::Error,
     ) -> Damage {
-        let file = self.relative(&partition.dir.join(INDEX_DIR).join(segment));
+        let file = self.damage_list.relative(&partition.dir.join(INDEX_DIR).join(segment));
         let what = match error {
             index::Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
             other => other.to_string(),
@@ -137,149 +164,9 @@ impl Watch {
         Damage::of_partition(partition.period, DamagePlace::Index, file, what)
     }
 
-    /// A path as the book has it.
-    pub fn relative(&self, path: &std::path::Path) -> String {
-        self.book.relative(path)
-    }
-
     fn note_missing(&self, damage: &Damage) {
         if let Some(missing) = &self.missing {
             missing.note(damage);
         }
-    }
-}
-
-/// The store for who wants what there is and to be told what is missing. Its methods are those of
-/// [`Store`].
-#[derive(Clone, Copy)]
-pub struct Noting<'a> {
-    store: &'a Store,
-    missing: &'a Arc<Missing>,
-}
-
-impl Store {
-    /// The store for who takes answers that are not whole, as long as `missing` is told.
-    pub fn noting<'a>(&'a self, missing: &'a Arc<Missing>) -> Noting<'a> {
-        Noting { store: self, missing }
-    }
-
-    pub(crate) fn watch(&self, missing: Option<&Arc<Missing>>) -> Watch {
-        Watch {
-            book: Arc::clone(&self.damage),
-            missing: missing.cloned(),
-            vfs: Arc::clone(&self.vfs),
-        }
-    }
-
-    /// Tells whoever collects which lost parts and partitions lie in a range: nobody reads them, so
-    /// nobody meets them. The one place where they are told.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`] when there are any and nobody collects.
-    pub(crate) fn note_lost(&self, range: &TimeRange, watch: &Watch) -> Result<()> {
-        for lost in self.lost_in(range) {
-            if watch.missing.is_none() {
-                let what = format!("{} is damaged: {}", lost.file, lost.what);
-                return Err(Error::Damaged { what });
-            }
-            watch.note_missing(&lost);
-        }
-        Ok(())
-    }
-}
-
-impl Noting<'_> {
-    /// The store itself.
-    pub(crate) fn store(&self) -> &Store {
-        self.store
-    }
-
-    pub(crate) fn watch(&self) -> Watch {
-        self.store.watch(Some(self.missing))
-    }
-
-    /// As [`Store::select`]; what reading the selection later leaves out is noted, too.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn select(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Selection> {
-        self.store.select_watched(sets, range, limits, self.watch())
-    }
-
-    /// As [`Store::series`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn series(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<Labels>> {
-        self.store.series_watched(sets, range, limits, &self.watch())
-    }
-
-    /// As [`Store::label_names`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn label_names(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        self.store.label_names_watched(sets, range, limits, &self.watch())
-    }
-
-    /// As [`Store::label_values`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn label_values(
-        &self,
-        name: &str,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        self.store.label_values_watched(name, sets, range, limits, &self.watch())
-    }
-
-    /// As [`Store::exemplars`]; a book that was lost is noted.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn exemplars(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<ExemplarSeries>> {
-        let watch = self.watch();
-        let is_book = |damage: &&Damage| damage.file == crate::exemplars::FILE_NAME;
-        self.store.damage.list().iter().filter(is_book).for_each(|lost| watch.note_missing(lost));
-        self.store.exemplars(sets, range, limits)
-    }
-
-    /// As [`Store::cardinality`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        self.store.cardinality_watched(request, &self.watch())
-    }
-
-    /// As [`Store::unqueried`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        self.store.unqueried_watched(request, &self.watch())
     }
 }

@@ -10,19 +10,21 @@
 //! [`Store::open`] takes the same steps for a program that has no other consumers.
 
 use crate::counters::Counters;
-use crate::damage::DamageBook;
-use crate::period::PartitionLength;
-use crate::recover::{Found, Place};
-use crate::store::{LogOwner, PARTITIONS_DIR, Store, WAL_DIR};
+use crate::damage::DamageList;
+use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
+use crate::ground::{DirectoryLock, Ground};
+use crate::health::Health;
+use crate::partition_length;
+use crate::recover::{Found, Recovery};
+use crate::signals::Signals;
+use crate::store::Store;
+use crate::store_log::LogOwner;
 use crate::{Result, StoreConfig};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
 use vfs::Vfs;
 use wal::kinds::{EXEMPLARS, METADATA, SERIES};
 use wal::{Consumers, Log, NeededFrom, WalConfig};
-
-/// What keeps other processes out of a store's directory while it is held.
-pub(crate) type DirectoryLock = Arc<dyn Send + Sync>;
 
 /// A store that was looked at and is not open yet.
 pub struct StoreOpening {
@@ -30,31 +32,13 @@ pub struct StoreOpening {
     found: Found,
 }
 
-/// What a store stands on.
-pub(crate) struct Ground {
-    pub vfs: Arc<dyn Vfs>,
-    pub dir: PathBuf,
-    pub config: StoreConfig,
-    pub counters: Counters,
-    pub damage: Arc<DamageBook>,
-    pub length: PartitionLength,
-    pub lock: DirectoryLock,
-}
-
-impl Ground {
-    fn place(&self) -> Place<'_> {
-        let Ground { vfs, dir, config, damage, length, .. } = self;
-        Place { vfs, dir, config, damage, length: *length }
-    }
-}
-
 impl Store {
     /// Opens (creating it if need be) the store in `dir` and replays its log, which nobody shares.
     ///
     /// # Errors
     /// When another process has it open, when the log is corrupt, when a newer program wrote any
-    /// of it, when its partitions are of another length than is asked for, or on I/O errors. What else is damaged is noted and left out: see
-    /// [`Store::damage`].
+    /// of it, when its partitions are of another length than is asked for, or on I/O errors. What
+    /// else is damaged is noted and left out: see [`Store::damage`].
     pub fn open(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<Arc<Store>> {
         let mut opening = StoreOpening::look(vfs.clone(), dir, config)?;
         let log_config = opening.log_config();
@@ -75,12 +59,23 @@ impl StoreOpening {
     pub fn look(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<StoreOpening> {
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = Arc::from(vfs.lock(dir)?);
-        let damage = Arc::new(DamageBook::read(vfs.as_ref(), dir)?);
-        let length = Place::settle(&vfs, dir, &config, &damage)?.length;
-        let (dir, counters) = (dir.to_path_buf(), Counters::default());
-        let ground = Ground { vfs, dir, config, counters, damage, length, lock };
-        let found = ground.place().look()?;
-        ground.place().sync_names(&found)?;
+        let damage = Arc::new(DamageList::read(vfs.as_ref(), dir)?);
+        let length = config.partition_length.unwrap_or(partition_length::DEFAULT);
+        let mut ground = Ground {
+            vfs,
+            dir: dir.to_path_buf(),
+            config,
+            length,
+            counters: Counters::default(),
+            damage,
+            health: Health::default(),
+            signals: Signals::default(),
+            lock,
+        };
+        ground.length = Recovery { ground: &ground }.settle_length()?;
+        let recovery = Recovery { ground: &ground };
+        let found = recovery.look()?;
+        recovery.sync_names(&found)?;
         Ok(StoreOpening { ground, found })
     }
 
@@ -97,7 +92,7 @@ impl StoreOpening {
 
     /// Declares the consumers whose records are the store's.
     pub fn declare<'a>(&'a mut self, consumers: &mut Consumers<'a>) {
-        self.found.declare(self.ground.place(), consumers);
+        self.found.declare(Recovery { ground: &self.ground }, consumers);
     }
 
     /// The store on a log that others share, and that has handed it its records. The log's directory
@@ -113,11 +108,11 @@ impl StoreOpening {
 
     fn finish_as(self, log: Arc<Log>, owner: LogOwner) -> Result<Arc<Store>> {
         let StoreOpening { ground, found } = self;
-        let recovered = ground.place().recover(found, log.wal(), &ground.counters)?;
+        let recovered = Recovery { ground: &ground }.recover(found, log.wal())?;
         let (lock, clock) = (ground.lock.clone(), recovered.clock);
         let store = Store::assemble(ground, recovered, log, owner)?;
         attach(&store, &lock);
-        store.start(clock);
+        store.start(clock)?;
         Ok(store)
     }
 }
@@ -128,13 +123,13 @@ type Need = fn(&Store) -> Option<u64>;
 /// Tells the log what the store needs of it.
 fn attach(store: &Arc<Store>, lock: &DirectoryLock) {
     let needs: [(&str, Need); 3] = [
-        (SERIES, Store::rows_needed_from),
-        (METADATA, |store| store.metadata.log_needed_from()),
-        (EXEMPLARS, |store| store.exemplars.log_needed_from()),
+        (SERIES, |store| store.shared.partitions.log_needed_from()),
+        (METADATA, |store| store.shared.metadata.log_needed_from()),
+        (EXEMPLARS, |store| store.shared.exemplars.log_needed_from()),
     ];
     for (name, need) in needs {
         let needed_from = needed_from(Arc::downgrade(store), need, Arc::clone(lock));
-        store.log.attach(name, needed_from);
+        store.shared.log.shared().attach(name, needed_from);
     }
 }
 

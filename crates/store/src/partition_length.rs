@@ -10,9 +10,9 @@
 //! or a partition of a length that nobody wrote down. A directory of months may be without it:
 //! those of earlier versions are. Layout in `docs/format/manifest.md`.
 
-use crate::book_file::BookFile;
+use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
 use crate::period::{PartitionLength, Period};
-use crate::store::{PARTITIONS_DIR, WAL_DIR};
+use crate::side_file::SideFile;
 use crate::{Error, Result};
 use std::path::Path;
 use vfs::Vfs;
@@ -110,8 +110,8 @@ pub fn check_names(vfs: &dyn Vfs, dir: &Path, length: PartitionLength) -> Result
     Ok(())
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 #[cfg(test)]

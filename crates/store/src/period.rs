@@ -80,7 +80,7 @@ impl PartitionLength {
 
     /// How long before the end of a partition the next one is made ready for its series. Whoever is
     /// active in that time is registered there, gone or not when it begins: so of a day it is less.
-    pub fn turn_ahead_ns(self) -> i64 {
+    pub fn rollover_ahead_ns(self) -> i64 {
         match self {
             PartitionLength::Day => NANOS_PER_HOUR,
             _ => 6 * NANOS_PER_HOUR,

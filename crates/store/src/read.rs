@@ -9,13 +9,14 @@
 //! have been written again, and then the older sample is a wrong one.
 
 use crate::arena::NO_ROW;
-use crate::damage::{Damage, DamagePlace};
+use crate::damage::{Damage, DamageList, DamagePlace};
+use crate::live_part::LivePart;
 use crate::missing::Watch;
-use crate::outlines::Outlines;
+use crate::page_headers::PageHeaders;
 use crate::part::{KnownColumn, Part};
-use crate::partition::{LivePart, Partition};
+use crate::partition::Partition;
 use crate::seal::merge_two;
-use crate::view::{PartitionView, Source};
+use crate::view::{PartitionView, ViewedPart};
 use crate::{Error, Result};
 use codec::{ColumnScratch, TimestampsOutline, ValuesOutline};
 use index::BlockMatch;
@@ -39,7 +40,7 @@ pub struct ColumnRequest<'a> {
     /// Only samples inside are wanted.
     pub range: TimeRange,
     /// What is known of parts already.
-    pub outlines: &'a Outlines,
+    pub page_headers: &'a PageHeaders,
     /// What is done about rot.
     pub watch: &'a Watch,
     /// Samples of these times are not wanted: other columns of their rows are lost.
@@ -58,7 +59,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Forgets all, keeps the memory.
+    /// Empties it, and keeps the memory.
     pub fn clear(&mut self) {
         self.times.clear();
         self.values.clear();
@@ -124,7 +125,7 @@ pub struct ReadScratch {
 }
 
 impl ReadScratch {
-    /// Forgets what was read since there were so many runs, timestamps and values.
+    /// Lets go what was read since there were so many runs, timestamps and values.
     fn truncate(&mut self, (runs, times, values): (usize, usize, usize)) {
         self.runs.truncate(runs);
         self.times.truncate(times);
@@ -192,7 +193,7 @@ fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
 #[cold]
 fn leave_out(
     request: &ColumnRequest<'_>,
-    source: &Source,
+    source: &ViewedPart,
     idx: usize,
     error: Error,
     scratch: &mut ReadScratch,
@@ -202,7 +203,13 @@ fn leave_out(
         return Err(error);
     }
     source.part.set_damaged();
-    let damage = page_damage(request.watch, &request.view.partition, &source.part, idx, &error);
+    let damage = page_damage(
+        request.watch.damage_list(),
+        &request.view.partition,
+        &source.part,
+        idx,
+        &error,
+    );
     let span = damage.span;
     request.watch.leave_out(damage, error)?;
     cut_runs(scratch, 0, &span, &|_| true);
@@ -212,14 +219,14 @@ fn leave_out(
 
 /// The damage of a page of a slice.
 pub(crate) fn page_damage(
-    watch: &Watch,
+    damage_list: &DamageList,
     partition: &Partition,
     part: &LivePart,
     idx: usize,
     error: &Error,
 ) -> Damage {
     let slice = &part.part.slices()[idx];
-    let file = watch.relative(part.part.name());
+    let file = damage_list.relative(part.part.name());
     let what = match error {
         Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
         other => other.to_string(),
@@ -235,7 +242,7 @@ fn block_of<'a>(request: &ColumnRequest<'a>) -> &'a BlockMatch {
 
 fn read_source(
     request: &ColumnRequest<'_>,
-    source: &Source,
+    source: &ViewedPart,
     scratch: &mut ReadScratch,
 ) -> Result<()> {
     let part = &source.part.part;
@@ -288,12 +295,12 @@ fn read_slice(
     scratch: &mut ReadScratch,
 ) -> Result<()> {
     let (column, slots) = (usize::from(request.column), &request.slots[..known]);
-    let Some(times) = part.known_times(idx, column, request.outlines)? else { return Ok(()) };
+    let Some(times) = part.known_times(idx, column, request.page_headers)? else { return Ok(()) };
     let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return Ok(()) };
-    let values = part.known_values(idx, column, &times.outline, request.outlines)?;
+    let values = part.known_values(idx, column, &times.header, request.page_headers)?;
     let span = usize::from(*first)..usize::from(*last) + 1;
     // Where each slot is a page, what lies after the range need not be decoded.
-    let has_own_pages = times.outline.layout().pages() == times.outline.lens().len();
+    let has_own_pages = times.header.layout().pages() == times.header.lens().len();
     let read = if !has_own_pages && span.len() <= slots.len() * DENSE_SHARE {
         read_span(&times, &values, slots, 0, scratch)
     } else {
@@ -311,7 +318,7 @@ fn read_pages(
     range: &TimeRange,
     scratch: &mut ReadScratch,
 ) -> std::result::Result<(), codec::Error> {
-    let layout = times.outline.layout();
+    let layout = times.header.layout();
     let mut idx = 0;
     while let Some(slot) = slots.get(idx).map(|slot| usize::from(*slot)) {
         let page_end = layout.page_slots(layout.pages_of(&(slot..slot + 1)).start).end;
@@ -336,15 +343,15 @@ fn read_span(
 ) -> std::result::Result<(), codec::Error> {
     let (Some(first), Some(last)) = (slots.first(), slots.last()) else { return Ok(()) };
     let span = usize::from(*first)..usize::from(*last) + 1;
-    let lens = times.outline.lens();
+    let lens = times.header.lens();
     let (mut times_start, mut start) = (scratch.times.len(), scratch.values.len());
-    let grid = times.outline.grid();
+    let grid = times.header.grid();
     match grid {
         Some(grid) => scratch.times.extend_from_slice(grid),
-        None => times.outline.read(times.bytes, span.clone(), &mut scratch.times)?,
+        None => times.header.read(times.bytes, span.clone(), &mut scratch.times)?,
     }
     let (column, out) = (&mut scratch.column, &mut scratch.values);
-    values.outline.read(values.bytes, span.clone(), column, out)?;
+    values.header.read(values.bytes, span.clone(), column, out)?;
     let mut wanted = slots.iter().zip(slot_idx..).peekable();
     for slot in span {
         let len = lens[slot] as usize;
@@ -367,18 +374,18 @@ fn read_slot(
     range: &TimeRange,
     scratch: &mut ReadScratch,
 ) -> std::result::Result<(), codec::Error> {
-    if times.outline.lens()[slot] == 0 {
+    if times.header.lens()[slot] == 0 {
         return Ok(());
     }
     let (start, values_start) = (scratch.times.len(), scratch.values.len());
-    let inside = match times.outline.grid() {
+    let inside = match times.header.grid() {
         Some(grid) => {
             let inside = part_of_range(grid, range);
             scratch.times.extend_from_slice(&grid[inside.clone()]);
             inside
         }
         None => {
-            times.outline.read(times.bytes, slot..slot + 1, &mut scratch.times)?;
+            times.header.read(times.bytes, slot..slot + 1, &mut scratch.times)?;
             let inside = part_of_range(&scratch.times[start..], range);
             scratch.times.truncate(start + inside.end);
             scratch.times.drain(start..start + inside.start);
@@ -386,7 +393,7 @@ fn read_slot(
         }
     };
     let (column, out) = (&mut scratch.column, &mut scratch.values);
-    values.outline.read_slot(values.bytes, slot, inside, column, out)?;
+    values.header.read_slot(values.bytes, slot, inside, column, out)?;
     scratch.push_run(slot_idx, start, values_start);
     Ok(())
 }
@@ -402,7 +409,7 @@ fn corrupt_page(part: &Part, idx: usize, error: &codec::Error) -> Error {
 /// Cuts deleted samples out of the runs from `runs_start` on.
 fn apply_tombstones(
     request: &ColumnRequest<'_>,
-    source: &Source,
+    source: &ViewedPart,
     runs_start: usize,
     scratch: &mut ReadScratch,
 ) {

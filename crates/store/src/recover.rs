@@ -9,43 +9,42 @@
 //!
 //! Damage costs what it hits: a side file, a part, a partition. See [`crate::damaged`].
 
-use crate::counters::Counters;
-use crate::damage::{Damage, DamageBook, DamagePlace};
+use crate::damage::{Damage, DamagePlace};
 use crate::damaged::DamagedPartition;
 use crate::dropped::{self, DroppedPartitions};
-use crate::exemplars::{self, ExemplarBook};
+use crate::exemplars::{self, ExemplarQueue};
+use crate::file_names::{
+    CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
+};
+use crate::ground::Ground;
 use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::manifest::Manifest;
-use crate::metadata::{self, MetadataBook};
-use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, Partition, SEAL_SIZE, State};
+use crate::metadata::{self, MetadataTable};
+use crate::partition::{Partition, PartitionState, SEAL_SIZE};
+use crate::partitions::{PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, check_partition_count};
 use crate::period::{PartitionLength, Period};
 use crate::retention_clock::{self, ClockRecord};
-use crate::store::{
-    PARTITIONS_DIR, PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, SNAPSHOTS_DIR, WAL_DIR,
-    check_partition_count,
-};
-use crate::{Error, Result, StoreConfig, strays};
+use crate::{Error, Result, strays};
 use crate::{partition_length, snapshot};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use vfs::Vfs;
 use wal::kinds::{EXEMPLARS, METADATA, SERIES};
 use wal::{Consumer, Consumers, LogStart, RecordRef, ReplayError, Wal};
 
 /// What was found in a store's directory, before anything was changed, and then in the log.
 pub struct Found {
     /// What metrics are.
-    metadata: MetadataBook,
+    metadata: MetadataTable,
     /// Exemplars.
-    exemplars: ExemplarBook,
+    exemplars: ExemplarQueue,
     /// From where on records of dropped partitions count.
     dropped: DroppedPartitions,
     /// What time it was.
     clock: Option<ClockRecord>,
     /// Side files that are damaged.
-    damaged_books: Vec<&'static str>,
+    damaged_side_files: Vec<&'static str>,
     /// Partitions that can be read.
     partitions: BTreeMap<Period, Arc<Partition>>,
     /// Partitions that cannot.
@@ -57,9 +56,9 @@ pub struct Found {
 /// What recovery made of it.
 pub struct Recovered {
     /// What metrics are.
-    pub metadata: MetadataBook,
+    pub metadata: MetadataTable,
     /// Exemplars.
-    pub exemplars: ExemplarBook,
+    pub exemplars: ExemplarQueue,
     /// From where on records of dropped partitions count.
     pub dropped: DroppedPartitions,
     /// What time it was.
@@ -72,58 +71,40 @@ pub struct Recovered {
     pub orphans: Vec<PathBuf>,
 }
 
-/// Where a store is, and who is told of damage.
+/// What looks at the directory of a store that is being opened, and recovers it.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
-    /// The disk.
-    pub vfs: &'a Arc<dyn Vfs>,
-    /// The store's directory.
-    pub dir: &'a Path,
-    /// How it is configured.
-    pub config: &'a StoreConfig,
-    /// Who is told.
-    pub damage: &'a Arc<DamageBook>,
-    /// How long its partitions are.
-    pub length: PartitionLength,
+pub(crate) struct Recovery<'a> {
+    /// Where it is, and who is told of damage.
+    pub ground: &'a Ground,
 }
 
-impl<'a> Place<'a> {
-    /// The store in `dir`, once it is known how long its partitions are: as its file says, or the
-    /// names of its partitions. In a new directory the length that is asked for is written down.
+impl Recovery<'_> {
+    /// How long the store's partitions are: as its file says, or the names of its partitions. In a
+    /// new directory the length that is asked for is written down.
     ///
     /// # Errors
     /// [`Error::OtherLength`] when another one is asked for; when nothing says for sure which it
-    /// is;
-    /// [`Error::UnknownVersion`], and on I/O errors.
-    pub fn settle(
-        vfs: &'a Arc<dyn Vfs>,
-        dir: &'a Path,
-        config: &'a StoreConfig,
-        damage: &'a Arc<DamageBook>,
-    ) -> Result<Place<'a>> {
-        let asked = config.partition_length;
-        let length = asked.unwrap_or(partition_length::DEFAULT);
-        let mut place = Place { vfs, dir, config, damage, length };
-        let disk = vfs.as_ref();
+    /// is; [`Error::UnknownVersion`], and on I/O errors.
+    pub fn settle_length(&self) -> Result<PartitionLength> {
+        let Ground { vfs, dir, config, .. } = self.ground;
+        let (disk, asked) = (vfs.as_ref(), config.partition_length);
+        let wanted = asked.unwrap_or(partition_length::DEFAULT);
         let read = || partition_length::read(disk, dir);
-        let known = match place.book(partition_length::FILE_NAME, &read, &mut Vec::new())? {
+        let known = match self.side_file(partition_length::FILE_NAME, &read, &mut Vec::new())? {
             Some(Some(said)) => {
                 partition_length::check_names(disk, dir, said)?;
                 Some(said)
             }
             Some(None) if partition_length::is_new(disk, dir)? => {
-                partition_length::write(disk, dir, length)?;
-                Some(length)
+                partition_length::write(disk, dir, wanted)?;
+                Some(wanted)
             }
             _ => partition_length::of_names(disk, dir)?,
         };
-        place.length = known.unwrap_or(length);
+        let has = known.unwrap_or(wanted);
         match asked {
-            Some(asked) if asked != place.length => {
-                let (dir, has) = (dir.to_path_buf(), place.length);
-                Err(Error::OtherLength { dir, has, asked })
-            }
-            _ => Ok(place),
+            Some(asked) if asked != has => Err(Error::OtherLength { dir: dir.clone(), has, asked }),
+            _ => Ok(has),
         }
     }
 
@@ -133,31 +114,34 @@ impl<'a> Place<'a> {
     /// [`Error::UnknownVersion`] for anything that a newer program wrote; when the partitions
     /// cannot be listed.
     pub fn look(&self) -> Result<Found> {
-        let (vfs, dir) = (self.vfs.as_ref(), self.dir);
-        let exemplars_max = self.config.exemplars_max;
+        let Ground { vfs, dir, config, .. } = self.ground;
+        let vfs = vfs.as_ref();
+        let exemplars_max = config.exemplars_max;
         let mut bad = Vec::new();
         let read = || partition_length::read(vfs, dir);
-        self.book(partition_length::FILE_NAME, &read, &mut bad)?;
-        let read = || MetadataBook::read(vfs, dir);
-        let metadata = self.book(metadata::FILE_NAME, &read, &mut bad)?;
-        let read = || ExemplarBook::read(vfs, dir, exemplars_max);
-        let exemplars = self.book(exemplars::FILE_NAME, &read, &mut bad)?;
+        self.side_file(partition_length::FILE_NAME, &read, &mut bad)?;
+        let read = || MetadataTable::read(vfs, dir);
+        let metadata = self.side_file(metadata::FILE_NAME, &read, &mut bad)?;
+        let read = || ExemplarQueue::read(vfs, dir, exemplars_max);
+        let exemplars = self.side_file(exemplars::FILE_NAME, &read, &mut bad)?;
         let read = || DroppedPartitions::read(vfs, dir);
-        let dropped = self.book(dropped::FILE_NAME, &read, &mut bad)?;
+        let dropped = self.side_file(dropped::FILE_NAME, &read, &mut bad)?;
         let clock =
-            self.book(retention_clock::FILE_NAME, &|| ClockRecord::read(vfs, dir), &mut bad)?;
+            self.side_file(retention_clock::FILE_NAME, &|| ClockRecord::read(vfs, dir), &mut bad)?;
         let mut found = Found {
             metadata: metadata.unwrap_or_default(),
-            exemplars: exemplars.unwrap_or_else(|| ExemplarBook::new(exemplars_max)),
+            exemplars: exemplars.unwrap_or_else(|| ExemplarQueue::new(exemplars_max)),
             dropped: dropped.unwrap_or_default(),
             clock: clock.flatten(),
-            damaged_books: bad,
+            damaged_side_files: bad,
             partitions: BTreeMap::new(),
             damaged: BTreeMap::new(),
             samples: 0,
         };
         for name in vfs.list(&dir.join(PARTITIONS_DIR))? {
-            if let Some(period) = Period::parse(&name).filter(|one| one.length() == self.length) {
+            if let Some(period) =
+                Period::parse(&name).filter(|one| one.length() == self.ground.length)
+            {
                 self.look_at_partition(period, &mut found)?;
             }
         }
@@ -166,7 +150,7 @@ impl<'a> Place<'a> {
 
     /// A side file as read; `None`, and noted, when it is damaged. It is asked for twice: a sector
     /// that is lost stays lost.
-    fn book<T>(
+    fn side_file<T>(
         &self,
         name: &'static str,
         read: &dyn Fn() -> Result<T>,
@@ -174,7 +158,7 @@ impl<'a> Place<'a> {
     ) -> Result<Option<T>> {
         let again = |error: Error| if error.is_unreadable() { read() } else { Err(error) };
         match read().or_else(again) {
-            Ok(book) => Ok(Some(book)),
+            Ok(content) => Ok(Some(content)),
             Err(error) if error.is_unreadable() || matches!(error, Error::Corrupt { .. }) => {
                 bad.push(name);
                 let place = DamagePlace::SideFile;
@@ -186,19 +170,19 @@ impl<'a> Place<'a> {
     }
 
     fn note(&self, damage: Damage) {
-        self.damage.note(damage, self.vfs.now());
+        self.ground.damage.note(damage, self.ground.vfs.now());
     }
 
     fn look_at_partition(&self, period: Period, found: &mut Found) -> Result<()> {
-        let dir = self.partition_dir(period);
+        let dir = self.ground.partition_dir(period);
         let from = found.dropped.from(period);
-        match Partition::open(self.vfs, dir.clone(), period, from, self.damage) {
+        match Partition::open(&self.ground.vfs, dir.clone(), period, from, &self.ground.damage) {
             Ok(partition) => {
                 found.partitions.insert(period, Arc::new(partition));
             }
             Err(error) if error.is_unknown_version() || error.is_passing() => return Err(error),
             Err(error) => {
-                let manifest = Manifest::read(self.vfs.as_ref(), &dir).ok().flatten();
+                let manifest = Manifest::read(self.ground.vfs.as_ref(), &dir).ok().flatten();
                 let wal_from = manifest.map_or(0, |manifest| manifest.wal_from).max(from);
                 let reason = error.to_string();
                 let damaged = DamagedPartition { period, reason, wal_from, log_from: None };
@@ -209,18 +193,16 @@ impl<'a> Place<'a> {
         Ok(())
     }
 
-    fn partition_dir(&self, period: Period) -> PathBuf {
-        self.dir.join(PARTITIONS_DIR).join(period.name())
-    }
-
     /// Makes a store of what was found and of what the log has handed over, and removes what is left
     /// over.
     ///
     /// # Errors
     /// On I/O errors.
-    pub fn recover(&self, mut found: Found, wal: &Wal, counters: &Counters) -> Result<Recovered> {
-        let lost = |partition: &Arc<Partition>| partition.read().lost_parts.len();
-        let lost = found.partitions.values().map(lost).sum::<usize>() + found.damaged_books.len();
+    pub fn recover(&self, mut found: Found, wal: &Wal) -> Result<Recovered> {
+        let lost = |partition: &Arc<Partition>| partition.read().disk.lost().len();
+        let lost =
+            found.partitions.values().map(lost).sum::<usize>() + found.damaged_side_files.len();
+        let counters = &self.ground.counters;
         counters.corrupt_parts.fetch_add(lost as u64, Ordering::Relaxed);
         if wal.recovery().start == LogStart::Damaged {
             let what = "it was written anew; whether segments of the log are gone nobody knows";
@@ -230,7 +212,7 @@ impl<'a> Place<'a> {
         found.replay(*self).0.seal();
         counters.samples_replayed.fetch_add(found.samples, Ordering::Relaxed);
         check_partition_count(found.partitions.len(), PARTITIONS_MAX + PRESENT_PARTITIONS_MAX)?;
-        self.set_books_aside(&found.damaged_books)?;
+        self.set_side_files_aside(&found.damaged_side_files)?;
         self.keep_length()?;
         let orphans = self.clear(&found.partitions)?;
         let Found { metadata, exemplars, dropped, clock, partitions, damaged, .. } = found;
@@ -243,22 +225,22 @@ impl<'a> Place<'a> {
     /// # Errors
     /// On I/O errors.
     pub fn sync_names(&self, found: &Found) -> Result<()> {
-        let root = self.dir.join(PARTITIONS_DIR);
+        let root = self.ground.dir.join(PARTITIONS_DIR);
         let partitions = found.partitions.keys().map(|period| root.join(period.name()));
         let folders = partitions.flat_map(|dir| [dir.join(PARTS_DIR), dir.join(INDEX_DIR), dir]);
-        for folder in folders.chain([root.clone(), self.dir.to_path_buf()]) {
-            if self.vfs.exists(&folder)? {
-                self.vfs.sync_dir(&folder)?;
+        for folder in folders.chain([root.clone(), self.ground.dir.clone()]) {
+            if self.ground.vfs.exists(&folder)? {
+                self.ground.vfs.sync_dir(&folder)?;
             }
         }
         Ok(())
     }
 
-    fn set_books_aside(&self, names: &[&'static str]) -> Result<()> {
+    fn set_side_files_aside(&self, names: &[&'static str]) -> Result<()> {
         for name in names {
-            let aside = self.dir.join(format!("{name}{CORRUPT_SUFFIX}"));
-            self.vfs.rename(&self.dir.join(name), &aside)?;
-            self.vfs.sync_dir(self.dir)?;
+            let aside = self.ground.dir.join(format!("{name}{CORRUPT_SUFFIX}"));
+            self.ground.vfs.rename(&self.ground.dir.join(name), &aside)?;
+            self.ground.vfs.sync_dir(&self.ground.dir)?;
         }
         Ok(())
     }
@@ -266,31 +248,34 @@ impl<'a> Place<'a> {
     /// Writes the length down where its file is gone or was set aside. Months need none, and an
     /// old directory is to open on a full disk, too.
     fn keep_length(&self) -> Result<()> {
-        let vfs = self.vfs.as_ref();
-        let is_told = self.length == partition_length::DEFAULT
-            || vfs.exists(&self.dir.join(partition_length::FILE_NAME))?;
-        if is_told { Ok(()) } else { partition_length::write(vfs, self.dir, self.length) }
+        let vfs = self.ground.vfs.as_ref();
+        let is_told = self.ground.length == partition_length::DEFAULT
+            || vfs.exists(&self.ground.dir.join(partition_length::FILE_NAME))?;
+        if is_told {
+            Ok(())
+        } else {
+            partition_length::write(vfs, &self.ground.dir, self.ground.length)
+        }
     }
 
     /// Removes leftovers; returns the files that nobody knows.
     fn clear(&self, partitions: &BTreeMap<Period, Arc<Partition>>) -> Result<Vec<PathBuf>> {
-        let vfs = self.vfs.as_ref();
+        let vfs = self.ground.vfs.as_ref();
         let mut orphans = Vec::new();
         for partition in partitions.values() {
-            let manifest = &mut partition.write().manifest;
-            match strays::clear(vfs, &partition.dir, manifest) {
+            match partition.write().disk.clear_strays(vfs, &partition.dir) {
                 Ok(found) => orphans.extend(found),
                 // That nothing was looked at costs room, no more.
                 Err(Error::Io(error)) if error.operation == "list" && !error.is_passing() => {
-                    let file = self.damage.relative(&error.path);
+                    let file = self.ground.damage.relative(&error.path);
                     let (period, what) = (partition.period, error.to_string());
                     self.note(Damage::of_partition(period, DamagePlace::Part, file, what));
                 }
                 Err(error) => return Err(error),
             }
         }
-        strays::clear_dropped(vfs, &self.dir.join(PARTITIONS_DIR))?;
-        let snapshots = self.dir.join(SNAPSHOTS_DIR);
+        strays::clear_dropped(vfs, &self.ground.dir.join(PARTITIONS_DIR))?;
+        let snapshots = self.ground.dir.join(SNAPSHOTS_DIR);
         if vfs.exists(&snapshots)? {
             strays::clear_directories(vfs, &snapshots, snapshot::is_leftover)?;
         }
@@ -300,13 +285,13 @@ impl<'a> Place<'a> {
 
 impl Found {
     /// Declares the consumers of the log whose records these are.
-    pub fn declare<'a>(&'a mut self, place: Place<'a>, consumers: &mut Consumers<'a>) {
+    pub fn declare<'a>(&'a mut self, recovery: Recovery<'a>, consumers: &mut Consumers<'a>) {
         // Without any segment left, new ones must come after all that anybody has seen.
-        let newest = self.partitions.values().map(|p| p.read().manifest.wal_from);
+        let newest = self.partitions.values().map(|p| p.read().disk.manifest().wal_from);
         let newest = newest.chain(self.damaged.values().map(|damaged| damaged.wal_from)).max();
         let newest = newest.unwrap_or(0).max(self.dropped.newest());
         let exemplars_from = self.exemplars.wal_from();
-        let (mut replay, metadata, exemplars) = self.replay(place);
+        let (mut replay, metadata, exemplars) = self.replay(recovery);
         consumers.declare(Consumer {
             name: SERIES,
             kinds: &[KIND_ROWS],
@@ -331,13 +316,13 @@ impl Found {
         });
     }
 
-    /// Who takes the records of rows, and the books that take the others.
+    /// Who takes the records of rows, and those who take the others.
     fn replay<'a>(
         &'a mut self,
-        place: Place<'a>,
-    ) -> (Replay<'a>, &'a MetadataBook, &'a ExemplarBook) {
+        recovery: Recovery<'a>,
+    ) -> (Replay<'a>, &'a MetadataTable, &'a ExemplarQueue) {
         let replay = Replay {
-            place,
+            recovery,
             partitions: &mut self.partitions,
             damaged: &mut self.damaged,
             dropped: &self.dropped,
@@ -350,7 +335,7 @@ impl Found {
 
 /// Takes records of rows.
 struct Replay<'a> {
-    place: Place<'a>,
+    recovery: Recovery<'a>,
     partitions: &'a mut BTreeMap<Period, Arc<Partition>>,
     damaged: &'a mut BTreeMap<Period, DamagedPartition>,
     dropped: &'a DroppedPartitions,
@@ -394,7 +379,7 @@ impl Replay<'_> {
 
     /// Where neither a file nor a name told the length, the log does.
     fn check_length(&self, period: Period) -> std::result::Result<(), ReplayError> {
-        let (has, taken) = (period.length(), self.place.length);
+        let (has, taken) = (period.length(), self.recovery.ground.length);
         match has == taken {
             true => Ok(()),
             false => Err(format!(
@@ -413,22 +398,19 @@ impl Replay<'_> {
     ) -> std::result::Result<(), ReplayError> {
         let partition = self.partition(rows.period)?;
         let mut state = partition.write();
-        if segment < state.manifest.wal_from {
+        if segment < state.disk.manifest().wal_from {
             return Ok(());
         }
-        state.dirty_from.get_or_insert(segment);
-        if state.dirty_since_ns == 0 {
-            state.dirty_since_ns = self.place.vfs.now();
-        }
-        state.index.replay(rows.registrations)?;
-        let next_entity = state.index.memory().next_entity() as usize;
-        state.arena.reserve_entities(next_entity);
+        state.unflushed.note_replayed(segment, self.recovery.ground.vfs.now());
+        state.series.index.replay(rows.registrations)?;
+        let entities = state.series.entities_end();
+        state.head.arena.reserve_entities(entities);
         *self.samples += replay_rows(&mut state, rows, &mut self.values)?;
-        if SEAL_SIZE <= state.arena.rows_size() {
-            state.take_arena();
+        if SEAL_SIZE <= state.head.arena.rows_size() {
+            state.head.take_arena();
             drop(state);
             partition.seal_taken()?;
-            partition.renew_arena(self.place.config.arena_words_max)?;
+            partition.renew_arena(self.recovery.ground.config.arena_words_max)?;
         }
         Ok(())
     }
@@ -439,11 +421,11 @@ impl Replay<'_> {
         let partition = self.partitions.remove(&period);
         let (wal_from, dirty_from) = partition.map_or((0, None), |partition| {
             let state = partition.read();
-            (state.manifest.wal_from, state.dirty_from)
+            (state.disk.manifest().wal_from, state.log_needed_from())
         });
         let log_from = Some(dirty_from.unwrap_or(segment));
         let damaged = DamagedPartition { period, reason: what.to_string(), wal_from, log_from };
-        self.place.note(damaged.damage());
+        self.recovery.note(damaged.damage());
         self.damaged.insert(period, damaged);
     }
 
@@ -451,8 +433,8 @@ impl Replay<'_> {
         if let Some(partition) = self.partitions.get(&period) {
             return Ok(Arc::clone(partition));
         }
-        let Place { vfs, damage, .. } = self.place;
-        let (dir, from) = (self.place.partition_dir(period), self.dropped.from(period));
+        let Ground { vfs, damage, .. } = self.recovery.ground;
+        let (dir, from) = (self.recovery.ground.partition_dir(period), self.dropped.from(period));
         let partition = Arc::new(Partition::open(vfs, dir, period, from, damage)?);
         self.partitions.insert(period, Arc::clone(&partition));
         Ok(partition)
@@ -474,7 +456,7 @@ fn is_passing(error: &ReplayError) -> bool {
 }
 
 fn replay_rows(
-    state: &mut State,
+    state: &mut PartitionState,
     record: &RowsRecord<'_>,
     values: &mut Vec<f64>,
 ) -> std::result::Result<u64, ReplayError> {
@@ -485,18 +467,20 @@ fn replay_rows(
         let known = block.filter(|b| head.entity.wrapping_sub(b.entity_start) < b.capacity);
         let current = match known {
             Some(block) => block,
-            None => state.index.block_of(head.entity)?.ok_or("a row of an unknown entity")?,
+            None => {
+                state.series.index.block_of(head.entity)?.ok_or("a row of an unknown entity")?
+            }
         };
         block = Some(current);
         match head.column {
             None => {
                 let timestamp = rows.values(current.columns as usize, values)?;
-                state.arena.push(head.entity, timestamp, values);
+                state.head.arena.push(head.entity, timestamp, values);
                 samples += values.len() as u64;
             }
             Some(column) if column < current.columns => {
                 let timestamp = rows.values(1, values)?;
-                state.arena.push_single(head.entity, column as u16, timestamp, values[0]);
+                state.head.arena.push_single(head.entity, column as u16, timestamp, values[0]);
                 samples += 1;
             }
             Some(_) => return Err("a value of a column that the entity does not have".into()),

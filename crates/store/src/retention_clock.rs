@@ -17,8 +17,8 @@
 //! for a while refuses none that it took before.
 
 use crate::Result;
-use crate::book_file::BookFile;
-use crate::store::lock;
+use crate::locks::lock;
+use crate::side_file::SideFile;
 use codec::{Reader, put_i64_zigzag};
 use std::path::Path;
 use std::sync::Mutex;
@@ -48,7 +48,7 @@ pub struct ClockRecord {
 pub struct RetentionClock {
     /// How long a clock must be ahead to be believed; 0 believes at once.
     wait_ns: i64,
-    state: Mutex<State>,
+    state: Mutex<TrustedTime>,
     /// Held by the one who writes the file: flush and retention may both want to.
     writing: Mutex<()>,
 }
@@ -77,7 +77,7 @@ struct Jump {
 }
 
 #[derive(Debug)]
-struct State {
+struct TrustedTime {
     trusted: Anchor,
     latest: Anchor,
     jump: Option<Jump>,
@@ -111,7 +111,7 @@ impl RetentionClock {
         });
         let latest = record.map_or(trusted.time_ns, |record| record.trusted_ns);
         let latest = Anchor { time_ns: latest, passed_ns };
-        let state = State { trusted, latest, jump, written_ns: None };
+        let state = TrustedTime { trusted, latest, jump, written_ns: None };
         RetentionClock { wait_ns, state: Mutex::new(state), writing: Mutex::default() }
     }
 
@@ -186,7 +186,7 @@ impl ClockRecord {
     }
 }
 
-impl State {
+impl TrustedTime {
     /// The trusted time, with what the wall clock says now taken into account.
     fn follow(&mut self, wall: i64, passed_ns: i64, wait_ns: i64) -> i64 {
         let expected = self.trusted.at(passed_ns);
@@ -233,8 +233,8 @@ fn passed_ns(vfs: &dyn Vfs) -> i64 {
     i64::try_from(vfs.elapsed().as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn file(dir: &Path) -> BookFile {
-    BookFile { path: dir.join(FILE_NAME), magic: MAGIC }
+fn file(dir: &Path) -> SideFile {
+    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 #[cfg(test)]

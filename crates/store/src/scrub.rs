@@ -4,27 +4,31 @@
 //! ```text
 //! start ► index segments of the newest partitions, so that no query waits for their first check
 //! then, once an interval ► every segment, page, set of live series, side file
-//!         each round: as many bytes as the rate allows ► what is rotten goes to the damage book
+//!         each round: as many bytes as the rate allows ► what is rotten goes to the list of damage
 //! ```
 //!
 //! Nothing is changed and nothing is decoded: only checksums are compared. What is merged away
 //! meanwhile is skipped, what comes into being waits for the next pass.
 
 use crate::damage::{Damage, DamagePlace};
-use crate::exemplars::{self, ExemplarBook};
+use crate::damage_review::{DamageReview, note_header, note_page};
+use crate::exemplars::{self, ExemplarQueue};
+use crate::file_names::INDEX_DIR;
+use crate::ground::Ground;
 use crate::live::live_days_damage;
+use crate::live_part::LivePart;
+use crate::locks::lock;
 use crate::manifest::{self, Manifest};
-use crate::metadata::{self, MetadataBook};
+use crate::metadata::{self, MetadataTable};
 use crate::missing::Watch;
-use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, LivePart, Partition};
+use crate::partition::Partition;
+use crate::partitions::Partitions;
 use crate::period::Period;
-use crate::read::page_damage;
-use crate::store::{PARTITIONS_DIR, Store, lock};
+use crate::shared::Shared;
 use crate::{Error, Result};
 use index::Segment;
 use std::collections::VecDeque;
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Partitions whose index is checked after a start.
@@ -52,9 +56,17 @@ enum Task {
     Exemplars,
 }
 
+/// What reads everything.
+pub(crate) struct Scrubber {
+    ground: Arc<Ground>,
+    partitions: Arc<Partitions>,
+    damage_review: Arc<DamageReview>,
+    progress: Mutex<Progress>,
+}
+
 /// Where the scrub is.
 #[derive(Default)]
-pub(crate) struct Scrub {
+struct Progress {
     tasks: VecDeque<Task>,
     /// Whether the pass under way is the one over everything.
     is_whole_pass: bool,
@@ -81,111 +93,27 @@ pub struct ScrubStats {
     pub finished_ns: Option<i64>,
 }
 
-impl Store {
+impl Scrubber {
+    pub fn new(shared: &Shared, damage_review: Arc<DamageReview>) -> Scrubber {
+        Scrubber {
+            ground: shared.ground.clone(),
+            partitions: shared.partitions.clone(),
+            damage_review,
+            progress: Mutex::default(),
+        }
+    }
+
     /// How far the scrub is.
-    pub fn scrub_stats(&self) -> ScrubStats {
-        ScrubStats { finished_ns: self.damage.scrubbed_ns(), ..lock(&self.scrub).stats }
-    }
-
-    /// What is known to be missing or rotten.
-    pub fn damage(&self) -> Vec<Damage> {
-        self.damage.list()
-    }
-
-    /// The damage that is new since the last call, to be told people.
-    pub fn take_damage_news(&self) -> Vec<Damage> {
-        self.damage.take_news()
-    }
-
-    /// Takes what the book says of earlier runs to heart, and notes what the start came across.
-    pub(crate) fn settle_damage(&self) {
-        let known = self.damage.list();
-        for partition in self.all_partitions() {
-            for part in &partition.read().parts {
-                let file = self.damage.relative(part.part.name());
-                // One that could not be opened and can be now has no rotten page; a header on which
-                // nothing depends costs no sample.
-                let is_page = |one: &Damage| {
-                    one.place == DamagePlace::Page && one.file == file && one.samples != Some(0)
-                };
-                if known.iter().any(is_page) {
-                    part.set_damaged();
-                }
-                if !part.part.has_sound_header() {
-                    self.note_header(&partition, DamagePlace::Page, part.part.name());
-                }
-            }
-        }
-        self.forget_old_damage();
-    }
-
-    /// Notes a rotten header, on which nothing depends.
-    fn note_header(&self, partition: &Partition, place: DamagePlace, path: &Path) {
-        let what = "header, on which nothing depends".to_string();
-        let damage =
-            Damage::of_partition(partition.period, place, self.damage.relative(path), what);
-        let (samples, series) = (Some(0), Some(0));
-        self.damage.note(Damage { samples, series, ..damage }, self.vfs.now());
-    }
-
-    /// Whether a side file stands there as it was set aside: a repair moves it away. Nobody knows
-    /// is yes.
-    fn is_set_aside(&self, file: &str) -> bool {
-        let aside = self.dir.join(format!("{file}{CORRUPT_SUFFIX}"));
-        self.vfs.exists(&aside).unwrap_or(true)
-    }
-
-    /// Takes entries of partitions and files that are gone out of the damage book. The book is not
-    /// held meanwhile: readers note what they meet under locks that are needed here.
-    fn forget_old_damage(&self) {
-        let mut old = self.damage.list_met();
-        old.retain(|(damage, is_met)| !self.is_still_damaged(damage, *is_met));
-        if !old.is_empty() {
-            let is_old = |one: &Damage, met| old.iter().any(|(old, was)| old == one && *was == met);
-            self.damage.retain(|damage, is_met| !is_old(damage, is_met));
-        }
-    }
-
-    fn is_still_damaged(&self, damage: &Damage, is_met: bool) -> bool {
-        let Some(period) = damage.period else {
-            // What the log had lost when it was opened is made up for by the next start.
-            return is_met || self.is_set_aside(&damage.file);
-        };
-        let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
-        if !self.vfs.exists(&dir).unwrap_or(true) {
-            return false;
-        }
-        let Some(partition) = self.partitions_read().get(&period).map(Arc::clone) else {
-            return true;
-        };
-        match damage.place {
-            DamagePlace::Page | DamagePlace::Index => {
-                let manifest = &partition.read().manifest;
-                let ends = |name: &str| damage.file.ends_with(name);
-                manifest.parts.iter().any(|part| ends(&Manifest::part_name(part.file)))
-                    || manifest.segments.iter().any(|segment| ends(&segment.name))
-            }
-            // Met by each start, as long as it is so.
-            DamagePlace::Part | DamagePlace::Partition => is_met,
-            DamagePlace::SideFile | DamagePlace::Log => true,
-        }
-    }
-
-    /// Writes the damage book without what is gone, if it has changed; a flush does.
-    ///
-    /// # Errors
-    /// On I/O errors; it is tried again next time.
-    pub(crate) fn write_damage(&self) -> Result<()> {
-        self.forget_old_damage();
-        self.damage.write(self.vfs.as_ref())
+    pub fn stats(&self) -> ScrubStats {
+        ScrubStats { finished_ns: self.ground.damage.scrubbed_ns(), ..lock(&self.progress).stats }
     }
 
     /// What the background does in a round: as much as the rate allows since the last one.
-    pub(crate) fn scrub_round(&self) -> Result<()> {
-        let rate = i64::try_from(self.config.scrub_rate).unwrap_or(i64::MAX);
-        let now = self.vfs.elapsed();
+    pub fn round(&self) -> Result<()> {
+        let rate = i64::try_from(self.ground.config.scrub_rate).unwrap_or(i64::MAX);
+        let now = self.ground.vfs.elapsed();
         let allowance = {
-            let mut scrub = lock(&self.scrub);
+            let mut scrub = lock(&self.progress);
             let since = scrub.last_round.map_or(Duration::ZERO, |last| now.saturating_sub(last));
             let earned = (since.as_secs_f64().min(1.0) * rate as f64) as i64;
             scrub.allowance = scrub.allowance.saturating_add(earned).min(rate);
@@ -193,21 +121,21 @@ impl Store {
             scrub.allowance
         };
         if 0 < allowance {
-            let read = self.scrub_some(allowance as u64);
-            let mut scrub = lock(&self.scrub);
+            let read = self.read_some(allowance as u64);
+            let mut scrub = lock(&self.progress);
             scrub.allowance = scrub.allowance.saturating_sub_unsigned(read);
         }
-        self.damage.write(self.vfs.as_ref())
+        self.ground.damage.write(self.ground.vfs.as_ref())
     }
 
     /// Reads about `budget` bytes of what is to be read, if anything is; returns how many it were.
-    pub fn scrub_some(&self, budget: u64) -> u64 {
+    pub fn read_some(&self, budget: u64) -> u64 {
         let mut read = 0;
-        while read < budget && !self.is_stopping() {
+        while read < budget && !self.ground.signals.is_stopping() {
             let Some(task) = self.next_task() else { break };
             let (size, rest) = self.scrub_task(task, budget - read);
             read += size;
-            let mut scrub = lock(&self.scrub);
+            let mut scrub = lock(&self.progress);
             scrub.stats.bytes_total += size;
             scrub.stats.pass_done += size;
             if let Some(rest) = rest {
@@ -217,7 +145,7 @@ impl Store {
                 (scrub.stats.pass_bytes, scrub.stats.pass_done) = (0, 0);
                 scrub.stats.passes_total += u64::from(is_whole_pass);
                 if is_whole_pass {
-                    self.damage.set_scrubbed(self.vfs.now());
+                    self.ground.damage.set_scrubbed(self.ground.vfs.now());
                 }
             }
         }
@@ -225,7 +153,7 @@ impl Store {
     }
 
     fn next_task(&self) -> Option<Task> {
-        let mut scrub = lock(&self.scrub);
+        let mut scrub = lock(&self.progress);
         if scrub.tasks.is_empty() {
             scrub.is_whole_pass = scrub.has_begun;
             let tasks = match scrub.has_begun {
@@ -245,15 +173,15 @@ impl Store {
     }
 
     fn is_scrub_due(&self) -> bool {
-        let (interval, now) = (self.config.scrub_interval_ns, self.vfs.now());
+        let (interval, now) = (self.ground.config.scrub_interval_ns, self.ground.vfs.now());
         let has_passed = |last: i64| now < last || interval <= now - last;
-        0 < interval && self.damage.scrubbed_ns().is_none_or(has_passed)
+        0 < interval && self.ground.damage.scrubbed_ns().is_none_or(has_passed)
     }
 
     /// The segments of the newest partitions, and their size.
     fn first_tasks(&self) -> (VecDeque<Task>, u64) {
         let (mut tasks, mut size) = (VecDeque::new(), 0);
-        for partition in self.all_partitions().iter().rev().take(FIRST_PARTITIONS) {
+        for partition in self.partitions.all().iter().rev().take(FIRST_PARTITIONS) {
             size += push_segments(partition, &mut tasks);
         }
         (tasks, size)
@@ -263,11 +191,11 @@ impl Store {
     fn all_tasks(&self) -> (VecDeque<Task>, u64) {
         let (mut tasks, mut size) = (VecDeque::new(), 2 * SMALL_FILE);
         tasks.extend([Task::Metadata, Task::Exemplars]);
-        for partition in self.all_partitions().iter().rev() {
+        for partition in self.partitions.all().iter().rev() {
             let period = partition.period;
             tasks.push_back(Task::Manifest(period));
             size += SMALL_FILE + push_segments(partition, &mut tasks);
-            for part in &partition.read().parts {
+            for part in partition.read().disk.parts() {
                 let file = part.entry.file;
                 tasks.push_back(Task::Part { period, file, slice: 0 });
                 size += part.part.summary().size;
@@ -280,9 +208,9 @@ impl Store {
     fn scrub_task(&self, task: Task, budget: u64) -> (u64, Option<Task>) {
         match task {
             Task::Segment { period, name, section } => {
-                let partition = self.partitions_read().get(&period).map(Arc::clone);
+                let partition = self.partitions.get(period);
                 let Some(partition) = partition else { return (0, None) };
-                let segments = partition.read().index.segments().to_vec();
+                let segments = partition.read().series.index.segments().to_vec();
                 let Some(segment) = segments.into_iter().find(|one| one.name() == name) else {
                     return (0, None);
                 };
@@ -293,9 +221,9 @@ impl Store {
                 (segment.section_size(section), rest)
             }
             Task::Part { period, file, slice } => {
-                let partition = self.partitions_read().get(&period).map(Arc::clone);
+                let partition = self.partitions.get(period);
                 let Some(partition) = partition else { return (0, None) };
-                let parts = partition.read().parts.clone();
+                let parts = partition.read().disk.parts().to_vec();
                 let Some(part) = parts.into_iter().find(|part| part.entry.file == file) else {
                     return (0, None);
                 };
@@ -303,31 +231,34 @@ impl Store {
                 (size, slice.map(|slice| Task::Part { period, file, slice }))
             }
             Task::Manifest(period) => {
-                let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
-                let read = Manifest::read(self.vfs.as_ref(), &dir).map(drop);
+                let dir = self.ground.partition_dir(period);
+                let read = Manifest::read(self.ground.vfs.as_ref(), &dir).map(drop);
                 let path = dir.join(manifest::FILE_NAME);
-                self.scrub_small(Some(period), self.damage.relative(&path), read)
+                self.scrub_small(Some(period), self.ground.damage.relative(&path), read)
             }
             Task::Metadata => {
-                let read = MetadataBook::read(self.vfs.as_ref(), &self.dir).map(drop);
+                let read =
+                    MetadataTable::read(self.ground.vfs.as_ref(), &self.ground.dir).map(drop);
                 self.scrub_small(None, metadata::FILE_NAME.to_string(), read)
             }
             Task::Exemplars => {
-                let read = ExemplarBook::read(self.vfs.as_ref(), &self.dir, usize::MAX).map(drop);
+                let read =
+                    ExemplarQueue::read(self.ground.vfs.as_ref(), &self.ground.dir, usize::MAX)
+                        .map(drop);
                 self.scrub_small(None, exemplars::FILE_NAME.to_string(), read)
             }
         }
     }
 
     fn scrub_section(&self, partition: &Partition, segment: &Segment, section: usize) {
-        let watch = self.watch(None);
+        let watch = Watch::new(&self.ground, None);
         if let Err(error) = segment.verify_section(section) {
-            // It is in the book then, and nobody waits for an answer.
+            // It is in the list then, and nobody waits for an answer.
             drop(watch.leave_out_segment(partition, segment, error));
         }
         if section == 0 && !segment.has_sound_header() {
             let path = partition.dir.join(INDEX_DIR).join(segment.name());
-            self.note_header(partition, DamagePlace::Index, &path);
+            note_header(&self.ground, partition, DamagePlace::Index, &path);
         }
     }
 
@@ -339,12 +270,11 @@ impl Store {
         slice: usize,
         budget: u64,
     ) -> (u64, Option<usize>) {
-        let watch = self.watch(None);
         let (mut size, mut next) = (0, slice);
         while next < part.part.slices().len() && size < budget {
             size += part.part.slice_size(next);
             let checked = part.part.check_slice(next, &mut |error| {
-                self.note_page(&watch, partition, part, next, &error);
+                note_page(&self.ground, partition, part, next, &error);
                 Ok(())
             });
             debug_assert!(checked.is_ok(), "rot is noted");
@@ -355,41 +285,13 @@ impl Store {
             for day in 0..part.part.day_count() {
                 if let Err(error) = part.part.live_day(day) {
                     part.set_damaged();
-                    let damage = live_days_damage(&watch, partition, part, &error);
-                    self.damage.note(damage, self.vfs.now());
+                    let damage = live_days_damage(&self.ground.damage, partition, part, &error);
+                    self.ground.damage.note(damage, self.ground.vfs.now());
                 }
             }
         }
         part.part.release();
         (size, (!is_done).then_some(next))
-    }
-
-    /// Notes that a page of a part is rotten, and that the part is.
-    pub(crate) fn note_page(
-        &self,
-        watch: &Watch,
-        partition: &Partition,
-        part: &LivePart,
-        slice: usize,
-        error: &Error,
-    ) {
-        part.set_damaged();
-        let damage = page_damage(watch, partition, part, slice, error);
-        self.damage.note(damage, self.vfs.now());
-    }
-
-    /// Notes that a merge met rot in a part. Which slice it is in the error's place tells.
-    pub(crate) fn note_damaged_part(&self, partition: &Partition, part: &LivePart, error: &Error) {
-        let slices = part.part.slices();
-        let at = match error {
-            Error::Corrupt { offset, .. } => *offset,
-            _ => 0,
-        };
-        let slice = slices.partition_point(|slice| slice.offset() <= at).saturating_sub(1);
-        part.set_damaged();
-        if slice < slices.len() {
-            self.note_page(&self.watch(None), partition, part, slice, error);
-        }
     }
 
     fn scrub_small(
@@ -400,14 +302,15 @@ impl Store {
     ) -> (u64, Option<Task>) {
         match read {
             // What a start set aside is as lost as it was, whatever has been written since.
-            Ok(()) if self.is_set_aside(&file) => {}
+            Ok(()) if self.damage_review.is_set_aside(&file) => {}
             Ok(()) => self
+                .ground
                 .damage
                 .retain(|damage, _| damage.place != DamagePlace::SideFile || damage.file != file),
             Err(error @ Error::Corrupt { .. }) => {
                 let what = error.to_string();
                 let damage = Damage::of_store(DamagePlace::SideFile, file, what);
-                self.damage.note(Damage { period, ..damage }, self.vfs.now());
+                self.ground.damage.note(Damage { period, ..damage }, self.ground.vfs.now());
             }
             // The disk will say so again to who needs the file.
             Err(_) => {}
@@ -420,7 +323,7 @@ impl Store {
 fn push_segments(partition: &Partition, tasks: &mut VecDeque<Task>) -> u64 {
     let period = partition.period;
     let mut size = 0;
-    for segment in partition.read().index.segments() {
+    for segment in partition.read().series.index.segments() {
         size += segment.size();
         let name = segment.name().to_string();
         tasks.push_back(Task::Segment { period, name, section: 0 });

@@ -8,8 +8,8 @@
 //! new     label sets that a partition did not hold yet
 //! ```
 
-use crate::append::{Refusal, Told};
-use crate::store::lock;
+use crate::locks::lock;
+use crate::refusal::{Refusal, Told};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_HOUR};
@@ -250,11 +250,6 @@ impl SeriesGate {
     pub fn set_closed(&self, reason: Option<String>) {
         self.is_closed.store(reason.is_some(), Ordering::Relaxed);
         *lock(&self.closed) = reason;
-    }
-
-    /// Why no new series is taken, if so.
-    pub fn closed_reason(&self) -> Option<String> {
-        lock(&self.closed).clone()
     }
 
     /// Active series.

@@ -121,7 +121,7 @@ impl SeriesMap {
         self.len += 1;
     }
 
-    /// Forgets the keys whose target is not to be kept.
+    /// Removes the keys whose target is not to be kept.
     pub fn retain(&mut self, is_kept: impl Fn(Target) -> bool) {
         if self.slots.iter().all(|slot| slot.target == EMPTY || is_kept(slot.target())) {
             return;

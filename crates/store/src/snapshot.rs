@@ -1,13 +1,19 @@
 //! Snapshots: a store of its own made of hard links, in a moment, whatever its size.
 
 use crate::damage::{Damage, DamagePlace};
+use crate::file_names::{INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::flush::Flusher;
+use crate::ground::Ground;
 use crate::manifest::{FILE_NAME, Manifest};
-use crate::partition::{INDEX_DIR, PARTS_DIR, Partition};
+use crate::partition::Partition;
+use crate::partitions::Partitions;
 use crate::period::Period;
-use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, Store, WAL_DIR, lock};
+use crate::shared::Shared;
+use crate::store_log::StoreLog;
 use crate::{Error, Result};
 use crate::{dropped, exemplars, metadata, partition_length, strays};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What a snapshot being made is called; if a crash leaves it, the next one or the next start
 /// removes it.
@@ -20,7 +26,24 @@ pub fn is_leftover(name: &str) -> bool {
     name.ends_with(PARTIAL_SUFFIX) || name.ends_with(DELETED_SUFFIX)
 }
 
-impl Store {
+/// What makes and removes snapshots; no flush meanwhile.
+pub(crate) struct Snapshots {
+    ground: Arc<Ground>,
+    log: Arc<StoreLog>,
+    partitions: Arc<Partitions>,
+    flusher: Arc<Flusher>,
+}
+
+impl Snapshots {
+    pub fn new(shared: &Shared, flusher: Arc<Flusher>) -> Snapshots {
+        Snapshots {
+            ground: shared.ground.clone(),
+            log: shared.log.clone(),
+            partitions: shared.partitions.clone(),
+            flusher,
+        }
+    }
+
     /// Freezes the store's files under `snapshots/<name>`; returns the name, which is made of the
     /// time and a random number. `quipu serve --data-dir` on that directory (or a copy) works.
     /// Partitions that are damaged are in it as they are, with their records in the log.
@@ -29,53 +52,44 @@ impl Store {
     /// comes meanwhile may be in it, month by month, also if it is deleted before the call returns;
     /// a deletion is in it whole or not at all.
     ///
-    /// # Errors
-    /// On I/O errors.
-    pub fn create_snapshot(&self) -> Result<String> {
-        self.create_snapshot_with(&mut |_| Ok(()))
-    }
-
-    /// The same, with what others keep beside the store: `also` is given the snapshot's directory
+    /// What others keep beside the store is added by `also`, which is given the snapshot's directory
     /// before it has its name.
     ///
     /// # Errors
     /// On I/O errors, those of `also` included: then there is no snapshot.
-    pub fn create_snapshot_with(
-        &self,
-        also: &mut dyn FnMut(&Path) -> vfs::Result<()>,
-    ) -> Result<String> {
-        let _one = lock(&self.flushing);
-        self.check_disk_is_trusted()?;
-        self.flush_all().map_err(|error| self.latch_if_failed(error))?;
-        let root = self.dir.join(SNAPSHOTS_DIR);
-        self.vfs.create_dir_all(&root)?;
-        strays::clear_directories(self.vfs.as_ref(), &root, is_leftover)?;
-        let name = format!("{:020}-{:08x}", self.vfs.now().max(0), self.vfs.random() as u32);
+    pub fn create(&self, also: &mut dyn FnMut(&Path) -> vfs::Result<()>) -> Result<String> {
+        let _one = self.flusher.lock();
+        self.flusher.flush_all()?;
+        let root = self.ground.dir.join(SNAPSHOTS_DIR);
+        self.ground.vfs.create_dir_all(&root)?;
+        strays::clear_directories(self.ground.vfs.as_ref(), &root, is_leftover)?;
+        let name =
+            format!("{:020}-{:08x}", self.ground.vfs.now().max(0), self.ground.vfs.random() as u32);
         let partial = root.join(format!("{name}{PARTIAL_SUFFIX}"));
         let made = self.link_all(&partial).and_then(|()| {
             also(&partial)?;
-            self.vfs.rename(&partial, &root.join(&name))?;
-            Ok(self.vfs.sync_dir(&root)?)
+            self.ground.vfs.rename(&partial, &root.join(&name))?;
+            Ok(self.ground.vfs.sync_dir(&root)?)
         });
         match made {
             Ok(()) => Ok(name),
             Err(error) => {
                 // No part of the store: it only takes room.
-                let _ = self.vfs.remove_dir_all(&partial);
+                let _ = self.ground.vfs.remove_dir_all(&partial);
                 Err(error)
             }
         }
     }
 
     fn link_all(&self, partial: &Path) -> Result<()> {
-        self.vfs.create_dir_all(&partial.join(PARTITIONS_DIR))?;
-        for partition in self.all_partitions() {
+        self.ground.vfs.create_dir_all(&partial.join(PARTITIONS_DIR))?;
+        for partition in self.partitions.all() {
             let _change = partition.lock_change();
             if !partition.is_dropped() {
                 self.link_partition(&partition, partial)?;
             }
         }
-        for damaged in self.damaged_partitions() {
+        for damaged in self.partitions.damaged() {
             match self.link_damaged(damaged.period, partial) {
                 // What cannot be listed cannot be taken along.
                 Err(Error::Io(error)) if error.operation == "list" && !error.is_passing() => {
@@ -92,47 +106,47 @@ impl Store {
             dropped::FILE_NAME,
         ];
         for name in names {
-            let book = self.dir.join(name);
-            if self.vfs.exists(&book)? {
-                self.vfs.hard_link(&book, &partial.join(name))?;
+            let file = self.ground.dir.join(name);
+            if self.ground.vfs.exists(&file)? {
+                self.ground.vfs.hard_link(&file, &partial.join(name))?;
             }
         }
-        Ok(self.vfs.sync_dir(partial)?)
+        Ok(self.ground.vfs.sync_dir(partial)?)
     }
 
     /// Notes that a snapshot has not all of a damaged partition.
     fn note_left_out(&self, period: Period, snapshot: &Path, error: &vfs::Error) {
-        let file = self.damage.relative(snapshot);
+        let file = self.ground.damage.relative(snapshot);
         let what = format!("not all of a damaged partition is in this snapshot: {error}");
         let damage = Damage::of_partition(period, DamagePlace::Partition, file, what);
-        self.damage.note(damage, self.vfs.now());
+        self.ground.damage.note(damage, self.ground.vfs.now());
     }
 
     /// Links the log from the oldest record of a damaged partition on: nothing else has it. Of
     /// other partitions their manifests say what counts, of dropped ones the file of those.
     fn link_log(&self, snapshot: &Path) -> Result<()> {
-        let damaged = self.damaged_partitions();
+        let damaged = self.partitions.damaged();
         let Some(first) = damaged.iter().filter_map(|damaged| damaged.log_from).min() else {
             return Ok(());
         };
-        let next = self.wal.rotate();
-        self.wait_durable(self.wal.end())?;
-        let (from, to) = (self.dir.join(WAL_DIR), snapshot.join(WAL_DIR));
-        self.vfs.create_dir_all(&to)?;
+        let next = self.log.wal.rotate();
+        self.log.wait_for_all()?;
+        let (from, to) = (self.ground.dir.join(WAL_DIR), snapshot.join(WAL_DIR));
+        self.ground.vfs.create_dir_all(&to)?;
         for segment in first..next {
             let name = wal::segment_name(segment);
-            self.vfs.hard_link(&from.join(&name), &to.join(&name))?;
+            self.ground.vfs.hard_link(&from.join(&name), &to.join(&name))?;
         }
-        Ok(self.vfs.sync_dir(&to)?)
+        Ok(self.ground.vfs.sync_dir(&to)?)
     }
 
     fn link_partition(&self, partition: &Partition, snapshot: &Path) -> Result<()> {
         let (mut manifest, lost) = {
             let state = partition.read();
-            if !state.is_on_disk {
+            if !state.disk.is_made() {
                 return Ok(());
             }
-            (state.manifest.clone(), state.lost_parts.clone())
+            (state.disk.manifest().clone(), state.disk.lost().to_vec())
         };
         // Nothing of theirs is in the snapshot.
         manifest.unvouched = Vec::new();
@@ -142,10 +156,10 @@ impl Store {
         let segments =
             manifest.segments.iter().map(|segment| Manifest::segment_file(&segment.name));
         for folder in [PARTS_DIR, INDEX_DIR] {
-            self.vfs.create_dir_all(&to.join(folder))?;
+            self.ground.vfs.create_dir_all(&to.join(folder))?;
         }
         for file in parts.chain(segments) {
-            let linked = self.vfs.hard_link(&partition.dir.join(&file), &to.join(&file));
+            let linked = self.ground.vfs.hard_link(&partition.dir.join(&file), &to.join(&file));
             match linked {
                 // As lost there as it is here.
                 Err(_) if is_lost(&file) => {}
@@ -153,44 +167,44 @@ impl Store {
             }
         }
         for folder in [PARTS_DIR, INDEX_DIR] {
-            self.vfs.sync_dir(&to.join(folder))?;
+            self.ground.vfs.sync_dir(&to.join(folder))?;
         }
-        manifest.write(self.vfs.as_ref(), &to)
+        manifest.write(self.ground.vfs.as_ref(), &to)
     }
 
     /// Links all files of a partition that cannot be read, for who repairs it.
     fn link_damaged(&self, period: Period, snapshot: &Path) -> Result<()> {
-        let from = self.dir.join(PARTITIONS_DIR).join(period.name());
-        if !self.vfs.exists(&from)? {
+        let from = self.ground.partition_dir(period);
+        if !self.ground.vfs.exists(&from)? {
             return Ok(());
         }
         let to = snapshot.join(PARTITIONS_DIR).join(period.name());
         for folder in [PARTS_DIR, INDEX_DIR] {
-            self.vfs.create_dir_all(&to.join(folder))?;
-            if self.vfs.exists(&from.join(folder))? {
-                for name in self.vfs.list(&from.join(folder))? {
+            self.ground.vfs.create_dir_all(&to.join(folder))?;
+            if self.ground.vfs.exists(&from.join(folder))? {
+                for name in self.ground.vfs.list(&from.join(folder))? {
                     let file = Path::new(folder).join(name);
-                    self.vfs.hard_link(&from.join(&file), &to.join(&file))?;
+                    self.ground.vfs.hard_link(&from.join(&file), &to.join(&file))?;
                 }
             }
-            self.vfs.sync_dir(&to.join(folder))?;
+            self.ground.vfs.sync_dir(&to.join(folder))?;
         }
-        if self.vfs.exists(&from.join(FILE_NAME))? {
-            self.vfs.hard_link(&from.join(FILE_NAME), &to.join(FILE_NAME))?;
+        if self.ground.vfs.exists(&from.join(FILE_NAME))? {
+            self.ground.vfs.hard_link(&from.join(FILE_NAME), &to.join(FILE_NAME))?;
         }
-        Ok(self.vfs.sync_dir(&to)?)
+        Ok(self.ground.vfs.sync_dir(&to)?)
     }
 
     /// Names of the snapshots, oldest first.
     ///
     /// # Errors
     /// On I/O errors.
-    pub fn snapshots(&self) -> Result<Vec<String>> {
-        let root = self.dir.join(SNAPSHOTS_DIR);
-        if !self.vfs.exists(&root)? {
+    pub fn names(&self) -> Result<Vec<String>> {
+        let root = self.ground.dir.join(SNAPSHOTS_DIR);
+        if !self.ground.vfs.exists(&root)? {
             return Ok(Vec::new());
         }
-        let mut names = self.vfs.list(&root)?;
+        let mut names = self.ground.vfs.list(&root)?;
         names.retain(|name| !is_leftover(name));
         Ok(names)
     }
@@ -199,15 +213,15 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Invalid`] when there is none of that name.
-    pub fn delete_snapshot(&self, name: &str) -> Result<()> {
-        let _one = lock(&self.flushing);
-        if !self.snapshots()?.iter().any(|known| known == name) {
+    pub fn delete(&self, name: &str) -> Result<()> {
+        let _one = self.flusher.lock();
+        if !self.names()?.iter().any(|known| known == name) {
             return Err(Error::Invalid(format!("there is no snapshot {name:?}")));
         }
-        let root = self.dir.join(SNAPSHOTS_DIR);
+        let root = self.ground.dir.join(SNAPSHOTS_DIR);
         let deleted = root.join(format!("{name}{DELETED_SUFFIX}"));
-        self.vfs.rename(&root.join(name), &deleted)?;
-        self.vfs.sync_dir(&root)?;
-        Ok(self.vfs.remove_dir_all(&deleted)?)
+        self.ground.vfs.rename(&root.join(name), &deleted)?;
+        self.ground.vfs.sync_dir(&root)?;
+        Ok(self.ground.vfs.remove_dir_all(&deleted)?)
     }
 }

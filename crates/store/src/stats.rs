@@ -1,9 +1,8 @@
 //! What the store tells about itself: sizes, counts, cardinality.
 
-use crate::exemplars::BookStats;
-use crate::partition::State;
-use crate::store::Store;
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::exemplars::ExemplarStats;
+use crate::partition::PartitionState;
+use crate::reader::Reader;
 
 /// A snapshot of the store's counters and sizes.
 #[derive(Clone, Debug, Default)]
@@ -60,11 +59,11 @@ pub struct StoreStats {
     /// Bytes of key maps and unflushed index in memory.
     pub index_memory_bytes: u64,
     /// Bytes of parsed headers kept for queries.
-    pub outline_bytes: u64,
+    pub page_header_bytes: u64,
     /// Headers that a query found parsed since start.
-    pub outline_hits_total: u64,
+    pub page_header_hits_total: u64,
     /// Headers that a query had to parse since start.
-    pub outline_misses_total: u64,
+    pub page_header_misses_total: u64,
     /// Merges left out since start because the disk had no room for them.
     pub merges_without_room_total: u64,
     /// Partitions of which nothing is read.
@@ -81,8 +80,8 @@ pub struct StoreStats {
     pub damage_noticed_total: u64,
     /// How far the scrub is.
     pub scrub: crate::ScrubStats,
-    /// The book of exemplars.
-    pub exemplars: BookStats,
+    /// Exemplars.
+    pub exemplars: ExemplarStats,
     /// Oldest and newest timestamp stored, nanoseconds; `None` when empty.
     pub time_min_max: Option<(i64, i64)>,
     /// Why writes are refused, if they are.
@@ -91,89 +90,45 @@ pub struct StoreStats {
     pub free_disk_bytes: u64,
 }
 
-impl Store {
-    /// Counters and sizes.
-    pub fn stats(&self) -> StoreStats {
-        let wal = self.wal.stats();
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let mut stats = StoreStats {
-            wal_bytes: wal.size,
-            wal_pinned_bytes: read(&self.log_pinned_size).min(wal.size),
-            wal_pinned_by: self.log.pin().map(|pin| pin.consumer),
-            wal_commits_total: wal.commit_count,
-            wal_commit_ns_total: wal.commit_ns_total,
-            samples_appended_total: read(&self.counters.samples_appended),
-            rows_rejected_total: read(&self.counters.rows_rejected),
-            flushes_total: read(&self.counters.flushes),
-            merges_total: read(&self.counters.merges),
-            merges_without_room_total: read(&self.counters.merges_without_room),
-            damaged_partitions: crate::store::lock(&self.damaged).len() as u64,
-            orphans: self.orphans.len() as u64,
-            corrupt_parts_total: read(&self.counters.corrupt_parts),
-            samples_replayed: read(&self.counters.samples_replayed),
-            log_cut_bytes: self.wal.recovery().cut_size,
-            job_failures_total: read(&self.counters.job_failures),
-            last_job_failure: crate::store::lock(&self.last_failure).clone(),
-            read_only_reason: self.read_only_reason(),
-            free_disk_bytes: self.vfs.free_space(&self.dir).unwrap_or(0),
-            ..StoreStats::default()
-        };
-        stats.series_active = self.gate.active(self.vfs.now());
-        (stats.series_new_total, stats.series_refused_total) = self.gate.totals();
-        stats.exemplars = self.exemplars.stats();
-        (stats.damage, stats.damage_noticed_total) = self.damage.counts();
-        stats.scrub = self.scrub_stats();
-        stats.outline_bytes = self.outlines.size() as u64;
-        (stats.outline_hits_total, stats.outline_misses_total) = self.outlines.hits_and_misses();
-        for partition in self.all_partitions() {
-            stats.add_partition(&partition.read());
-        }
-        stats
+/// From the oldest sample that is stored to the newest; `None` when there is none.
+pub(crate) fn stored_span(reader: &Reader) -> Option<(i64, i64)> {
+    let mut stats = StoreStats::default();
+    for partition in reader.partitions.all() {
+        stats.widen_by(&partition.read());
     }
-}
-
-impl Store {
-    /// Consumers of the log that are switched off and have records in it, which it keeps.
-    pub fn off_in_log(&self) -> &[wal::Off] {
-        self.log.off()
-    }
-
-    /// Bytes of memory that tables will need at once when they grow next, if that is near.
-    pub fn memory_ahead(&self) -> u64 {
-        let ahead = |partition: &std::sync::Arc<crate::partition::Partition>| {
-            partition.read().map.growth_ahead() as u64
-        };
-        self.all_partitions().iter().map(ahead).sum()
-    }
+    stats.time_min_max
 }
 
 impl StoreStats {
     /// Adds a partition; the newest comes last.
-    fn add_partition(&mut self, state: &State) {
+    pub(crate) fn add_partition(&mut self, state: &PartitionState) {
         self.partitions += 1;
-        self.parts += state.parts.len() as u64;
-        self.lost_parts += state.lost_parts.len() as u64;
-        for part in state.parts.iter().chain(state.memory_parts.iter().map(|m| &m.part)) {
-            let summary = part.part.summary();
-            self.widen(summary.min_ts, summary.max_ts);
-        }
-        for part in &state.parts {
+        self.parts += state.disk.parts().len() as u64;
+        self.lost_parts += state.disk.lost().len() as u64;
+        self.widen_by(state);
+        for part in state.disk.parts() {
             self.part_samples += part.part.summary().samples;
             self.part_bytes += part.part.summary().size;
         }
-        for view in state.taken.iter().map(|taken| &taken.view) {
+        self.index_bytes += segments_size(&state.series.index);
+        self.index_memory_bytes += state.series.memory_size() as u64;
+        self.head_bytes += state.head_size() as u64;
+        self.head_samples += state.head.samples();
+        // A partition that was only prepared is not yet what people mean.
+        if !state.disk.parts().is_empty() || state.head.samples() != 0 {
+            self.series_current = state.series.visible();
+        }
+    }
+
+    fn widen_by(&mut self, state: &PartitionState) {
+        for span in state.disk.parts().iter().chain(state.head.parts()).map(|part| part.span()) {
+            self.widen(span.start, span.end);
+        }
+        for view in state.head.taken().iter().map(|taken| &taken.view) {
             view.rows().for_each(|row| self.widen(row.timestamp, row.timestamp));
         }
-        if let Some((min, max)) = state.arena.time_min_max() {
+        if let Some((min, max)) = state.head.arena.time_min_max() {
             self.widen(min, max);
-        }
-        self.index_bytes += segments_size(&state.index);
-        self.index_memory_bytes += (state.index.memory_size() + state.map.size()) as u64;
-        self.head_bytes += state.head_size() as u64;
-        self.head_samples += state.head_samples();
-        // A partition that was only prepared is not yet what people mean.
-        if !state.parts.is_empty() || state.head_samples() != 0 {
-            self.series_current = state.visible_series();
         }
     }
 
@@ -184,7 +139,7 @@ impl StoreStats {
 }
 
 /// Bytes of an index's segments on disk.
-pub fn segments_size(index: &index::Index) -> u64 {
+fn segments_size(index: &index::Index) -> u64 {
     index.segments().iter().map(|segment| segment.size()).sum()
 }
 

@@ -1,4 +1,15 @@
-//! The store: append, select, close. It is opened in [`crate::opening`].
+//! The store: its parts, and what may be asked of them. It is opened in [`crate::opening`].
+//!
+//! ```text
+//!               appender     reader        flusher  merger  expirer  scrubber  rollover    jobs
+//!               └─ what is written  └─ what is asked  └─ what is done in the background ──────┘
+//!
+//!               partitions: the data        store_log: the log's end       retention: what counts
+//!               ground: disk, configuration, counters, damage, health
+//! ```
+//!
+//! Parts stand on those below them, never the other way round, and no part is reached through the
+//! store: it only hands on.
 //!
 //! ```text
 //! DIR/quipu.lock            who has the store open
@@ -13,142 +24,67 @@
 //! DIR/snapshots/NAME/       hard links to a store of its own
 //! ```
 
-use crate::append::{AppendContext, AppendScratch, Postponed, Taken};
-use crate::backoff::Backoff;
+use crate::append_exemplars::AppendedExemplars;
+use crate::appender::Appender;
 use crate::changes::ChangeClock;
-use crate::counters::Counters;
-use crate::damage::DamageBook;
+use crate::damage::Damage;
+use crate::damage_review::DamageReview;
 use crate::damaged::DamagedPartition;
-use crate::dropped::DroppedPartitions;
-use crate::exemplars::ExemplarBook;
-use crate::jobs::Jobs;
-use crate::metadata::MetadataBook;
-use crate::missing::Watch;
-use crate::opening::{DirectoryLock, Ground};
-use crate::outlines::Outlines;
-use crate::partition::Partition;
-use crate::period::{PartitionLength, Period};
+use crate::delete::Deleter;
+use crate::exemplars::ExemplarSeries;
+use crate::expire::Expirer;
+use crate::flush::Flusher;
+use crate::ground::Ground;
+use crate::jobs::{Job, Jobs, Load, Work, choose};
+use crate::merger::Merger;
+use crate::missing::Missing;
+use crate::noting::Noting;
+use crate::partitions::Partitions;
+use crate::period::PartitionLength;
+use crate::reader::Reader;
 use crate::recover::Recovered;
-use crate::retention_clock::{ClockRecord, RetentionClock};
-use crate::scrub::Scrub;
-use crate::select::compile;
-use crate::series_limits::{Refusals, SeriesGate};
-use crate::turn::Turn;
-use crate::{Durability, Error, Limit, Result, SelectLimits, Selection, StoreConfig};
-use index::CompiledMatchers;
-use model::{KeyHasher, Matcher, Metadata, Rejection, Row, TimeRange, WriteBatch};
-use std::collections::BTreeMap;
+use crate::refusal::Appended;
+use crate::retention::Retention;
+use crate::retention_clock::ClockRecord;
+use crate::rollover::Rollover;
+use crate::scrub::{ScrubStats, Scrubber};
+use crate::segment_jobs::MergeEffort;
+use crate::series_limits::Refusals;
+use crate::shared::Shared;
+use crate::snapshot::Snapshots;
+use crate::starts::append::{AppendedStarts, StartBatch};
+use crate::stats::{Cardinality, CardinalityRequest, NewSeries, StoreStats};
+use crate::store_log::{LogOwner, StoreLog};
+use crate::{Durability, Result, SelectLimits, Selection};
+use crate::{cardinality, catalog, histograms, starts};
+use histogram::HistogramBatch;
+use model::{ExemplarRow, KeyHasher, Labels, Matcher, Metadata, TimeRange, WriteBatch};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, RwLock};
-use vfs::Vfs;
-use wal::{Log, Lsn, Wal};
-
-/// Folder of the log.
-pub const WAL_DIR: &str = "wal";
-/// Folder of the partitions.
-pub const PARTITIONS_DIR: &str = "partitions";
-/// Folder of the snapshots.
-pub const SNAPSHOTS_DIR: &str = "snapshots";
-
-/// Partitions at most: all months there are, or 22 years of days. Each has its index and parts
-/// mapped, of which Linux lets a process have 65,530, and is written by each flush that finds rows
-/// in it.
-pub const PARTITIONS_MAX: usize = 8192;
-/// Partitions of the present that there may be besides: backfill, or one sender whose clock is wrong,
-/// must not keep out what everybody sends now. Nearly three years of days.
-pub const PRESENT_PARTITIONS_MAX: usize = 1024;
-// Selections count them so.
-const _: () = assert!(PARTITIONS_MAX + PRESENT_PARTITIONS_MAX <= u16::MAX as usize);
-/// Rows that go into one record of the log: bounds its size and the time the lock is held.
-pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
-/// Values that go into one record of the log.
-pub(crate) const RECORD_VALUES_MAX: usize = 512 * 1024;
-/// Of the bytes that may wait for the disk, the share from which on writers wait too: those who
-/// come at one moment have room all the same.
-const WAL_PENDING_SOFT_SHARE: usize = 4;
-
-/// What became of a batch.
-#[derive(Clone, Debug, Default)]
-pub struct Appended {
-    /// Samples taken.
-    pub samples: u64,
-    /// Rows refused, all of them counted.
-    pub rejected: u64,
-    /// The first refused rows, with reasons.
-    pub rejections: Vec<Rejection>,
-    /// Rows that must come again.
-    pub(crate) postponed: Postponed,
-}
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use wal::Log;
 
 /// A store on one directory.
 pub struct Store {
-    pub(crate) vfs: Arc<dyn Vfs>,
-    pub(crate) dir: PathBuf,
-    pub(crate) config: StoreConfig,
-    /// Of all partitions.
-    pub(crate) length: PartitionLength,
-    /// What records are appended to.
-    pub(crate) wal: Arc<Wal>,
-    /// The same for who shortens it.
-    pub(crate) log: Arc<Log>,
-    log_owner: LogOwner,
-    pub(crate) metadata: MetadataBook,
-    pub(crate) exemplars: ExemplarBook,
-    /// The time that the retention goes by.
-    pub(crate) clock: RetentionClock,
-    pub(crate) counters: Counters,
-    /// What readers have missed.
-    pub(crate) changes: ChangeClock,
-    /// What is known to be missing or rotten.
-    pub(crate) damage: Arc<DamageBook>,
-    /// Where the reading of everything is.
-    pub(crate) scrub: Mutex<Scrub>,
-    /// What queries have parsed of parts.
-    pub(crate) outlines: Arc<Outlines>,
-    /// All partitions, oldest first. Locked briefly, to find or add one.
-    pub(crate) partitions: RwLock<BTreeMap<Period, Arc<Partition>>>,
-    /// Partitions of which nothing is read. None of them is among the partitions.
-    pub(crate) damaged: Mutex<BTreeMap<Period, DamagedPartition>>,
-    /// Held while a partition is dropped. May be locked under `partitions`, not the other way
-    /// round.
-    pub(crate) dropped: Mutex<DroppedPartitions>,
-    /// Files that no manifest names and that nobody knows, found at the start.
-    pub(crate) orphans: Vec<PathBuf>,
-    /// Held by the one flush that may run.
-    pub(crate) flushing: Mutex<()>,
-    /// When a flush that failed is tried again.
-    pub(crate) flush_backoff: Backoff,
-    /// Bytes of the log that no flush lets go: those of damaged partitions, of ones that could not
-    /// be flushed, or of another consumer.
-    pub(crate) log_pinned_size: AtomicU64,
-    /// Why writes are refused until a restart.
-    latch: Mutex<Option<String>>,
-    /// Why writes are refused at the moment.
-    pub(crate) low_disk: Mutex<Option<String>>,
-    /// The last failure of background work, for people.
-    pub(crate) last_failure: Mutex<Option<String>>,
-    pub(crate) gate: SeriesGate,
-    is_memory_tight: AtomicBool,
-    /// The preparation of the next partition, when there is one.
-    pub(crate) turn: Mutex<Option<Turn>>,
-    hasher: KeyHasher,
+    pub(crate) shared: Shared,
+    damage_review: Arc<DamageReview>,
+    appender: Appender,
+    reader: Reader,
+    flusher: Arc<Flusher>,
+    pub(crate) merger: Merger,
+    expirer: Expirer,
+    scrubber: Scrubber,
+    rollover: Rollover,
+    snapshots: Snapshots,
+    deleter: Deleter,
     jobs: Jobs,
-    /// Buffers of appending threads that are not appending.
-    scratches: Mutex<Vec<AppendScratch>>,
-    /// Keeps other processes out.
-    _lock: DirectoryLock,
+    /// Files that no manifest names and that nobody knows, found at the start.
+    orphans: Vec<PathBuf>,
 }
 
-/// Who closes the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogOwner {
-    /// The store: nobody shares it.
-    Store,
-    /// The program that opened it, after all who share it.
-    Program,
-}
-
+/// Opening and closing.
 impl Store {
     /// The store of what was looked at and recovered.
     pub(crate) fn assemble(
@@ -157,299 +93,57 @@ impl Store {
         log: Arc<Log>,
         log_owner: LogOwner,
     ) -> Result<Arc<Store>> {
-        let Ground { vfs, dir, config, counters, damage, length, lock } = ground;
-        let newest = recovered.partitions.values().map(|p| p.read().newest()).max();
-        let newest = newest.filter(|newest| *newest != i64::MIN);
-        let wait_ns = config.retention_clock_wait_ns;
-        let clock = RetentionClock::new(wait_ns, recovered.clock, newest, vfs.as_ref());
-        let gate = SeriesGate::new(&config.series_limits)?;
-        let hasher = KeyHasher::new(vfs.random());
+        let Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans } =
+            recovered;
+        let (ground, changes) = (Arc::new(ground), Arc::<ChangeClock>::default());
+        let partitions = Partitions::new(ground.clone(), partitions, damaged, dropped);
+        let newest = partitions.newest_sample();
+        let shared = Shared {
+            log: Arc::new(StoreLog::new(ground.clone(), log, log_owner)),
+            partitions: Arc::new(partitions),
+            retention: Arc::new(Retention::new(ground.clone(), changes.clone(), clock, newest)),
+            ground,
+            changes,
+            metadata: Arc::new(metadata),
+            exemplars: Arc::new(exemplars),
+        };
+        let damage_review = Arc::new(DamageReview::new(&shared));
+        let flusher = Arc::new(Flusher::new(&shared, damage_review.clone()));
         Ok(Arc::new(Store {
-            vfs,
-            dir,
-            config,
-            length,
-            wal: Arc::clone(log.wal()),
-            log,
-            log_owner,
-            metadata: recovered.metadata,
-            exemplars: recovered.exemplars,
-            clock,
-            counters,
-            changes: ChangeClock::default(),
-            damage,
-            scrub: Mutex::default(),
-            outlines: Arc::default(),
-            partitions: RwLock::new(recovered.partitions),
-            damaged: Mutex::new(recovered.damaged),
-            dropped: Mutex::new(recovered.dropped),
-            orphans: recovered.orphans,
-            flushing: Mutex::new(()),
-            flush_backoff: Backoff::default(),
-            log_pinned_size: AtomicU64::new(0),
-            latch: Mutex::new(None),
-            low_disk: Mutex::new(None),
-            last_failure: Mutex::new(None),
-            gate,
-            is_memory_tight: AtomicBool::new(false),
-            turn: Mutex::new(None),
-            hasher,
+            appender: Appender::new(&shared)?,
+            reader: Reader::new(&shared),
+            merger: Merger::new(&shared),
+            expirer: Expirer::new(&shared),
+            scrubber: Scrubber::new(&shared, damage_review.clone()),
+            rollover: Rollover::new(&shared),
+            snapshots: Snapshots::new(&shared, flusher.clone()),
+            deleter: Deleter::new(&shared, flusher.clone()),
+            flusher,
+            damage_review,
             jobs: Jobs::default(),
-            scratches: Mutex::new(Vec::new()),
-            _lock: lock,
+            orphans,
+            shared,
         }))
     }
 
     /// Begins the work in the background of a store that has just been opened; `clock` is what its
     /// file said.
-    pub(crate) fn start(self: &Arc<Store>, clock: Option<ClockRecord>) {
-        self.settle_damage();
+    pub(crate) fn start(self: &Arc<Store>, clock: Option<ClockRecord>) -> Result<()> {
+        self.damage_review.settle();
         self.check_disk();
-        if clock.is_some_and(|clock| self.vfs.now() < clock.trusted_ns) {
+        if clock.is_some_and(|clock| self.now() < clock.trusted_ns) {
             // Now, so that no later start trusts it again. A failure has latched the store.
-            let _ = self.write_clock();
+            let _ = self.shared.retention.write_clock();
         }
-        if self.config.background {
-            self.jobs.start(self);
+        if self.shared.ground.config.background {
+            let store: Weak<Store> = Arc::downgrade(self);
+            let work: Weak<dyn Work> = store;
+            let started = self.jobs.start(&work, &self.shared.ground.signals);
+            started.map_err(|error| {
+                vfs::Error::new("start a thread", &self.shared.ground.dir, error)
+            })?;
         }
-    }
-
-    /// The hasher that batches for [`Store::append`] must be built with.
-    pub fn hasher(&self) -> KeyHasher {
-        self.hasher
-    }
-
-    /// How long the partitions are.
-    pub fn partition_length(&self) -> PartitionLength {
-        self.length
-    }
-
-    /// The clock, nanoseconds since the epoch.
-    pub fn now(&self) -> i64 {
-        self.vfs.now()
-    }
-
-    /// Appends a batch; blocks until it is as durable as asked.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`] and [`Error::HeadFull`] before anything of the batch is taken;
-    /// [`wal::Error::Busy`] when the log has no room for all of it, [`Error::NewSeriesRefused`] when
-    /// only known series could be taken: the batch must come again. Other [`Error::Wal`] when the
-    /// log fails: what was taken may then be lost.
-    pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
-        self.append_with(durability, |scratch| self.append_rows(batch, scratch))
-    }
-
-    /// Appends with the buffers of a thread that is not appending, then waits for the disk if it
-    /// is asked for.
-    pub(crate) fn append_with(
-        &self,
-        durability: Durability,
-        append: impl FnOnce(&mut AppendScratch) -> Result<(Appended, Option<Lsn>)>,
-    ) -> Result<Appended> {
-        self.check_writable()?;
-        let mut scratch = lock(&self.scratches).pop().unwrap_or_default();
-        let result = append(&mut scratch);
-        lock(&self.scratches).push(scratch);
-        let (mut appended, last) = result?;
-        self.count_appended(&appended);
-        if let (Some(lsn), Durability::Synced) = (last, durability) {
-            self.wait_durable(lsn)?;
-        }
-        std::mem::take(&mut appended.postponed).check()?;
-        Ok(appended)
-    }
-
-    fn append_rows(
-        &self,
-        batch: &WriteBatch<'_>,
-        scratch: &mut AppendScratch,
-    ) -> Result<(Appended, Option<Lsn>)> {
-        let mut appended = Appended::default();
-        let mut last = None;
-        let accepted = self.accepted_span();
-        let mut start = 0;
-        while start < batch.rows.len() {
-            let end = record_end(batch, start);
-            let rows = &batch.rows[start..end];
-            start = end;
-            if let Some(period) = common_period(self.length, rows, &accepted) {
-                last = self.append_to(period, batch, rows, scratch, &mut appended)?.or(last);
-                continue;
-            }
-            for (period, rows) in rows_by_period(self.length, rows, &accepted, &mut appended) {
-                last = self.append_to(period, batch, &rows, scratch, &mut appended)?.or(last);
-            }
-        }
-        Ok((appended, last))
-    }
-
-    fn append_to(
-        &self,
-        period: Period,
-        batch: &WriteBatch<'_>,
-        rows: &[Row],
-        scratch: &mut AppendScratch,
-        appended: &mut Appended,
-    ) -> Result<Option<Lsn>> {
-        let (mut rest, mut last) = (rows, None);
-        while !rest.is_empty() {
-            let taken = self.append_in_turn(period, |partition, context| {
-                partition.append(batch, rest, context, scratch, appended)
-            });
-            let Taken { lsn, count } = match taken {
-                // Sent again it is refused again.
-                Err(error @ Error::LimitExceeded { .. }) => {
-                    let positions = rest.iter().map(|row| row.position);
-                    appended.reject_all(positions, &error.to_string());
-                    break;
-                }
-                taken => taken?,
-            };
-            assert!(0 < count, "a record takes a row, or says why not");
-            rest = &rest[count..];
-            last = lsn.or(last);
-        }
-        Ok(last)
-    }
-
-    /// Appends to the partition of a period, made if it is not there, once the log has room.
-    pub(crate) fn append_in_turn(
-        &self,
-        period: Period,
-        mut append: impl FnMut(&Partition, &AppendContext<'_>) -> Result<Taken>,
-    ) -> Result<Taken> {
-        self.wait_for_log()?;
-        let context = AppendContext {
-            wal: &self.wal,
-            limits: &self.config.limits,
-            gate: &self.gate,
-            changes: &self.changes,
-            arena_words_max: self.config.arena_words_max,
-            now_ns: self.vfs.now(),
-        };
-        loop {
-            let partition = self.partition(period)?;
-            match append(&partition, &context) {
-                Err(Error::PartitionDropped) => {
-                    self.check_disk_is_trusted()?;
-                    // Until it is gone, or is kept after all.
-                    drop(partition.lock_change());
-                }
-                Err(error) => match partition.unsealable() {
-                    None => return Err(self.latch_if_failed(error)),
-                    Some(reason) => {
-                        let _change = partition.lock_change();
-                        self.give_up(&partition, reason);
-                    }
-                },
-                Ok(taken) => return Ok(taken),
-            }
-        }
-    }
-
-    /// The partition of a period, made if it is not there.
-    ///
-    /// # Errors
-    /// [`Error::Damaged`]; [`Error::LimitExceeded`] when there are [`PARTITIONS_MAX`] of others, and
-    /// [`PRESENT_PARTITIONS_MAX`] more for one of the present.
-    pub(crate) fn partition(&self, period: Period) -> Result<Arc<Partition>> {
-        if let Some(partition) = self.partitions_read().get(&period) {
-            return Ok(Arc::clone(partition));
-        }
-        let mut partitions = self.partitions.write().unwrap_or_else(|p| p.into_inner());
-        if let Some(partition) = partitions.get(&period) {
-            return Ok(Arc::clone(partition));
-        }
-        if let Some(damaged) = lock(&self.damaged).get(&period) {
-            return Err(damaged.error());
-        }
-        let present = self.length.of(self.vfs.now());
-        let is_present = (present.previous()..=present.next()).contains(&period);
-        let reserve = if is_present { PRESENT_PARTITIONS_MAX } else { 0 };
-        check_partition_count(partitions.len() + 1, PARTITIONS_MAX + reserve)?;
-        let dir = self.dir.join(PARTITIONS_DIR).join(period.name());
-        let from = lock(&self.dropped).from(period);
-        let partition = Partition::open(&self.vfs, dir, period, from, &self.damage)?;
-        let partition = Arc::new(partition);
-        partitions.insert(period, Arc::clone(&partition));
-        Ok(partition)
-    }
-
-    pub(crate) fn partitions_read(
-        &self,
-    ) -> std::sync::RwLockReadGuard<'_, BTreeMap<Period, Arc<Partition>>> {
-        self.partitions.read().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// All partitions, oldest first.
-    pub(crate) fn all_partitions(&self) -> Vec<Arc<Partition>> {
-        self.partitions_read().values().cloned().collect()
-    }
-
-    /// Partitions that overlap the range, oldest first.
-    pub(crate) fn partitions_in(&self, range: &TimeRange) -> Vec<Arc<Partition>> {
-        if range.is_empty() {
-            return Vec::new();
-        }
-        let periods = self.length.of(range.start)..=self.length.of(range.end);
-        self.partitions_read().range(periods).map(|(_, p)| Arc::clone(p)).collect()
-    }
-
-    /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a regular expression that does not compile, [`Error::LimitExceeded`],
-    /// [`Error::DeadlineExceeded`], [`Error::Corrupt`] or [`Error::Index`] where something is rotten:
-    /// who takes what is left asks with [`Store::noting`].
-    pub fn select(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Selection> {
-        self.select_watched(sets, range, limits, self.watch(None))
-    }
-
-    pub(crate) fn select_watched(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: Watch,
-    ) -> Result<Selection> {
-        self.select_compiled(compile(sets)?, range, limits, watch)
-    }
-
-    pub(crate) fn select_compiled(
-        &self,
-        sets: Vec<CompiledMatchers>,
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: Watch,
-    ) -> Result<Selection> {
-        let range = range.intersect(&self.kept_span());
-        self.note_lost(&range, &watch)?;
-        Selection::new(&self.partitions_in(&range), sets, range, limits, &self.outlines, watch)
-    }
-
-    /// Remembers what metrics are; durable on return.
-    ///
-    /// # Errors
-    /// When the log fails.
-    pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
-        self.check_writable()?;
-        self.wait_for_log()?;
-        let appended = self.metadata.append(&self.wal, metadata);
-        match appended.map_err(|error| self.latch_if_failed(error))? {
-            Some(lsn) => self.wait_durable(lsn),
-            None => Ok(()),
-        }
-    }
-
-    /// What is known of `metric`, or of all metrics by name, at most `limit`.
-    pub fn metadata(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
-        self.metadata.get(metric, limit)
+        Ok(())
     }
 
     /// Flushes, syncs, stops the background threads. Calling again is fine. A log that others share
@@ -458,211 +152,507 @@ impl Store {
     /// # Errors
     /// When flushing or the log fails; what was acknowledged is in the log all the same.
     pub fn close(&self) -> Result<()> {
-        self.jobs.stop();
-        let flushed = if self.is_latched() { Ok(()) } else { self.flush() };
-        let noted = if self.is_latched() { Ok(()) } else { self.write_clock() };
-        match self.log_owner {
-            LogOwner::Store => self.log.close()?,
-            LogOwner::Program => {
-                self.latch("it is closed");
-                self.wal.wait_durable(self.wal.end())?;
-            }
-        }
+        self.shared.ground.signals.stop();
+        self.jobs.join();
+        let health = &self.shared.ground.health;
+        let flushed = if health.is_latched() { Ok(()) } else { self.flush() };
+        let noted = if health.is_latched() { Ok(()) } else { self.shared.retention.write_clock() };
+        self.shared.log.close()?;
         flushed.and(noted)
     }
+}
 
-    /// The instants that samples may have: from the retention's edge to a bit into the future.
-    pub(crate) fn accepted_span(&self) -> TimeRange {
-        let latest = self.clock.latest(self.vfs.as_ref());
-        TimeRange::new(self.kept_span().start, latest.saturating_add(self.config.future_ns_max))
+/// Writing.
+impl Store {
+    /// The hasher that batches for [`Store::append`] must be built with.
+    pub fn hasher(&self) -> KeyHasher {
+        self.appender.hasher
     }
 
-    /// The instants that queries may see.
-    pub(crate) fn kept_span(&self) -> TimeRange {
-        let Some(kept) = self.config.retention_ns else { return TimeRange::ALL };
-        let start = self.clock.now(self.vfs.as_ref()).saturating_sub(kept);
-        self.changes.note_hidden(start);
-        TimeRange::new(start, i64::MAX)
+    /// Appends a batch; blocks until it is as durable as asked.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`] and [`crate::Error::HeadFull`] before anything of the batch is
+    /// taken; [`wal::Error::Busy`] when the log has no room for all of it,
+    /// [`crate::Error::NewSeriesRefused`] when only known series could be taken: the batch must come
+    /// again. Other [`crate::Error::Wal`] when the log fails: what was taken may then be lost.
+    pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
+        self.appender.append(batch, durability)
     }
 
-    fn count_appended(&self, appended: &Appended) {
-        self.counters.samples_appended.fetch_add(appended.samples, Ordering::Relaxed);
-        self.counters.rows_rejected.fetch_add(appended.rejected, Ordering::Relaxed);
-        if self.flush_size() <= self.head_size() {
-            self.jobs.wake();
-        }
+    /// Appends histograms as [`Store::append`] does rows; each counts as one sample.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn append_histograms(
+        &self,
+        batch: &HistogramBatch<'_>,
+        durability: Durability,
+    ) -> Result<Appended> {
+        histograms::append::append(&self.appender, batch, durability)
+    }
+
+    /// Takes the start timestamps of samples that were appended; blocks until both are as durable
+    /// as asked.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn append_starts(
+        &self,
+        batch: &StartBatch<'_>,
+        durability: Durability,
+    ) -> Result<AppendedStarts> {
+        starts::append::append(&self.appender, batch, durability)
+    }
+
+    /// Takes exemplars of a batch whose samples were appended; blocks until both are as durable as
+    /// asked.
+    ///
+    /// # Errors
+    /// As [`Store::append`].
+    pub fn append_exemplars(
+        &self,
+        batch: &WriteBatch<'_>,
+        rows: &[ExemplarRow],
+        durability: Durability,
+    ) -> Result<AppendedExemplars> {
+        self.appender.append_exemplars(batch, rows, durability)
+    }
+
+    /// Remembers what metrics are; durable on return.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
+        self.appender.put_metadata(metadata)
     }
 
     /// Takes no new series from now on, for this reason, or again those that the limits allow.
     pub fn refuse_new_series(&self, reason: Option<String>) {
-        self.gate.set_closed(reason);
+        self.appender.gate.set_closed(reason);
     }
 
     /// The new series that were refused since the last call; `None` when none was.
     pub fn take_refusals(&self) -> Option<Refusals> {
-        self.gate.take_refusals()
+        self.appender.gate.take_refusals()
     }
 
-    /// Bytes of heads of all partitions.
-    pub(crate) fn head_size(&self) -> usize {
-        self.partitions_read().values().map(|partition| partition.head_size()).sum()
+    /// Deletes the samples in `range` of the series that match; returns how many series matched.
+    /// Durable on return.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] without any matcher or for a bad regular expression,
+    /// [`crate::Error::Damaged`] when a partition could not be reached (all others were), otherwise
+    /// I/O errors.
+    pub fn delete(&self, sets: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
+        self.deleter.delete(sets, range)
+    }
+}
+
+/// Reading.
+impl Store {
+    /// The store for who takes answers that are not whole, as long as `missing` is told.
+    pub fn noting<'a>(&'a self, missing: &'a Arc<Missing>) -> Noting<'a> {
+        Noting::new(&self.reader, missing)
     }
 
-    /// Head size that starts a flush: while it runs, as much again may come in.
-    pub(crate) fn flush_size(&self) -> usize {
-        let share = if self.is_memory_tight.load(Ordering::Relaxed) { 8 } else { 2 };
-        self.config.head_size_max / share
+    /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for a regular expression that does not compile,
+    /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`],
+    /// [`crate::Error::Corrupt`] or [`crate::Error::Index`] where something is rotten: who takes
+    /// what is left asks with [`Store::noting`].
+    pub fn select(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Selection> {
+        self.reader.select(sets, range, limits, self.reader.watch(None))
+    }
+
+    /// The start timestamps of the series that match any of `sets` and may have samples in `range`:
+    /// a selection whose values are milliseconds since the epoch, at the times of the samples that
+    /// have one. [`crate::series_of_starts`] tells whose they are.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn select_starts(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Selection> {
+        self.reader.select_starts(sets, range, limits, self.reader.watch(None))
+    }
+
+    /// Label sets live in `range`, exact to the UTC day, sorted. No sets: all.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn series(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<Labels>> {
+        catalog::series(&self.reader, sets, range, limits, &self.reader.watch(None))
+    }
+
+    /// Sorted label names, as [`Store::series`].
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn label_names(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<String>> {
+        catalog::label_names(&self.reader, sets, range, limits, &self.reader.watch(None))
+    }
+
+    /// Sorted values of one label, as [`Store::series`].
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn label_values(
+        &self,
+        name: &str,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<String>> {
+        catalog::label_values(&self.reader, name, sets, range, limits, &self.reader.watch(None))
+    }
+
+    /// The exemplars in `range` of the series that match any of `sets` (each a conjunction), by
+    /// labels.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for a regular expression that does not compile,
+    /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`].
+    pub fn exemplars(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<ExemplarSeries>> {
+        self.reader.exemplars(sets, range, limits)
+    }
+
+    /// What is known of `metric`, or of all metrics by name, at most `limit`.
+    pub fn metadata(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
+        self.shared.metadata.get(metric, limit)
+    }
+
+    /// Counts the series live on a day, by default the newest with data.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
+        cardinality::cardinality(&self.reader, request, &self.reader.watch(None))
+    }
+
+    /// The same of those among them whose samples nobody has asked for since start.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
+        cardinality::unqueried(&self.reader, request, &self.reader.watch(None))
+    }
+
+    /// Counts the series registered in the last hours, up to a day of them and since start; of two
+    /// partitions around a rollover.
+    ///
+    /// # Errors
+    /// As [`Store::select`].
+    pub fn new_series(&self, request: &CardinalityRequest, hours: u32) -> Result<NewSeries> {
+        cardinality::new_series(&self.reader, request, hours)
+    }
+
+    /// A version to ask [`Store::changed_since`] with, later. To be taken before what is to be kept
+    /// is selected.
+    pub fn take_version(&self) -> u64 {
+        self.reader.changes.take_version()
+    }
+
+    /// The times in `range` whose samples may read differently than to a selection that was made
+    /// after `version` was taken. By and large in order; they may overlap.
+    pub fn changed_since(&self, version: u64, range: &TimeRange) -> Vec<TimeRange> {
+        self.reader.changed_since(version, range)
+    }
+
+    /// Whether selections within `range` list the series they share in the same order, whatever
+    /// part of the range each is for. Across partitions that is not so: series stand where they are
+    /// first met.
+    pub fn keeps_order(&self, range: &TimeRange) -> bool {
+        self.reader.keeps_order(range)
+    }
+}
+
+/// What the background does, and what may be asked of it by hand.
+impl Store {
+    /// Whether a flush is due.
+    pub fn is_flush_due(&self) -> bool {
+        choose(&self.flusher.load(0)).contains(&Job::Flush)
+    }
+
+    /// Writes all heads to disk and shortens the log.
+    ///
+    /// # Errors
+    /// On I/O errors; nothing is lost then, the log still has what was not written.
+    pub fn flush(&self) -> Result<()> {
+        self.flusher.flush()
+    }
+
+    /// Does all merges that pay, as the background does.
+    ///
+    /// # Errors
+    /// On I/O errors; the parts are then as they were.
+    pub fn merge_as_needed(&self) -> Result<()> {
+        self.merger.merge_all("", MergeEffort::AsNeeded)
+    }
+
+    /// Merges each partition whose name (`YYYY-MM`) starts with `partition_prefix` down to as few
+    /// parts as can be.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoRoom`], and I/O errors; the parts are then as they were.
+    pub fn force_merge(&self, partition_prefix: &str) -> Result<()> {
+        self.merger.merge_all(partition_prefix, MergeEffort::Everything)
+    }
+
+    /// Drops partitions and parts that hold nothing the retention keeps.
+    ///
+    /// # Errors
+    /// On I/O errors; what could not be removed is tried again next time.
+    pub fn expire(&self) -> Result<()> {
+        self.expirer.expire()
+    }
+
+    /// How far the wall clock is ahead of the time that the retention goes by, and how long it will
+    /// be until it is believed, nanoseconds; `None` when it is.
+    pub fn retention_clock_waits(&self) -> Option<(i64, i64)> {
+        self.shared.retention.clock_waits()
+    }
+
+    /// Goes on preparing the next partition for the series of this one, if it is time.
+    ///
+    /// # Errors
+    /// When an index is corrupt, or the log fails. One that has no room is asked again later.
+    pub fn prepare_rollover(&self) -> Result<()> {
+        let prepared = self.rollover.prepare();
+        prepared.map_err(|error| self.shared.ground.health.latch_if_failed(error))
+    }
+
+    /// Prepares all there is to prepare of the next partition, at once.
+    ///
+    /// # Errors
+    /// As [`Store::prepare_rollover`], and when the log has no room.
+    pub fn prepare_rollover_fully(&self) -> Result<()> {
+        self.rollover.prepare_fully()
+    }
+
+    /// Reads about `budget` bytes of what is to be read, to find rot, if anything is; returns how
+    /// many it were.
+    pub fn scrub_some(&self, budget: u64) -> u64 {
+        self.scrubber.read_some(budget)
+    }
+
+    /// Freezes the store's files under `snapshots/<name>`; returns the name, which is made of the
+    /// time and a random number. `quipu serve --data-dir` on that directory (or a copy) works.
+    /// Partitions that are damaged are in it as they are, with their records in the log.
+    ///
+    /// It has all that was acknowledged before the call and nothing that was deleted before it. What
+    /// comes meanwhile may be in it, month by month, also if it is deleted before the call returns;
+    /// a deletion is in it whole or not at all.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn create_snapshot(&self) -> Result<String> {
+        self.snapshots.create(&mut |_| Ok(()))
+    }
+
+    /// The same, with what others keep beside the store: `also` is given the snapshot's directory
+    /// before it has its name.
+    ///
+    /// # Errors
+    /// On I/O errors, those of `also` included: then there is no snapshot.
+    pub fn create_snapshot_with(
+        &self,
+        also: &mut dyn FnMut(&Path) -> vfs::Result<()>,
+    ) -> Result<String> {
+        self.snapshots.create(also)
+    }
+
+    /// Names of the snapshots, oldest first.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn snapshots(&self) -> Result<Vec<String>> {
+        self.snapshots.names()
+    }
+
+    /// Removes a snapshot: it is gone, or it is whole.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] when there is none of that name.
+    pub fn delete_snapshot(&self, name: &str) -> Result<()> {
+        self.snapshots.delete(name)
+    }
+
+    fn run_job(&self, job: Job) -> Result<()> {
+        match job {
+            Job::Flush => self.flusher.flush_or_wait(),
+            Job::Expire => self.expire(),
+            Job::PrepareRollover => self.prepare_rollover(),
+            Job::Merge => self.merge_as_needed(),
+            Job::Scrub => self.scrubber.round(),
+        }
+    }
+}
+
+/// How the store is.
+impl Store {
+    /// How long the partitions are.
+    pub fn partition_length(&self) -> PartitionLength {
+        self.shared.ground.length
+    }
+
+    /// The clock, nanoseconds since the epoch.
+    pub fn now(&self) -> i64 {
+        self.shared.ground.vfs.now()
+    }
+
+    /// Why writes are refused, if they are.
+    pub fn read_only_reason(&self) -> Option<String> {
+        self.shared.ground.health.read_only_reason()
+    }
+
+    /// Refuses writes while the disk is nearly full, and takes them again once it is not.
+    pub fn check_disk(&self) {
+        let Ground { health, config, .. } = &*self.shared.ground;
+        health.set_free_space(self.shared.ground.free_space(), config.free_disk_min);
     }
 
     /// Keeps less in memory from now on, or as much as configured again: caches are emptied, the
     /// head is flushed early.
     pub fn set_memory_tight(&self, is_tight: bool) {
-        self.is_memory_tight.store(is_tight, Ordering::Relaxed);
+        self.shared.partitions.set_memory_tight(is_tight);
         if is_tight {
-            self.outlines.clear();
-            self.jobs.wake();
+            self.reader.page_headers.clear();
         }
     }
 
-    /// Keeps writers from running ahead of the disk: what waits for it stays bounded. Never called
-    /// with room reserved in the log, or under a lock that is needed to make use of it.
-    pub(crate) fn wait_for_log(&self) -> Result<()> {
-        let stats = self.wal.stats();
-        if self.config.wal_pending_max / WAL_PENDING_SOFT_SHARE <= stats.pending_size {
-            self.wait_durable(self.wal.end())?;
+    /// Bytes of memory that tables will need at once when they grow next, if that is near.
+    pub fn memory_ahead(&self) -> u64 {
+        let partitions = self.shared.partitions.all();
+        partitions.iter().map(|one| one.read().series.map.growth_ahead() as u64).sum()
+    }
+
+    /// Consumers of the log that are switched off and have records in it, which it keeps.
+    pub fn off_in_log(&self) -> &[wal::Off] {
+        self.shared.log.shared().off()
+    }
+
+    /// The partitions of which nothing is read, oldest first.
+    pub fn damaged_partitions(&self) -> Vec<DamagedPartition> {
+        self.shared.partitions.damaged()
+    }
+
+    /// What is known to be missing or rotten.
+    pub fn damage(&self) -> Vec<Damage> {
+        self.shared.ground.damage.list()
+    }
+
+    /// The damage that is new since the last call, to be told people.
+    pub fn take_damage_news(&self) -> Vec<Damage> {
+        self.shared.ground.damage.take_news()
+    }
+
+    /// How far the scrub is.
+    pub fn scrub_stats(&self) -> ScrubStats {
+        self.scrubber.stats()
+    }
+
+    /// How many failures of background work there were, and the last one, if there were more than
+    /// `known`: for a log.
+    pub fn failures_since(&self, known: u64) -> Option<(u64, String)> {
+        let (count, last) = self.shared.ground.health.failures();
+        (known < count).then_some((count, last.unwrap_or_default()))
+    }
+
+    /// Counters and sizes.
+    pub fn stats(&self) -> StoreStats {
+        let Ground { vfs, dir, counters, health, damage, .. } = &*self.shared.ground;
+        let log = self.shared.log.wal.stats();
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (job_failures_total, last_job_failure) = health.failures();
+        let mut stats = StoreStats {
+            wal_bytes: log.size,
+            wal_pinned_bytes: self.shared.log.size_and_pinned().1.min(log.size),
+            wal_pinned_by: self.shared.log.shared().pin().map(|pin| pin.consumer),
+            wal_commits_total: log.commit_count,
+            wal_commit_ns_total: log.commit_ns_total,
+            log_cut_bytes: self.shared.log.wal.recovery().cut_size,
+            samples_appended_total: read(&counters.samples_appended),
+            rows_rejected_total: read(&counters.rows_rejected),
+            flushes_total: read(&counters.flushes),
+            merges_total: read(&counters.merges),
+            merges_without_room_total: read(&counters.merges_without_room),
+            corrupt_parts_total: read(&counters.corrupt_parts),
+            samples_replayed: read(&counters.samples_replayed),
+            damaged_partitions: self.shared.partitions.damaged_count() as u64,
+            orphans: self.orphans.len() as u64,
+            job_failures_total,
+            last_job_failure,
+            read_only_reason: health.read_only_reason(),
+            free_disk_bytes: vfs.free_space(dir).unwrap_or(0),
+            series_active: self.appender.gate.active(vfs.now()),
+            exemplars: self.shared.exemplars.stats(),
+            scrub: self.scrub_stats(),
+            page_header_bytes: self.reader.page_headers.size() as u64,
+            ..StoreStats::default()
+        };
+        (stats.series_new_total, stats.series_refused_total) = self.appender.gate.totals();
+        (stats.damage, stats.damage_noticed_total) = damage.counts();
+        (stats.page_header_hits_total, stats.page_header_misses_total) =
+            self.reader.page_headers.hits_and_misses();
+        for partition in self.shared.partitions.all() {
+            stats.add_partition(&partition.read());
         }
-        Ok(())
+        stats
+    }
+}
+
+impl Work for Store {
+    fn load(&self, round: u64) -> Load {
+        self.flusher.load(round)
     }
 
-    pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        self.wal.wait_durable(lsn).map_err(|error| self.latch_if_failed(Error::Wal(error)))
-    }
-
-    pub(crate) fn check_writable(&self) -> Result<()> {
-        for reason in [&self.latch, &self.low_disk] {
-            if let Some(reason) = lock(reason).as_ref() {
-                return Err(Error::ReadOnly { reason: reason.clone() });
+    /// A panic is a failure, too: what it left half done nobody knows, so the store takes no more
+    /// writes until it is opened again.
+    fn run(&self, job: Job) {
+        let health = &self.shared.ground.health;
+        if health.is_latched() {
+            return;
+        }
+        match catch_unwind(AssertUnwindSafe(|| self.run_job(job))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => health.note_failure(&format!("{job:?}"), &error),
+            Err(panic) => {
+                let words = panic.downcast_ref::<String>().map(String::as_str);
+                let words = words.or_else(|| panic.downcast_ref::<&str>().copied());
+                let reason = format!("{job:?} ended in a panic: {}", words.unwrap_or("no words"));
+                health.latch(&reason);
+                health.keep_failure(reason);
             }
         }
-        let (size, max) = (self.head_size(), self.config.head_size_max);
-        if max <= size {
-            self.jobs.wake();
-            return Err(Error::HeadFull { size, max });
-        }
-        Ok(())
     }
 
-    /// Turns the store read-only, until it is opened again, when the disk can no longer be trusted:
-    /// a write or sync failed, so nobody knows what the disk holds, and building on it (a manifest
-    /// on top of one that may be there) could lose what was acknowledged. A full disk is no such
-    /// failure where nothing named was touched: it passes once there is room.
-    pub(crate) fn latch_if_failed(&self, error: Error) -> Error {
-        if error.leaves_disk_in_doubt() {
-            self.latch(&error.to_string());
-        }
-        error
+    fn end_round(&self) {
+        self.check_disk();
     }
-
-    /// Turns the store read-only until it is opened again.
-    pub(crate) fn latch(&self, reason: &str) {
-        lock(&self.latch).get_or_insert_with(|| reason.to_string());
-    }
-
-    /// Whether the store is closing: long work gives up.
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.jobs.is_stopping()
-    }
-
-    pub(crate) fn is_latched(&self) -> bool {
-        lock(&self.latch).is_some()
-    }
-
-    /// Refuses to change anything on a disk that has failed.
-    pub(crate) fn check_disk_is_trusted(&self) -> Result<()> {
-        match lock(&self.latch).as_ref() {
-            Some(reason) => Err(Error::ReadOnly { reason: reason.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    /// Why writes are refused, if they are.
-    pub fn read_only_reason(&self) -> Option<String> {
-        lock(&self.latch).clone().or_else(|| lock(&self.low_disk).clone())
-    }
-
-    /// Refuses writes while the disk is nearly full, and takes them again once it is not.
-    pub fn check_disk(&self) {
-        let free = self.vfs.free_space(&self.dir).unwrap_or(u64::MAX);
-        let min = self.config.free_disk_min;
-        *lock(&self.low_disk) = (free < min).then(|| {
-            format!("{free} bytes are free on the disk, {min} must be (free-disk-min); free some")
-        });
-    }
-}
-
-/// Locks a mutex whose content is valid whatever a panicking thread left.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Whether a store may have so many partitions.
-pub(crate) fn check_partition_count(count: usize, max: usize) -> Result<()> {
-    let (value, max) = (count as u64, max as u64);
-    let (limit, what) = (Limit::Partitions, "partitions");
-    match value <= max {
-        true => Ok(()),
-        false => Err(Error::LimitExceeded { limit, what, value, max }),
-    }
-}
-
-/// Where the rows from `start` on stop fitting one record.
-fn record_end(batch: &WriteBatch<'_>, start: usize) -> usize {
-    let most = batch.rows.len().min(start + RECORD_ROWS_MAX);
-    let first_value = batch.rows[start].values_start as usize;
-    let fits =
-        |row: &Row| (row.values_start as usize).wrapping_sub(first_value) < RECORD_VALUES_MAX;
-    if fits(&batch.rows[most - 1]) {
-        return most;
-    }
-    start + batch.rows[start..most].iter().take_while(|row| fits(row)).count().max(1)
-}
-
-/// The period of all rows, when it is one and all may be taken: no row need be copied then.
-fn common_period(length: PartitionLength, rows: &[Row], accepted: &TimeRange) -> Option<Period> {
-    let period = length.of(rows.first()?.timestamp);
-    let range = period.range().intersect(accepted);
-    rows.iter().all(|row| range.contains(row.timestamp)).then_some(period)
-}
-
-/// Rows by period, each in order of arrival; rows whose time is not accepted are rejected.
-fn rows_by_period(
-    length: PartitionLength,
-    rows: &[Row],
-    accepted: &TimeRange,
-    appended: &mut Appended,
-) -> BTreeMap<Period, Vec<Row>> {
-    let mut by_period: BTreeMap<Period, Vec<Row>> = BTreeMap::new();
-    for row in rows {
-        if accepted.contains(row.timestamp) {
-            by_period.entry(length.of(row.timestamp)).or_default().push(*row);
-        } else {
-            reject_time(row.position, row.timestamp, accepted, appended);
-        }
-    }
-    by_period
-}
-
-/// Rejects a row for its time.
-pub(crate) fn reject_time(
-    position: u32,
-    timestamp: i64,
-    accepted: &TimeRange,
-    appended: &mut Appended,
-) {
-    let reason = if timestamp < accepted.start {
-        format!("timestamp {timestamp} ns is older than the retention keeps")
-    } else {
-        format!("timestamp {timestamp} ns is too far in the future (future-retention)")
-    };
-    appended.reject(position, reason);
 }

@@ -13,8 +13,8 @@
 //! ```
 
 use crate::Result;
+use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::manifest::Manifest;
-use crate::partition::{INDEX_DIR, PARTS_DIR};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
 

@@ -5,15 +5,16 @@
 //! entities are copied, because later rows would move them.
 
 use crate::arena::{Arena, ArenaView, NO_ROW};
+use crate::live_part::LivePart;
 use crate::manifest::Tombstone;
-use crate::partition::{LivePart, Partition, State};
+use crate::partition::{Partition, PartitionState};
 use hashbrown::HashMap;
 use index::BlockMatch;
 use model::TimeRange;
 use std::sync::Arc;
 
 /// A part and the deletions it has not applied.
-pub struct Source {
+pub struct ViewedPart {
     /// The part.
     pub part: Arc<LivePart>,
     /// Tombstones to apply while reading.
@@ -37,7 +38,7 @@ pub struct PartitionView {
     /// The matched blocks that may have samples in the range.
     pub groups: Vec<BlockMatch>,
     /// Parts that overlap the range, oldest first.
-    pub sources: Vec<Source>,
+    pub sources: Vec<ViewedPart>,
     /// Rows not sealed yet, newest first.
     pub rows: Vec<Arc<ArenaView>>,
     /// By group; `None` when the group has no unsealed row.
@@ -49,16 +50,16 @@ impl PartitionView {
     /// the same lock, if there is one, need not be copied again.
     pub fn new(
         partition: &Arc<Partition>,
-        state: &State,
+        state: &PartitionState,
         matches: Vec<BlockMatch>,
         range: &TimeRange,
         beside: Option<&PartitionView>,
     ) -> PartitionView {
         let sources = sources_in(state, range);
-        let has_rows = state.arena.samples() != 0 || !state.taken.is_empty();
+        let has_rows = state.head.arena.samples() != 0 || !state.head.taken().is_empty();
         let (mut groups, mut heads) = (Vec::new(), Vec::new());
         for group in matches {
-            let head = if has_rows { heads_of(&state.arena, &group) } else { None };
+            let head = if has_rows { heads_of(&state.head.arena, &group) } else { None };
             if head.is_some() || sources.iter().any(|s| has_slice(s, &group, range)) {
                 groups.push(group);
                 heads.push(head);
@@ -69,24 +70,22 @@ impl PartitionView {
         if heads.iter().any(Option::is_some) && !known.is_empty() {
             rows.extend_from_slice(known);
         } else if heads.iter().any(Option::is_some) {
-            rows.push(Arc::new(state.arena.view()));
-            rows.extend(state.taken.iter().rev().map(|taken| Arc::clone(&taken.view)));
+            rows.push(Arc::new(state.head.arena.view()));
+            rows.extend(state.head.taken().iter().rev().map(|taken| Arc::clone(&taken.view)));
         }
         PartitionView { partition: Arc::clone(partition), groups, sources, rows, heads }
     }
 }
 
 /// All parts with samples in the range, oldest first.
-pub fn sources_in(state: &State, range: &TimeRange) -> Vec<Source> {
-    let on_disk = state.parts.iter().map(|part| (part, state.tombstones_for(&part.entry), true));
-    let in_memory = state.memory_parts.iter().map(|memory| (&memory.part, Vec::new(), false));
+pub fn sources_in(state: &PartitionState, range: &TimeRange) -> Vec<ViewedPart> {
+    let on_disk =
+        state.disk.parts().iter().map(|part| (part, state.disk.tombstones_for(&part.entry), true));
+    let in_memory = state.head.parts().map(|part| (part, Vec::new(), false));
     on_disk
         .chain(in_memory)
-        .filter(|(part, _, _)| {
-            let summary = part.part.summary();
-            range.overlaps(&TimeRange::new(summary.min_ts, summary.max_ts))
-        })
-        .map(|(part, tombstones, is_on_disk)| Source {
+        .filter(|(part, _, _)| range.overlaps(&part.span()))
+        .map(|(part, tombstones, is_on_disk)| ViewedPart {
             part: Arc::clone(part),
             tombstones,
             is_on_disk,
@@ -94,7 +93,7 @@ pub fn sources_in(state: &State, range: &TimeRange) -> Vec<Source> {
         .collect()
 }
 
-fn has_slice(source: &Source, group: &BlockMatch, range: &TimeRange) -> bool {
+fn has_slice(source: &ViewedPart, group: &BlockMatch, range: &TimeRange) -> bool {
     let part = &source.part.part;
     let slices = &part.slices()[part.find(group.block.series_start)];
     slices.iter().any(|slice| range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)))

@@ -98,9 +98,9 @@ fn a_month_of_churn_leaves_little_behind() {
     assert_eq!(with_samples, PODS);
     // Blocks fill up in the order of arrival, so those of the past are left aside as a whole.
     assert!(selection.len() <= 2048, "{} series were looked at for {PODS}", selection.len());
-    let births = store.new_series(
+    let new_series = store.new_series(
         &store::CardinalityRequest { top_n: 3, day: None, sets: Vec::new(), focus_label: None },
         1,
     );
-    assert_eq!(births.unwrap().hours, [((START + HOURS * HOUR) / HOUR, 20)]);
+    assert_eq!(new_series.unwrap().hours, [((START + HOURS * HOUR) / HOUR, 20)]);
 }

@@ -198,7 +198,7 @@ fn the_turn_registers_no_series_twice() {
         for early in lists {
             for late in lists {
                 for is_after_midnight in [false, true] {
-                    turn(old, early, late, is_after_midnight);
+                    rollover(old, early, late, is_after_midnight);
                 }
             }
         }
@@ -206,22 +206,22 @@ fn the_turn_registers_no_series_twice() {
 }
 
 /// A preparation before (or with a late pass: after) samples of the new month with other fields.
-fn turn(old: &[&str], early: &[&str], late: &[&str], is_after_midnight: bool) {
+fn rollover(old: &[&str], early: &[&str], late: &[&str], is_after_midnight: bool) {
     let context = format!("{old:?} then {early:?} then {late:?}, late pass: {is_after_midnight}");
     let disk = SimVfs::new(1);
     disk.set_now(NEXT - 3600 * SECOND);
     let store = stores::open(&disk, stores::config());
     put_fields(&store, old, NEXT - 3600 * SECOND);
     if is_after_midnight {
-        store.prepare_turn_fully().unwrap();
+        store.prepare_rollover_fully().unwrap();
         disk.set_now(NEXT + SECOND);
         // Who came in the last second of the old month, with other fields than in the new one.
         put_fields(&store, late, NEXT - SECOND);
     }
     put_fields(&store, early, NEXT + 10 * SECOND);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     put_fields(&store, old, NEXT + 20 * SECOND);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     put_fields(&store, late, NEXT + 30 * SECOND);
     check_next_month(&store, 3, &context);
     drop(store);

@@ -254,10 +254,10 @@ fn forged(histogram: &Histogram) -> f64 {
     put(&store, &[(series, START, histogram.clone())]);
     store.flush().unwrap();
     drop(disk);
-    let mut lowered = store::histograms::lower::Lowered::default();
+    let mut lowered = store::inside::Lowered::default();
     lowered.push(0, histogram).unwrap();
     let value = lowered.histograms[0].value;
-    assert!(store::histograms::marker::Marker::of(value).is_some());
+    assert!(store::inside::Marker::of(value).is_some());
     value
 }
 
@@ -483,7 +483,7 @@ fn months_are_joined_and_their_turn_prepared() {
     for i in -30..10i64 {
         let time = near + i * 3600 * SECOND;
         if i == 1 {
-            store.prepare_turn_fully().unwrap();
+            store.prepare_rollover_fully().unwrap();
         }
         disk.set_now(time);
         let list: Vec<_> = series

@@ -45,28 +45,28 @@ fn files(disk: &SimVfs, folder: &str) -> Vec<PathBuf> {
     all.filter(|path| path.parent().is_some_and(|parent| parent.ends_with(folder))).collect()
 }
 
-/// Both months of a prepared turn are dropped and made anew: ids that were carried over before are of
+/// Both months of a prepared rollover are dropped and made anew: ids that were carried over before are of
 /// other series now.
 #[test]
 fn a_turn_prepared_for_dropped_months_leads_no_key_to_another_series() {
     let disk = disk();
-    let turn = NOW + 28 * DAY;
-    disk.set_now(turn - 4 * HOUR);
+    let rollover = NOW + 28 * DAY;
+    disk.set_now(rollover - 4 * HOUR);
     let store = stores::open_keeping(&disk, Some(90 * DAY));
     put(&store, "a", store.now(), 1.0).unwrap();
-    store.prepare_turn().unwrap();
+    store.prepare_rollover().unwrap();
     // The clock is a year ahead while retention looks, and right again.
     disk.jump(365 * DAY);
     store.expire().unwrap();
     disk.jump(-365 * DAY);
     put(&store, "b", store.now(), 2.0).unwrap();
-    put(&store, "c", turn, 3.0).unwrap();
+    put(&store, "c", rollover, 3.0).unwrap();
     for _ in 0..400 {
-        store.prepare_turn().unwrap();
+        store.prepare_rollover().unwrap();
     }
-    put(&store, "b", turn + 1, 4.0).unwrap();
-    assert_eq!(of(&store, "c"), [(turn, 3.0)]);
-    assert_eq!(of(&store, "b"), [(turn - 4 * HOUR, 2.0), (turn + 1, 4.0)]);
+    put(&store, "b", rollover + 1, 4.0).unwrap();
+    assert_eq!(of(&store, "c"), [(rollover, 3.0)]);
+    assert_eq!(of(&store, "b"), [(rollover - 4 * HOUR, 2.0), (rollover + 1, 4.0)]);
 }
 
 /// A header on which nothing depends is reported; the part is merged all the same, also by the next

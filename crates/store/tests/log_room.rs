@@ -103,7 +103,7 @@ impl History {
             10..14 => self.histograms(durability),
             14..16 => self.exemplars(),
             16 => self.metadata(),
-            17 | 18 => drop(self.seen.note(self.store.prepare_turn_fully())),
+            17 | 18 => drop(self.seen.note(self.store.prepare_rollover_fully())),
             19 => {
                 let reason = (self.dice.below(2) == 0).then(|| "no memory".to_string());
                 self.store.refuse_new_series(reason);

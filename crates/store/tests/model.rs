@@ -36,7 +36,7 @@ enum Sample {
 fn config() -> StoreConfig {
     StoreConfig {
         // A few chunks, so that row ids start again many times in a history.
-        arena_words_max: 3 * store::arena::CHUNK_WORDS,
+        arena_words_max: 3 * store::inside::CHUNK_WORDS,
         ..stores::config()
     }
 }

@@ -9,7 +9,7 @@ use crate::rows::Rows;
 use crate::stores;
 use std::path::Path;
 use std::sync::Arc;
-use store::store::PARTITIONS_MAX;
+use store::PARTITIONS_MAX;
 use store::{Durability, Error, PartitionLength, Store, StoreConfig};
 use vfs::{SimVfs, Vfs};
 
@@ -265,25 +265,25 @@ fn retention_drops_whole_partitions_and_parts_in_them() {
 }
 
 #[test]
-fn the_turn_of_each_length_is_prepared_shortly_before_it() {
+fn the_rollover_of_each_length_is_prepared_shortly_before_it() {
     for length in PartitionLength::ALL {
         let disk = new_disk(5);
         let store = try_open(&disk, length).unwrap();
-        let turn = length.of(NOW).range().end + 1;
-        let ahead = length.turn_ahead_ns();
+        let rollover = length.of(NOW).range().end + 1;
+        let ahead = length.rollover_ahead_ns();
         assert!(ahead * 4 <= length.of(NOW).range().end - length.of(NOW).range().start);
-        disk.set_now(turn - ahead - HOUR);
-        append(&store, 0..30, turn - ahead - HOUR);
-        store.prepare_turn_fully().unwrap();
+        disk.set_now(rollover - ahead - HOUR);
+        append(&store, 0..30, rollover - ahead - HOUR);
+        store.prepare_rollover_fully().unwrap();
         assert_eq!(store.stats().partitions, 1, "{length}: too early");
-        disk.set_now(turn - ahead / 2);
-        append(&store, 0..20, turn - ahead / 2);
+        disk.set_now(rollover - ahead / 2);
+        append(&store, 0..20, rollover - ahead / 2);
         // Somebody's clock is ahead, by more than a day.
-        append(&store, 20..21, turn + DAY + HOUR);
-        store.prepare_turn_fully().unwrap();
+        append(&store, 20..21, rollover + DAY + HOUR);
+        store.prepare_rollover_fully().unwrap();
         let before = store.stats().series_new_total;
-        disk.set_now(turn + SECOND);
-        append(&store, 0..20, turn + SECOND);
+        disk.set_now(rollover + SECOND);
+        append(&store, 0..20, rollover + SECOND);
         assert_eq!(store.stats().series_new_total, before, "{length}: all were known");
     }
 }

@@ -74,7 +74,8 @@ fn fill(store: &Store, host: &str, start: i64) {
 fn a_flush_takes_nothing_that_came_after_it_began() {
     let disk = disk(1);
     let hook = HookVfs::new(&disk);
-    let config = StoreConfig { arena_words_max: 3 * store::arena::CHUNK_WORDS, ..stores::config() };
+    let config =
+        StoreConfig { arena_words_max: 3 * store::inside::CHUNK_WORDS, ..stores::config() };
     let store = open(&hook, config.clone());
     put(&store, &["old".into()], NOW, Durability::Synced);
     let (weak, inner): (Weak<Store>, SimVfs) = (Arc::downgrade(&store), disk.clone());

@@ -10,7 +10,7 @@ use crate::damaged::{
 use crate::stores;
 use std::path::Path;
 use std::sync::Arc;
-use store::manifest::Manifest;
+use store::inside::Manifest;
 use store::{Snapshots, VerifyReport};
 use vfs::{SimVfs, Vfs};
 use wal::Kept;

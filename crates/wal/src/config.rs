@@ -1,10 +1,6 @@
 //! Sizes and limits of the log.
 
-use crate::format;
-
-/// The largest payload of one record. Far above what a door lets through in one request; a size
-/// beyond it on the disk is corrupt.
-pub const RECORD_SIZE_MAX: usize = 256 << 20;
+use crate::format::{self, RECORD_SIZE_MAX};
 
 /// Who writes and syncs what was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

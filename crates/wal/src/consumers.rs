@@ -7,8 +7,9 @@
 //!                     └ unknown                             ─► Error::UnknownKind
 //! ```
 
+use crate::error::ReplayError;
 use crate::kinds::{KindSet, consumer_of};
-use crate::recover::{RecordRef, ReplayError};
+use crate::segments::RecordRef;
 use std::collections::BTreeMap;
 
 /// What takes a consumer's records while the log opens, in their order. It changes memory only: a

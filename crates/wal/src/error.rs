@@ -1,7 +1,9 @@
 //! What can go wrong with the log, named for what the caller must do.
 
-use crate::recover::ReplayError;
 use std::path::PathBuf;
+
+/// What whoever replays the log says about a record it cannot take.
+pub type ReplayError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What can go wrong with the log.
 #[derive(Debug, thiserror::Error)]

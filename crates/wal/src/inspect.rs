@@ -10,9 +10,8 @@
 //! the next mark: every record has its place in its checksum, so one found there is one.
 
 use crate::error::{Error, Result};
-use crate::format::{HEADER_SIZE, HeaderError, KIND_MARK, VERSION, segment_name};
-use crate::reader::SegmentReader;
-use crate::recover::{RecordRef, first_segment, list_segments};
+use crate::format::{HEADER_SIZE, KIND_MARK, segment_name};
+use crate::segments::{RecordRef, first_segment, list_segments, open_reader};
 use crate::start::{self, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
@@ -218,27 +217,6 @@ fn inspect_segment(
                 let (offset, what) = (invalid.offset, invalid.what);
                 on_found(fault(FaultKind::Damage { offset, end, what }));
             }
-        }
-    }
-}
-
-/// A reader of a segment's records, and what is wrong with the header; `None` when no record can be
-/// read.
-pub(crate) fn open_reader<'a>(
-    bytes: &'a [u8],
-    file: &Path,
-    segment: u64,
-) -> Result<Option<(SegmentReader<'a>, Option<&'static str>)>> {
-    match SegmentReader::open(bytes) {
-        Ok((reader, header)) if header.segment == segment => Ok(Some((reader, None))),
-        // Of another log, or copied by hand: none of its records belongs here.
-        Ok(_) => Ok(None),
-        Err(HeaderError::UnknownVersion(version)) => {
-            Err(Error::UnknownVersion { file: file.to_path_buf(), version, max: VERSION })
-        }
-        Err(HeaderError::Invalid(what)) => {
-            Ok(SegmentReader::open_without_header(bytes, segment)
-                .map(|reader| (reader, Some(what))))
         }
     }
 }

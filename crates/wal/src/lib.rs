@@ -44,6 +44,7 @@ mod reader;
 mod recover;
 mod reservation;
 mod rewrite;
+mod segments;
 mod start;
 mod writer;
 
@@ -53,15 +54,16 @@ pub mod fuzzing;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Committer, RECORD_SIZE_MAX, WalConfig};
+pub use config::{Committer, WalConfig};
 pub use consumers::{Consumer, Consumers, Off, Take};
-pub use error::{Error, Result};
-pub use format::segment_name;
+pub use error::{Error, ReplayError, Result};
+pub use format::{RECORD_SIZE_MAX, segment_name};
 pub use inspect::{Fault, FaultKind, Found, Inspected, check_start, inspect};
 pub use log::{Log, NeededFrom, Pin};
 pub use pending::Lsn;
-pub use recover::{OnRecord, RecordRef, Recovery, ReplayError, check, first_segment};
+pub use recover::{OnRecord, Recovery, check};
 pub use reservation::Reservation;
 pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
+pub use segments::{RecordRef, first_segment};
 pub use start::{LogRange, LogStart, START_NAME};
 pub use writer::{Wal, WalStats};

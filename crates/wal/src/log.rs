@@ -20,7 +20,7 @@
 use crate::config::WalConfig;
 use crate::consumers::{Consumers, Off, UnknownKind};
 use crate::error::{Error, Result};
-use crate::recover::{RecordRef, first_segment};
+use crate::segments::{RecordRef, first_segment};
 use crate::writer::Wal;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

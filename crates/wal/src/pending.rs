@@ -330,13 +330,13 @@ impl State {
     /// The kept segments below `segment` and the place that must be durable before they go.
     pub(crate) fn segments_before(&self, segment: u64) -> (Vec<u64>, Lsn) {
         assert!(segment <= self.segment.header.segment, "the current segment stays");
-        let doomed = self.kept.iter().take_while(|kept| kept.segment < segment);
-        let end = doomed.clone().map(|kept| kept.end).max().unwrap_or_default();
-        (doomed.map(|kept| kept.segment).collect(), end)
+        let dropped = self.kept.iter().take_while(|kept| kept.segment < segment);
+        let end = dropped.clone().map(|kept| kept.end).max().unwrap_or_default();
+        (dropped.map(|kept| kept.segment).collect(), end)
     }
 
-    /// Forgets the segments below `segment`, whose files are gone.
-    pub(crate) fn forget_before(&mut self, segment: u64) {
+    /// Drops the segments below `segment`, whose files are gone.
+    pub(crate) fn drop_before(&mut self, segment: u64) {
         self.kept.retain(|kept| segment <= kept.segment);
     }
 

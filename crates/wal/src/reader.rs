@@ -1,8 +1,8 @@
 //! Reads the records of one segment; the bytes may be anything.
 
-use crate::RECORD_SIZE_MAX;
 use crate::format::{
-    HEADER_SIZE, Header, HeaderError, KIND_MARK, KIND_NONE, RECORD_HEADER_SIZE, check,
+    HEADER_SIZE, Header, HeaderError, KIND_MARK, KIND_NONE, RECORD_HEADER_SIZE, RECORD_SIZE_MAX,
+    check,
 };
 use codec::Reader;
 

@@ -18,31 +18,16 @@
 //! it is written anew, with a mark at its end, synced and renamed into place, before anything is built
 //! on it.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ReplayError, Result};
 use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, RECORD_HEADER_SIZE, VERSION};
 use crate::format::{parse_segment_name, put_record, segment_name};
 use crate::reader::{Invalid, SegmentReader};
 use crate::rewrite::fill_gap;
+use crate::segments::{RecordRef, first_segment, list_segments};
 use crate::start::{self, LogRange, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
 use vfs::atomic::TEMPORARY_SUFFIX;
 use vfs::{Bytes, Vfs};
-
-/// A record that is replayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordRef<'a> {
-    /// The segment it is in.
-    pub segment: u64,
-    /// Where in the segment it starts.
-    pub offset: u64,
-    /// What the appender called it, 1 to 254.
-    pub kind: u8,
-    /// What was appended.
-    pub payload: &'a [u8],
-}
-
-/// What whoever replays the log says about a record it cannot take.
-pub type ReplayError = Box<dyn std::error::Error + Send + Sync>;
 
 /// What takes the records while the log opens.
 pub type OnRecord<'a> = dyn FnMut(RecordRef<'_>) -> std::result::Result<(), ReplayError> + 'a;
@@ -90,20 +75,6 @@ pub(crate) struct Recovered {
     pub(crate) range: LogRange,
     /// Why the log must not be written to.
     pub(crate) latched: Option<String>,
-}
-
-/// The segment that a log's directory begins with: the one that it names, or else the oldest there
-/// is; `None` when nothing is known and nothing there.
-///
-/// # Errors
-/// When the directory cannot be listed, or is of a later version.
-pub fn first_segment(vfs: &dyn Vfs, directory: &Path) -> Result<Option<u64>> {
-    match start::read(vfs, directory)? {
-        LogStart::Known(range) => Ok(Some(range.first)),
-        LogStart::Unknown | LogStart::Damaged => {
-            Ok(list_segments(vfs, directory)?.first().copied())
-        }
-    }
 }
 
 /// Reads the whole log of a directory as opening it would, and changes nothing: what a crash tore
@@ -272,14 +243,6 @@ fn replay(
         recovered.segments.push((segment, vfs.size(&path)?));
     }
     Ok(recovered)
-}
-
-/// Numbers of the segments there, ascending.
-pub(crate) fn list_segments(vfs: &dyn Vfs, directory: &Path) -> Result<Vec<u64>> {
-    let names = vfs.list(directory)?;
-    let mut segments: Vec<u64> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
-    segments.sort_unstable();
-    Ok(segments)
 }
 
 /// Segments have no gaps; those to replay begin with `from_segment` and end where the log says.

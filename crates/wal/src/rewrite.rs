@@ -3,8 +3,7 @@
 
 use crate::error::Result;
 use crate::format::{Header, KIND_MARK, put_record, segment_name};
-use crate::inspect::open_reader;
-use crate::recover::RecordRef;
+use crate::segments::{RecordRef, open_reader};
 use std::path::{Path, PathBuf};
 use vfs::atomic::TEMPORARY_SUFFIX;
 use vfs::{AppendFile, Vfs};

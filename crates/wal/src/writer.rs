@@ -210,21 +210,21 @@ impl Wal {
     /// # Errors
     /// When a file cannot be removed; calling again is fine.
     pub(crate) fn remove_before(&self, segment: u64) -> Result<()> {
-        let (doomed, end) = self.shared.state().segments_before(segment);
-        if doomed.is_empty() {
+        let (dropped, end) = self.shared.state().segments_before(segment);
+        if dropped.is_empty() {
             return Ok(());
         }
         self.wait_durable(end)?;
         // First, so that what is left of an interrupted removal is known for what it is.
         self.shared.start.note_first(segment)?;
-        for &segment in &doomed {
+        for &segment in &dropped {
             match self.shared.vfs.remove(&self.directory.join(segment_name(segment))) {
                 Err(error) if !error.is_not_found() => return Err(error.into()),
                 _ => {}
             }
         }
         self.shared.vfs.sync_dir(&self.directory)?;
-        self.shared.state().forget_before(segment);
+        self.shared.state().drop_before(segment);
         Ok(())
     }
 

@@ -1,11 +1,14 @@
 //! CRC-32C (Castagnoli), which remote read puts before each frame; bit by bit into a table at
 //! compile time.
 
+use crate::narrow::low_byte;
+
 /// The polynomial, its lowest power in the highest bit.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
 const TABLE: [u32; 256] = table();
 
+#[expect(clippy::cast_possible_truncation, reason = "a byte fits")]
 const fn table() -> [u32; 256] {
     let mut table = [0u32; 256];
     let mut byte = 0;
@@ -24,7 +27,7 @@ const fn table() -> [u32; 256] {
 
 /// The checksum of `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    let step = |sum: u32, byte: &u8| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)];
+    let step = |sum: u32, byte: &u8| sum >> 8 ^ TABLE[usize::from(low_byte(u64::from(sum)) ^ byte)];
     !bytes.iter().fold(u32::MAX, step)
 }
 

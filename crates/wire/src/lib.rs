@@ -12,6 +12,7 @@
 //! ```
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
 pub mod compression;
 mod crc32c;
@@ -26,6 +27,7 @@ pub mod extra_labels;
 pub mod fuzzing;
 pub mod influx;
 pub mod json_lines;
+mod narrow;
 mod number;
 pub mod params;
 pub mod prom_json;

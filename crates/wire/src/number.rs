@@ -4,6 +4,8 @@
 //! numbers are (Clinger, "How to read floating point numbers accurately", 1990).
 //! Everything else goes to the standard library, which rounds correctly.
 
+use crate::narrow::to_u32;
+
 /// Powers of ten that float64 holds exactly.
 const POWERS_OF_TEN: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -53,7 +55,7 @@ pub(crate) fn long_digits(text: &[u8], at: usize) -> Digits {
         end += 8;
     }
     let tail = digits(text, end);
-    let scale = 10u64.wrapping_pow(tail.count.min(64) as u32);
+    let scale = 10u64.wrapping_pow(to_u32(tail.count.min(64)));
     Digits {
         value: value.wrapping_mul(scale).wrapping_add(tail.value),
         count: end - at + tail.count,
@@ -130,7 +132,7 @@ pub(crate) fn short(text: &[u8]) -> Option<Decimal> {
     if digit_count == 0 || SHORT_DIGITS_MAX < digit_count {
         return None;
     }
-    let mantissa = whole.value * 10u64.pow(part.count as u32) + part.value;
+    let mantissa = whole.value * 10u64.pow(to_u32(part.count)) + part.value;
     let value = sign(mantissa as i64 as f64 / POWERS_OF_TEN.get(part.count)?, is_negative);
     Some(Decimal { value, end, integer: None, is_negative })
 }
@@ -158,7 +160,7 @@ fn fraction(text: &[u8], at: usize, start: usize, whole: Digits) -> Option<Decim
     } else if digit_count <= DIGITS_MAX
         && let Some(power) = POWERS_OF_TEN.get(part.count)
     {
-        let mantissa = whole.value * 10u64.pow(part.count as u32) + part.value;
+        let mantissa = whole.value * 10u64.pow(to_u32(part.count)) + part.value;
         if mantissa <= EXACT_MAX {
             let value = sign(mantissa as f64 / power, is_negative);
             return Some(Decimal { value, end, integer: None, is_negative });
@@ -195,6 +197,7 @@ pub(crate) fn signed_of(magnitude: u64, is_negative: bool) -> Option<i64> {
 }
 
 /// Whether float64 holds the integer exactly.
+#[expect(clippy::cast_possible_truncation, reason = "a float of an integer has no fraction")]
 pub(crate) fn is_exact_integer(magnitude: u64) -> bool {
     magnitude <= EXACT_MAX || (magnitude as f64) as u128 == u128::from(magnitude)
 }

@@ -10,7 +10,9 @@
 //! ```
 
 use crate::Error;
+use crate::narrow::whole;
 use crate::number;
+use jiff::civil::Date;
 use model::Timestamp;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 
@@ -73,7 +75,7 @@ fn whole_number(text: &str) -> Option<f64> {
 
 fn nanos_of(nanos: f64) -> Option<i64> {
     let is_inside = nanos.abs() <= SECONDS_MAX * 1e9;
-    is_inside.then_some(nanos.round() as i64)
+    is_inside.then_some(whole(nanos.round()))
 }
 
 /// Unix time in a unit that the magnitude tells.
@@ -83,7 +85,7 @@ fn unix_time(text: &str, value: f64) -> Option<Timestamp> {
     if value.abs() <= SECONDS_MAX {
         return match integer {
             Some(seconds) => seconds.checked_mul(NANOS_PER_SECOND),
-            None => Some((value * 1e3).round() as i64 * NANOS_PER_MILLI),
+            None => Some(whole((value * 1e3).round()) * NANOS_PER_MILLI),
         };
     }
     let unit = match value.abs() / SECONDS_MAX {
@@ -172,19 +174,15 @@ fn calendar_time(text: &[u8]) -> Option<Timestamp> {
     let minute = fields.after(b':', 2)?.unwrap_or(0);
     let second = fields.after(b':', 2)?.unwrap_or(0);
     let nanos = fields.fraction()?;
-    let is_valid = fields.at == text.len()
-        && (1..=12).contains(&month)
-        && (1..=days_in_month(year, month)).contains(&day)
-        && hour <= 23
-        && minute <= 59
-        && second <= 59;
-    if !is_valid {
+    if fields.at != text.len() || 23 < hour || 59 < minute || 59 < second {
         return None;
     }
-    let days = days_from_epoch(year, month, day);
-    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset_seconds;
+    let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
+    let date = Date::new(i16::try_from(year).ok()?, month, day).ok()?;
+    let since_epoch = date.duration_since(Date::constant(1970, 1, 1)).as_secs();
+    let seconds = since_epoch + hour * 3_600 + minute * 60 + second - offset_seconds;
     let total = i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nanos);
-    Some(total.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64)
+    Some(i64::try_from(total).unwrap_or(if total < 0 { i64::MIN } else { i64::MAX }))
 }
 
 /// Splits `Z` or `+hh:mm` from the end; without them it is UTC.
@@ -254,23 +252,6 @@ impl Fields<'_> {
         }
         Some(nanos)
     }
-}
-
-fn days_in_month(year: i64, month: i64) -> i64 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// Days since 1970-01-01; counts years from March so that a leap day is the last of its year.
-fn days_from_epoch(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    year * 365 + leap_days + day_of_year - 719_468
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! It hands out slices of the message and never trusts a length.
 
 use crate::Error;
+use crate::narrow::low_byte;
 
 /// One field of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -175,10 +176,10 @@ impl<'a> Message<'a> {
 #[inline(always)]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while 0x80 <= value {
-        out.push(value as u8 | 0x80);
+        out.push(low_byte(value) | 0x80);
         value >>= 7;
     }
-    out.push(value as u8);
+    out.push(low_byte(value));
 }
 
 /// Appends a length-delimited field; a field number below 16.

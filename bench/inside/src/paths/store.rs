@@ -3,7 +3,7 @@
 use crate::hosts::{self, FIELDS, START_NS};
 use crate::path::{HotPath, Pass};
 use crate::random::Random;
-use ::store::series_map::{GROUP_ROWS, SeriesMap, Target};
+use ::store::inside::{GROUP_ROWS, SeriesMap, Target};
 use ::store::{Durability, Store, StoreConfig};
 use model::WriteBatch;
 use std::sync::Arc;

@@ -9,9 +9,10 @@
 //! A group's first row is kept as it is, which takes a quarter of the memory of cells: many groups
 //! never get a second one.
 
+use crate::gap::{ABSENT, is_absent};
 use crate::rollup::quantile;
 use crate::rollup::sum::{Mean, Sum};
-use crate::vector::{ABSENT, Scalar, is_absent};
+use crate::scalar::Scalar;
 use promql::AggregateOp;
 
 /// The cells of one aggregation.

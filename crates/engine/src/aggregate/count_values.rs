@@ -1,13 +1,15 @@
 //! `count_values`: how often each value occurs, a series per value.
 
-use super::{Groups, label_parameter};
-use crate::error::Result;
+use super::groups::Groups;
+use crate::call::Evaluate;
+use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::cell_at;
-use crate::selector::{NameState, Row};
+use crate::row::{Key, NameState, Row};
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, is_absent};
-use promql::{Aggregate, Grouping};
+use crate::vector::Vector;
+use promql::{Aggregate, Expr, Grouping};
 use std::collections::HashMap;
 
 pub(super) fn evaluate(
@@ -57,4 +59,19 @@ fn group_of(groups: &mut Groups, key: &Key, label: &str, value: &str) -> usize {
     let mut builder = key.labels.to_builder();
     builder.set(label, value);
     groups.of(&Row::numbers(&builder.finish(), NameState::Kept, &[]))
+}
+
+/// The string parameter of `count_values`, which becomes a label's name.
+fn label_parameter(evaluator: &Evaluator<'_>, aggregate: &Aggregate) -> Result<String> {
+    let Some(parameter) = &aggregate.parameter else {
+        return Err(QueryError::Execution("missing aggregation parameter".to_string()));
+    };
+    let label = evaluator.string(parameter)?;
+    if let Expr::String(literal) = parameter.without_parens()
+        && (label.is_empty() || literal.odd_bytes.is_some())
+    {
+        let message = format!("invalid label name {}", literal.quoted());
+        return Err(QueryError::Execution(message));
+    }
+    Ok(label)
 }

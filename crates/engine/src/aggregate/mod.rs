@@ -8,20 +8,23 @@
 
 mod cells;
 mod count_values;
+mod groups;
 mod ranked;
 
-use crate::error::{QueryError, Result};
+pub(crate) use groups::Groups;
+
+use crate::call::Evaluate;
+use crate::error::Result;
 use crate::eval::Evaluator;
+use crate::gap::ABSENT;
 use crate::histograms::aggregate::MixedGroups;
 use crate::order::is_source_order;
-use crate::selector::{NameState, Row, RowSink, Wanted};
+use crate::reservation::Reservation;
+use crate::row::{Row, RowSink, Wanted};
 use crate::time::Grid;
 use crate::transform::histogram::warn_of_quantiles;
-use crate::vector::{ABSENT, Key, Reservation, Vector, is_metadata_label};
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use crate::vector::Vector;
 use promql::{Aggregate, AggregateOp, Expr, Grouping};
-use xxhash_rust::xxh3::xxh3_64;
 
 impl Evaluator<'_> {
     /// The value of an aggregation at every step.
@@ -55,7 +58,7 @@ impl Evaluator<'_> {
         };
         let mut mixed = MixedGroups::new(context, aggregate, grid.len);
         let mut add = |row: &Row<'_>| {
-            if row.values.iter().all(|value| crate::vector::is_absent(*value)) {
+            if row.values.iter().all(|value| crate::gap::is_absent(*value)) {
                 return Ok(());
             }
             let known = groups.len();
@@ -117,104 +120,4 @@ impl Evaluator<'_> {
         }
         Ok(vector)
     }
-}
-
-/// Numbers groups in the order in which they are first seen.
-pub(crate) struct Groups {
-    grouped: GroupedLabels,
-    /// Hashes of the canonical bytes of labels, and where these are in `keys`.
-    ids: HashTable<(u64, u32)>,
-    /// Labels that make each group, and whether a row of it is to lose its name at the end.
-    keys: Vec<Key>,
-    /// Memory for the bytes of the row at hand.
-    bytes: Vec<u8>,
-}
-
-impl Groups {
-    pub fn new(grouping: &Grouping) -> Groups {
-        let (names, is_without) = match grouping {
-            Grouping::By(names) => (names, false),
-            Grouping::Without(names) => (names, true),
-        };
-        let mut names = names.clone();
-        names.sort_unstable();
-        let grouped = GroupedLabels { names, is_without };
-        Groups { grouped, ids: HashTable::new(), keys: Vec::new(), bytes: Vec::new() }
-    }
-
-    /// The number of the row's group, a new one if it is the first of it.
-    pub fn of(&mut self, row: &Row<'_>) -> usize {
-        let Groups { grouped, ids, keys, bytes } = self;
-        bytes.clear();
-        // Without labels to look for there is one group, whatever the row.
-        if grouped.is_without || !grouped.names.is_empty() {
-            for pair in row.labels.pairs() {
-                if grouped.contains(pair.name, row.name) {
-                    bytes.extend_from_slice(pair.bytes);
-                }
-            }
-        }
-        let hash = xxh3_64(bytes);
-        let is_same = |(known, id): &(u64, u32)| {
-            *known == hash && keys[*id as usize].labels.as_bytes() == bytes
-        };
-        let id = match ids.entry(hash, is_same, |(known, _)| *known) {
-            Entry::Occupied(found) => found.get().1 as usize,
-            Entry::Vacant(place) => {
-                let id = keys.len();
-                place.insert((hash, u32::try_from(id).expect("memory for fewer groups")));
-                keys.push(Key::new(row.labels.only(|name| grouped.contains(name, row.name))));
-                id
-            }
-        };
-        keys[id].drops_name |= row.name == NameState::DroppedLate;
-        id
-    }
-
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// The keys of all groups, by number.
-    pub fn keys(self) -> Vec<Key> {
-        self.keys
-    }
-}
-
-/// Which labels make a group.
-struct GroupedLabels {
-    /// Names of the labels that make or do not make a group, sorted.
-    names: Vec<String>,
-    is_without: bool,
-}
-
-impl GroupedLabels {
-    fn contains(&self, name: &[u8], state: NameState) -> bool {
-        if state == NameState::Dropped && is_metadata_label(name) {
-            return false;
-        }
-        let is_listed = match self.names.as_slice() {
-            [only] => only.as_bytes() == name,
-            names => names.binary_search_by(|probe| probe.as_bytes().cmp(name)).is_ok(),
-        };
-        match self.is_without {
-            true => !is_listed && name != model::METRIC_NAME.as_bytes(),
-            false => is_listed,
-        }
-    }
-}
-
-/// The string parameter of `count_values`, which becomes a label's name.
-pub(crate) fn label_parameter(evaluator: &Evaluator<'_>, aggregate: &Aggregate) -> Result<String> {
-    let Some(parameter) = &aggregate.parameter else {
-        return Err(QueryError::Execution("missing aggregation parameter".to_string()));
-    };
-    let label = evaluator.string(parameter)?;
-    if let Expr::String(literal) = parameter.without_parens()
-        && (label.is_empty() || literal.odd_bytes.is_some())
-    {
-        let message = format!("invalid label name {}", literal.quoted());
-        return Err(QueryError::Execution(message));
-    }
-    Ok(label)
 }

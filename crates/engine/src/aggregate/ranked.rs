@@ -2,15 +2,18 @@
 //!
 //! Among equal values the row that comes first wins.
 
-use super::Groups;
+use super::groups::Groups;
 use crate::annotations::short;
+use crate::call::Evaluate;
+use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::aggregate::note_ignored;
-use crate::query::Context;
-use crate::selector::{NameState, Row};
+use crate::row::{Key, NameState, Row};
+use crate::scalar::Scalar;
 use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use crate::vector::Vector;
 use promql::{Aggregate, AggregateOp};
 use std::cmp::Ordering;
 use xxhash_rust::xxh64::xxh64;

@@ -1,12 +1,10 @@
 //! An answer that is kept, and how parts of several answers become one.
 
 use super::plan::Plan;
-use crate::query::QueryResult;
-use crate::result::{Matrix, Value};
+use crate::gap::{ABSENT, is_absent};
+use crate::result::{Matrix, QueryResult, Value};
 use crate::time::Grid;
-use crate::vector::{ABSENT, compare_labels, is_absent};
 use model::Labels;
-use std::cmp::Ordering;
 use std::ops::Range;
 
 /// What is told beside the value of an answer.
@@ -91,13 +89,13 @@ impl Entry {
 
 /// One of the answers that are joined.
 struct Part<'a> {
-    rows: Source<'a>,
+    rows: PartRows<'a>,
     /// Steps of the whole, and where the first of them is in a row of this part.
     pieces: Vec<(Range<usize>, usize)>,
     next: usize,
 }
 
-enum Source<'a> {
+enum PartRows<'a> {
     Held(&'a Entry),
     Fresh(&'a Matrix),
 }
@@ -106,9 +104,9 @@ impl Part<'_> {
     /// The labels of the next row.
     fn head(&self) -> Option<&Labels> {
         match self.rows {
-            Source::Held(entry) => entry.rows.labels.get(self.next),
-            Source::Fresh(matrix) if self.next < matrix.len() => Some(matrix.labels(self.next)),
-            Source::Fresh(_) => None,
+            PartRows::Held(entry) => entry.rows.labels.get(self.next),
+            PartRows::Fresh(matrix) if self.next < matrix.len() => Some(matrix.labels(self.next)),
+            PartRows::Fresh(_) => None,
         }
     }
 
@@ -119,10 +117,10 @@ impl Part<'_> {
     /// Copies what the next row has for the whole; `None` when it has no values on a grid.
     fn copy_to(&self, whole: &mut [f64]) -> Option<()> {
         let row = match self.rows {
-            Source::Held(Entry { rows, grid, .. }) => {
+            PartRows::Held(Entry { rows, grid, .. }) => {
                 &rows.values[self.next * grid.len..(self.next + 1) * grid.len]
             }
-            Source::Fresh(matrix) => matrix.grid_row(self.next)?,
+            PartRows::Fresh(matrix) => matrix.grid_row(self.next)?,
         };
         for (steps, start) in &self.pieces {
             whole[steps.clone()].copy_from_slice(&row[*start..start + steps.len()]);
@@ -137,9 +135,9 @@ pub(super) fn join(held: &Entry, plan: &Plan, fresh: &[Matrix], len: usize) -> O
     assert_eq!(plan.missing.len(), fresh.len());
     let on_held = |run: &Range<usize>| (run.clone(), (run.start as i64 + plan.shift) as usize);
     let pieces = plan.reused.iter().map(on_held).collect();
-    let mut parts = vec![Part { rows: Source::Held(held), pieces, next: 0 }];
+    let mut parts = vec![Part { rows: PartRows::Held(held), pieces, next: 0 }];
     parts.extend(plan.missing.iter().zip(fresh).map(|(run, matrix)| Part {
-        rows: Source::Fresh(matrix),
+        rows: PartRows::Fresh(matrix),
         pieces: vec![(run.clone(), 0)],
         next: 0,
     }));
@@ -172,7 +170,7 @@ fn first_labels<'p>(parts: &'p [Part<'_>]) -> Option<&'p Labels> {
     heads.reduce(|first, head| {
         // Most rows are in all parts.
         let is_same = first.as_bytes() == head.as_bytes();
-        match is_same || compare_labels(first, head) == Ordering::Less {
+        match is_same || first < head {
             true => first,
             false => head,
         }

@@ -24,14 +24,12 @@ mod shelf;
 pub use shelf::{CacheLimits, CacheStats, ResultCache};
 
 use crate::error::{QueryError, Result};
-use crate::query::{
-    NameRemoval, QueryOptions, QueryResult, QueryStats, StepRange, StepStats, Timings,
-};
+use crate::gap::is_absent;
+use crate::options::{NameRemoval, QueryOptions, StepStats};
 use crate::query::{check_range, parse, range, range_parsed};
-use crate::result::{Matrix, Value};
+use crate::result::{Matrix, QueryResult, QueryStats, Timings, Value};
 use crate::source::{ChangeClock, Source};
-use crate::time::Grid;
-use crate::vector::is_absent;
+use crate::time::{Grid, StepRange};
 use entry::{Entry, Notes, Rows, join, matrix};
 use model::TimeRange;
 use plan::Plan;

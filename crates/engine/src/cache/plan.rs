@@ -94,7 +94,7 @@ fn joined(runs: Vec<Range<usize>>, gap_max: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::QueryOptions;
+    use crate::options::QueryOptions;
     use model::sample::NANOS_PER_MILLI;
 
     /// A grid by start and length, ten milliseconds between steps.

@@ -13,10 +13,10 @@
 //! steps (a conflict of two series that are never there at the same step), and whatever is not known
 //! here to be free of both.
 
+use crate::functions;
 use crate::names::demands_one_name;
+use crate::options::{NameRemoval, QueryOptions};
 use crate::order::{Names, is_source_order, window, window_names};
-use crate::query::{NameRemoval, QueryOptions};
-use crate::rollup::Rollup;
 use crate::time::{Grid, to_ns};
 use model::sample::NANOS_PER_MILLI;
 use model::{METRIC_NAME, TimeRange};
@@ -175,21 +175,17 @@ impl Walk<'_> {
     }
 
     fn call(&self, call: &Call, step_ms: i64) -> Option<Reach> {
-        let name = call.function.name;
-        let is_known = match call.function.kind {
+        match call.function.kind {
             FunctionKind::Rollup => return self.rollup(call, step_ms),
-            FunctionKind::Math | FunctionKind::Date => true,
-            FunctionKind::Absent => match window(call) {
-                Some(window) => return self.range_vector(window, step_ms),
-                None => true,
-            },
-            FunctionKind::Label => matches!(name, "label_replace" | "label_join"),
-            FunctionKind::Sort => matches!(name, "sort" | "sort_desc"),
-            FunctionKind::Histogram => {
-                matches!(name, "histogram_quantile" | "histogram_fraction")
+            FunctionKind::Absent => {
+                if let Some(window) = window(call) {
+                    return self.range_vector(window, step_ms);
+                }
             }
-            FunctionKind::Scalar => matches!(name, "time" | "pi" | "scalar"),
-        };
+            _ => {}
+        }
+        let is_known =
+            functions::find(call.function.name).is_some_and(|function| function.is_cacheable);
         if !is_known {
             return None;
         }
@@ -201,7 +197,7 @@ impl Walk<'_> {
     }
 
     fn rollup(&self, call: &Call, step_ms: i64) -> Option<Reach> {
-        let rollup = Rollup::parse(call.function.name)?;
+        let rollup = functions::rollup(call.function.name)?;
         let window = window(call)?;
         let keeps_name = rollup.keeps_name()
             || (self.options.name_removal == NameRemoval::KeepOverTime && rollup.keeps_scale());

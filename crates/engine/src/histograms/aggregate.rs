@@ -3,13 +3,14 @@
 //! Numbers are added up as ever. Of a group that meets a histogram it is kept, step by step, what
 //! came so far: numbers and histograms of one group at one step have no sum.
 
+use crate::context::Context;
 use crate::error::Result;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::{Cell, HISTOGRAM, bytes_of, cell_at, samples_of};
 use crate::histograms::notes::{Note, Notes, Operation, tell};
 use crate::histograms::sum::Accumulator;
-use crate::query::Context;
-use crate::selector::{NameState, Row};
-use crate::vector::{ABSENT, Reservation, is_absent};
+use crate::reservation::Reservation;
+use crate::row::{NameState, Row};
 use histogram::{Histogram, Incompatible};
 use promql::{Aggregate, AggregateOp, Span};
 use std::collections::HashMap;
@@ -22,7 +23,7 @@ pub(crate) struct MixedGroups<'a> {
     /// What notes are about.
     span: Span,
     steps: usize,
-    groups: HashMap<usize, Vec<State>>,
+    groups: HashMap<usize, Vec<StepContents>>,
     /// A row's numbers alone.
     numbers: Vec<f64>,
     reserved: Reservation,
@@ -30,7 +31,7 @@ pub(crate) struct MixedGroups<'a> {
 
 /// What a group has met at one step.
 #[derive(Default)]
-struct State {
+struct StepContents {
     has_number: bool,
     has_histogram: bool,
     /// Histograms that cannot be added came; whatever came after does not count.
@@ -97,7 +98,10 @@ impl<'a> MixedGroups<'a> {
         let states = groups.entry(group).or_insert_with(|| {
             let mut before = vec![ABSENT; *steps];
             known(&mut before);
-            let state = |value: &f64| State { has_number: !is_absent(*value), ..State::default() };
+            let state = |value: &f64| StepContents {
+                has_number: !is_absent(*value),
+                ..StepContents::default()
+            };
             before.iter().map(state).collect()
         });
         let name = if row.name == NameState::Dropped { "" } else { row.labels.metric_name() };
@@ -138,7 +142,7 @@ impl<'a> MixedGroups<'a> {
     }
 }
 
-impl State {
+impl StepContents {
     fn add(
         &mut self,
         op: AggregateOp,

@@ -3,12 +3,14 @@
 //! Of what goes wrong at a step only the last is told, in the order of the "many" side: so does
 //! Prometheus.
 
-use crate::binary::{Outcome, scalar_op};
+use crate::context::Context;
 use crate::error::Result;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::{Cell, HISTOGRAM, cell_at};
 use crate::histograms::notes::{Note, Operation, tell};
-use crate::query::Context;
-use crate::vector::{ABSENT, Scalar, Vector, is_absent};
+use crate::operators::{Outcome, scalar_op};
+use crate::scalar::Scalar;
+use crate::vector::Vector;
 use histogram::{Histogram, Keep, ResetHint};
 use promql::{Binary, BinaryOp};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Histograms beside the numbers of rows.
 
-use crate::vector::is_absent;
+use crate::gap::is_absent;
 use histogram::{Bucket, Histogram};
 use std::sync::Arc;
 
@@ -139,7 +139,7 @@ impl CellRows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vector::ABSENT;
+    use crate::gap::ABSENT;
 
     fn histogram(indexes: &[i32]) -> Histogram {
         let positive = indexes.iter().map(|index| Bucket { index: *index, count: 1.0 }).collect();

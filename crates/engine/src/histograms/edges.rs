@@ -1,12 +1,12 @@
 //! Windows of histograms with values at their edges: `anchored` and `smoothed`.
 
+use crate::context::Context;
 use crate::error::Result;
 use crate::histograms::cells::Cell;
 use crate::histograms::notes::{Note, Notes};
+use crate::histograms::point::{Point, Value, changes, resets, write};
 use crate::histograms::rate::{add, subtract};
-use crate::histograms::rollup::{Point, Value, changes, resets, write};
-use crate::histograms::select::MixedSamples;
-use crate::query::Context;
+use crate::histograms::samples::MixedSamples;
 use crate::rollup::{EdgedWindows, Rollup};
 use crate::time::to_ns;
 use histogram::{Histogram, ResetHint};

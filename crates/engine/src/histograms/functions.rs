@@ -1,10 +1,12 @@
 //! Functions of each histogram by itself.
 
+use crate::context::Context;
 use crate::error::Result;
+use crate::gap::ABSENT;
 use crate::histograms::cells::present;
-use crate::histograms::totals::Reading;
-use crate::query::{Context, NameRemoval};
-use crate::vector::{ABSENT, Key, Vector};
+use crate::options::NameRemoval;
+use crate::row::Key;
+use crate::vector::Vector;
 use histogram::{Histogram, QuantileNote};
 use model::Labels;
 use promql::Span;
@@ -15,26 +17,6 @@ pub(crate) fn negated(histogram: &Histogram) -> Histogram {
     let mut negated = histogram.clone();
     negated.mul(-1.0);
     negated
-}
-
-/// `histogram_count` and its kin: a number for each histogram, nothing for numbers.
-pub(crate) fn simple(name: &str) -> Option<fn(&Histogram) -> f64> {
-    Some(match name {
-        "histogram_count" => |histogram| histogram.count,
-        "histogram_sum" => |histogram| histogram.sum,
-        "histogram_avg" => Histogram::average,
-        "histogram_stddev" => Histogram::standard_deviation,
-        "histogram_stdvar" => Histogram::variance,
-        _ => return None,
-    })
-}
-
-/// What a function needs of the histograms that its argument selects.
-pub(crate) fn reading(name: &str) -> Reading {
-    match name {
-        "histogram_count" | "histogram_sum" | "histogram_avg" => Reading::Totals,
-        _ => Reading::Buckets,
-    }
 }
 
 /// Rows of what `value_of` makes of each histogram of a vector.

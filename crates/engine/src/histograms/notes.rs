@@ -1,6 +1,6 @@
 //! What is said about histograms that do not fit: texts as Prometheus has them.
 
-use crate::query::Context;
+use crate::context::Context;
 use promql::Span;
 
 /// What was done to histograms when something is noted about it.

@@ -1,9 +1,9 @@
 //! Histograms of a vector on their way out.
 
+use crate::gap::ABSENT;
 use crate::histograms::cells::{CellRows, cell_at, present};
 use crate::result::HistogramPoints;
 use crate::time::Grid;
-use crate::vector::ABSENT;
 use histogram::Histogram;
 
 /// Takes the histograms of rows on a grid, leaving gaps in their places.

@@ -3,60 +3,20 @@
 //! Numbers alone are worked out as ever; the steps whose windows have histograms are then gone over
 //! one by one.
 
+use crate::context::Context;
 use crate::error::Result;
-use crate::histograms::cells::{Cell, HISTOGRAM};
+use crate::histograms::cells::Cell;
 use crate::histograms::edges;
 use crate::histograms::notes::{Note, Notes, Operation};
+use crate::histograms::point::{Point, Value, changes, resets, write};
 use crate::histograms::rate::{self, Beginning};
-use crate::histograms::select::{MixedSamples, MixedWindows};
+use crate::histograms::samples::{MixedSamples, MixedWindows};
 use crate::histograms::sum::Accumulator;
-use crate::query::Context;
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, instant_rate};
 use crate::selector::StaleFilter;
 use crate::time::{seconds, to_ns};
-use crate::vector::ABSENT;
 use histogram::Histogram;
 use model::Labels;
-use std::sync::Arc;
-
-/// The value of one step.
-pub(crate) enum Value {
-    Gap,
-    Number(f64),
-    Histogram(Histogram),
-}
-
-impl From<Option<Histogram>> for Value {
-    fn from(histogram: Option<Histogram>) -> Value {
-        histogram.map_or(Value::Gap, Value::Histogram)
-    }
-}
-
-/// A sample of either kind.
-#[derive(Clone, Copy)]
-pub(crate) enum Point<'a> {
-    Number(f64),
-    Histogram(&'a Histogram),
-}
-
-impl<'a> MixedSamples<'a> {
-    /// All samples, oldest first.
-    pub(crate) fn merged(self) -> impl Iterator<Item = (i64, Point<'a>)> {
-        let mut numbers = self.times.iter().zip(self.values).peekable();
-        let mut histograms = self.histogram_times.iter().zip(self.histograms).peekable();
-        std::iter::from_fn(move || {
-            let is_number = match (numbers.peek(), histograms.peek()) {
-                (Some((number, _)), Some((histogram, _))) => number < histogram,
-                (number, _) => number.is_some(),
-            };
-            if is_number {
-                numbers.next().map(|(time, value)| (*time, Point::Number(*value)))
-            } else {
-                histograms.next().map(|(time, histogram)| (*time, Point::Histogram(histogram)))
-            }
-        })
-    }
-}
 
 /// Writes the value of every step: as [`RollupCall::fill`] where there may be histograms.
 fn fill(
@@ -85,15 +45,6 @@ fn fill(
         write(value_of(call, step, &window, notes), value, cell);
     }
     Ok(())
-}
-
-/// Writes the value of a step.
-pub(crate) fn write(found: Value, value: &mut f64, cell: &mut Cell) {
-    (*value, *cell) = match found {
-        Value::Gap => (ABSENT, None),
-        Value::Number(number) => (number, None),
-        Value::Histogram(histogram) => (HISTOGRAM, Some(Arc::new(histogram))),
-    };
 }
 
 /// Whether a function leaves histograms out.
@@ -145,47 +96,6 @@ fn value_of(call: &RollupCall, step: usize, window: &MixedSamples<'_>, notes: &m
         }
         _ => extrapolated(call, step, window, notes).into(),
     }
-}
-
-impl From<Option<(i64, Point<'_>)>> for Value {
-    fn from(point: Option<(i64, Point<'_>)>) -> Value {
-        match point {
-            None => Value::Gap,
-            Some((_, Point::Number(number))) => Value::Number(number),
-            Some((_, Point::Histogram(histogram))) => Value::Histogram(histogram.clone()),
-        }
-    }
-}
-
-/// How often neighbours differ.
-pub(super) fn changes<'a>(points: impl Iterator<Item = (i64, Point<'a>)>) -> f64 {
-    count_pairs(points, |before, after| match (before, after) {
-        (Point::Number(a), Point::Number(b)) => a != b && !(a.is_nan() && b.is_nan()),
-        (Point::Histogram(a), Point::Histogram(b)) => !b.same_data(a),
-        _ => true,
-    })
-}
-
-/// How often a counter began again; another kind of sample is a beginning.
-pub(super) fn resets<'a>(points: impl Iterator<Item = (i64, Point<'a>)>) -> f64 {
-    count_pairs(points, |before, after| match (before, after) {
-        (Point::Number(a), Point::Number(b)) => b < a,
-        (Point::Histogram(a), Point::Histogram(b)) => b.is_reset_after(a),
-        _ => true,
-    })
-}
-
-fn count_pairs<'a>(
-    points: impl Iterator<Item = (i64, Point<'a>)>,
-    counts: impl Fn(Point<'a>, Point<'a>) -> bool,
-) -> f64 {
-    let mut before = None;
-    let pairs = points.filter(|(_, after)| {
-        let is_counted = before.is_some_and(|before| counts(before, *after));
-        before = Some(*after);
-        is_counted
-    });
-    pairs.count() as f64
 }
 
 /// `irate` and `idelta`: of the last two samples.

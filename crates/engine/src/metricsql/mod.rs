@@ -31,7 +31,6 @@ pub(crate) use query::{instant, parse, parse_brief, range};
 
 use crate::error::{QueryError, Result};
 use crate::time::Grid;
-use crate::vector::compare_labels;
 use model::{Labels, METRIC_NAME};
 
 /// The points of one series on the query's grid.
@@ -133,6 +132,6 @@ pub(crate) fn without_name(labels: &Labels) -> Labels {
 pub(crate) fn sort_by_name(series: &mut [Series]) {
     series.sort_by(|a, b| {
         let names = a.labels.metric_name().cmp(b.labels.metric_name());
-        names.then_with(|| compare_labels(&a.labels, &b.labels))
+        names.then_with(|| a.labels.cmp(&b.labels))
     });
 }

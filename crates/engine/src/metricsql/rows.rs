@@ -3,10 +3,11 @@
 
 use super::rollup::RollupCall;
 use super::without_name;
+use crate::context::Context;
 use crate::error::Result;
-use crate::query::{Context, QueryOptions};
+use crate::options::QueryOptions;
+use crate::row::Wanted;
 use crate::rows::RowMaker;
-use crate::selector::Wanted;
 use model::Labels;
 use promql::metricsql::Selector;
 

@@ -1,8 +1,7 @@
 //! Differences: `rate`, `increase`, `delta`, `irate`, `idelta`, `changes`, `resets`.
 
-use crate::starts::Started;
+use crate::gap::ABSENT;
 use crate::time::seconds;
-use crate::vector::ABSENT;
 
 /// `rate`, `increase` and `delta`: the difference of a window's last and first samples, drawn out
 /// to the window's bounds where the samples nearly reach them.
@@ -150,11 +149,35 @@ pub(super) fn resets(values: &[f64]) -> f64 {
     values.windows(2).filter(|pair| pair[1] < pair[0]).count() as f64
 }
 
+/// The time and the start timestamp of a sample.
+#[derive(Clone, Copy)]
+pub(crate) struct Started {
+    pub at: i64,
+    pub start: i64,
+}
+
+impl Started {
+    /// Whether a sample counts from zero after the one before it, by its start timestamp.
+    pub fn is_reset_after(self, before: Started) -> bool {
+        // One that is not before its own sample says nothing: it is wrong, or OTel's "unknown".
+        if self.start == 0 || self.at <= self.start || self.start < before.at {
+            return false;
+        }
+        // At the sample before it is a delta, or a cumulative counter whose start was unknown then.
+        before.at < self.start || (before.start != 0 && before.start < before.at)
+    }
+
+    /// Whether it claims what the sample before it counted already.
+    pub fn overlaps(self, before: Started) -> bool {
+        self.start != 0 && self.start < before.at && self.start != before.start
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gap::is_absent;
     use crate::time::to_ns;
-    use crate::vector::is_absent;
 
     fn increase(points: &[(i64, f64)], start_s: i64, end_s: i64) -> f64 {
         let (times, values): (Vec<i64>, Vec<f64>) =

@@ -12,8 +12,8 @@
 
 use super::{Rollup, counter};
 use crate::error::{QueryError, Result};
+use crate::gap::ABSENT;
 use crate::time::{Reference, to_ns};
-use crate::vector::ABSENT;
 use model::TimeRange;
 use promql::Edges;
 

@@ -10,13 +10,14 @@ mod regression;
 pub(crate) mod sum;
 
 use crate::error::{QueryError, Result};
-use crate::query::QueryOptions;
+use crate::gap::ABSENT;
+use crate::options::QueryOptions;
+use crate::scalar::Scalar;
 use crate::time::{Reference, seconds, to_ns};
-use crate::vector::{ABSENT, Scalar};
 use promql::Span;
 use std::ops::Range;
 
-pub(crate) use counter::{Extrapolation, instant_rate, since_start};
+pub(crate) use counter::{Extrapolation, Started, instant_rate, since_start};
 pub(crate) use edges::{EdgedWindows, check_edges};
 pub(crate) use over_time::{max, min, quantile};
 
@@ -53,40 +54,6 @@ pub(crate) enum Rollup {
 }
 
 impl Rollup {
-    /// The rollup of that name.
-    pub fn parse(name: &str) -> Option<Rollup> {
-        Some(match name {
-            "rate" => Rollup::Rate,
-            "increase" => Rollup::Increase,
-            "delta" => Rollup::Delta,
-            "irate" => Rollup::Irate,
-            "idelta" => Rollup::Idelta,
-            "changes" => Rollup::Changes,
-            "resets" => Rollup::Resets,
-            "deriv" => Rollup::Deriv,
-            "predict_linear" => Rollup::PredictLinear,
-            "double_exponential_smoothing" | "holt_winters" => Rollup::DoubleExponentialSmoothing,
-            "avg_over_time" => Rollup::Avg,
-            "sum_over_time" => Rollup::Sum,
-            "min_over_time" => Rollup::Min,
-            "max_over_time" => Rollup::Max,
-            "count_over_time" => Rollup::Count,
-            "present_over_time" => Rollup::Present,
-            "absent_over_time" => Rollup::Absent,
-            "first_over_time" => Rollup::First,
-            "last_over_time" => Rollup::Last,
-            "quantile_over_time" => Rollup::Quantile,
-            "mad_over_time" => Rollup::Mad,
-            "stddev_over_time" => Rollup::Stddev,
-            "stdvar_over_time" => Rollup::Stdvar,
-            "ts_of_first_over_time" => Rollup::TimeOfFirst,
-            "ts_of_last_over_time" => Rollup::TimeOfLast,
-            "ts_of_max_over_time" => Rollup::TimeOfMax,
-            "ts_of_min_over_time" => Rollup::TimeOfMin,
-            _ => return None,
-        })
-    }
-
     /// Whether the result is one of the series' samples, so that it keeps its name.
     pub fn keeps_name(self) -> bool {
         matches!(self, Rollup::First | Rollup::Last)

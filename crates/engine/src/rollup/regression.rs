@@ -1,8 +1,8 @@
 //! Lines through windows: least squares and exponential smoothing.
 
 use super::sum::Sum;
+use crate::gap::ABSENT;
 use crate::time::seconds;
-use crate::vector::ABSENT;
 
 /// A straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +75,6 @@ mod tests {
     #[test]
     fn smoothing_follows_a_line() {
         assert_eq!(double_exponential_smoothing(&[1.0, 2.0, 3.0, 4.0], 0.25, 0.5), 4.0);
-        assert!(crate::vector::is_absent(double_exponential_smoothing(&[1.0], 0.5, 0.5)));
+        assert!(crate::gap::is_absent(double_exponential_smoothing(&[1.0], 0.5, 0.5)));
     }
 }

@@ -1,9 +1,8 @@
 //! Text of a script to its commands.
 
-use super::sequence::{Item, parse_line, parse_number, parse_starts};
+use super::sequence::{Item, parse_line, parse_number, parse_starts, parse_time};
 use histogram::Noted;
 use model::Labels;
-use promql::parse_duration_ms;
 
 /// What is wrong with a script itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -159,18 +158,6 @@ pub fn parse(text: &str) -> Result<Vec<Command>, ScriptError> {
 
 fn without_comment(line: &str) -> &str {
     if line.starts_with('#') { "" } else { line }
-}
-
-/// A time or duration: `5m`, `90` (seconds), `-30s`.
-pub(super) fn parse_time(text: &str) -> Result<i64, String> {
-    let (sign, digits) = match text.strip_prefix('-') {
-        Some(digits) => (-1, digits),
-        None => (1, text),
-    };
-    match digits.parse::<f64>() {
-        Ok(seconds) => Ok(sign * (seconds * 1000.0).round() as i64),
-        Err(_) => Ok(sign * parse_duration_ms(digits)?),
-    }
 }
 
 /// Collects the lines of a `load`.

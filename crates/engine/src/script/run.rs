@@ -5,8 +5,7 @@ use super::parse::{
     Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
 };
 use super::subject::{Answer, Answered, Found, InMemory, Subject, Unanswered};
-use crate::query::QueryOptions;
-use crate::vector::compare_labels;
+use crate::options::QueryOptions;
 use model::Labels;
 use promql::Dialect;
 use regex::Regex;
@@ -227,8 +226,8 @@ fn compare_samples(
         .iter()
         .filter_map(|(labels, points)| Some((labels, points.first()?.as_ref()?)))
         .collect();
-    expected.sort_by(|a, b| compare_labels(a.0, b.0));
-    found.sort_by(|a, b| compare_labels(&a.0, &b.0));
+    expected.sort_by(|a, b| a.0.cmp(b.0));
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     if expected.len() != found.len() {
         return Err(format!("expected {expected:?}, got {found:?}"));
     }
@@ -256,12 +255,12 @@ fn compare_matrix(eval: &Eval, matrix: &[(Labels, Vec<(i64, Found)>)]) -> Result
     // A scalar over a range is a series without labels.
     let is_scalar = eval.scalar.is_some();
     expected.retain(|(_, points)| !points.is_empty());
-    expected.sort_by(|a, b| compare_labels(a.0, b.0));
+    expected.sort_by(|a, b| a.0.cmp(b.0));
     if expected.len() != matrix.len() && !is_scalar {
         return Err(format!("expected {expected:?}, got {matrix:?}"));
     }
     let mut matrix: Vec<&(Labels, Vec<(i64, Found)>)> = matrix.iter().collect();
-    matrix.sort_by(|a, b| compare_labels(&a.0, &b.0));
+    matrix.sort_by(|a, b| a.0.cmp(&b.0));
     for ((found_labels, found), (labels, points)) in matrix.iter().zip(&expected) {
         let same_times = points.iter().map(|p| p.0).eq(found.iter().map(|p| p.0));
         if *labels != found_labels || !same_times {

@@ -1,8 +1,8 @@
 //! Series lines: `name{label="value"} 1 2+3x4 _ stale {{count:2 buckets:[2]}}x3`.
 
-use super::parse::parse_time;
 use histogram::{Noted, parse_notation};
 use model::{Labels, LabelsBuilder, METRIC_NAME, sample::stale_marker};
+use promql::parse_duration_ms;
 
 /// Values that one line may stand for.
 const VALUES_MAX: usize = 1 << 20;
@@ -243,6 +243,18 @@ pub(super) fn parse_number(text: &str) -> Option<f64> {
         return None;
     }
     text.parse().ok()
+}
+
+/// A time or duration: `5m`, `90` (seconds), `-30s`.
+pub(super) fn parse_time(text: &str) -> Result<i64, String> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    match digits.parse::<f64>() {
+        Ok(seconds) => Ok(sign * (seconds * 1000.0).round() as i64),
+        Err(_) => Ok(sign * parse_duration_ms(digits)?),
+    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,10 @@
 //! Of histograms a server's JSON tells less than the engine: [`Found::Shown`].
 
 use super::parse::Times;
-use crate::query::{QueryOptions, QueryResult, StepRange, instant, range};
-use crate::result::{Matrix, Sample, Value};
+use crate::options::QueryOptions;
+use crate::query::{instant, range};
+use crate::result::{Matrix, QueryResult, Sample, Value};
+use crate::time::StepRange;
 use crate::{MemorySource, Source};
 use histogram::{BucketRange, Histogram, nearly};
 use model::Labels;

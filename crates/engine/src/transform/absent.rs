@@ -1,37 +1,42 @@
 //! `absent` and `absent_over_time`: one series where there is none.
 
+use crate::call::CallContext;
 use crate::error::Result;
-use crate::eval::Evaluator;
-use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, is_absent};
+use crate::gap::{ABSENT, is_absent};
+use crate::row::{Key, RowSink};
+use crate::vector::Vector;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
-use promql::{Call, Expr};
+use promql::Expr;
 use std::collections::HashSet;
 
-/// Evaluates a call of such a function.
-pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    let argument = call.arguments[0].without_parens();
-    let mut row = vec![1.0; grid.len];
-    let mut take = |values: &[f64]| {
-        for (mark, value) in row.iter_mut().zip(values) {
+/// `absent`.
+pub(crate) fn absent(call: &CallContext<'_>) -> Result<Vector> {
+    let argument = call.argument(0).without_parens();
+    missing(call, |sink| call.evaluator.stream(argument, call.grid, Some(&[]), sink))
+}
+
+/// `absent_over_time`.
+pub(crate) fn absent_over_time(call: &CallContext<'_>) -> Result<Vector> {
+    missing(call, |sink| call.evaluator.stream_presence(call.call, call.grid, sink))
+}
+
+/// A row of ones at the steps at which no row that `stream` hands over has a value.
+fn missing(
+    call: &CallContext<'_>,
+    stream: impl FnOnce(&mut RowSink<'_>) -> Result<()>,
+) -> Result<Vector> {
+    let mut marks = vec![1.0; call.grid.len];
+    stream(&mut |row| {
+        for (mark, value) in marks.iter_mut().zip(row.values) {
             if !is_absent(*value) {
                 *mark = ABSENT;
             }
         }
-    };
-    if call.function.name == "absent" {
-        evaluator.stream(argument, grid, Some(&[]), &mut |row| {
-            take(row.values);
-            Ok(())
-        })?;
-    } else {
-        evaluator.stream_presence(call, grid, &mut |row| {
-            take(row.values);
-            Ok(())
-        })?;
-    }
-    let mut vector = Vector::new(evaluator.context, grid.len);
-    vector.push(evaluator.context, Key::new(demanded_labels(argument)), &row)?;
+        Ok(())
+    })?;
+    let labels = demanded_labels(call.argument(0).without_parens());
+    let mut vector = Vector::new(call.context, call.grid.len);
+    vector.push(call.context, Key::new(labels), &marks)?;
     Ok(vector)
 }
 

@@ -2,17 +2,19 @@
 //! Native ones may be among them.
 
 use crate::annotations::{Monotonicity, short};
-use crate::error::{QueryError, Result};
-use crate::eval::Evaluator;
+use crate::call::CallContext;
+use crate::context::Context;
+use crate::error::Result;
+use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::has_numbers;
 use crate::histograms::functions::{self, Natives};
-use crate::histograms::totals::ReadingScope;
-use crate::query::Context;
-use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use crate::histograms::totals::{Reading, ReadingScope};
+use crate::row::Key;
+use crate::scalar::Scalar;
+use crate::vector::Vector;
 use histogram::Histogram;
 use model::LabelsBuilder;
-use promql::{Call, Span};
+use promql::Span;
 use std::collections::{BTreeSet, HashMap};
 
 /// The label that holds a bucket's upper bound.
@@ -20,54 +22,56 @@ const BUCKET_LABEL: &str = "le";
 /// Relative difference of two buckets' counts that is rounding, not counting.
 const SMALL_DIFFERENCE: f64 = 1e-12;
 
-/// Evaluates a call of such a function.
-pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    let context = evaluator.context;
-    let _scope = ReadingScope::begin(&context.reading, functions::reading(call.function.name));
-    match call.function.name {
-        "histogram_quantile" => {
-            let q = evaluator.scalar(&call.arguments[0], grid)?;
-            warn_of_quantiles(context, &q, call.arguments[0].span());
-            let buckets = evaluator.vector(&call.arguments[1], grid)?;
-            let span = call.arguments[1].span();
-            let classic = |step, buckets: &mut Vec<Bucket>| {
-                told_quantile(context, span, grid.at_ms(step), q.at(step), buckets)
-            };
-            over_histograms(context, &buckets, span, classic, |step, name, histogram| {
-                functions::told_quantile(context, span, name, q.at(step), histogram)
-            })
-        }
-        "histogram_quantiles" => quantiles(evaluator, call, grid),
-        "histogram_fraction" => {
-            let lower = evaluator.scalar(&call.arguments[0], grid)?;
-            let upper = evaluator.scalar(&call.arguments[1], grid)?;
-            let buckets = evaluator.vector(&call.arguments[2], grid)?;
-            let span = call.arguments[2].span();
-            let bounds = |step| (lower.at(step), upper.at(step));
-            let classic = |step, buckets: &mut Vec<Bucket>| bucket_fraction(bounds(step), buckets);
-            over_histograms(context, &buckets, span, classic, |step, name, histogram| {
-                functions::told_fraction(context, span, name, bounds(step), histogram)
-            })
-        }
-        name => {
-            let vector = evaluator.vector(&call.arguments[0], grid)?;
-            let value_of = functions::simple(name)
-                .ok_or_else(|| QueryError::Execution(format!("function {name:?} is unknown")))?;
-            functions::map(context, &vector, value_of)?.without_names(context.options.name_removal)
-        }
-    }
+/// A number of each native histogram, of which `reading` says what is needed.
+pub(crate) fn each(
+    call: &CallContext<'_>,
+    reading: Reading,
+    value_of: fn(&Histogram) -> f64,
+) -> Result<Vector> {
+    let _scope = ReadingScope::begin(&call.context.reading, reading);
+    let vector = call.vector(0)?;
+    call.without_names(functions::map(call.context, &vector, value_of)?)
+}
+
+/// `histogram_quantile`.
+pub(crate) fn quantile(call: &CallContext<'_>) -> Result<Vector> {
+    let (context, span) = (call.context, call.span(1));
+    let _scope = ReadingScope::begin(&context.reading, Reading::Buckets);
+    let q = call.scalar(0)?;
+    warn_of_quantiles(context, &q, call.span(0));
+    let buckets = call.vector(1)?;
+    let classic = |step, buckets: &mut Vec<Bucket>| {
+        told_quantile(context, span, call.grid.at_ms(step), q.at(step), buckets)
+    };
+    over_histograms(context, &buckets, span, classic, |step, name, histogram| {
+        functions::told_quantile(context, span, name, q.at(step), histogram)
+    })
+}
+
+/// `histogram_fraction`.
+pub(crate) fn fraction(call: &CallContext<'_>) -> Result<Vector> {
+    let (context, span) = (call.context, call.span(2));
+    let _scope = ReadingScope::begin(&context.reading, Reading::Buckets);
+    let (lower, upper) = (call.scalar(0)?, call.scalar(1)?);
+    let buckets = call.vector(2)?;
+    let bounds = |step| (lower.at(step), upper.at(step));
+    let classic = |step, buckets: &mut Vec<Bucket>| bucket_fraction(bounds(step), buckets);
+    over_histograms(context, &buckets, span, classic, |step, name, histogram| {
+        functions::told_fraction(context, span, name, bounds(step), histogram)
+    })
 }
 
 /// `histogram_quantiles`: as many quantiles as arguments, told apart by a label.
-fn quantiles(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    let context = evaluator.context;
-    let buckets = evaluator.vector(&call.arguments[0], grid)?;
-    let label = evaluator.string(&call.arguments[1])?;
-    let span = call.arguments[0].span();
+pub(crate) fn quantiles(call: &CallContext<'_>) -> Result<Vector> {
+    let CallContext { context, grid, .. } = *call;
+    let _scope = ReadingScope::begin(&context.reading, Reading::Buckets);
+    let buckets = call.vector(0)?;
+    let label = call.evaluator.string(call.argument(1))?;
+    let span = call.span(0);
     let mut out = Vector::new(context, grid.len);
-    for argument in &call.arguments[2..] {
-        let q = evaluator.scalar(argument, grid)?;
-        warn_of_quantiles(context, &q, argument.span());
+    for idx in 2..call.call.arguments.len() {
+        let q = call.scalar(idx)?;
+        warn_of_quantiles(context, &q, call.span(idx));
         let wanted: BTreeSet<u64> = q.values().iter().map(|value| value.to_bits()).collect();
         // The label's value is the quantile, so each one that occurs makes rows of its own.
         for bits in wanted {

@@ -7,12 +7,13 @@
 //!
 //! Where there are several info series of one metric, the newest sample decides, at each step.
 
+use crate::call::CallContext;
+use crate::context::Context;
 use crate::error::{QueryError, Result};
-use crate::eval::Evaluator;
+use crate::gap::{ABSENT, is_absent};
 use crate::memory_source::Condition;
-use crate::query::Context;
-use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Vector, compare_labels, is_absent};
+use crate::row::Key;
+use crate::vector::Vector;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher};
 use promql::{At, Call, Edges, Expr, Subquery, VectorSelector};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,11 +23,11 @@ const IDENTIFYING: [&str; 2] = ["instance", "job"];
 /// The info metric when no other is asked for.
 const TARGET_INFO: &str = "target_info";
 
-/// Evaluates a call.
-pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    let context = evaluator.context;
-    let base = evaluator.vector(&call.arguments[0], grid)?;
-    let matchers = match call.arguments.get(1) {
+/// `info`.
+pub(crate) fn info(call: &CallContext<'_>) -> Result<Vector> {
+    let CallContext { context, call: expr, grid, .. } = *call;
+    let base = call.vector(0)?;
+    let matchers = match expr.arguments.get(1) {
         Some(Expr::Vector(selector)) => selector.matchers.as_slice(),
         _ => &[],
     };
@@ -46,7 +47,7 @@ pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result
         mut matchers => {
             matchers.extend(data.iter().map(|matcher| (*matcher).clone()));
             matchers.extend(names.iter().cloned());
-            let selector = info_selector(call, matchers);
+            let selector = info_selector(expr, matchers);
             context.selector_times(&selector, grid, |labels| Err(no_info_metric(labels)))?
         }
     };
@@ -185,7 +186,7 @@ fn no_info_metric(labels: &Labels) -> QueryError {
 
 fn ambiguous(a: &Labels, b: &Labels, seconds: f64) -> QueryError {
     let mut both = [a, b];
-    both.sort_by(|a, b| compare_labels(a, b));
+    both.sort();
     let [existing, new] = both.map(crate::matching::format_labels);
     let at_ms = seconds * 1000.0;
     QueryError::Execution(format!(

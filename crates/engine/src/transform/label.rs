@@ -1,58 +1,57 @@
 //! `label_replace` and `label_join`: new labels, the samples untouched. `info` has a file of its
 //! own.
 
+use crate::call::CallContext;
 use crate::error::{QueryError, Result};
-use crate::eval::Evaluator;
-use crate::time::Grid;
-use crate::transform::info;
-use crate::vector::{Key, Vector};
+use crate::row::Key;
+use crate::vector::Vector;
 use model::METRIC_NAME;
-use promql::Call;
 use regex::{Regex, RegexBuilder};
 use std::collections::HashMap;
 
-/// Evaluates a call of such a function.
-pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    if call.function.name == "info" {
-        return info::call(evaluator, call, grid);
-    }
-    let strings: Result<Vec<String>> =
-        call.arguments[1..].iter().map(|argument| evaluator.string(argument)).collect();
-    let strings = strings?;
-    match (call.function.name, strings.as_slice()) {
-        ("label_replace", [target, replacement, source, pattern]) => {
-            let regex = compile(pattern)?;
-            check_target("label_replace", target)?;
-            let vector = evaluator.vector(&call.arguments[0], grid)?;
-            // Few values usually stand for many series.
-            let mut known: HashMap<String, Option<String>> = HashMap::new();
-            vector.rekey(|key| {
-                let value = key.labels.get(source).unwrap_or("");
-                if !known.contains_key(value) {
-                    known.insert(value.to_string(), expand(&regex, value, replacement));
-                }
-                match &known[value] {
-                    Some(new) => with_label(key, target, new),
-                    None => key.clone(),
-                }
-            })
+/// `label_replace`.
+pub(crate) fn replace(call: &CallContext<'_>) -> Result<Vector> {
+    let strings = call.strings(1)?;
+    let [target, replacement, source, pattern] = strings.as_slice() else {
+        return Err(wrong_count());
+    };
+    let regex = compile(pattern)?;
+    check_target("label_replace", target)?;
+    // Few values usually stand for many series.
+    let mut known: HashMap<String, Option<String>> = HashMap::new();
+    call.vector(0)?.rekey(|key| {
+        let value = key.labels.get(source).unwrap_or("");
+        if !known.contains_key(value) {
+            known.insert(value.to_string(), expand(&regex, value, replacement));
         }
-        (_, [target, separator, sources @ ..]) => {
-            if let Some(empty) = sources.iter().find(|source| source.is_empty()) {
-                return Err(QueryError::Execution(format!(
-                    "invalid source label name in label_join(): {empty}"
-                )));
-            }
-            check_target("label_join", target)?;
-            let vector = evaluator.vector(&call.arguments[0], grid)?;
-            vector.rekey(|key| {
-                let values: Vec<&str> =
-                    sources.iter().map(|source| key.labels.get(source).unwrap_or("")).collect();
-                with_label(key, target, &values.join(separator))
-            })
+        match &known[value] {
+            Some(new) => with_label(key, target, new),
+            None => key.clone(),
         }
-        _ => Err(QueryError::Execution("wrong number of arguments".to_string())),
+    })
+}
+
+/// `label_join`.
+pub(crate) fn join(call: &CallContext<'_>) -> Result<Vector> {
+    let strings = call.strings(1)?;
+    let [target, separator, sources @ ..] = strings.as_slice() else {
+        return Err(wrong_count());
+    };
+    if let Some(empty) = sources.iter().find(|source| source.is_empty()) {
+        return Err(QueryError::Execution(format!(
+            "invalid source label name in label_join(): {empty}"
+        )));
     }
+    check_target("label_join", target)?;
+    call.vector(0)?.rekey(|key| {
+        let values: Vec<&str> =
+            sources.iter().map(|source| key.labels.get(source).unwrap_or("")).collect();
+        with_label(key, target, &values.join(separator))
+    })
+}
+
+fn wrong_count() -> QueryError {
+    QueryError::Execution("wrong number of arguments".to_string())
 }
 
 fn compile(pattern: &str) -> Result<Regex> {

@@ -1,98 +1,92 @@
 //! Functions of each sample by itself.
 
+use crate::call::CallContext;
 use crate::error::Result;
-use crate::eval::Evaluator;
-use crate::time::Grid;
-use crate::vector::{ABSENT, Key, Scalar, Vector, is_absent};
+use crate::gap::{ABSENT, is_absent};
+use crate::row::Key;
+use crate::vector::Vector;
 use model::Labels;
-use promql::{Call, Expr};
+use promql::Expr;
 use std::f64::consts::PI;
 
-/// Evaluates a call of such a function.
-pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    let name = call.function.name;
-    match name {
-        "vector" => return vector(evaluator, &call.arguments[0], grid),
-        "start_timestamp" => return start_timestamp(evaluator, &call.arguments[0], grid),
-        "timestamp" => return timestamp(evaluator, &call.arguments[0], grid),
-        _ => {}
-    }
-    let mut values = evaluator.vector(&call.arguments[0], grid)?;
-    values.drop_histograms();
-    let parameters: Result<Vec<Scalar>> =
-        call.arguments[1..].iter().map(|argument| evaluator.scalar(argument, grid)).collect();
-    let parameters = parameters?;
-    match simple(name) {
-        Some(function) => values.map_values(function),
-        None => with_parameters(name, &mut values, &parameters),
-    }
-    values.without_names(evaluator.context.options.name_removal)
+/// A function of each number.
+pub(crate) fn each(call: &CallContext<'_>, function: fn(f64) -> f64) -> Result<Vector> {
+    let mut vector = call.numbers(0)?;
+    vector.map_values(function);
+    call.without_names(vector)
 }
 
-/// Functions of one number.
-pub(crate) fn simple(name: &str) -> Option<fn(f64) -> f64> {
-    Some(match name {
-        "abs" => f64::abs,
-        "ceil" => f64::ceil,
-        "floor" => f64::floor,
-        "exp" => f64::exp,
-        "sqrt" => f64::sqrt,
-        "ln" => f64::ln,
-        "log2" => f64::log2,
-        "log10" => f64::log10,
-        "sin" => f64::sin,
-        "cos" => f64::cos,
-        "tan" => f64::tan,
-        "asin" => f64::asin,
-        "acos" => f64::acos,
-        "atan" => f64::atan,
-        "sinh" => f64::sinh,
-        "cosh" => f64::cosh,
-        "tanh" => f64::tanh,
-        "asinh" => f64::asinh,
-        "acosh" => f64::acosh,
-        "atanh" => f64::atanh,
-        "rad" => |value| value * PI / 180.0,
-        "deg" => |value| value * 180.0 / PI,
-        "sgn" => |value| {
-            if value < 0.0 {
-                -1.0
-            } else if 0.0 < value {
-                1.0
-            } else {
-                value
-            }
-        },
-        _ => return None,
-    })
+/// `rad`.
+pub(crate) fn radians(value: f64) -> f64 {
+    value * PI / 180.0
 }
 
-fn with_parameters(name: &str, values: &mut Vector, parameters: &[Scalar]) {
-    match (name, parameters) {
-        ("clamp", [low, high]) => {
-            for idx in 0..values.len() {
-                for (step, value) in values.row_mut(idx).iter_mut().enumerate() {
-                    let (low, high) = (low.at(step), high.at(step));
-                    if high < low {
-                        *value = ABSENT;
-                    } else if !is_absent(*value) {
-                        *value = max(low, min(high, *value));
-                    }
-                }
+/// `deg`.
+pub(crate) fn degrees(value: f64) -> f64 {
+    value * 180.0 / PI
+}
+
+/// `sgn`.
+pub(crate) fn sign(value: f64) -> f64 {
+    if value < 0.0 {
+        -1.0
+    } else if 0.0 < value {
+        1.0
+    } else {
+        value
+    }
+}
+
+/// `clamp`: nothing where the bounds leave no room.
+pub(crate) fn clamp(call: &CallContext<'_>) -> Result<Vector> {
+    let mut values = call.numbers(0)?;
+    let (low, high) = (call.scalar(1)?, call.scalar(2)?);
+    for idx in 0..values.len() {
+        for (step, value) in values.row_mut(idx).iter_mut().enumerate() {
+            let (low, high) = (low.at(step), high.at(step));
+            if high < low {
+                *value = ABSENT;
+            } else if !is_absent(*value) {
+                *value = max(low, min(high, *value));
             }
-            values.drop_empty();
         }
-        ("clamp_max", [high]) => values.map_steps(|step, value| min(high.at(step), value)),
-        ("clamp_min", [low]) => values.map_steps(|step, value| max(low.at(step), value)),
-        ("round", [nearest]) => values.map_steps(|step, value| round(value, nearest.at(step))),
-        _ => values.map_values(|value| round(value, 1.0)),
     }
+    values.drop_empty();
+    call.without_names(values)
 }
 
-/// Halves are rounded up.
-fn round(value: f64, nearest: f64) -> f64 {
+/// `clamp_max`.
+pub(crate) fn clamp_max(call: &CallContext<'_>) -> Result<Vector> {
+    let mut values = call.numbers(0)?;
+    let high = call.scalar(1)?;
+    values.map_steps(|step, value| min(high.at(step), value));
+    call.without_names(values)
+}
+
+/// `clamp_min`.
+pub(crate) fn clamp_min(call: &CallContext<'_>) -> Result<Vector> {
+    let mut values = call.numbers(0)?;
+    let low = call.scalar(1)?;
+    values.map_steps(|step, value| max(low.at(step), value));
+    call.without_names(values)
+}
+
+/// `round`: halves are rounded up.
+pub(crate) fn round(call: &CallContext<'_>) -> Result<Vector> {
+    let mut values = call.numbers(0)?;
+    match call.call.arguments.len() {
+        1 => values.map_values(|value| nearest_multiple(value, 1.0)),
+        _ => {
+            let nearest = call.scalar(1)?;
+            values.map_steps(|step, value| nearest_multiple(value, nearest.at(step)));
+        }
+    }
+    call.without_names(values)
+}
+
+fn nearest_multiple(value: f64, of: f64) -> f64 {
     // The inverse loses less: 0.1 is no binary fraction, 10 is.
-    let inverse = 1.0 / nearest;
+    let inverse = 1.0 / of;
     (value * inverse + 0.5).floor() / inverse
 }
 
@@ -106,56 +100,40 @@ pub(crate) fn min(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
 }
 
-fn vector(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<Vector> {
-    let value = evaluator.scalar(argument, grid)?;
-    let row: Vec<f64> = (0..grid.len).map(|step| value.at(step)).collect();
-    let mut vector = Vector::new(evaluator.context, grid.len);
-    vector.push(evaluator.context, Key::new(Labels::default()), &row)?;
+/// `vector`.
+pub(crate) fn vector(call: &CallContext<'_>) -> Result<Vector> {
+    let value = call.scalar(0)?;
+    let row: Vec<f64> = (0..call.grid.len).map(|step| value.at(step)).collect();
+    let mut vector = Vector::new(call.context, call.grid.len);
+    vector.push(call.context, Key::new(Labels::default()), &row)?;
     Ok(vector)
 }
 
-fn timestamp(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<Vector> {
-    let times = match argument.without_parens() {
-        Expr::Vector(selector) => evaluator.context.selector_times(selector, grid, |_| Ok(()))?,
+/// `timestamp`: of a bare selector the samples' own times.
+pub(crate) fn timestamp(call: &CallContext<'_>) -> Result<Vector> {
+    let grid = call.grid;
+    let times = match call.argument(0).without_parens() {
+        Expr::Vector(selector) => call.context.selector_times(selector, grid, |_| Ok(()))?,
         _ => {
-            let mut vector = evaluator.vector(argument, grid)?;
+            let mut vector = call.vector(0)?;
             vector.forget_histograms();
             vector.map_steps(|step, _| grid.at_ms(step) as f64 / 1000.0);
             vector
         }
     };
-    times.without_names(evaluator.context.options.name_removal)
+    call.without_names(times)
 }
 
-/// Only samples have start timestamps: of what an expression makes of them there is nothing.
-fn start_timestamp(evaluator: &Evaluator<'_>, argument: &Expr, grid: Grid) -> Result<Vector> {
-    let context = evaluator.context;
-    match argument.without_parens() {
+/// `start_timestamp`: only samples have start timestamps, of what an expression makes of them there
+/// is nothing.
+pub(crate) fn start_timestamp(call: &CallContext<'_>) -> Result<Vector> {
+    match call.argument(0).without_parens() {
         Expr::Vector(selector) => {
-            let starts = context.selector_starts(selector, grid)?;
-            starts.without_names(context.options.name_removal)
+            call.without_names(call.context.selector_starts(selector, call.grid)?)
         }
         _ => {
-            evaluator.vector(argument, grid)?;
-            Ok(Vector::new(context, grid.len))
+            call.vector(0)?;
+            Ok(Vector::new(call.context, call.grid.len))
         }
     }
-}
-
-/// At each step the value of the only row that has one; NaN where none or several do.
-pub(crate) fn only_value(vector: &Vector) -> Vec<f64> {
-    let mut found = vec![ABSENT; vector.steps()];
-    for (_, row) in vector.rows() {
-        for (found, value) in found.iter_mut().zip(row) {
-            if !is_absent(*value) {
-                *found = if is_absent(*found) { *value } else { f64::NAN };
-            }
-        }
-    }
-    for found in &mut found {
-        if is_absent(*found) {
-            *found = f64::NAN;
-        }
-    }
-    found
 }

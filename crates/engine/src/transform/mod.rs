@@ -6,4 +6,5 @@ pub(crate) mod histogram;
 pub(crate) mod info;
 pub(crate) mod label;
 pub(crate) mod math;
+pub(crate) mod scalar;
 pub(crate) mod sort;

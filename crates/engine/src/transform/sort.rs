@@ -1,51 +1,72 @@
 //! `sort` and its kin: the order of the rows of an instant query.
 
+use crate::call::CallContext;
 use crate::error::Result;
-use crate::eval::Evaluator;
-use crate::time::Grid;
-use crate::vector::{Vector, compare_labels};
-use promql::Call;
+use crate::vector::Vector;
 use std::cmp::Ordering;
 
-/// Evaluates a call of such a function. Range queries are ordered by labels, so they get a
+/// `sort`.
+pub(crate) fn ascending(call: &CallContext<'_>) -> Result<Vector> {
+    by_value(call, |order| order)
+}
+
+/// `sort_desc`.
+pub(crate) fn descending(call: &CallContext<'_>) -> Result<Vector> {
+    by_value(call, Ordering::reverse)
+}
+
+/// `sort_by_label`.
+pub(crate) fn by_label(call: &CallContext<'_>) -> Result<Vector> {
+    reordered(call, call.vector(0)?, |vector, order| sort_by_labels(call, vector, order))
+}
+
+/// `sort_by_label_desc`.
+pub(crate) fn by_label_descending(call: &CallContext<'_>) -> Result<Vector> {
+    reordered(call, call.vector(0)?, |vector, order| {
+        sort_by_labels(call, vector, order)?;
+        order.reverse();
+        Ok(())
+    })
+}
+
+fn by_value(call: &CallContext<'_>, direction: fn(Ordering) -> Ordering) -> Result<Vector> {
+    reordered(call, call.numbers(0)?, |vector, order| {
+        order.sort_by(|a, b| {
+            let (a, b) = (vector.row(*a)[0], vector.row(*b)[0]);
+            nan_last(a, b)
+                .unwrap_or_else(|| direction(a.partial_cmp(&b).unwrap_or(Ordering::Equal)))
+        });
+        Ok(())
+    })
+}
+
+/// Puts rows in the order that `sort` makes. Range queries are ordered by labels, so they get a
 /// warning instead.
-pub(crate) fn call(evaluator: &Evaluator<'_>, call: &Call, grid: Grid) -> Result<Vector> {
-    let mut vector = evaluator.vector(&call.arguments[0], grid)?;
-    let name = call.function.name;
-    if !name.starts_with("sort_by_label") {
-        vector.drop_histograms();
-    }
-    if evaluator.context.step_ms != 0 && 1 < grid.len {
+fn reordered(
+    call: &CallContext<'_>,
+    mut vector: Vector,
+    sort: impl FnOnce(&Vector, &mut [usize]) -> Result<()>,
+) -> Result<Vector> {
+    if call.context.step_ms != 0 && 1 < call.grid.len {
         let message =
             "sort is ineffective for range queries since results are always ordered by labels";
-        evaluator.context.annotations.warn(call.span, message.to_string());
+        call.context.annotations.warn(call.call.span, message.to_string());
         return Ok(vector);
     }
-    if grid.len != 1 {
+    if call.grid.len != 1 {
         return Ok(vector);
     }
     let mut order: Vec<usize> = (0..vector.len()).collect();
-    if name.starts_with("sort_by_label") {
-        let labels: Result<Vec<String>> =
-            call.arguments[1..].iter().map(|argument| evaluator.string(argument)).collect();
-        let labels = labels?;
-        order.sort_by(|a, b| by_labels(&vector, &labels, *a, *b));
-        if name == "sort_by_label_desc" {
-            order.reverse();
-        }
-    } else {
-        let is_descending = name == "sort_desc";
-        order.sort_by(|a, b| {
-            let (a, b) = (vector.row(*a)[0], vector.row(*b)[0]);
-            nan_last(a, b).unwrap_or_else(|| {
-                let ascending = a.partial_cmp(&b).unwrap_or(Ordering::Equal);
-                if is_descending { ascending.reverse() } else { ascending }
-            })
-        });
-    }
+    sort(&vector, &mut order)?;
     vector.reorder(&order);
     vector.is_ordered = true;
     Ok(vector)
+}
+
+fn sort_by_labels(call: &CallContext<'_>, vector: &Vector, order: &mut [usize]) -> Result<()> {
+    let labels = call.strings(1)?;
+    order.sort_by(|a, b| by_labels(vector, &labels, *a, *b));
+    Ok(())
 }
 
 /// Whichever way numbers go, NaN is at the bottom.
@@ -62,7 +83,7 @@ fn by_labels(vector: &Vector, names: &[String], a: usize, b: usize) -> Ordering 
         .iter()
         .map(|name| natural(a.get(name).unwrap_or(""), b.get(name).unwrap_or("")))
         .find(|order| order.is_ne())
-        .unwrap_or_else(|| compare_labels(a, b))
+        .unwrap_or_else(|| a.cmp(b))
 }
 
 /// Compares text as people do: runs of digits by their number, so `x2` is before `x10`.

@@ -19,7 +19,7 @@ pub fn translate(pattern: &str) -> String {
     let mut rest = pattern;
     while let Some(first) = rest.chars().next() {
         rest = match first {
-            '\\' => translate_escape(rest, Place::Outside, &mut out),
+            '\\' => translate_escape(rest, EscapeContext::Outside, &mut out),
             '[' => translate_class(rest, &mut out),
             '{' if !is_repetition(rest) => {
                 out.push_str("\\{");
@@ -36,20 +36,20 @@ pub fn translate(pattern: &str) -> String {
 
 /// Where an escape stands.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum EscapeContext {
     Outside,
     InClass,
 }
 
 /// Translates the escape at the start of `rest` and returns what follows it.
-fn translate_escape<'a>(rest: &'a str, place: Place, out: &mut String) -> &'a str {
+fn translate_escape<'a>(rest: &'a str, context: EscapeContext, out: &mut String) -> &'a str {
     let tail = &rest[1..];
     let Some(kind) = tail.chars().next() else {
         out.push('\\');
         return tail;
     };
     let tail = &tail[kind.len_utf8()..];
-    if kind == 'Q' && place == Place::Outside {
+    if kind == 'Q' && context == EscapeContext::Outside {
         return translate_quoted(tail, out);
     }
     let perl = match kind {
@@ -59,8 +59,8 @@ fn translate_escape<'a>(rest: &'a str, place: Place, out: &mut String) -> &'a st
         'W' => "[^0-9A-Za-z_]",
         's' => "[\\t\\n\\f\\r ]",
         'S' => "[^\\t\\n\\f\\r ]",
-        'b' if place == Place::Outside => "(?-u:\\b)",
-        'B' if place == Place::Outside => "(?-u:\\B)",
+        'b' if context == EscapeContext::Outside => "(?-u:\\b)",
+        'B' if context == EscapeContext::Outside => "(?-u:\\B)",
         _ => "",
     };
     if perl.is_empty() {
@@ -99,7 +99,7 @@ fn translate_class<'a>(rest: &'a str, out: &mut String) -> &'a str {
                 out.push(']');
                 return &rest[1..];
             }
-            '\\' => translate_escape(rest, Place::InClass, out),
+            '\\' => translate_escape(rest, EscapeContext::InClass, out),
             '[' => match posix_class(rest) {
                 Some(size) => {
                     out.push_str(&rest[..size]);

@@ -5,6 +5,8 @@
 //! and 65,535 widen it to two and four. Old cells are abandoned; a column widens at most thrice.
 //! Cells live in chunks that never move.
 
+use crate::narrow::to_u32;
+
 /// Bytes of a chunk; the largest column has 4 KiB.
 const CHUNK_SIZE: usize = 256 << 10;
 /// Bits of an offset inside a chunk.
@@ -123,7 +125,7 @@ impl CellPool {
         let chunk = &mut self.chunks[chunk_idx];
         let offset = chunk.len();
         chunk.resize(offset + size, 0);
-        (chunk_idx as u32) << OFFSET_BITS | offset as u32
+        to_u32(chunk_idx) << OFFSET_BITS | to_u32(offset)
     }
 
     /// Bytes of memory held.

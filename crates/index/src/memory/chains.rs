@@ -9,7 +9,9 @@
 //! One number per list entry finds the group of an odd series among a million without a look at
 //! the others. Chains of names that most groups have are long, and walked only up to a bound.
 
-use super::NONE;
+/// No block.
+pub(super) const NONE: u32 = u32::MAX;
+use crate::narrow::to_u32;
 
 /// Chains of equal ids through the groups' lists.
 #[derive(Default)]
@@ -67,7 +69,7 @@ fn push(before: &mut Vec<u32>, last: &mut Vec<u32>, id: u32) {
     if last.len() <= id as usize {
         last.resize(id as usize + 1, NONE);
     }
-    let place = before.len() as u32;
+    let place = to_u32(before.len());
     before.push(std::mem::replace(&mut last[id as usize], place));
 }
 

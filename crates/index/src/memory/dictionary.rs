@@ -4,6 +4,7 @@
 //! the values of each tag one more. All spaces share one text, one list of entries and one hash
 //! table, so that a million labels with one value each cost no more than one with a million.
 
+use crate::narrow::to_u32;
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -111,11 +112,11 @@ impl Dictionary {
         if self.spaces.len() <= space as usize {
             self.spaces.resize_with(space as usize + 1, Space::default);
         }
-        let entry_idx = self.entries.len() as u32;
+        let entry_idx = to_u32(self.entries.len());
         let ids = &mut self.spaces[space as usize];
-        let id = ids.entries().len() as u32;
+        let id = to_u32(ids.entries().len());
         ids.push(entry_idx);
-        self.entries.push(Entry { start: self.text.len() as u32, space, id, hash });
+        self.entries.push(Entry { start: to_u32(self.text.len()), space, id, hash });
         self.text.extend_from_slice(text.as_bytes());
         let entries = &self.entries;
         self.table.insert_unique(widen(hash), entry_idx, |idx| widen(entries[*idx as usize].hash));
@@ -154,7 +155,7 @@ impl Dictionary {
 
     /// How many ids a space has.
     pub(crate) fn count(&self, space: u32) -> u32 {
-        self.spaces.get(space as usize).map_or(0, |ids| ids.entries().len() as u32)
+        self.spaces.get(space as usize).map_or(0, |ids| to_u32(ids.entries().len()))
     }
 
     /// The ids of a space in the order of their strings.

@@ -25,15 +25,13 @@ mod tagged;
 
 use crate::entity::{BlockRef, EntityId, hash_strings};
 use crate::error::Result;
+use crate::narrow::to_u16;
 use crate::subset::BlockMatch;
 use cells::{CellPool, Column};
-use chains::Chains;
+use chains::{Chains, NONE};
 use dictionary::{Dictionary, METRIC_NAMES, TAG_NAMES, values_of, widen};
 use hashbrown::HashTable;
 use model::{LabelsBuilder, METRIC_NAME};
-
-/// No block.
-const NONE: u32 = u32::MAX;
 
 /// Registrations that no segment holds yet. See the module's head.
 #[derive(Default)]
@@ -144,7 +142,7 @@ impl MemoryIndex {
                 column.is_some() && self.tags_are(block, slot, entity.tags)
             }
         })?;
-        Some((found.entity, column? as u16))
+        Some((found.entity, to_u16(column?)))
     }
 
     fn names_are(&self, group: &Group, names: &[&str]) -> bool {

@@ -9,6 +9,7 @@ use super::log::{Placement, put_block, put_block_like, put_entity};
 use super::{Block, Group, HashedEntity, MemoryIndex, NONE, RECENT_GROUPS};
 use crate::entity::{EntityHash, EntityId, NewEntity, next_capacity};
 use crate::error::{Error, Result};
+use crate::narrow::{low_half, to_u16, to_u32};
 
 impl MemoryIndex {
     /// Gives an entity that the index does not know its id, and appends to `log` what
@@ -22,7 +23,7 @@ impl MemoryIndex {
         debug_assert!(self.find_entity(entity).is_none(), "registered twice: {entity:?}");
         self.check_room(entity)?;
         let log_size = log.len();
-        let place = entity.hash.names as usize % RECENT_GROUPS;
+        let place = low_half(entity.hash.names) as usize % RECENT_GROUPS;
         let group = match self.recent_groups[place] {
             recent if self.is_of_group(entity, recent) => recent,
             _ => self.group_of(entity)?,
@@ -95,7 +96,7 @@ impl MemoryIndex {
 
     pub(super) fn add_group(&mut self, names: &[&str], tag_names: &[&str]) -> u32 {
         let hash = MemoryIndex::group_hash(names, tag_names);
-        let list_start = self.lists.len() as u32;
+        let list_start = to_u32(self.lists.len());
         for name in names {
             let id = self.dictionary.intern(METRIC_NAMES, name);
             self.lists.push(id);
@@ -106,11 +107,11 @@ impl MemoryIndex {
             self.lists.push(id);
             self.chains.push_tag(id);
         }
-        let idx = self.groups.len() as u32;
+        let idx = to_u32(self.groups.len());
         self.groups.push(Group {
             list_start,
-            name_count: names.len() as u32,
-            tag_count: tag_names.len() as u32,
+            name_count: to_u32(names.len()),
+            tag_count: to_u32(tag_names.len()),
             hash,
             first_block: NONE,
             last_block: NONE,
@@ -152,17 +153,17 @@ impl MemoryIndex {
         let block_idx = self.blocks.len();
         let group = &mut self.groups[group_idx as usize];
         match self.blocks.get_mut(group.last_block as usize) {
-            Some(last) => last.next = block_idx as u32,
-            None => group.first_block = block_idx as u32,
+            Some(last) => last.next = to_u32(block_idx),
+            None => group.first_block = to_u32(block_idx),
         }
-        group.last_block = block_idx as u32;
+        group.last_block = to_u32(block_idx);
         group.block_count += 1;
         self.next_entity = placement.entity_start + placement.capacity;
         self.next_series = placement.series_start + placement.capacity * group.name_count;
         self.blocks.push(Block {
             entity_start: placement.entity_start,
             series_start: placement.series_start,
-            capacity: placement.capacity as u16,
+            capacity: to_u16(placement.capacity as usize),
             len: 0,
             group: group_idx,
             next: NONE,
@@ -198,12 +199,12 @@ impl MemoryIndex {
                 self.cells.push(column, slot, usize::from(capacity), id);
             }
         }
-        let entity = entity_start + slot as u32;
+        let entity = entity_start + u32::from(len);
         self.insert_hashed(hash.entity(), entity);
         if 1 < name_count {
             self.insert_hashed(hash.tags_only(), entity);
         }
-        self.blocks[block_idx].columns_start = columns_start as u32;
+        self.blocks[block_idx].columns_start = to_u32(columns_start);
         self.blocks[block_idx].len += 1;
         self.entity_count += 1;
         self.series_count += u64::from(name_count);

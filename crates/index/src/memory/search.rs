@@ -6,6 +6,7 @@ use super::dictionary::{Dictionary, METRIC_NAMES, TAG_NAMES, values_of};
 use super::{Block, MemoryIndex};
 use crate::matcher::pattern::Pattern;
 use crate::matcher::{CompiledMatcher, CompiledMatchers};
+use crate::narrow::{to_u16, to_u32};
 use crate::subset::{BlockMatch, SlotBits, Subset, full_bits, is_zero, sort_by_entity};
 use model::METRIC_NAME;
 
@@ -112,7 +113,7 @@ impl MemoryIndex {
         };
         match self.few_groups(&names, &conditions) {
             Some(groups) => groups.into_iter().for_each(&mut search_group),
-            None => (0..self.groups.len() as u32).for_each(&mut search_group),
+            None => (0..to_u32(self.groups.len())).for_each(&mut search_group),
         }
         out
     }
@@ -137,7 +138,7 @@ impl MemoryIndex {
         }
         // Chains lead from the newest group to the oldest.
         let group_of = |place: &u32| {
-            self.groups.partition_point(|group| group.list_start <= *place) as u32 - 1
+            to_u32(self.groups.partition_point(|group| group.list_start <= *place)) - 1
         };
         best.map(|places| places.iter().rev().map(group_of).collect())
     }
@@ -195,14 +196,14 @@ impl MemoryIndex {
     fn columns_of_group(&self, group: u32, conditions: &[Ids]) -> Option<Subset> {
         let names = self.names(group);
         if conditions.is_empty() {
-            return Some(Subset::all(names.len() as u16));
+            return Some(Subset::all(to_u16(names.len())));
         }
         let matches = |id: &u32| conditions.iter().all(|ids| ids.contains(*id));
         if names.iter().all(matches) {
-            return Some(Subset::all(names.len() as u16));
+            return Some(Subset::all(to_u16(names.len())));
         }
         let found = names.iter().enumerate().filter(|(_, id)| matches(id));
-        let columns: Vec<u16> = found.map(|(column, _)| column as u16).collect();
+        let columns: Vec<u16> = found.map(|(column, _)| to_u16(column)).collect();
         (!columns.is_empty()).then(|| Subset::from_sorted(&columns))
     }
 

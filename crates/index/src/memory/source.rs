@@ -2,6 +2,7 @@
 
 use super::dictionary::Dictionary;
 use super::{MemoryIndex, NONE};
+use crate::narrow::to_u32;
 use crate::segment::piece::PieceBlock;
 use crate::subset::full_bits;
 
@@ -16,7 +17,7 @@ impl MemoryIndex {
     }
 
     pub(crate) fn group_len(&self) -> u32 {
-        self.groups.len() as u32
+        to_u32(self.groups.len())
     }
 
     /// The blocks of a group; their numbers are indexes into the list of all.
@@ -34,7 +35,7 @@ impl MemoryIndex {
     /// Group and number of the block that starts with an entity.
     pub(crate) fn locate_block(&self, entity_start: u32) -> Option<(u32, u32)> {
         let number = self.block_idx_of(entity_start)?;
-        Some((self.blocks[number].group, number as u32))
+        Some((self.blocks[number].group, to_u32(number)))
     }
 
     /// Writes the value ids of a block's first slots for the tag at `position` of its group.

@@ -4,6 +4,7 @@ use super::Segment;
 use super::piece::Piece;
 use crate::entity::BlockRef;
 use crate::error::Result;
+use crate::narrow::to_u16;
 use crate::subset::{count_bits, for_each_bit};
 use roaring::RoaringBitmap;
 
@@ -28,7 +29,8 @@ impl Segment {
                     continue;
                 }
                 for_each_bit(&found.live, |slot| {
-                    let mut series = (0..block.columns as u16).map(|c| block.ordinal(c, slot));
+                    let mut series =
+                        (0..to_u16(block.columns as usize)).map(|c| block.ordinal(c, slot));
                     if in_block == 0 || !series.any(|ordinal| ordinals.contains(ordinal)) {
                         without.insert(block.entity(slot));
                     }

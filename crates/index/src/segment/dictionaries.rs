@@ -3,6 +3,7 @@
 use super::piece::{Piece, PieceCursor, Space};
 use super::strings::StringsWriter;
 use crate::error::Result;
+use crate::narrow::to_u32;
 
 /// The id of a string that is left out.
 pub(crate) const NO_ID: u32 = u32::MAX;
@@ -23,7 +24,7 @@ impl Merged {
         let invert = |ids: &Vec<u32>| {
             let mut out = vec![NO_ID; self.count as usize];
             for (old, new) in ids.iter().enumerate().filter(|(_, new)| **new != NO_ID) {
-                out[*new as usize] = old as u32;
+                out[*new as usize] = to_u32(old);
             }
             out
         };
@@ -39,28 +40,28 @@ pub(crate) fn merge_dictionaries(
     is_used: Option<&[Vec<bool>]>,
     section: &mut Vec<u8>,
 ) -> Result<Merged> {
-    let mut sources = Vec::with_capacity(pieces.len());
+    let mut inputs = Vec::with_capacity(pieces.len());
     let mut ids = vec![Vec::new(); pieces.len()];
     for (piece_idx, (piece, space)) in pieces.iter().zip(spaces).enumerate() {
         if let Some(space) = space {
             ids[piece_idx] = vec![NO_ID; piece.id_count(*space)? as usize];
             let used = is_used.map(|is_used| is_used[piece_idx].as_slice());
-            let mut source = Source { piece_idx, cursor: piece.cursor(*space)?, is_used: used };
-            source.skip_unused()?;
-            sources.push(source);
+            let mut input = Input { piece_idx, cursor: piece.cursor(*space)?, is_used: used };
+            input.skip_unused()?;
+            inputs.push(input);
         }
     }
     let mut writer = StringsWriter::default();
     let mut string = Vec::new();
-    while let Some(least) = least_of(&sources) {
+    while let Some(least) = least_of(&inputs) {
         string.clear();
         string.extend_from_slice(least);
         let new_id = writer.push(&string)?;
-        for source in &mut sources {
-            while let Some((_, old_id)) = source.cursor.current().filter(|(s, _)| *s == string) {
-                ids[source.piece_idx][old_id as usize] = new_id;
-                source.cursor.advance()?;
-                source.skip_unused()?;
+        for input in &mut inputs {
+            while let Some((_, old_id)) = input.cursor.current().filter(|(s, _)| *s == string) {
+                ids[input.piece_idx][old_id as usize] = new_id;
+                input.cursor.advance()?;
+                input.skip_unused()?;
             }
         }
     }
@@ -68,13 +69,13 @@ pub(crate) fn merge_dictionaries(
     Ok(Merged { ids, offset, count })
 }
 
-struct Source<'a> {
+struct Input<'a> {
     piece_idx: usize,
     cursor: PieceCursor<'a>,
     is_used: Option<&'a [bool]>,
 }
 
-impl Source<'_> {
+impl Input<'_> {
     fn skip_unused(&mut self) -> Result<()> {
         if let Some(is_used) = self.is_used {
             while self.cursor.current().is_some_and(|(_, id)| !is_used[id as usize]) {
@@ -86,6 +87,6 @@ impl Source<'_> {
 }
 
 /// The least string under the cursors.
-fn least_of<'a>(sources: &'a [Source<'_>]) -> Option<&'a [u8]> {
-    sources.iter().filter_map(|source| source.cursor.current()).map(|(string, _)| string).min()
+fn least_of<'a>(inputs: &'a [Input<'_>]) -> Option<&'a [u8]> {
+    inputs.iter().filter_map(|input| input.cursor.current()).map(|(string, _)| string).min()
 }

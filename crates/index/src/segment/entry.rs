@@ -4,7 +4,10 @@
 //! checksum tells whether a file is the one that was named.
 
 use super::Segment;
+use crate::entity::EntityId;
 use crate::error::{Error, Result};
+use crate::format::{SUFFIX, segment_name};
+use std::ops::Range;
 
 /// A segment as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +44,7 @@ impl Segment {
 
     /// Fails when the name says other entities than the footer.
     pub(super) fn check_name(&self) -> Result<()> {
-        let named = super::rebuild::parse_segment_name(&self.name);
+        let named = parse_segment_name(&self.name);
         match named.is_none_or(|(entities, _)| entities == self.entities()) {
             true => Ok(()),
             false => Err(self.foreign("the entities that the name says")),
@@ -52,4 +55,12 @@ impl Segment {
         let offset = self.footer.sections.iter().map(|place| place.range.end).max().unwrap_or(0);
         Error::Corrupt { file: self.name.clone(), offset: offset as u64, what }
     }
+}
+
+/// The entities that a segment of this name holds, and its place in the order of writing.
+pub fn parse_segment_name(name: &str) -> Option<(Range<EntityId>, u32)> {
+    let mut fields = name.strip_suffix(SUFFIX)?.split('-');
+    let mut number = || u32::from_str_radix(fields.next()?, 16).ok();
+    let (start, end, sequence) = (number()?, number()?, number()?);
+    (segment_name(start..end, sequence) == name).then_some((start..end, sequence))
 }

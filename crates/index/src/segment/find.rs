@@ -9,6 +9,7 @@ use super::{Lists, Segment};
 use crate::entity::{EntityId, NewEntity};
 use crate::error::{Result, corrupt};
 use crate::format::{HASH_SIZE, Section};
+use crate::narrow::{low_half, to_u16};
 
 impl Segment {
     /// The entity with exactly these metric names and tags.
@@ -57,7 +58,7 @@ impl Segment {
                 |_: &Segment, lists: &Lists, _: &mut Vec<u8>| Ok(lists.names.contains(&name_id));
             if self.entity_is(candidate, entity.tags, &mut lists, has_name)? {
                 let column = lists.names.iter().position(|id| *id == name_id);
-                return Ok(column.map(|column| (candidate, column as u16)));
+                return Ok(column.map(|column| (candidate, to_u16(column))));
             }
         }
         Ok(None)
@@ -73,14 +74,13 @@ impl Segment {
             self.section(Section::Hashes)?.split_at(self.bucket_count() * 4 + 4);
         let directory = directory.as_chunks::<4>().0;
         let entries = entries.as_chunks::<HASH_SIZE>().0;
-        let bucket = (u64::from(hash) >> (32 - self.counts().bucket_bits)) as usize;
+        let bucket = hash.checked_shr(32 - self.counts().bucket_bits).unwrap_or(0) as usize;
         let start = u32::from_le_bytes(directory[bucket]) as usize;
         let end = u32::from_le_bytes(directory[bucket + 1]) as usize;
         let bucket = entries.get(start..end).ok_or_else(|| corrupt("bucket of a hash"))?;
-        Ok(bucket
-            .iter()
-            .map(|entry| u64::from_le_bytes(*entry))
-            .filter_map(move |entry| (entry as u32 == hash).then_some((entry >> 32) as EntityId)))
+        Ok(bucket.iter().map(|entry| u64::from_le_bytes(*entry)).filter_map(move |entry| {
+            (low_half(entry) == hash).then_some((entry >> 32) as EntityId)
+        }))
     }
 
     /// Whether an entity has these tags, and names that pass.

@@ -1,7 +1,8 @@
 //! From series to labels, for one series or, with a cache, for many in a row.
 
 use super::strings::BucketCache;
-use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
+use super::strings::utf8;
+use super::{BlockRecord, GroupRecord, Lists, Segment};
 use crate::entity::BlockRef;
 use crate::error::{Error, Result, corrupt};
 use crate::subset::BlockMatch;

@@ -433,7 +433,3 @@ fn u16_of(reader: &mut Reader<'_>) -> Result<u16> {
     let bytes = reader.slice(2)?;
     Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
-
-fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| corrupt("UTF-8 of a label"))
-}

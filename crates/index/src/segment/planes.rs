@@ -23,6 +23,7 @@ pub(crate) fn plane_size(len: usize) -> usize {
 }
 
 /// Appends the planes of `ids`, each at least `min` and less than `min + 2^width`.
+#[expect(clippy::cast_possible_truncation, reason = "a byte at a time is taken out")]
 pub(crate) fn put_planes(ids: &[u32], min: u32, width: u32, out: &mut Vec<u8>) {
     let size = plane_size(ids.len());
     let start = out.len();
@@ -130,6 +131,7 @@ impl<'a> Planes<'a> {
     }
 
     /// The ids of all slots.
+    #[expect(clippy::cast_possible_truncation, reason = "a byte at a time is taken out")]
     pub(crate) fn decode(&self, out: &mut [u32]) {
         assert_eq!(out.len(), self.len);
         out.fill(self.min);

@@ -13,6 +13,7 @@
 //! nanoseconds, so finer lists would cost disk and win nothing.
 
 use crate::error::{Result, corrupt};
+use crate::narrow::to_u32;
 use codec::{Reader, put_varint};
 
 const DENSE: u32 = u32::MAX;
@@ -38,16 +39,16 @@ impl PostingsWriter {
     /// Appends the table of `id_count` ids to a section and returns its offset there.
     /// `number_count` is how many blocks there are.
     pub(crate) fn finish(self, id_count: u32, number_count: u32, section: &mut Vec<u8>) -> u64 {
-        let offset = section.len() as u64;
+        let table_start = section.len();
         let (starts, numbers) = self.sorted(id_count);
-        let lists_start = section.len() + 4 * id_count as usize;
+        let lists_start = table_start + 4 * id_count as usize;
         section.resize(lists_start, 0);
         for id in 0..id_count as usize {
             let list = &numbers[starts[id] as usize..starts[id + 1] as usize];
             let word = put_list(list, number_count, lists_start, section);
-            section[offset as usize + 4 * id..][..4].copy_from_slice(&word.to_le_bytes());
+            section[table_start + 4 * id..][..4].copy_from_slice(&word.to_le_bytes());
         }
-        offset
+        table_start as u64
     }
 
     /// The numbers by id, and where each id's start: a counting sort, so stable.
@@ -72,8 +73,7 @@ impl PostingsWriter {
 
 /// Appends a list where one is needed; returns its word.
 fn put_list(list: &[u32], number_count: u32, lists_start: usize, section: &mut Vec<u8>) -> u32 {
-    debug_assert!(list.is_sorted_by(|a, b| a < b), "numbers increase");
-    let count = list.len() as u32;
+    let count = to_u32(list.len());
     if let [single] = list
         && single | SINGLE != DENSE
     {
@@ -87,10 +87,11 @@ fn put_list(list: &[u32], number_count: u32, lists_start: usize, section: &mut V
     put_varint(section, u64::from(count));
     let mut next = 0;
     for number in list {
+        assert!(next <= *number, "numbers increase");
         put_varint(section, u64::from(number - next));
         next = number + 1;
     }
-    offset as u32
+    to_u32(offset)
 }
 
 /// Reads one table in place.
@@ -137,7 +138,7 @@ impl<'a> Postings<'a> {
         let mut reader = Reader::new(rest);
         // Each number takes a byte at least, so a count that lies is found here.
         let count = reader.varint_size(rest.len())?;
-        Ok(Posting::List(count as u32, reader))
+        Ok(Posting::List(to_u32(count), reader))
     }
 
     /// How many numbers an id has, `None` when it has no list.

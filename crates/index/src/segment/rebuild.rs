@@ -16,16 +16,18 @@
 
 use super::entry::SegmentEntry;
 use super::piece::{Piece, PieceBlock, PieceCursor, Space};
+use super::strings::utf8;
 use super::writer::write;
-use super::{BlockRecord, GroupRecord, Lists, Segment, utf8};
+use super::{BlockRecord, GroupRecord, Lists, Segment};
 use crate::entity::{BlockRef, EntityHash, EntityId};
 use crate::error::{Result, corrupt};
 use crate::format::{
-    Checks, FOOTER_SIZE, HASH_SIZE, HEADER_SIZE, SECTION_COUNT, SECTIONS, SUFFIX, Section, header,
+    Checks, FOOTER_SIZE, HASH_SIZE, HEADER_SIZE, SECTION_COUNT, SECTIONS, Section, header,
     read_frame, segment_name,
 };
 use crate::memory::MemoryIndex;
 use crate::memory::log::{Placement, put_block, put_entity};
+use crate::narrow::to_u16;
 use crate::subset::for_each_bit;
 use codec::crc32;
 use roaring::RoaringBitmap;
@@ -43,14 +45,6 @@ pub struct Salvaged {
     pub lost: u64,
 }
 
-/// The entities that a segment of this name holds, and its place in the order of writing.
-pub fn parse_segment_name(name: &str) -> Option<(Range<EntityId>, u32)> {
-    let mut fields = name.strip_suffix(SUFFIX)?.split('-');
-    let mut number = || u32::from_str_radix(fields.next()?, 16).ok();
-    let (start, end, sequence) = (number()?, number()?, number()?);
-    (segment_name(start..end, sequence) == name).then_some((start..end, sequence))
-}
-
 impl Segment {
     /// The ordinals of all series of living entities.
     ///
@@ -60,7 +54,7 @@ impl Segment {
         let mut out = RoaringBitmap::new();
         for group in 0..self.group_count() {
             for found in self.group_blocks(group)? {
-                for column in 0..found.block.columns as u16 {
+                for column in 0..to_u16(found.block.columns as usize) {
                     for_each_run(&found.live, |first, last| {
                         out.insert_range(
                             found.block.ordinal(column, first)..=found.block.ordinal(column, last),
@@ -457,6 +451,7 @@ impl Piece for Ranged {
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::parse_segment_name;
     use super::*;
     use crate::NewEntity;
     use crate::jobs::freeze_bytes;

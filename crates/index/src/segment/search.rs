@@ -13,6 +13,7 @@ use super::{BlockRecord, GroupRecord, Lists, Segment};
 use crate::BLOCK_SLOTS_MAX;
 use crate::error::Result;
 use crate::matcher::CompiledMatchers;
+use crate::narrow::to_u16;
 use crate::subset::{BlockMatch, SLOT_WORDS, SlotBits, Subset, is_zero, sort_by_entity};
 use roaring::RoaringBitmap;
 
@@ -318,10 +319,10 @@ fn columns_of(names: &[u32], conditions: &[Selected]) -> Option<Subset> {
         })
     };
     if names.iter().all(matches) {
-        return Some(Subset::all(names.len() as u16));
+        return Some(Subset::all(to_u16(names.len())));
     }
     let found = names.iter().enumerate().filter(|(_, id)| matches(id));
-    let columns: Vec<u16> = found.map(|(column, _)| column as u16).collect();
+    let columns: Vec<u16> = found.map(|(column, _)| to_u16(column)).collect();
     (!columns.is_empty()).then(|| Subset::from_sorted(&columns))
 }
 

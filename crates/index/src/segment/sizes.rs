@@ -1,6 +1,7 @@
 //! What each label costs in a segment.
 
-use super::{Segment, utf8};
+use super::Segment;
+use super::strings::utf8;
 use crate::error::{Result, corrupt};
 use crate::format::{COLUMN_SIZE, LABEL_SIZE, Section};
 use model::METRIC_NAME;

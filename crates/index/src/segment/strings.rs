@@ -9,6 +9,7 @@
 //! prefix have neighbouring ids.
 
 use crate::error::{Error, Result, corrupt};
+use crate::narrow::to_u32;
 use codec::{Reader, put_varint};
 use std::cmp::Ordering;
 
@@ -144,7 +145,7 @@ impl<'a> Strings<'a> {
         while low < high {
             let middle = low + (high - low) / 2;
             match self.first_of(middle)?.cmp(string) {
-                Ordering::Equal => return Ok(((middle * BUCKET_LEN) as u32, true)),
+                Ordering::Equal => return Ok((to_u32(middle * BUCKET_LEN), true)),
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
             }
@@ -152,8 +153,8 @@ impl<'a> Strings<'a> {
         let Some(bucket) = low.checked_sub(1) else {
             return Ok((0, false));
         };
-        let mut cursor = self.cursor((bucket * BUCKET_LEN) as u32)?;
-        let end = self.count.min((low * BUCKET_LEN) as u32);
+        let mut cursor = self.cursor(to_u32(bucket * BUCKET_LEN))?;
+        let end = self.count.min(to_u32(low * BUCKET_LEN));
         while let Some((current, id)) = cursor.current() {
             if end <= id {
                 break;
@@ -197,7 +198,7 @@ impl<'a> Strings<'a> {
                     _ => read_next(&mut reader, &mut string)?,
                 }
                 if *is_marked && !string.is_empty() {
-                    out.push(super::utf8(&string)?.to_string());
+                    out.push(utf8(&string)?.to_string());
                 }
             }
         }
@@ -253,7 +254,7 @@ impl BucketCache {
         let rest = reader.slice(size)?;
         self.text.extend_from_within(last_start..last_start + shared);
         self.text.extend_from_slice(rest);
-        self.spans[self.len] = [last_end as u32, self.text.len() as u32];
+        self.spans[self.len] = [to_u32(last_end), to_u32(self.text.len())];
         self.len += 1;
         self.read_size = reader.offset();
         Ok(())
@@ -326,6 +327,11 @@ fn read_next_above(reader: &mut Reader<'_>, string: &mut Vec<u8>) -> Result<bool
     string.truncate(shared);
     string.extend_from_slice(rest);
     Ok(is_above)
+}
+
+/// Bytes of a table as text.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| corrupt("UTF-8 of a label"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Walks a whole segment: every checksum, every record, every promise that readers rely on.
 
+use super::Segment;
 use super::piece::{Piece, PieceCursor, Space};
-use super::{Segment, utf8};
+use super::strings::utf8;
 use crate::error::{Result, corrupt};
 use crate::format::{ENTITY_BLOCK_SIZE, HASH_SIZE, Section};
 use crate::subset::{count_bits, for_each_bit};

@@ -12,6 +12,7 @@ use super::{ALL_LIVE, planes};
 use crate::entity::{BLOCK_SLOTS_MAX, BlockRef, EntityId};
 use crate::error::{Error, Result, corrupt};
 use crate::format::{COLUMN_SIZE, Counts, SECTION_COUNT, Section, encode_footer, header};
+use crate::narrow::{low_half, to_u32, to_usize};
 use crate::subset::{SlotBits, count_bits, full_bits};
 use codec::{put_u32, put_u64, put_varint};
 use std::collections::BTreeMap;
@@ -115,10 +116,16 @@ impl Writer<'_> {
         self.counts.label_count = tags.count + 1;
         let mut by_lists: BTreeMap<(Vec<u32>, Vec<u32>), Vec<PlannedBlock>> = BTreeMap::new();
         for Survivor { piece, names: name_ids, tags: tag_ids, blocks } in survivors {
-            let name_ids = name_ids.iter().map(|id| names.ids[piece][*id as usize]).collect();
+            let name_ids: Vec<u32> =
+                name_ids.iter().map(|id| names.ids[piece][*id as usize]).collect();
+            if has_repeats(&name_ids) {
+                return Err(corrupt("a metric's name twice in a group"));
+            }
             let tag_ids: Vec<u32> =
                 tag_ids.iter().map(|id| tags.ids[piece][*id as usize]).collect();
-            debug_assert!(tag_ids.is_sorted_by(|a, b| a < b), "tags by name");
+            if !tag_ids.is_sorted_by(|a, b| a < b) {
+                return Err(corrupt("order of a group's tags"));
+            }
             by_lists.entry((name_ids, tag_ids)).or_default().extend(blocks);
         }
         let mut column_start = 0;
@@ -132,9 +139,9 @@ impl Writer<'_> {
         self.write_label(&names, |writer| {
             let mut postings = PostingsWriter::default();
             for (number, group) in writer.groups.iter().enumerate() {
-                group.names.iter().for_each(|id| postings.push(*id, number as u32));
+                group.names.iter().for_each(|id| postings.push(*id, to_u32(number)));
             }
-            (postings, writer.groups.len() as u32)
+            (postings, to_u32(writer.groups.len()))
         });
         Ok(tags)
     }
@@ -167,7 +174,7 @@ impl Writer<'_> {
             });
         }
         let last_word = live.iter().rposition(|word| *word != 0)?;
-        let len = (last_word * 64) as u32 + 64 - live[last_word].leading_zeros();
+        let len = to_u32(last_word * 64) + 64 - live[last_word].leading_zeros();
         let is_whole = count_bits(&live) == len;
         Some(PlannedBlock {
             piece,
@@ -185,7 +192,7 @@ impl Writer<'_> {
         mut blocks: Vec<PlannedBlock>,
         column_start: &mut u64,
     ) {
-        let group = self.groups.len() as u32;
+        let group = to_u32(self.groups.len());
         let mut entity_count = 0;
         for block in &mut blocks {
             block.group = group;
@@ -193,8 +200,8 @@ impl Writer<'_> {
         }
         self.counts.entity_count += u64::from(entity_count);
         self.counts.series_count += u64::from(entity_count) * names.len() as u64;
-        let block_count = blocks.len() as u32;
-        let block_start = self.blocks.len() as u32;
+        let block_count = to_u32(blocks.len());
+        let block_start = to_u32(self.blocks.len());
         let columns = tags.len() as u64 * u64::from(block_count);
         self.groups.push(PlannedGroup {
             names,
@@ -243,8 +250,8 @@ impl Writer<'_> {
     }
 
     fn write_groups_and_blocks(&mut self) -> Result<()> {
-        self.counts.group_count = self.groups.len() as u32;
-        self.counts.block_count = self.blocks.len() as u32;
+        self.counts.group_count = to_u32(self.groups.len());
+        self.counts.block_count = to_u32(self.blocks.len());
         for group in &self.groups {
             let lists_offset = self.sections[Section::Lists as usize].len() as u64;
             let lists = &mut self.sections[Section::Lists as usize];
@@ -261,7 +268,7 @@ impl Writer<'_> {
         let mut by_entity = Vec::with_capacity(self.blocks.len());
         for (number, planned) in self.blocks.iter().enumerate() {
             let PlannedBlock { group, block, live, .. } = planned;
-            by_entity.push((block.entity_start, number as u32));
+            by_entity.push((block.entity_start, to_u32(number)));
             let live = match live {
                 None => ALL_LIVE,
                 Some(bits) => {
@@ -277,6 +284,9 @@ impl Writer<'_> {
             put_u64(record, live);
         }
         by_entity.sort_unstable();
+        if !by_entity.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(corrupt("two blocks of the same entities"));
+        }
         let records = self.section(Section::EntityBlocks);
         for (entity_start, number) in by_entity {
             put_u32(records, entity_start);
@@ -292,15 +302,15 @@ impl Writer<'_> {
         let mut places: Vec<(u32, u32, u32)> = Vec::new();
         for (number, group) in self.groups.iter().enumerate() {
             for (position, tag) in group.tags.iter().enumerate() {
-                postings.push(*tag, number as u32);
-                places.push((*tag, number as u32, position as u32));
+                postings.push(*tag, to_u32(number));
+                places.push((*tag, to_u32(number), to_u32(position)));
             }
         }
         places.sort_unstable();
         let group_count = self.counts.group_count;
         self.counts.tag_postings_offset =
             postings.finish(tags.count, group_count, self.section(Section::Postings));
-        let columns_size = self.counts.column_count as usize * COLUMN_SIZE;
+        let columns_size = to_usize(self.counts.column_count) * COLUMN_SIZE;
         self.section(Section::Columns).resize(columns_size, 0);
         let tag_ids = tags.inverse();
         let mut rest = places.as_slice();
@@ -347,7 +357,7 @@ impl Writer<'_> {
                     }
                 }
                 let column = first_column + u64::from(number - block_start);
-                self.put_column(column as usize, ids);
+                self.put_column(to_usize(column), ids)?;
             }
         }
         self.write_label(&values, |_| (postings, block_count));
@@ -387,9 +397,9 @@ impl Writer<'_> {
         Ok(is_used)
     }
 
-    fn put_column(&mut self, column: usize, ids: &[u32]) {
-        let min = ids.iter().copied().min().expect("a block has slots");
-        let max = ids.iter().copied().max().expect("a block has slots");
+    fn put_column(&mut self, column: usize, ids: &[u32]) -> Result<()> {
+        let (least, largest) = (ids.iter().copied().min(), ids.iter().copied().max());
+        let (min, max) = least.zip(largest).ok_or_else(|| corrupt("a block without slots"))?;
         let width = width_of(max - min);
         let planes = &mut self.sections[Section::Planes as usize];
         let offset = if width == 0 { 0 } else { planes.len() as u64 };
@@ -397,13 +407,14 @@ impl Writer<'_> {
         let record = &mut self.sections[Section::Columns as usize][column * COLUMN_SIZE..];
         record[..4].copy_from_slice(&min.to_le_bytes());
         record[4..12].copy_from_slice(&(offset | u64::from(width) << 56).to_le_bytes());
+        Ok(())
     }
 
     fn write_hashes(&mut self) -> Result<()> {
-        let mut entries = Vec::with_capacity(2 * self.counts.entity_count as usize);
+        let mut entries = Vec::with_capacity(2 * to_usize(self.counts.entity_count));
         self.pieces.iter().try_for_each(|piece| piece.hashes(&mut entries))?;
         if let Some(is_dead) = self.is_dead {
-            entries.retain(|entry| !is_dead(*entry as u32));
+            entries.retain(|entry| !is_dead(low_half(*entry)));
         }
         entries.sort_unstable();
         self.counts.hash_count = entries.len() as u64;
@@ -414,11 +425,12 @@ impl Writer<'_> {
         out.reserve_exact((1usize << bits) * 4 + 4 + entries.len() * 8);
         let mut position = 0;
         for bucket in 0..1u64 << bits {
-            put_u32(out, position as u32);
+            put_u32(out, to_u32(position));
             let end = (bucket + 1) << (32 - bits);
             position += entries[position..].partition_point(|entry| entry >> 32 < end);
         }
-        put_u32(out, position as u32);
+        assert_eq!(position, entries.len(), "each hash is in a bucket");
+        put_u32(out, to_u32(position));
         entries.iter().for_each(|entry| put_u64(out, entry.rotate_left(32)));
         Ok(())
     }
@@ -452,6 +464,12 @@ fn read_ids(
         };
     }
     Ok(())
+}
+
+fn has_repeats(ids: &[u32]) -> bool {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 fn put_live(bits: &SlotBits, len: u32, planes: &mut Vec<u8>) -> u64 {

@@ -2,11 +2,11 @@
 
 use crate::ast::Grouping;
 use crate::error::Span;
+use crate::metricsql::ast::{BinaryOp, Duration, Matching};
 use crate::metricsql::lexer::{Kind, Token, unescape_name};
 use crate::metricsql::number::{parse_duration, seconds};
 use crate::metricsql::parser::{Parser, Result, is_special_number};
 use crate::metricsql::raw::{Filter, Join, Length, Operator, Piece, Raw, Rollup, Selector};
-use crate::metricsql::{BinaryOp, Duration, Matching};
 use model::MatchOp;
 
 /// A node and the depth of the tree below it.

@@ -2,9 +2,9 @@
 
 use crate::check::check_matcher;
 use crate::error::Span;
+use crate::metricsql::ast::{Expr, Selector};
 use crate::metricsql::raw::{self, Filter, Raw};
 use crate::metricsql::with::{Expander, Node, Result, Scope};
-use crate::metricsql::{Expr, Selector};
 use crate::quote::quote;
 use model::{METRIC_NAME, MatchOp, Matcher};
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! Operations on constants, done once before the query runs.
 
-use crate::metricsql::{Binary, BinaryOp, Expr, Number, Text};
+use crate::metricsql::ast::{Binary, BinaryOp, Expr, Number, Text};
 
 /// The operation, or what it gives if both operands are numbers or both are strings.
 ///

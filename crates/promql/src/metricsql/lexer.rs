@@ -6,7 +6,7 @@
 //! the first error of a text, whoever finds it.
 
 use crate::error::Span;
-use crate::metricsql::BinaryOp;
+use crate::metricsql::ast::BinaryOp;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Numbers and durations: from text and to text.
 
-use crate::metricsql::Duration;
+use crate::metricsql::ast::Duration;
 use crate::metricsql::lexer::{duration_part_size, multiplier};
 use crate::number::{format_duration_ms, parse_number as parse_plain_number};
 

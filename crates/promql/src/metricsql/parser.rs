@@ -8,11 +8,11 @@
 
 use crate::NESTING_MAX;
 use crate::error::{ParseError, Span};
+use crate::metricsql::ast::{BinaryOp, Duration};
 use crate::metricsql::functions::{self, FunctionKind};
 use crate::metricsql::lexer::{self, Kind, Token, unescape_name};
 use crate::metricsql::number::{parse_duration, parse_number};
 use crate::metricsql::raw::{Binary, Call, Definition, Operator, Raw, With};
-use crate::metricsql::{BinaryOp, Duration};
 use crate::quote::{quote, unquote};
 
 pub(crate) type Result<T> = std::result::Result<T, ParseError>;

@@ -3,9 +3,9 @@
 //! Operands that are operations stand in parentheses, so no reader has to know the priorities.
 
 use crate::ast::Grouping;
+use crate::metricsql::ast::{Aggregate, Binary, BinaryOp, Call, Expr, Join, Rollup, Selector};
 use crate::metricsql::lexer::is_plain_name;
 use crate::metricsql::number::{format_duration, format_number, format_signed_duration};
-use crate::metricsql::{Aggregate, Binary, BinaryOp, Call, Expr, Join, Rollup, Selector};
 use crate::quote::quote;
 use model::{METRIC_NAME, MatchOp, Matcher};
 use std::fmt::{Display, Formatter, Result, Write};

@@ -3,7 +3,7 @@
 
 use crate::ast::Grouping;
 use crate::error::Span;
-use crate::metricsql::{BinaryOp, Duration, Matching};
+use crate::metricsql::ast::{BinaryOp, Duration, Matching};
 use model::MatchOp;
 
 /// A node of the tree. What is large is boxed, since every level of the parser holds some nodes

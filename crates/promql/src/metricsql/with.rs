@@ -9,15 +9,16 @@
 use crate::NESTING_MAX;
 use crate::ast::Grouping;
 use crate::error::{ParseError, Span};
+use crate::metricsql::ast::{
+    Aggregate, Binary, Call, Duration, DurationLiteral, Expr, Join, Matching, Number, Rollup, Text,
+    Union,
+};
+use crate::metricsql::fold;
 use crate::metricsql::functions::{self, FunctionKind};
 use crate::metricsql::number::seconds;
 use crate::metricsql::parser::WRITTEN_NESTING_MAX;
 use crate::metricsql::raw::{self, Definition, Length, Piece, Raw};
 use crate::metricsql::templates::BUILT_IN;
-use crate::metricsql::{
-    Aggregate, Binary, Call, Duration, DurationLiteral, Expr, Join, Matching, Number, Rollup, Text,
-    Union, fold,
-};
 use crate::quote::quote;
 use std::collections::{BTreeSet, HashSet};
 

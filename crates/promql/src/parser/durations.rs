@@ -7,7 +7,7 @@
 use super::{Parser, Result};
 use crate::NESTING_MAX;
 use crate::ast::BinaryOp;
-use crate::durations::{DurationExpr, DurationKind};
+use crate::ast::{DurationExpr, DurationKind};
 use crate::error::Span;
 use crate::number::DURATION_MS_MAX;
 use crate::token::{Keyword, OperatorToken, TokenKind};
@@ -23,15 +23,15 @@ pub(super) struct Duration {
 
 /// What an error says about a place where there is no duration.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Expected {
     pub context: &'static str,
     pub expected: &'static str,
 }
 
 impl Parser<'_> {
     /// A positive duration inside brackets.
-    pub(super) fn bracket_duration(&mut self, place: Place) -> Result<Duration> {
-        let (expr, _) = self.duration_expr(0, place)?;
+    pub(super) fn bracket_duration(&mut self, wanted: Expected) -> Result<Duration> {
+        let (expr, _) = self.duration_expr(0, wanted)?;
         if expr.literal().is_some_and(|seconds| seconds <= 0.0) {
             return Err(self.error(expr.span, "duration must be greater than 0"));
         }
@@ -41,13 +41,13 @@ impl Parser<'_> {
     /// The duration of an `offset`.
     pub(super) fn offset_duration(&mut self) -> Result<Duration> {
         let expected = "number, duration, step(), or range()";
-        let place = Place { context: "offset", expected };
+        let wanted = Expected { context: "offset", expected };
         let (expr, _) = match self.sign() {
             Some(sign) => {
-                let (operand, depth) = self.duration_term(place)?;
+                let (operand, depth) = self.duration_term(wanted)?;
                 self.signed(sign, operand, depth)?
             }
-            None => self.duration_term(place)?,
+            None => self.duration_term(wanted)?,
         };
         self.duration(expr)
     }
@@ -74,17 +74,17 @@ impl Parser<'_> {
     }
 
     /// A calculation of operators that bind at least as tightly as `precedence_min`.
-    fn duration_expr(&mut self, precedence_min: u8, place: Place) -> Result<Node> {
+    fn duration_expr(&mut self, precedence_min: u8, wanted: Expected) -> Result<Node> {
         self.depth += 1;
         if NESTING_MAX < self.depth {
             return Err(self.too_deep());
         }
         let mut left = match self.sign() {
             Some(sign) => {
-                let (operand, depth) = self.duration_expr(BinaryOp::Pow.precedence(), place)?;
+                let (operand, depth) = self.duration_expr(BinaryOp::Pow.precedence(), wanted)?;
                 self.signed(sign, operand, depth)?
             }
-            None => self.duration_term(place)?,
+            None => self.duration_term(wanted)?,
         };
         while let Some(op) = self.duration_operator() {
             if op.precedence() < precedence_min {
@@ -92,7 +92,7 @@ impl Parser<'_> {
             }
             let operator = self.advance();
             let right_min = op.precedence() + u8::from(op != BinaryOp::Pow);
-            let right = self.duration_expr(right_min, place)?;
+            let right = self.duration_expr(right_min, wanted)?;
             if matches!(op, BinaryOp::Div | BinaryOp::Mod) && right.0.literal() == Some(0.0) {
                 let what = if op == BinaryOp::Div { "division" } else { "modulo" };
                 return Err(self.error(operator.span, format!("{what} by zero")));
@@ -122,7 +122,7 @@ impl Parser<'_> {
     }
 
     /// A number, `step()`, `range()`, `max_of(...)`, `min_of(...)` or what is in parentheses.
-    fn duration_term(&mut self, place: Place) -> Result<Node> {
+    fn duration_term(&mut self, wanted: Expected) -> Result<Node> {
         let token = self.peek();
         let (kind, depth) = match token.kind {
             TokenKind::Number | TokenKind::Duration => {
@@ -131,7 +131,7 @@ impl Parser<'_> {
             }
             TokenKind::LeftParen => {
                 self.advance();
-                let (inner, depth) = self.duration_expr(0, place)?;
+                let (inner, depth) = self.duration_expr(0, wanted)?;
                 self.expect(TokenKind::RightParen)?;
                 (DurationKind::Paren(Box::new(inner)), depth)
             }
@@ -145,16 +145,16 @@ impl Parser<'_> {
             TokenKind::Keyword(keyword @ (Keyword::MaxOf | Keyword::MinOf)) => {
                 self.advance();
                 self.expect(TokenKind::LeftParen)?;
-                let (left, left_depth) = self.duration_expr(0, place)?;
+                let (left, left_depth) = self.duration_expr(0, wanted)?;
                 self.expect(TokenKind::Comma)?;
-                let (right, right_depth) = self.duration_expr(0, place)?;
+                let (right, right_depth) = self.duration_expr(0, wanted)?;
                 self.expect(TokenKind::RightParen)?;
                 let pair = Box::new([left, right]);
                 let is_max = keyword == Keyword::MaxOf;
                 let kind = if is_max { DurationKind::Max(pair) } else { DurationKind::Min(pair) };
                 (kind, left_depth.max(right_depth))
             }
-            _ => return Err(self.unexpected(place.context, place.expected)),
+            _ => return Err(self.unexpected(wanted.context, wanted.expected)),
         };
         let span = Span { start: token.span.start, end: self.last_closing };
         self.duration_node(kind, span, depth)

@@ -1,7 +1,7 @@
 //! What follows a selector or an operator and changes its meaning: windows, `offset`, `@`,
 //! `anchored`, `smoothed`; `bool`, `on`, `ignoring`, `group_left`, `group_right`, `fill`.
 
-use super::durations::{Duration, Place};
+use super::durations::{Duration, Expected};
 use super::{Node, Parser, Result};
 use crate::ast::*;
 use crate::error::{ParseError, Span};
@@ -11,7 +11,7 @@ impl Parser<'_> {
     /// `[range]`, `[range:]` or `[range:step]`.
     pub(super) fn brackets(&mut self, (expr, depth): Node) -> Result<Node> {
         let open = self.advance();
-        let range = self.bracket_duration(Place {
+        let range = self.bracket_duration(Expected {
             context: "subquery or range selector",
             expected: "number, duration, step(), or range()",
         })?;
@@ -26,7 +26,7 @@ impl Parser<'_> {
                 self.advance();
                 let step = match self.peek().kind {
                     TokenKind::RightBracket => None,
-                    _ => Some(self.bracket_duration(Place {
+                    _ => Some(self.bracket_duration(Expected {
                         context: "subquery selector",
                         expected: "number, duration, step(), range(), or \"]\"",
                     })?),

@@ -2,7 +2,7 @@
 //!
 //! Plain calls for plain code: a runtime of its own waits inside.
 
-use super::option;
+use super::arguments::option;
 use crate::listeners::tls::read_certificates;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;

@@ -7,9 +7,9 @@
 //!
 //! A run that was interrupted cuts FILE.part back to its last complete window and goes on.
 
+use super::arguments::option;
 use super::checkpoint::{Checkpoint, with_suffix};
 use super::client::{Client, arguments, encode};
-use super::option;
 use crate::calendar::rfc3339;
 use crate::quantity::{format_size, parse_duration};
 use anyhow::{Context as _, bail};

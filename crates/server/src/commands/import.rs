@@ -6,9 +6,9 @@
 //!
 //! Sending the same lines twice does no harm: the same samples are stored once.
 
+use super::arguments::option;
 use super::checkpoint::Checkpoint;
 use super::client::{Client, arguments};
-use super::option;
 use crate::quantity::format_size;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;

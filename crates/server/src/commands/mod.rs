@@ -1,5 +1,6 @@
 //! The command line: `quipu serve`, `export`, `import`, `verify`.
 
+mod arguments;
 mod checkpoint;
 mod client;
 pub mod export;
@@ -9,7 +10,8 @@ pub mod verify;
 
 use crate::flags;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgMatches, Command};
+use clap::{ArgMatches, Command};
+use std::error::Error;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -75,21 +77,21 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The error and its causes; a cause that the text before it repeats is left out.
+/// The error and its causes, down to the first that has its own causes in its words.
 fn sentence(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text.push_str(": ");
-            text.push_str(&cause);
+    let mut words = Vec::new();
+    for cause in error.chain() {
+        words.push(cause.to_string());
+        if tells_its_causes(cause) {
+            break;
         }
     }
-    text
+    words.join(": ")
 }
 
-/// An argument of the client commands: `--name VALUE`.
-pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).value_name(value).help(help)
+/// Errors of the rooms below say all there is to say; those of others say their own part.
+fn tells_its_causes(error: &(dyn Error + 'static)) -> bool {
+    error.is::<store::Error>() || error.is::<wal::Error>() || error.is::<vfs::Error>()
 }
 
 #[cfg(test)]
@@ -99,5 +101,18 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         command().debug_assert();
+    }
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let said = full().to_string();
+        let file = || vfs::Error::new("append", std::path::Path::new("/d/log"), full());
+        let opening = |error: store::Error| anyhow::Error::new(error).context("cannot open");
+        let expected = format!("cannot open: append /d/log: {said}");
+        assert_eq!(sentence(&opening(store::Error::Io(file()))), expected);
+        assert_eq!(sentence(&opening(store::Error::Wal(wal::Error::Io(file())))), expected);
+        let read = anyhow::Error::new(full()).context("file.progress").context("export");
+        assert_eq!(sentence(&read), format!("export: file.progress: {said}"));
     }
 }

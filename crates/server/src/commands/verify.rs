@@ -1,7 +1,7 @@
 //! `quipu verify`: walks every checksum and invariant of a data directory that nobody has open, and
 //! repairs it when a person says so.
 
-use super::option;
+use super::arguments::option;
 use crate::quantity::format_size;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -5,18 +5,20 @@
 //! one record of the log and appended under one lock.
 
 use super::lower::{Lowered, LoweredHistogram};
-use super::names::{LABEL, Piece, RUN_LABEL, hidden_tags};
-use crate::append::{AppendContext, AppendScratch, Refusal, Taken, Told, decode_labels};
-use crate::log_record::{RECORD_HEAD_SIZE_MAX, rows_size_max, unit_of};
-use crate::partition::{Partition, State};
+use super::names::{Piece, hidden_tags};
+use super::scratch::HistogramScratch;
+use crate::append::{AppendContext, AppendScratch, Taken};
+use crate::appender::{Appender, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Request};
+use crate::log_record::{rows_size_max, unit_of};
+use crate::partition::{Partition, PartitionState};
 use crate::period::Period;
+use crate::refusal::{Appended, Refusal, Told};
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::store::{Appended, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Store, reject_time};
 use crate::{Durability, Error, Result};
 use hashbrown::HashMap;
 use histogram::{HistogramBatch, HistogramRow};
-use index::{EntityId, NewEntity};
-use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME};
+use index::NewEntity;
+use model::KeyHasher;
 use std::collections::BTreeMap;
 use wal::Reservation;
 
@@ -24,17 +26,6 @@ use wal::Reservation;
 const WHOLE_SERIES: &str = "";
 /// Follows a batch's context where keys of hidden rows are hashed.
 const HIDDEN_CONTEXT: &[u8] = b"\0hidden";
-
-/// Buffers of one thread that appends histograms.
-#[derive(Default)]
-pub struct HistogramScratch {
-    lowered: Lowered,
-    /// Hash of each piece's shape in the batch's context.
-    shapes: HashMap<Piece, u64>,
-    hashes: Vec<u128>,
-    /// Where the rows of the present histogram go: the plain one, then the hidden ones.
-    targets: Vec<Option<Target>>,
-}
 
 /// How the keys of a batch are hashed.
 struct Keys<'a> {
@@ -64,65 +55,71 @@ impl Keys<'_> {
     }
 }
 
-impl Store {
-    /// Appends histograms as [`Store::append`] does rows; each counts as one sample.
-    ///
-    /// # Errors
-    /// As [`Store::append`].
-    pub fn append_histograms(
-        &self,
-        batch: &HistogramBatch<'_>,
-        durability: Durability,
-    ) -> Result<Appended> {
-        self.append_with(durability, |scratch| {
-            scratch.histograms.shapes.clear();
-            let mut appended = Appended::default();
-            let keys = Keys::new(batch, self.hasher());
-            let mut last = None;
-            for (period, rows) in self.rows_by_period(batch, &mut appended) {
-                let mut rest = rows.as_slice();
-                while !rest.is_empty() {
-                    rest = lower_some(batch, rest, &mut scratch.histograms, &mut appended);
-                    let mut done = 0;
-                    while done < scratch.histograms.lowered.histograms.len() {
-                        let taken = self.append_in_turn(period, |partition, context| {
-                            let appended = &mut appended;
-                            partition.append_histograms(&keys, done, context, scratch, appended)
-                        });
-                        let taken = match taken {
-                            Err(error @ Error::LimitExceeded { .. }) => {
-                                let left = &scratch.histograms.lowered.histograms[done..];
-                                let positions = left.iter().map(|one| batch.rows[one.row].position);
-                                appended.reject_all(positions, &error.to_string());
-                                break;
-                            }
-                            taken => taken?,
-                        };
-                        done += taken.count;
-                        last = taken.lsn.or(last);
-                    }
-                }
-            }
-            Ok((appended, last))
-        })
-    }
-
-    /// Indexes of the rows by partition; those whose time is not accepted are rejected.
-    fn rows_by_period(
-        &self,
-        batch: &HistogramBatch<'_>,
-        appended: &mut Appended,
-    ) -> BTreeMap<Period, Vec<usize>> {
-        let accepted = self.accepted_span();
-        let mut by_period: BTreeMap<Period, Vec<usize>> = BTreeMap::new();
-        for (idx, row) in batch.rows.iter().enumerate() {
-            match accepted.contains(row.timestamp) {
-                true => by_period.entry(self.length.of(row.timestamp)).or_default().push(idx),
-                false => reject_time(row.position, row.timestamp, &accepted, appended),
-            }
+/// Appends histograms as rows are; each counts as one sample.
+pub(crate) fn append(
+    appender: &Appender,
+    batch: &HistogramBatch<'_>,
+    durability: Durability,
+) -> Result<Appended> {
+    let mut request = appender.begin()?;
+    request.scratch.histograms.shapes.clear();
+    let keys = Keys::new(batch, appender.hasher);
+    for (period, rows) in by_period(appender, batch, &mut request.appended) {
+        let mut rest = rows.as_slice();
+        while !rest.is_empty() {
+            let Request { scratch, appended, .. } = &mut request;
+            rest = lower_some(batch, rest, &mut scratch.histograms, appended);
+            append_lowered(appender, period, &keys, &mut request)?;
         }
-        by_period
     }
+    appender.end(request, durability)
+}
+
+/// Appends what was lowered.
+fn append_lowered(
+    appender: &Appender,
+    period: Period,
+    keys: &Keys<'_>,
+    request: &mut Request<'_>,
+) -> Result<()> {
+    let mut done = 0;
+    while done < request.scratch.histograms.lowered.histograms.len() {
+        let Request { scratch, appended, last, .. } = request;
+        let partition = match appender.partition(period) {
+            Err(error @ Error::LimitExceeded { .. }) => {
+                let left = &scratch.histograms.lowered.histograms[done..];
+                let positions = left.iter().map(|one| keys.batch.rows[one.row].position);
+                appended.reject_all(positions, &error.to_string());
+                return Ok(());
+            }
+            found => found?,
+        };
+        let context = appender.context();
+        let taken = partition.append_histograms(keys, done, &context, scratch, appended);
+        if let Some(Taken { lsn, count, .. }) = appender.check_taken(&partition, taken)? {
+            assert!(0 < count, "a record takes a histogram, or says why not");
+            done += count;
+            *last = lsn.or(*last);
+        }
+    }
+    Ok(())
+}
+
+/// Indexes of the rows by partition; those whose time is not accepted are rejected.
+fn by_period(
+    appender: &Appender,
+    batch: &HistogramBatch<'_>,
+    appended: &mut Appended,
+) -> BTreeMap<Period, Vec<usize>> {
+    let (length, accepted) = (appender.ground.length, appender.retention.accepted_span());
+    let mut by_period: BTreeMap<Period, Vec<usize>> = BTreeMap::new();
+    for (idx, row) in batch.rows.iter().enumerate() {
+        match accepted.contains(row.timestamp) {
+            true => by_period.entry(length.of(row.timestamp)).or_default().push(idx),
+            false => appended.reject_time(row.position, row.timestamp, &accepted),
+        }
+    }
+    by_period
 }
 
 /// Lowers rows until a record is full; returns those that are left.
@@ -177,16 +174,9 @@ impl Partition {
         let rows = &keys.batch.rows;
         let times = lowered.histograms[start..].iter().map(|one| rows[one.row].timestamp);
         scratch.encoder.start(unit_of(times));
-        let mut state = self.write();
-        if self.is_dropped() {
-            return Err(Error::PartitionDropped);
-        }
-        // Dropped before the partition's lock is given back, also by a panic.
-        let mut room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
-        state.enter_hour(self.period, context.now_ns);
+        let (mut state, mut room) = self.begin_record(context)?;
         let version = context.changes.now();
         let mut taken = Taken::default();
-        let mut stopped = None;
         for one in &lowered.histograms[start..] {
             let row = &rows[one.row];
             scratch.fresh.clear();
@@ -201,27 +191,22 @@ impl Partition {
                     state.changed.note(row.timestamp, version);
                     appended.samples += 1;
                 }
-                Err(Refusal::Log(error)) => {
-                    let is_alone = scratch.encoder.is_empty();
-                    if !is_alone || !matches!(error, wal::Error::RecordTooLarge { .. }) {
-                        stopped = Some(error);
+                Err(refusal) => match refusal.unless_full(scratch.encoder.is_empty()) {
+                    Ok(refusal) => appended.refuse(row.position, refusal),
+                    Err(error) => {
+                        taken.full = Some(error);
                         break;
                     }
-                    appended.refuse(row.position, Refusal::of_one_too_large(&error));
-                }
-                Err(refusal) => appended.refuse(row.position, refusal),
+                },
             }
             taken.count += 1;
         }
         // A histogram that was refused late may have left registrations, which later rows need.
-        if !scratch.encoder.is_empty() {
-            taken.lsn = Some(self.finish_append(state, context, scratch, room)?);
-        }
-        taken.unless_stopped(stopped)
+        self.end_record(state, context, scratch, room, taken)
     }
 }
 
-impl State {
+impl PartitionState {
     /// Finds or registers the entities of a histogram's rows.
     fn find_rows(
         &mut self,
@@ -240,7 +225,7 @@ impl State {
         targets.clear();
         let mut found = [None; GROUP_ROWS];
         for group in hashes.chunks(GROUP_ROWS) {
-            self.map.find_group(group, &mut found);
+            self.series.map.find_group(group, &mut found);
             targets.extend_from_slice(&found[..group.len()]);
         }
         if targets.iter().all(Option::is_some) {
@@ -249,7 +234,7 @@ impl State {
         let pieces: Vec<Piece> = hidden.iter().map(|hidden| hidden.piece).collect();
         let fields = [WHOLE_SERIES.into()];
         let batch = keys.batch;
-        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)?;
+        scratch.labels.decode(batch.decoder, batch.key(row), &fields, context.limits)?;
         self.resolve_rows(&pieces, context, scratch, room)
     }
 
@@ -261,10 +246,10 @@ impl State {
         scratch: &mut AppendScratch,
         room: &mut Reservation<'_>,
     ) -> Told<()> {
-        let AppendScratch { histograms, names, tags, encoder, fresh, .. } = scratch;
+        let AppendScratch { histograms, labels, encoder, fresh, .. } = scratch;
         let HistogramScratch { hashes, targets, .. } = histograms;
-        let metric = names[0].as_str();
-        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        let metric = labels.names[0].as_str();
+        let tags: Vec<(&str, &str)> = labels.tags.iter().collect();
         let plain_names = [metric];
         let plain = NewEntity::new(&plain_names, &tags);
         let runs: Vec<String> = pieces.iter().map(|piece| piece.label_value()).collect();
@@ -276,9 +261,9 @@ impl State {
         };
         let mut new = Vec::new();
         for idx in (0..targets.len()).filter(|idx| targets[*idx].is_none()).collect::<Vec<_>>() {
-            match self.find_whole(&entity_of(idx))? {
+            match self.series.find_whole(&entity_of(idx))? {
                 Some(target) => {
-                    self.map.insert(hashes[idx], target);
+                    self.series.map.insert(hashes[idx], target);
                     targets[idx] = Some(target);
                 }
                 None => new.push(idx),
@@ -299,7 +284,7 @@ impl State {
             let log = &mut encoder.registrations;
             let id = self.register(&entity_of(idx), counted, context, log)?;
             fresh.push(id);
-            self.map.insert(hashes[idx], Target::Entity(id));
+            self.series.map.insert(hashes[idx], Target::Entity(id));
             targets[idx] = Some(Target::Entity(id));
         }
         Ok(())
@@ -322,40 +307,12 @@ impl State {
                 unreachable!("hidden entities are registered whole");
             };
             if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
-                self.note_active_hidden(entity, context);
+                self.note_active_hidden(entity, context.active_count());
             }
             let values = lowered.values_of(hidden);
-            self.arena.push(entity, timestamp, values);
+            self.head.arena.push(entity, timestamp, values);
             scratch.encoder.row(entity, timestamp, values);
         }
         scratch.histograms.targets = targets;
     }
-
-    /// Counts a hidden entity with the limits that its plain series has.
-    #[cold]
-    pub(crate) fn note_active_hidden(&self, entity: EntityId, context: &AppendContext<'_>) {
-        let labels = match context.gate.needs_labels() {
-            true => self.plain_labels(entity),
-            false => None,
-        };
-        context.gate.note_active_hidden(context.now_ns, labels.as_ref());
-    }
-
-    /// The labels of the series that a hidden entity belongs to.
-    fn plain_labels(&self, entity: EntityId) -> Option<Labels> {
-        // A rotten index is for those to report who read it on purpose.
-        let block = self.index.block_of(entity).ok()??;
-        let mut labels = LabelsBuilder::new();
-        self.index.labels(&block, 0, block.slot(entity), &mut labels).ok()?;
-        Some(plain_labels(&mut labels))
-    }
-}
-
-/// The labels of the series that a hidden one with these labels belongs to.
-pub fn plain_labels(hidden: &mut LabelsBuilder) -> Labels {
-    let metric = hidden.get(LABEL).unwrap_or_default().to_string();
-    hidden.remove(LABEL);
-    hidden.remove(RUN_LABEL);
-    hidden.set(METRIC_NAME, &metric);
-    hidden.finish()
 }

@@ -5,15 +5,15 @@
 //! plain series ── fingerprint of its labels ──► places (piece, view, group, slot)
 //! ```
 
-use super::append::plain_labels;
 use super::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS};
+use crate::locks::lock;
 use crate::missing::Watch;
-use crate::partition::State;
-use crate::store::lock;
+use crate::partition::PartitionState;
+use crate::select::limits::SelectLimits;
 use crate::view::PartitionView;
-use crate::{Error, Result, SelectLimits};
+use crate::{Error, Result};
 use index::{BlockMatch, CompiledMatchers, OnRot};
-use model::{LabelsBuilder, METRIC_NAME, TimeRange};
+use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -32,14 +32,14 @@ pub fn matchers_of_hidden(sets: &[CompiledMatchers]) -> Vec<CompiledMatchers> {
 /// # Errors
 /// As [`index::Index::search_noting`].
 pub fn search_hidden(
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     on_rot: &mut OnRot<'_>,
 ) -> Result<Vec<BlockMatch>> {
     let mut matches = Vec::new();
-    if state.index.knows_tag_noting(LABEL, on_rot)? {
+    if state.series.index.knows_tag_noting(LABEL, on_rot)? {
         for set in matchers_of_hidden(sets) {
-            matches.extend(state.index.search_noting(&set, on_rot)?);
+            matches.extend(state.series.index.search_noting(&set, on_rot)?);
         }
     }
     Ok(matches)
@@ -50,7 +50,7 @@ pub fn search_hidden(
 /// # Errors
 /// As [`search_hidden`].
 pub fn search_histograms(
-    state: &State,
+    state: &PartitionState,
     sets: &[CompiledMatchers],
     on_rot: &mut OnRot<'_>,
 ) -> Result<Vec<BlockMatch>> {
@@ -141,7 +141,7 @@ impl Hidden {
         let mut labels = LabelsBuilder::new();
         for (view, view_idx) in self.views.iter().zip(0u16..) {
             let state = view.partition.read();
-            let mut reader = state.index.label_reader();
+            let mut reader = state.series.index.label_reader();
             for (found, group) in view.groups.iter().zip(0u32..) {
                 limits.check_deadline()?;
                 for slot in &found.slots {
@@ -167,4 +167,13 @@ impl Hidden {
 /// What is in a partition is not what was written.
 pub fn view_corrupt(view: &PartitionView, what: &str) -> Error {
     Error::Corrupt { file: view.partition.dir.clone(), offset: 0, what: what.into() }
+}
+
+/// The labels of the series that a hidden one with these labels belongs to.
+pub fn plain_labels(hidden: &mut LabelsBuilder) -> Labels {
+    let metric = hidden.get(LABEL).unwrap_or_default().to_string();
+    hidden.remove(LABEL);
+    hidden.remove(RUN_LABEL);
+    hidden.set(METRIC_NAME, &metric);
+    hidden.finish()
 }

@@ -36,7 +36,7 @@ pub struct HiddenRow {
 }
 
 impl Lowered {
-    /// Forgets all.
+    /// Empties it, and keeps the memory.
     pub fn clear(&mut self) {
         self.histograms.clear();
         self.rows.clear();

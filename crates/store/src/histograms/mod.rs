@@ -17,9 +17,10 @@
 //!
 //! Read the files in this order: [`names`], [`marker`], [`lower`], [`append`], [`hidden`], [`read`].
 
-pub mod append;
-pub mod hidden;
-pub mod lower;
-pub mod marker;
-pub mod names;
-pub mod read;
+pub(crate) mod append;
+pub(crate) mod hidden;
+pub(crate) mod lower;
+pub(crate) mod marker;
+pub(crate) mod names;
+pub(crate) mod read;
+pub(crate) mod scratch;

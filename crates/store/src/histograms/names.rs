@@ -14,8 +14,6 @@ pub const START_RUN: &str = "start";
 pub const START_COLUMNS: [&str; 1] = ["start"];
 /// Buckets, or custom bounds, of one hidden entity.
 pub const RUN_LEN: usize = 16;
-/// The column with the layout's hash, and for runs which buckets there are, among those of a run.
-pub const RUN_LAYOUT: usize = RUN_LEN;
 /// The same among those that every histogram has.
 pub const BASE_LAYOUT: usize = 4;
 

@@ -12,7 +12,9 @@ use super::marker::{Marker, may_be_marker};
 use super::names::{BASE_LAYOUT, Piece, RUN_LEN};
 use crate::Result;
 use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
-use crate::select::{Selection, SelectionReader};
+use crate::select::floats::FloatReader;
+use crate::select::places::Places;
+use crate::select::scope::SelectScope;
 use histogram::{Bucket, Histogram};
 use model::{TimeRange, Timestamp};
 use std::ops::Range;
@@ -25,9 +27,12 @@ pub type MixedSink<'a> = dyn FnMut(usize, &[i64], &[f64], &[i64], &[Histogram]) 
 /// many series would be decoded again for each few of them.
 const READ_VALUES: usize = 256 << 10;
 
+/// The series that are read, what holds for all of them, and the hidden ones that belong to them.
+type Selected<'a> = (&'a Places, &'a SelectScope, &'a Hidden);
+
 /// What is to be read of histograms.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+pub(crate) enum Wanted {
     /// Which markers are ones.
     Presence,
     /// All there is.
@@ -67,7 +72,7 @@ struct Stream {
 
 /// Buffers of one thread that reads histograms.
 #[derive(Default)]
-pub struct HistogramReader {
+pub(crate) struct HistogramReader {
     scratch: ReadScratch,
     marked: Vec<Marked>,
     places: Vec<(HiddenPlace, usize)>,
@@ -90,71 +95,25 @@ struct Mixed {
     histograms: Vec<Histogram>,
 }
 
-impl Selection {
-    /// Whether any of the series may have native histograms.
-    pub fn has_histograms(&self) -> bool {
-        self.hidden.is_some()
-    }
-
-    /// As [`Selection::read`], with the histograms of each series apart from its floats.
-    ///
-    /// # Errors
-    /// As [`Selection::read`]; [`crate::Error::SeriesDropped`] when a series was deleted meanwhile.
-    pub fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<()> {
-        match &self.hidden {
-            Some(hidden) => self.read_hidden(hidden, range, Wanted::Everything, sink),
-            None => self.read(range, &mut |idx, times, values| sink(idx, times, values, &[], &[])),
-        }
-    }
-
-    /// Reads the floats of series that may have histograms, without these.
-    pub(crate) fn read_floats(
-        &self,
-        hidden: &Hidden,
-        range: Range<usize>,
-        sink: &mut crate::select::SampleSink<'_>,
-    ) -> Result<()> {
-        self.read_hidden(hidden, range, Wanted::Presence, &mut |idx, times, values, _, _| {
-            sink(idx, times, values);
-        })
-    }
-
-    fn read_hidden(
-        &self,
-        hidden: &Hidden,
-        range: Range<usize>,
-        wanted: Wanted,
-        sink: &mut MixedSink<'_>,
-    ) -> Result<()> {
-        self.read_batches(range, &mut |reader, batch| {
-            reader.gather(self, &batch)?;
-            let mut histograms = std::mem::take(&mut reader.histograms);
-            let result = histograms.read(self, hidden, reader, &batch, wanted, sink);
-            reader.histograms = histograms;
-            result
-        })
-    }
-}
-
 impl HistogramReader {
     /// Hands over the series of a batch, whose floats have been gathered.
-    fn read(
+    pub fn read(
         &mut self,
-        selection: &Selection,
-        hidden: &Hidden,
-        floats: &mut SelectionReader,
+        selected: Selected<'_>,
+        floats: &mut FloatReader,
         batch: &Range<usize>,
         wanted: Wanted,
         sink: &mut MixedSink<'_>,
     ) -> Result<()> {
-        self.find_marked(selection, hidden, floats, batch)?;
+        let (_, scope, hidden) = selected;
+        self.find_marked(selected, floats, batch)?;
         let marked = std::mem::take(&mut self.marked);
         let (mut done, mut rest) = (0, marked.as_slice());
         while !rest.is_empty() {
-            selection.limits().check_deadline()?;
+            scope.limits.check_deadline()?;
             let (some, others) = rest.split_at(read_at_once(rest));
             rest = others;
-            self.gather(selection, hidden, some, wanted)?;
+            self.gather((scope, hidden), some, wanted)?;
             let mut streams = std::mem::take(&mut self.streams);
             let mut own = streams.as_mut_slice();
             for one in some {
@@ -185,9 +144,8 @@ impl HistogramReader {
     /// Lists the series of a batch that have markers and hidden entities.
     fn find_marked(
         &mut self,
-        selection: &Selection,
-        hidden: &Hidden,
-        floats: &mut SelectionReader,
+        (all, scope, hidden): Selected<'_>,
+        floats: &mut FloatReader,
         batch: &Range<usize>,
     ) -> Result<()> {
         self.marked.clear();
@@ -200,10 +158,10 @@ impl HistogramReader {
         if self.marked.is_empty() {
             return Ok(());
         }
-        let places = hidden.places(selection.limits(), selection.watch())?;
+        let places = hidden.places(&scope.limits, &scope.watch)?;
         let indexes: Vec<usize> = self.marked.iter().map(|one| batch.start + one.series).collect();
         let mut marked = self.marked.iter_mut();
-        selection.for_each_fingerprint(&indexes, &mut |fingerprint| {
+        all.for_each_fingerprint(&indexes, &scope.watch, &mut |fingerprint| {
             let one = marked.next().expect("a fingerprint for each series");
             one.places = Hidden::range_of(places, fingerprint);
         })?;
@@ -216,12 +174,11 @@ impl HistogramReader {
     /// Reads the hidden entities of some series, those of one block together.
     fn gather(
         &mut self,
-        selection: &Selection,
-        hidden: &Hidden,
+        (scope, hidden): (&SelectScope, &Hidden),
         some: &[Marked],
         wanted: Wanted,
     ) -> Result<()> {
-        let all = hidden.places(selection.limits(), selection.watch())?;
+        let all = hidden.places(&scope.limits, &scope.watch)?;
         self.places.clear();
         self.lost.clear();
         self.lost.extend_from_slice(hidden.lost());
@@ -243,7 +200,7 @@ impl HistogramReader {
             }
             self.slots.clear();
             self.slots.extend(same.iter().map(|(place, _)| place.slot));
-            self.read_block(selection, hidden, &same[0].0, block, wanted)?;
+            self.read_block((scope, hidden), &same[0].0, block, wanted)?;
             let columns = &self.blocks[block].columns;
             let streams = same.iter().zip(0..).map(|((place, series), slot)| Stream {
                 series: *series,
@@ -265,8 +222,7 @@ impl HistogramReader {
     /// which a column is rotten are left out of all columns, so that none stands without its others.
     fn read_block(
         &mut self,
-        selection: &Selection,
-        hidden: &Hidden,
+        (scope, hidden): (&SelectScope, &Hidden),
         place: &HiddenPlace,
         block: usize,
         wanted: Wanted,
@@ -274,7 +230,7 @@ impl HistogramReader {
         let mut without = Vec::new();
         loop {
             self.scratch.lost.clear();
-            self.read_columns(selection, hidden, place, block, wanted, &without)?;
+            self.read_columns((scope, hidden), place, block, wanted, &without)?;
             let known = without.len();
             for lost in &self.scratch.lost {
                 if !without.contains(lost) {
@@ -301,8 +257,7 @@ impl HistogramReader {
 
     fn read_columns(
         &mut self,
-        selection: &Selection,
-        hidden: &Hidden,
+        (scope, hidden): (&SelectScope, &Hidden),
         place: &HiddenPlace,
         block: usize,
         wanted: Wanted,
@@ -318,9 +273,9 @@ impl HistogramReader {
             group: place.group as usize,
             column: layout as u16,
             slots: &self.slots,
-            range: selection.range(),
-            outlines: selection.outlines(),
-            watch: selection.watch(),
+            range: scope.range,
+            page_headers: &scope.page_headers,
+            watch: &scope.watch,
             without,
         };
         read_column(&request, &mut self.scratch, &mut block.columns[layout])?;
@@ -370,7 +325,7 @@ fn read_at_once(marked: &[Marked]) -> usize {
 
 /// Hands over series without histograms.
 fn hand_over(
-    floats: &mut SelectionReader,
+    floats: &mut FloatReader,
     batch: &Range<usize>,
     series: Range<usize>,
     sink: &mut MixedSink<'_>,

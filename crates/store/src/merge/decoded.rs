@@ -4,7 +4,7 @@
 //! that reaches through many windows (a part in memory can hold a million rows of one busy series)
 //! would be decoded for each; its columns are kept until it ends, within [`KEPT_MAX`].
 
-use super::sweep::Source;
+use super::sweep::OpenSlice;
 use super::track::Track;
 use crate::Result;
 use crate::part::reader::Check;
@@ -19,11 +19,11 @@ type Key = (usize, usize, usize);
 
 /// A column of a source, and where the source is among those of the window.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct OpenColumn<'a> {
     /// The source's index in the window.
     pub at: usize,
     /// The source.
-    pub source: &'a Source,
+    pub source: &'a OpenSlice,
     /// Its part.
     pub part: &'a Part,
     /// The column.
@@ -32,7 +32,7 @@ pub struct Place<'a> {
     pub is_long: bool,
 }
 
-impl Place<'_> {
+impl OpenColumn<'_> {
     fn key(&self) -> Key {
         (self.source.input, self.source.idx, self.column)
     }
@@ -58,7 +58,7 @@ pub struct Decoded {
 
 impl Decoded {
     /// Drops what was kept of sources that are no longer among these.
-    pub fn keep_only(&mut self, sources: &[Source]) {
+    pub fn keep_only(&mut self, sources: &[OpenSlice]) {
         if self.kept_len == 0 {
             return;
         }
@@ -72,12 +72,12 @@ impl Decoded {
     }
 
     /// Drops everything that was kept; the next block's sources have the same names.
-    pub fn forget(&mut self) {
+    pub fn clear(&mut self) {
         self.keep_only(&[]);
     }
 
     /// Decodes the column's own timestamps, if it has any.
-    pub fn load_times(&mut self, place: Place<'_>) -> Result<()> {
+    pub fn load_times(&mut self, place: OpenColumn<'_>) -> Result<()> {
         if place.times() != ColumnTimes::Own || self.kept_tracks.contains_key(&place.key()) {
             return Ok(());
         }
@@ -95,7 +95,7 @@ impl Decoded {
     }
 
     /// The column's timestamps, own ones as loaded before; the column is not empty.
-    pub fn times<'t>(&'t self, place: Place<'t>) -> &'t Track {
+    pub fn times<'t>(&'t self, place: OpenColumn<'t>) -> &'t Track {
         if place.times() != ColumnTimes::Own {
             return &place.source.track;
         }
@@ -103,7 +103,7 @@ impl Decoded {
     }
 
     /// Decodes the column's values, whose timestamps were loaded before.
-    pub fn load_values(&mut self, place: Place<'_>) -> Result<()> {
+    pub fn load_values(&mut self, place: OpenColumn<'_>) -> Result<()> {
         if self.kept_values.contains_key(&place.key()) {
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl Decoded {
     }
 
     /// The values as loaded before.
-    pub fn values(&self, place: Place<'_>) -> &[f64] {
+    pub fn values(&self, place: OpenColumn<'_>) -> &[f64] {
         match self.kept_values.get(&place.key()) {
             Some(values) => values,
             None => &self.values[place.at],

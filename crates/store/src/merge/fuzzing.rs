@@ -1,6 +1,7 @@
 //! Entry point for fuzzing: a damaged part merges or is refused, without a panic.
 
-use super::{MergeInput, MergeOutcome, SliceLimits, run_within};
+use super::input::{MergeInput, MergeOutcome, SliceLimits};
+use super::run::run_within;
 use crate::part::fuzzing::reseal;
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
 use codec::Effort;

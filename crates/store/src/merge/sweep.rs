@@ -8,8 +8,8 @@
 //! Invariants: every pending slice that begins before the cut is open; every open slice reaches
 //! beyond the last cut; a window holds at least one sample of some input.
 
+use super::input::{MergeInput, SliceLimits};
 use super::track::{Count, Track};
-use super::{MergeInput, SliceLimits};
 use crate::Result;
 use crate::part::reader::Check;
 use crate::part::{ColumnTimes, Part, Slice};
@@ -40,7 +40,7 @@ impl Pending {
 
 /// An input slice whose timestamps are decoded.
 #[derive(Debug)]
-pub struct Source {
+pub struct OpenSlice {
     /// Which input; the higher one wins.
     pub input: usize,
     /// Which of its slices.
@@ -62,7 +62,7 @@ pub struct Sweep<'a> {
     pending: Vec<Pending>,
     /// Index of the first pending slice that is not open.
     next: usize,
-    open: Vec<Source>,
+    open: Vec<OpenSlice>,
     /// Tracks to be used again.
     spare: Vec<Track>,
     drawn: Vec<i64>,
@@ -93,7 +93,7 @@ impl<'a> Sweep<'a> {
         self.pending.sort_unstable_by_key(|slice| (slice.min_ts, slice.input));
     }
 
-    /// Forgets the block.
+    /// Ends the block.
     pub fn close(&mut self) {
         self.spare.extend(self.open.drain(..).map(|source| source.track));
         self.pending.clear();
@@ -101,7 +101,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// The open slices, by input; not all of them reach into the window.
-    pub fn sources(&mut self) -> &[Source] {
+    pub fn sources(&mut self) -> &[OpenSlice] {
         self.open.sort_unstable_by_key(|source| (source.input, source.idx));
         &self.open
     }
@@ -164,7 +164,7 @@ impl<'a> Sweep<'a> {
         let rest = track.count(i64::MIN, i64::MAX);
         self.next += 1;
         let Pending { input, idx, min_ts, max_ts, .. } = next;
-        self.open.push(Source { input, idx, min_ts, max_ts, track, rest });
+        self.open.push(OpenSlice { input, idx, min_ts, max_ts, track, rest });
         Ok(())
     }
 

@@ -1,12 +1,20 @@
 //! Merged parts answer as a naive map of all samples does.
 
+use super::input::SliceLimits;
+use super::run::run_within;
+use super::window::Block;
 use super::*;
+use crate::Error;
 use crate::part::format::{Encoding, TRAILER_SIZE};
-use crate::part::{FinishedPart, PartInfo, PartSink, SliceKey};
+use crate::part::writer::FinishedPart;
+use crate::part::{Part, PartInfo, PartSink, PartWriter, SliceKey};
 use codec::{Effort, Paging};
+use model::TimeRange;
 use model::time_range::day_of;
 use random::Random;
+use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// Bits of the values by series and timestamp.

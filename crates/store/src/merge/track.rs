@@ -1,6 +1,6 @@
 //! A track: one list of timestamps of an input slice, decoded.
 
-use super::SliceLimits;
+use super::input::SliceLimits;
 use crate::Result;
 use crate::part::Part;
 use codec::TimestampsReader;

@@ -5,10 +5,10 @@
 //! samples, is a class of its own. If there is more than one class, their merged timestamps are
 //! compared, and the list that most columns have becomes the shared one.
 
-use super::decoded::{Decoded, Place};
+use super::decoded::{Decoded, OpenColumn};
+use super::input::{MergeInput, Pace, SliceLimits, Stop};
 use super::order::{Order, View};
-use super::sweep::Source;
-use super::{MergeInput, Pace, SliceLimits, Stop};
+use super::sweep::OpenSlice;
 use crate::Result;
 use crate::part::{ColumnTimes, PartWriter, SliceKey};
 use model::TimeRange;
@@ -83,7 +83,7 @@ struct Window<'a> {
     block: Block,
     range: TimeRange,
     /// By input.
-    sources: Vec<&'a Source>,
+    sources: Vec<&'a OpenSlice>,
     /// Slots that any of them knows.
     slots: usize,
     /// Samples of one source from which on it is kept decoded for the next windows.
@@ -95,11 +95,11 @@ impl<'a> Window<'a> {
     fn new(
         block: Block,
         range: TimeRange,
-        sources: impl Iterator<Item = &'a Source>,
+        sources: impl Iterator<Item = &'a OpenSlice>,
         limits: &SliceLimits,
     ) -> Window<'a> {
-        let reach_in = |s: &&Source| s.min_ts <= range.end && range.start <= s.max_ts;
-        let sources: Vec<&Source> = sources.filter(reach_in).collect();
+        let reach_in = |s: &&OpenSlice| s.min_ts <= range.end && range.start <= s.max_ts;
+        let sources: Vec<&OpenSlice> = sources.filter(reach_in).collect();
         let slots = sources.iter().map(|s| s.track.lens().len()).max().unwrap_or(0);
         let window_samples = limits.samples_max.min(limits.rows_max.saturating_mul(slots));
         let long_from = window_samples.saturating_mul(LONG_WINDOWS);
@@ -111,11 +111,11 @@ impl<'a> Window<'a> {
         &'s self,
         inputs: &'s [MergeInput<'s>],
         column: usize,
-    ) -> impl Iterator<Item = Place<'s>> {
+    ) -> impl Iterator<Item = OpenColumn<'s>> {
         self.sources.iter().enumerate().filter_map(move |(at, &source)| {
             let goes_on = self.range.end < source.max_ts;
             let is_long = goes_on && self.long_from <= source.track.samples();
-            let place = Place { at, source, part: inputs[source.input].part, column, is_long };
+            let place = OpenColumn { at, source, part: inputs[source.input].part, column, is_long };
             (place.times() != ColumnTimes::Empty).then_some(place)
         })
     }
@@ -138,14 +138,14 @@ impl<'a> WindowMerger<'a> {
 
     /// Ends the block.
     pub fn close(&mut self) {
-        self.decoded.forget();
+        self.decoded.clear();
     }
 
     /// Writes the samples of `sources`, which are sorted by input, that lie within `range`.
     pub fn merge(
         &mut self,
         block: &Block,
-        sources: &[Source],
+        sources: &[OpenSlice],
         range: TimeRange,
         writer: &mut PartWriter,
         pace: &mut Pace<'_>,
@@ -178,7 +178,7 @@ impl<'a> WindowMerger<'a> {
     }
 
     /// The slice that can be taken over byte for byte, if the window is exactly one.
-    fn whole_slice<'s>(&self, window: &Window<'s>, writer: &PartWriter) -> Option<&'s Source> {
+    fn whole_slice<'s>(&self, window: &Window<'s>, writer: &PartWriter) -> Option<&'s OpenSlice> {
         let [only] = window.sources.as_slice() else { return None };
         let input = &self.inputs[only.input];
         let is_whole = window.range.covers(&TimeRange::new(only.min_ts, only.max_ts))
@@ -222,7 +222,7 @@ impl<'a> WindowMerger<'a> {
 
     /// Whether something may be deleted of some of the series.
     fn is_touched(&self, window: &Window<'_>, series: Range<u64>) -> bool {
-        let tombstones = |s: &Source| tombstones_of(&self.inputs[s.input], s, series.clone());
+        let tombstones = |s: &OpenSlice| tombstones_of(&self.inputs[s.input], s, series.clone());
         window.sources.iter().any(|source| !tombstones(source).is_empty())
     }
 
@@ -290,7 +290,7 @@ impl<'a> WindowMerger<'a> {
     fn order_of(&mut self, window: &Window<'_>, column: usize, order: &mut Order) -> Result<()> {
         self.load_times(window, column)?;
         let series = window.block.column_series(column);
-        let view = |place: Place<'_>| {
+        let view = |place: OpenColumn<'_>| {
             let input = &self.inputs[place.source.input];
             tombstones_of(input, place.source, series.clone())
         };
@@ -395,7 +395,7 @@ impl<'a> WindowMerger<'a> {
 /// The tombstones of an input that may concern the series of a slice.
 fn tombstones_of<'a>(
     input: &MergeInput<'a>,
-    source: &Source,
+    source: &OpenSlice,
     series: Range<u64>,
 ) -> Vec<&'a (RoaringBitmap, TimeRange)> {
     let span = TimeRange::new(source.min_ts, source.max_ts);

@@ -25,9 +25,8 @@ pub mod verify;
 pub mod writer;
 
 pub use directory::Slice;
-pub use reader::{ColumnTimes, KnownColumn, Part, PartSummary};
-pub use verify::VerifiedPart;
-pub use writer::{FinishedPart, PartInfo, PartSink, PartWriter, SliceKey};
+pub use reader::{ColumnTimes, KnownColumn, Part};
+pub use writer::{PartInfo, PartSink, PartWriter, SliceKey};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 
 use super::directory::{ColumnWord, Directory, Slice};
 use super::format::{self, CHECKSUM_SIZE, Encoding, HEADER_SIZE, TRAILER_SIZE};
-use crate::outlines::{OutlineKey, OutlinedPage, Outlines};
+use crate::page_headers::{PageHeaders, PageKey, PageOf};
 use crate::{Error, Result};
 use codec::{
     Paging, Reader, TimestampsOutline, TimestampsReader, ValuesOutline, ValuesReader, crc32,
@@ -79,7 +79,7 @@ pub struct KnownColumn<'a, T> {
     /// The bytes, behind their checksum.
     pub bytes: &'a [u8],
     /// Their parsed headers.
-    pub outline: Arc<T>,
+    pub header: Arc<T>,
 }
 
 /// An open part. Cheap to share, safe to read from many threads.
@@ -132,11 +132,6 @@ impl Part {
         }
     }
 
-    /// What tells the part from all others that this process opens, for caches.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
     /// What errors call the part.
     pub fn name(&self) -> &Path {
         &self.name
@@ -169,6 +164,7 @@ impl Part {
     }
 
     /// Bytes of memory that the directory takes, beside the part's own bytes.
+    #[cfg(test)]
     pub fn directory_size(&self) -> usize {
         size_of_val(self.directory.slices.as_slice())
             + size_of_val(self.directory.columns.as_slice())
@@ -213,6 +209,7 @@ impl Part {
     }
 
     /// Whether the column's samples are at the slice's shared timestamps.
+    #[cfg(test)]
     pub fn is_shared(&self, idx: usize, column: usize) -> bool {
         self.column_times(idx, column) == ColumnTimes::Shared
     }
@@ -249,7 +246,7 @@ impl Part {
         self.values_with(idx, column, lens, Check::Once)
     }
 
-    /// The timestamps of a column as [`Part::times`], their headers kept in `outlines`; `None` when
+    /// The timestamps of a column as [`Part::times`], their headers kept in `headers`; `None` when
     /// the column is empty.
     ///
     /// # Errors
@@ -258,7 +255,7 @@ impl Part {
         &self,
         idx: usize,
         column: usize,
-        outlines: &Outlines,
+        headers: &PageHeaders,
     ) -> Result<Option<KnownColumn<'_, TimestampsOutline>>> {
         let (page, offset, bytes) = match self.column_times(idx, column) {
             ColumnTimes::Empty => return Ok(None),
@@ -266,26 +263,26 @@ impl Part {
                 let (offset, bytes) = self.page(idx, Page::Column(column), Check::Once)?;
                 let (times, _) =
                     split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
-                (OutlinedPage::OwnTimes(column as u32), offset, times)
+                (PageOf::OwnTimes(column as u32), offset, times)
             }
             ColumnTimes::Shared if self.slices()[idx].times_size == 0 => {
                 return Err(self.corrupt_slice(idx, "shared times"));
             }
             ColumnTimes::Shared => {
                 let (offset, bytes) = self.page(idx, Page::SharedTimes, Check::Once)?;
-                (OutlinedPage::SharedTimes, offset, bytes)
+                (PageOf::SharedTimes, offset, bytes)
             }
         };
-        let outline = outlines.times(self.outline_key(idx, page), || {
-            let outline = TimestampsOutline::open(bytes, self.paging())
+        let header = headers.times(self.page_key(idx, page), || {
+            let header = TimestampsOutline::open(bytes, self.paging())
                 .map_err(|error| self.corrupt_page(offset, error))?;
-            self.check_slots(idx, offset, outline.lens())?;
-            Ok::<_, Error>(outline)
+            self.check_slots(idx, offset, header.lens())?;
+            Ok::<_, Error>(header)
         })?;
-        Ok(Some(KnownColumn { bytes, outline }))
+        Ok(Some(KnownColumn { bytes, header }))
     }
 
-    /// The values of a column at `times`, as [`Part::values`], their headers kept in `outlines`.
+    /// The values of a column at `times`, as [`Part::values`], their headers kept in `headers`.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -294,26 +291,26 @@ impl Part {
         idx: usize,
         column: usize,
         times: &TimestampsOutline,
-        outlines: &Outlines,
+        headers: &PageHeaders,
     ) -> Result<KnownColumn<'_, ValuesOutline>> {
         let (offset, mut bytes) = self.page(idx, Page::Column(column), Check::Once)?;
         if self.column_times(idx, column) == ColumnTimes::Own {
             (_, bytes) = split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
         }
-        let key = self.outline_key(idx, OutlinedPage::Values(column as u32));
-        let outline = outlines.values(key, || {
+        let key = self.page_key(idx, PageOf::Values(column as u32));
+        let header = headers.values(key, || {
             ValuesOutline::open(bytes, Arc::clone(times.layout()))
                 .map_err(|error| self.corrupt_page(offset, error))
         })?;
-        Ok(KnownColumn { bytes, outline })
+        Ok(KnownColumn { bytes, header })
     }
 
     fn paging(&self) -> Paging {
         self.directory.encoding.paging
     }
 
-    fn outline_key(&self, idx: usize, page: OutlinedPage) -> OutlineKey {
-        OutlineKey { part: self.number, slice: idx as u32, page }
+    fn page_key(&self, idx: usize, page: PageOf) -> PageKey {
+        PageKey { part: self.number, slice: idx as u32, page }
     }
 
     /// The UTC days with samples, ascending, each with the set of series that have one.

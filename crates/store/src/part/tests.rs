@@ -1,5 +1,7 @@
 //! Parts come back as they were written, and damaged ones are refused.
 
+use super::verify::VerifiedPart;
+use super::writer::FinishedPart;
 use super::*;
 use codec::Effort;
 use std::path::PathBuf;

@@ -47,6 +47,7 @@ pub struct SliceKey {
 /// What [`PartWriter::finish`] gives.
 pub struct FinishedPart {
     /// Counts and sizes.
+    #[cfg_attr(not(test), expect(dead_code, reason = "held against what is read back"))]
     pub summary: PartSummary,
     /// The bytes, when the sink was memory.
     pub bytes: Option<Vec<u8>>,
@@ -123,6 +124,7 @@ impl PartWriter {
     }
 
     /// Bytes written so far, without directory and liveness.
+    #[cfg(test)]
     pub fn size(&self) -> u64 {
         self.size
     }

@@ -8,28 +8,19 @@
 //! - *Index segments.* Their names say which entities they hold and which is younger. A merge and its
 //!   inputs may both be there; the inputs are taken if all are there and sound, for they can lack
 //!   nothing.
-//! - *`wal_from`.* All records that the log still has are replayed. Those that are in parts, too, do
-//!   no harm: the log is an end of history, in order, so the last value of each sample wins as it
-//!   did; registrations that segments hold are skipped. But a record may have a row of an entity that
-//!   was deleted since and left the index, which replay would refuse. Who leaves the index was
-//!   flushed before, with all records of the partition up to that segment: replay starts behind it,
-//!   and not before the segment that `dropped` says if the partition was dropped and made anew.
+//! - *`wal_from`*: see [`super::replay_start`].
 //! - *Deletions* that no merge has applied are gone; the samples come back.
 
-use super::partition::PartitionRepair;
 use crate::Result;
-use crate::dropped::DroppedPartitions;
+use crate::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::live_part::open_part;
 use crate::manifest::{Manifest, PartEntry};
-use crate::partition::{INDEX_DIR, PARTS_DIR, open_part};
-use crate::period::Period;
-use crate::verify::judge::Judge;
 use crate::verify::partition::open_segment;
 use index::{SegmentEntry, parse_segment_name};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use vfs::Vfs;
-use wal::Found;
 
 /// A manifest of what is in a partition's directory, which replays all of the log.
 ///
@@ -123,38 +114,4 @@ fn choose_segments(vfs: &dyn Vfs, dir: &Path, names: &[String]) -> Vec<SegmentEn
     }
     let kept = all.iter().zip(&is_out).filter(|(_, is_out)| !**is_out);
     kept.map(|(one, _)| one.entry.clone()).collect()
-}
-
-/// Finds out where replay starts for the partitions whose manifest is made again.
-///
-/// # Errors
-/// When the log cannot be listed, or is of a later version.
-pub fn find_wal_from(
-    vfs: &dyn Vfs,
-    wal: &Path,
-    dropped: DroppedPartitions,
-    repairs: &mut [PartitionRepair],
-) -> Result<()> {
-    let indexes: BTreeMap<Period, _> = repairs
-        .iter()
-        .filter(|repair| repair.is_rebuilt())
-        .map(|repair| (repair.period, repair.index_as_found()))
-        .collect();
-    if indexes.is_empty() {
-        return Ok(());
-    }
-    let mut judge = Judge::new(indexes, dropped.clone(), None);
-    let mut from: BTreeMap<Period, u64> = BTreeMap::new();
-    wal::inspect(vfs, wal, &mut |found| {
-        if let Found::Record(record) = found
-            && let Some(period) = judge.has_row_of_the_dead(&record)
-        {
-            from.insert(period, record.segment + 1);
-        }
-    })?;
-    for repair in repairs.iter_mut().filter(|repair| repair.is_rebuilt()) {
-        let after_dead = from.get(&repair.period).copied().unwrap_or(0);
-        repair.manifest.wal_from = after_dead.max(dropped.from(repair.period));
-    }
-    Ok(())
 }

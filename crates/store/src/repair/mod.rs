@@ -14,7 +14,7 @@
 //! run left under new names is unnamed and moves aside with the next. A lost manifest is written
 //! first of all, with the damaged files in it, so that what is lost with those is listed again.
 //!
-//! Read in this order: this file, [`losses`], [`aside`], [`partition`], [`manifest`], [`part`],
+//! Read in this order: this file, [`losses`], [`aside`], [`partition`], [`manifest`], [`replay_start`], [`part`],
 //! [`log`].
 
 pub mod aside;
@@ -23,11 +23,12 @@ pub mod losses;
 pub mod manifest;
 pub mod partition;
 pub mod part;
+pub mod replay_start;
 
 use crate::dropped::DroppedPartitions;
+use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
 use crate::partition_length;
 use crate::period::Period;
-use crate::store::{PARTITIONS_DIR, WAL_DIR};
 use crate::verify::files::{self, Stray};
 use crate::verify::judge::Judge;
 use crate::verify::partition_index::PartitionIndex;
@@ -160,7 +161,7 @@ impl Planner<'_, '_> {
             }
         }
         let wal = self.dir.join(WAL_DIR);
-        manifest::find_wal_from(self.vfs.as_ref(), &wal, self.dropped(), &mut repairs)?;
+        replay_start::find_wal_from(self.vfs.as_ref(), &wal, self.dropped(), &mut repairs)?;
         let mut partitions = BTreeMap::new();
         for repair in repairs {
             partitions.insert(repair.period, repair.plan(self)?);

@@ -7,8 +7,8 @@
 
 use crate::Result;
 use crate::histograms::marker::Marker;
+use crate::live_part::open_part;
 use crate::part::{ColumnTimes, Part, PartInfo, PartSink, PartWriter, Slice, SliceKey};
-use crate::partition::open_part;
 use crate::verify::part_faults::Times;
 use codec::Effort;
 use model::TimeRange;

@@ -3,13 +3,14 @@
 //! They follow their samples, so that a limit refuses the former and not the latter: a sample
 //! without its start timestamp is one as it always was.
 
-use crate::append::{AppendContext, AppendScratch, Refusal, Taken, Told, decode_labels};
+use crate::append::{AppendContext, AppendScratch, Taken};
+use crate::appender::{Appender, RECORD_ROWS_MAX, Request};
 use crate::histograms::names::{START_COLUMNS, START_RUN, hidden_tags};
-use crate::log_record::{RECORD_HEAD_SIZE_MAX, rows_size_max, unit_of};
-use crate::partition::{Partition, State};
+use crate::log_record::{rows_size_max, unit_of};
+use crate::partition::{Partition, PartitionState};
 use crate::period::Period;
+use crate::refusal::{Appended, Refusal, Told};
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::store::{Appended, RECORD_ROWS_MAX, Store};
 use crate::{Durability, Error, Result};
 use index::{EntityId, NewEntity};
 use model::{KeyDecoder, StartRow};
@@ -55,69 +56,61 @@ struct Keys<'a> {
     shape: u64,
 }
 
-impl Store {
-    /// Takes the start timestamps of samples that were appended; blocks until both are as durable
-    /// as asked.
-    ///
-    /// # Errors
-    /// As [`Store::append`].
-    pub fn append_starts(
-        &self,
-        batch: &StartBatch<'_>,
-        durability: Durability,
-    ) -> Result<AppendedStarts> {
-        let mut starts = AppendedStarts::default();
-        self.append_with(Durability::Relaxed, |scratch| {
-            let context = [batch.context, STARTS_CONTEXT].concat();
-            let hasher = self.hasher();
-            let shape = hasher.shape(&context, &[WHOLE_SERIES.into()]);
-            let keys = Keys { batch, hasher, shape };
-            let (mut appended, mut last) = (Appended::default(), None);
-            for (period, rows) in self.starts_by_period(batch, &mut starts) {
-                let mut rest = rows.as_slice();
-                while !rest.is_empty() {
-                    let some = &rest[..rest.len().min(RECORD_ROWS_MAX)];
-                    let taken = self.append_in_turn(period, |partition, context| {
-                        let told = (&mut starts, &mut appended);
-                        partition.append_starts(&keys, some, context, scratch, told)
-                    });
-                    let taken = match taken {
-                        // Their samples were refused, too, and told of.
-                        Err(Error::LimitExceeded { .. }) => {
-                            starts.refused += rest.len() as u64;
-                            break;
-                        }
-                        taken => taken?,
-                    };
-                    rest = &rest[taken.count..];
-                    last = taken.lsn.or(last);
+/// Takes the start timestamps of samples that were appended; blocks until both are as durable as
+/// asked.
+pub(crate) fn append(
+    appender: &Appender,
+    batch: &StartBatch<'_>,
+    durability: Durability,
+) -> Result<AppendedStarts> {
+    let mut request = appender.begin()?;
+    let mut starts = AppendedStarts::default();
+    let context = [batch.context, STARTS_CONTEXT].concat();
+    let hasher = appender.hasher;
+    let keys = Keys { batch, hasher, shape: hasher.shape(&context, &[WHOLE_SERIES.into()]) };
+    for (period, rows) in by_period(appender, batch, &mut starts) {
+        let mut rest = rows.as_slice();
+        while !rest.is_empty() {
+            let partition = match appender.partition(period) {
+                // Their samples were refused, too, and told of.
+                Err(Error::LimitExceeded { .. }) => {
+                    starts.refused += rest.len() as u64;
+                    break;
                 }
+                found => found?,
+            };
+            let some = &rest[..rest.len().min(RECORD_ROWS_MAX)];
+            let Request { scratch, appended, .. } = &mut request;
+            let (context, told) = (appender.context(), (&mut starts, appended));
+            let taken = partition.append_starts(&keys, some, &context, scratch, told);
+            if let Some(taken) = appender.check_taken(&partition, taken)? {
+                rest = &rest[taken.count..];
             }
-            Ok((appended, last))
-        })?;
-        if durability == Durability::Synced {
-            // Also what the same request brought before.
-            self.wait_durable(self.wal.end())?;
         }
-        Ok(starts)
     }
+    appender.end(request, Durability::Relaxed)?;
+    if durability == Durability::Synced {
+        // Also what the same request brought before.
+        appender.log.wait_for_all()?;
+    }
+    Ok(starts)
+}
 
-    /// The rows by partition; those whose time is not accepted are refused.
-    fn starts_by_period(
-        &self,
-        batch: &StartBatch<'_>,
-        starts: &mut AppendedStarts,
-    ) -> BTreeMap<Period, Vec<StartRow>> {
-        let accepted = self.accepted_span();
-        let mut by_period: BTreeMap<Period, Vec<StartRow>> = BTreeMap::new();
-        for row in batch.rows {
-            match accepted.contains(row.timestamp) {
-                true => by_period.entry(self.length.of(row.timestamp)).or_default().push(*row),
-                false => starts.refused += 1,
-            }
+/// The rows by partition; those whose time is not accepted are refused.
+fn by_period(
+    appender: &Appender,
+    batch: &StartBatch<'_>,
+    starts: &mut AppendedStarts,
+) -> BTreeMap<Period, Vec<StartRow>> {
+    let (length, accepted) = (appender.ground.length, appender.retention.accepted_span());
+    let mut by_period: BTreeMap<Period, Vec<StartRow>> = BTreeMap::new();
+    for row in batch.rows {
+        match accepted.contains(row.timestamp) {
+            true => by_period.entry(length.of(row.timestamp)).or_default().push(*row),
+            false => starts.refused += 1,
         }
-        by_period
     }
+    by_period
 }
 
 impl Partition {
@@ -131,15 +124,9 @@ impl Partition {
         (starts, appended): (&mut AppendedStarts, &mut Appended),
     ) -> Result<Taken> {
         scratch.encoder.start(unit_of(rows.iter().map(|row| row.timestamp)));
-        let mut state = self.write();
-        if self.is_dropped() {
-            return Err(Error::PartitionDropped);
-        }
-        // Dropped before the partition's lock is given back, also by a panic.
-        let mut room = context.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
-        state.enter_hour(self.period, context.now_ns);
+        let (mut state, mut room) = self.begin_record(context)?;
         let version = context.changes.now();
-        let (mut taken, mut stopped) = (Taken::default(), None);
+        let mut taken = Taken::default();
         for row in rows {
             scratch.fresh.clear();
             match state.find_start(keys, row, context, scratch, &mut room) {
@@ -148,27 +135,22 @@ impl Partition {
                     state.changed.note(row.timestamp, version);
                     starts.written += 1;
                 }
-                Err(Refusal::Log(error)) => {
-                    let is_alone = scratch.encoder.is_empty();
-                    if !is_alone || !matches!(error, wal::Error::RecordTooLarge { .. }) {
-                        stopped = Some(error);
+                Err(refusal) => match refusal.unless_full(scratch.encoder.is_empty()) {
+                    Ok(Refusal::Row(_)) => starts.refused += 1,
+                    Ok(refusal) => appended.refuse(row.position, refusal),
+                    Err(error) => {
+                        taken.full = Some(error);
                         break;
                     }
-                    starts.refused += 1;
-                }
-                Err(Refusal::Row(_)) => starts.refused += 1,
-                Err(refusal) => appended.refuse(row.position, refusal),
+                },
             }
             taken.count += 1;
         }
-        if !scratch.encoder.is_empty() {
-            taken.lsn = Some(self.finish_append(state, context, scratch, room)?);
-        }
-        taken.unless_stopped(stopped)
+        self.end_record(state, context, scratch, room, taken)
     }
 }
 
-impl State {
+impl PartitionState {
     /// Finds or registers the entity of a row, for which the log has room then.
     fn find_start(
         &mut self,
@@ -182,13 +164,13 @@ impl State {
         room.grow(size).map_err(Refusal::Log)?;
         let hash = keys.hasher.hash(keys.batch.key(row), keys.shape);
         let mut found = [None; GROUP_ROWS];
-        self.map.find_group(&[hash], &mut found);
+        self.series.map.find_group(&[hash], &mut found);
         if let Some(Target::Entity(entity)) = found[0] {
             return Ok(entity);
         }
         let registered = self.register_start(keys.batch, row, context, scratch, room);
         let entity = registered.inspect_err(|_| room.shrink(size))?;
-        self.map.insert(hash, Target::Entity(entity));
+        self.series.map.insert(hash, Target::Entity(entity));
         Ok(entity)
     }
 
@@ -202,13 +184,13 @@ impl State {
         room: &mut Reservation<'_>,
     ) -> Told<EntityId> {
         let fields = [WHOLE_SERIES.into()];
-        decode_labels(batch.decoder, batch.key(row), &fields, context.limits, scratch)?;
-        let AppendScratch { names, tags, encoder, fresh, .. } = scratch;
-        let metric = names[0].as_str();
-        let tags: Vec<(&str, &str)> = tags.iter().collect();
+        scratch.labels.decode(batch.decoder, batch.key(row), &fields, context.limits)?;
+        let AppendScratch { labels, encoder, fresh, .. } = scratch;
+        let metric = labels.names[0].as_str();
+        let tags: Vec<(&str, &str)> = labels.tags.iter().collect();
         let hidden = hidden_tags(&tags, metric, START_RUN);
         let entity = NewEntity::new(&START_COLUMNS, &hidden);
-        if let Some(known) = self.index.find_entity(&entity)? {
+        if let Some(known) = self.series.index.find_entity(&entity)? {
             return Ok(known);
         }
         let size = entity.registration_size_max();
@@ -230,10 +212,10 @@ impl State {
         scratch: &mut AppendScratch,
     ) {
         if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
-            self.note_active_hidden(entity, context);
+            self.note_active_hidden(entity, context.active_count());
         }
         let values = [row.start_ms as f64];
-        self.arena.push(entity, row.timestamp, &values);
+        self.head.arena.push(entity, row.timestamp, &values);
         scratch.encoder.row(entity, row.timestamp, &values);
     }
 }

@@ -6,10 +6,11 @@
 
 use super::Snapshots;
 use super::side::SIDE_FILES;
+use crate::file_names::{
+    CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
+};
 use crate::manifest::{self, Manifest};
-use crate::partition::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR};
 use crate::period::Period;
-use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use index::parse_segment_name;
 use std::path::Path;
 use vfs::Vfs;

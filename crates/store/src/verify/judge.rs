@@ -5,7 +5,7 @@
 //! that apply, and the rows that can be read. Behind a row of an entity whose columns nobody knows
 //! nothing of a record can be read, for a row does not say how long it is.
 
-use super::partition_index::{PartitionIndex, Place};
+use super::partition_index::{EntityFate, PartitionIndex};
 use super::report::words_of;
 use crate::dropped::DroppedPartitions;
 use crate::exemplar_record::decode_exemplars;
@@ -210,11 +210,11 @@ impl Judge {
             Err(error) => return undecodable(error),
         };
         let Some(index) = self.partitions.get(&period) else { return Row::Blind };
-        let (block, is_dead) = match index.place_of(head.entity) {
-            Ok(Place::Live(block)) => (block, false),
-            Ok(Place::Dead(block)) => (block, true),
-            Ok(Place::Unreadable) | Err(_) => return Row::Blind,
-            Ok(Place::Unknown) => {
+        let (block, is_dead) = match index.fate_of(head.entity) {
+            Ok(EntityFate::Live(block)) => (block, false),
+            Ok(EntityFate::Dead(block)) => (block, true),
+            Ok(EntityFate::Unreadable) | Err(_) => return Row::Blind,
+            Ok(EntityFate::Unknown) => {
                 let what = format!("a row of unknown entity {} of {}", head.entity, period.name());
                 return Row::Broken(what);
             }
@@ -235,7 +235,7 @@ impl Judge {
     }
 
     /// Whether a record has a row of an entity that the segments know as dead: then all records of
-    /// its partition up to its segment are in parts, for only what is flushed is ever forgotten.
+    /// its partition up to its segment are in parts, for only what is flushed ever leaves the index.
     pub fn has_row_of_the_dead(&mut self, record: &RecordRef<'_>) -> Option<Period> {
         if record.kind != KIND_ROWS {
             return None;
@@ -250,11 +250,13 @@ impl Judge {
         loop {
             let head = decoder.head().ok()??;
             let index = self.partitions.get(&rows.period)?;
-            let block = match index.place_of(head.entity).ok()? {
-                Place::Live(block) => block,
-                Place::Dead(_) => return Some(rows.period),
-                Place::Unknown if head.entity < index.frozen_end() => return Some(rows.period),
-                Place::Unknown | Place::Unreadable => return None,
+            let block = match index.fate_of(head.entity).ok()? {
+                EntityFate::Live(block) => block,
+                EntityFate::Dead(_) => return Some(rows.period),
+                EntityFate::Unknown if head.entity < index.frozen_end() => {
+                    return Some(rows.period);
+                }
+                EntityFate::Unknown | EntityFate::Unreadable => return None,
             };
             let count = if head.column.is_some() { 1 } else { block.columns as usize };
             decoder.values(count, &mut self.values).ok()?;

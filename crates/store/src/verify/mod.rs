@@ -23,9 +23,9 @@ pub mod report;
 pub mod side;
 
 use crate::dropped::DroppedPartitions;
+use crate::file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::partition_length;
 use crate::period::{PartitionLength, Period};
-use crate::store::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::{Error, Result};
 use files::Stray;
 use judge::Judge;

@@ -8,9 +8,9 @@ use roaring::RoaringBitmap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where an entity is.
+/// What the index says of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum EntityFate {
     /// In this block, and alive.
     Live(BlockRef),
     /// In this block, in a slot that is dead: its samples were deleted.
@@ -76,25 +76,25 @@ impl PartitionIndex {
         !self.unreadable.is_empty()
     }
 
-    /// Where an entity is.
+    /// What the index says of an entity.
     ///
     /// # Errors
     /// When a segment turns out to be corrupt.
-    pub fn place_of(&self, entity: u32) -> Result<Place> {
+    pub fn fate_of(&self, entity: u32) -> Result<EntityFate> {
         if self.unreadable.iter().any(|range| range.contains(&entity)) {
-            return Ok(Place::Unreadable);
+            return Ok(EntityFate::Unreadable);
         }
         if self.frozen_end() <= entity {
             let block = self.memory.block_of(entity);
-            return Ok(block.map_or(Place::Unknown, Place::Live));
+            return Ok(block.map_or(EntityFate::Unknown, EntityFate::Live));
         }
         let Some(segment) = self.segments.iter().find(|s| s.entities().contains(&entity)) else {
-            return Ok(Place::Unknown);
+            return Ok(EntityFate::Unknown);
         };
         if let Some(block) = segment.block_of(entity)? {
-            return Ok(Place::Live(block));
+            return Ok(EntityFate::Live(block));
         }
-        Ok(segment.block_around(entity)?.map_or(Place::Unknown, Place::Dead))
+        Ok(segment.block_around(entity)?.map_or(EntityFate::Unknown, EntityFate::Dead))
     }
 
     /// The block of a part's slice, as the segments have it.

@@ -3,13 +3,13 @@
 
 use super::Walk;
 use crate::Result;
-use crate::damage::{self, DamageBook};
+use crate::damage::{self, DamageList};
 use crate::dropped::{self, DroppedPartitions};
-use crate::exemplars::{self, ExemplarBook};
-use crate::metadata::{self, MetadataBook};
+use crate::exemplars::{self, ExemplarQueue};
+use crate::file_names::WAL_DIR;
+use crate::metadata::{self, MetadataTable};
 use crate::partition_length;
 use crate::retention_clock::{self, ClockRecord};
-use crate::store::WAL_DIR;
 use std::path::Path;
 use vfs::Vfs;
 
@@ -32,17 +32,17 @@ pub const SIDE_FILES: &[SideFile] = &[
     },
     SideFile {
         path: metadata::FILE_NAME,
-        read: |vfs, dir| MetadataBook::read(vfs, dir).map(drop),
+        read: |vfs, dir| MetadataTable::read(vfs, dir).map(drop),
         lost: "types, help and units of metrics, until they are sent again",
     },
     SideFile {
         path: exemplars::FILE_NAME,
-        read: |vfs, dir| ExemplarBook::read(vfs, dir, usize::MAX).map(drop),
+        read: |vfs, dir| ExemplarQueue::read(vfs, dir, usize::MAX).map(drop),
         lost: "all exemplars but those in the log, of which some that were deleted may be back",
     },
     SideFile {
         path: damage::FILE_NAME,
-        read: |vfs, dir| DamageBook::read(vfs, dir).map(drop),
+        read: |vfs, dir| DamageList::read(vfs, dir).map(drop),
         lost: "the list of the damage that was noticed before",
     },
     SideFile {

@@ -137,7 +137,7 @@ impl History {
         let disk = SimVfs::new(dice.next());
         disk.set_now(START);
         let config = StoreConfig {
-            arena_words_max: 3 * store::arena::CHUNK_WORDS,
+            arena_words_max: 3 * store::inside::CHUNK_WORDS,
             // Not drawn: histories of one seed differ in nothing else.
             partition_length: Some(PartitionLength::ALL[(seed % 4) as usize]),
             retention_ns: [None, Some(70 * DAY)][dice.index(2)],

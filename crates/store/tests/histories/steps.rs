@@ -24,7 +24,7 @@ const STEPS: [Step; 20] = [
     ("merge as needed", 4, |_, store| store.merge_as_needed()),
     ("delete", 5, delete),
     ("expire", 3, |_, store| store.expire()),
-    ("prepare turn", 4, |_, store| store.prepare_turn_fully()),
+    ("prepare rollover", 4, |_, store| store.prepare_rollover_fully()),
     ("snapshot", 3, snapshot),
     ("delete snapshot", 2, delete_snapshot),
     ("list snapshots", 1, |_, store| store.snapshots().map(drop)),

@@ -5,7 +5,7 @@ use crate::stores;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
-use store::store::WAL_DIR;
+use store::WAL_DIR;
 use store::{Error, Store, StoreConfig, StoreOpening};
 use vfs::{SimVfs, Vfs};
 use wal::kinds::{KEYS, KIND_KEYS};

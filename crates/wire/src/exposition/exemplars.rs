@@ -1,7 +1,7 @@
 //! `# {labels} value [seconds]` behind a sample: OpenMetrics' exemplars, understood in both formats.
 
-use super::decode::{Fault, key_end, seconds, split_word, value};
 use super::keys;
+use super::scan::{Fault, key_end, seconds, split_word, value};
 use crate::exemplars::ExemplarLabels;
 use model::{Exemplar, Timestamp};
 

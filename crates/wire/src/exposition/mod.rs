@@ -15,13 +15,12 @@ pub mod decode;
 pub mod encode;
 mod exemplars;
 pub mod keys;
-pub mod push_path;
+mod scan;
 #[cfg(test)]
 mod tests;
 
 pub use decode::{Format, Options, decode};
 pub use keys::ExpositionKeys;
-pub use push_path::labels_of_path;
 
 /// Bytes of a series' name and labels.
 pub const KEY_SIZE_MAX: usize = 512 << 10;

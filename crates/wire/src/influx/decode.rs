@@ -12,6 +12,7 @@ use super::shapes::{NONE, Shapes};
 use crate::decoded::{
     Decoded, Growing, ROWS_PER_BATCH, SHAPE_FIELDS_PER_BATCH, Start, check_body_size,
 };
+use crate::narrow::to_u32;
 use crate::{Error, number};
 use model::limits::{FIELDS_PER_LINE_MAX, LINE_SIZE_MAX};
 use model::{KeyDecoder, KeyHasher, LabelsBuilder, Row, Timestamp};
@@ -240,10 +241,10 @@ impl<'a> Lines<'a, '_> {
         self.grown.rows.push(Row {
             hash: self.hasher.hash(key, shape.hash),
             timestamp,
-            key_offset: start as u32,
-            key_size: key.len() as u32,
+            key_offset: to_u32(start),
+            key_size: to_u32(key.len()),
             shape: shape.shape,
-            values_start: values_start as u32,
+            values_start: to_u32(values_start),
             position: line,
         });
         if self.grown.rows.len() == 1 {
@@ -371,7 +372,7 @@ impl<'a> Lines<'a, '_> {
             return Err(Fault::TooManyFields);
         }
         self.raw.extend_from_slice(name);
-        self.ends.push(self.raw.len() as u32);
+        self.ends.push(to_u32(self.raw.len()));
         Ok(())
     }
 

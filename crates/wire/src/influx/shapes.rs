@@ -8,6 +8,7 @@
 
 use super::fault::Fault;
 use super::keys::{TAG_ESCAPES, unescape};
+use crate::narrow::to_u32;
 use model::{KeyHasher, Shape};
 use std::collections::HashMap;
 
@@ -77,9 +78,9 @@ impl<'a> Shapes<'a> {
             return Ok(idx);
         }
         let (fields, mut created) = describe(raw, ends)?;
-        let idx = self.known.len() as u32;
+        let idx = to_u32(self.known.len());
         created.follower = idx;
-        created.shape = shapes.len() as u32;
+        created.shape = to_u32(shapes.len());
         if !fields.is_empty() {
             created.hash = self.hasher.shape(self.context, &fields);
             shapes.push(Shape { fields, hash: created.hash });
@@ -107,7 +108,7 @@ fn describe(raw: &[u8], ends: &[u32]) -> Result<(Vec<Box<str>>, RawShape), Fault
         last.insert(name, idx);
     }
     let has_time = last.remove("time").is_some();
-    let mut kept: Vec<u32> = last.values().map(|idx| *idx as u32).collect();
+    let mut kept: Vec<u32> = last.values().map(|idx| to_u32(*idx)).collect();
     kept.sort_unstable();
     let fields: Vec<Box<str>> =
         kept.iter().filter_map(|idx| names.get(*idx as usize).cloned()).collect();

@@ -3,8 +3,10 @@
 use super::histograms::histogram;
 use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
-use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, NORMAL_NAN_BITS, SAMPLES_PER_LINE_MAX};
+use super::value::value;
+use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
+use crate::narrow::to_u32;
 use crate::{Error, number};
 use histogram::{Histogram, HistogramRow};
 use model::limits::LINE_SIZE_MAX;
@@ -133,10 +135,10 @@ impl Lines<'_, '_> {
         let rows = self.timestamps.iter().enumerate().map(|(idx, &timestamp)| Row {
             hash,
             timestamp,
-            key_offset: (offset + key_start) as u32,
-            key_size: (key_end - key_start) as u32,
+            key_offset: to_u32(offset + key_start),
+            key_size: to_u32(key_end - key_start),
             shape: 0,
-            values_start: (values_start + idx) as u32,
+            values_start: to_u32(values_start + idx),
             position: line,
         });
         self.grown.rows.extend(rows);
@@ -150,8 +152,8 @@ impl Lines<'_, '_> {
             let Histogram { positive, negative, custom_bounds, .. } = &histogram;
             self.bucket_count += positive.len() + negative.len() + custom_bounds.len();
             self.grown.histograms.rows.push(HistogramRow {
-                key_offset: key_offset as u32,
-                key_size: key_size as u32,
+                key_offset: to_u32(key_offset),
+                key_size: to_u32(key_size),
                 timestamp,
                 position,
                 histogram,
@@ -242,48 +244,6 @@ const BUCKETS_PER_BATCH: usize = 1 << 20;
 const _: () = assert!(SAMPLES_PER_LINE_MAX == 2_097_152);
 const _: () = assert!(HISTOGRAMS_PER_LINE_MAX == 262_144);
 
-/// A number, `null`, or a string that names a number.
-#[inline(always)]
-pub(super) fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
-    match scan.peek() {
-        Some(b'"') => {
-            let start = scan.at;
-            let text = scan.raw_string()?;
-            let fault = Fault { offset: start, expected: "a number" };
-            named_value(text).ok_or(fault)
-        }
-        Some(b'n') if scan.text.get(scan.at..).is_some_and(|rest| rest.starts_with(b"null")) => {
-            scan.at += 4;
-            Ok(f64::from_bits(NORMAL_NAN_BITS))
-        }
-        _ => match number::decimal(scan.text, scan.at) {
-            Some(number) => {
-                scan.at = number.end;
-                Ok(number.value)
-            }
-            None => scan.fault("a number"),
-        },
-    }
-}
-
-/// The value of a string.
-fn named_value(text: &[u8]) -> Option<f64> {
-    match text {
-        b"NaN" | b"null" | b"nan" => return Some(f64::from_bits(NORMAL_NAN_BITS)),
-        b"Infinity" | b"+Infinity" | b"Inf" | b"+Inf" => return Some(f64::INFINITY),
-        b"-Infinity" | b"-Inf" => return Some(f64::NEG_INFINITY),
-        b"StaleNaN" => return Some(model::stale_marker()),
-        _ => {}
-    }
-    if let Some(bits) = text.strip_prefix(b"NaN:") {
-        let is_hexadecimal = bits.len() == 16 && bits.iter().all(u8::is_ascii_hexdigit);
-        let bits = std::str::from_utf8(bits).ok().filter(|_| is_hexadecimal)?;
-        let value = f64::from_bits(u64::from_str_radix(bits, 16).ok()?);
-        return value.is_nan().then_some(value);
-    }
-    number::decimal(text, 0).filter(|number| number.end == text.len()).map(|number| number.value)
-}
-
 /// Milliseconds, with up to six decimals.
 #[inline(always)]
 fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
@@ -299,7 +259,7 @@ fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
         if fraction.count == 0 || 6 < fraction.count {
             return scan.fault("a timestamp with at most six decimals");
         }
-        nanos = fraction.value as i128 * 10i128.pow(6 - fraction.count as u32);
+        nanos = fraction.value as i128 * 10i128.pow(6 - to_u32(fraction.count));
         end += 1 + fraction.count;
     }
     if matches!(scan.text.get(end), Some(b'e' | b'E')) {

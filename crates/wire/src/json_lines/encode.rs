@@ -1,8 +1,8 @@
 //! Series to lines, in pieces, so that no series is ever whole in memory.
 
+use super::HISTOGRAMS_PER_LINE_MAX;
 use super::histograms::push_histogram;
-use super::{HISTOGRAMS_PER_LINE_MAX, NORMAL_NAN_BITS};
-use crate::prom_json::number::push_value;
+use super::value::push_exact;
 use crate::prom_json::string::push_labels;
 use histogram::Histogram;
 use model::sample::NANOS_PER_MILLI;
@@ -122,19 +122,6 @@ fn push_line(out: &mut Vec<u8>, labels: &Labels, timestamps: &[Timestamp], value
         push_timestamp(out, timestamp);
     }
     out.extend_from_slice(b"]}\n");
-}
-
-/// Appends a value so that it reads back to the same bits.
-pub(super) fn push_exact(out: &mut Vec<u8>, value: f64) {
-    if value.is_finite() {
-        push_value(out, value);
-    } else if value.is_infinite() {
-        out.extend_from_slice(if value < 0.0 { b"\"-Infinity\"" } else { b"\"Infinity\"" });
-    } else if value.to_bits() == NORMAL_NAN_BITS {
-        out.extend_from_slice(b"null");
-    } else {
-        out.extend_from_slice(format!("\"NaN:{:016x}\"", value.to_bits()).as_bytes());
-    }
 }
 
 /// Appends milliseconds, and what is left as decimals.

@@ -8,9 +8,8 @@
 //! A bucket is its index and the observations in it alone. Members that are zero, empty or unknown
 //! may be left out. Numbers are as exact as other values are.
 
-use super::decode::value;
-use super::encode::push_exact;
 use super::scan::{Fault, Scan};
+use super::value::{push_exact, value};
 use crate::remote_write::histograms::BUCKETS_MAX;
 use histogram::{Bucket, Histogram, ResetHint};
 

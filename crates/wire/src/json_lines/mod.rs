@@ -26,6 +26,7 @@ pub mod encode;
 mod histograms;
 pub mod keys;
 mod scan;
+mod value;
 #[cfg(test)]
 mod tests;
 

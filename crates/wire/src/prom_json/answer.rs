@@ -80,7 +80,7 @@ impl ErrorKind {
 
 /// Where a matrix' series stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SeriesState {
     /// No series yet.
     Empty,
     /// Behind a complete series.
@@ -95,7 +95,7 @@ enum State {
 
 /// A success with a vector or a matrix, written series by series.
 pub struct Answer {
-    state: State,
+    state: SeriesState,
     moments: Moments,
 }
 
@@ -163,7 +163,7 @@ impl Answer {
         out.extend_from_slice(b"{\"status\":\"success\",\"data\":{\"resultType\":\"");
         out.extend_from_slice(kind.as_bytes());
         out.extend_from_slice(b"\",\"result\":[");
-        Answer { state: State::Empty, moments: Moments::default() }
+        Answer { state: SeriesState::Empty, moments: Moments::default() }
     }
 
     /// One sample of a vector.
@@ -172,7 +172,7 @@ impl Answer {
         out.extend_from_slice(b",\"value\":");
         push_point(out, millis, value);
         out.push(b'}');
-        self.state = State::Between;
+        self.state = SeriesState::Between;
     }
 
     /// One sample of a vector that is a histogram.
@@ -187,26 +187,26 @@ impl Answer {
         out.extend_from_slice(b",\"histogram\":");
         push_histogram_point(out, millis, histogram);
         out.push(b'}');
-        self.state = State::Between;
+        self.state = SeriesState::Between;
     }
 
     /// Opens a series of a matrix, closing the one before.
     pub fn series(&mut self, out: &mut Vec<u8>, labels: &Labels) {
         self.open_metric(out, labels);
-        self.state = State::SeriesStart;
+        self.state = SeriesState::SeriesStart;
         self.moments.next = 0;
     }
 
     /// The next point of the series that is open; before any histogram.
     #[inline]
     pub fn point(&mut self, out: &mut Vec<u8>, millis: i64, value: f64) {
-        debug_assert!(matches!(self.state, State::SeriesStart | State::InSeries));
-        if self.state == State::InSeries {
+        debug_assert!(matches!(self.state, SeriesState::SeriesStart | SeriesState::InSeries));
+        if self.state == SeriesState::InSeries {
             out.push(b',');
         } else {
             out.extend_from_slice(b",\"values\":[");
         }
-        self.state = State::InSeries;
+        self.state = SeriesState::InSeries;
         self.moments.push(out, millis);
         push_value(out, value);
         out.extend_from_slice(b"\"]");
@@ -215,11 +215,11 @@ impl Answer {
     /// The next histogram of the series that is open.
     pub fn histogram(&mut self, out: &mut Vec<u8>, millis: i64, histogram: &Histogram) {
         out.extend_from_slice(match self.state {
-            State::InHistograms => b",",
-            State::InSeries => b"],\"histograms\":[",
+            SeriesState::InHistograms => b",",
+            SeriesState::InSeries => b"],\"histograms\":[",
             _ => b",\"histograms\":[",
         });
-        self.state = State::InHistograms;
+        self.state = SeriesState::InHistograms;
         push_histogram_point(out, millis, histogram);
     }
 
@@ -233,7 +233,7 @@ impl Answer {
 
     fn open_metric(&mut self, out: &mut Vec<u8>, labels: &Labels) {
         self.close_series(out);
-        if self.state != State::Empty {
+        if self.state != SeriesState::Empty {
             out.push(b',');
         }
         out.extend_from_slice(b"{\"metric\":");
@@ -242,11 +242,11 @@ impl Answer {
 
     fn close_series(&mut self, out: &mut Vec<u8>) {
         match self.state {
-            State::Empty | State::Between => return,
-            State::SeriesStart => out.extend_from_slice(b",\"values\":[]}"),
-            State::InSeries | State::InHistograms => out.extend_from_slice(b"]}"),
+            SeriesState::Empty | SeriesState::Between => return,
+            SeriesState::SeriesStart => out.extend_from_slice(b",\"values\":[]}"),
+            SeriesState::InSeries | SeriesState::InHistograms => out.extend_from_slice(b"]}"),
         }
-        self.state = State::Between;
+        self.state = SeriesState::Between;
     }
 }
 

@@ -8,10 +8,13 @@
 //! JSON lines    as API answers, with a sign for -0
 //! ```
 
+use crate::narrow;
+use crate::narrow::to_u32;
+
 /// Appends a value as the Prometheus API prints it, without quotes.
 pub fn push_value(out: &mut Vec<u8>, value: f64) {
-    // The cast cuts fractions off and makes NaN zero: what comes back is an integer.
-    let whole = value as i64;
+    // What comes back unchanged is an integer.
+    let whole = narrow::whole(value);
     let is_whole = whole as f64 == value && value.abs() < 1e15;
     if is_whole && (whole != 0 || value.is_sign_positive()) {
         out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
@@ -98,11 +101,11 @@ impl Digits {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let exponent: i32 = exponent.parse().unwrap_or(0);
         let mut found = Digits { digits: [0; DIGITS_MAX], len: 0, point: 0, is_negative };
-        found.point = whole.len() as i32 + exponent;
+        found.point = exponent.saturating_add_unsigned(to_u32(whole.len()));
         let is_zero = |byte: &u8| *byte == b'0';
         let all = whole.bytes().chain(fraction.bytes());
         let leading = all.clone().take_while(is_zero).count();
-        found.point -= leading as i32;
+        found.point = found.point.saturating_sub_unsigned(to_u32(leading));
         for (slot, digit) in found.digits.iter_mut().zip(all.skip(leading)) {
             *slot = digit;
             found.len += 1;

@@ -1,5 +1,7 @@
 //! Bits of chunks, the highest of a byte first, and the values that both kinds of chunk write.
 
+use crate::narrow::{low_byte, to_u32};
+
 /// Leading zeros that five bits can tell.
 const LEADING_MAX: u32 = 31;
 
@@ -40,14 +42,14 @@ impl<'a> BitWriter<'a> {
         let mut left = len;
         while 8 <= left {
             left -= 8;
-            let byte = (value >> left) as u8;
+            let byte = low_byte(value >> left);
             self.or(byte);
             self.out.push(byte.checked_shl(self.free).unwrap_or(0));
         }
         while 0 < left {
             let count = left.min(if self.free == 0 { 8 } else { self.free });
             left -= count;
-            self.or(((value >> left) as u8) << (8 - count));
+            self.or(low_byte(value >> left) << (8 - count));
             self.free -= count;
         }
     }
@@ -111,7 +113,7 @@ impl<'a> BitReader<'a> {
         let mut left = len;
         while 0 < left {
             let byte = *self.bytes.get(self.at / 8)?;
-            let there = 8 - (self.at % 8) as u32;
+            let there = 8 - to_u32(self.at % 8);
             let count = left.min(there);
             let piece = byte >> (there - count) & (0xff >> (8 - count));
             value = value << count | u64::from(piece);
@@ -140,8 +142,8 @@ impl<'a> BitReader<'a> {
             return Some(0);
         }
         if self.take(1)? == 1 {
-            let leading = self.take(5)? as u32;
-            let len = match self.take(6)? as u32 {
+            let leading = u32::from(low_byte(self.take(5)?));
+            let len = match u32::from(low_byte(self.take(6)?)) {
                 0 => 64,
                 len => len,
             };

@@ -27,7 +27,7 @@ const _: () = assert!(CHUNK_SAMPLES_MAX <= u16::MAX as usize);
 /// Appends the samples as one chunk; those beyond [`CHUNK_SAMPLES_MAX`] are left out. Times rise.
 pub fn push_chunk(out: &mut Vec<u8>, samples: &[MillisSample]) {
     let samples = samples.get(..CHUNK_SAMPLES_MAX).unwrap_or(samples);
-    out.extend_from_slice(&(samples.len() as u16).to_be_bytes());
+    out.extend_from_slice(&u16::try_from(samples.len()).unwrap_or(u16::MAX).to_be_bytes());
     let mut bits = BitWriter::new(out);
     let Some(first) = samples.first() else { return };
     bits.put_varint((first.millis << 1 ^ first.millis >> 63) as u64);

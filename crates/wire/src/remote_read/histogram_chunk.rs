@@ -14,6 +14,7 @@
 
 use super::bits::{BitReader, BitWriter, Window};
 use crate::Error;
+use crate::narrow::{low_byte, to_u32, whole};
 use crate::remote_write::encode_histograms::spans;
 use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 
@@ -63,7 +64,7 @@ pub(super) fn push_chunk(
         count += 1;
     }
     if let Some(head) = out.get_mut(start..start + 2) {
-        head.copy_from_slice(&(count as u16).to_be_bytes());
+        head.copy_from_slice(&u16::try_from(count).unwrap_or(u16::MAX).to_be_bytes());
     }
     count
 }
@@ -147,7 +148,7 @@ fn put_bound(bits: &mut BitWriter<'_>, bound: f64) {
     let thousandths = bound * 1000.0;
     let is_whole = thousandths.round() / 1000.0 == bound;
     if (0.0..=THOUSANDTHS_MAX).contains(&thousandths) && is_whole && bound.is_sign_positive() {
-        return put_uint(bits, thousandths.round() as u64 + 1);
+        return put_uint(bits, whole(thousandths.round()).unsigned_abs() + 1);
     }
     bits.put(0, 1);
     bits.put(bound.to_bits(), 64);
@@ -171,7 +172,7 @@ fn put_class(bits: &mut BitWriter<'_>, value: u64, is_zero: bool, fits: impl Fn(
     }
     for (idx, len) in CLASSES.into_iter().enumerate() {
         if fits(len) {
-            let ones = idx as u32 + 1;
+            let ones = to_u32(idx) + 1;
             bits.put((1 << (ones + 1)) - 2, ones + 1);
             return bits.put(value, len);
         }
@@ -217,7 +218,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn first(&mut self, flags: u8) -> Option<(i64, Histogram)> {
-        let zero_threshold = match self.bits.take(8)? as u8 {
+        let zero_threshold = match low_byte(self.bits.take(8)?) {
             255 => f64::from_bits(self.bits.take(64)?),
             byte => threshold_of(byte),
         };

@@ -1,6 +1,7 @@
 //! Histogram messages, as both versions of remote write and remote read have them.
 
 use super::encode::{MillisSample, RequestV1, RequestV2, Started, put_sample, put_started_sample};
+use crate::narrow::{to_u32, whole};
 use crate::protobuf::{put_bytes, put_double, put_number, put_varint};
 use histogram::{Bucket, Histogram, ResetHint};
 
@@ -132,6 +133,7 @@ fn put_double_unless_zero(out: &mut Vec<u8>, number: u8, value: f64) {
 }
 
 /// Field `number` of an integer, the one after it of a float.
+#[expect(clippy::cast_possible_truncation, reason = "the histogram says that it is whole")]
 fn put_count(out: &mut Vec<u8>, number: u8, count: f64, form: CountForm) {
     match form {
         CountForm::Whole => put_number(out, number, count as u64),
@@ -156,8 +158,8 @@ fn put_side(out: &mut Vec<u8>, number: u8, buckets: &[Bucket], form: CountForm) 
         CountForm::Whole => {
             let mut last = 0;
             for bucket in buckets {
-                put_varint(&mut part, zigzag(bucket.count as i64 - last));
-                last = bucket.count as i64;
+                put_varint(&mut part, zigzag(whole(bucket.count) - last));
+                last = whole(bucket.count);
             }
             put_bytes(out, number + 1, &part);
         }
@@ -181,8 +183,9 @@ pub(crate) fn spans(buckets: &[Bucket]) -> impl Iterator<Item = (i32, u32)> {
     buckets.chunk_by(|a, b| a.index.checked_add(1) == Some(b.index)).map(move |run| {
         let first = run.first().map_or(0, |bucket| bucket.index);
         let offset = first.wrapping_sub(next);
-        next = first.wrapping_add(run.len() as i32);
-        (offset, run.len() as u32)
+        let len = to_u32(run.len());
+        next = first.wrapping_add_unsigned(len);
+        (offset, len)
     })
 }
 

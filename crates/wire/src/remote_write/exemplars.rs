@@ -10,7 +10,7 @@
 //! before it in its series, and is refused without one.
 
 use super::Series;
-use super::v2::{symbol, text_of};
+use super::symbols::{symbol, text_of};
 use crate::Error;
 use crate::decoded::Growing;
 use crate::exemplars::{self, ExemplarLabels};

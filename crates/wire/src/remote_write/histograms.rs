@@ -14,6 +14,8 @@
 
 use super::Series;
 use crate::decoded::Growing;
+use crate::narrow::low_half;
+use crate::number;
 use crate::protobuf::{Message, Value};
 use crate::{Error, Limit};
 use histogram::{Bucket, Histogram, HistogramRow, ResetHint};
@@ -26,8 +28,6 @@ pub const BUCKETS_MAX: usize = model::limits::HISTOGRAM_BUCKETS_MAX;
 pub const HISTOGRAMS_MAX: usize = 256 << 10;
 /// Buckets of all histograms of one request: 64 MiB.
 pub const REQUEST_BUCKETS_MAX: usize = 4 << 20;
-/// Whole numbers up to here are exact as float64.
-const EXACT_MAX: u64 = 1 << 53;
 
 /// The histograms of a request while it is read.
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl Count {
     }
 
     fn is_exact(self) -> bool {
-        self.whole() <= EXACT_MAX || self.whole() as f64 as u64 == self.whole()
+        number::is_exact_integer(self.whole())
     }
 }
 
@@ -361,8 +361,11 @@ fn span(bytes: &[u8]) -> Result<Span, Error> {
     while let Some((number, field)) = message.next_field()? {
         match number {
             // As every decoder of the protocol's 32-bit fields: the bits above are cut off.
-            1 => span.offset = i64::from(zigzag(field.signed() as u64) as i32),
-            2 => span.length = u64::from(field.signed() as u32),
+            1 => {
+                span.offset =
+                    i64::from(low_half(zigzag(field.signed() as u64) as u64).cast_signed())
+            }
+            2 => span.length = u64::from(low_half(field.signed() as u64)),
             _ => {}
         }
     }

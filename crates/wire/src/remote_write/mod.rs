@@ -26,12 +26,14 @@ pub mod histograms;
 pub mod keys;
 #[cfg(test)]
 mod tests;
+mod symbols;
 pub mod v1;
 pub mod v2;
 
 pub use keys::RemoteWriteKeys;
 
 use crate::decoded::Growing;
+use crate::narrow::to_u32;
 use crate::protobuf::Message;
 use crate::{Error, Limit};
 use model::start::START_MS_MAX;
@@ -78,7 +80,7 @@ fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<i64
             max: SAMPLES_MAX as u64,
         });
     }
-    let values_start = grown.values.len() as u32;
+    let values_start = to_u32(grown.values.len());
     grown.values.push(value);
     grown.rows.push(Row {
         hash: series.hash,

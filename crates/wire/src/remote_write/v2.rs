@@ -1,11 +1,13 @@
 //! `io.prometheus.write.v2.Request` to rows.
 
 use super::histograms::push_histogram;
+use super::symbols::{symbol, text_of};
 use super::{
     KEY_SIZE_MAX, METADATA_MAX, RemoteWriteKeys, Series, exemplars, kind, push_sample, push_start,
     refuse_key,
 };
 use crate::decoded::{Decoded, Growing, check_body_size};
+use crate::narrow::to_u32;
 use crate::protobuf::{Message, Value, put_varint};
 use crate::{Error, Limit};
 use model::limits::BODY_SIZE_MAX;
@@ -136,8 +138,8 @@ impl<'a> Request<'a, '_> {
         let key = self.keys.get(start..).unwrap_or_default();
         let series = Series {
             hash: self.hasher.hash(key, self.shape_hash),
-            key_offset: start as u32,
-            key_size: key.len() as u32,
+            key_offset: to_u32(start),
+            key_size: to_u32(key.len()),
             position,
         };
         let mut message = Message::new(bytes);
@@ -294,18 +296,6 @@ fn family(mut metric: String, kind: MetricKind) -> String {
         metric.truncate(metric.len() - suffix.len());
     }
     metric
-}
-
-pub(super) fn symbol<'a>(symbols: &[&'a [u8]], id: u32) -> Result<&'a [u8], Error> {
-    let found = symbols.get(id as usize).copied();
-    found.ok_or(Error::malformed("remote write 2.0", 0, "a reference to an existing symbol"))
-}
-
-/// A symbol without the length before it.
-pub(super) fn text_of(sized: &[u8]) -> &[u8] {
-    let mut message = Message::new(sized);
-    let size = message.varint().unwrap_or(0) as usize;
-    sized.get(sized.len().saturating_sub(size)..).unwrap_or_default()
 }
 
 /// Reads `{ type = 1, help_ref = 3, unit_ref = 4 }`.

@@ -3,7 +3,7 @@
 use super::super::arguments::{drop_empty, with_label};
 use super::super::statistics::{mean, mean_and_variance, median_deviation, quantile};
 use super::super::{Argument, CallContext, Series};
-use super::{Group, Grouped};
+use super::group::{Group, Grouped};
 use crate::error::Result;
 use model::{Labels, METRIC_NAME};
 use std::cmp::Ordering;

@@ -1,10 +1,10 @@
 //! Aggregates that take in one series after the other.
 
 use super::super::{Argument, CallContext, Series};
-use super::Grouped;
+use super::group::Grouped;
 use crate::aggregate::Groups;
 use crate::error::Result;
-use crate::selector::{NameState, Row};
+use crate::row::{NameState, Row};
 use model::Labels;
 use promql::Grouping;
 

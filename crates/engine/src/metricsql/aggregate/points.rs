@@ -2,7 +2,7 @@
 
 use super::super::statistics::{mean_and_variance, median_deviation, mode_sorted, quantile_sorted};
 use super::super::{Argument, CallContext, Series};
-use super::{Group, Grouped};
+use super::group::{Group, Grouped};
 use crate::error::Result;
 
 pub(super) fn call(

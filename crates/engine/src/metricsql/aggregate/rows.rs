@@ -4,7 +4,7 @@ use super::super::arguments::{format_shortest, with_label};
 use super::super::statistics::quantile_sorted;
 use super::super::transform::ranges_to_bounds;
 use super::super::{Argument, CallContext, Series};
-use super::{Group, Grouped};
+use super::group::{Group, Grouped};
 use crate::error::Result;
 use promql::Grouping;
 use std::collections::{BTreeMap, HashMap};

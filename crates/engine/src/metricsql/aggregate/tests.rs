@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::time::Grid;
+use model::Labels;
 
 const GRID: Grid = Grid { start_ms: 0, step_ms: 1000, len: 2 };
 

@@ -12,7 +12,7 @@ pub(super) struct Function {
     /// What makes its values.
     pub kind: Kind,
     /// Where it may stand.
-    pub place: Place,
+    pub standing: Standing,
     /// It looks at the sample before a window, so samples before the first window are needed.
     pub reads_before: bool,
     /// A window that was not given is drawn out to hold two samples.
@@ -55,7 +55,7 @@ pub(super) enum Kernel {
 
 /// Where a rollup may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Standing {
     /// As a function, and as a name in `aggr_over_time`.
     Anywhere,
     /// As a function only.
@@ -67,14 +67,14 @@ pub(super) enum Place {
 impl Function {
     /// The rollup of that name, if it may stand alone.
     pub fn alone(name: &str) -> Option<&'static Function> {
-        FUNCTIONS.iter().find(|entry| entry.name == name && entry.place != Place::Inside)
+        FUNCTIONS.iter().find(|entry| entry.name == name && entry.standing != Standing::Inside)
     }
 
     /// The kernel of that name, if it may stand in `aggr_over_time`.
     pub fn inside(name: &str) -> Option<(&'static Function, Kernel)> {
         let entry = FUNCTIONS.iter().find(|entry| entry.name == name)?;
-        match (entry.place, entry.kind) {
-            (Place::Anywhere | Place::Inside, Kind::Row(kernel, 0)) => Some((entry, kernel)),
+        match (entry.standing, entry.kind) {
+            (Standing::Anywhere | Standing::Inside, Kind::Row(kernel, 0)) => Some((entry, kernel)),
             _ => None,
         }
     }
@@ -83,7 +83,7 @@ impl Function {
         Function {
             name,
             kind,
-            place: Place::Anywhere,
+            standing: Standing::Anywhere,
             reads_before: false,
             stretches: false,
             is_counter: false,
@@ -100,12 +100,12 @@ impl Function {
     }
 
     const fn alone_only(mut self) -> Function {
-        self.place = Place::Alone;
+        self.standing = Standing::Alone;
         self
     }
 
     const fn inside_only(mut self) -> Function {
-        self.place = Place::Inside;
+        self.standing = Standing::Inside;
         self
     }
 
@@ -262,6 +262,6 @@ mod tests {
         assert!(FUNCTIONS.windows(2).all(|pair| pair[0].name < pair[1].name));
         let inside = FUNCTIONS.iter().filter(|entry| Function::inside(entry.name).is_some());
         assert_eq!(inside.count(), 49);
-        assert_eq!(FUNCTIONS.iter().filter(|entry| entry.place != Place::Inside).count(), 80);
+        assert_eq!(FUNCTIONS.iter().filter(|entry| entry.standing != Standing::Inside).count(), 80);
     }
 }

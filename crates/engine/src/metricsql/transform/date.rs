@@ -1,9 +1,9 @@
 //! Parts of dates in UTC, and how far other zones are from it.
 
 use super::super::{Argument, CallContext, Series};
-use super::map_rows;
+use super::rows::map_rows;
 use crate::error::Result;
-use crate::transform::date::part;
+use crate::functions::{self, Kernel};
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
@@ -18,7 +18,9 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
     } else {
         context.take(arguments, 0)?
     };
-    let part = part(context.name);
+    let Some(Kernel::Date(part)) = functions::find(context.name).map(|found| found.kernel) else {
+        return context.fail(format!("unknown function {:?}", context.name));
+    };
     Ok(map_rows(context, dates, |values| {
         for value in values.iter_mut().filter(|value| !value.is_nan()) {
             *value = part(*value as i64);

@@ -1,9 +1,9 @@
 //! Functions of each point by itself.
 
 use super::super::{Argument, CallContext, Series};
-use super::map_rows;
+use super::rows::map_rows;
 use crate::error::Result;
-use crate::transform::math::simple;
+use crate::functions;
 
 /// How far decimals are looked for in a number with a fraction.
 const DECIMALS_PRECISION: f64 = 1e12;
@@ -39,7 +39,7 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
 fn of_point(name: &str) -> Option<fn(f64) -> f64> {
     match name {
         "sgn" => Some(sign),
-        _ => simple(name),
+        _ => functions::number(name),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Functions of series' values, a file per kind.
 //!
-//! Those of single points drop the metric's name unless they are in [`KEEPS_NAME`] or
+//! Those of single points drop the metric's name unless they are in [`rows::KEEPS_NAME`] or
 //! `keep_metric_names` stands behind the call. Functions of whole series do as they do: most keep
 //! the name, the running ones and those of the range that are made of them drop it, whatever
 //! stands behind the call.
@@ -14,6 +14,7 @@ mod math;
 mod order;
 mod random;
 mod range;
+mod rows;
 mod running;
 #[cfg(test)]
 mod tests;
@@ -21,12 +22,9 @@ mod tests;
 pub(super) use buckets::ranges_to_bounds;
 
 use super::arguments::{drop_empty, is_scalar};
-use super::{Argument, CallContext, Series, without_name};
+use super::{Argument, CallContext, Series};
 use crate::error::Result;
 use std::collections::HashSet;
-
-/// Functions of single points after which the number still means what the metric's name says.
-const KEEPS_NAME: &[&str] = &["ceil", "clamp", "clamp_max", "clamp_min", "floor", "round"];
 
 /// Calls the transform of that name; `union` has no name as well.
 ///
@@ -58,22 +56,6 @@ pub(crate) fn call(context: &CallContext<'_>, mut arguments: Vec<Argument>) -> R
         name if name.starts_with("range_") => range::call(context, arguments),
         _ => math::call(context, arguments),
     }
-}
-
-/// Changes every series' values in place, and its labels if the function drops the name.
-fn map_rows(
-    context: &CallContext<'_>,
-    mut series: Vec<Series>,
-    mut map: impl FnMut(&mut [f64]),
-) -> Vec<Series> {
-    let keeps_name = context.keep_metric_names || KEEPS_NAME.contains(&context.name);
-    for one in &mut series {
-        if !keeps_name {
-            one.labels = without_name(&one.labels);
-        }
-        map(&mut one.values);
-    }
-    series
 }
 
 /// All series of all arguments; of several with equal labels the first. Numbers alone are all

@@ -141,7 +141,7 @@ fn select(
         }
         budget.check()?;
     }
-    series.sort_unstable_by(|(a, _), (b, _)| a.iter().cmp(b.iter()));
+    series.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
     Ok(Selected { selection, series })
 }
 

@@ -1,4 +1,4 @@
-//! The turn of partitions, prepared ahead: series that are active now are registered in the next
+//! Rollover to the next partition, prepared ahead: series that are active now are registered in the next
 //! partition's index and their keys copied, before its first sample comes. So the first scrape of a
 //! partition costs what the last one of the partition before did.
 //!
@@ -17,14 +17,18 @@
 //! forgotten entities without samples. Ids of a partition that was dropped mean nothing to one made
 //! anew: a preparation between others than these two partitions begins again.
 
+use crate::ground::Ground;
+use crate::locks::lock;
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
-use crate::partition::{Partition, State};
+use crate::partition::{Partition, PartitionState};
+use crate::partitions::Partitions;
 use crate::series_map::{GROUP_ROWS, Target};
-use crate::store::{Store, lock};
+use crate::shared::Shared;
+use crate::store_log::StoreLog;
 use crate::{Error, Result};
 use index::{BlockRef, EntityId, NewEntity};
 use model::{LabelsBuilder, METRIC_NAME};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use wal::Reservation;
 
@@ -37,8 +41,17 @@ const PAUSE_ROUNDS: u32 = 300;
 /// No new id.
 const NONE: EntityId = EntityId::MAX;
 
+/// What prepares the next partition.
+pub(crate) struct Rollover {
+    ground: Arc<Ground>,
+    log: Arc<StoreLog>,
+    partitions: Arc<Partitions>,
+    /// The preparation under way, when there is one.
+    preparation: Mutex<Option<Preparation>>,
+}
+
 /// A preparation under way.
-pub struct Turn {
+struct Preparation {
     /// The partition that ends.
     old: Weak<Partition>,
     /// The partition to come, once it was seen.
@@ -70,35 +83,44 @@ struct Carried {
     tags: LabelsBuilder,
 }
 
-impl Store {
+impl Rollover {
+    pub fn new(shared: &Shared) -> Rollover {
+        Rollover {
+            ground: shared.ground.clone(),
+            log: shared.log.clone(),
+            partitions: shared.partitions.clone(),
+            preparation: Mutex::default(),
+        }
+    }
+
     /// Goes on with the preparation, if there is one to do.
     ///
     /// # Errors
     /// When an index is corrupt, or the log fails. One that has no room is asked again later.
-    pub fn prepare_turn(&self) -> Result<()> {
-        let now = self.vfs.now();
-        let mut turn = lock(&self.turn);
+    pub fn prepare(&self) -> Result<()> {
+        let now = self.ground.vfs.now();
+        let mut preparation = lock(&self.preparation);
         let Some(old) = self.ending_partition(now) else {
-            *turn = None;
+            *preparation = None;
             return Ok(());
         };
-        let turn = match &mut *turn {
-            Some(turn) if turn.old.ptr_eq(&Arc::downgrade(&old)) => turn,
-            other => other.insert(Turn::new(&old)?),
+        let preparation = match &mut *preparation {
+            Some(known) if known.old.ptr_eq(&Arc::downgrade(&old)) => known,
+            other => other.insert(Preparation::new(&old)?),
         };
         // How much is done in a round is a matter of this machine's speed, not of the store's clock.
         let start = Instant::now();
-        while start.elapsed() < ROUND_TIME && !matches!(turn.stage, Stage::Pause(_)) {
-            match self.step(turn, &old) {
+        while start.elapsed() < ROUND_TIME && !matches!(preparation.stage, Stage::Pause(_)) {
+            match self.step(preparation, &old) {
                 // What there was room for is done; the rest has some later.
                 Err(Error::Wal(wal::Error::Busy { .. })) => return Ok(()),
                 done => done?,
             }
         }
-        if let Stage::Pause(left) = &mut turn.stage {
+        if let Stage::Pause(left) = &mut preparation.stage {
             match left.checked_sub(1) {
                 Some(fewer) => *left = fewer,
-                None => turn.stage = Stage::of_blocks(&old)?,
+                None => preparation.stage = Stage::of_blocks(&old)?,
             }
         }
         Ok(())
@@ -107,12 +129,12 @@ impl Store {
     /// Prepares all there is to prepare, at once.
     ///
     /// # Errors
-    /// As [`Store::prepare_turn`], and when the log has no room.
-    pub fn prepare_turn_fully(&self) -> Result<()> {
-        let Some(old) = self.ending_partition(self.vfs.now()) else { return Ok(()) };
-        let mut turn = Turn::new(&old)?;
-        while !matches!(turn.stage, Stage::Pause(_)) {
-            self.step(&mut turn, &old)?;
+    /// As [`Rollover::prepare`], and when the log has no room.
+    pub fn prepare_fully(&self) -> Result<()> {
+        let Some(old) = self.ending_partition(self.ground.vfs.now()) else { return Ok(()) };
+        let mut preparation = Preparation::new(&old)?;
+        while !matches!(preparation.stage, Stage::Pause(_)) {
+            self.step(&mut preparation, &old)?;
         }
         Ok(())
     }
@@ -120,41 +142,41 @@ impl Store {
     /// The partition that is about to end, by the clock or by its newest samples.
     fn ending_partition(&self, now: i64) -> Option<Arc<Partition>> {
         let ends_soon = |partition: &Arc<Partition>| {
-            let begins = partition.period.range().end - self.length.turn_ahead_ns();
+            let begins = partition.period.range().end - self.ground.length.rollover_ahead_ns();
             let state = partition.read();
-            state.is_active(now) && begins <= state.newest()
+            state.active.is_active(now) && begins <= state.newest()
         };
-        let present = self.length.of(now);
-        let present = self.partitions_read().get(&present).map(Arc::clone);
+        let present = self.ground.length.of(now);
+        let present = self.partitions.get(present);
         let is_ending = |partition: &Arc<Partition>| {
-            partition.period.range().end - self.length.turn_ahead_ns() <= now
+            partition.period.range().end - self.ground.length.rollover_ahead_ns() <= now
         };
         // Later partitions are those of clocks that are ahead; the one before the newest may be it.
-        let newest = || self.all_partitions().into_iter().rev().take(2).find(ends_soon);
+        let newest = || self.partitions.all().into_iter().rev().take(2).find(ends_soon);
         present.filter(is_ending).or_else(newest)
     }
 
-    fn step(&self, turn: &mut Turn, old: &Partition) -> Result<()> {
-        let next = match self.partition(old.period.next()) {
+    fn step(&self, preparation: &mut Preparation, old: &Partition) -> Result<()> {
+        let next = match self.partitions.get_or_make(old.period.next()) {
             // A partition that cannot be written to needs no preparation.
             Err(Error::Damaged { .. } | Error::LimitExceeded { .. }) => {
-                turn.stage = Stage::Pause(PAUSE_ROUNDS);
+                preparation.stage = Stage::Pause(PAUSE_ROUNDS);
                 return Ok(());
             }
             next => next?,
         };
-        turn.meet(old, &next)?;
-        self.wait_for_log()?;
-        match &mut turn.stage {
+        preparation.meet(old, &next)?;
+        self.log.wait_for_room()?;
+        match &mut preparation.stage {
             Stage::Pause(_) => Ok(()),
             Stage::Entities(blocks, at) => match blocks.get(*at) {
                 None => {
-                    turn.stage = Stage::Keys(0, old.read().map.slot_count());
+                    preparation.stage = Stage::Keys(0, old.read().series.map.slot_count());
                     Ok(())
                 }
                 Some(block) => {
                     let (block, after) = (*block, *at + 1);
-                    let carried = self.carry_block(&mut turn.new_ids, old, &next, &block);
+                    let carried = self.carry_block(&mut preparation.new_ids, old, &next, &block);
                     let carried = match carried {
                         // What cannot be read, here or there, is left out; the scrub says so.
                         Err(error) if error.is_corrupt() => Carry::All,
@@ -162,7 +184,7 @@ impl Store {
                     };
                     // A block that did not fit the log, or one record of it, comes again.
                     if carried == Carry::All
-                        && let Stage::Entities(_, at) = &mut turn.stage
+                        && let Stage::Entities(_, at) = &mut preparation.stage
                     {
                         *at = after;
                     }
@@ -173,14 +195,14 @@ impl Store {
                 let start = std::mem::replace(at, *at + STRIDE);
                 let keys = {
                     let state = old.read();
-                    if state.map.slot_count() != *slots || *slots <= start {
+                    if state.series.map.slot_count() != *slots || *slots <= start {
                         // Grown meanwhile: the next pass has the rest.
-                        turn.stage = Stage::Pause(PAUSE_ROUNDS);
+                        preparation.stage = Stage::Pause(PAUSE_ROUNDS);
                         return Ok(());
                     }
-                    state.map.keys_in(start..start + STRIDE)
+                    state.series.map.keys_in(start..start + STRIDE)
                 };
-                copy_keys(&turn.new_ids, keys, &next)
+                copy_keys(&preparation.new_ids, keys, &next)
             }
         }
     }
@@ -206,18 +228,18 @@ impl Store {
             return Err(Error::PartitionDropped);
         }
         // Dropped before the partition's lock is given back, also by a panic.
-        let mut room = self.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
+        let mut room = self.log.wal.reserve(RECORD_HEAD_SIZE_MAX)?;
         let log = &mut encoder.registrations;
         let result =
             carried.iter().try_for_each(|one| state.carry(&names, one, new_ids, &mut room, log));
         // Whatever stopped it: what was registered is in the log before anybody uses it.
         let has_some = !encoder.is_empty();
         if has_some {
-            let next_entity = state.index.memory().next_entity() as usize;
-            state.arena.reserve_entities(next_entity);
-            let (wal, now) = (&self.wal, self.vfs.now());
+            let entities = state.series.entities_end();
+            state.head.arena.reserve_entities(entities);
+            let (wal, now) = (&self.log.wal, self.ground.vfs.now());
             state.log_rows(next.period, &mut encoder, &mut Vec::new(), wal, room, now)?;
-            state.note_index_size();
+            state.series.note_unflushed_size();
             next.note_head_size(&state);
         }
         match result {
@@ -227,7 +249,7 @@ impl Store {
     }
 }
 
-impl State {
+impl PartitionState {
     /// Notes the id of an entity of the partition before, which is registered if this one knows
     /// none of its series.
     fn carry(
@@ -240,12 +262,14 @@ impl State {
     ) -> Result<()> {
         let tags: Vec<(&str, &str)> = tags.iter().collect();
         let wanted = NewEntity::new(names, &tags);
-        let id = match self.index.find_entity(&wanted)? {
+        let id = match self.series.index.find_entity(&wanted)? {
             Some(known) => known,
-            None if self.find_each(&wanted, names)?.iter().any(Option::is_some) => return Ok(()),
+            None if self.series.find_each(&wanted, names)?.iter().any(Option::is_some) => {
+                return Ok(());
+            }
             None => {
                 room.grow(wanted.registration_size_max())?;
-                self.index.register(&wanted, log)?
+                self.series.index.register(&wanted, log)?
             }
         };
         let idx = *entity as usize;
@@ -257,10 +281,10 @@ impl State {
     }
 }
 
-impl Turn {
-    fn new(old: &Arc<Partition>) -> Result<Turn> {
+impl Preparation {
+    fn new(old: &Arc<Partition>) -> Result<Preparation> {
         let stage = Stage::of_blocks(old)?;
-        Ok(Turn { old: Arc::downgrade(old), next: Weak::new(), stage, new_ids: Vec::new() })
+        Ok(Preparation { old: Arc::downgrade(old), next: Weak::new(), stage, new_ids: Vec::new() })
     }
 
     /// Begins again when the next partition is another partition than the ids are of.
@@ -278,23 +302,13 @@ impl Turn {
 impl Stage {
     /// Entities of rotten segments are registered when they come.
     fn of_blocks(old: &Partition) -> Result<Stage> {
-        Ok(Stage::Entities(old.read().index.blocks_noting(&mut |_, _| Ok(()))?, 0))
-    }
-}
-
-impl State {
-    /// Timestamp of the newest sample; [`i64::MIN`] without any.
-    pub(crate) fn newest(&self) -> i64 {
-        let in_parts = self.parts.iter().chain(self.memory_parts.iter().map(|m| &m.part));
-        let in_parts = in_parts.map(|part| part.part.summary().max_ts);
-        let in_rows = self.arena.time_min_max().map(|(_, max)| max);
-        in_parts.chain(in_rows).max().unwrap_or(i64::MIN)
+        Ok(Stage::Entities(old.read().series.index.blocks_noting(&mut |_, _| Ok(()))?, 0))
     }
 }
 
 /// The metric names of a block, and its active entities that have no new id yet.
 fn active_of(
-    state: &State,
+    state: &PartitionState,
     block: &BlockRef,
     new_ids: &[EntityId],
 ) -> Result<(Vec<String>, Vec<Carried>)> {
@@ -306,11 +320,11 @@ fn active_of(
     let block = BlockRef { len: block.capacity, ..*block };
     let slots = (0..block.len as u16).map(|slot| block.entity(slot)).filter(is_wanted);
     let (mut names, mut carried) = (Vec::new(), Vec::new());
-    let mut reader = state.index.label_reader();
+    let mut reader = state.series.index.label_reader();
     let mut labels = LabelsBuilder::new();
     for entity in slots {
         // As the index has it now: merges cut blocks.
-        let Some(block) = state.index.block_of(entity)? else { continue };
+        let Some(block) = state.series.index.block_of(entity)? else { continue };
         let slot = block.slot(entity);
         if names.is_empty() {
             for column in 0..block.columns as u16 {
@@ -346,10 +360,10 @@ fn copy_keys(new_ids: &[EntityId], keys: Vec<(u128, Target)>, next: &Partition) 
     let mut found = [None; GROUP_ROWS];
     for group in keys.chunks(GROUP_ROWS) {
         let hashes: Vec<u128> = group.iter().map(|(hash, _)| *hash).collect();
-        state.map.find_group(&hashes, &mut found);
+        state.series.map.find_group(&hashes, &mut found);
         for ((hash, id), known) in group.iter().zip(&found) {
-            if known.is_none() && state.index.block_of(*id)?.is_some() {
-                state.map.insert(*hash, Target::Entity(*id));
+            if known.is_none() && state.series.index.block_of(*id)?.is_some() {
+                state.series.map.insert(*hash, Target::Entity(*id));
             }
         }
     }

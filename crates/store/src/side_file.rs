@@ -1,4 +1,4 @@
-//! The small file of a book: what it is, its body, a checksum. It is read and written whole.
+//! A small file of a store, beside its partitions: what it is, its body, a checksum. It is read and written whole.
 //!
 //! ```text
 //! magic (8 bytes)   body   crc32 of the body (4 bytes)
@@ -13,15 +13,15 @@ use codec::{crc32, put_u32};
 use std::path::PathBuf;
 use vfs::Vfs;
 
-/// A book's file, there or not yet.
-pub(crate) struct BookFile {
+/// A side file, there or not yet.
+pub(crate) struct SideFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What it starts with: the book's kind and version.
+    /// What it starts with: its kind and version.
     pub magic: &'static [u8; 8],
 }
 
-impl BookFile {
+impl SideFile {
     /// The body, if there is a file.
     ///
     /// # Errors

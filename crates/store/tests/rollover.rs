@@ -1,4 +1,4 @@
-//! The turn of a month: prepared ahead, the next month knows the active series before their first
+//! Rollover: prepared ahead, the next month knows the active series before their first
 //! sample; unprepared, nothing is different but the cost.
 
 use crate::rows::Rows;
@@ -60,14 +60,14 @@ fn active_series_are_known_in_the_new_month_before_it_begins() {
     disk.set_now(TURN - 8 * HOUR);
     let store = open(&disk);
     scrape(&store, 0..2000);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     store.flush().unwrap();
     assert_eq!(months(&disk), ["2024-02"], "too early");
 
     // A thousand have ended meanwhile.
     disk.set_now(TURN - 5 * HOUR);
     scrape(&store, 0..1000);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     assert_eq!(store.stats().series_current, 3333, "of the month that has samples");
     let listed = |store: &Store| store.series(&[], TimeRange::ALL, &LIMITS).unwrap().len();
     assert_eq!(listed(&store), 3333);
@@ -100,11 +100,11 @@ fn a_merge_of_the_coming_month_does_not_mislead_the_keys() {
     disk.set_now(TURN - HOUR);
     let store = open(&disk);
     scrape(&store, 0..100);
-    store.prepare_turn_fully().unwrap();
+    store.prepare_rollover_fully().unwrap();
     store.flush().unwrap();
     // Forgets who has no sample: everybody.
     store.force_merge("2024-03").unwrap();
-    store.prepare_turn().unwrap();
+    store.prepare_rollover().unwrap();
     store.force_merge("2024-03").unwrap();
     disk.set_now(TURN);
     let samples = scrape(&store, 0..100);

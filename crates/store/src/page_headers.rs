@@ -1,11 +1,11 @@
 //! Parsed headers of columns, kept from query to query in bounded memory.
 //!
 //! ```text
-//! (part, slice, page) ──► outline: lens, layout, places of pages, the entropy coder's table
+//! (part, slice, page) ──► header: lens, layout, places of pages, the entropy coder's table
 //! ```
 //!
-//! To read one series of a column takes a microsecond or two once its outline is known, and ten
-//! before. Parts never change, so an outline is never wrong; those of a part that is gone are
+//! To read one series of a column takes a microsecond or two once its header is known, and ten
+//! before. Parts never change, so a header is never wrong; those of a part that is gone are
 //! forgotten like all that nobody asks for: entries leave in the order in which they came, but
 //! one that was asked for meanwhile goes to the back of the line once more.
 
@@ -15,26 +15,26 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Bytes of all outlines: those of the columns of 200,000 hosts' ten metrics over a day or so.
-pub const OUTLINES_SIZE_MAX: usize = 32 << 20;
+/// Bytes of all headers: those of the columns of 200,000 hosts' ten metrics over a day or so.
+pub const PAGE_HEADERS_SIZE_MAX: usize = 32 << 20;
 
-/// What an entry takes beside its outline, about.
+/// What an entry takes beside its header, about.
 const ENTRY_SIZE: usize = 96;
 
-/// Which page an outline is of.
+/// Which page a header is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct OutlineKey {
-    /// [`crate::part::Part::number`].
+pub struct PageKey {
+    /// What tells the part from all others that this process opens.
     pub part: u64,
     /// Index of the slice.
     pub slice: u32,
     /// What of the slice.
-    pub page: OutlinedPage,
+    pub page: PageOf,
 }
 
-/// A page with an outline.
+/// A page with a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum OutlinedPage {
+pub enum PageOf {
     /// The slice's timestamps.
     SharedTimes,
     /// The own timestamps of a column.
@@ -44,13 +44,13 @@ pub enum OutlinedPage {
 }
 
 #[derive(Clone)]
-enum Outline {
+enum Header {
     Times(Arc<TimestampsOutline>),
     Values(Arc<ValuesOutline>),
 }
 
 struct Entry {
-    outline: Outline,
+    header: Header,
     size: usize,
     /// Whether somebody asked for it since it was last at the front of the line.
     is_wanted: bool,
@@ -58,14 +58,14 @@ struct Entry {
 
 #[derive(Default)]
 struct Kept {
-    by_key: HashMap<OutlineKey, Entry>,
+    by_key: HashMap<PageKey, Entry>,
     /// Every key once, the next to leave first.
-    line: VecDeque<OutlineKey>,
+    line: VecDeque<PageKey>,
     size: usize,
 }
 
-/// The outlines that a store keeps.
-pub struct Outlines {
+/// The headers that a store keeps.
+pub struct PageHeaders {
     size_max: usize,
     /// Held for a look-up or an insertion, never while bytes are parsed.
     kept: Mutex<Kept>,
@@ -73,26 +73,26 @@ pub struct Outlines {
     misses: AtomicU64,
 }
 
-impl Default for Outlines {
-    fn default() -> Outlines {
-        Outlines::new(OUTLINES_SIZE_MAX)
+impl Default for PageHeaders {
+    fn default() -> PageHeaders {
+        PageHeaders::new(PAGE_HEADERS_SIZE_MAX)
     }
 }
 
-impl Outlines {
+impl PageHeaders {
     /// Room for `size_max` bytes.
-    pub fn new(size_max: usize) -> Outlines {
+    pub fn new(size_max: usize) -> PageHeaders {
         let (hits, misses) = (AtomicU64::new(0), AtomicU64::new(0));
-        Outlines { size_max, kept: Mutex::default(), hits, misses }
+        PageHeaders { size_max, kept: Mutex::default(), hits, misses }
     }
 
-    /// Keeps nothing: for who reads so much that each outline would be gone before it is asked
+    /// Keeps nothing: for who reads so much that each header would be gone before it is asked
     /// for again, and those of others with it.
-    pub fn none() -> Outlines {
-        Outlines::new(0)
+    pub fn none() -> PageHeaders {
+        PageHeaders::new(0)
     }
 
-    /// Forgets all.
+    /// Empties it.
     pub fn clear(&self) {
         *self.lock() = Kept::default();
     }
@@ -102,54 +102,54 @@ impl Outlines {
         self.lock().size
     }
 
-    /// How often an outline was there, and how often it was not.
+    /// How often a header was there, and how often it was not.
     pub fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
-    /// The outline of a page of timestamps; parsed by `open` when it is not known.
+    /// The header of a page of timestamps; parsed by `open` when it is not known.
     pub fn times<E>(
         &self,
-        key: OutlineKey,
+        key: PageKey,
         open: impl FnOnce() -> Result<TimestampsOutline, E>,
     ) -> Result<Arc<TimestampsOutline>, E> {
-        if let Some(Outline::Times(times)) = self.find(&key) {
+        if let Some(Header::Times(times)) = self.find(&key) {
             return Ok(times);
         }
         let times = Arc::new(open()?);
-        self.keep(key, Outline::Times(Arc::clone(&times)), times.memory_size());
+        self.keep(key, Header::Times(Arc::clone(&times)), times.memory_size());
         Ok(times)
     }
 
-    /// The outline of a page of values; parsed by `open` when it is not known.
+    /// The header of a page of values; parsed by `open` when it is not known.
     pub fn values<E>(
         &self,
-        key: OutlineKey,
+        key: PageKey,
         open: impl FnOnce() -> Result<ValuesOutline, E>,
     ) -> Result<Arc<ValuesOutline>, E> {
-        if let Some(Outline::Values(values)) = self.find(&key) {
+        if let Some(Header::Values(values)) = self.find(&key) {
             return Ok(values);
         }
         let values = Arc::new(open()?);
-        self.keep(key, Outline::Values(Arc::clone(&values)), values.memory_size());
+        self.keep(key, Header::Values(Arc::clone(&values)), values.memory_size());
         Ok(values)
     }
 
-    fn find(&self, key: &OutlineKey) -> Option<Outline> {
+    fn find(&self, key: &PageKey) -> Option<Header> {
         if self.size_max == 0 {
             return None;
         }
         let mut kept = self.lock();
         let found = kept.by_key.get_mut(key).map(|entry| {
             entry.is_wanted = true;
-            entry.outline.clone()
+            entry.header.clone()
         });
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
     }
 
-    fn keep(&self, key: OutlineKey, outline: Outline, size: usize) {
+    fn keep(&self, key: PageKey, header: Header, size: usize) {
         let size = size + ENTRY_SIZE;
         if self.size_max < size {
             return;
@@ -160,7 +160,7 @@ impl Outlines {
             return;
         }
         kept.make_room(self.size_max - size);
-        kept.by_key.insert(key, Entry { outline, size, is_wanted: false });
+        kept.by_key.insert(key, Entry { header, size, is_wanted: false });
         kept.line.push_back(key);
         kept.size += size;
         debug_assert!(kept.by_key.len() == kept.line.len() && kept.size <= self.size_max);
@@ -193,8 +193,8 @@ mod tests {
     use super::*;
     use codec::{Effort, Error, Layout, Paging, encode_values};
 
-    fn key(slice: u32) -> OutlineKey {
-        OutlineKey { part: 1, slice, page: OutlinedPage::Values(0) }
+    fn key(slice: u32) -> PageKey {
+        PageKey { part: 1, slice, page: PageOf::Values(0) }
     }
 
     #[test]
@@ -203,15 +203,15 @@ mod tests {
         encode_values(&[1.0, 2.0, 7.0, 9.0, 4.0], &lens, Effort::Fast, &mut column);
         let open = || ValuesOutline::open(&column, Arc::new(Layout::new(&lens, Paging::NEWEST)?));
         let size = open().unwrap().memory_size() + ENTRY_SIZE;
-        let outlines = Outlines::new(4 * size);
+        let headers = PageHeaders::new(4 * size);
         for slice in 0..100 {
-            outlines.values(key(0), open).unwrap();
-            outlines.values(key(1 + slice), open).unwrap();
-            assert!(outlines.size() <= 4 * size);
+            headers.values(key(0), open).unwrap();
+            headers.values(key(1 + slice), open).unwrap();
+            assert!(headers.size() <= 4 * size);
         }
-        assert_eq!(outlines.hits_and_misses(), (99, 101));
-        let failed = outlines.values(key(1000), || Err(Error { offset: 0, what: "no" }));
+        assert_eq!(headers.hits_and_misses(), (99, 101));
+        let failed = headers.values(key(1000), || Err(Error { offset: 0, what: "no" }));
         assert!(failed.is_err(), "a failure is not kept");
-        assert!(outlines.values(key(1000), open).is_ok());
+        assert!(headers.values(key(1000), open).is_ok());
     }
 }

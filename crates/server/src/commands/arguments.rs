@@ -1,0 +1,8 @@
+//! Arguments of the client commands.
+
+use clap::Arg;
+
+/// An argument of the client commands: `--name VALUE`.
+pub(crate) fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help)
+}

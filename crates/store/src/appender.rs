@@ -1,0 +1,263 @@
+//! The way in: whatever is written to the store goes through here.
+//!
+//! ```text
+//! append ► rows of one period that fit a record ► Partition::append ► arena and log
+//!            └ its partition was dropped meanwhile ► another one takes them
+//! ```
+//!
+//! - Nothing of a request is taken while the store is read-only or its heads are full.
+//! - Writers wait for the log before they lock a partition, never under its lock.
+//! - Buffers are of one request at a time; they go back when it ends, however it does.
+
+use crate::append::{AppendContext, AppendScratch, Taken};
+use crate::changes::ChangeClock;
+use crate::exemplars::ExemplarQueue;
+use crate::ground::Ground;
+use crate::locks::lock;
+use crate::metadata::MetadataTable;
+use crate::partition::Partition;
+use crate::partitions::Partitions;
+use crate::period::{PartitionLength, Period};
+use crate::refusal::Appended;
+use crate::retention::Retention;
+use crate::series_limits::SeriesGate;
+use crate::shared::Shared;
+use crate::store_log::StoreLog;
+use crate::{Durability, Error, Result};
+use model::{KeyHasher, Metadata, Row, TimeRange, WriteBatch};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use wal::Lsn;
+
+/// Rows that go into one record of the log: bounds its size and the time the lock is held.
+pub(crate) const RECORD_ROWS_MAX: usize = 32 * 1024;
+/// Values that go into one record of the log.
+pub(crate) const RECORD_VALUES_MAX: usize = 512 * 1024;
+
+/// What takes writes.
+pub(crate) struct Appender {
+    pub ground: Arc<Ground>,
+    pub log: Arc<StoreLog>,
+    pub partitions: Arc<Partitions>,
+    pub retention: Arc<Retention>,
+    pub exemplars: Arc<ExemplarQueue>,
+    metadata: Arc<MetadataTable>,
+    /// Tells readers what changed.
+    changes: Arc<ChangeClock>,
+    /// Lets new series in, or not.
+    pub gate: SeriesGate,
+    pub hasher: KeyHasher,
+    /// Buffers that no request uses.
+    buffers: Mutex<Vec<AppendScratch>>,
+}
+
+/// A request under way.
+pub(crate) struct Request<'a> {
+    buffers: &'a Mutex<Vec<AppendScratch>>,
+    pub scratch: AppendScratch,
+    pub appended: Appended,
+    /// The last record of the log that was made of it.
+    pub last: Option<Lsn>,
+}
+
+impl Drop for Request<'_> {
+    fn drop(&mut self) {
+        lock(self.buffers).push(std::mem::take(&mut self.scratch));
+    }
+}
+
+impl Appender {
+    pub fn new(shared: &Shared) -> Result<Appender> {
+        Ok(Appender {
+            ground: shared.ground.clone(),
+            log: shared.log.clone(),
+            partitions: shared.partitions.clone(),
+            retention: shared.retention.clone(),
+            exemplars: shared.exemplars.clone(),
+            metadata: shared.metadata.clone(),
+            changes: shared.changes.clone(),
+            gate: SeriesGate::new(&shared.ground.config.series_limits)?,
+            hasher: KeyHasher::new(shared.ground.vfs.random()),
+            buffers: Mutex::default(),
+        })
+    }
+
+    /// Appends a batch; blocks until it is as durable as asked.
+    pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
+        let mut request = self.begin()?;
+        let (length, accepted) = (self.ground.length, self.retention.accepted_span());
+        let mut start = 0;
+        while start < batch.rows.len() {
+            let end = record_end(batch, start);
+            let rows = &batch.rows[start..end];
+            start = end;
+            if let Some(period) = common_period(length, rows, &accepted) {
+                self.append_rows(period, batch, rows, &mut request)?;
+                continue;
+            }
+            let by_period = by_period(length, rows, &accepted, &mut request.appended);
+            for (period, rows) in by_period {
+                self.append_rows(period, batch, &rows, &mut request)?;
+            }
+        }
+        self.end(request, durability)
+    }
+
+    /// Appends rows of one period.
+    fn append_rows(
+        &self,
+        period: Period,
+        batch: &WriteBatch<'_>,
+        mut rows: &[Row],
+        request: &mut Request<'_>,
+    ) -> Result<()> {
+        while !rows.is_empty() {
+            let partition = match self.partition(period) {
+                // Sent again they are refused again.
+                Err(error @ Error::LimitExceeded { .. }) => {
+                    let positions = rows.iter().map(|row| row.position);
+                    request.appended.reject_all(positions, &error.to_string());
+                    return Ok(());
+                }
+                found => found?,
+            };
+            let Request { scratch, appended, last, .. } = request;
+            let taken = partition.append(batch, rows, &self.context(), scratch, appended);
+            if let Some(Taken { lsn, count, .. }) = self.check_taken(&partition, taken)? {
+                assert!(0 < count, "a record takes a row, or says why not");
+                rows = &rows[count..];
+                *last = lsn.or(*last);
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers what metrics are; durable on return.
+    pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
+        self.check_writable()?;
+        self.log.wait_for_room()?;
+        let appended = self.metadata.append(&self.log.wal, metadata);
+        match appended.map_err(|error| self.ground.health.latch_if_failed(error))? {
+            Some(lsn) => self.log.wait_durable(lsn),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a request, with buffers that have grown already if there are some.
+    pub fn begin(&self) -> Result<Request<'_>> {
+        self.check_writable()?;
+        let scratch = lock(&self.buffers).pop().unwrap_or_default();
+        Ok(Request { buffers: &self.buffers, scratch, appended: Appended::default(), last: None })
+    }
+
+    /// Counts what a request has appended, and waits for the disk if it is asked for.
+    pub fn end(&self, mut request: Request<'_>, durability: Durability) -> Result<Appended> {
+        let mut appended = std::mem::take(&mut request.appended);
+        let last = request.last;
+        drop(request);
+        let counters = &self.ground.counters;
+        counters.samples_appended.fetch_add(appended.samples, Ordering::Relaxed);
+        counters.rows_rejected.fetch_add(appended.rejected, Ordering::Relaxed);
+        if self.partitions.flush_size() <= self.partitions.head_size() {
+            self.ground.signals.wake();
+        }
+        if let (Some(lsn), Durability::Synced) = (last, durability) {
+            self.log.wait_durable(lsn)?;
+        }
+        std::mem::take(&mut appended.postponed).check()?;
+        Ok(appended)
+    }
+
+    /// The partition of a period, made if it is not there, once the log has room.
+    pub fn partition(&self, period: Period) -> Result<Arc<Partition>> {
+        self.log.wait_for_room()?;
+        self.partitions.get_or_make(period)
+    }
+
+    /// What a partition needs to append.
+    #[inline]
+    pub fn context(&self) -> AppendContext<'_> {
+        AppendContext {
+            wal: &self.log.wal,
+            limits: &self.ground.config.limits,
+            gate: &self.gate,
+            changes: &self.changes,
+            arena_words_max: self.ground.config.arena_words_max,
+            now_ns: self.ground.vfs.now(),
+        }
+    }
+
+    /// What a record took; `None` when its partition is gone, and another one is to be asked for.
+    pub fn check_taken(
+        &self,
+        partition: &Partition,
+        taken: Result<Taken>,
+    ) -> Result<Option<Taken>> {
+        match taken {
+            Ok(taken) => Ok(Some(taken)),
+            Err(Error::PartitionDropped) => {
+                self.ground.health.check_disk_is_trusted()?;
+                // Until it is gone, or is kept after all.
+                drop(partition.lock_change());
+                Ok(None)
+            }
+            Err(error) => match partition.unsealable() {
+                None => Err(self.ground.health.latch_if_failed(error)),
+                Some(reason) => {
+                    let _change = partition.lock_change();
+                    self.partitions.give_up(partition, reason);
+                    Ok(None)
+                }
+            },
+        }
+    }
+
+    /// Refuses writes: the disk has failed or is nearly full, or heads are.
+    pub fn check_writable(&self) -> Result<()> {
+        self.ground.health.check_writable()?;
+        let (size, max) = (self.partitions.head_size(), self.ground.config.head_size_max);
+        if max <= size {
+            self.ground.signals.wake();
+            return Err(Error::HeadFull { size, max });
+        }
+        Ok(())
+    }
+}
+
+/// Where the rows from `start` on stop fitting one record.
+fn record_end(batch: &WriteBatch<'_>, start: usize) -> usize {
+    let most = batch.rows.len().min(start + RECORD_ROWS_MAX);
+    let first_value = batch.rows[start].values_start as usize;
+    let fits =
+        |row: &Row| (row.values_start as usize).wrapping_sub(first_value) < RECORD_VALUES_MAX;
+    if fits(&batch.rows[most - 1]) {
+        return most;
+    }
+    start + batch.rows[start..most].iter().take_while(|row| fits(row)).count().max(1)
+}
+
+/// The period of all rows, when it is one and all may be taken: no row need be copied then.
+fn common_period(length: PartitionLength, rows: &[Row], accepted: &TimeRange) -> Option<Period> {
+    let period = length.of(rows.first()?.timestamp);
+    let range = period.range().intersect(accepted);
+    rows.iter().all(|row| range.contains(row.timestamp)).then_some(period)
+}
+
+/// Rows by period, each in order of arrival; rows whose time is not accepted are rejected.
+fn by_period(
+    length: PartitionLength,
+    rows: &[Row],
+    accepted: &TimeRange,
+    appended: &mut Appended,
+) -> BTreeMap<Period, Vec<Row>> {
+    let mut by_period: BTreeMap<Period, Vec<Row>> = BTreeMap::new();
+    for row in rows {
+        if accepted.contains(row.timestamp) {
+            by_period.entry(length.of(row.timestamp)).or_default().push(*row);
+        } else {
+            appended.reject_time(row.position, row.timestamp, accepted);
+        }
+    }
+    by_period
+}

@@ -1,0 +1,134 @@
+//! The way out: whatever is read from the store begins here.
+//!
+//! - A question sees what the retention keeps at the moment it is asked, and no more.
+//! - What nobody can read of its time is told before anything is read: an answer lacks nothing
+//!   without saying so.
+//! - Nothing is changed but what is remembered of parts, which bounds its memory itself.
+
+use crate::changes::ChangeClock;
+use crate::exemplars::{ExemplarQueue, ExemplarSeries};
+use crate::ground::Ground;
+use crate::histograms::hidden::matchers_of_hidden;
+use crate::histograms::names::{RUN_LABEL, START_RUN};
+use crate::missing::{Missing, Watch};
+use crate::page_headers::PageHeaders;
+use crate::partition::Partition;
+use crate::partitions::Partitions;
+use crate::retention::Retention;
+use crate::select::matchers::compile;
+use crate::shared::Shared;
+use crate::{Result, SelectLimits, Selection};
+use index::CompiledMatchers;
+use model::{Matcher, TimeRange};
+use std::sync::Arc;
+
+/// What answers questions.
+pub(crate) struct Reader {
+    pub ground: Arc<Ground>,
+    pub partitions: Arc<Partitions>,
+    retention: Arc<Retention>,
+    exemplars: Arc<ExemplarQueue>,
+    /// What readers have missed.
+    pub changes: Arc<ChangeClock>,
+    /// What queries have parsed of parts.
+    pub page_headers: Arc<PageHeaders>,
+}
+
+impl Reader {
+    pub fn new(shared: &Shared) -> Reader {
+        Reader {
+            ground: shared.ground.clone(),
+            partitions: shared.partitions.clone(),
+            retention: shared.retention.clone(),
+            exemplars: shared.exemplars.clone(),
+            changes: shared.changes.clone(),
+            page_headers: Arc::default(),
+        }
+    }
+
+    /// What a question does about rot.
+    pub fn watch(&self, missing: Option<&Arc<Missing>>) -> Watch {
+        Watch::new(&self.ground, missing)
+    }
+
+    /// What of a range may be seen, and the partitions that have it, oldest first. What of it is
+    /// lost is told.
+    pub fn visible(
+        &self,
+        range: &TimeRange,
+        watch: &Watch,
+    ) -> Result<(TimeRange, Vec<Arc<Partition>>)> {
+        let range = range.intersect(&self.retention.kept_span());
+        watch.note_lost(&self.partitions.lost_in(&range))?;
+        Ok((range, self.partitions.overlapping(&range)))
+    }
+
+    /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
+    pub fn select(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
+        self.select_compiled(compile(sets)?, range, limits, watch)
+    }
+
+    /// The start timestamps of the series that match any of `sets`.
+    pub fn select_starts(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
+        let hidden = matchers_of_hidden(&compile(sets)?);
+        let starts = hidden.into_iter().map(|set| set.and_is(RUN_LABEL, START_RUN)).collect();
+        self.select_compiled(starts, range, limits, watch)
+    }
+
+    fn select_compiled(
+        &self,
+        sets: Vec<CompiledMatchers>,
+        range: TimeRange,
+        limits: &SelectLimits,
+        watch: Watch,
+    ) -> Result<Selection> {
+        let (range, partitions) = self.visible(&range, &watch)?;
+        Selection::new(&partitions, sets, range, limits, &self.page_headers, watch)
+    }
+
+    /// The exemplars in `range` of the series that match any of `sets`, by labels.
+    pub fn exemplars(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<ExemplarSeries>> {
+        let range = range.intersect(&self.retention.kept_span());
+        self.exemplars.select(&compile(sets)?, &range, limits.series_max, limits.deadline)
+    }
+
+    /// The times in `range` whose samples may read differently than to a selection that was made
+    /// after `version` was taken. By and large in order; they may overlap.
+    pub fn changed_since(&self, version: u64, range: &TimeRange) -> Vec<TimeRange> {
+        // Notes how far the retention has come.
+        let _ = self.retention.kept_span();
+        let mut out = Vec::new();
+        let hidden_before = self.changes.hidden_before();
+        if range.start < hidden_before {
+            out.push(TimeRange::new(range.start, range.end.min(hidden_before - 1)));
+        }
+        for partition in self.partitions.overlapping(range) {
+            partition.read().changed.since(version, range, &mut out);
+        }
+        out
+    }
+
+    /// Whether selections within `range` list the series they share in the same order, whatever
+    /// part of the range each is for. Across partitions that is not so: series stand where they are
+    /// first met.
+    pub fn keeps_order(&self, range: &TimeRange) -> bool {
+        self.partitions.overlapping(&range.intersect(&self.retention.kept_span())).len() <= 1
+    }
+}
