@@ -33,6 +33,7 @@ pub mod dice;
 pub mod effects;
 pub mod error;
 pub mod expiry;
+pub mod extended;
 pub mod glob;
 pub mod index;
 pub mod keeper;

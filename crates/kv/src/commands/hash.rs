@@ -6,8 +6,9 @@ use super::set::{picks, picks_arg};
 use super::{Command, DENY_OOM, FAST, Group, ONE_KEY, READONLY, WRITE, command};
 use crate::call::Call;
 use crate::error::{CommandError, NOT_FLOAT, SYNTAX};
+use crate::extended::Extended;
 use crate::keyspace::{EVENT_GENERIC, EVENT_HASH};
-use crate::number::{int_arg, parse_f64, parse_i64};
+use crate::number::{int_arg, parse_i64};
 use crate::value::{Hash, Stored as _};
 
 /// The family's commands.
@@ -98,20 +99,18 @@ fn hincrby(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn hincrbyfloat(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (key, field) = (call.args[1], call.args[2]);
-    let by = parse_f64(call.args[3]).ok_or(NOT_FLOAT)?;
-    if !by.is_finite() {
+    let by = Extended::parse(call.args[3]).ok_or(NOT_FLOAT)?;
+    if matches!(by, Extended::Infinite { .. }) {
         return Err(CommandError::new("ERR value is NaN or Infinity"));
     }
     let not_float = CommandError::new("ERR hash value is not a float");
     let old = match call.get::<Hash>(key)?.and_then(|hash| hash.get(field)) {
-        Some(value) => parse_f64(value).ok_or(not_float)?,
-        None => 0.0,
+        Some(value) => Extended::parse(value).ok_or(not_float)?,
+        None => Extended::ZERO,
     };
-    let new = old + by;
-    if !new.is_finite() {
-        return Err(CommandError::new("ERR increment would produce NaN or Infinity"));
-    }
-    let text = super::string::float_text(new);
+    let new = old.plus(by).filter(|new| matches!(new, Extended::Finite { .. }));
+    let words = "ERR increment would produce NaN or Infinity";
+    let text = new.ok_or(CommandError::new(words))?.text();
     call.get_or_insert::<Hash>(key)?.insert(field, text.as_bytes());
     call.modified(key);
     call.event(EVENT_HASH, "hincrbyfloat", key);

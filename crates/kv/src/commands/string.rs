@@ -3,8 +3,9 @@
 use super::{ALL_KEYS, Command, DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, WRITE, command};
 use crate::call::Call;
 use crate::error::{CommandError, NOT_INTEGER, SYNTAX, WRONG_TYPE};
+use crate::extended::Extended;
 use crate::keyspace::{EVENT_GENERIC, EVENT_STRING, Expire};
-use crate::number::{int_arg, parse_f64, trim_zeros};
+use crate::number::int_arg;
 use crate::slots::NEVER;
 use crate::value::{Str, Value};
 
@@ -368,30 +369,18 @@ fn add(call: &mut Call<'_>, by: i64) -> Result<(), CommandError> {
 fn incr_by_float(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (key, by) = (call.args[1], call.args[2]);
     let old = match call.get::<Str>(key)? {
-        Some(string) => string.with_bytes(parse_f64).ok_or(crate::error::NOT_FLOAT)?,
-        None => 0.0,
+        Some(string) => string.with_bytes(Extended::parse).ok_or(crate::error::NOT_FLOAT)?,
+        None => Extended::ZERO,
     };
-    let new = old + parse_f64(by).ok_or(crate::error::NOT_FLOAT)?;
-    if !new.is_finite() {
-        return Err(CommandError::new("ERR increment would produce NaN or Infinity"));
-    }
-    let text = float_text(new);
+    let by = Extended::parse(by).ok_or(crate::error::NOT_FLOAT)?;
+    let new = old.plus(by).filter(|new| matches!(new, Extended::Finite { .. }));
+    let words = "ERR increment would produce NaN or Infinity";
+    let text = new.ok_or(CommandError::new(words))?.text();
     call.put(key, Value::Str(Str::new(text.as_bytes())), Expire::Keep)?;
     call.event(EVENT_STRING, "incrbyfloat", key);
     call.log(&[b"set", key, text.as_bytes(), b"keepttl"]);
     call.out.text(&text);
     Ok(())
-}
-
-/// A float as `INCRBYFLOAT` keeps it: 17 decimals at most, no exponent, no zeros that say nothing.
-pub fn float_text(value: f64) -> String {
-    let shortest = zmij::Buffer::new().format(value).to_owned();
-    let text = match shortest.contains(['e', 'E']) {
-        true => format!("{value:.17}"),
-        false => shortest,
-    };
-    let text = trim_zeros(&text);
-    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
 // ---- several keys ----
