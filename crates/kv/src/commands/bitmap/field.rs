@@ -87,7 +87,7 @@ impl Width {
         let (_, max) = self.limits();
         let number = i128::from(number);
         match overflow {
-            Overflow::Saturate if number < max - i128::from(i64::MAX) => max,
+            Overflow::Saturate if self.bits < 64 && number < max - i128::from(i64::MAX) => max,
             _ => number,
         }
     }

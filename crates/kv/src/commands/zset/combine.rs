@@ -79,8 +79,14 @@ fn counted_keys<'a>(
 
 impl<'a> Query<'a> {
     /// Reads what follows from the number of keys on.
-    fn parse(call: &Call<'a>, operation: Operation, at: usize) -> Result<Query<'a>, CommandError> {
+    fn parse(
+        call: &mut Call<'a>,
+        operation: Operation,
+        at: usize,
+    ) -> Result<Query<'a>, CommandError> {
         let (keys, mut rest) = counted_keys(call, at)?;
+        // A wrong type comes before a wrong option.
+        sources(call, keys)?;
         let mut query = Query {
             keys,
             weights: vec![1.0; keys.len()],
@@ -308,6 +314,7 @@ pub(in crate::commands) fn store(
 
 pub(super) fn zintercard(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (keys, rest) = counted_keys(call, 1)?;
+    sources(call, keys)?;
     let mut limit = 0;
     let mut options = rest.chunks(2);
     for option in options.by_ref() {
