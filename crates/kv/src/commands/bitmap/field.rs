@@ -81,6 +81,17 @@ impl Width {
         }
     }
 
+    /// What a field with a sign is set to. Saturated, what is so far below that its distance to the
+    /// highest is none of 64 bits counts as above it, as in Redis.
+    fn settable(self, number: i64, overflow: Overflow) -> i128 {
+        let (_, max) = self.limits();
+        let number = i128::from(number);
+        match overflow {
+            Overflow::Saturate if self.bits < 64 && number < max - i128::from(i64::MAX) => max,
+            _ => number,
+        }
+    }
+
     /// What is stored for a number, if anything is.
     fn fit(self, number: i128, overflow: Overflow) -> Option<i128> {
         let (min, max) = self.limits();
@@ -203,7 +214,7 @@ pub(super) fn bitfield(call: &mut Call<'_>) -> Result<(), CommandError> {
             }
             // A negative number for a field without a sign is far beyond it.
             Action::Set(number) if !width.is_signed => i128::from(number.cast_unsigned()),
-            Action::Set(number) => i128::from(number),
+            Action::Set(number) => width.settable(number, overflow),
             Action::Add(number) => before + i128::from(number),
         };
         let Some(after) = width.fit(wanted, overflow) else {

@@ -158,11 +158,12 @@ impl Cell {
     /// The neighbour so many cells to the east and to the north, around the Earth.
     fn neighbour(self, east: i64, north: i64) -> Cell {
         let unused = 64 - self.steps * 2;
-        let step = |bits: u64, own: u64, by: i64| {
-            let (own, others) = (own >> unused, !own >> unused);
+        let step = |bits: u64, full: u64, by: i64| {
+            let (own, others) = (full >> unused, !full >> unused);
             // The other's bits carry what is added from one of its own bits to the next.
             let moved = match by {
-                0 => bits & own,
+                // The easternmost and northernmost edges are one cell beyond the last.
+                0 => return bits & full,
                 1.. => (bits & own).wrapping_add(others.wrapping_add(1)),
                 _ => (bits & own | others).wrapping_sub(others.wrapping_add(1)),
             };

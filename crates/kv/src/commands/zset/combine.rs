@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::error::{CommandError, SYNTAX, WRONG_TYPE};
 use crate::keyspace::{EVENT_GENERIC, EVENT_ZSET, Expire};
 use crate::number::{int_arg, parse_f64};
+use crate::value::zset::compare_scores;
 use crate::value::{Set, Stored, Value, Zset};
 use hashbrown::HashMap;
 
@@ -78,8 +79,14 @@ fn counted_keys<'a>(
 
 impl<'a> Query<'a> {
     /// Reads what follows from the number of keys on.
-    fn parse(call: &Call<'a>, operation: Operation, at: usize) -> Result<Query<'a>, CommandError> {
+    fn parse(
+        call: &mut Call<'a>,
+        operation: Operation,
+        at: usize,
+    ) -> Result<Query<'a>, CommandError> {
         let (keys, mut rest) = counted_keys(call, at)?;
+        // A wrong type comes before a wrong option.
+        sources(call, keys)?;
         let mut query = Query {
             keys,
             weights: vec![1.0; keys.len()],
@@ -223,14 +230,13 @@ fn combine(
     call: &mut Call<'_>,
     operation: Operation,
     query: &Query<'_>,
-) -> Result<Zset, CommandError> {
+) -> Result<Combined, CommandError> {
     let sources = sources(call, query.keys)?;
-    let combined = match operation {
+    Ok(match operation {
         Operation::Union => union(&sources, query),
         Operation::Inter => inter(&sources, query),
         Operation::Diff => diff(&sources),
-    };
-    Ok(Zset::from_scores(combined.iter().map(|(member, score)| (&**member, *score))))
+    })
 }
 
 pub(super) fn zunion(call: &mut Call<'_>) -> Result<(), CommandError> {
@@ -247,14 +253,17 @@ pub(super) fn zdiff(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn show(call: &mut Call<'_>, operation: Operation) -> Result<(), CommandError> {
     let query = Query::parse(call, operation, 1)?;
-    let combined = combine(call, operation, &query)?;
-    let (out, len) = (&mut *call.out, combined.len());
+    let mut combined: Vec<_> = combine(call, operation, &query)?.into_iter().collect();
+    combined.sort_unstable_by(|(member, score), (other, other_score)| {
+        compare_scores(*score, *other_score).then_with(|| member.cmp(other))
+    });
+    let out = &mut *call.out;
     if query.with_scores {
-        scored_array(out, len);
-        combined.each(0..len, false, |member, score| answer_scored(out, member, score));
+        scored_array(out, combined.len());
+        combined.iter().for_each(|(member, score)| answer_scored(out, member, *score));
     } else {
-        out.array(len);
-        combined.each(0..len, false, |member, _| out.bulk(member));
+        out.array(combined.len());
+        combined.iter().for_each(|(member, _)| out.bulk(member));
     }
     Ok(())
 }
@@ -278,6 +287,7 @@ fn combine_into(
 ) -> Result<(), CommandError> {
     let query = Query::parse(call, operation, 2)?;
     let combined = combine(call, operation, &query)?;
+    let combined = Zset::from_scores(combined.iter().map(|(member, score)| (&**member, *score)));
     store(call, call.args[1], combined, event)
 }
 
@@ -304,6 +314,7 @@ pub(in crate::commands) fn store(
 
 pub(super) fn zintercard(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (keys, rest) = counted_keys(call, 1)?;
+    sources(call, keys)?;
     let mut limit = 0;
     let mut options = rest.chunks(2);
     for option in options.by_ref() {

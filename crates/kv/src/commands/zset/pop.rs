@@ -2,8 +2,9 @@
 
 use super::{answer_scored, count_arg, removed, scored_array};
 use crate::call::{Call, Otherwise};
-use crate::error::{CommandError, NOT_INTEGER, SYNTAX};
-use crate::number::{int_arg, parse_f64};
+use crate::commands::list::deadline_arg;
+use crate::error::{CommandError, SYNTAX, WRONG_TYPE};
+use crate::number::int_arg;
 use crate::value::Zset;
 use std::collections::HashSet;
 
@@ -50,6 +51,30 @@ fn take(
     Ok(Some(taken))
 }
 
+/// Members that were taken out, and from where.
+type Taken<'a> = (&'a [u8], Vec<(Vec<u8>, f64)>);
+
+/// Takes members out of the first of the keys that has any; for a command that has waited, out of
+/// the one that woke it.
+fn take_first<'a>(
+    call: &mut Call<'_>,
+    keys: &[&'a [u8]],
+    end: End,
+    count: usize,
+) -> Result<Option<Taken<'a>>, CommandError> {
+    let woken_by = call.woken_by;
+    for key in keys.iter().filter(|key| woken_by.is_none_or(|woken_by| woken_by == **key)) {
+        match take(call, key, end, count) {
+            Ok(Some(taken)) => return Ok(Some((key, taken))),
+            Ok(None) => {}
+            // It has become something else since: that may pass.
+            Err(error) if error == WRONG_TYPE && woken_by.is_some() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
 pub(super) fn zpopmin(call: &mut Call<'_>) -> Result<(), CommandError> {
     pop(call, End::Lowest)
 }
@@ -92,36 +117,19 @@ pub(super) fn bzpopmax(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn pop_or_wait(call: &mut Call<'_>, end: End) -> Result<(), CommandError> {
     let last = call.args.len() - 1;
-    let deadline_ms = deadline(call, call.args[last])?;
+    let deadline_ms = deadline_arg(call, call.args[last])?;
     let keys = &call.args[1..last];
-    for key in keys {
-        let Some(taken) = take(call, key, end, 1)? else { continue };
-        let Some((member, score)) = taken.first() else { continue };
-        call.out.array(3);
-        call.out.bulk(key);
+    let Some((key, taken)) = take_first(call, keys, end, 1)? else {
+        call.wait_for(keys, deadline_ms, Otherwise::NullArray);
+        return Ok(());
+    };
+    call.out.array(1 + taken.len() * 2);
+    call.out.bulk(key);
+    for (member, score) in &taken {
         call.out.bulk(member);
         call.out.double(*score);
-        return Ok(());
     }
-    call.wait_for(keys, deadline_ms, Otherwise::NullArray);
     Ok(())
-}
-
-/// When to wait no longer, for so many seconds.
-fn deadline(call: &Call<'_>, seconds: &[u8]) -> Result<Option<i64>, CommandError> {
-    let invalid = || CommandError::new("ERR timeout is not a float or out of range");
-    let ms = (parse_f64(seconds).ok_or_else(invalid)? * 1000.0).ceil();
-    if ms < 0.0 {
-        return Err(CommandError::new("ERR timeout is negative"));
-    }
-    if ms == 0.0 {
-        return Ok(None);
-    }
-    let too_long = || CommandError::new("ERR timeout is out of range");
-    if (i64::MAX as f64) <= ms {
-        return Err(too_long());
-    }
-    call.now_ms().checked_add(ms as i64).map(Some).ok_or_else(too_long)
 }
 
 /// What `ZMPOP` and `BZMPOP` are asked.
@@ -152,19 +160,18 @@ fn multi_pop<'a>(args: &'a [&'a [u8]], at: usize) -> Result<MultiPop<'a>, Comman
 
 /// Pops from the first key that has members, and answers. Returns whether there was one.
 fn pop_any(call: &mut Call<'_>, pop: &MultiPop<'_>) -> Result<bool, CommandError> {
-    for key in pop.keys {
-        let Some(taken) = take(call, key, pop.end, pop.count)? else { continue };
+    let Some((key, taken)) = take_first(call, pop.keys, pop.end, pop.count)? else {
+        return Ok(false);
+    };
+    call.out.array(2);
+    call.out.bulk(key);
+    call.out.array(taken.len());
+    for (member, score) in &taken {
         call.out.array(2);
-        call.out.bulk(key);
-        call.out.array(taken.len());
-        for (member, score) in &taken {
-            call.out.array(2);
-            call.out.bulk(member);
-            call.out.double(*score);
-        }
-        return Ok(true);
+        call.out.bulk(member);
+        call.out.double(*score);
     }
-    Ok(false)
+    Ok(true)
 }
 
 pub(super) fn zmpop(call: &mut Call<'_>) -> Result<(), CommandError> {
@@ -177,7 +184,7 @@ pub(super) fn zmpop(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 pub(super) fn bzmpop(call: &mut Call<'_>) -> Result<(), CommandError> {
     let pop = multi_pop(call.args, 2)?;
-    let deadline_ms = deadline(call, call.args[1])?;
+    let deadline_ms = deadline_arg(call, call.args[1])?;
     if !pop_any(call, &pop)? {
         call.wait_for(pop.keys, deadline_ms, Otherwise::NullArray);
     }
@@ -192,7 +199,11 @@ const PICKS_MAX: u64 = 1 << 24;
 pub(super) fn zrandmember(call: &mut Call<'_>) -> Result<(), CommandError> {
     let key = call.args[1];
     let Some(text) = call.args.get(2) else { return pick_one(call, key) };
-    let count = int_arg(text).ok().filter(|count| -i64::MAX <= *count).ok_or(NOT_INTEGER)?;
+    let count = int_arg(text)?;
+    if count < -i64::MAX {
+        let words = "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+        return Err(CommandError::new(words));
+    }
     let out_of_range = CommandError::new("ERR value is out of range");
     let with_scores = match call.args.get(3..).unwrap_or_default() {
         [] => false,

@@ -12,7 +12,8 @@ mod packed;
 
 use super::{Stored, boxed_variant, read_bytes, read_len};
 use codec::bytes::{Reader, put_u64, put_varint};
-use members::{Item, Members, compare_scores};
+pub use members::compare_scores;
+use members::{Item, Members};
 use order::Order;
 use packed::{PACKED_LEN_MAX, PACKED_MEMBER_SIZE_MAX, Packed};
 use std::ops::Range;

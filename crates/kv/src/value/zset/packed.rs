@@ -69,6 +69,8 @@ impl Packed {
 
     /// Adds a member that is not there and not too long, while there are not too many.
     pub fn add(&mut self, member: &[u8], score: f64) {
+        // Zero has no sign here, as clients of Redis see it in small ones.
+        let score = score + 0.0;
         let is_before = |found: &Found<'_>| {
             compare_scores(found.score, score).then_with(|| found.member.cmp(member))
                 == Ordering::Less
