@@ -572,6 +572,19 @@ impl Keyspace {
         Ok(slot.filter(|slot| now_ms < slot.expire_ms))
     }
 
+    /// Has a key look as if it was not used for so many seconds.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub fn set_idle(&mut self, db: u8, key: &[u8], seconds: i64) -> Result<(), CommandError> {
+        let used_at = u32::try_from((self.now_ms / 1000).saturating_sub(seconds)).unwrap_or(0);
+        let found = self.find(db, key)?;
+        if let Some(slot) = found.and_then(|number| self.slots.get_mut(number)) {
+            slot.used_at = used_at;
+        }
+        Ok(())
+    }
+
     // ---- expiry ----
 
     /// Takes an expired key out, and logs that.

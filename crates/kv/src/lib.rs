@@ -41,6 +41,7 @@ pub mod keyspace;
 pub mod kv;
 pub mod murmur;
 pub mod number;
+pub mod rdb;
 pub mod reply;
 pub mod slots;
 pub mod value;

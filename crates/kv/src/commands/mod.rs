@@ -3,6 +3,7 @@
 
 pub mod bloom;
 pub mod container;
+pub mod dump;
 pub mod generic;
 pub mod geo;
 pub mod hash;
@@ -180,6 +181,7 @@ pub const fn command(
 /// All families.
 const FAMILIES: &[&[Command]] = &[
     generic::COMMANDS,
+    dump::COMMANDS,
     names::COMMANDS,
     object::COMMANDS,
     sort::COMMANDS,

@@ -1,0 +1,264 @@
+//! Values, read: every type in every encoding that it has had.
+
+use super::input::{Failure, Input};
+use super::kind;
+use super::packed::{self, Element};
+use super::stream;
+use crate::number::parse_f64;
+use crate::value::list::End;
+use crate::value::zset::Change;
+use crate::value::{Hash, List, Set, Stored, Str, Value, Zset};
+
+/// Elements of a quicklist's node: one as it is, or many packed.
+const NODE_PLAIN: u64 = 1;
+const NODE_PACKED: u64 = 2;
+
+/// Reads a value of that type; none of a module's type, which is skipped.
+///
+/// # Errors
+/// When the bytes are none.
+pub fn value(input: &mut Input<'_>, of: u8) -> Result<Option<Value>, Failure> {
+    Ok(Some(match of {
+        kind::STRING => Str::from_vec(input.string()?).into_value(),
+        kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2 => {
+            list(input, of)?.into_value()
+        }
+        kind::SET | kind::SET_INTSET | kind::SET_LISTPACK => set(input, of)?.into_value(),
+        kind::ZSET | kind::ZSET_2 => zset_pairs(input, of)?.into_value(),
+        kind::ZSET_ZIPLIST | kind::ZSET_LISTPACK => zset_packed(input, of)?.into_value(),
+        kind::HASH => hash_pairs(input)?.into_value(),
+        kind::HASH_ZIPMAP | kind::HASH_ZIPLIST | kind::HASH_LISTPACK => {
+            hash_packed(input, of)?.into_value()
+        }
+        kind::HASH_EXPIRING | kind::HASH_EXPIRING_EARLY => expiring_pairs(input, of)?.into_value(),
+        kind::HASH_LISTPACK_EXPIRING | kind::HASH_LISTPACK_EXPIRING_EARLY => {
+            expiring_packed(input, of)?.into_value()
+        }
+        kind::STREAM | kind::STREAM_2 | kind::STREAM_3 => stream::load(input, of)?.into_value(),
+        kind::MODULE_2 => {
+            skip_module(input)?;
+            return Ok(None);
+        }
+        _ => return Err(input.corrupt("unknown type of value")),
+    }))
+}
+
+/// Skips what a module wrote.
+pub fn skip_module(input: &mut Input<'_>) -> Result<(), Failure> {
+    input.length()?;
+    loop {
+        match input.length()? {
+            0 => return Ok(()),
+            1 | 2 => {
+                input.length()?;
+            }
+            3 => {
+                input.u32()?;
+            }
+            4 => {
+                input.u64()?;
+            }
+            5 => {
+                input.string()?;
+            }
+            _ => return Err(input.corrupt("unknown word of a module")),
+        }
+    }
+}
+
+fn list(input: &mut Input<'_>, of: u8) -> Result<List, Failure> {
+    let mut list = List::default();
+    let push_all = |list: &mut List, elements: Vec<Element<'_>>| {
+        elements.into_iter().for_each(|element| list.push(End::Right, &element.into_vec()));
+    };
+    if of == kind::LIST_ZIPLIST {
+        push_all(&mut list, packed::ziplist(&input.string()?)?);
+        return Ok(list);
+    }
+    for _ in 0..input.length()? {
+        match of {
+            kind::LIST => list.push(End::Right, &input.string()?),
+            kind::LIST_QUICKLIST => push_all(&mut list, packed::ziplist(&input.string()?)?),
+            _ => match input.length()? {
+                NODE_PLAIN => list.push(End::Right, &input.string()?),
+                NODE_PACKED => push_all(&mut list, packed::listpack(&input.string()?)?),
+                _ => return Err(input.corrupt("unknown node of a list")),
+            },
+        }
+    }
+    Ok(list)
+}
+
+fn set(input: &mut Input<'_>, of: u8) -> Result<Set, Failure> {
+    let mut set = Set::default();
+    let mut insert = |member: &[u8]| set.insert(member);
+    let are_new = match of {
+        kind::SET_INTSET => {
+            let ints = packed::intset(&input.string()?)?;
+            ints.iter().all(|int| insert(itoa::Buffer::new().format(*int).as_bytes()))
+        }
+        kind::SET_LISTPACK => {
+            let bytes = input.string()?;
+            packed::listpack(&bytes)?.into_iter().all(|one| insert(&one.into_vec()))
+        }
+        _ => {
+            let mut are_new = true;
+            for _ in 0..input.length()? {
+                are_new &= insert(&input.string()?);
+            }
+            are_new
+        }
+    };
+    match are_new {
+        true => Ok(set),
+        false => Err(input.corrupt("a member twice")),
+    }
+}
+
+fn zset_pairs(input: &mut Input<'_>, of: u8) -> Result<Zset, Failure> {
+    let mut pairs = Vec::new();
+    for _ in 0..input.length()? {
+        let member = input.string()?;
+        let score = match of {
+            kind::ZSET_2 => f64::from_bits(input.u64()?),
+            _ => text_score(input)?,
+        };
+        if score.is_nan() {
+            return Err(input.corrupt("a score that is no number"));
+        }
+        pairs.push((member, score));
+    }
+    let zset = Zset::from_scores(pairs.iter().map(|(member, score)| (&**member, *score)));
+    match zset.len() == pairs.len() {
+        true => Ok(zset),
+        false => Err(input.corrupt("a member twice")),
+    }
+}
+
+/// A score as text with its size before it, three sizes being numbers themselves.
+fn text_score(input: &mut Input<'_>) -> Result<f64, Failure> {
+    let size = match input.u8()? {
+        253 => return Ok(f64::NAN),
+        254 => return Ok(f64::INFINITY),
+        255 => return Ok(f64::NEG_INFINITY),
+        size => size,
+    };
+    let mut text = Vec::new();
+    for _ in 0..size {
+        text.push(input.u8()?);
+    }
+    parse_f64(&text).ok_or_else(|| input.corrupt("a score that is no number"))
+}
+
+fn zset_packed(input: &mut Input<'_>, of: u8) -> Result<Zset, Failure> {
+    let bytes = input.string()?;
+    let elements = match of {
+        kind::ZSET_ZIPLIST => packed::ziplist(&bytes)?,
+        _ => packed::listpack(&bytes)?,
+    };
+    let mut zset = Zset::default();
+    for [member, score] in in_groups(input, elements)? {
+        let score = parse_f64(&score.into_vec());
+        let score = score.ok_or_else(|| input.corrupt("a score that is no number"))?;
+        if zset.insert(&member.into_vec(), score) != Change::Added {
+            return Err(input.corrupt("a member twice"));
+        }
+    }
+    Ok(zset)
+}
+
+/// Elements, so many at a time.
+fn in_groups<'a, const N: usize>(
+    input: &Input<'_>,
+    elements: Vec<Element<'a>>,
+) -> Result<Vec<[Element<'a>; N]>, Failure> {
+    let (groups, rest) = elements.as_chunks::<N>();
+    match rest.is_empty() {
+        true => Ok(groups.to_vec()),
+        false => Err(input.corrupt("an element without its like")),
+    }
+}
+
+fn insert(input: &Input<'_>, hash: &mut Hash, field: &[u8], value: &[u8]) -> Result<(), Failure> {
+    match hash.insert(field, value) {
+        true => Ok(()),
+        false => Err(input.corrupt("a field twice")),
+    }
+}
+
+fn hash_pairs(input: &mut Input<'_>) -> Result<Hash, Failure> {
+    let mut hash = Hash::default();
+    for _ in 0..input.length()? {
+        let (field, value) = (input.string()?, input.string()?);
+        insert(input, &mut hash, &field, &value)?;
+    }
+    Ok(hash)
+}
+
+fn hash_packed(input: &mut Input<'_>, of: u8) -> Result<Hash, Failure> {
+    let bytes = input.string()?;
+    let elements = match of {
+        kind::HASH_ZIPMAP => packed::zipmap(&bytes)?,
+        kind::HASH_ZIPLIST => packed::ziplist(&bytes)?,
+        _ => packed::listpack(&bytes)?,
+    };
+    let mut hash = Hash::default();
+    for [field, value] in in_groups(input, elements)? {
+        insert(input, &mut hash, &field.into_vec(), &value.into_vec())?;
+    }
+    Ok(hash)
+}
+
+/// The latest moment that a field's expiry may be, in milliseconds since the epoch.
+const EXPIRY_MAX: u64 = (1 << 46) - 2;
+
+fn set_expiry(
+    input: &Input<'_>,
+    hash: &mut Hash,
+    field: &[u8],
+    expire_ms: u64,
+) -> Result<(), Failure> {
+    if EXPIRY_MAX < expire_ms {
+        return Err(input.corrupt("an expiry beyond all limits"));
+    }
+    hash.set_expiry(field, i64::try_from(expire_ms).ok());
+    Ok(())
+}
+
+fn expiring_pairs(input: &mut Input<'_>, of: u8) -> Result<Hash, Failure> {
+    let is_relative = of == kind::HASH_EXPIRING;
+    let first = if is_relative { input.u64()? } else { 0 };
+    let mut hash = Hash::default();
+    for _ in 0..input.length()? {
+        let expiry = input.length()?;
+        let (field, value) = (input.string()?, input.string()?);
+        insert(input, &mut hash, &field, &value)?;
+        match expiry {
+            0 => {}
+            // One more than what it is after the first.
+            _ if is_relative => {
+                set_expiry(input, &mut hash, &field, first.saturating_add(expiry - 1))?;
+            }
+            _ => set_expiry(input, &mut hash, &field, expiry)?,
+        }
+    }
+    Ok(hash)
+}
+
+fn expiring_packed(input: &mut Input<'_>, of: u8) -> Result<Hash, Failure> {
+    if of == kind::HASH_LISTPACK_EXPIRING {
+        input.u64()?;
+    }
+    let bytes = input.string()?;
+    let mut hash = Hash::default();
+    for [field, value, expiry] in in_groups(input, packed::listpack(&bytes)?)? {
+        let (field, value) = (field.into_vec(), value.into_vec());
+        insert(input, &mut hash, &field, &value)?;
+        match expiry.int().and_then(|at| u64::try_from(at).ok()) {
+            None => return Err(input.corrupt("an expiry that is no time")),
+            Some(0) => {}
+            Some(at) => set_expiry(input, &mut hash, &field, at)?,
+        }
+    }
+    Ok(hash)
+}
