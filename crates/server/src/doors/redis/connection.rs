@@ -8,6 +8,7 @@
 
 use super::client::{Client, Outbox, State};
 use super::commands::Flow;
+use super::commands::Saving;
 use super::hub::Hub;
 use super::out::Out;
 use super::session::{ReplyMode, Session};
@@ -17,7 +18,7 @@ use crate::listeners::connections::Connection;
 use kv::{Kv, KvDurability, Reply as _};
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -53,12 +54,8 @@ pub struct Redis {
     pub started_ms: i64,
     /// A name of this run.
     pub run_id: String,
-    /// When the last checkpoint was made that somebody asked for, in seconds since the epoch.
-    pub saved_at_s: AtomicI64,
-    /// Changes of keys until then.
-    pub saved_changes: AtomicU64,
-    /// Whether one is being made.
-    pub is_saving: AtomicBool,
+    /// Checkpoints that somebody asked for.
+    pub saving: Arc<Saving>,
     hub: Mutex<Hub>,
 }
 
@@ -83,11 +80,9 @@ impl Redis {
             address,
             connections_max,
             run_id,
-            saved_at_s: AtomicI64::new(0),
-            saved_changes: AtomicU64::new(0),
-            is_saving: AtomicBool::new(false),
+            saving: Arc::default(),
         };
-        redis.saved_at_s.store(redis.started_ms / 1000, Relaxed);
+        redis.saving.at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
         redis
     }
