@@ -6,6 +6,7 @@
 //! A batch ends early when its answers grow large: nothing more is executed for a client that does
 //! not read.
 
+use super::acl::User;
 use super::client::{Client, Outbox, State};
 use super::commands::Flow;
 use super::commands::Saving;
@@ -92,6 +93,11 @@ impl Redis {
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether who says nothing is the default user.
+    pub fn lets_in(&self, default: &User) -> bool {
+        !self.app.config.credentials.are_required() && default.is_on && default.needs_no_password
+    }
+
     /// Takes a client in; none if there are as many as may be.
     fn enter(&self, peer: Option<SocketAddr>) -> Option<Session> {
         let now_ms = self.kv.now_ms();
@@ -103,6 +109,8 @@ impl Redis {
             hub.stats.rejected_count += 1;
             return None;
         }
+        let user = hub.acl.user(b"default").cloned();
+        let user = user.unwrap_or_else(|| Arc::new(User::default_one()));
         let id = hub.new_id();
         let client = Client {
             id,
@@ -127,7 +135,9 @@ impl Redis {
             id,
             peer,
             db: 0,
-            is_known: !self.app.config.credentials.are_required(),
+            is_known: self.lets_in(&user),
+            user,
+            user_generation: hub.acl.generation,
             state,
             out: Out::new(2),
             outbox,

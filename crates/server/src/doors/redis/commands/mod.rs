@@ -1,6 +1,7 @@
 //! Commands that are about connections, channels, transactions and the server, a file for each
 //! family; commands on keys are in `kv`.
 
+mod acl;
 mod client;
 mod cluster;
 mod command;
@@ -19,6 +20,7 @@ mod server;
 mod slowlog;
 mod transactions;
 
+pub use client::describe;
 pub use persistence::Saving;
 
 use super::dispatch::Context;
@@ -77,6 +79,7 @@ const fn keyed(
 }
 
 const FAMILIES: &[&[DoorCommand]] = &[
+    acl::COMMANDS,
     client::COMMANDS,
     cluster::COMMANDS,
     command::COMMANDS,
