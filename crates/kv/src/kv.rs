@@ -307,6 +307,14 @@ impl Kv {
         Ok(())
     }
 
+    /// Waits until all that was logged so far is on disk.
+    ///
+    /// # Errors
+    /// When it never will be.
+    pub fn sync_log(&self) -> Result<()> {
+        self.wait_durable(self.wal.end())
+    }
+
     /// Why nothing can be written any more, if so.
     pub fn failure(&self) -> Option<String> {
         match self.is_failed.load(Ordering::Relaxed) {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use store::Store;
+use tokio::sync::Notify;
 use vfs::Vfs;
 
 /// Answers that took less are not kept: a whole dashboard of them is nothing.
@@ -59,6 +60,8 @@ pub struct App {
     pub started_at: Timestamp,
     /// Whether the server is being stopped and wants no more work.
     pub is_stopping: AtomicBool,
+    /// Told when a client has said that the server is to end.
+    pub stop_wanted: Notify,
 }
 
 impl App {
@@ -82,6 +85,7 @@ impl App {
             started_at: vfs.now(),
             buffers: Buffers::default(),
             is_stopping: AtomicBool::new(false),
+            stop_wanted: Notify::new(),
             memory: Memory::new(config.memory_limit),
             config,
             store,

@@ -52,7 +52,10 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         name = signals.next() => anyhow::bail!("{name} while starting"),
     };
     println!("{}", welcome(server.app(), &data_dir));
-    let name = signals.next().await;
+    let name = tokio::select! {
+        name = signals.next() => name,
+        () = server.app().stop_wanted.notified() => "SHUTDOWN",
+    };
     tracing::info!("{name}: finishing requests, flushing, closing");
     tokio::select! {
         result = server.stop() => result?,

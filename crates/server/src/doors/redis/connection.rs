@@ -6,8 +6,10 @@
 //! A batch ends early when its answers grow large: nothing more is executed for a client that does
 //! not read.
 
+use super::acl::User;
 use super::client::{Client, Outbox, State};
 use super::commands::Flow;
+use super::commands::Saving;
 use super::hub::Hub;
 use super::out::Out;
 use super::session::{ReplyMode, Session};
@@ -17,7 +19,7 @@ use crate::listeners::connections::Connection;
 use kv::{Kv, KvDurability, Reply as _};
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -53,12 +55,8 @@ pub struct Redis {
     pub started_ms: i64,
     /// A name of this run.
     pub run_id: String,
-    /// When the last checkpoint was made that somebody asked for, in seconds since the epoch.
-    pub saved_at_s: AtomicI64,
-    /// Changes of keys until then.
-    pub saved_changes: AtomicU64,
-    /// Whether one is being made.
-    pub is_saving: AtomicBool,
+    /// Checkpoints that somebody asked for.
+    pub saving: Arc<Saving>,
     hub: Mutex<Hub>,
 }
 
@@ -83,11 +81,9 @@ impl Redis {
             address,
             connections_max,
             run_id,
-            saved_at_s: AtomicI64::new(0),
-            saved_changes: AtomicU64::new(0),
-            is_saving: AtomicBool::new(false),
+            saving: Arc::default(),
         };
-        redis.saved_at_s.store(redis.started_ms / 1000, Relaxed);
+        redis.saving.at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
         redis
     }
@@ -95,6 +91,11 @@ impl Redis {
     /// What connections share. Locked after the keys.
     pub fn hub(&self) -> MutexGuard<'_, Hub> {
         self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether who says nothing is the default user.
+    pub fn lets_in(&self, default: &User) -> bool {
+        !self.app.config.credentials.are_required() && default.is_on && default.needs_no_password
     }
 
     /// Takes a client in; none if there are as many as may be.
@@ -108,6 +109,8 @@ impl Redis {
             hub.stats.rejected_count += 1;
             return None;
         }
+        let user = hub.acl.user(b"default").cloned();
+        let user = user.unwrap_or_else(|| Arc::new(User::default_one()));
         let id = hub.new_id();
         let client = Client {
             id,
@@ -132,7 +135,9 @@ impl Redis {
             id,
             peer,
             db: 0,
-            is_known: !self.app.config.credentials.are_required(),
+            is_known: self.lets_in(&user),
+            user,
+            user_generation: hub.acl.generation,
             state,
             out: Out::new(2),
             outbox,

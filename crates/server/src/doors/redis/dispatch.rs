@@ -1,7 +1,9 @@
 //! One command: whether it is known and well formed, whether it may run now, where it runs, and what
 //! follows from it for others.
 
-use super::commands::Flow;
+use super::acl::Entry as Refused;
+use super::acl::selector::Refusal;
+use super::commands::{Flow, describe};
 use super::connection::Redis;
 use super::hub::{Blocked, Hub};
 use super::out::Out;
@@ -36,7 +38,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Whether there is a user of that name.
     pub fn knows_user(&self, name: &[u8]) -> bool {
-        name == b"default"
+        self.hub.acl.user(name).is_some()
     }
 }
 
@@ -80,8 +82,8 @@ impl Redis {
     fn check(
         &self,
         session: &mut Session,
-        _keys: &mut Keyspace,
-        _hub: &mut Hub,
+        keys: &mut Keyspace,
+        hub: &mut Hub,
         args: &[&[u8]],
     ) -> Result<Known, CommandError> {
         let known = Known::check(args)?;
@@ -89,6 +91,8 @@ impl Redis {
         if !session.is_known && !info.is(NO_AUTH) {
             return Err(CommandError::new("NOAUTH Authentication required."));
         }
+        let context = if session.transaction.is_some() { "multi" } else { "toplevel" };
+        self.allow(session, keys, hub, known, args, context)?;
         let is_listening = 0 < session.subscription_count() && session.out.version() < 3;
         if is_listening && !is_for_listeners(info) {
             let name = info.name;
@@ -102,6 +106,52 @@ impl Redis {
             )));
         }
         Ok(known)
+    }
+
+    /// Whether the client's user may say a command, in a context that the log of refusals names.
+    ///
+    /// # Errors
+    /// When it may not; that is logged.
+    pub fn allow(
+        &self,
+        session: &mut Session,
+        keys: &Keyspace,
+        hub: &mut Hub,
+        known: Known,
+        args: &[&[u8]],
+        context: &'static str,
+    ) -> Result<(), CommandError> {
+        if session.user_generation != hub.acl.generation {
+            if let Some(user) = hub.acl.user(&session.user.name) {
+                session.user = user.clone();
+            }
+            session.user_generation = hub.acl.generation;
+        }
+        if session.user.may_all {
+            return Ok(());
+        }
+        let Err(refusal) = session.user.check(known, args) else { return Ok(()) };
+        let name = known.info().name;
+        let (reason, object, at, words) = match refusal {
+            Refusal::Command => (
+                "command",
+                name.as_bytes().to_vec(),
+                0,
+                format!("NOPERM this user has no permissions to run the '{name}' command"),
+            ),
+            Refusal::Key(key) => ("key", key, 1, "NOPERM this user has no permissions to access one of the keys used as arguments".to_owned()),
+            Refusal::Channel(channel) => ("channel", channel, 2, "NOPERM this user has no permissions to access one of the channels used as arguments".to_owned()),
+        };
+        hub.stats.refused[at] += 1;
+        let user = session.user.name.to_vec();
+        note_refusal(session, keys, hub, (reason, context), object, user);
+        Err(CommandError::new(words))
+    }
+
+    /// Notes that a login was refused.
+    pub fn refused(&self, session: &Session, keys: &Keyspace, hub: &mut Hub, name: &[u8]) {
+        hub.stats.refused[3] += 1;
+        note_refusal(session, keys, hub, ("auth", "toplevel"), b"AUTH".to_vec(), name.to_vec());
     }
 
     /// Whether a command has to wait because somebody said so.
@@ -255,6 +305,33 @@ impl Redis {
             }
         }
     }
+}
+
+/// Keeps a refusal for `ACL LOG`.
+fn note_refusal(
+    session: &Session,
+    keys: &Keyspace,
+    hub: &mut Hub,
+    (reason, context): (&'static str, &'static str),
+    object: Vec<u8>,
+    user: Vec<u8>,
+) {
+    let now_ms = keys.now_ms();
+    let client = hub.clients.get(&session.id);
+    let client = client.map(|client| describe(hub, client, now_ms)).unwrap_or_default();
+    let entry = Refused {
+        id: 0,
+        count: 1,
+        reason,
+        context,
+        object,
+        user,
+        created_ms: now_ms,
+        updated_ms: now_ms,
+        client,
+    };
+    let len_max = hub.settings.hot.refusals_max;
+    hub.acl.note(entry, len_max);
 }
 
 /// Tries the commands again that wait for a key, in the order in which they came.

@@ -1,5 +1,6 @@
 //! Who is there, who listens to which channel, who waits for which key, who watches which.
 
+use super::acl::Acl;
 use super::client::Client;
 use super::latency::Latency;
 use super::out::Out;
@@ -47,6 +48,8 @@ pub struct Hub {
     pub patterns: BTreeMap<Vec<u8>, HashSet<u64>>,
     /// Who listens to a channel of sharded publishing.
     pub shard_channels: HashMap<Vec<u8>, HashSet<u64>>,
+    /// Users and what they may do.
+    pub acl: Acl,
     /// Clients that are shown all commands.
     pub monitors: HashSet<u64>,
     /// Which keys which clients have read, to be told of changes.

@@ -1,5 +1,6 @@
 //! What one connection has said of itself.
 
+use super::acl::User;
 use super::client::{Outbox, State};
 use super::out::Out;
 use std::collections::HashSet;
@@ -20,6 +21,10 @@ pub struct Session {
     pub db: u8,
     /// Whether it has said who it is, or need not.
     pub is_known: bool,
+    /// Who it is.
+    pub user: Arc<User>,
+    /// The generation of users of which that is one.
+    pub user_generation: u64,
     /// What others see of its work.
     pub state: Arc<State>,
     /// Answers that gather for it.

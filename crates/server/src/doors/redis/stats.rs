@@ -74,8 +74,6 @@ pub struct Stats {
     pub refused: [u64; 4],
     /// What the keys had counted when the counters were last set back.
     pub keys_before: KvStats,
-    /// Checkpoints that were asked for.
-    pub saves: u64,
     /// The most memory that was seen in use.
     pub memory_peak: u64,
     last: Reading,
@@ -97,7 +95,6 @@ impl Default for Stats {
             writes: 0,
             refused: [0; 4],
             keys_before: KvStats::default(),
-            saves: 0,
             memory_peak: 0,
             last: Reading::default(),
             before: Reading::default(),

@@ -2,6 +2,7 @@
 //! `CONFIG REWRITE`, which writes what was changed to a file in the data directory.
 
 use super::{DoorCommand, Flow, command, container, help};
+use crate::doors::redis::acl::{User, sha256};
 use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Hub;
@@ -158,6 +159,9 @@ impl Redis {
             }
         }
         self.apply(&mut hub, &mut keys, &set);
+        if let Err(reason) = self.load_users(&mut hub) {
+            tracing::error!("users are not as their file says: {reason}");
+        }
     }
 
     /// A file in the folder of keys.
@@ -185,11 +189,25 @@ impl Redis {
                     // They reckon anew when to stop waiting.
                     hub.clients.values().for_each(|client| client.outbox.wake.notify_one());
                 }
+                "requirepass" => set_password(hub),
                 "slowlog-max-len" => hub.slow.commands.truncate(hub.settings.hot.slow_len_max),
                 _ => {}
             }
         }
     }
+}
+
+/// Gives the default user the one password that `requirepass` says.
+fn set_password(hub: &mut Hub) {
+    let password = hub.settings.text("requirepass").to_owned();
+    let Some(user) = hub.acl.user(b"default") else { return };
+    let mut user = User::clone(user);
+    user.passwords.clear();
+    user.needs_no_password = password.is_empty();
+    if !password.is_empty() {
+        user.passwords.push(sha256(password.as_bytes()));
+    }
+    hub.acl.put(user);
 }
 
 fn durability_name(durability: KvDurability) -> &'static str {

@@ -2,12 +2,14 @@
 
 use super::client::name_arg;
 use super::{DoorCommand, Flow, command};
+use crate::doors::redis::acl::User;
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::session::ReplyMode;
 use kv::commands::{FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The family's commands.
@@ -74,7 +76,8 @@ fn auth(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         [_, user, password] => (*user, *password),
         _ => return Err(SYNTAX),
     };
-    if context.args.len() == 2 && !context.redis.app.config.credentials.are_required() {
+    let default = context.hub.acl.user(b"default");
+    if context.args.len() == 2 && default.is_some_and(|user| context.redis.lets_in(user)) {
         return Err(CommandError::new(
             "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
         ));
@@ -84,22 +87,47 @@ fn auth(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-/// Lets a client in who knows a user's password, or the token.
-fn log_in(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
-    let wrong =
-        || CommandError::new("WRONGPASS invalid username-password pair or user is disabled.");
+/// Lets a client in who knows a user's password, or what the flags say.
+fn log_in(context: &mut Context<'_>, name: &[u8], password: &[u8]) -> Result<(), CommandError> {
     let credentials = &context.redis.app.config.credentials;
-    let user = std::str::from_utf8(user).map_err(|_| wrong())?;
-    let password = std::str::from_utf8(password).map_err(|_| wrong())?;
-    let is_default = user == "default";
-    let is_right = !credentials.are_required() && is_default
-        || credentials.allow_user(user, password)
-        || is_default && credentials.allow_password(password);
-    if !is_right {
-        return Err(wrong());
-    }
+    let by_flags = credentials.are_required() && {
+        let (name, password) = (std::str::from_utf8(name), std::str::from_utf8(password));
+        name.is_ok_and(|name| {
+            password.is_ok_and(|password| {
+                credentials.allow_user(name, password)
+                    || name == "default" && credentials.allow_password(password)
+            })
+        })
+    };
+    let name = if by_flags { b"default" } else { name };
+    let user = context.hub.acl.user(name).cloned();
+    let is_default = name == b"default";
+    // Without a password of its own the default user has that of the flags alone.
+    let needs_flags = is_default && credentials.are_required();
+    let is_right = |user: &User| {
+        let by_password =
+            user.allows_password(password) && !(needs_flags && user.needs_no_password);
+        user.is_on && (by_flags || by_password)
+    };
+    let Some(user) = user.filter(|user| is_right(user)) else {
+        let name = name.to_vec();
+        context.redis.refused(context.session, context.keys, context.hub, &name);
+        return Err(CommandError::new(
+            "WRONGPASS invalid username-password pair or user is disabled.",
+        ));
+    };
+    become_user(context, user);
     context.session.is_known = true;
     Ok(())
+}
+
+/// Makes the client that user.
+fn become_user(context: &mut Context<'_>, user: Arc<User>) {
+    if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
+        client.user = user.name.clone();
+    }
+    context.session.user = user;
+    context.session.user_generation = context.hub.acl.generation;
 }
 
 fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -177,7 +205,6 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     session.patterns.clear();
     session.shard_channels.clear();
     session.out.0.set_version(2);
-    session.is_known = !context.redis.app.config.credentials.are_required();
     if let Some(client) = context.hub.clients.get_mut(&session.id) {
         client.version = 2;
         client.name.clear();
@@ -189,6 +216,10 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     session.state.db.store(0, Relaxed);
     session.state.queued.store(-1, Relaxed);
     session.show_subscriptions();
-    session.out.simple("RESET");
+    if let Some(user) = context.hub.acl.user(b"default").cloned() {
+        context.session.is_known = context.redis.lets_in(&user);
+        become_user(context, user);
+    }
+    context.session.out.simple("RESET");
     Ok(Flow::Next)
 }

@@ -1,15 +1,27 @@
 //! Commands that are about connections, channels, transactions and the server, a file for each
 //! family; commands on keys are in `kv`.
 
+mod acl;
 mod client;
+mod cluster;
 mod command;
 mod config;
 mod connection;
+mod debug;
 mod function;
 mod info;
+mod latency;
+mod memory;
+mod monitor;
+mod persistence;
 mod pubsub;
+mod replication;
 mod server;
+mod slowlog;
 mod transactions;
+
+pub use client::describe;
+pub use persistence::Saving;
 
 use super::dispatch::Context;
 use kv::commands::{Group, Info, Keys};
@@ -51,15 +63,39 @@ const fn command(
     DoorCommand { info: Info { name, arity, flags, keys: Keys::None, group, since, summary }, run }
 }
 
+/// The same with keys.
+#[allow(clippy::too_many_arguments, reason = "the columns of a table")]
+const fn keyed(
+    name: &'static str,
+    arity: i32,
+    flags: u32,
+    keys: Keys,
+    group: Group,
+    since: &'static str,
+    summary: &'static str,
+    run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
+) -> DoorCommand {
+    DoorCommand { info: Info { name, arity, flags, keys, group, since, summary }, run }
+}
+
 const FAMILIES: &[&[DoorCommand]] = &[
+    acl::COMMANDS,
     client::COMMANDS,
+    cluster::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
+    debug::COMMANDS,
     function::COMMANDS,
     info::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    monitor::COMMANDS,
+    persistence::COMMANDS,
     pubsub::COMMANDS,
+    replication::COMMANDS,
     server::COMMANDS,
+    slowlog::COMMANDS,
     transactions::COMMANDS,
 ];
 

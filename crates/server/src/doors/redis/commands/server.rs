@@ -1,13 +1,19 @@
-//! The server: what it is, how it is set, what it counts.
+//! The server: its clock, and what could be added to it.
 
-use super::{DoorCommand, Flow, command};
+use super::{DoorCommand, Flow, command, container};
 use crate::doors::redis::dispatch::Context;
-use kv::commands::{FAST, Group, LOADING, STALE};
+use kv::commands::{ADMIN, FAST, Group, LOADING, NO_SCRIPT, READONLY, STALE};
 use kv::{CommandError, Reply as _};
 
 /// The family's commands.
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[DoorCommand] = &[
+    command("lolwut", -1, READONLY | FAST, Group::Server, "5.0.0", "The version, for fun.", lolwut),
+    command("module", -2, 0, Group::Server, "4.0.0", "Modules, of which there are none.", container),
+    command("module|list", 2, ADMIN | NO_SCRIPT, Group::Server, "4.0.0", "All modules.", modules),
+    command("module|load", -3, ADMIN | NO_SCRIPT, Group::Server, "4.0.0", "Loads a module: refused.", no_modules),
+    command("module|loadex", -3, ADMIN | NO_SCRIPT, Group::Server, "7.0.0", "Loads a module: refused.", no_modules),
+    command("module|unload", 3, ADMIN | NO_SCRIPT, Group::Server, "4.0.0", "Unloads a module: there is none.", no_such_module),
     command("time", 1, LOADING | STALE | FAST, Group::Server, "2.6.0", "The time, in seconds and microseconds.", time),
 ];
 
@@ -17,4 +23,24 @@ fn time(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     context.session.out.bulk_int(micros / 1_000_000);
     context.session.out.bulk_int(micros % 1_000_000);
     Ok(Flow::Next)
+}
+
+fn lolwut(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let text =
+        format!("o-o--ooo-o--oo\n|   |    |\noo  ooo  o\n\nQuipu {}\n", env!("CARGO_PKG_VERSION"));
+    context.session.out.verbatim("txt", text.as_bytes());
+    Ok(Flow::Next)
+}
+
+fn modules(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.session.out.array(0);
+    Ok(Flow::Next)
+}
+
+fn no_modules(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+    Err(CommandError::new("ERR MODULE command not allowed. Quipu has no modules"))
+}
+
+fn no_such_module(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+    Err(CommandError::new("ERR Error unloading module: no such module with that name"))
 }

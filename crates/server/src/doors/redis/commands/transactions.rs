@@ -87,6 +87,11 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         let args: Vec<&[u8]> = queued.iter().map(Vec::as_slice).collect();
         let Some(known) = Known::find(&args) else { continue };
         let Context { redis, session, keys, hub, .. } = context;
+        // Rules may have changed since it was queued.
+        if let Err(error) = redis.allow(session, keys, hub, known, &args, "multi") {
+            session.out.error(&error.0);
+            continue;
+        }
         redis.run(session, keys, hub, known, &args, Mode::Inside);
     }
     Ok(Flow::Next)

@@ -17,8 +17,9 @@ const CLIENT_COST: usize = 20 << 10;
 const BUFFER_SIZE: usize = 16 << 10;
 
 pub fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let now_ms = context.keys.now_ms();
     let client = context.hub.clients.get(&context.session.id);
-    let line = client.map(|client| describe(context.hub, client, context)).unwrap_or_default();
+    let line = client.map(|client| describe(context.hub, client, now_ms)).unwrap_or_default();
     context.session.out.verbatim("txt", (line + "\n").as_bytes());
     Ok(Flow::Next)
 }
@@ -43,7 +44,7 @@ pub fn list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     } else if !options.is_empty() {
         return Err(SYNTAX);
     }
-    let hub = &*context.hub;
+    let (hub, now_ms) = (&*context.hub, context.keys.now_ms());
     let shown: Vec<&Client> = match ids {
         Some(ids) => ids.iter().filter_map(|id| hub.clients.get(id)).collect(),
         None => hub.clients.values().collect(),
@@ -51,7 +52,7 @@ pub fn list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let lines: String = shown
         .into_iter()
         .filter(|client| class.is_none_or(|class| client.class() == class))
-        .map(|client| describe(hub, client, context) + "\n")
+        .map(|client| describe(hub, client, now_ms) + "\n")
         .collect();
     context.session.out.verbatim("txt", lines.as_bytes());
     Ok(Flow::Next)
@@ -88,16 +89,14 @@ fn letters(hub: &Hub, client: &Client) -> String {
 }
 
 /// A client's line.
-fn describe(hub: &Hub, client: &Client, context: &Context<'_>) -> String {
-    let (state, now_ms) = (&client.state, context.keys.now_ms());
-    let is_self = client.id == context.session.id;
+pub fn describe(hub: &Hub, client: &Client, now_ms: i64) -> String {
+    let state = &client.state;
     let query = state.query_size.load(Relaxed);
     let free = BUFFER_SIZE.saturating_sub(query);
     let answer = client.outbox.len();
     let last = registry().all().get(state.last_command.load(Relaxed));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let active_ms = state.active_ms.load(Relaxed);
-    let argv = if is_self { context.args.iter().map(|arg| arg.len()).sum() } else { 0 };
     let redirect = client.tracking.as_ref().map_or(-1, |tracking| tracking.redirect as i64);
     [
         format!("id={}", client.id),
@@ -115,7 +114,7 @@ fn describe(hub: &Hub, client: &Client, context: &Context<'_>) -> String {
         format!("multi={}", state.queued.load(Relaxed)),
         format!("qbuf={query}"),
         format!("qbuf-free={free}"),
-        format!("argv-mem={argv}"),
+        format!("argv-mem={query}"),
         "multi-mem=0".to_owned(),
         format!("rbs={BUFFER_SIZE}"),
         "rbp=0".to_owned(),

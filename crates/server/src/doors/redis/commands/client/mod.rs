@@ -4,6 +4,8 @@ mod kill;
 mod list;
 mod tracking;
 
+pub use list::describe;
+
 use super::{DoorCommand, Flow, command, container, help};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::session::ReplyMode;
