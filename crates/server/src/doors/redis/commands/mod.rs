@@ -5,11 +5,13 @@ mod client;
 mod command;
 mod config;
 mod connection;
-mod function;
 mod info;
 mod pubsub;
+pub mod scripting;
 mod server;
 mod transactions;
+
+pub use connection::REDIS_VERSION;
 
 use super::dispatch::Context;
 use kv::commands::{Group, Info, Keys};
@@ -56,9 +58,9 @@ const FAMILIES: &[&[DoorCommand]] = &[
     command::COMMANDS,
     config::COMMANDS,
     connection::COMMANDS,
-    function::COMMANDS,
     info::COMMANDS,
     pubsub::COMMANDS,
+    scripting::COMMANDS,
     server::COMMANDS,
     transactions::COMMANDS,
 ];
