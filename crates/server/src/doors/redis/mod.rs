@@ -60,6 +60,9 @@ pub fn open(
     vec![tokio::task::spawn_blocking(serve)]
 }
 
+/// A script may nest tables a thousand deep.
+const THREAD_STACK_SIZE: usize = 16 << 20;
+
 /// Serves connections in a runtime of this thread alone, until the server ends and they have.
 fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> std::io::Result<()> {
     let streams = bound.streams.into_std()?;
@@ -67,6 +70,7 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("redis")
+        .thread_stack_size(THREAD_STACK_SIZE)
         .enable_all()
         .build()?;
     let connections = accepting.connections.clone();

@@ -67,7 +67,7 @@ impl<'a> Format<'a> {
             let size = match letter {
                 b'b' | b'B' | b'x' => 1,
                 b'h' | b'H' => 2,
-                b'l' | b'L' | b'T' | b'd' | b'n' => 8,
+                b'l' | b'L' | b'T' | b'd' => 8,
                 b'f' => 4,
                 b's' => 0,
                 b'i' | b'I' => {
@@ -93,7 +93,10 @@ impl<'a> Format<'a> {
                 b'!' => {
                     let align = self.digits(lua)?.unwrap_or(ALIGN_DEFAULT);
                     if align == 0 || !align.is_power_of_two() {
-                        return Err(Raised::placed(lua, "alignment is not a power of 2"));
+                        return Err(Raised::placed(
+                            lua,
+                            &format!("alignment {align} is not a power of 2"),
+                        ));
                     }
                     self.align = align;
                     continue;
@@ -175,10 +178,10 @@ fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<Value> {
                 let size = if item.size == 0 { text.len() } else { item.size };
                 let part = text.get(..size);
                 let part =
-                    part.ok_or_else(|| Raised::argument(lua, at + 1, "pack", "string too short"))?;
+                    part.ok_or_else(|| Raised::argument(lua, at + 2, "pack", "string too short"))?;
                 out.extend_from_slice(part);
             }
-            b'f' | b'd' | b'n' => {
+            b'f' | b'd' => {
                 let value = number(lua, &args, at, "pack")?;
                 let mut raw = match item.letter {
                     b'f' => (value as f32).to_le_bytes().to_vec(),
@@ -217,9 +220,7 @@ fn unpack(lua: &Lua, args: MultiValue) -> mlua::Result<MultiValue> {
             b's' => {
                 let rest = data.get(at..).ok_or_else(too_short)?;
                 let zero = rest.iter().position(|byte| *byte == 0);
-                let zero = zero.ok_or_else(|| {
-                    Raised::argument(lua, 2, "unpack", "unfinished string in data")
-                })?;
+                let zero = zero.ok_or_else(|| Raised::placed(lua, "unfinished string in data"))?;
                 values
                     .push(Value::String(lua.create_string(rest.get(..zero).unwrap_or_default())?));
                 at += zero + 1;
@@ -238,7 +239,7 @@ fn unpack(lua: &Lua, args: MultiValue) -> mlua::Result<MultiValue> {
                 at += part.len();
                 continue;
             }
-            b'f' | b'd' | b'n' => {
+            b'f' | b'd' => {
                 let mut raw = part.to_vec();
                 if !format.is_little {
                     raw.reverse();
@@ -266,10 +267,10 @@ fn size(lua: &Lua, args: MultiValue) -> mlua::Result<f64> {
     while let Some(item) = format.next(lua, total, "size")? {
         total = total.saturating_add(item.padding);
         if item.letter == b's' {
-            return Err(Raised::argument(lua, 1, "size", "variable-size format in struct.size"));
+            return Err(Raised::argument(lua, 1, "size", "option 's' has no fixed size"));
         }
         if item.letter == b'c' && item.size == 0 {
-            return Err(Raised::argument(lua, 1, "size", "variable-length format in struct.size"));
+            return Err(Raised::argument(lua, 1, "size", "option 'c0' has no fixed size"));
         }
         total = total.saturating_add(item.size);
     }
