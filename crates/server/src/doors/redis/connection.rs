@@ -99,6 +99,7 @@ impl Redis {
         };
         redis.saved_at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
+        redis.scripting.recall(&redis.kv);
         redis
     }
 

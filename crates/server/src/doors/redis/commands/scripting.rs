@@ -1,12 +1,14 @@
 //! Scripts and functions: commands that run commands.
 
-use super::{DoorCommand, Flow};
+use super::{DoorCommand, Flow, container};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::out::Out;
-use crate::doors::redis::scripting::{Flags, Job, Refusal, Scripting, run, sha1_hex};
+use crate::doors::redis::scripting::{
+    Conflict, Flags, Job, Library, Refusal, Scripting, run, sha1_hex,
+};
 use kv::commands::{
-    ALLOW_BUSY, Group, Info, Keys, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY, SKIP_MONITOR,
-    STALE,
+    ALLOW_BUSY, DENY_OOM, Group, Info, Keys, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY,
+    SKIP_MONITOR, STALE, WRITE,
 };
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
@@ -39,13 +41,25 @@ pub const COMMANDS: &[DoorCommand] = &[
     row("eval_ro", -3, READS, COUNTED, "7.0.0", "Runs a script that changes nothing.", eval),
     row("evalsha", -3, RUNS, COUNTED, "2.6.0", "Runs a script that the server has, by its digest.", evalsha),
     row("evalsha_ro", -3, READS, COUNTED, "7.0.0", "The same with one that changes nothing.", evalsha),
-    row("script", -2, 0, Keys::None, "2.6.0", "The scripts that the server has.", script),
+    row("script", -2, 0, Keys::None, "2.6.0", "The scripts that the server has.", container),
     row("script|debug", 3, NO_SCRIPT, Keys::None, "3.2.0", "Chooses whether scripts are run step by step.", script),
     row("script|exists", -3, NO_SCRIPT, Keys::None, "2.6.0", "Which scripts the server has.", script),
     row("script|flush", -2, NO_SCRIPT | MAY_REPLICATE, Keys::None, "2.6.0", "Forgets all scripts.", script),
     row("script|help", 2, STALE, Keys::None, "5.0.0", "The subcommands in a few words.", script),
     row("script|kill", 2, NO_SCRIPT | ALLOW_BUSY, Keys::None, "2.6.0", "Ends the script that runs.", script),
     row("script|load", 3, NO_SCRIPT | STALE, Keys::None, "2.6.0", "Hands a script over, to be run by its digest.", script),
+    row("fcall", -3, RUNS, COUNTED, "7.0.0", "Calls a function.", fcall),
+    row("fcall_ro", -3, READS, COUNTED, "7.0.0", "Calls a function that changes nothing.", fcall),
+    row("function", -2, 0, Keys::None, "7.0.0", "The libraries of functions that the server has.", container),
+    row("function|delete", 3, NO_SCRIPT | WRITE, Keys::None, "7.0.0", "Removes a library.", function_delete),
+    row("function|dump", 2, NO_SCRIPT, Keys::None, "7.0.0", "All libraries as bytes.", function_dump),
+    row("function|flush", -2, NO_SCRIPT | WRITE, Keys::None, "7.0.0", "Removes all libraries.", function_flush),
+    row("function|help", 2, STALE, Keys::None, "7.0.0", "The subcommands in a few words.", function_help),
+    row("function|kill", 2, NO_SCRIPT | ALLOW_BUSY, Keys::None, "7.0.0", "Ends the function that runs.", function_kill),
+    row("function|list", -2, NO_SCRIPT, Keys::None, "7.0.0", "Tells of libraries and their functions.", function_list),
+    row("function|load", -3, NO_SCRIPT | WRITE | DENY_OOM, Keys::None, "7.0.0", "Adds a library.", function_load),
+    row("function|restore", -3, NO_SCRIPT | WRITE | DENY_OOM, Keys::None, "7.0.0", "Adds libraries from bytes.", function_restore),
+    row("function|stats", 2, NO_SCRIPT | ALLOW_BUSY, Keys::None, "7.0.0", "Tells of the function that runs.", function_stats_of),
 ];
 
 /// How many of the arguments behind a script are keys, and whether that can be.
@@ -122,11 +136,13 @@ fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<()
     }
 }
 
-/// The words about an unknown subcommand.
-fn unknown(container: &str, name: &[u8]) -> CommandError {
+/// The words about a subcommand with too many arguments.
+fn wrong_arguments(of: &str, name: &[u8]) -> CommandError {
     let name = String::from_utf8_lossy(name);
-    let upper = container.to_ascii_uppercase();
-    CommandError::new(format!("ERR unknown subcommand '{name}'. Try {upper} HELP."))
+    let upper = of.to_ascii_uppercase();
+    CommandError::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try {upper} HELP."
+    ))
 }
 
 fn script(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -176,7 +192,7 @@ fn script(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         (b"debug", _) => return arity("script|debug"),
         (b"help", 2) => help(context, SCRIPT_HELP),
         (b"help", _) => return arity("script|help"),
-        _ => return Err(unknown("script", args[1])),
+        _ => return Err(wrong_arguments("script", args[1])),
     }
     Ok(Flow::Next)
 }
@@ -259,3 +275,206 @@ pub fn function_stats(scripting: &Scripting, out: &mut Out) {
     out.text("functions_count");
     out.len(functions);
 }
+
+// ---- functions ----
+
+fn fcall(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let redis = context.redis;
+    let args = context.args;
+    let is_read_only = context.info.name.ends_with("_ro");
+    let engine = redis.scripting.engine();
+    let name = String::from_utf8_lossy(args[1]);
+    let (function, vm) =
+        engine.function(&name).ok_or(CommandError::new("ERR Function not found"))?;
+    let count = int_arg(args[2]);
+    let count = count.map_err(|_| CommandError::new("ERR Bad number of keys provided"))?;
+    let Ok(count) = usize::try_from(count) else {
+        return Err(CommandError::new("ERR Number of keys can't be negative"));
+    };
+    if args.len() - 3 < count {
+        return Err(CommandError::new("ERR Number of keys can't be greater than number of args"));
+    }
+    may_run(context, function.flags, is_read_only)?;
+    let (keys, arguments) = args[3..].split_at(count);
+    let job = Job {
+        function: function.function.clone(),
+        name: &function.name,
+        keys,
+        arguments,
+        is_read_only: is_read_only || function.flags.no_writes,
+        is_function: true,
+    };
+    run(context, vm, &job)?;
+    Ok(Flow::Next)
+}
+
+fn function_load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let redis = context.redis;
+    let (mut replaces, mut at) = (false, 2);
+    while at + 1 < context.args.len() {
+        if !context.args[at].eq_ignore_ascii_case(b"replace") {
+            let word = String::from_utf8_lossy(context.args[at]);
+            return Err(CommandError::new(format!("ERR Unknown option given: {word}")));
+        }
+        replaces = true;
+        at += 1;
+    }
+    let Some(code) = context.args.get(at) else {
+        return Err(CommandError::new("ERR Function code is missing"));
+    };
+    let conflict = if replaces { Conflict::Replace } else { Conflict::Refuse };
+    let mut engine = redis.scripting.engine();
+    let name = engine.add_library(&redis.scripting.busy, context.keys.random(), code, conflict)?;
+    redis.scripting.keep(&engine, &redis.kv)?;
+    context.session.out.text(&name);
+    Ok(Flow::Next)
+}
+
+fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let redis = context.redis;
+    let mut engine = redis.scripting.engine();
+    let name = String::from_utf8_lossy(context.args[2]);
+    if !engine.remove_library(&name) {
+        return Err(CommandError::new("ERR Library not found"));
+    }
+    redis.scripting.keep(&engine, &redis.kv)?;
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    if 3 < context.args.len() {
+        return Err(wrong_arguments("function", context.args[1]));
+    }
+    if !is_plain_flush(context.args) {
+        return Err(CommandError::new("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
+    }
+    let redis = context.redis;
+    let mut engine = redis.scripting.engine();
+    engine.flush_libraries();
+    redis.scripting.keep(&engine, &redis.kv)?;
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn function_dump(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let dump = context.redis.scripting.engine().dump();
+    context.session.out.bulk(&dump);
+    Ok(Flow::Next)
+}
+
+fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let redis = context.redis;
+    let policy = context.args.get(3).map(|word| word.to_ascii_lowercase());
+    let (conflict, flushes) = match (policy.as_deref(), context.args.len()) {
+        (_, 5..) => return Err(wrong_arguments("function", context.args[1])),
+        (None | Some(b"append"), _) => (Conflict::Refuse, false),
+        (Some(b"replace"), _) => (Conflict::Replace, false),
+        (Some(b"flush"), _) => (Conflict::Refuse, true),
+        _ => {
+            return Err(CommandError::new(
+                "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+            ));
+        }
+    };
+    let mut engine = redis.scripting.engine();
+    let seed = context.keys.random();
+    engine.restore(&redis.scripting.busy, seed, context.args[2], conflict, flushes)?;
+    redis.scripting.keep(&engine, &redis.kv)?;
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn function_list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let (mut pattern, mut with_code, mut at) = (None, false, 2);
+    while let Some(word) = context.args.get(at) {
+        match word.to_ascii_lowercase().as_slice() {
+            b"withcode" if !with_code => with_code = true,
+            b"libraryname" if pattern.is_none() => {
+                at += 1;
+                let Some(name) = context.args.get(at) else {
+                    return Err(CommandError::new("ERR library name argument was not given"));
+                };
+                pattern = Some(name.to_ascii_lowercase());
+            }
+            _ => {
+                let word = String::from_utf8_lossy(word);
+                return Err(CommandError::new(format!("ERR Unknown argument {word}")));
+            }
+        }
+        at += 1;
+    }
+    let engine = context.redis.scripting.engine();
+    let is_wanted = |library: &&Library| match &pattern {
+        Some(pattern) => kv::glob::matches(pattern, library.name.to_ascii_lowercase().as_bytes()),
+        None => true,
+    };
+    let libraries: Vec<&Library> = engine.libraries().filter(is_wanted).collect();
+    let out = &mut context.session.out;
+    out.array(libraries.len());
+    libraries.iter().for_each(|library| write_library(out, library, with_code));
+    Ok(Flow::Next)
+}
+
+fn write_library(out: &mut Out, library: &Library, with_code: bool) {
+    out.map(3 + usize::from(with_code));
+    out.text("library_name");
+    out.text(&library.name);
+    out.text("engine");
+    out.text("LUA");
+    out.text("functions");
+    out.array(library.functions.len());
+    for function in &library.functions {
+        out.map(3);
+        out.text("name");
+        out.text(&function.name);
+        out.text("description");
+        out.bulk_or_null(function.description.as_deref());
+        out.text("flags");
+        let flags = function.flags.names();
+        out.set(flags.len());
+        flags.iter().for_each(|flag| out.simple(flag));
+    }
+    if with_code {
+        out.text("library_code");
+        out.bulk(&library.code);
+    }
+}
+
+fn function_kill(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    refused(context.redis.scripting.busy.kill(true), true)?;
+    context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn function_stats_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    function_stats(&context.redis.scripting, &mut context.session.out);
+    Ok(Flow::Next)
+}
+
+fn function_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    help(context, FUNCTION_HELP);
+    Ok(Flow::Next)
+}
+
+const FUNCTION_HELP: &[&str] = &[
+    "FUNCTION <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "DELETE <library>",
+    "    Removes a library.",
+    "DUMP",
+    "    All libraries as bytes for RESTORE.",
+    "FLUSH [ASYNC|SYNC]",
+    "    Removes all libraries.",
+    "KILL",
+    "    Ends the function that runs, unless it has written.",
+    "LIST [LIBRARYNAME <pattern>] [WITHCODE]",
+    "    Libraries with their functions, and with their code if wanted.",
+    "LOAD [REPLACE] <code>",
+    "    Adds a library, whose first line is #!lua name=<name>.",
+    "RESTORE <bytes> [FLUSH|APPEND|REPLACE]",
+    "    Adds the libraries of a DUMP.",
+    "STATS",
+    "    The function that runs, and how many there are.",
+    "HELP",
+    "    Prints this help.",
+];

@@ -12,6 +12,9 @@ use tokio::sync::Notify;
 /// Milliseconds after which other clients hear of a script, as Redis has it.
 const THRESHOLD_MS: u64 = 5000;
 
+/// Time that a library may take to register its functions.
+const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
+
 /// What runs.
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -21,6 +24,8 @@ pub struct Running {
     pub command: Vec<Vec<u8>>,
     /// Whether it is a function.
     pub is_function: bool,
+    /// Whether it is a library that is loaded, which may not take long.
+    pub is_load: bool,
     /// Since when.
     pub started: Instant,
 }
@@ -113,10 +118,23 @@ impl Busy {
         self.running().as_ref().is_some_and(|running| running.is_function)
     }
 
+    /// Whether a library is loaded.
+    pub fn is_loading(&self) -> bool {
+        self.running().as_ref().is_some_and(|running| running.is_load)
+    }
+
     /// Whether the script may go on; called by it every now and then.
     pub fn goes_on(&self) -> bool {
         if self.is_killed() {
             return false;
+        }
+        if self.is_loading() {
+            let is_late = |running: &Running| LOAD_TIME_MAX <= running.started.elapsed();
+            if self.running().as_ref().is_some_and(is_late) {
+                self.is_killed.store(true, Relaxed);
+                return false;
+            }
+            return true;
         }
         if !self.is_busy() && self.is_late() {
             self.is_busy.store(true, Relaxed);

@@ -17,16 +17,19 @@ mod convert;
 mod digits;
 mod host;
 mod json;
+mod library;
 mod meanwhile;
 mod msgpack;
 mod pack;
 mod raised;
 mod run;
+mod payload;
 mod sha1;
 mod shebang;
 mod vm;
 
 pub use busy::{Busy, Refusal};
+pub use library::{Conflict, Library};
 pub use run::{Job, run};
 pub use sha1::hex as sha1_hex;
 pub use shebang::Flags;
@@ -58,6 +61,8 @@ pub struct Engine {
     scripts: Option<Vm>,
     /// Scripts by digest.
     pub cache: Cache,
+    /// Libraries of functions.
+    functions: library::Functions,
 }
 
 impl Scripting {
@@ -79,7 +84,7 @@ impl Engine {
     /// When there is no memory for one.
     pub fn scripts_vm(&mut self, busy: &Arc<Busy>, seed: u64) -> Result<&Vm, CommandError> {
         if self.scripts.is_none() {
-            let made = Vm::new(busy, seed);
+            let made = Vm::new(busy, seed, false);
             self.scripts = Some(made.map_err(|error| CommandError::new(format!("ERR {error}")))?);
         }
         self.scripts.as_ref().ok_or(CommandError::new("ERR no interpreter"))

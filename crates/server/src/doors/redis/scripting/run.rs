@@ -64,6 +64,7 @@ pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), Comm
         name: job.name.to_owned(),
         command: context.args.iter().map(|arg| arg.to_vec()).collect(),
         is_function: job.is_function,
+        is_load: false,
         started: Instant::now(),
     });
     vm.version.store(2, Ordering::Relaxed);
@@ -82,9 +83,7 @@ pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), Comm
     }
     if context.session.db != db {
         context.session.db = db;
-        if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
-            client.db = db;
-        }
+        context.session.state.db.store(db, Ordering::Relaxed);
     }
     ended?;
     context.session.out.0.bytes_mut().extend_from_slice(out.0.bytes());

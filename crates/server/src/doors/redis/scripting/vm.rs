@@ -2,6 +2,7 @@
 //! that is called every so many instructions.
 
 use super::busy::Busy;
+use super::library::{Pending, register};
 use super::raised::{Raised, handler, unwrap};
 use super::{bits, json, msgpack, pack};
 use crate::doors::redis::commands::REDIS_VERSION;
@@ -37,6 +38,18 @@ const PLAIN: &[&str] = &[
     "newproxy",
 ];
 
+/// What `redis` does not have while a library is loaded.
+const RUN_ONLY: &[&str] = &[
+    "call",
+    "pcall",
+    "setresp",
+    "set_repl",
+    "sha1hex",
+    "error_reply",
+    "status_reply",
+    "acl_check_cmd",
+];
+
 /// An interpreter.
 pub struct Vm {
     /// Lua itself.
@@ -51,6 +64,10 @@ pub struct Vm {
     pub run_with: Function,
     /// The version of the protocol that the running script speaks.
     pub version: Arc<AtomicU8>,
+    /// What a library that is loaded has registered; none while none is.
+    pub pending: Pending,
+    /// Whether it runs functions of libraries.
+    is_for_functions: bool,
     busy: Arc<Busy>,
 }
 
@@ -59,7 +76,7 @@ impl Vm {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn new(busy: &Arc<Busy>, seed: u64) -> mlua::Result<Vm> {
+    pub fn new(busy: &Arc<Busy>, seed: u64, is_for_functions: bool) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let version = Arc::new(AtomicU8::new(2));
@@ -75,8 +92,16 @@ impl Vm {
         lua.set_memory_limit(MEMORY_MAX)?;
         let (run, run_with) = (made.raw_get("run")?, made.raw_get("run_with")?);
         let busy = busy.clone();
-        let vm = Vm { lua, real, redis, run, run_with, version, busy };
+        let pending = Pending::default();
+        let vm = Vm { lua, real, redis, run, run_with, version, pending, is_for_functions, busy };
         vm.add_api()?;
+        if is_for_functions {
+            let missing: Function = made.raw_get("missing")?;
+            let meta = vm.lua.create_table()?;
+            meta.raw_set("__index", missing)?;
+            vm.redis.set_metatable(Some(meta))?;
+            vm.redis.raw_set("register_function", register(&vm.lua, &vm.pending)?)?;
+        }
         vm.watch()?;
         Ok(vm)
     }
@@ -87,6 +112,25 @@ impl Vm {
         let busy = self.busy.clone();
         let triggers = HookTriggers::new().every_nth_instruction(LOOK_INTERVAL);
         self.lua.set_global_hook(triggers, move |lua, _| look(lua, &busy))
+    }
+
+    /// A library is loaded, which may do nothing but register.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn begin_load(&self) -> mlua::Result<()> {
+        for name in RUN_ONLY {
+            self.redis.raw_set(*name, Value::Nil)?;
+        }
+        Ok(())
+    }
+
+    /// It is loaded.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn end_load(&self) -> mlua::Result<()> {
+        self.add_api()
     }
 
     /// The parts of `redis` that need no running script.
@@ -121,12 +165,14 @@ impl Vm {
             }
         })?;
         self.redis.raw_set("set_repl", set_repl)?;
-        let yes = self.lua.create_function(|_, _: MultiValue| Ok(true))?;
-        self.redis.raw_set("replicate_commands", yes)?;
-        let no = self.lua.create_function(|_, _: MultiValue| Ok(false))?;
-        self.redis.raw_set("breakpoint", no)?;
-        let nothing = self.lua.create_function(|_, _: MultiValue| Ok(()))?;
-        self.redis.raw_set("debug", nothing)?;
+        if !self.is_for_functions {
+            let yes = self.lua.create_function(|_, _: MultiValue| Ok(true))?;
+            self.redis.raw_set("replicate_commands", yes)?;
+            let no = self.lua.create_function(|_, _: MultiValue| Ok(false))?;
+            self.redis.raw_set("breakpoint", no)?;
+            let nothing = self.lua.create_function(|_, _: MultiValue| Ok(()))?;
+            self.redis.raw_set("debug", nothing)?;
+        }
         let outside = "redis.call/pcall can only be called inside a script invocation";
         for name in ["call", "pcall"] {
             let refuse = self
@@ -290,17 +336,21 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
 /// Called every so many instructions of a script.
 fn look(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<VmState> {
     if !busy.goes_on() {
+        let was_loading = busy.is_loading();
         // A script that catches this gets no further than its next line.
         let busy = busy.clone();
         let triggers = HookTriggers::EVERY_LINE.every_nth_instruction(LOOK_INTERVAL);
-        lua.set_global_hook(triggers, move |lua, _| {
-            if busy.goes_on() { Ok(VmState::Continue) } else { Err(killed(lua)) }
+        lua.set_global_hook(triggers, move |_, _| {
+            if busy.goes_on() { Ok(VmState::Continue) } else { Err(killed(was_loading)) }
         })?;
-        return Err(killed(lua));
+        return Err(killed(was_loading));
     }
     Ok(VmState::Continue)
 }
 
-fn killed(_: &Lua) -> mlua::Error {
-    Raised::error("Script killed by user with SCRIPT KILL...")
+fn killed(was_loading: bool) -> mlua::Error {
+    Raised::error(match was_loading {
+        true => "FUNCTION LOAD timeout",
+        false => "Script killed by user with SCRIPT KILL...",
+    })
 }
