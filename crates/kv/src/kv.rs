@@ -358,6 +358,27 @@ impl Kv {
         manifest.write(self.vfs.as_ref(), &to)
     }
 
+    /// Replaces a small file in the keys' directory as a whole, durably: state beside the keys.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_beside(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        vfs::write_atomic(self.vfs.as_ref(), &self.dir.join(name), bytes)?;
+        Ok(())
+    }
+
+    /// Such a file, if it was ever written.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_beside(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        let path = self.dir.join(name);
+        match self.vfs.exists(&path)? {
+            true => Ok(Some(self.vfs.read(&path)?)),
+            false => Ok(None),
+        }
+    }
+
     // ---- what the keeper uses ----
 
     pub(crate) fn wal(&self) -> &Wal {

@@ -490,7 +490,7 @@ fn first_with_elements<'a>(
 // ---- waiting ----
 
 /// The moment at which a command stops waiting, for a time in seconds; none for 0.
-fn deadline_arg(call: &Call<'_>, text: &[u8]) -> Result<Option<i64>, CommandError> {
+pub(super) fn deadline_arg(call: &Call<'_>, text: &[u8]) -> Result<Option<i64>, CommandError> {
     let words = "ERR timeout is not a float or out of range";
     let seconds = parse_f64(text).ok_or(CommandError::new(words))?;
     if seconds < 0.0 {

@@ -12,6 +12,7 @@ use super::commands::Flow;
 use super::commands::Saving;
 use super::hub::Hub;
 use super::out::Out;
+use super::scripting::Scripting;
 use super::session::{ReplyMode, Session};
 use crate::app::App;
 use crate::listeners::accept::{Door, Stop};
@@ -19,7 +20,8 @@ use crate::listeners::connections::Connection;
 use kv::{Kv, KvDurability, Reply as _};
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -57,7 +59,12 @@ pub struct Redis {
     pub run_id: String,
     /// Checkpoints that somebody asked for.
     pub saving: Arc<Saving>,
+    /// Scripts.
+    pub scripting: Scripting,
     hub: Mutex<Hub>,
+    /// The hub while a script runs.
+    lent_hub: Mutex<Hub>,
+    is_hub_lent: AtomicBool,
 }
 
 impl Redis {
@@ -75,6 +82,9 @@ impl Redis {
         let redis = Redis {
             started_ms: kv.now_ms(),
             hub: Mutex::new(Hub::new(replication_id)),
+            scripting: Scripting::default(),
+            lent_hub: Mutex::new(Hub::new(String::new())),
+            is_hub_lent: AtomicBool::new(false),
             idle_timeout_ms: AtomicU64::new(idle_ms),
             app,
             kv,
@@ -85,12 +95,35 @@ impl Redis {
         };
         redis.saving.at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
+        redis.scripting.recall(&redis.kv);
         redis
     }
 
     /// What connections share. Locked after the keys.
     pub fn hub(&self) -> MutexGuard<'_, Hub> {
-        self.hub.lock().unwrap_or_else(PoisonError::into_inner)
+        loop {
+            if !self.is_hub_lent.load(Acquire) {
+                return self.hub.lock().unwrap_or_else(PoisonError::into_inner);
+            }
+            let lent = self.lent_hub.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.is_hub_lent.load(Acquire) {
+                return lent;
+            }
+        }
+    }
+
+    /// A script begins: what connections share is not with its thread alone any more.
+    pub fn lend_hub(&self, hub: &mut Hub) {
+        let mut lent = self.lent_hub.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(hub, &mut *lent);
+        self.is_hub_lent.store(true, Release);
+    }
+
+    /// The script has ended.
+    pub fn return_hub(&self, hub: &mut Hub) {
+        let mut lent = self.lent_hub.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(hub, &mut *lent);
+        self.is_hub_lent.store(false, Release);
     }
 
     /// Whether who says nothing is the default user.
@@ -184,6 +217,7 @@ impl Door for Redis {
         };
         served.serve().await;
         let session = served.session;
+        self.scripting.busy.calm().await;
         self.leave(&session);
     }
 }
@@ -275,7 +309,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 0 < size
             }
             Woken::ByTime if self.is_paused => true,
-            Woken::ByTime => self.time_is_up(),
+            Woken::ByTime => {
+                self.redis.scripting.busy.calm().await;
+                self.time_is_up()
+            }
             Woken::ToEnd => false,
         }
     }
@@ -346,6 +383,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             return Next::Read;
         }
         let redis = self.redis;
+        if redis.scripting.busy.is_busy() {
+            return self.execute_busy();
+        }
         self.is_paused = false;
         let _at_work = self.connection.begin();
         let start = self.session.out.0.bytes().len();
@@ -360,6 +400,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             let committed = redis.kv.commit(&mut keys);
             (next, committed, keys.is_crowded())
         };
+        if redis.scripting.busy.calm_down() {
+            // Another thread serves the door now; this one may not take the lock again.
+            tokio::task::yield_now().await;
+        }
         if is_crowded {
             redis.kv.make_room();
         }
@@ -467,6 +511,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             true => Next::End,
             false => next,
         }
+    }
+
+    /// Answers what can be answered while a script takes long.
+    fn execute_busy(&mut self) -> Next {
+        let limits = self.limits(&self.redis.hub());
+        let mut at = 0;
+        let next = loop {
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            if rest.is_empty() {
+                break Next::Read;
+            }
+            let size = match self.requests.parse(rest, &limits) {
+                Ok(Parsed::Command(size)) => size,
+                Ok(Parsed::Nothing(size)) => {
+                    at += size;
+                    continue;
+                }
+                Ok(Parsed::Incomplete(_)) => break Next::Read,
+                Err(error) => {
+                    self.session.out.error(&format!("ERR Protocol error: {error}"));
+                    break Next::End;
+                }
+            };
+            let args: Vec<&[u8]> = self.requests.arguments(rest).collect();
+            let flow = self.redis.execute_busy(&mut self.session, &args);
+            at += size;
+            if flow == Flow::Close {
+                break Next::End;
+            }
+        };
+        self.bytes.drain(..at);
+        next
     }
 
     /// Sends what has gathered.

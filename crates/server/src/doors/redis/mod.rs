@@ -21,6 +21,7 @@ mod latency;
 mod out;
 mod pause;
 mod registry;
+mod scripting;
 mod session;
 mod settings;
 mod slow;
@@ -59,10 +60,19 @@ pub fn open(
     vec![tokio::task::spawn_blocking(serve)]
 }
 
+/// A script may nest tables a thousand deep.
+const THREAD_STACK_SIZE: usize = 16 << 20;
+
 /// Serves connections in a runtime of this thread alone, until the server ends and they have.
 fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> std::io::Result<()> {
     let streams = bound.streams.into_std()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // One worker; a script that takes long leaves its place to another (see `scripting`).
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("redis")
+        .thread_stack_size(THREAD_STACK_SIZE)
+        .enable_all()
+        .build()?;
     let connections = accepting.connections.clone();
     runtime.block_on(async move {
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;

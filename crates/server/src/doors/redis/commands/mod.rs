@@ -8,7 +8,6 @@ mod command;
 mod config;
 mod connection;
 mod debug;
-mod function;
 mod info;
 mod latency;
 mod memory;
@@ -16,12 +15,14 @@ mod monitor;
 mod persistence;
 mod pubsub;
 mod replication;
+pub mod scripting;
 mod server;
 mod slowlog;
 mod transactions;
 
 pub use client::describe;
 pub use persistence::Saving;
+pub use connection::REDIS_VERSION;
 
 use super::dispatch::Context;
 use kv::commands::{Group, Info, Keys};
@@ -86,7 +87,6 @@ const FAMILIES: &[&[DoorCommand]] = &[
     config::COMMANDS,
     connection::COMMANDS,
     debug::COMMANDS,
-    function::COMMANDS,
     info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
@@ -94,6 +94,7 @@ const FAMILIES: &[&[DoorCommand]] = &[
     persistence::COMMANDS,
     pubsub::COMMANDS,
     replication::COMMANDS,
+    scripting::COMMANDS,
     server::COMMANDS,
     slowlog::COMMANDS,
     transactions::COMMANDS,

@@ -1,0 +1,183 @@
+//! What a running script reaches of the server: commands, by `redis.call` and `redis.pcall`.
+
+use super::busy::Busy;
+use super::convert::Reader;
+use super::digits::general;
+use super::raised::{Raised, error_table};
+use crate::doors::redis::connection::Redis;
+use crate::doors::redis::dispatch::Known;
+use crate::doors::redis::out::Out;
+use crate::doors::redis::session::Session;
+use kv::commands::{MAY_REPLICATE, NO_SCRIPT, WRITE};
+use kv::{Keyspace, Mode};
+use mlua::{Lua, MultiValue, Value};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Bytes of a script's arguments that are kept for the next command.
+const KEPT_SIZE_MAX: usize = 64 << 10;
+
+/// The surroundings of a running script.
+pub struct Host<'a> {
+    redis: &'a Redis,
+    session: &'a mut Session,
+    keys: &'a mut Keyspace,
+    busy: &'a Busy,
+    version: &'a AtomicU8,
+    /// Whether it may change nothing.
+    is_read_only: bool,
+    /// Where answers go.
+    out: Out,
+    /// Arguments of a command, one behind the other, and where each ends.
+    words: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl<'a> Host<'a> {
+    /// For a script that begins.
+    pub fn new(
+        redis: &'a Redis,
+        session: &'a mut Session,
+        keys: &'a mut Keyspace,
+        version: &'a AtomicU8,
+        is_read_only: bool,
+    ) -> Host<'a> {
+        let busy = &*redis.scripting.busy;
+        let (out, words, ends) = (Out::new(2), Vec::new(), Vec::new());
+        Host { redis, session, keys, busy, version, is_read_only, out, words, ends }
+    }
+
+    /// Runs a command for a script. Errors are raised, or a value like others.
+    pub fn command(&mut self, lua: &Lua, args: &MultiValue, raises: bool) -> mlua::Result<Value> {
+        match self.execute(args) {
+            Err(text) if raises => Err(Raised::table(text)),
+            Err(text) => error_table(lua, &text).map(Value::Table),
+            Ok(()) => Reader::new(lua, self.out.0.bytes()).value(),
+        }
+    }
+
+    /// The same with the answer in `out`, or the text of an error.
+    fn execute(&mut self, args: &MultiValue) -> Result<(), Vec<u8>> {
+        self.gather(args)?;
+        let words = std::mem::take(&mut self.words);
+        let done = self.execute_words(&words);
+        if words.capacity() <= KEPT_SIZE_MAX {
+            self.words = words;
+        }
+        done?;
+        match self.out.0.bytes() {
+            [b'-', rest @ ..] => {
+                let text = rest.strip_suffix(b"\r\n").unwrap_or(rest);
+                Err(match text.contains(&b' ') {
+                    true => text.to_vec(),
+                    false => [b"ERR ", text].concat(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn execute_words(&mut self, words: &[u8]) -> Result<(), Vec<u8>> {
+        let mut start = 0;
+        let mut args = Vec::with_capacity(self.ends.len());
+        for end in &self.ends {
+            args.push(words.get(start..*end).unwrap_or_default());
+            start = *end;
+        }
+        let known = self.check(&args)?;
+        self.out.0.bytes_mut().clear();
+        self.session.is_script = true;
+        self.out.0.set_version(self.version.load(Ordering::Relaxed));
+        std::mem::swap(&mut self.session.out, &mut self.out);
+        let mut hub = self.redis.hub();
+        self.redis.run(self.session, self.keys, &mut hub, known, &args, Mode::Inside);
+        drop(hub);
+        std::mem::swap(&mut self.session.out, &mut self.out);
+        self.session.is_script = false;
+        Ok(())
+    }
+
+    fn gather(&mut self, args: &MultiValue) -> Result<(), Vec<u8>> {
+        self.words.clear();
+        self.ends.clear();
+        if args.is_empty() {
+            let text = b"ERR Please specify at least one argument for this redis lib call";
+            return Err(text.to_vec());
+        }
+        for arg in args {
+            match arg {
+                Value::String(text) => self.words.extend_from_slice(&text.as_bytes()),
+                Value::Integer(number) if number.unsigned_abs() < 1 << 53 => {
+                    self.words.extend_from_slice(itoa_of(*number).as_bytes());
+                }
+                Value::Integer(number) => {
+                    self.words.extend_from_slice(general(*number as f64, 17).as_bytes());
+                }
+                Value::Number(number) => {
+                    self.words.extend_from_slice(general(*number, 17).as_bytes());
+                }
+                _ => {
+                    let text = b"ERR Lua redis lib command arguments must be strings or integers";
+                    return Err(text.to_vec());
+                }
+            }
+            self.ends.push(self.words.len());
+        }
+        Ok(())
+    }
+
+    /// Whether a script may run a command.
+    fn check(&self, args: &[&[u8]]) -> Result<Known, Vec<u8>> {
+        let error = |words: &str| Err(format!("ERR {words}").into_bytes());
+        let Some(known) = Known::find(args) else {
+            return error("Unknown Redis command called from script");
+        };
+        let info = known.info();
+        if !info.takes(args.len()) {
+            return error("Wrong number of args calling Redis command from script");
+        }
+        if info.is(NO_SCRIPT) {
+            return error("This Redis command is not allowed from script");
+        }
+        if self.is_read_only && info.is(WRITE | MAY_REPLICATE) {
+            return error("Write commands are not allowed from read-only scripts.");
+        }
+        if info.is(WRITE) {
+            if let Some(reason) = self.redis.kv.failure() {
+                let words =
+                    "MISCONF Quipu takes no writes until it is restarted, for its log failed";
+                return Err(format!("{words}: {reason}").into_bytes());
+            }
+            self.busy.note_write();
+        }
+        Ok(known)
+    }
+
+    /// Whether the client may run a command.
+    pub fn may(&self, args: &MultiValue) -> mlua::Result<bool> {
+        let mut words = Vec::new();
+        for arg in args {
+            match arg {
+                Value::String(text) => words.push(text.as_bytes().to_vec()),
+                Value::Integer(number) => words.push(itoa_of(*number).into_bytes()),
+                Value::Number(number) => words.push(general(*number, 17).into_bytes()),
+                _ => {
+                    let words = "Lua redis lib command arguments must be strings or integers";
+                    return Err(Raised::error(words));
+                }
+            }
+        }
+        if words.is_empty() {
+            let words = "Please specify at least one argument for this redis lib call";
+            return Err(Raised::error(words));
+        }
+        let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        match Known::find(&args) {
+            Some(known) if known.info().takes(args.len()) => Ok(true),
+            _ => Err(Raised::error("Invalid command passed to redis.acl_check_cmd()")),
+        }
+    }
+}
+
+fn itoa_of(number: i64) -> String {
+    number.to_string()
+}

@@ -1,0 +1,426 @@
+//! Libraries of functions: loaded once, called by name, kept beside the keys.
+//!
+//! They are a file in the keys' directory, `functions`, which is what `FUNCTION DUMP` answers; it is
+//! replaced as a whole before the command that changed it is answered.
+
+use super::busy::{Busy, Running};
+use super::payload;
+use super::raised::{Raised, text_of};
+use super::shebang::Flags;
+use super::vm::Vm;
+use super::{Engine, SCRIPT_SIZE_MAX, Scripting};
+use kv::{CommandError, Kv};
+use mlua::{Function, Lua, MultiValue, Table, Value};
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// The file of all libraries.
+const FILE_NAME: &str = "functions";
+/// Libraries that there may be.
+const LIBRARIES_MAX: usize = 10_000;
+/// Functions that a library may register.
+const FUNCTIONS_MAX: usize = 10_000;
+
+/// A function.
+#[derive(Clone)]
+pub struct Registered {
+    /// Its name, as it was registered.
+    pub name: String,
+    /// It.
+    pub function: Function,
+    /// What it says of itself.
+    pub flags: Flags,
+    /// What it does, in its author's words.
+    pub description: Option<Vec<u8>>,
+}
+
+/// A library.
+pub struct Library {
+    /// Its name.
+    pub name: String,
+    /// Its text, with the first line.
+    pub code: Vec<u8>,
+    /// Its functions, by name.
+    pub functions: Vec<Registered>,
+}
+
+/// What happens to a library of the same name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// It stays, and the new one is refused.
+    Refuse,
+    /// It goes.
+    Replace,
+}
+
+/// Functions of the library that is loaded; none while none is.
+pub type Pending = Arc<Mutex<Option<Vec<Registered>>>>;
+
+/// All libraries, by name in lower case.
+#[derive(Default)]
+pub struct Functions {
+    vm: Option<Vm>,
+    libraries: BTreeMap<String, Library>,
+    /// Where a function is: its library and place there, by name in lower case.
+    by_name: BTreeMap<String, (String, usize)>,
+}
+
+fn error(words: impl Into<String>) -> CommandError {
+    CommandError::new(format!("ERR {}", words.into()))
+}
+
+fn lua_error(raised: &mlua::Error) -> CommandError {
+    error(String::from_utf8_lossy(&text_of(raised)))
+}
+
+impl Scripting {
+    /// Writes all libraries to disk.
+    ///
+    /// # Errors
+    /// When that fails; the libraries are then other ones after a restart.
+    pub fn keep(&self, engine: &Engine, kv: &Kv) -> Result<(), CommandError> {
+        self.count(engine);
+        kv.write_beside(FILE_NAME, &engine.dump())
+            .map_err(|failure| error(format!("the functions cannot be written: {failure}")))
+    }
+
+    /// Reads the libraries that were kept.
+    pub fn recall(&self, kv: &Kv) {
+        let mut engine = self.engine();
+        let read = match kv.read_beside(FILE_NAME) {
+            Ok(None) => return,
+            Ok(Some(bytes)) => {
+                let restored = engine.restore(&self.busy, 0, &bytes, Conflict::Refuse, true);
+                restored.map_err(|error| error.0.into_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = read {
+            tracing::error!("the functions of scripts cannot be read: {error}");
+        }
+        self.count(&engine);
+    }
+
+    fn count(&self, engine: &Engine) {
+        self.libraries.store(engine.functions.libraries.len(), Relaxed);
+        self.functions.store(engine.functions.by_name.len(), Relaxed);
+    }
+}
+
+impl Engine {
+    /// All libraries.
+    pub fn libraries(&self) -> impl Iterator<Item = &Library> {
+        self.functions.libraries.values()
+    }
+
+    /// A function, and where it runs.
+    pub fn function(&self, name: &str) -> Option<(&Registered, &Vm)> {
+        let (library, at) = self.functions.by_name.get(&name.to_ascii_lowercase())?;
+        let library = self.functions.libraries.get(library)?;
+        Some((library.functions.get(*at)?, self.functions.vm.as_ref()?))
+    }
+
+    /// All libraries as bytes.
+    pub fn dump(&self) -> Vec<u8> {
+        payload::dump(self.libraries().map(|library| library.code.as_slice()))
+    }
+
+    /// Loads a library. Returns its name.
+    ///
+    /// # Errors
+    /// When it is none, or its name or that of a function is taken.
+    pub fn add_library(
+        &mut self,
+        busy: &Arc<Busy>,
+        seed: u64,
+        code: &[u8],
+        conflict: Conflict,
+    ) -> Result<String, CommandError> {
+        let (name, text) = name_of(code)?;
+        let key = name.to_ascii_lowercase();
+        if conflict == Conflict::Refuse && self.functions.libraries.contains_key(&key) {
+            return Err(error(format!("Library '{name}' already exists")));
+        }
+        if LIBRARIES_MAX <= self.functions.libraries.len() {
+            return Err(error("there are too many libraries"));
+        }
+        let vm = self.functions.vm(busy, seed)?;
+        let functions = load(vm, busy, text)?;
+        let library = Library { name: name.clone(), code: code.to_vec(), functions };
+        self.functions.insert(key, library)?;
+        Ok(name)
+    }
+
+    /// Removes a library. Returns whether it was there.
+    pub fn remove_library(&mut self, name: &str) -> bool {
+        let removed = self.functions.libraries.remove(&name.to_ascii_lowercase());
+        self.functions.index();
+        removed.is_some()
+    }
+
+    /// Removes all libraries, and all that they knew.
+    pub fn flush_libraries(&mut self) {
+        self.functions = Functions::default();
+    }
+
+    /// Adds the libraries of a dump: all, or none.
+    ///
+    /// # Errors
+    /// When the bytes are none, or a library cannot be added.
+    pub fn restore(
+        &mut self,
+        busy: &Arc<Busy>,
+        seed: u64,
+        bytes: &[u8],
+        conflict: Conflict,
+        flushes: bool,
+    ) -> Result<(), CommandError> {
+        let codes = payload::parse(bytes).map_err(error)?;
+        let before = if flushes {
+            std::mem::take(&mut self.functions)
+        } else {
+            let vm = self.functions.vm.take();
+            let libraries = self.functions.libraries.iter();
+            let libraries = libraries.map(|(key, one)| (key.clone(), one.copy())).collect();
+            let copy = Functions { vm, libraries, by_name: self.functions.by_name.clone() };
+            std::mem::replace(&mut self.functions, copy)
+        };
+        for code in codes {
+            if let Err(error) = self.add_library(busy, seed, &code, conflict) {
+                let vm = self.functions.vm.take();
+                self.functions = before;
+                if self.functions.vm.is_none() {
+                    self.functions.vm = vm;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Library {
+    fn copy(&self) -> Library {
+        let (name, code) = (self.name.clone(), self.code.clone());
+        Library { name, code, functions: self.functions.clone() }
+    }
+}
+
+impl Functions {
+    fn vm(&mut self, busy: &Arc<Busy>, seed: u64) -> Result<&Vm, CommandError> {
+        if self.vm.is_none() {
+            self.vm = Some(Vm::new(busy, seed, true).map_err(|raised| lua_error(&raised))?);
+        }
+        self.vm.as_ref().ok_or(CommandError::new("ERR no interpreter"))
+    }
+
+    /// Puts a library in, in place of one of the same name.
+    fn insert(&mut self, key: String, library: Library) -> Result<(), CommandError> {
+        for function in &library.functions {
+            let taken = self.by_name.get(&function.name.to_ascii_lowercase());
+            if taken.is_some_and(|(owner, _)| *owner != key) {
+                return Err(error(format!("Function {} already exists", function.name)));
+            }
+        }
+        self.libraries.insert(key, library);
+        self.index();
+        Ok(())
+    }
+
+    fn index(&mut self) {
+        let all = self.libraries.iter().flat_map(|(key, library)| {
+            let functions = library.functions.iter().enumerate();
+            functions.map(move |(at, one)| (one.name.to_ascii_lowercase(), (key.clone(), at)))
+        });
+        self.by_name = all.collect();
+    }
+}
+
+/// Whether a name may be one.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+const BAD_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and must be at least one character long";
+
+/// The name that a library's first line says, and its text from the end of that line on.
+fn name_of(code: &[u8]) -> Result<(String, &[u8]), CommandError> {
+    if SCRIPT_SIZE_MAX < code.len() {
+        return Err(error("the library is too long"));
+    }
+    if !code.starts_with(b"#!") {
+        return Err(error("Missing library metadata"));
+    }
+    let end = code.iter().position(|byte| *byte == b'\n');
+    let (line, text) = code.split_at(end.ok_or_else(|| error("Invalid library metadata"))?);
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_ascii_whitespace();
+    let engine = words.next().unwrap_or_default().trim_start_matches("#!").to_owned();
+    let mut name: Option<String> = None;
+    for word in words {
+        match word.get(..5) {
+            Some(field) if field.eq_ignore_ascii_case("name=") => {
+                if name.is_some() {
+                    let words = "Invalid metadata value, name argument was given multiple times";
+                    return Err(error(words));
+                }
+                name = word.get(5..).map(str::to_owned);
+            }
+            _ => return Err(error(format!("Invalid metadata value given: {word}"))),
+        }
+    }
+    let name = name.ok_or_else(|| error("Library name was not given"))?;
+    if !is_name(&name) {
+        return Err(error(BAD_NAME));
+    }
+    if !engine.eq_ignore_ascii_case("lua") {
+        return Err(error(format!("Engine '{engine}' not found")));
+    }
+    Ok((name, text))
+}
+
+/// Runs a library's text, which registers its functions.
+fn load(vm: &Vm, busy: &Arc<Busy>, text: &[u8]) -> Result<Vec<Registered>, CommandError> {
+    let chunk = vm.lua.load(text).set_name("@user_function").set_mode(mlua::chunk::ChunkMode::Text);
+    let function = chunk.into_function().map_err(|raised| {
+        let text = text_of(&raised);
+        error(format!("Error compiling function: {}", String::from_utf8_lossy(&text)))
+    })?;
+    let pending = || vm.pending.lock().unwrap_or_else(PoisonError::into_inner);
+    *pending() = Some(Vec::new());
+    busy.begin(Running {
+        name: "FUNCTION LOAD".to_owned(),
+        command: Vec::new(),
+        is_function: true,
+        is_load: true,
+        started: Instant::now(),
+    });
+    let began = vm.begin_load();
+    let ended = began.and_then(|()| vm.run.call::<(bool, Value)>(function));
+    busy.end();
+    let registered = pending().take().unwrap_or_default();
+    if busy.is_killed() {
+        vm.watch().map_err(|raised| lua_error(&raised))?;
+    }
+    vm.end_load().map_err(|raised| lua_error(&raised))?;
+    let failure = match ended {
+        Ok((true, _)) if registered.is_empty() => return Err(error("No functions registered")),
+        Ok((true, _)) => return Ok(registered),
+        Ok((false, Value::Table(table))) => {
+            let text: Option<mlua::LuaString> = table.raw_get("err").ok();
+            text.map_or_else(|| b"ERR unknown error".to_vec(), |text| text.as_bytes().to_vec())
+        }
+        Ok((false, other)) => other.to_string().unwrap_or_default().into_bytes(),
+        Err(raised) => text_of(&raised),
+    };
+    Err(error(format!("Error registering functions: {}", String::from_utf8_lossy(&failure))))
+}
+
+/// `redis.register_function`.
+///
+/// # Errors
+/// When there is no memory.
+pub fn register(lua: &Lua, pending: &Pending) -> mlua::Result<Function> {
+    let pending = pending.clone();
+    lua.create_function(move |_, args: MultiValue| {
+        let registered = registered(&args).map_err(|words| Raised::error(&words))?;
+        let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(functions) = &mut *pending else {
+            let words = "redis.register_function can only be called on FUNCTION LOAD command";
+            return Err(Raised::error(words));
+        };
+        if !is_name(&registered.name) {
+            return Err(Raised::error(BAD_NAME));
+        }
+        let is_taken = |one: &Registered| one.name.eq_ignore_ascii_case(&registered.name);
+        if functions.iter().any(is_taken) {
+            return Err(Raised::error("Function already exists in the library"));
+        }
+        if FUNCTIONS_MAX <= functions.len() {
+            return Err(Raised::error("the library has too many functions"));
+        }
+        functions.push(registered);
+        Ok(())
+    })
+}
+
+/// What is to be registered: a name and a function, or a table of names and values.
+fn registered(args: &MultiValue) -> Result<Registered, String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.to_string_lossy()),
+        Value::Integer(number) => Some(number.to_string()),
+        _ => None,
+    };
+    match args.iter().collect::<Vec<_>>()[..] {
+        [Value::Table(table)] => by_table(table),
+        [_] => Err("calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).".to_owned()),
+        [name, function] => {
+            let name = text(name);
+            let name = name.ok_or("first argument to redis.register_function must be a string")?;
+            let Value::Function(function) = function else {
+                let words = "second argument to redis.register_function must be a function";
+                return Err(words.to_owned());
+            };
+            let flags = Flags::default();
+            Ok(Registered { name, function: function.clone(), flags, description: None })
+        }
+        _ => Err("wrong number of arguments to redis.register_function".to_owned()),
+    }
+}
+
+fn by_table(table: &Table) -> Result<Registered, String> {
+    let (mut name, mut function, mut description) = (None, None, None);
+    let mut flags = Flags::default();
+    for pair in table.pairs::<Value, Value>() {
+        let (key, value) = pair.map_err(|error| error.to_string())?;
+        let Value::String(key) = key else {
+            return Err(
+                "named argument key given to redis.register_function is not a string".to_owned()
+            );
+        };
+        match (key.to_string_lossy().to_ascii_lowercase().as_str(), value) {
+            ("function_name", Value::String(text)) => name = Some(text.to_string_lossy()),
+            ("function_name", _) => {
+                return Err(
+                    "function_name argument given to redis.register_function must be a string"
+                        .to_owned(),
+                );
+            }
+            ("description", Value::String(text)) => description = Some(text.as_bytes().to_vec()),
+            ("description", _) => {
+                return Err(
+                    "description argument given to redis.register_function must be a string"
+                        .to_owned(),
+                );
+            }
+            ("callback", Value::Function(given)) => function = Some(given),
+            ("callback", _) => {
+                return Err(
+                    "callback argument given to redis.register_function must be a function"
+                        .to_owned(),
+                );
+            }
+            ("flags", Value::Table(given)) => add_flags(&mut flags, &given)?,
+            ("flags", _) => {
+                return Err("flags argument to redis.register_function must be a table representing function flags".to_owned());
+            }
+            _ => return Err("unknown argument given to redis.register_function".to_owned()),
+        }
+    }
+    let name = name.ok_or("redis.register_function must get a function name argument")?;
+    let function = function.ok_or("redis.register_function must get a callback argument")?;
+    Ok(Registered { name, function, flags, description })
+}
+
+fn add_flags(flags: &mut Flags, given: &Table) -> Result<(), String> {
+    for at in 1.. {
+        match given.raw_get(at) {
+            Ok(Value::String(name)) if flags.add(&name.as_bytes()) => {}
+            Ok(Value::Nil) => break,
+            _ => return Err("unknown flag given".to_owned()),
+        }
+    }
+    Ok(())
+}

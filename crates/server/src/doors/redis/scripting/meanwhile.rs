@@ -1,0 +1,79 @@
+//! What a client hears while a script takes long: without the keys, which the script has.
+
+use super::Refusal;
+use crate::doors::redis::commands::Flow;
+use crate::doors::redis::commands::scripting::{busy_error, function_stats, refused};
+use crate::doors::redis::connection::Redis;
+use crate::doors::redis::session::Session;
+use kv::{CommandError, Reply as _};
+
+impl Redis {
+    /// Answers a command while a script takes long.
+    pub fn execute_busy(&self, session: &mut Session, args: &[&[u8]]) -> Flow {
+        match self.answer_busy(session, args) {
+            Ok(flow) => flow,
+            Err(error) => {
+                if let Some(transaction) = &mut session.transaction {
+                    transaction.is_spoiled = true;
+                }
+                session.out.error(&error.0);
+                Flow::Next
+            }
+        }
+    }
+
+    fn answer_busy(&self, session: &mut Session, args: &[&[u8]]) -> Result<Flow, CommandError> {
+        let word = |at: usize| args.get(at).map(|arg| arg.to_ascii_lowercase()).unwrap_or_default();
+        let busy = &self.scripting.busy;
+        if word(0) == b"quit" {
+            session.out.ok();
+            return Ok(Flow::Close);
+        }
+        if !session.is_known {
+            return Err(CommandError::new("NOAUTH Authentication required."));
+        }
+        match (word(0).as_slice(), word(1).as_slice()) {
+            (b"script", b"kill") => kill(session, busy.kill(false), false)?,
+            (b"function", b"kill") => kill(session, busy.kill(true), true)?,
+            (b"function", b"stats") => function_stats(&self.scripting, &mut session.out),
+            (b"multi", _) if session.transaction.is_none() => {
+                session.transaction = Some(Default::default());
+                session.out.ok();
+            }
+            (b"discard", _) if session.transaction.take().is_some() => session.out.ok(),
+            (b"exec", _) if session.transaction.is_some() => {
+                let transaction = session.transaction.take().unwrap_or_default();
+                let words = match transaction.is_spoiled {
+                    true => {
+                        "EXECABORT Transaction discarded because of previous errors.".to_owned()
+                    }
+                    false => format!(
+                        "EXECABORT Transaction discarded because of: {}",
+                        busy_error(busy.is_function()).0
+                    ),
+                };
+                session.out.error(&words);
+            }
+            (b"shutdown", b"nosave") => {
+                tracing::warn!("ended by SHUTDOWN NOSAVE while a script ran");
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "the script has the keys: nothing can be closed in good order"
+                )]
+                std::process::exit(0);
+            }
+            _ => return Err(busy_error(busy.is_function())),
+        }
+        Ok(Flow::Next)
+    }
+}
+
+fn kill(
+    session: &mut Session,
+    killed: Result<(), Refusal>,
+    is_function: bool,
+) -> Result<(), CommandError> {
+    refused(killed, is_function)?;
+    session.out.ok();
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Errors that scripts raise and catch. What Rust raises travels as a userdata; the globals that catch
+//! errors turn it into what scripts know: text with a place, or a table with `err`.
+
+use mlua::{Error, Lua, Table, Value};
+
+/// Frames that are searched for the script's own.
+const FRAMES_MAX: usize = 32;
+
+/// What was raised.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", String::from_utf8_lossy(text))]
+pub struct Raised {
+    /// The words.
+    text: Vec<u8>,
+    /// Whether scripts see a table with these words as `err`.
+    is_table: bool,
+}
+
+impl Raised {
+    /// An error of `redis`, which is a table; its words follow `ERR`.
+    pub fn error(words: &str) -> Error {
+        Raised::table(format!("ERR {words}").into_bytes())
+    }
+
+    /// The same with its code.
+    pub fn table(text: Vec<u8>) -> Error {
+        Error::external(Raised { text, is_table: true })
+    }
+
+    /// An error of a library: its words behind the place where it was called.
+    pub fn placed(lua: &Lua, words: &str) -> Error {
+        let place = lua.inspect_stack(1, |frame| {
+            let line = frame.current_line()?;
+            let source = frame.source().short_src?.into_owned();
+            Some(format!("{source}:{line}: "))
+        });
+        let text = place.flatten().unwrap_or_default() + words;
+        Error::external(Raised { text: text.into_bytes(), is_table: false })
+    }
+
+    /// An error about an argument, counted from 1.
+    pub fn argument(lua: &Lua, at: usize, function: &str, words: &str) -> Error {
+        Raised::placed(lua, &format!("bad argument #{at} to '{function}' ({words})"))
+    }
+}
+
+/// A table with an error's text.
+pub fn error_table(lua: &Lua, text: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 1)?;
+    table.raw_set("err", lua.create_string(text)?)?;
+    Ok(table)
+}
+
+/// What scripts see of an error.
+pub fn unwrap(lua: &Lua, value: Value) -> mlua::Result<Value> {
+    let Value::Error(error) = value else { return Ok(value) };
+    of_error(lua, &error)
+}
+
+fn of_error(lua: &Lua, mut error: &Error) -> mlua::Result<Value> {
+    loop {
+        match error {
+            Error::CallbackError { cause, .. } => error = cause,
+            Error::WithContext { cause, .. } => error = cause,
+            Error::BadArgument { cause, .. } => error = cause,
+            Error::ExternalError(cause) => {
+                return match cause.downcast_ref::<Raised>() {
+                    Some(Raised { text, is_table: true }) => {
+                        error_table(lua, text).map(Value::Table)
+                    }
+                    Some(Raised { text, .. }) => lua.create_string(text).map(Value::String),
+                    None => lua.create_string(cause.to_string()).map(Value::String),
+                };
+            }
+            Error::CallbackDestructed => {
+                let text = b"ERR redis.call/pcall can only be called inside a script invocation";
+                return error_table(lua, text).map(Value::Table);
+            }
+            Error::MemoryError(_) => {
+                return lua.create_string("not enough memory").map(Value::String);
+            }
+            Error::RuntimeError(text) => return lua.create_string(text).map(Value::String),
+            other => return lua.create_string(other.to_string()).map(Value::String),
+        }
+    }
+}
+
+/// The text of an error, for an answer.
+pub fn text_of(error: &Error) -> Vec<u8> {
+    match error {
+        Error::CallbackError { cause, .. } | Error::WithContext { cause, .. } => text_of(cause),
+        Error::ExternalError(cause) => match cause.downcast_ref::<Raised>() {
+            Some(raised) => raised.text.clone(),
+            None => cause.to_string().into_bytes(),
+        },
+        Error::SyntaxError { message, .. } => message.clone().into_bytes(),
+        Error::RuntimeError(text) => text.clone().into_bytes(),
+        Error::MemoryError(_) => b"not enough memory".to_vec(),
+        other => other.to_string().into_bytes(),
+    }
+}
+
+/// Makes what nobody caught a table with its words and the place where it was raised.
+pub fn handler(lua: &Lua, value: Value) -> mlua::Result<Value> {
+    let value = unwrap(lua, value)?;
+    let table = match value {
+        Value::Table(table) => table,
+        other => {
+            let text = match &other {
+                Value::String(text) => text.as_bytes().to_vec(),
+                other => other.to_string().unwrap_or_default().into_bytes(),
+            };
+            error_table(lua, &[b"ERR ", text.as_slice()].concat())?
+        }
+    };
+    for level in 1..FRAMES_MAX {
+        let found = lua.inspect_stack(level, |frame| {
+            let source = frame.source();
+            let of_script = source.what != "C" && source.source.as_deref() != Some("=prelude");
+            of_script.then(|| {
+                let line = frame.current_line().map_or(-1, |line| line as i64);
+                (source.source.unwrap_or_default().into_owned(), line)
+            })
+        });
+        match found {
+            None => break,
+            Some(None) => {}
+            Some(Some((source, line))) => {
+                table.raw_set("source", source)?;
+                table.raw_set("line", line)?;
+                break;
+            }
+        }
+    }
+    Ok(Value::Table(table))
+}

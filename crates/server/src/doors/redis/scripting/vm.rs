@@ -1,0 +1,356 @@
+//! An interpreter of Lua 5.1 with the globals that scripts may see, a limit of memory, and a hook
+//! that is called every so many instructions.
+
+use super::busy::Busy;
+use super::library::{Pending, register};
+use super::raised::{Raised, handler, unwrap};
+use super::{bits, json, msgpack, pack};
+use crate::doors::redis::commands::REDIS_VERSION;
+use mlua::{
+    Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic, VmState,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// Bytes that an interpreter may take; a script that wants more gets an error of Lua's.
+const MEMORY_MAX: usize = 256 << 20;
+/// Instructions between two looks at the clock.
+const LOOK_INTERVAL: u32 = 50_000;
+/// The globals of Lua that scripts see as they are.
+const PLAIN: &[&str] = &[
+    "xpcall",
+    "tostring",
+    "getfenv",
+    "next",
+    "assert",
+    "tonumber",
+    "rawequal",
+    "collectgarbage",
+    "type",
+    "select",
+    "unpack",
+    "gcinfo",
+    "pairs",
+    "ipairs",
+    "_VERSION",
+    "setfenv",
+    "error",
+    "newproxy",
+];
+
+/// What `redis` does not have while a library is loaded.
+const RUN_ONLY: &[&str] = &[
+    "call",
+    "pcall",
+    "setresp",
+    "set_repl",
+    "sha1hex",
+    "error_reply",
+    "status_reply",
+    "acl_check_cmd",
+];
+
+/// An interpreter.
+pub struct Vm {
+    /// Lua itself.
+    pub lua: Lua,
+    /// The globals as they are; scripts see them through a table that cannot be changed.
+    pub real: Table,
+    /// `redis` as it is while a script runs.
+    pub redis: Table,
+    /// Calls a script without arguments: whether it ended well, and its answer.
+    pub run: Function,
+    /// The same with keys and arguments.
+    pub run_with: Function,
+    /// The version of the protocol that the running script speaks.
+    pub version: Arc<AtomicU8>,
+    /// What a library that is loaded has registered; none while none is.
+    pub pending: Pending,
+    /// Whether it runs functions of libraries.
+    is_for_functions: bool,
+    busy: Arc<Busy>,
+}
+
+impl Vm {
+    /// An interpreter whose scripts are watched by `busy`.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn new(busy: &Arc<Busy>, seed: u64, is_for_functions: bool) -> mlua::Result<Vm> {
+        let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
+        let lua = Lua::new_with(libraries, LuaOptions::new())?;
+        let version = Arc::new(AtomicU8::new(2));
+        let names = lua.create_sequence_from(PLAIN.iter().copied())?;
+        let native = native(&lua, seed)?;
+        let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
+        let made: Table = prelude.call((native, lua.globals(), names))?;
+        let real: Table = made.raw_get("real")?;
+        let redis = lua.create_table()?;
+        let protect: Function = made.raw_get("protect")?;
+        real.raw_set("redis", protect.call::<Value>(&redis)?)?;
+        lua.set_globals(made.raw_get("globals")?)?;
+        lua.set_memory_limit(MEMORY_MAX)?;
+        let (run, run_with) = (made.raw_get("run")?, made.raw_get("run_with")?);
+        let busy = busy.clone();
+        let pending = Pending::default();
+        let vm = Vm { lua, real, redis, run, run_with, version, pending, is_for_functions, busy };
+        vm.add_api()?;
+        if is_for_functions {
+            let missing: Function = made.raw_get("missing")?;
+            let meta = vm.lua.create_table()?;
+            meta.raw_set("__index", missing)?;
+            vm.redis.set_metatable(Some(meta))?;
+            vm.redis.raw_set("register_function", register(&vm.lua, &vm.pending)?)?;
+        }
+        vm.watch()?;
+        Ok(vm)
+    }
+
+    /// Looks at the clock every so many instructions. Before each script whose predecessor was
+    /// ended, for the hook is then one for each line.
+    pub fn watch(&self) -> mlua::Result<()> {
+        let busy = self.busy.clone();
+        let triggers = HookTriggers::new().every_nth_instruction(LOOK_INTERVAL);
+        self.lua.set_global_hook(triggers, move |lua, _| look(lua, &busy))
+    }
+
+    /// A library is loaded, which may do nothing but register.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn begin_load(&self) -> mlua::Result<()> {
+        for name in RUN_ONLY {
+            self.redis.raw_set(*name, Value::Nil)?;
+        }
+        Ok(())
+    }
+
+    /// It is loaded.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn end_load(&self) -> mlua::Result<()> {
+        self.add_api()
+    }
+
+    /// The parts of `redis` that need no running script.
+    fn add_api(&self) -> mlua::Result<()> {
+        add_constants(&self.redis)?;
+        add_plain(&self.lua, &self.redis)?;
+        let version = self.version.clone();
+        let set_version = self.lua.create_function(move |lua, args: MultiValue| {
+            if args.len() != 1 {
+                return Err(Raised::error("redis.setresp() requires one argument."));
+            }
+            let wanted = args.front().and_then(|arg| lua.coerce_number(arg.clone()).ok().flatten());
+            match wanted {
+                Some(2.0) => version.store(2, Ordering::Relaxed),
+                Some(3.0) => version.store(3, Ordering::Relaxed),
+                _ => return Err(Raised::error("RESP version must be 2 or 3.")),
+            }
+            Ok(())
+        })?;
+        self.redis.raw_set("setresp", set_version)?;
+        let set_repl = self.lua.create_function(|lua, args: MultiValue| {
+            if args.len() != 1 {
+                return Err(Raised::error("redis.set_repl() requires two arguments."));
+            }
+            // What changes is always logged: a state that differs from its log would be lost.
+            let flags = args.front().and_then(|arg| lua.coerce_number(arg.clone()).ok().flatten());
+            match flags {
+                Some(flags) if (0.0..=3.0).contains(&flags) => Ok(()),
+                _ => Err(Raised::error(
+                    "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+                )),
+            }
+        })?;
+        self.redis.raw_set("set_repl", set_repl)?;
+        if !self.is_for_functions {
+            let yes = self.lua.create_function(|_, _: MultiValue| Ok(true))?;
+            self.redis.raw_set("replicate_commands", yes)?;
+            let no = self.lua.create_function(|_, _: MultiValue| Ok(false))?;
+            self.redis.raw_set("breakpoint", no)?;
+            let nothing = self.lua.create_function(|_, _: MultiValue| Ok(()))?;
+            self.redis.raw_set("debug", nothing)?;
+        }
+        let outside = "redis.call/pcall can only be called inside a script invocation";
+        for name in ["call", "pcall"] {
+            let refuse = self
+                .lua
+                .create_function(move |_, _: MultiValue| Err::<(), _>(Raised::error(outside)))?;
+            self.redis.raw_set(name, refuse)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a library may say while it is loaded, besides registering.
+pub fn add_constants(redis: &Table) -> mlua::Result<()> {
+    let numbers = REDIS_VERSION.split('.').map(|part| part.parse().unwrap_or(0));
+    let number = numbers.fold(0_i64, |sum, part: i64| (sum << 8) | part);
+    redis.raw_set("REDIS_VERSION", REDIS_VERSION)?;
+    redis.raw_set("REDIS_VERSION_NUM", number)?;
+    for (name, value) in [
+        ("LOG_DEBUG", 0),
+        ("LOG_VERBOSE", 1),
+        ("LOG_NOTICE", 2),
+        ("LOG_WARNING", 3),
+        ("REPL_NONE", 0),
+        ("REPL_AOF", 1),
+        ("REPL_SLAVE", 2),
+        ("REPL_REPLICA", 2),
+        ("REPL_ALL", 3),
+    ] {
+        redis.raw_set(name, value)?;
+    }
+    Ok(())
+}
+
+/// Functions of `redis` that touch nothing.
+fn add_plain(lua: &Lua, redis: &Table) -> mlua::Result<()> {
+    let sha1hex = lua.create_function(|lua, args: MultiValue| {
+        let [arg] = args.iter().collect::<Vec<_>>()[..] else {
+            return Err(Raised::error("wrong number of arguments"));
+        };
+        let text = lua.coerce_string(arg.clone())?;
+        let digest =
+            text.map_or_else(|| super::sha1::hex(b""), |text| super::sha1::hex(&text.as_bytes()));
+        Ok(digest)
+    })?;
+    redis.raw_set("sha1hex", sha1hex)?;
+    let error_reply = lua.create_function(|lua, args: MultiValue| {
+        let text = one_string(&args);
+        let text = text.unwrap_or_else(|| b"ERR wrong number or type of arguments".to_vec());
+        super::raised::error_table(lua, &with_code(&text))
+    })?;
+    redis.raw_set("error_reply", error_reply)?;
+    let status_reply = lua.create_function(|lua, args: MultiValue| {
+        let Some(text) = one_string(&args) else {
+            return super::raised::error_table(lua, b"ERR wrong number or type of arguments");
+        };
+        let table = lua.create_table()?;
+        table.raw_set("ok", lua.create_string(&text)?)?;
+        Ok(table)
+    })?;
+    redis.raw_set("status_reply", status_reply)?;
+    redis.raw_set("log", lua.create_function(log)?)
+}
+
+fn one_string(args: &MultiValue) -> Option<Vec<u8>> {
+    match (args.len(), args.front()) {
+        (1, Some(Value::String(text))) => Some(text.as_bytes().to_vec()),
+        _ => None,
+    }
+}
+
+/// An error's text begins with a code: its first word, or `ERR` before the only one.
+fn with_code(text: &[u8]) -> Vec<u8> {
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let end = text.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |at| at + 1);
+    let text = &text[..end];
+    match text.contains(&b' ') {
+        true => text.to_vec(),
+        false => [b"ERR ", text].concat(),
+    }
+}
+
+fn log(lua: &Lua, args: Variadic<Value>) -> mlua::Result<()> {
+    let [level, parts @ ..] = &args[..] else {
+        return Err(Raised::error("redis.log() requires two arguments or more."));
+    };
+    if parts.is_empty() {
+        return Err(Raised::error("redis.log() requires two arguments or more."));
+    }
+    let level = match level {
+        Value::Integer(level) => *level,
+        Value::Number(level) => *level as i64,
+        _ => return Err(Raised::error("First argument must be a number (log level).")),
+    };
+    if !(0..=3).contains(&level) {
+        return Err(Raised::error("Invalid debug level."));
+    }
+    let mut words = Vec::new();
+    for part in parts {
+        if let Some(text) = lua.coerce_string(part.clone())? {
+            words.push(text.to_string_lossy());
+        }
+    }
+    let text = words.join(" ");
+    match level {
+        0 => tracing::trace!("a script says: {text}"),
+        1 => tracing::debug!("a script says: {text}"),
+        2 => tracing::info!("a script says: {text}"),
+        _ => tracing::warn!("a script says: {text}"),
+    }
+    Ok(())
+}
+
+/// What the prelude is given.
+fn native(lua: &Lua, seed: u64) -> mlua::Result<Table> {
+    let native = lua.create_table()?;
+    native.raw_set("unwrap", lua.create_function(unwrap)?)?;
+    native.raw_set("handler", lua.create_function(handler)?)?;
+    let dice = Arc::new(AtomicU64::new(seed));
+    let thrown = dice.clone();
+    let random = lua.create_function(move |lua, args: MultiValue| random(lua, &thrown, &args))?;
+    native.raw_set("random", random)?;
+    let randomseed = lua.create_function(move |lua, args: MultiValue| {
+        let seed = super::arguments::integer(lua, &args, 0, "randomseed")?;
+        dice.store(seed as u64, Ordering::Relaxed);
+        Ok(())
+    })?;
+    native.raw_set("randomseed", randomseed)?;
+    let libraries = lua.create_table()?;
+    libraries.raw_set("cjson", json::library(lua)?)?;
+    libraries.raw_set("cmsgpack", msgpack::library(lua)?)?;
+    libraries.raw_set("struct", pack::library(lua)?)?;
+    libraries.raw_set("bit", bits::library(lua)?)?;
+    native.raw_set("libraries", libraries)?;
+    Ok(native)
+}
+
+fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
+    // SplitMix64; 53 bits make a float in [0, 1).
+    let mut mixed = dice
+        .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+        .wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    let part = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
+    let bound = |at| super::arguments::integer(lua, args, at, "random");
+    let (low, high) = match args.len() {
+        0 => return Ok(part),
+        1 => (1, bound(0)?),
+        2 => (bound(0)?, bound(1)?),
+        _ => return Err(Raised::placed(lua, "wrong number of arguments")),
+    };
+    if high < low {
+        let at = args.len();
+        return Err(Raised::argument(lua, at, "random", "interval is empty"));
+    }
+    let span = high.wrapping_sub(low) as u64 as f64 + 1.0;
+    Ok((part * span).floor() + low as f64)
+}
+
+/// Called every so many instructions of a script.
+fn look(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<VmState> {
+    if !busy.goes_on() {
+        let was_loading = busy.is_loading();
+        // A script that catches this gets no further than its next line.
+        let busy = busy.clone();
+        let triggers = HookTriggers::EVERY_LINE.every_nth_instruction(LOOK_INTERVAL);
+        lua.set_global_hook(triggers, move |_, _| {
+            if busy.goes_on() { Ok(VmState::Continue) } else { Err(killed(was_loading)) }
+        })?;
+        return Err(killed(was_loading));
+    }
+    Ok(VmState::Continue)
+}
+
+fn killed(was_loading: bool) -> mlua::Error {
+    Raised::error(match was_loading {
+        true => "FUNCTION LOAD timeout",
+        false => "Script killed by user with SCRIPT KILL...",
+    })
+}
