@@ -41,6 +41,7 @@ pub mod kv;
 pub mod murmur;
 pub mod number;
 pub mod reply;
+pub mod series;
 pub mod slots;
 pub mod value;
 pub mod verify;
