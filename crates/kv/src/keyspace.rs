@@ -479,6 +479,11 @@ impl Keyspace {
         self.tell(db, key);
     }
 
+    /// Tells who watches or waits for a key that what belongs to it changed, and its value did not.
+    pub fn touched(&mut self, db: u8, key: &[u8]) {
+        self.tell(db, key);
+    }
+
     /// Tells who watches or waits for a key.
     fn tell(&mut self, db: u8, key: &[u8]) {
         if self.is_observed {

@@ -130,7 +130,7 @@ impl Value {
             Value::Hash(hash) => hash.encoding(),
             Value::Zset(zset) => zset.encoding(),
             Value::Stream(_) => "stream",
-            Value::Bloom(_) => "raw",
+            Value::Bloom(_) | Value::Series(_) => "raw",
         }
     }
 

@@ -115,6 +115,13 @@ const SHARED: u8 = 1 << 2;
 const HAS_SOURCE: u8 = 1 << 3;
 
 impl Series {
+    /// A series that keeps everything and has no labels.
+    pub fn new(name: &str, chunk_size: u32) -> Series {
+        let mut series = Series { name: name.into(), chunk_size, ..Series::default() };
+        series.resize();
+        series
+    }
+
     /// Counts its bytes again. For who changed text in it.
     pub fn resize(&mut self) {
         const PAIR: usize = size_of::<(Box<str>, Box<str>)>() + 16;

@@ -51,6 +51,21 @@ const fn command(
     DoorCommand { info: Info { name, arity, flags, keys: Keys::None, group, since, summary }, run }
 }
 
+/// A line of a table of commands that name keys.
+#[allow(clippy::too_many_arguments, reason = "the columns of a table")]
+pub const fn command_on_keys(
+    name: &'static str,
+    arity: i32,
+    flags: u32,
+    keys: Keys,
+    group: Group,
+    since: &'static str,
+    summary: &'static str,
+    run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
+) -> DoorCommand {
+    DoorCommand { info: Info { name, arity, flags, keys, group, since, summary }, run }
+}
+
 const FAMILIES: &[&[DoorCommand]] = &[
     client::COMMANDS,
     command::COMMANDS,
@@ -61,6 +76,7 @@ const FAMILIES: &[&[DoorCommand]] = &[
     pubsub::COMMANDS,
     server::COMMANDS,
     transactions::COMMANDS,
+    super::timeseries::COMMANDS,
 ];
 
 /// All commands of the door.
