@@ -4,7 +4,6 @@ use crate::commands::Command;
 use crate::error::CommandError;
 use crate::keyspace::{Expire, Keyspace};
 use crate::reply::Reply;
-use crate::slots::NEVER;
 use crate::value::{Stored, Value};
 
 /// In which surroundings a command runs.
@@ -219,21 +218,10 @@ impl<'a> Call<'a> {
     /// # Errors
     /// As there.
     pub fn log_key_in(&mut self, db: u8, key: &[u8]) -> Result<(), CommandError> {
-        let mut encoded = Vec::new();
-        let expire_ms = match self.keys.slot(db, key)? {
-            Some(slot) => {
-                slot.value.encode(&mut encoded);
-                slot.expire_ms
-            }
-            None => {
-                self.log_in(db, &[b"del", key]);
-                return Ok(());
-            }
-        };
-        let expire = if expire_ms == NEVER { -1 } else { expire_ms };
-        let mut digits = itoa::Buffer::new();
-        let expire = digits.format(expire).as_bytes();
-        self.log_in(db, &[crate::commands::internal::PUT, key, expire, &encoded]);
+        self.has_own_effects = true;
+        if self.mode != Mode::Replay {
+            self.keys.log_key(db, key)?;
+        }
         Ok(())
     }
 

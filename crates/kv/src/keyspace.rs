@@ -10,10 +10,13 @@ use crate::effects::Effects;
 use crate::error::{CommandError, WRONG_TYPE};
 use crate::expiry::{Expiry, is_same_tick};
 use crate::index::{Address, Index, KeyHash, Place};
+use crate::series::SeriesEvent;
 use crate::slots::{NEVER, Slot, Slots};
 use crate::value::{Stored, Value};
 use std::collections::HashMap;
 
+/// Databases that clients do not see: those of [`crate::series`].
+pub(crate) const HIDDEN_DATABASES: usize = 2;
 /// Bytes of a hot key besides its name and value.
 const SLOT_COST: usize = size_of::<Option<Slot>>() + 16;
 /// Values that take longer to free than others may wait are freed elsewhere.
@@ -104,6 +107,7 @@ pub struct Keyspace {
     pub events_wanted: u32,
     events: Vec<Event>,
     pub(crate) trash: Vec<Value>,
+    pub(crate) series_events: Vec<SeriesEvent>,
     /// What is counted.
     pub stats: KvStats,
     /// Changes that the running command made.
@@ -116,7 +120,7 @@ impl Keyspace {
     /// An empty one.
     pub(crate) fn new(config: KvConfig, cold: ColdStore, hash_seed: u64) -> Keyspace {
         Keyspace {
-            dbs: (0..config.databases).map(|_| Index::default()).collect(),
+            dbs: (0..config.databases + HIDDEN_DATABASES).map(|_| Index::default()).collect(),
             config,
             slots: Slots::default(),
             cold,
@@ -137,6 +141,7 @@ impl Keyspace {
             events_wanted: 0,
             events: Vec::new(),
             trash: Vec::new(),
+            series_events: Vec::new(),
             stats: KvStats::default(),
             changes: 0,
             dice: Dice::new(hash_seed),
@@ -170,7 +175,7 @@ impl Keyspace {
 
     /// How many databases there are.
     pub fn database_count(&self) -> usize {
-        self.dbs.len()
+        self.config.databases
     }
 
     /// How many keys a database has, those included that are due to expire.
@@ -410,6 +415,7 @@ impl Keyspace {
                 if expire != Expire::Keep && slot.expire_ms != expire_ms {
                     self.set_slot_expire(number, expire_ms);
                 }
+                self.note_series_gone(db, key, &old);
                 self.discard(old);
             }
             None => {
@@ -420,11 +426,12 @@ impl Keyspace {
             self.note_field_expiry(db, key);
         }
         self.modified(db, key);
+        self.note_series_come(db, key)?;
         Ok(())
     }
 
     /// Adds a key that is not there.
-    fn insert(&mut self, db: u8, key: &[u8], value: Value, expire_ms: i64) -> u32 {
+    pub(crate) fn insert(&mut self, db: u8, key: &[u8], value: Value, expire_ms: i64) -> u32 {
         let hash = self.hash(key);
         let slot = Slot {
             key: key.into(),
@@ -470,7 +477,13 @@ impl Keyspace {
                 slot.seq = seq;
             }
             self.account(number);
+            self.list_series(number);
         }
+        self.tell(db, key);
+    }
+
+    /// Tells who watches or waits for a key that what belongs to it changed, and its value did not.
+    pub fn touched(&mut self, db: u8, key: &[u8]) {
         self.tell(db, key);
     }
 
@@ -517,13 +530,14 @@ impl Keyspace {
         Ok(is_empty)
     }
 
-    fn drop_slot(&mut self, number: u32, hash: KeyHash) -> Option<Slot> {
+    pub(crate) fn drop_slot(&mut self, number: u32, hash: KeyHash) -> Option<Slot> {
         let slot = self.slots.remove(number)?;
         self.hot_size -= slot.cost as usize;
         self.dbs[usize::from(slot.db)].remove(hash, Place::Hot(number));
         if let Some(home) = slot.home {
             self.cold.release(home);
         }
+        self.note_series_gone(slot.db, &slot.key, &slot.value);
         Some(slot)
     }
 
@@ -687,6 +701,7 @@ impl Keyspace {
     /// Takes all keys of a database out.
     pub fn flush(&mut self, db: u8) {
         self.changes += 1;
+        self.flush_series(db);
         let index = std::mem::take(&mut self.dbs[usize::from(db)]);
         for table in 0..index.table_count() {
             for (_, place) in index.table(table) {

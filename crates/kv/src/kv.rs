@@ -201,6 +201,7 @@ fn replay(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), Replay
     keys.seq = saved_seq.max(record_seq + 1);
     keys.take_ready();
     keys.take_touched();
+    keys.take_series_events();
     while keys.is_over_memory() && 0 < keys.cool(256) {}
     keys.trash.clear();
     Ok(())
@@ -217,7 +218,7 @@ fn replay_effect(
     let command = command.ok_or_else(|| {
         format!("an effect of a newer program: {}", String::from_utf8_lossy(name))
     })?;
-    if keys.database_count() <= usize::from(effect.db) {
+    if keys.dbs.len() <= usize::from(effect.db) {
         return Err(format!("an effect on database {}", effect.db).into());
     }
     let is_of_one_key = !matches!(command.info.keys, commands::Keys::None);
@@ -225,6 +226,7 @@ fn replay_effect(
         let place = (effect.db, key.to_vec());
         let seen = keys.slot(effect.db, key)?.map_or(0, |slot| slot.seq);
         if seq <= seen && !is_new.contains(&place) {
+            keys.list_series_of(effect.db, key)?;
             return Ok(());
         }
         is_new.insert(place);
@@ -313,6 +315,11 @@ impl Kv {
     /// When it never will be.
     pub fn sync_log(&self) -> Result<()> {
         self.wait_durable(self.wal.end())
+    }
+
+    /// The end of the log: when that place is durable, all is that was logged before, by whomever.
+    pub fn log_end(&self) -> Lsn {
+        self.wal.end()
     }
 
     /// Why nothing can be written any more, if so.

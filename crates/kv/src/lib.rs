@@ -43,6 +43,7 @@ pub mod murmur;
 pub mod number;
 pub mod rdb;
 pub mod reply;
+pub mod series;
 pub mod slots;
 pub mod value;
 pub mod verify;

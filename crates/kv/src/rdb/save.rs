@@ -24,7 +24,7 @@ pub fn value(out: &mut Vec<u8>, value: &Value) -> Option<()> {
             out.push(kind::STREAM_2);
             stream::save(out, inner);
         }
-        Value::Bloom(_) => return None,
+        Value::Bloom(_) | Value::Series(_) => return None,
     }
     Some(())
 }

@@ -9,6 +9,7 @@ pub mod element;
 pub mod entries;
 pub mod hash;
 pub mod list;
+pub mod series;
 pub mod set;
 pub mod stream;
 pub mod string;
@@ -17,6 +18,7 @@ pub mod zset;
 pub use bloom::Bloom;
 pub use hash::Hash;
 pub use list::List;
+pub use series::Series;
 pub use set::Set;
 pub use stream::Stream;
 pub use string::Str;
@@ -41,6 +43,8 @@ pub enum Value {
     Stream(Box<Stream>),
     /// A bloom filter.
     Bloom(Box<Bloom>),
+    /// A time series without its samples.
+    Series(Box<Series>),
 }
 
 /// A type of values.
@@ -97,6 +101,7 @@ macro_rules! on_each {
             Value::Zset($inner) => $call,
             Value::Stream($inner) => $call,
             Value::Bloom($inner) => $call,
+            Value::Series($inner) => $call,
         }
     };
 }
@@ -112,6 +117,7 @@ impl Value {
             Value::Zset(_) => "zset",
             Value::Stream(_) => "stream",
             Value::Bloom(_) => "MBbloom--",
+            Value::Series(_) => "TSDB-TYPE",
         }
     }
 
@@ -124,7 +130,7 @@ impl Value {
             Value::Hash(hash) => hash.encoding(),
             Value::Zset(zset) => zset.encoding(),
             Value::Stream(_) => "stream",
-            Value::Bloom(_) => "raw",
+            Value::Bloom(_) | Value::Series(_) => "raw",
         }
     }
 
@@ -138,6 +144,7 @@ impl Value {
             Value::Zset(_) => 5,
             Value::Stream(_) => 6,
             Value::Bloom(_) => 7,
+            Value::Series(_) => 8,
         }
     }
 
@@ -162,6 +169,7 @@ impl Value {
             5 => Zset::decode(&mut reader)?.into_value(),
             6 => Stream::decode(&mut reader)?.into_value(),
             7 => Bloom::decode(&mut reader)?.into_value(),
+            8 => Series::decode(&mut reader)?.into_value(),
             _ => return Err(reader.corrupt("unknown type of value")),
         };
         match reader.is_empty() {

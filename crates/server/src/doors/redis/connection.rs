@@ -181,6 +181,7 @@ impl Redis {
             patterns: HashSet::new(),
             shard_channels: HashSet::new(),
             reply: ReplyMode::On,
+            has_written_samples: false,
             is_script: false,
             work: None,
         })
@@ -389,6 +390,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         self.is_paused = false;
         let _at_work = self.connection.begin();
         let start = self.session.out.0.bytes().len();
+        let mut samples_end = None;
         let (next, committed, is_crowded) = {
             let mut keys = redis.kv.lock();
             let now_ms = redis.kv.now_ms();
@@ -398,6 +400,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             let next = self.execute_all(&mut keys, &mut hub);
             drop(hub);
             let committed = redis.kv.commit(&mut keys);
+            if std::mem::take(&mut self.session.has_written_samples) {
+                samples_end = Some(redis.kv.log_end());
+            }
             (next, committed, keys.is_crowded())
         };
         if redis.scripting.busy.calm_down() {
@@ -407,8 +412,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         if is_crowded {
             redis.kv.make_room();
         }
-        let durable = match committed {
-            Ok(Some(lsn)) if redis.kv.durability() == KvDurability::Always => {
+        let is_always = redis.kv.durability() == KvDurability::Always;
+        let durable = match committed.map(|lsn| samples_end.or(lsn.filter(|_| is_always))) {
+            Ok(Some(lsn)) => {
                 let kv = redis.kv.clone();
                 let waited = tokio::task::spawn_blocking(move || kv.wait_durable(lsn)).await;
                 waited.is_ok_and(|result| result.is_ok())

@@ -10,6 +10,7 @@ use super::out::Out;
 use super::registry::Place;
 use super::session::{ReplyMode, Session};
 use super::slow::{self, SlowCommand};
+use super::timeseries;
 use kv::commands::{ADMIN, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR};
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
@@ -259,6 +260,12 @@ impl Redis {
         match known.0.place {
             Place::Keys(command) => {
                 let done = Call::run(keys, session.db, command, args, &mut session.out, mode);
+                if keys.has_series_events() {
+                    let info = &command.info;
+                    let mut context = Context { redis: self, session, keys, hub, args, info };
+                    // Told where it fails; the command itself is done.
+                    let _ = timeseries::news::settle(&mut context);
+                }
                 let Some(mut wait) = done.wait else { return Flow::Next };
                 let as_it_came = || args.iter().map(|arg| arg.to_vec()).collect();
                 let arguments = wait.again.take().unwrap_or_else(as_it_came);

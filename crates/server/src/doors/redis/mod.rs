@@ -27,6 +27,7 @@ mod settings;
 mod slow;
 mod stats;
 mod tracking;
+mod timeseries;
 
 pub use hub::Hub;
 
@@ -75,11 +76,29 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         .build()?;
     let connections = accepting.connections.clone();
     runtime.block_on(async move {
+        let expiring = tokio::spawn(settle_expired(door.clone()));
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
         while 0 < connections.count() {
             door.hub().close_all();
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
+        expiring.abort();
         Ok(())
     })
+}
+
+/// How often it is looked whether time series expired while nobody said anything.
+const SETTLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Deletes the samples of time series that expire.
+async fn settle_expired(door: Arc<Redis>) {
+    loop {
+        tokio::time::sleep(SETTLE_INTERVAL).await;
+        let mut keys = door.kv.lock();
+        if keys.has_series_events() {
+            // What fails is told where it fails.
+            let _ = timeseries::news::settle_expired(&door.app, &mut keys);
+            let _ = door.kv.commit(&mut keys);
+        }
+    }
 }

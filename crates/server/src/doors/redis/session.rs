@@ -49,6 +49,8 @@ pub struct Session {
     pub is_script: bool,
     /// What takes long and is done without holding the keys, before the next command.
     pub work: Option<Work>,
+    /// Whether samples were appended whose place in the log must be on disk before it is answered.
+    pub has_written_samples: bool,
 }
 
 /// What takes long; writes an answer.

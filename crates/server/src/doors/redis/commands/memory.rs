@@ -1,7 +1,7 @@
 //! `MEMORY`: what holds memory.
 
 use super::info::MemoryUse;
-use super::{DoorCommand, Flow, command, container, help, keyed};
+use super::{DoorCommand, Flow, command, command_on_keys, container, help};
 use crate::allocator::{Freed, give_back};
 use crate::doors::redis::dispatch::Context;
 use kv::commands::{Group, Keys, READONLY};
@@ -21,7 +21,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("memory|malloc-stats", 2, 0, Group::Server, "4.0.0", "What the allocator says.", malloc_stats),
     command("memory|purge", 2, 0, Group::Server, "4.0.0", "Gives freed memory back to the system.", purge),
     command("memory|stats", 2, 0, Group::Server, "4.0.0", "Memory by what holds it.", stats),
-    keyed("memory|usage", -3, READONLY, SECOND, Group::Server, "4.0.0", "The memory of a key and its value.", usage),
+    command_on_keys("memory|usage", -3, READONLY, SECOND, Group::Server, "4.0.0", "The memory of a key and its value.", usage),
 ];
 
 fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {

@@ -21,8 +21,8 @@ mod slowlog;
 mod transactions;
 
 pub use client::describe;
-pub use persistence::Saving;
 pub use connection::REDIS_VERSION;
+pub use persistence::Saving;
 
 use super::dispatch::Context;
 use kv::commands::{Group, Info, Keys};
@@ -64,9 +64,9 @@ const fn command(
     DoorCommand { info: Info { name, arity, flags, keys: Keys::None, group, since, summary }, run }
 }
 
-/// The same with keys.
+/// A line of a table of commands that name keys.
 #[allow(clippy::too_many_arguments, reason = "the columns of a table")]
-const fn keyed(
+pub const fn command_on_keys(
     name: &'static str,
     arity: i32,
     flags: u32,
@@ -98,6 +98,7 @@ const FAMILIES: &[&[DoorCommand]] = &[
     server::COMMANDS,
     slowlog::COMMANDS,
     transactions::COMMANDS,
+    super::timeseries::COMMANDS,
 ];
 
 /// All commands of the door.

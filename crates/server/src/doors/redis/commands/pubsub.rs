@@ -1,6 +1,6 @@
 //! Channels: messages to all who listen, kept for nobody.
 
-use super::{DoorCommand, Flow, command, container, help, keyed};
+use super::{DoorCommand, Flow, command, command_on_keys, container, help};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Hub;
 use crate::doors::redis::session::Session;
@@ -26,10 +26,10 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("pubsub|shardchannels", -2, PUBSUB | LOADING | STALE, Group::PubSub, "7.0.0", "Channels of shards that somebody listens to.", shard_channels),
     command("pubsub|shardnumsub", -2, PUBSUB | LOADING | STALE, Group::PubSub, "7.0.0", "How many listen to channels of shards.", shard_num_sub),
     command("punsubscribe", -1, LISTEN, Group::PubSub, "2.0.0", "Listens no more to patterns.", punsubscribe),
-    keyed("spublish", 3, SEND | MAY_REPLICATE, ONE_KEY, Group::PubSub, "7.0.0", "Sends a message to all who listen to a channel of a shard.", spublish),
-    keyed("ssubscribe", -2, LISTEN, ALL_KEYS, Group::PubSub, "7.0.0", "Listens to channels of shards.", ssubscribe),
+    command_on_keys("spublish", 3, SEND | MAY_REPLICATE, ONE_KEY, Group::PubSub, "7.0.0", "Sends a message to all who listen to a channel of a shard.", spublish),
+    command_on_keys("ssubscribe", -2, LISTEN, ALL_KEYS, Group::PubSub, "7.0.0", "Listens to channels of shards.", ssubscribe),
     command("subscribe", -2, LISTEN, Group::PubSub, "2.0.0", "Listens to channels.", subscribe),
-    keyed("sunsubscribe", -1, LISTEN, ALL_KEYS, Group::PubSub, "7.0.0", "Listens no more to channels of shards.", sunsubscribe),
+    command_on_keys("sunsubscribe", -1, LISTEN, ALL_KEYS, Group::PubSub, "7.0.0", "Listens no more to channels of shards.", sunsubscribe),
     command("unsubscribe", -1, LISTEN, Group::PubSub, "2.0.0", "Listens no more to channels.", unsubscribe),
 ];
 

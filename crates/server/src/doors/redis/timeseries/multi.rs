@@ -1,0 +1,237 @@
+//! Samples of all series with certain labels.
+
+use super::aggregate::Rows;
+use super::filter::{Filter, find_all, matchers};
+use super::range::{Multi, Query, newest_shown, put_rows, put_sample, rows_of, shown_from};
+use super::samples::{self, Sample, joined, matchers_of};
+use super::series::Found;
+use super::words::error;
+use crate::doors::redis::commands::Flow;
+use crate::doors::redis::dispatch::Context;
+use kv::{CommandError, Reply};
+use std::collections::BTreeMap;
+
+/// `TS.MRANGE from to .. FILTER ..`
+pub fn mrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    many(context, false)
+}
+
+/// `TS.MREVRANGE from to .. FILTER ..`
+pub fn mrevrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    many(context, true)
+}
+
+/// A series and its rows.
+type Answered = (Found, Rows);
+
+fn many(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandError> {
+    let query = Query::parse(context, 1, is_reverse)?;
+    query.multi.check()?;
+    let found = find_all(context, &query.multi.filters)?;
+    let mut answered: Vec<Answered> = Vec::with_capacity(found.len());
+    for (found, from_ms, samples) in read_all(context, &query, found)? {
+        let rows = rows_of(context, &query, &found, from_ms, samples)?;
+        // Without samples nobody knows whether a series of others is still there.
+        let leaves_out = found.record.is_none() || query.multi.leaves_empty_out;
+        if !(leaves_out && rows.times.is_empty()) {
+            answered.push((found, rows));
+        }
+    }
+    match query.multi.group.is_some() {
+        true => put_groups(&mut context.session.out, &query, answered),
+        false => put_all(&mut context.session.out, &query, &answered),
+    }
+    Ok(Flow::Next)
+}
+
+/// The samples of the range of all series, and from when on they are shown: one look at the store for
+/// all that have no past.
+fn read_all(
+    context: &mut Context<'_>,
+    query: &Query,
+    found: Vec<Found>,
+) -> Result<Vec<(Found, i64, Vec<Sample>)>, CommandError> {
+    let app = &context.redis.app;
+    let mut sets = vec![matchers(&query.multi.filters)];
+    sets.extend(found.iter().flat_map(|one| one.sets.iter().rev().skip(1)).map(matchers_of));
+    let mut map = samples::read(app, &sets, samples::time_range(query.from_ms, query.to_ms))?;
+    let mut all = Vec::with_capacity(found.len());
+    for found in found {
+        let from_ms = shown_from(context, &found, query.from_ms)?;
+        let mut samples = joined(&mut map, &found.sets);
+        samples.retain(|sample| from_ms <= sample.ms);
+        all.push((found, from_ms, samples));
+    }
+    Ok(all)
+}
+
+fn put_all(out: &mut dyn Reply, query: &Query, answered: &[Answered]) {
+    out.map_or_array(answered.len());
+    for (found, rows) in answered {
+        let is_map = begin(out, &found.key, 2, 3);
+        put_labels(out, &query.multi, &found.labels);
+        if is_map {
+            let aggregators = query.aggregation.iter().flat_map(|one| &one.aggregators);
+            let names: Vec<&str> = aggregators.map(|one| one.name()).collect();
+            put_names(out, "aggregators", &names);
+        }
+        put_rows(out, query, rows);
+    }
+}
+
+/// Begins the entry of a key: in version 3 a pair of a map, whose array has `len3` elements; in
+/// version 2 an array of the key and `len2` more. Returns whether it is a map.
+fn begin(out: &mut dyn Reply, key: &[u8], len2: usize, len3: usize) -> bool {
+    let is_map = out.version() == 3;
+    if is_map {
+        out.bulk(key);
+        out.array(len3);
+    } else {
+        out.array(1 + len2);
+        out.bulk(key);
+    }
+    is_map
+}
+
+fn put_names(out: &mut dyn Reply, name: &str, names: &[&str]) {
+    out.map(1);
+    out.text(name);
+    out.array(names.len());
+    names.iter().for_each(|name| out.text(name));
+}
+
+trait MapOrArray {
+    /// A map in version 3, an array of as many entries in version 2.
+    fn map_or_array(&mut self, len: usize);
+}
+
+impl MapOrArray for dyn Reply + '_ {
+    fn map_or_array(&mut self, len: usize) {
+        match self.version() {
+            3 => self.map(len),
+            _ => self.array(len),
+        }
+    }
+}
+
+/// Pairs: a map in version 3, an array of pairs in version 2.
+pub fn put_pairs(out: &mut dyn Reply, pairs: &[(&str, Option<&str>)]) {
+    out.map_or_array(pairs.len());
+    for (name, value) in pairs {
+        if out.version() == 2 {
+            out.array(2);
+        }
+        out.text(name);
+        out.bulk_or_null(value.map(str::as_bytes));
+    }
+}
+
+fn put_labels(out: &mut dyn Reply, multi: &Multi, labels: &[(String, String)]) {
+    let value_of = |name: &str| {
+        labels.iter().find(|(label, _)| label == name).map(|(_, value)| value.as_str())
+    };
+    let pairs: Vec<(&str, Option<&str>)> = match &multi.selected {
+        Some(names) => names.iter().map(|name| (name.as_str(), value_of(name))).collect(),
+        None if multi.has_labels => {
+            labels.iter().map(|(name, value)| (name.as_str(), Some(value.as_str()))).collect()
+        }
+        None => Vec::new(),
+    };
+    put_pairs(out, &pairs);
+}
+
+fn put_groups(out: &mut dyn Reply, query: &Query, answered: Vec<Answered>) {
+    let Some((label, reducer)) = &query.multi.group else { return };
+    let mut groups: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
+    for (found, rows) in answered {
+        if let Some(value) = found.label(label) {
+            groups.entry(value.to_owned()).or_default().push((found, rows));
+        }
+    }
+    out.map_or_array(groups.len());
+    for (value, members) in &groups {
+        let mut by_time: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+        for (ms, values) in members.iter().flat_map(|(_, rows)| rows.iter()) {
+            by_time.entry(ms).or_default().extend(values);
+        }
+        let rows = Rows {
+            values: by_time.values().map(|values| reducer.reduce(values)).collect(),
+            times: by_time.into_keys().collect(),
+            width: 1,
+        };
+        let keys: Vec<String> = members
+            .iter()
+            .map(|(found, _)| String::from_utf8_lossy(&found.key).into_owned())
+            .collect();
+        let key = format!("{label}={value}");
+        let is_map = begin(out, key.as_bytes(), 2, 4);
+        let sources = keys.join(",");
+        let mut pairs = vec![(label.as_str(), Some(value.as_str()))];
+        if !is_map {
+            pairs.push(("__reducer__", Some(reducer.name())));
+            pairs.push(("__source__", Some(&sources)));
+        }
+        put_pairs(out, if query.multi.has_labels { &pairs } else { &[] });
+        if is_map {
+            put_names(out, "reducers", &[reducer.name()]);
+            put_names(out, "sources", &keys.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        put_rows(out, query, &rows);
+    }
+}
+
+/// `TS.MGET [LATEST] [WITHLABELS | SELECTED_LABELS ..] FILTER ..`
+pub fn mget(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let query = Query::parse_without_range(context)?;
+    query.multi.check()?;
+    if query.multi.group.is_some() {
+        return Err(error("unknown argument GROUPBY"));
+    }
+    let mut answered = Vec::new();
+    let found = find_all(context, &query.multi.filters)?;
+    let foreign = foreign_newest(context, &query.multi.filters, &found)?;
+    for found in found {
+        let newest = match found.record {
+            Some(_) => newest_shown(context, &found, query.is_latest)?,
+            None => found.sets.first().and_then(|set| foreign.get(&set.fingerprint()).copied()),
+        };
+        if found.record.is_some() || newest.is_some() {
+            answered.push((found, newest));
+        }
+    }
+    let out: &mut dyn Reply = &mut context.session.out;
+    out.map_or_array(answered.len());
+    for (found, newest) in &answered {
+        begin(out, &found.key, 2, 2);
+        put_labels(out, &query.multi, &found.labels);
+        put_sample(out, *newest);
+    }
+    Ok(Flow::Next)
+}
+
+/// The newest samples of the series of other doors.
+fn foreign_newest(
+    context: &Context<'_>,
+    filters: &[Filter],
+    found: &[Found],
+) -> Result<std::collections::HashMap<u128, Sample>, CommandError> {
+    let foreign = found.iter().filter(|one| one.record.is_none());
+    let wanted: Vec<u128> =
+        foreign.flat_map(|one| one.sets.iter().map(|set| set.fingerprint())).collect();
+    let sets = [matchers(filters)];
+    samples::newest(&context.redis.app, &sets, &wanted, samples::TIME_MS_MAX)
+}
+
+/// `TS.QUERYINDEX filter ..`
+pub fn queryindex(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let filters = context.args[1..].iter().map(|text| Filter::parse(text));
+    let filters: Vec<Filter> = filters.collect::<Result<_, _>>()?;
+    let mut found = find_all(context, &filters)?;
+    let foreign = foreign_newest(context, &filters, &found)?;
+    found.retain(|one| {
+        one.record.is_some() || one.sets.iter().any(|set| foreign.contains_key(&set.fingerprint()))
+    });
+    context.session.out.set(found.len());
+    found.iter().for_each(|one| context.session.out.bulk(&one.key));
+    Ok(Flow::Next)
+}
