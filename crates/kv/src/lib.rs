@@ -25,6 +25,9 @@
 //!
 //! Formats: `docs/format/keys.md`. Decisions: `docs/decisions/0025-keyspace.md`.
 
+#![allow(clippy::len_without_is_empty, reason = "`is_empty` is `Stored`'s, for every type")]
+#![allow(clippy::type_complexity, reason = "arguments are slices of slices, and pairs of them")]
+
 pub mod call;
 pub mod cold;
 pub mod commands;

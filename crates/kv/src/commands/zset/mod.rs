@@ -107,7 +107,8 @@ impl AddOptions {
             let words = "ERR XX and NX options at the same time are not compatible";
             return Err(CommandError::new(words));
         }
-        if self.gt && self.nx || self.lt && self.nx || self.gt && self.lt {
+        let chosen = [self.gt, self.lt, self.nx].into_iter().filter(|is_chosen| *is_chosen);
+        if 1 < chosen.count() {
             let words = "ERR GT, LT, and/or NX options at the same time are not compatible";
             return Err(CommandError::new(words));
         }
