@@ -258,6 +258,7 @@ fn encoding(route: &Route, request: &Request) -> Encoding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::Opened;
     use crate::config::{Config, Settings};
     use crate::doors::http::router::Access;
     use hyper::Method;
@@ -285,7 +286,7 @@ mod tests {
         let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
         let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
         let address = config.http_address();
-        let app = Arc::new(App::new(config, store, vfs, address));
+        let app = Arc::new(App::new(config, Opened { store, kv: None }, vfs, address));
         Arc::new(Http::new(app, ROUTES))
     }
 

@@ -183,22 +183,22 @@ impl Redis {
         let info = known.info();
         hub.stats.command_count += 1;
         session.state.last_command.store(known.0.number, Relaxed);
-        if let Some(transaction) = &mut session.transaction {
-            if !NOT_QUEUED.contains(&info.name) {
-                if info.is(NO_MULTI) {
-                    transaction.is_spoiled = true;
-                    let error = "ERR Command not allowed inside a transaction";
-                    hub.stats.error(error.as_bytes());
-                    hub.stats.commands[known.0.number].rejected += 1;
-                    session.out.error(error);
-                    return Flow::Next;
-                }
-                transaction.changes |= may_change(info);
-                transaction.commands.push(args.iter().map(|arg| arg.to_vec()).collect());
-                session.state.queued.store(transaction.commands.len() as i64, Relaxed);
-                session.out.simple("QUEUED");
+        if let Some(transaction) = &mut session.transaction
+            && !NOT_QUEUED.contains(&info.name)
+        {
+            if info.is(NO_MULTI) {
+                transaction.is_spoiled = true;
+                let error = "ERR Command not allowed inside a transaction";
+                hub.stats.error(error.as_bytes());
+                hub.stats.commands[known.0.number].rejected += 1;
+                session.out.error(error);
                 return Flow::Next;
             }
+            transaction.changes |= may_change(info);
+            transaction.commands.push(args.iter().map(|arg| arg.to_vec()).collect());
+            session.state.queued.store(transaction.commands.len() as i64, Relaxed);
+            session.out.simple("QUEUED");
+            return Flow::Next;
         }
         let flow = self.run(session, keys, hub, known, args, Mode::Client);
         self.after(session.id, keys, hub);

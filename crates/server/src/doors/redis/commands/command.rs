@@ -89,8 +89,8 @@ const FLAG_NAMES: &[(u32, &str)] = &[
     (flags::PUBSUB, "pubsub"),
     (flags::NO_SCRIPT, "noscript"),
     (flags::BLOCKING, "blocking"),
-    (flags::LOADING, "loading"),
-    (flags::STALE, "stale"),
+    (LOADING, "loading"),
+    (STALE, "stale"),
     (flags::SKIP_MONITOR, "skip_monitor"),
     (flags::FAST, "fast"),
     (flags::NO_AUTH, "no_auth"),
@@ -273,6 +273,7 @@ pub fn group_name(group: Group) -> &'static str {
 }
 
 /// The places of keys in the command that stands among the arguments from the third on.
+#[allow(clippy::type_complexity, reason = "what the document comment lists")]
 fn places<'a>(
     context: &'a Context<'_>,
 ) -> Result<(&'static Info, &'a [&'a [u8]], Vec<usize>), CommandError> {

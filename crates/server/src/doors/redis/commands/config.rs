@@ -66,7 +66,7 @@ fn failed(name: &str, reason: &str) -> CommandError {
 
 fn set(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let pairs = &context.args[2..];
-    if pairs.len() % 2 != 0 {
+    if !pairs.len().is_multiple_of(2) {
         return Err(CommandError::arity("config|set"));
     }
     let mut seen: Vec<&str> = Vec::new();

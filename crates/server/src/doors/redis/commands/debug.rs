@@ -172,6 +172,7 @@ fn populate(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     done(context)
 }
 
+#[allow(clippy::approx_constant, reason = "the number that clients expect of this order")]
 fn protocol(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let out = &mut context.session.out;
     match context.args[2].to_ascii_lowercase().as_slice() {

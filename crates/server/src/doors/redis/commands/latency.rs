@@ -130,7 +130,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let before = events.len();
     match &context.args[2..] {
         [] => events.clear(),
-        names => events.retain(|event, _| !names.iter().any(|name| *name == event.as_bytes())),
+        names => events.retain(|event, _| !names.contains(&event.as_bytes())),
     }
     let gone = before - events.len();
     context.session.out.len(gone);

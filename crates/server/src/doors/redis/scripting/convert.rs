@@ -208,8 +208,18 @@ fn write_table(
         return Ok(());
     }
     match table.raw_get("double")? {
-        Value::Number(number) => return Ok(out.double(number)),
-        Value::Integer(number) => return Ok(out.double(number as f64)),
+        Value::Number(number) => {
+            return {
+                let _: () = out.double(number);
+                Ok(())
+            };
+        }
+        Value::Integer(number) => {
+            return {
+                out.double(number as f64);
+                Ok(())
+            };
+        }
         _ => {}
     }
     if let Value::String(text) = table.raw_get("big_number")? {

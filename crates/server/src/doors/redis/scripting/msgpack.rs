@@ -124,6 +124,7 @@ fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
+#[allow(clippy::match_overlapping_arm, reason = "the first range that fits is the shortest form")]
 fn write_integer(out: &mut Vec<u8>, number: i64) {
     match number {
         0..=0x7f => out.push(number as u8),

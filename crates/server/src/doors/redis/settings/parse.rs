@@ -188,7 +188,7 @@ fn events_text(classes: u32) -> String {
 fn save(text: &str) -> Result<String, String> {
     let invalid = || "Invalid save parameters".to_owned();
     let words: Vec<&str> = text.split_whitespace().collect();
-    if words.len() % 2 != 0 {
+    if !words.len().is_multiple_of(2) {
         return Err(invalid());
     }
     for (at, word) in words.iter().enumerate() {
@@ -203,7 +203,7 @@ fn save(text: &str) -> Result<String, String> {
 
 fn output_limits(text: &str, before: &str) -> Result<String, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    if words.is_empty() || words.len() % 4 != 0 {
+    if words.is_empty() || !words.len().is_multiple_of(4) {
         return Err("Wrong number of arguments in buffer limit configuration.".to_owned());
     }
     let mut limits: Vec<String> = before.split_whitespace().map(str::to_owned).collect();

@@ -87,7 +87,7 @@ pub fn add(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 /// `TS.MADD key time value ..`
 pub fn madd(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let args = &context.args[1..];
-    if args.len() % 3 != 0 {
+    if !args.len().is_multiple_of(3) {
         return Err(CommandError::arity(context.info.name));
     }
     context.session.out.array(args.len() / 3);

@@ -38,7 +38,7 @@ impl Filter {
 fn filter(context: &Context<'_>) -> Result<Filter, CommandError> {
     let options = &context.args[2..];
     let mut filter = Filter { spares_self: true, ..Filter::default() };
-    if options.len() % 2 != 0 {
+    if !options.len().is_multiple_of(2) {
         return Err(SYNTAX);
     }
     for pair in options.chunks(2) {
