@@ -33,6 +33,11 @@ fn trimmed(text: &str) -> &str {
 mod tests {
     use super::general;
 
+    #[allow(
+        clippy::approx_constant,
+        clippy::excessive_precision,
+        reason = "digits are what is tested"
+    )]
     #[test]
     fn as_printf_does() {
         for (value, precision, text) in [
