@@ -205,10 +205,10 @@ impl<'a> RangeQuery<'a> {
 
     /// The ranks of what is shown.
     pub fn ranks(&self, zset: &Zset) -> Range<usize> {
-        if let (Bounds::Ranks(start, end), true) = (self.bounds, self.is_reverse) {
+        if let Bounds::Ranks(start, end) = self.bounds {
             let len = zset.len();
             let Range { start, end } = ranks_between(start, end, len);
-            return len - end..len - start;
+            return if self.is_reverse { len - end..len - start } else { start..end };
         }
         let Range { start, end } = self.bounds.ranks(zset);
         // Nothing is beyond a negative offset; a negative limit is none.

@@ -150,8 +150,12 @@ fn multi_pop<'a>(args: &'a [&'a [u8]], at: usize) -> Result<MultiPop<'a>, Comman
     };
     let count = match &args[end_at + 1..] {
         [] => 1,
-        [word, count] if word.eq_ignore_ascii_case(b"count") => {
-            count_arg(count, 1, "ERR count should be greater than 0")?
+        [word, count, rest @ ..] if word.eq_ignore_ascii_case(b"count") => {
+            let count = count_arg(count, 1, "ERR count should be greater than 0")?;
+            if !rest.is_empty() {
+                return Err(SYNTAX);
+            }
+            count
         }
         _ => return Err(SYNTAX),
     };
