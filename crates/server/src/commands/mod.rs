@@ -1,9 +1,11 @@
-//! The command line: `quipu serve`, `export`, `import`, `verify`.
+//! The command line: `quipu serve`, `export`, `import`, `kv`, `verify`.
 
 mod checkpoint;
 mod client;
 pub mod export;
 pub mod import;
+pub mod kv;
+mod redis;
 pub mod serve;
 pub mod verify;
 
@@ -31,6 +33,7 @@ pub fn command() -> Command {
         .subcommand(flags::serve_command())
         .subcommand(export::command())
         .subcommand(import::command())
+        .subcommand(kv::command())
         .subcommand(verify::command())
 }
 
@@ -70,6 +73,7 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("serve", matches)) => serve::run(matches),
         Some(("export", matches)) => export::run(matches),
         Some(("import", matches)) => import::run(matches),
+        Some(("kv", matches)) => kv::run(matches),
         Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for a command"),
     }
