@@ -1,10 +1,12 @@
-//! The command line: `quipu serve`, `export`, `import`, `verify`.
+//! The command line: `quipu serve`, `export`, `import`, `kv`, `verify`.
 
 mod arguments;
 mod checkpoint;
 mod client;
 pub mod export;
 pub mod import;
+pub mod kv;
+mod redis;
 pub mod serve;
 pub mod verify;
 
@@ -33,6 +35,7 @@ pub fn command() -> Command {
         .subcommand(flags::serve_command())
         .subcommand(export::command())
         .subcommand(import::command())
+        .subcommand(kv::command())
         .subcommand(verify::command())
 }
 
@@ -72,6 +75,7 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("serve", matches)) => serve::run(matches),
         Some(("export", matches)) => export::run(matches),
         Some(("import", matches)) => import::run(matches),
+        Some(("kv", matches)) => kv::run(matches),
         Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for a command"),
     }

@@ -9,6 +9,7 @@ use crate::doors::redis::hub::Hub;
 use crate::doors::redis::settings::parse::Kind;
 use crate::doors::redis::settings::{Settings, read_line};
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
+use kv::value::stream::BlockLimits;
 use kv::{CommandError, Keyspace, KvDurability, Reply as _};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
@@ -190,6 +191,13 @@ impl Redis {
                     hub.clients.values().for_each(|client| client.outbox.wake.notify_one());
                 }
                 "requirepass" => set_password(hub),
+                "stream-node-max-entries" | "stream-node-max-bytes" => {
+                    let number = |name| usize::try_from(hub.settings.number(name)).unwrap_or(0);
+                    keys.set_stream_blocks(BlockLimits {
+                        entries_max: number("stream-node-max-entries"),
+                        size_max: number("stream-node-max-bytes"),
+                    });
+                }
                 "slowlog-max-len" => hub.slow.commands.truncate(hub.settings.hot.slow_len_max),
                 _ => {}
             }
