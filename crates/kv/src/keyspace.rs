@@ -98,6 +98,10 @@ pub struct Keyspace {
     /// Keys that commands wait for, and how many do.
     waited_for: HashMap<(u8, Box<[u8]>), usize>,
     ready: Vec<(u8, Box<[u8]>)>,
+    /// Keys that transactions watch, and how many do.
+    watched: HashMap<(u8, Box<[u8]>), usize>,
+    /// Whether a key that is looked up counts as used.
+    pub leaves_trace: bool,
     /// Whether somebody wants to hear of changes.
     is_observed: bool,
     touched: Vec<Touched>,
@@ -135,6 +139,8 @@ impl Keyspace {
             hand: 0,
             waited_for: HashMap::new(),
             ready: Vec::new(),
+            watched: HashMap::new(),
+            leaves_trace: true,
             is_observed: false,
             touched: Vec::new(),
             expires_by_itself: true,
@@ -254,7 +260,9 @@ impl Keyspace {
             return Ok(self.expire_fields(number, hash).then_some(number));
         }
         slot.is_referenced = true;
-        slot.used_at = u32::try_from(now_ms / 1000).unwrap_or(0);
+        if self.leaves_trace {
+            slot.used_at = u32::try_from(now_ms / 1000).unwrap_or(0);
+        }
         Ok(Some(number))
     }
 
@@ -700,6 +708,7 @@ impl Keyspace {
 
     /// Takes all keys of a database out.
     pub fn flush(&mut self, db: u8) {
+        self.tell_watched(db, db);
         self.changes += 1;
         self.flush_series(db);
         let index = std::mem::take(&mut self.dbs[usize::from(db)]);
@@ -732,6 +741,8 @@ impl Keyspace {
         if one == other {
             return Ok(());
         }
+        self.tell_watched(one, other);
+        self.tell_watched(other, one);
         for db in [one, other] {
             self.warm_all(db)?;
         }
@@ -746,11 +757,11 @@ impl Keyspace {
                     if slot.expire_ms != NEVER {
                         self.expiry.add(slot.expire_ms, db, hash);
                     }
-                    if self.is_observed {
-                        self.touched.push(Touched::Key(db, slot.key.clone()));
-                    }
                 }
             }
+        }
+        if self.is_observed {
+            self.touched.extend([Touched::Database(one), Touched::Database(other)]);
         }
         self.changes += 1;
         self.cold.is_snapshot_stale = true;
@@ -867,6 +878,36 @@ impl Keyspace {
     /// The keys that somebody waits for and that were changed since the last call, in order.
     pub fn take_ready(&mut self) -> Vec<(u8, Box<[u8]>)> {
         std::mem::take(&mut self.ready)
+    }
+
+    /// Notes that a transaction watches a key.
+    pub fn watch(&mut self, db: u8, key: &[u8]) {
+        *self.watched.entry((db, key.into())).or_default() += 1;
+    }
+
+    /// Notes that one transaction less watches a key.
+    pub fn watch_no_more(&mut self, db: u8, key: &[u8]) {
+        let watched = (db, key.into());
+        if let Some(count) = self.watched.get_mut(&watched) {
+            *count -= 1;
+            if *count == 0 {
+                self.watched.remove(&watched);
+            }
+        }
+    }
+
+    /// Tells of the watched keys of a database that are there, in it or in the other one.
+    fn tell_watched(&mut self, db: u8, other: u8) {
+        let of_db = self.watched.keys().filter(|(watched, _)| *watched == db);
+        let keys: Vec<Box<[u8]>> = of_db.map(|(_, key)| key.clone()).collect();
+        for key in keys {
+            // What cannot be read was there.
+            let is_there =
+                self.exists(db, &key).unwrap_or(true) || self.exists(other, &key).unwrap_or(true);
+            if is_there {
+                self.touched.push(Touched::Key(db, key));
+            }
+        }
     }
 
     /// Whether changes are to be told to [`Keyspace::take_touched`].

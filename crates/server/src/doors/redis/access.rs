@@ -256,7 +256,9 @@ fn variant(info: &Info, args: &[&[u8]], flags: u32) -> u32 {
     if flags & VARIABLE == 0 {
         return flags;
     }
-    let says = |word: &[u8]| args.iter().skip(2).any(|arg| arg.eq_ignore_ascii_case(word));
+    // Options begin behind what every form of the command has.
+    let first = if info.name == "set" { 3 } else { 2 };
+    let says = |word: &[u8]| args.iter().skip(first).any(|arg| arg.eq_ignore_ascii_case(word));
     match info.name {
         "set" if says(b"get") => RW | ACCESS | UPDATE,
         "set" => OW | UPDATE,

@@ -177,6 +177,7 @@ impl Redis {
             transaction: None,
             is_dirty,
             is_watching: false,
+            is_traceless: false,
             channels: HashSet::new(),
             patterns: HashSet::new(),
             shard_channels: HashSet::new(),

@@ -71,7 +71,9 @@ impl Redis {
             }
         };
         if skips != ReplyMode::On && session.reply == skips {
-            session.out.0.bytes_mut().truncate(before);
+            if !is_push(args, session.out.0.bytes().get(before..).unwrap_or_default()) {
+                session.out.0.bytes_mut().truncate(before);
+            }
             if skips == ReplyMode::SkipNext {
                 session.reply = ReplyMode::On;
             }
@@ -224,6 +226,7 @@ impl Redis {
         if is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
+        keys.leaves_trace = known.0.leaves_trace && (!session.is_traceless || info.name == "touch");
         let started = Instant::now();
         let flow = self.run_place(session, keys, hub, known, args, mode);
         if flow == Flow::Wait {
@@ -239,7 +242,7 @@ impl Redis {
         if !is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
-        note_slow(session, keys, hub, known, args, micros);
+        note_slow(session.id, keys, hub, known, args, micros);
         if 0 < hub.tracked.clients && info.is(READONLY) {
             let places = info.key_places(args).unwrap_or_default();
             let read: Vec<&[u8]> = places.iter().filter_map(|at| args.get(*at).copied()).collect();
@@ -363,6 +366,7 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
             hub.stats.commands[known.0.number].failed += 1;
             hub.stats.error(out.0.bytes().get(1..).unwrap_or_default());
         }
+        note_slow(id, keys, hub, known, &args, micros);
         hub.unblock(id, keys);
         outbox.leave(out.0.bytes());
     }
@@ -384,6 +388,12 @@ fn is_for_listeners(info: &Info) -> bool {
 const NOT_QUEUED: &[&str] = &["exec", "discard", "multi", "watch", "quit", "reset"];
 /// What does not wait while all clients do.
 const ALLOWED_IN_PAUSE: &[&str] = &["client", "shutdown"];
+
+/// Whether what a command wrote are messages, which come whatever is said of answers.
+fn is_push(args: &[&[u8]], answer: &[u8]) -> bool {
+    let name = args.first().copied().unwrap_or_default().to_ascii_lowercase();
+    name.ends_with(b"subscribe") && !answer.starts_with(b"-")
+}
 
 /// Whether the words are those of a browser: a page may not command its visitor's server.
 fn is_http(args: &[&[u8]]) -> bool {
@@ -479,14 +489,7 @@ pub fn quoted(bytes: &[u8]) -> String {
 }
 
 /// Keeps a command that took long.
-fn note_slow(
-    session: &Session,
-    keys: &Keyspace,
-    hub: &mut Hub,
-    known: Known,
-    args: &[&[u8]],
-    micros: u64,
-) {
+fn note_slow(id: u64, keys: &Keyspace, hub: &mut Hub, known: Known, args: &[&[u8]], micros: u64) {
     let (hot, info) = (hub.settings.hot, known.info());
     let now_s = keys.now_ms() / 1000;
     let ms = micros / 1000;
@@ -498,7 +501,7 @@ fn note_slow(
     if !is_slow || hot.slow_len_max == 0 || SLOW_SKIPPED.contains(&info.name) {
         return;
     }
-    let client = hub.clients.get(&session.id);
+    let client = hub.clients.get(&id);
     let command = SlowCommand {
         id: 0,
         at_s: now_s,

@@ -188,17 +188,24 @@ impl Hub {
 
     /// Notes that a client watches a key.
     pub fn watch(&mut self, id: u64, db: u8, key: &[u8], keys: &mut Keyspace) {
-        self.watching.entry((db, key.to_vec())).or_default().insert(id);
+        if self.watching.entry((db, key.to_vec())).or_default().insert(id) {
+            keys.watch(db, key);
+        }
         keys.observe(true);
+    }
+
+    /// Keys that a client watches.
+    pub fn watched_by(&self, id: u64) -> Vec<DbKey> {
+        let all = self.watching.iter().filter(|(_, watchers)| watchers.contains(&id));
+        all.map(|(key, _)| key.clone()).collect()
     }
 
     /// Notes that a client watches nothing more.
     pub fn unwatch(&mut self, id: u64, keys: &mut Keyspace) {
-        if self.watching.is_empty() {
-            return;
-        }
-        self.watching.retain(|_, watchers| {
-            watchers.remove(&id);
+        self.watching.retain(|(db, key), watchers| {
+            if watchers.remove(&id) {
+                keys.watch_no_more(*db, key);
+            }
             !watchers.is_empty()
         });
         keys.observe(self.is_observed());
@@ -215,10 +222,8 @@ impl Hub {
                 Touched::Key(db, key) => {
                     self.watching.get(&(*db, key.to_vec())).into_iter().for_each(&mut mark);
                 }
-                Touched::Database(db) => {
-                    let of_db = self.watching.iter().filter(|((watched, _), _)| watched == db);
-                    of_db.for_each(|(_, watchers)| mark(watchers));
-                }
+                // Of those that were there, each is told.
+                Touched::Database(_) => {}
             }
         }
     }

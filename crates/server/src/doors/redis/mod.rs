@@ -18,6 +18,7 @@ mod connection;
 mod dispatch;
 mod hub;
 mod latency;
+mod metrics;
 mod out;
 mod pause;
 mod registry;
@@ -53,6 +54,7 @@ pub fn open(
     let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
     let connections_max = accepting.connections.count_max();
     let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address, connections_max));
+    app.telemetry.register(Arc::new(metrics::Metrics(Arc::downgrade(&door))));
     let stop = stop.clone();
     let serve = move || match serve(bound, accepting, door, stop) {
         Ok(()) => {}

@@ -12,6 +12,10 @@ const NAME_SIZE_MAX: usize = 64;
 /// Bytes of an unknown command's name and arguments that the error shows.
 const SHOWN_SIZE_MAX: usize = 128;
 
+/// Commands whose looking at a key is no use of it.
+const TRACELESS: &[&str] =
+    &["exists", "expiretime", "pexpiretime", "pttl", "ttl", "type", "object", "dump"];
+
 /// Where a command runs.
 #[derive(Clone, Copy)]
 pub enum Place {
@@ -33,6 +37,8 @@ pub struct Entry {
     pub parent: Option<usize>,
     /// Its subcommands.
     pub children: Vec<usize>,
+    /// Whether keys that it looks up count as used.
+    pub leaves_trace: bool,
 }
 
 /// A command that there is.
@@ -72,7 +78,8 @@ impl Registry {
             .enumerate()
             .map(|(number, (info, place))| {
                 let parent = parent_of(info.name);
-                Entry { number, info, place: *place, parent, children: Vec::new() }
+                let leaves_trace = !TRACELESS.contains(&info.name);
+                Entry { number, info, place: *place, parent, children: Vec::new(), leaves_trace }
             })
             .collect();
         for number in 0..entries.len() {
@@ -125,7 +132,8 @@ impl Entry {
 impl Known {
     /// The command that arguments name, or the subcommand.
     pub fn find(args: &[&[u8]]) -> Option<Known> {
-        let entry = registry().named(args.first()?)?;
+        // A subcommand's whole name is none that clients say.
+        let entry = registry().named(args.first()?).filter(|entry| entry.parent.is_none())?;
         match args.get(1) {
             Some(name) if !entry.children.is_empty() => registry().child(entry, name).map(Known),
             _ => Some(Known(entry)),
@@ -156,7 +164,8 @@ fn unknown(args: &[&[u8]]) -> CommandError {
         String::from_utf8_lossy(bytes).replace(['\r', '\n'], " ")
     };
     let name = shown(args.first().copied().unwrap_or_default());
-    if registry().named(args.first().copied().unwrap_or_default()).is_some() {
+    let named = registry().named(args.first().copied().unwrap_or_default());
+    if named.is_some_and(|entry| entry.parent.is_none()) {
         let (upper, sub) =
             (name.to_ascii_uppercase(), shown(args.get(1).copied().unwrap_or_default()));
         return CommandError::new(format!("ERR unknown subcommand '{sub}'. Try {upper} HELP."));

@@ -35,6 +35,8 @@ pub struct Session {
     pub transaction: Option<Transaction>,
     /// Whether a key that it watches has changed.
     pub is_dirty: Arc<AtomicBool>,
+    /// Whether its reads leave no trace.
+    pub is_traceless: bool,
     /// Whether it watches any key.
     pub is_watching: bool,
     /// The channels that it listens to.

@@ -96,7 +96,8 @@ impl Hub {
         if self.tracked.clients == 0 {
             return;
         }
-        let mut broadcast: BTreeMap<u64, Vec<&[u8]>> = BTreeMap::new();
+        // One message for each prefix.
+        let mut broadcast: BTreeMap<(Vec<u8>, u64), Vec<&[u8]>> = BTreeMap::new();
         for one in touched {
             let Touched::Key(_, key) = one else {
                 self.tell_all_gone();
@@ -106,7 +107,7 @@ impl Hub {
             for (prefix, clients) in &self.tracked.prefixes {
                 if key.starts_with(prefix) {
                     for id in clients {
-                        let keys = broadcast.entry(*id).or_default();
+                        let keys = broadcast.entry((prefix.clone(), *id)).or_default();
                         if !keys.contains(&&**key) {
                             keys.push(key);
                         }
@@ -114,7 +115,7 @@ impl Hub {
                 }
             }
         }
-        for (id, keys) in broadcast {
+        for ((_, id), keys) in broadcast {
             let own = self.clients.get(&id).and_then(|client| client.tracking.as_ref());
             if own.is_some_and(|tracking| !(tracking.is_noloop && id == by)) {
                 self.tell_invalid(id, Some(&keys));

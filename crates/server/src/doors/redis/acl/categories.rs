@@ -33,6 +33,12 @@ pub const NAMES: &[&str] = &[
 /// behind a minus, those that go.
 #[rustfmt::skip] // a table
 const BESIDE: &[(&str, &[&str])] = &[
+    ("client", &["-connection"]),
+    ("function", &["-scripting"]),
+    ("pubsub", &["-pubsub"]),
+    ("pubsub|help", &["-pubsub"]),
+    ("wait", &["-keyspace", "-blocking", "connection"]),
+    ("waitaof", &["-keyspace", "-blocking", "connection"]),
     ("dbsize", &["keyspace"]),
     ("flushall", &["keyspace", "dangerous"]),
     ("flushdb", &["keyspace", "dangerous"]),

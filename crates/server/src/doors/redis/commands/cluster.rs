@@ -2,7 +2,7 @@
 
 use super::{DoorCommand, Flow, command, container, help};
 use crate::doors::redis::dispatch::Context;
-use kv::commands::{FAST, Group, LOADING, STALE};
+use kv::commands::{ADMIN, FAST, Group, LOADING, STALE};
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
 
@@ -24,10 +24,10 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("cluster|nodes", 2, STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
     command("cluster|shards", 2, STALE, Group::Cluster, "7.0.0", "Of clusters alone.", disabled),
     command("cluster|slots", 2, STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
-    command("cluster|addslots", -3, STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
-    command("cluster|delslots", -3, STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
-    command("cluster|meet", -4, STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
-    command("cluster|reset", -2, STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
+    command("cluster|addslots", -3, ADMIN | STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
+    command("cluster|delslots", -3, ADMIN | STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
+    command("cluster|meet", -4, ADMIN | STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
+    command("cluster|reset", -2, ADMIN | STALE, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
     command("readonly", 1, LOADING | STALE | FAST, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
     command("readwrite", 1, LOADING | STALE | FAST, Group::Cluster, "3.0.0", "Of clusters alone.", disabled),
 ];

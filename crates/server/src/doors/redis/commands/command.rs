@@ -116,6 +116,7 @@ fn describe(out: &mut Out, entry: &Entry) {
     let (first, last, step) = match info.keys {
         Keys::Range { first, last, step } => (first as i64, last as i64, step as i64),
         Keys::TargetAndCounted { .. } => (1, 1, 1),
+        Keys::Found(_) => first_of_specs(info),
         _ => (0, 0, 0),
     };
     out.int(first);
@@ -132,6 +133,16 @@ fn describe(out: &mut Out, entry: &Entry) {
     specs.iter().for_each(|spec| describe_spec(out, spec));
     out.array(entry.children.len());
     entry.children.iter().for_each(|child| describe(out, &registry().all()[*child]));
+}
+
+/// The keys that stand at a known place, where others do not.
+fn first_of_specs(info: &Info) -> (i64, i64, i64) {
+    match access::specs_of(info).first().map(|spec| (spec.begin, spec.find)) {
+        Some((access::Begin::Index(first), access::Find::Range(last, step, _))) => {
+            (first, if last < 0 { last } else { first + last }, step)
+        }
+        _ => (0, 0, 0),
+    }
 }
 
 /// Whether keys stand where arguments say.

@@ -80,6 +80,9 @@ fn set(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         })?;
         let is_same = context.hub.settings.text(&name).as_bytes() == pair[1];
         if matches!(parameter.kind, Kind::Fixed) && !is_same {
+            if parameter.name == "port" {
+                return Err(failed(&name, "Unable to listen on this port. Check server logs."));
+            }
             let is_protected = PROTECTED.contains(&parameter.name);
             let what = if is_protected { "protected" } else { "immutable" };
             return Err(failed(&name, &format!("can't set {what} config")));

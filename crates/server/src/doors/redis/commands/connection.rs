@@ -5,7 +5,7 @@ use super::{DoorCommand, Flow, command};
 use crate::doors::redis::acl::User;
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::session::ReplyMode;
-use kv::commands::{FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
+use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
@@ -15,12 +15,12 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The family's commands.
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[DoorCommand] = &[
-    command("auth", -2, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH, Group::Connection, "1.0.0", "Says who the client is.", auth),
+    command("auth", -2, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, Group::Connection, "1.0.0", "Says who the client is.", auth),
     command("echo", 2, LOADING | STALE | FAST, Group::Connection, "1.0.0", "Answers what it got.", echo),
-    command("hello", -1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH, Group::Connection, "6.0.0", "Chooses the version of the protocol and tells of the server.", hello),
+    command("hello", -1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, Group::Connection, "6.0.0", "Chooses the version of the protocol and tells of the server.", hello),
     command("ping", -1, FAST, Group::Connection, "1.0.0", "Answers PONG, or what it got.", ping),
-    command("quit", -1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH, Group::Connection, "1.0.0", "Ends the connection.", quit),
-    command("reset", 1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | NO_MULTI, Group::Connection, "6.2.0", "Makes the connection as it was when it began.", reset),
+    command("quit", -1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY, Group::Connection, "1.0.0", "Ends the connection.", quit),
+    command("reset", 1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | NO_MULTI, Group::Connection, "6.2.0", "Makes the connection as it was when it began.", reset),
     command("select", 2, LOADING | STALE | FAST, Group::Connection, "1.0.0", "Chooses the database.", select),
 ];
 
@@ -201,6 +201,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     session.db = 0;
     session.transaction = None;
     session.is_watching = false;
+    session.is_traceless = false;
     session.channels.clear();
     session.patterns.clear();
     session.shard_channels.clear();

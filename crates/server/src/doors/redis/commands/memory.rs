@@ -4,7 +4,7 @@ use super::info::MemoryUse;
 use super::{DoorCommand, Flow, command, command_on_keys, container, help};
 use crate::allocator::{Freed, give_back};
 use crate::doors::redis::dispatch::Context;
-use kv::commands::{Group, Keys, READONLY};
+use kv::commands::{Group, Keys, LOADING, READONLY, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
@@ -17,7 +17,7 @@ const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
 pub const COMMANDS: &[DoorCommand] = &[
     command("memory", -2, 0, Group::Server, "4.0.0", "What holds memory.", container),
     command("memory|doctor", 2, 0, Group::Server, "4.0.0", "Whether something is wrong with it, in words.", doctor),
-    command("memory|help", 2, 0, Group::Server, "4.0.0", "What MEMORY can do.", show_help),
+    command("memory|help", 2, LOADING | STALE, Group::Server, "4.0.0", "What MEMORY can do.", show_help),
     command("memory|malloc-stats", 2, 0, Group::Server, "4.0.0", "What the allocator says.", malloc_stats),
     command("memory|purge", 2, 0, Group::Server, "4.0.0", "Gives freed memory back to the system.", purge),
     command("memory|stats", 2, 0, Group::Server, "4.0.0", "Memory by what holds it.", stats),

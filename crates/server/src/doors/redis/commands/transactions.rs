@@ -1,19 +1,19 @@
 //! Transactions: commands that are done together, unless a key that is watched has changed.
 
-use super::{DoorCommand, Flow, command};
+use super::{DoorCommand, Flow, command, keyed};
 use crate::doors::redis::dispatch::{Context, Known};
-use kv::commands::{FAST, Group, LOADING, NO_SCRIPT, STALE};
+use kv::commands::{ALL_KEYS, ALLOW_BUSY, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Mode, Reply as _};
 use std::sync::atomic::Ordering;
 
 /// The family's commands.
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[DoorCommand] = &[
-    command("discard", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "2.0.0", "Forgets the commands since MULTI.", discard),
+    command("discard", 1, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, Group::Transactions, "2.0.0", "Forgets the commands since MULTI.", discard),
     command("exec", 1, NO_SCRIPT | LOADING | STALE, Group::Transactions, "1.2.0", "Does the commands since MULTI together.", exec),
-    command("multi", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "1.2.0", "Begins to gather commands.", multi),
-    command("unwatch", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "2.2.0", "Watches no key any more.", unwatch),
-    command("watch", -2, NO_SCRIPT | LOADING | STALE | FAST, Group::Transactions, "2.2.0", "Lets EXEC do nothing if a key has changed.", watch),
+    command("multi", 1, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, Group::Transactions, "1.2.0", "Begins to gather commands.", multi),
+    command("unwatch", 1, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, Group::Transactions, "2.2.0", "Watches no key any more.", unwatch),
+    keyed("watch", -2, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, ALL_KEYS, Group::Transactions, "2.2.0", "Lets EXEC do nothing if a key has changed.", watch),
 ];
 
 fn multi(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -69,6 +69,11 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let transaction = context.session.transaction.take();
     let transaction = transaction.ok_or(CommandError::new("ERR EXEC without MULTI"))?;
     context.session.state.queued.store(-1, Ordering::Relaxed);
+    if context.session.is_watching {
+        for (db, key) in context.hub.watched_by(context.session.id) {
+            context.keys.exists(db, &key)?;
+        }
+    }
     // What was expired in the meantime is noticed now.
     context.redis.after(context.session.id, context.keys, context.hub);
     let is_dirty = context.session.is_dirty.load(Ordering::Relaxed);

@@ -246,7 +246,7 @@ fn percentiles(text: &str) -> Result<String, String> {
                     .to_owned(),
             );
         }
-        shown.push(kv::number::general(share, 17));
+        shown.push(share.to_string());
     }
     Ok(shown.join(" "))
 }

@@ -172,6 +172,7 @@ fn no_evict(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 fn no_touch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let is_traceless = switch_arg(context.args[2])?;
+    context.session.is_traceless = is_traceless;
     if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
         client.is_traceless = is_traceless;
     }

@@ -1,0 +1,133 @@
+//! What the door counts, in `/metrics`.
+
+use super::connection::Redis;
+use super::hub::Hub;
+use super::registry::registry;
+use crate::metrics_page::Page;
+use crate::telemetry::Families;
+use kv::Keyspace;
+use std::sync::Weak;
+
+/// The families of a door, for as long as it is open.
+pub struct Metrics(pub Weak<Redis>);
+
+impl Families for Metrics {
+    fn write(&self, page: &mut Page) {
+        let Some(redis) = self.0.upgrade() else { return };
+        let keys = redis.kv.lock();
+        let hub = redis.hub();
+        write_commands(page, &hub);
+        write_clients(page, &hub);
+        write_keys(page, &keys);
+        write_memory(page, &keys);
+        write_disk(page, &redis, &keys);
+    }
+}
+
+/// A family of one sample.
+fn one(page: &mut Page, name: &'static str, kind: &str, help: &str, value: f64) {
+    page.family(name, kind, help);
+    page.sample("", &[], value);
+}
+
+fn write_commands(page: &mut Page, hub: &Hub) {
+    type Choose = fn(&super::stats::CommandStats) -> f64;
+    let families: [(&str, &str, Choose); 4] = [
+        ("quipu_kv_commands_total", "Commands executed, by command.", |one| one.calls as f64),
+        ("quipu_kv_commands_failed_total", "Commands that answered an error, by command.", |one| {
+            one.failed as f64
+        }),
+        (
+            "quipu_kv_commands_rejected_total",
+            "Commands that were not executed: wrong, or not allowed, by command.",
+            |one| one.rejected as f64,
+        ),
+        ("quipu_kv_command_seconds_total", "Time that commands took, by command.", |one| {
+            one.micros as f64 / 1e6
+        }),
+    ];
+    let used = || {
+        let all = registry().all().iter().zip(&hub.stats.commands);
+        all.filter(|(_, stats)| 0 < stats.calls + stats.rejected)
+    };
+    for (name, help, choose) in families {
+        page.family(name, "counter", help);
+        for (entry, stats) in used() {
+            page.sample("", &[("command", entry.info.name)], choose(stats));
+        }
+    }
+    let help = "Errors that were answered.";
+    one(page, "quipu_kv_errors_total", "counter", help, hub.stats.error_count as f64);
+    page.family(
+        "quipu_kv_refused_total",
+        "counter",
+        "What users were not allowed, by what it was.",
+    );
+    for (reason, count) in ["command", "key", "channel", "login"].iter().zip(hub.stats.refused) {
+        page.sample("", &[("reason", reason)], count as f64);
+    }
+}
+
+#[rustfmt::skip] // one metric, one line
+fn write_clients(page: &mut Page, hub: &Hub) {
+    let waiting: usize = hub.clients.values().map(|client| client.outbox.len()).sum();
+    let listening = hub.clients.values().filter(|client| 0 < client.subscription_count()).count();
+    let channels = hub.channels.len() + hub.shard_channels.len();
+    one(page, "quipu_kv_clients", "gauge", "Clients connected.", hub.clients.len() as f64);
+    one(page, "quipu_kv_clients_blocked", "gauge", "Clients whose command waits.", (hub.blocked.len() + hub.postponed.len()) as f64);
+    one(page, "quipu_kv_clients_listening", "gauge", "Clients that listen to channels.", listening as f64);
+    one(page, "quipu_kv_clients_tracking", "gauge", "Clients that are told when keys change.", hub.tracked.clients as f64);
+    one(page, "quipu_kv_clients_total", "counter", "Connections taken.", hub.stats.connection_count as f64);
+    one(page, "quipu_kv_clients_rejected_total", "counter", "Connections for which there was no room (maxclients).", hub.stats.rejected_count as f64);
+    one(page, "quipu_kv_channels", "gauge", "Channels that somebody listens to.", channels as f64);
+    one(page, "quipu_kv_patterns", "gauge", "Patterns of channels that somebody listens to.", hub.patterns.len() as f64);
+    one(page, "quipu_kv_output_waiting_bytes", "gauge", "Messages that wait for clients to read.", waiting as f64);
+    one(page, "quipu_kv_received_bytes_total", "counter", "Bytes from clients.", hub.stats.received as f64);
+    one(page, "quipu_kv_sent_bytes_total", "counter", "Bytes to clients.", hub.stats.sent as f64);
+}
+
+fn write_keys(page: &mut Page, keys: &Keyspace) {
+    let dbs = || (0..keys.database_count()).map(|db| u8::try_from(db).unwrap_or(u8::MAX));
+    page.family("quipu_kv_keys", "gauge", "Keys, by database.");
+    for db in dbs().filter(|db| *db == 0 || !keys.is_empty(*db)) {
+        page.sample("", &[("db", &db.to_string())], keys.len(db) as f64);
+    }
+    page.family("quipu_kv_keys_expiring", "gauge", "Keys that expire, about, by database.");
+    for db in dbs().filter(|db| *db == 0 || !keys.is_empty(*db)) {
+        page.sample("", &[("db", &db.to_string())], keys.expiring(db) as f64);
+    }
+    let stats = &keys.stats;
+    let counters: [(&'static str, &str, u64); 6] = [
+        ("quipu_kv_hits_total", "Lookups that found a key.", stats.hits),
+        ("quipu_kv_misses_total", "Lookups that found none.", stats.misses),
+        ("quipu_kv_expired_total", "Keys that expired.", stats.expired),
+        ("quipu_kv_changes_total", "Changes of keys.", stats.changes),
+        ("quipu_kv_cold_reads_total", "Values read from disk.", stats.cold_reads),
+        ("quipu_kv_cooled_total", "Hot keys that gave way to others.", stats.cooled),
+    ];
+    for (name, help, value) in counters {
+        one(page, name, "counter", help, value as f64);
+    }
+}
+
+#[rustfmt::skip] // one metric, one line
+fn write_memory(page: &mut Page, keys: &Keyspace) {
+    one(page, "quipu_kv_keys_hot", "gauge", "Keys in memory with their values.", keys.hot_len() as f64);
+    one(page, "quipu_kv_memory_bytes", "gauge", "Memory of keys.", keys.memory_used() as f64);
+    one(page, "quipu_kv_memory_index_bytes", "gauge", "Memory of the index of keys.", keys.index_size() as f64);
+    one(page, "quipu_kv_memory_hot_bytes", "gauge", "Memory of hot keys and their values.", keys.hot_size() as f64);
+    one(page, "quipu_kv_memory_limit_bytes", "gauge", "Memory that keys may use.", keys.config().memory_max as f64);
+}
+
+#[rustfmt::skip] // one metric, one line
+fn write_disk(page: &mut Page, redis: &Redis, keys: &Keyspace) {
+    let cold = keys.cold_stats();
+    let saved_at_s = redis.saving.at_s.load(std::sync::atomic::Ordering::Relaxed);
+    one(page, "quipu_kv_segments", "gauge", "Segments of cold values.", cold.segments as f64);
+    one(page, "quipu_kv_segment_bytes", "gauge", "Bytes of segments.", cold.size as f64);
+    one(page, "quipu_kv_segment_live_bytes", "gauge", "Bytes of segments that count, about.", cold.live_size as f64);
+    one(page, "quipu_kv_segment_records", "gauge", "Values in segments that count.", cold.live_records as f64);
+    one(page, "quipu_kv_log_bytes", "gauge", "Bytes of the log since the last checkpoint began.", redis.kv.logged_size() as f64);
+    one(page, "quipu_kv_saved_timestamp_seconds", "gauge", "When the last checkpoint was made that a client asked for, or the start.", saved_at_s as f64);
+    one(page, "quipu_kv_log_failed", "gauge", "Whether nothing can be written any more, for the log failed.", f64::from(u8::from(redis.kv.failure().is_some())));
+}
