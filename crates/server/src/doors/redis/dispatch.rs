@@ -212,7 +212,7 @@ impl Redis {
                 let done = Call::run(keys, session.db, command, args, &mut session.out, mode);
                 if keys.has_series_events() {
                     let info = &command.info;
-                    let mut context = Context { redis: self, session, keys, hub, args, info };
+                    let mut context = Context { redis: self, session, keys, hub, args, info, mode };
                     // Told where it fails; the command itself is done.
                     let _ = timeseries::news::settle(&mut context);
                 }
