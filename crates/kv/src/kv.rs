@@ -449,9 +449,13 @@ impl Kv {
 
     /// The oldest segment of the log that the keyspace needs.
     fn needed_from(&self) -> Option<u64> {
-        // What was appended is seen: appending holds this lock.
-        let _keys = self.lock();
-        self.has_unsaved().then(|| self.saved_from.load(Ordering::Relaxed))
+        // What was appended is seen: appending holds this lock. Who holds it now may be the one that
+        // asks: then the log is kept a bit longer than needed.
+        let is_unsaved = match self.keys.try_lock() {
+            Ok(_keys) => self.has_unsaved(),
+            Err(_) => true,
+        };
+        is_unsaved.then(|| self.saved_from.load(Ordering::Relaxed))
     }
 
     /// Whether the log has what no checkpoint has.
