@@ -1,3 +1,5 @@
+//! Values there and back, and what Redis itself wrote.
+
 use super::*;
 use crate::value::list::End;
 use crate::value::stream::{BlockLimits, Group, Id, pack};
@@ -68,7 +70,7 @@ fn shape(value: &Value) -> Vec<u8> {
                 out.extend(format!("{member:?}{score}").as_bytes());
             });
         }
-        Value::Bloom(_) => {}
+        Value::Bloom(_) | Value::Series(_) => {}
     }
     out
 }

@@ -1,3 +1,5 @@
+//! Streams against plain lists.
+
 use super::*;
 use crate::Value;
 

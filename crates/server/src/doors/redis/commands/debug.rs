@@ -8,7 +8,7 @@ use kv::error::{NO_KEY, SYNTAX};
 use kv::number::{float_arg, int_arg};
 use kv::value::{Stored as _, Str};
 use kv::{CommandError, Mode, Reply as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest sleep, in seconds: nobody else is served meanwhile.
 const SLEEP_MAX_S: f64 = 60.0;
@@ -95,7 +95,10 @@ fn sleep(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
         return Err(CommandError::new("ERR DEBUG SLEEP takes 0 to 60 seconds"));
     }
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    let until = Instant::now() + Duration::from_secs_f64(seconds);
+    while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
+        std::thread::park_timeout(left);
+    }
     context.keys.set_now(context.redis.kv.now_ms());
     done(context)
 }

@@ -1,6 +1,6 @@
 //! Transactions: commands that are done together, unless a key that is watched has changed.
 
-use super::{DoorCommand, Flow, command, keyed};
+use super::{DoorCommand, Flow, command, command_on_keys};
 use crate::doors::redis::dispatch::{Context, Known};
 use kv::commands::{ALL_KEYS, ALLOW_BUSY, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Mode, Reply as _};
@@ -13,7 +13,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("exec", 1, NO_SCRIPT | LOADING | STALE, Group::Transactions, "1.2.0", "Does the commands since MULTI together.", exec),
     command("multi", 1, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, Group::Transactions, "1.2.0", "Begins to gather commands.", multi),
     command("unwatch", 1, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, Group::Transactions, "2.2.0", "Watches no key any more.", unwatch),
-    keyed("watch", -2, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, ALL_KEYS, Group::Transactions, "2.2.0", "Lets EXEC do nothing if a key has changed.", watch),
+    command_on_keys("watch", -2, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, ALL_KEYS, Group::Transactions, "2.2.0", "Lets EXEC do nothing if a key has changed.", watch),
 ];
 
 fn multi(context: &mut Context<'_>) -> Result<Flow, CommandError> {

@@ -1,0 +1,148 @@
+//! Whole databases: emptied, exchanged, scanned, a key of them picked.
+
+use super::{Keyspace, Touched, unreadable};
+use crate::error::CommandError;
+use crate::index::Place;
+use crate::slots::NEVER;
+use crate::value::Value;
+
+impl Keyspace {
+    /// Takes all keys of a database out.
+    pub fn flush(&mut self, db: u8) {
+        self.tell_watched(db, db);
+        self.changes += 1;
+        self.flush_series(db);
+        let index = std::mem::take(&mut self.dbs[usize::from(db)]);
+        for table in 0..index.table_count() {
+            for (_, place) in index.table(table) {
+                match place {
+                    Place::Cold(address) => self.cold.release(address),
+                    Place::Hot(number) => {
+                        let Some(slot) = self.slots.remove(number) else { continue };
+                        self.hot_size -= slot.cost as usize;
+                        slot.home.into_iter().for_each(|home| self.cold.release(home));
+                        self.discard(slot.value);
+                    }
+                }
+            }
+        }
+        self.cold.is_snapshot_stale = true;
+        if self.is_observed {
+            self.touched.push(Touched::Database(db));
+        }
+        let waited: Vec<_> = self.waited_for.keys().filter(|key| key.0 == db).cloned().collect();
+        self.ready.extend(waited);
+    }
+
+    /// Exchanges two databases.
+    ///
+    /// # Errors
+    /// When a record cannot be read: each names its database, so all are read and written again.
+    pub fn swap(&mut self, one: u8, other: u8) -> Result<(), CommandError> {
+        if one == other {
+            return Ok(());
+        }
+        self.tell_watched(one, other);
+        self.tell_watched(other, one);
+        for db in [one, other] {
+            self.warm_all(db)?;
+        }
+        self.dbs.swap(usize::from(one), usize::from(other));
+        for db in [one, other] {
+            for table in 0..self.dbs[usize::from(db)].table_count() {
+                let entries: Vec<_> = self.dbs[usize::from(db)].table(table).collect();
+                for (hash, place) in entries {
+                    let Place::Hot(number) = place else { continue };
+                    let Some(slot) = self.slots.get_mut(number) else { continue };
+                    (slot.db, slot.seq, slot.is_dirty) = (db, self.seq, true);
+                    if slot.expire_ms != NEVER {
+                        self.expiry.add(slot.expire_ms, db, hash);
+                    }
+                }
+            }
+        }
+        if self.is_observed {
+            self.touched.extend([Touched::Database(one), Touched::Database(other)]);
+        }
+        self.changes += 1;
+        self.cold.is_snapshot_stale = true;
+        let waited = self.waited_for.keys().filter(|key| key.0 == one || key.0 == other);
+        let waited: Vec<_> = waited.cloned().collect();
+        self.ready.extend(waited);
+        Ok(())
+    }
+
+    fn warm_all(&mut self, db: u8) -> Result<(), CommandError> {
+        for table in 0..self.dbs[usize::from(db)].table_count() {
+            let entries: Vec<_> = self.dbs[usize::from(db)].table(table).collect();
+            for (hash, place) in entries {
+                let Place::Cold(address) = place else { continue };
+                let record = self.cold.read(address).map_err(unreadable)?;
+                self.admit(record, address, hash);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys of a database from a cursor on, by order of their hashes; see [`Index::scan`]. Those
+    /// that have expired are left out.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    pub fn scan(
+        &mut self,
+        db: u8,
+        cursor: u64,
+        count: usize,
+        mut each: impl FnMut(&[u8], &Value),
+    ) -> Result<u64, CommandError> {
+        let (next, places) = self.dbs[usize::from(db)].scan(cursor, count);
+        for (_, place) in places {
+            self.look(place, &mut each)?;
+        }
+        Ok(next)
+    }
+
+    /// Shows a key at a place that has not expired; a cold one stays cold.
+    fn look(
+        &mut self,
+        place: Place,
+        each: &mut impl FnMut(&[u8], &Value),
+    ) -> Result<(), CommandError> {
+        match place {
+            Place::Hot(number) => {
+                let slot = self.slots.get(number).filter(|slot| self.now_ms < slot.expire_ms);
+                if let Some(slot) = slot {
+                    each(&slot.key, &slot.value);
+                }
+            }
+            Place::Cold(address) => {
+                let record = self.cold.read(address).map_err(unreadable)?;
+                if self.now_ms < record.expire_ms {
+                    each(&record.key, &record.value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A random key of a database that has not expired.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    pub fn random_key(&mut self, db: u8) -> Result<Option<Vec<u8>>, CommandError> {
+        // Among many expired ones a living one is found at last by going through all of them.
+        for _ in 0..100 {
+            let random = self.random();
+            let Some((_, place)) = self.dbs[usize::from(db)].pick(random) else { return Ok(None) };
+            let mut found = None;
+            self.look(place, &mut |key, _| found = Some(key.to_vec()))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        let mut found = None;
+        self.scan(db, 0, usize::MAX, |key, _| found = Some(key.to_vec()))?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,97 @@
+//! Keys and fields whose time has come.
+
+use super::*;
+
+impl Keyspace {
+    /// Takes an expired key out, and logs that.
+    pub(super) fn expire_slot(&mut self, number: u32, hash: KeyHash) {
+        let Some(slot) = self.drop_slot(number, hash) else { return };
+        self.stats.expired += 1;
+        self.effects.push(slot.db, &[b"del", &slot.key]);
+        self.tell(slot.db, &slot.key);
+        self.event(EVENT_EXPIRED, "expired", slot.db, &slot.key);
+        self.discard(slot.value);
+    }
+
+    /// Takes the expired fields out of a hash, and logs that. Returns whether some are left; else the
+    /// key went, too.
+    #[cold]
+    pub(super) fn expire_fields(&mut self, number: u32, hash: KeyHash) -> bool {
+        let (now_ms, seq) = (self.now_ms, self.seq);
+        let Some(slot) = self.slots.get_mut(number) else { return false };
+        let Value::Hash(fields) = &mut slot.value else { return true };
+        let expired = fields.take_expired(now_ms);
+        let is_empty = fields.is_empty();
+        let next = fields.next_expiry();
+        (slot.is_dirty, slot.seq) = (true, seq);
+        let (db, key) = (slot.db, slot.key.clone());
+        for fields in expired.chunks(EFFECT_FIELDS_MAX) {
+            let mut effect: Vec<&[u8]> = vec![b"hdel", &key];
+            effect.extend(fields.iter().map(|field| &**field));
+            self.effects.push(db, &effect);
+        }
+        self.event(EVENT_HASH, "hexpired", db, &key);
+        self.tell(db, &key);
+        if !is_empty {
+            self.account(number);
+            next.into_iter().for_each(|at| self.expiry.add(at, db, hash));
+            return true;
+        }
+        self.event(EVENT_GENERIC, "del", db, &key);
+        if let Some(slot) = self.drop_slot(number, hash) {
+            self.discard(slot.value);
+        }
+        false
+    }
+
+    /// Notes that fields of a hash expire, so that it is looked at when the first of them does.
+    pub(crate) fn note_field_expiry(&mut self, db: u8, key: &[u8]) {
+        let hash = self.hash(key);
+        let Ok(Some(number)) = self.find_as(db, key, hash) else { return };
+        let Some(Value::Hash(fields)) = self.slots.get(number).map(|slot| &slot.value) else {
+            return;
+        };
+        if let Some(at) = fields.next_expiry() {
+            self.expiry.add(at, db, hash);
+        }
+    }
+
+    /// Takes up to `count` keys out whose time has come. Returns how many were looked at.
+    ///
+    /// # Errors
+    /// When a record cannot be read.
+    pub fn expire_due(&mut self, count: usize) -> Result<usize, CommandError> {
+        if !self.expires_by_itself {
+            return Ok(0);
+        }
+        let due = self.expiry.take_due(self.now_ms, count);
+        for (db, hash) in &due {
+            let mut places = Vec::new();
+            self.dbs[usize::from(*db)].find(*hash, |place| {
+                places.push(place);
+                false
+            });
+            for place in places {
+                let number = match place {
+                    Place::Hot(number) => number,
+                    Place::Cold(address) => {
+                        let record = self.cold.read(address).map_err(unreadable)?;
+                        let is_due = record.expire_ms <= self.now_ms
+                            || expires_fields(&record.value, self.now_ms);
+                        match is_due {
+                            true => self.admit(record, address, *hash),
+                            false => continue,
+                        }
+                    }
+                };
+                let slot = self.slots.get(number);
+                if slot.is_some_and(|slot| slot.expire_ms <= self.now_ms) {
+                    self.expire_slot(number, *hash);
+                } else if slot.is_some_and(|slot| has_expired_fields(slot, self.now_ms)) {
+                    self.expire_fields(number, *hash);
+                }
+            }
+        }
+        Ok(due.len())
+    }
+}
