@@ -14,6 +14,9 @@ use crate::murmur::murmur64a;
 use codec::bytes::{Reader, put_u32, put_u64};
 use std::f64::consts::LN_2;
 
+/// With so many digits the number stands in others' dumps.
+const LN_2_SQUARED: f64 = 0.480453013918201;
+
 /// Bits are as many as needed, not a power of two.
 const NOT_ROUNDED: u32 = 1;
 /// Hashes are of 64 bits.
@@ -96,7 +99,7 @@ impl Hash {
 impl Filter {
     /// None if it would be too large.
     fn new(capacity: u64, error: f64) -> Option<Filter> {
-        let bits_per_element = -(error.ln() / (LN_2 * LN_2));
+        let bits_per_element = -(error.ln() / LN_2_SQUARED);
         let bits = capacity as f64 * bits_per_element;
         if !(0.0..(SIZE_MAX * 8) as f64).contains(&bits) || capacity == 0 {
             return None;
