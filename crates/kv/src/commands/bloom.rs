@@ -226,7 +226,7 @@ fn multi_exists(call: &mut Call<'_>) -> Result<(), CommandError> {
 }
 
 fn card(call: &mut Call<'_>) -> Result<(), CommandError> {
-    let count = call.get::<Bloom>(call.args[1])?.map_or(0, Bloom::len);
+    let count = call.get::<Bloom>(call.args[1])?.map_or(0, Bloom::count);
     call.out.int(i64::try_from(count).unwrap_or(i64::MAX));
     Ok(())
 }
@@ -238,7 +238,7 @@ fn facts(bloom: &Bloom) -> [(&'static [u8], &'static str, Option<u64>); 5] {
         (b"capacity", "Capacity", Some(bloom.capacity())),
         (b"size", "Size", Some(bloom.shown_size() as u64)),
         (b"filters", "Number of filters", Some(bloom.filter_count() as u64)),
-        (b"items", "Number of items inserted", Some(bloom.len())),
+        (b"items", "Number of items inserted", Some(bloom.count())),
         (b"expansion", "Expansion rate", growth),
     ]
 }

@@ -217,7 +217,7 @@ impl Bloom {
     }
 
     /// Elements that were added.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.size
     }
 
@@ -381,7 +381,7 @@ mod tests {
         let config = BloomConfig { capacity: 50, error: 0.01, growth: 2 };
         let mut bloom = Bloom::new(config).expect("a small one");
         let added = (0..5_000_u32).filter(|one| bloom.add(&one.to_le_bytes()) == Ok(true)).count();
-        assert_eq!(bloom.len(), added as u64);
+        assert_eq!(bloom.count(), added as u64);
         assert!((0..5_000_u32).all(|one| bloom.has(&one.to_le_bytes())));
         let wrong = (5_000..25_000_u32).filter(|one| bloom.has(&one.to_le_bytes())).count();
         assert!(wrong < 300, "{wrong}");

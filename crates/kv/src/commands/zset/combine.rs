@@ -61,11 +61,11 @@ struct Query<'a> {
     with_scores: bool,
 }
 
+/// Keys, and the arguments behind them.
+type KeysAndRest<'a> = (&'a [&'a [u8]], &'a [&'a [u8]]);
+
 /// The keys behind their number at `at`, and the arguments behind them.
-fn counted_keys<'a>(
-    call: &Call<'a>,
-    at: usize,
-) -> Result<(&'a [&'a [u8]], &'a [&'a [u8]]), CommandError> {
+fn counted_keys<'a>(call: &Call<'a>, at: usize) -> Result<KeysAndRest<'a>, CommandError> {
     let count = int_arg(call.args[at])?;
     if count < 1 {
         let name = call.command.info.name;

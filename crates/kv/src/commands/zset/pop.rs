@@ -25,6 +25,9 @@ impl End {
     }
 }
 
+/// Members with their scores.
+type Scored = Vec<(Vec<u8>, f64)>;
+
 /// Takes out as many members as there are, at most `count`, and says so. None if there is no such
 /// key.
 fn take(
@@ -32,7 +35,7 @@ fn take(
     key: &[u8],
     end: End,
     count: usize,
-) -> Result<Option<Vec<(Vec<u8>, f64)>>, CommandError> {
+) -> Result<Option<Scored>, CommandError> {
     let Some(zset) = call.get_mut::<Zset>(key)? else { return Ok(None) };
     let len = zset.len();
     let count = count.min(len);
@@ -52,7 +55,7 @@ fn take(
 }
 
 /// Members that were taken out, and from where.
-type Taken<'a> = (&'a [u8], Vec<(Vec<u8>, f64)>);
+type Taken<'a> = (&'a [u8], Scored);
 
 /// Takes members out of the first of the keys that has any; for a command that has waited, out of
 /// the one that woke it.

@@ -89,6 +89,11 @@ impl Zset {
         }
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// How it is kept, in the words of `OBJECT ENCODING`.
     pub fn encoding(&self) -> &'static str {
         match &self.0 {
