@@ -68,7 +68,7 @@ fn shape(value: &Value) -> Vec<u8> {
                 out.extend(format!("{member:?}{score}").as_bytes());
             });
         }
-        Value::Bloom(_) => {}
+        Value::Bloom(_) | Value::Series(_) => {}
     }
     out
 }
