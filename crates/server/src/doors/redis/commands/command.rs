@@ -283,11 +283,11 @@ pub fn group_name(group: Group) -> &'static str {
     }
 }
 
+/// A command, its arguments, and where its keys stand among them.
+type KeyPlaces<'a> = (&'static Info, &'a [&'a [u8]], Vec<usize>);
+
 /// The places of keys in the command that stands among the arguments from the third on.
-#[allow(clippy::type_complexity, reason = "what the document comment lists")]
-fn places<'a>(
-    context: &'a Context<'_>,
-) -> Result<(&'static Info, &'a [&'a [u8]], Vec<usize>), CommandError> {
+fn places<'a>(context: &'a Context<'_>) -> Result<KeyPlaces<'a>, CommandError> {
     let args = &context.args[2..];
     let known = Known::find(args).ok_or(CommandError::new("ERR Invalid command specified"))?;
     let info = known.info();

@@ -181,7 +181,8 @@ fn protocol(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     match context.args[2].to_ascii_lowercase().as_slice() {
         b"string" => out.text("Hello World"),
         b"integer" => out.int(12345),
-        b"double" => out.double(3.141),
+        // What clients expect, and no better known number.
+        b"double" => out.double(3141.0 / 1000.0),
         b"null" => out.null(),
         b"array" => {
             out.array(3);

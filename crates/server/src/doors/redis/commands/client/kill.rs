@@ -116,6 +116,9 @@ pub fn unblock(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         context.session.out.int(0);
         return Ok(Flow::Next);
     };
+    if fails {
+        context.hub.stats.error(b"UNBLOCKED ");
+    }
     if let Some(client) = context.hub.clients.get(&id) {
         match fails {
             true => client.outbox.leave(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
