@@ -138,6 +138,10 @@ impl<'a> Host<'a> {
         if info.is(NO_SCRIPT) {
             return error("This Redis command is not allowed from script");
         }
+        if ["xread", "xreadgroup"].contains(&info.name) && waits(args) {
+            let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
+            return error(&format!("{name} command is not allowed with BLOCK option from scripts"));
+        }
         if self.is_read_only && info.is(WRITE | MAY_REPLICATE) {
             return error("Write commands are not allowed from read-only scripts.");
         }
@@ -176,6 +180,12 @@ impl<'a> Host<'a> {
             _ => Err(Raised::error("Invalid command passed to redis.acl_check_cmd()")),
         }
     }
+}
+
+/// Whether a reader of streams says that it would wait.
+fn waits(args: &[&[u8]]) -> bool {
+    let options = args.iter().take_while(|arg| !arg.eq_ignore_ascii_case(b"streams"));
+    options.skip(1).any(|arg| arg.eq_ignore_ascii_case(b"block"))
 }
 
 fn itoa_of(number: i64) -> String {
