@@ -9,7 +9,8 @@ pub(super) use combine::store;
 
 use super::generic::{cursor_arg, scan_options};
 use super::{
-    BLOCKING, Command, DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, TWO_KEYS, WRITE, command,
+    BLOCKING, Command, DENY_OOM, FAST, Group, Keys, NO_SCRIPT, ONE_KEY, READONLY, TWO_KEYS, WRITE,
+    command,
 };
 use crate::call::Call;
 use crate::error::{CommandError, SYNTAX};
@@ -29,8 +30,8 @@ const TARGET_AND_COUNTED: Keys = Keys::TargetAndCounted { count_at: 2 };
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[Command] = &[
     command("bzmpop", -5, WRITE | BLOCKING, COUNTED_AFTER_TIME, Group::SortedSet, "7.0.0", "Takes members of the lowest or highest scores out of the first of several sorted sets that has any, or waits for them.", pop::bzmpop),
-    command("bzpopmax", -3, WRITE | FAST | BLOCKING, KEYS_AND_TIME, Group::SortedSet, "5.0.0", "Takes the member of the highest score out of the first of several sorted sets that has any, or waits for one.", pop::bzpopmax),
-    command("bzpopmin", -3, WRITE | FAST | BLOCKING, KEYS_AND_TIME, Group::SortedSet, "5.0.0", "Takes the member of the lowest score out of the first of several sorted sets that has any, or waits for one.", pop::bzpopmin),
+    command("bzpopmax", -3, WRITE | NO_SCRIPT | FAST | BLOCKING, KEYS_AND_TIME, Group::SortedSet, "5.0.0", "Takes the member of the highest score out of the first of several sorted sets that has any, or waits for one.", pop::bzpopmax),
+    command("bzpopmin", -3, WRITE | NO_SCRIPT | FAST | BLOCKING, KEYS_AND_TIME, Group::SortedSet, "5.0.0", "Takes the member of the lowest score out of the first of several sorted sets that has any, or waits for one.", pop::bzpopmin),
     command("zadd", -4, WRITE | DENY_OOM | FAST, ONE_KEY, Group::SortedSet, "1.2.0", "Sets scores of members, which are added if they are not there.", zadd),
     command("zcard", 2, READONLY | FAST, ONE_KEY, Group::SortedSet, "1.2.0", "How many members a sorted set has.", zcard),
     command("zcount", 4, READONLY | FAST, ONE_KEY, Group::SortedSet, "2.0.0", "How many members have scores between two.", range::zcount),

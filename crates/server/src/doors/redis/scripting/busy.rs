@@ -15,6 +15,9 @@ const THRESHOLD_MS: u64 = 5000;
 /// Time that a library may take to register its functions.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 
+/// Time in which another thread must have begun.
+const HAND_OVER_TIME_MAX: Duration = Duration::from_secs(1);
+
 /// What runs.
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -53,6 +56,24 @@ impl Default for Busy {
             calm: Notify::new(),
         }
     }
+}
+
+/// Has another thread serve the door's connections from here on.
+fn hand_over() {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return;
+    }
+    // Blocking lends the place only for as long as it takes: until the other thread is there.
+    let (there, is_there) = std::sync::mpsc::channel();
+    tokio::spawn(async move {
+        // Who waits no more has seen enough.
+        let _ = there.send(());
+    });
+    tokio::task::block_in_place(|| {
+        if is_there.recv_timeout(HAND_OVER_TIME_MAX).is_err() {
+            tracing::warn!("no thread answers clients while a script runs");
+        }
+    });
 }
 
 /// Why a script is not ended.
@@ -142,10 +163,7 @@ impl Busy {
                 let millis = running.started.elapsed().as_millis();
                 tracing::warn!("the script {} has run for {millis} ms", running.name);
             }
-            // Another thread serves the other connections from here on.
-            if tokio::runtime::Handle::try_current().is_ok() {
-                tokio::task::block_in_place(|| {});
-            }
+            hand_over();
         }
         true
     }

@@ -84,6 +84,10 @@ impl<'a> Host<'a> {
             start = *end;
         }
         let known = self.check(&args)?;
+        self.allow(known, &args)?;
+        if known.info().is(WRITE) {
+            self.busy.note_write();
+        }
         self.out.0.bytes_mut().clear();
         self.session.is_script = true;
         self.out.0.set_version(self.version.load(Ordering::Relaxed));
@@ -138,18 +142,36 @@ impl<'a> Host<'a> {
         if info.is(NO_SCRIPT) {
             return error("This Redis command is not allowed from script");
         }
+        if ["xread", "xreadgroup"].contains(&info.name) && waits(args) {
+            let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
+            return error(&format!("{name} command is not allowed with BLOCK option from scripts"));
+        }
         if self.is_read_only && info.is(WRITE | MAY_REPLICATE) {
             return error("Write commands are not allowed from read-only scripts.");
         }
-        if info.is(WRITE) {
-            if let Some(reason) = self.redis.kv.failure() {
-                let words =
-                    "MISCONF Quipu takes no writes until it is restarted, for its log failed";
-                return Err(format!("{words}: {reason}").into_bytes());
-            }
-            self.busy.note_write();
+        if info.is(WRITE)
+            && let Some(reason) = self.redis.kv.failure()
+        {
+            let words = "MISCONF Quipu takes no writes until it is restarted, for its log failed";
+            return Err(format!("{words}: {reason}").into_bytes());
         }
         Ok(known)
+    }
+
+    /// Whether the user for whom the script runs may say a command; a refusal is logged.
+    fn allow(&mut self, known: Known, args: &[&[u8]]) -> Result<(), Vec<u8>> {
+        let mut hub = self.redis.hub();
+        let allowed = self.redis.allow(self.session, self.keys, &mut hub, known, args, "lua");
+        allowed.map_err(|refused| {
+            let what = if refused.0.contains("one of the keys") {
+                "can't access at least one of the keys mentioned in the command arguments"
+            } else if refused.0.contains("one of the channels") {
+                "can't publish to the channel mentioned in the command"
+            } else {
+                "can't run this command or subcommand"
+            };
+            format!("ERR The user executing the script {what}").into_bytes()
+        })
     }
 
     /// Whether the client may run a command.
@@ -172,10 +194,18 @@ impl<'a> Host<'a> {
         }
         let args: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         match Known::find(&args) {
-            Some(known) if known.info().takes(args.len()) => Ok(true),
+            Some(known) if known.info().takes(args.len()) => {
+                Ok(self.session.user.check(known, &args).is_ok())
+            }
             _ => Err(Raised::error("Invalid command passed to redis.acl_check_cmd()")),
         }
     }
+}
+
+/// Whether a reader of streams says that it would wait.
+fn waits(args: &[&[u8]]) -> bool {
+    let options = args.iter().take_while(|arg| !arg.eq_ignore_ascii_case(b"streams"));
+    options.skip(1).any(|arg| arg.eq_ignore_ascii_case(b"block"))
 }
 
 fn itoa_of(number: i64) -> String {

@@ -138,10 +138,23 @@ impl Engine {
         code: &[u8],
         conflict: Conflict,
     ) -> Result<String, CommandError> {
+        self.add(busy, seed, code, conflict, false)
+    }
+
+    fn add(
+        &mut self,
+        busy: &Arc<Busy>,
+        seed: u64,
+        code: &[u8],
+        conflict: Conflict,
+        is_restored: bool,
+    ) -> Result<String, CommandError> {
         let (name, text) = name_of(code)?;
         let key = name.to_ascii_lowercase();
         if conflict == Conflict::Refuse && self.functions.libraries.contains_key(&key) {
-            return Err(error(format!("Library '{name}' already exists")));
+            // A restored one is said without quotes.
+            let shown = if is_restored { name } else { format!("'{name}'") };
+            return Err(error(format!("Library {shown} already exists")));
         }
         if LIBRARIES_MAX <= self.functions.libraries.len() {
             return Err(error("there are too many libraries"));
@@ -188,7 +201,7 @@ impl Engine {
             std::mem::replace(&mut self.functions, copy)
         };
         for code in codes {
-            if let Err(error) = self.add_library(busy, seed, &code, conflict) {
+            if let Err(error) = self.add(busy, seed, &code, conflict, true) {
                 let vm = self.functions.vm.take();
                 self.functions = before;
                 if self.functions.vm.is_none() {
@@ -255,7 +268,8 @@ fn name_of(code: &[u8]) -> Result<(String, &[u8]), CommandError> {
     }
     let end = code.iter().position(|byte| *byte == b'\n');
     let (line, text) = code.split_at(end.ok_or_else(|| error("Invalid library metadata"))?);
-    let line = String::from_utf8_lossy(line);
+    // Words may be in quotes, which no name has.
+    let line = String::from_utf8_lossy(line).replace(['"', '\''], "");
     let mut words = line.split_ascii_whitespace();
     let engine = words.next().unwrap_or_default().trim_start_matches("#!").to_owned();
     let mut name: Option<String> = None;

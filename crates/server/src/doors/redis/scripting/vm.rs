@@ -66,6 +66,10 @@ pub struct Vm {
     pub version: Arc<AtomicU8>,
     /// What a library that is loaded has registered; none while none is.
     pub pending: Pending,
+    /// Raises the error about a name that is not there.
+    missing: Function,
+    /// The library `math`, which has dice and so is not for loading.
+    math: Value,
     /// Whether it runs functions of libraries.
     is_for_functions: bool,
     busy: Arc<Busy>,
@@ -93,15 +97,21 @@ impl Vm {
         let (run, run_with) = (made.raw_get("run")?, made.raw_get("run_with")?);
         let busy = busy.clone();
         let pending = Pending::default();
-        let vm = Vm { lua, real, redis, run, run_with, version, pending, is_for_functions, busy };
+        let (missing, math) = (made.raw_get("missing")?, real.raw_get("math")?);
+        let vm = Vm {
+            lua,
+            real,
+            redis,
+            run,
+            run_with,
+            version,
+            pending,
+            missing,
+            math,
+            is_for_functions,
+            busy,
+        };
         vm.add_api()?;
-        if is_for_functions {
-            let missing: Function = made.raw_get("missing")?;
-            let meta = vm.lua.create_table()?;
-            meta.raw_set("__index", missing)?;
-            vm.redis.set_metatable(Some(meta))?;
-            vm.redis.raw_set("register_function", register(&vm.lua, &vm.pending)?)?;
-        }
         vm.watch()?;
         Ok(vm)
     }
@@ -122,7 +132,11 @@ impl Vm {
         for name in RUN_ONLY {
             self.redis.raw_set(*name, Value::Nil)?;
         }
-        Ok(())
+        self.real.raw_set("math", Value::Nil)?;
+        self.redis.raw_set("register_function", register(&self.lua, &self.pending)?)?;
+        let meta = self.lua.create_table()?;
+        meta.raw_set("__index", &self.missing)?;
+        self.redis.set_metatable(Some(meta))
     }
 
     /// It is loaded.
@@ -130,6 +144,9 @@ impl Vm {
     /// # Errors
     /// As above.
     pub fn end_load(&self) -> mlua::Result<()> {
+        self.real.raw_set("math", &self.math)?;
+        self.redis.raw_set("register_function", Value::Nil)?;
+        self.redis.set_metatable(None)?;
         self.add_api()
     }
 
