@@ -1,0 +1,115 @@
+//! `TS.*` against the real binary: what a Redis client adds PromQL reads at once, what other doors
+//! wrote Redis clients read, and each deletes only its own.
+
+use anyhow::{Context, Result, ensure};
+use e2e::http::connect;
+use e2e::{Launch, Server, poll};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// 2024-02-29 12:00:00 UTC in milliseconds.
+const NOON: i64 = 1_709_208_000_000;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What ends the answers that a test reads.
+const END: &[u8] = b"+PONG\r\n";
+
+/// A client of the Redis door that speaks in lines.
+struct Redis(TcpStream);
+
+impl Redis {
+    fn of(server: &Server) -> Result<Redis> {
+        let address = poll("the address of the door", PATIENCE, || {
+            let log = server.log();
+            let (_, rest) = log.rsplit_once("Redis' clients at ").context("not said")?;
+            Ok(rest.split_once(' ').context("not whole")?.0.to_string())
+        })?;
+        Ok(Redis(connect(&address)?))
+    }
+
+    /// What is answered to a command, with spaces for line ends.
+    fn say(&mut self, command: &str) -> Result<String> {
+        self.0.write_all(format!("{command}\r\nPING\r\n").as_bytes())?;
+        let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
+        while !answer.ends_with(END) {
+            let count = self.0.read(&mut bytes)?;
+            ensure!(0 < count, "the server hung up");
+            answer.extend_from_slice(&bytes[..count]);
+        }
+        answer.truncate(answer.len() - END.len());
+        Ok(String::from_utf8(answer)?.replace("\r\n", " ").trim_end().to_owned())
+    }
+}
+
+fn launch(directory: &tempfile::TempDir) -> Launch {
+    Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0")
+}
+
+#[test]
+fn what_ts_add_wrote_promql_reads_and_a_crash_keeps() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut redis = Redis::of(&server)?;
+    let added = redis.say(&format!("TS.ADD temperature {NOON} 21.5 LABELS room kitchen"))?;
+    assert_eq!(added, format!(":{NOON}"));
+    let series = "temperature{room=\"kitchen\"}";
+    assert_eq!(server.export("temperature")?.samples(series), [format!("{NOON} 21.5")]);
+    let blocked = redis.say(&format!("TS.ADD temperature {NOON} 22"))?;
+    assert!(blocked.starts_with("-ERR TSDB: Error at upsert"), "{blocked}");
+
+    // Killed without a word.
+    drop(server);
+    let server = launch(&directory).start()?;
+    let mut redis = Redis::of(&server)?;
+    assert_eq!(redis.say("TS.GET temperature")?, format!("*2 :{NOON} +21.5"));
+    assert_eq!(redis.say("TYPE temperature")?, "+TSDB-TYPE");
+    let later = NOON + 60_000;
+    redis.say(&format!("TS.MADD temperature {later} 22"))?;
+    redis.say("RENAME temperature heat")?;
+    let series = "heat{room=\"kitchen\"}";
+    let samples = [format!("{NOON} 21.5"), format!("{later} 22")];
+    assert_eq!(server.export("heat")?.samples(series), samples);
+    assert_eq!(redis.say(&format!("TS.DEL heat {later} +"))?, ":1");
+    assert_eq!(server.export("heat")?.samples(series), samples[..1]);
+    Ok(())
+}
+
+#[test]
+fn what_others_wrote_is_read_and_stays() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut redis = Redis::of(&server)?;
+    let lines = format!(
+        "up{{job=\"node\",room=\"hall\"}} 1 {NOON}\nheat{{core=\"1\",room=\"hall\"}} 7 {NOON}\n"
+    );
+    server.write("/api/v1/import/prometheus", lines)?;
+    redis.say(&format!("TS.ADD heat {NOON} 3 LABELS room hall"))?;
+    redis.say("TS.CREATE empty LABELS room hall")?;
+
+    assert_eq!(
+        redis.say("TS.QUERYINDEX room=hall")?,
+        "*4 $5 empty $4 heat $26 heat{core=\"1\",room=\"hall\"} $26 up{job=\"node\",room=\"hall\"}"
+    );
+    let answered = redis.say("TS.MRANGE - + WITHLABELS FILTER room=hall job=node")?;
+    let labels = "*2 *2 $3 job $4 node *2 $4 room $4 hall";
+    let expected = format!("*1 *3 $26 up{{job=\"node\",room=\"hall\"}} {labels} *1 *2 :{NOON} +1");
+    assert_eq!(answered, expected);
+
+    // They go with their key, by whatever way it goes; the others stay.
+    assert_eq!(redis.say("DEL heat")?, ":1");
+    assert_eq!(server.export("heat")?.len(), 1);
+    redis.say(&format!("TS.ADD heat {NOON} 4 LABELS room hall"))?;
+    redis.say("PEXPIRE heat 1")?;
+    poll("that it expires", PATIENCE, || {
+        ensure!(server.export("heat")?.len() == 1, "there still");
+        Ok(())
+    })?;
+    redis.say(&format!("TS.ADD heat {NOON} 5 LABELS room hall"))?;
+    assert_eq!(redis.say("FLUSHALL")?, "+OK");
+    assert_eq!(
+        server.export("heat")?.samples("heat{core=\"1\",room=\"hall\"}"),
+        [format!("{NOON} 7")]
+    );
+    assert_eq!(server.export("{room=\"hall\"}")?.len(), 2);
+    Ok(())
+}
