@@ -1,7 +1,7 @@
 //! The effect of deliveries and claims: what became pending with a consumer, and what no more.
 //!
 //! ```text
-//! \x01xdeliver  key  group  consumer  now ms  last number  entries read, -1 unknown  what  gone
+//! \x01xdeliver  key  group  consumer  now ms, -1 without it  last number  entries read, -1 unknown  what  gone
 //! what          (time, number, delivered ms zigzag, count) each, varints
 //! gone          (time, number) each, varints
 //! ```
@@ -14,6 +14,9 @@ use crate::number::int_arg;
 use crate::value::Stream;
 use crate::value::stream::{Group, Id};
 use codec::bytes::{Reader, put_i64_zigzag, put_varint, unzigzag};
+
+/// The time of an effect whose consumer is not there.
+const NO_CONSUMER: i64 = -1;
 
 /// What a command did to a group.
 #[derive(Default)]
@@ -57,7 +60,9 @@ impl Deliveries {
         let Some(group) = stream.group(group_name) else { return Ok(()) };
         let last_id = group.last_id.text();
         let read = group.entries_read.map_or(-1, super::count_text).to_string();
-        let now_ms = call.now_ms().to_string();
+        // What only went, or a group that only moved, makes no consumer.
+        let is_there = group.consumer(consumer).is_some();
+        let now_ms = if is_there { call.now_ms() } else { NO_CONSUMER }.to_string();
         call.log(&[
             DELIVER,
             key,
@@ -82,7 +87,9 @@ pub fn apply(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (what, gone) = (call.arg(7), call.arg(8));
     let stream = call.get_mut::<Stream>(key)?.ok_or(NO_KEY)?;
     let applied = stream.change_group(name, |group, _| {
-        group.see(consumer, now_ms);
+        if now_ms != NO_CONSUMER {
+            group.see(consumer, now_ms);
+        }
         (group.last_id, group.entries_read) = (last_id, read);
         let mut reader = Reader::new(what);
         while !reader.is_empty() {
