@@ -828,7 +828,9 @@ mod tests {
             let settings = Settings::from_pairs(pairs).expect("settings");
             Config::new(settings).expect("config").listeners
         };
-        assert_eq!(listeners(&[]).len(), 1, "only HTTP listens by itself");
+        let by_itself: Vec<Listener> = listeners(&[]).iter().map(|one| one.listener).collect();
+        assert_eq!(by_itself, [Listener::Http, Listener::Redis]);
+        assert_eq!(listeners(&[("redis-listen", "")]).len(), 1, "keys are switched off");
         let local = listeners(&[("influx-listen", "127.0.0.1:8089")]);
         assert_eq!((local[1].listener, local[1].idle_timeout), (Listener::Influx, None));
         listeners(&[("influx-listen", ":8089"), ("allow-anonymous", "true")]);

@@ -81,6 +81,8 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         let expiring = tokio::spawn(settle_expired(door.clone()));
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
         while 0 < connections.count() {
+            // What it has written stays, as of a script that fails.
+            door.scripting.busy.end_at_once();
             door.hub().close_all();
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }

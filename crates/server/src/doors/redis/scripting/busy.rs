@@ -175,6 +175,11 @@ impl Busy {
         0 < threshold_ms && self.running().as_ref().is_some_and(is_late)
     }
 
+    /// Has the script end, whatever it has done: the server ends.
+    pub fn end_at_once(&self) {
+        self.is_killed.store(true, Relaxed);
+    }
+
     /// Has the script end.
     ///
     /// # Errors
