@@ -100,7 +100,7 @@ pub enum StartTimestamps {
     Used,
 }
 
-/// Whether [`QueryResult::step_samples`] is wanted.
+/// Whether [`crate::QueryResult::step_samples`] is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepStats {
     /// Nobody asks, and nothing is counted for it.

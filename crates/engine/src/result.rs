@@ -23,7 +23,7 @@ pub struct QueryResult {
     /// How long it took.
     pub timings: Timings,
     /// By step, how many samples an instant query at its time would see; empty unless
-    /// [`StepStats::Counted`] was asked for.
+    /// [`crate::options::StepStats::Counted`] was asked for.
     pub step_samples: Vec<u64>,
 }
 

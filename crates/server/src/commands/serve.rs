@@ -3,11 +3,13 @@
 use crate::app::App;
 use crate::config::{Config, Settings, check_environment};
 use crate::flags::from_command_line;
+use crate::listeners::table::Listener;
 use crate::logging;
 use crate::server::Server;
 use crate::shutdown::StopSignals;
 use anyhow::Context as _;
 use clap::ArgMatches;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +53,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         server = Server::start(config, Arc::new(RealVfs::new())) => server?,
         name = signals.next() => anyhow::bail!("{name} while starting"),
     };
-    println!("{}", welcome(server.app(), &data_dir));
+    println!("{}", welcome(server.app(), &data_dir, server.address_of(Listener::Redis)));
     let name = tokio::select! {
         name = signals.next() => name,
         () = server.app().stop_wanted.notified() => "SHUTDOWN",
@@ -68,20 +70,25 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a person sees first: where it is, and three things to try.
-fn welcome(app: &App, data_dir: &str) -> String {
+/// What a person sees first: where it is, and things to try.
+fn welcome(app: &App, data_dir: &str, keys: Option<SocketAddr>) -> String {
     let url = app.url();
     let login = match app.config.credentials.are_required() {
         true => " -u USER:PASSWORD",
         false => "",
     };
+    let keys = keys.map_or(String::new(), |address| {
+        let port = address.port();
+        format!("4. keys    redis-cli -p {port} set greeting hello\n")
+    });
     format!(
         "Quipu {version} keeps {data_dir} and listens on {url}\n\
          \n\
-         Three things to try:\n\
+         Things to try:\n\
          1. write   curl{login} -d 'weather,city=Cusco temperature=14.5' '{url}/write'\n\
          2. query   curl{login} -g '{url}/api/v1/query?query=weather_temperature'\n\
-         3. look    open {url}/ in a browser\n",
+         3. look    open {url}/ in a browser\n\
+         {keys}",
         version = env!("CARGO_PKG_VERSION"),
     )
 }
