@@ -683,6 +683,11 @@ impl Keyspace {
         self.is_observed = is_observed;
     }
 
+    /// Whether there is anything that somebody wants to hear of.
+    pub fn has_news(&self) -> bool {
+        !(self.events.is_empty() && self.touched.is_empty() && self.ready.is_empty())
+    }
+
     /// What was changed since the last call.
     pub fn take_touched(&mut self) -> Vec<Touched> {
         std::mem::take(&mut self.touched)

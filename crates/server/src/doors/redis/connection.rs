@@ -480,7 +480,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                     break Next::Read;
                 }
                 Err(error) => {
-                    self.session.out.error(&format!("ERR Protocol error: {error}"));
+                    let words = error.to_string();
+                    // Who has not said who they are has lower limits, and is told so.
+                    let words = match self.session.is_known {
+                        true => words,
+                        false => words.replace("invalid", "unauthenticated"),
+                    };
+                    self.session.out.error(&format!("ERR Protocol error: {words}"));
                     break Next::End;
                 }
             };

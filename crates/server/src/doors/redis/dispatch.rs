@@ -446,7 +446,9 @@ const SECRETS: &[&[u8]] = &[
 
 /// Shows a command to those who want to see all.
 fn show_monitors(session: &Session, keys: &Keyspace, hub: &Hub, info: &Info, args: &[&[u8]]) {
-    if info.is(ADMIN | SKIP_MONITOR) {
+    // Those that run others are shown before them, by what runs them.
+    let is_runner = info.group == Group::Scripting && info.is(SKIP_MONITOR);
+    if info.is(ADMIN | SKIP_MONITOR) && !is_runner {
         return;
     }
     let now_ms = keys.now_ms();

@@ -91,10 +91,10 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
     })
 }
 
-/// How often it is looked whether time series expired while nobody said anything.
+/// How often it is looked whether keys or time series expired while nobody said anything.
 const SETTLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Deletes the samples of time series that expire.
+/// Deletes the samples of time series that expire, and tells those who want to hear of what did.
 async fn settle_expired(door: Arc<Redis>) {
     loop {
         tokio::time::sleep(SETTLE_INTERVAL).await;
@@ -102,6 +102,12 @@ async fn settle_expired(door: Arc<Redis>) {
         if keys.has_series_events() {
             // What fails is told where it fails.
             let _ = timeseries::news::settle_expired(&door.app, &mut keys);
+            let _ = door.kv.commit(&mut keys);
+        }
+        if keys.has_news() {
+            // Of no client's doing.
+            let mut hub = door.hub();
+            door.after(0, &mut keys, &mut hub);
             let _ = door.kv.commit(&mut keys);
         }
     }
