@@ -27,7 +27,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
-/// As [`matches`], whatever the case of ASCII letters.
+/// As [`matches()`], whatever the case of ASCII letters.
 pub fn matches_ignoring_case(pattern: &[u8], text: &[u8]) -> bool {
     matches(&pattern.to_ascii_lowercase(), &text.to_ascii_lowercase())
 }

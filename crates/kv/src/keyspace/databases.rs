@@ -84,7 +84,7 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Keys of a database from a cursor on, by order of their hashes; see [`Index::scan`]. Those
+    /// Keys of a database from a cursor on, by order of their hashes; see [`crate::index::Index::scan`]. Those
     /// that have expired are left out.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 /// sleep, and stops the merge with [`ControlFlow::Break`].
 ///
 /// # Errors
-/// [`Error::Corrupt`] names the input that cannot be read; [`Error::Io`] when writing fails.
+/// [`crate::Error::Corrupt`] names the input that cannot be read; [`crate::Error::Io`] when writing fails.
 /// The writer then holds a fragment.
 pub fn run(
     inputs: &[MergeInput<'_>],
