@@ -26,6 +26,9 @@ pub struct KvConfig {
     pub databases: usize,
     /// Bytes of the log after which all that is not on disk is saved, so that the log can be cut.
     pub checkpoint_log_size: u64,
+    /// Bytes of a record of the log above which it is written in pieces: far below the most that the
+    /// log takes, and never refused for good.
+    pub piece_size: usize,
     /// Bytes of a segment of cold values.
     pub segment_size: usize,
     /// Whether values on disk are compressed.
@@ -45,6 +48,7 @@ impl Default for KvConfig {
             durability: KvDurability::default(),
             databases: 16,
             checkpoint_log_size: 256 << 20,
+            piece_size: 16 << 20,
             segment_size: 16 << 20,
             is_compressed: true,
             stream_blocks: BlockLimits::default(),

@@ -53,6 +53,9 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// No checkpoint could be made, for databases were emptied or exchanged all the while.
+    #[error("databases were emptied or exchanged all the while; nothing is lost: try again")]
+    Unsettled,
     /// A newer program wrote it.
     #[error("{path} has format {found}, this program knows up to {known}")]
     Newer {

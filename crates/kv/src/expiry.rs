@@ -1,13 +1,17 @@
 //! When keys expire: a wheel of ticks, each with the hashes of the keys that may be due then.
 //!
-//! An entry is never taken out when a key's time changes: whoever finds it looks at the key itself.
-//! That costs eight bytes for each change that moves a key to another tick, until the tick comes.
+//! What holds: a key that expires has an entry at that tick or an earlier one. An entry is never taken
+//! out when a key's time changes: whoever finds it looks at the key itself, and notes the key again if
+//! it is to go later. So a key whose time is put off again and again has one entry. Those of keys that
+//! went and came again are found when there are many more entries than keys: [`Expiry::tidy`].
 
 use crate::index::KeyHash;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Milliseconds of a tick, as a power of two.
 const TICK_BITS: u32 = 7;
+/// Entries that there may be whatever the keys need.
+const SPARE_ENTRIES_MAX: usize = 1 << 16;
 
 /// Keys by the tick of their expiry.
 #[derive(Debug, Default)]
@@ -53,6 +57,30 @@ impl Expiry {
         due
     }
 
+    /// Whether there are many more entries than so many keys need.
+    pub fn is_untidy(&self, keys: usize) -> bool {
+        SPARE_ENTRIES_MAX + 2 * keys < self.len
+    }
+
+    /// Takes out all entries of a key but the first, and those of keys that are not there.
+    pub fn tidy(&mut self, is_there: impl Fn(u8, KeyHash) -> bool) {
+        let mut seen: HashSet<u64> = HashSet::new();
+        self.counts.clear();
+        for entries in self.ticks.values_mut() {
+            entries.retain(|entry| {
+                let (db, hash) = split(*entry);
+                let stays = is_there(db, hash) && seen.insert(*entry);
+                if stays {
+                    *self.counts.entry(db).or_default() += 1;
+                }
+                stays
+            });
+            entries.shrink_to_fit();
+        }
+        self.ticks.retain(|_, entries| !entries.is_empty());
+        self.len = seen.len();
+    }
+
     /// Entries of a database.
     pub fn count_of(&self, db: u8) -> usize {
         self.counts.get(&db).copied().unwrap_or(0)
@@ -81,9 +109,9 @@ impl Expiry {
     }
 }
 
-/// Whether both times share a tick, so that one entry does for both.
-pub fn is_same_tick(one_ms: i64, other_ms: i64) -> bool {
-    tick_of(one_ms) == tick_of(other_ms)
+/// Whether a time's tick comes before that of another, so that the other's entry would be found too late.
+pub fn is_earlier(one_ms: i64, other_ms: i64) -> bool {
+    tick_of(one_ms) < tick_of(other_ms)
 }
 
 fn tick_of(ms: i64) -> i64 {

@@ -10,7 +10,7 @@
 //! carry the number of the last change they have seen, so that no change is made twice.
 
 use crate::cold::{Manifest, SnapshotWriter, dictionary, index_name, record, write_segment};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::Keyspace;
 use crate::kv::Kv;
@@ -23,6 +23,8 @@ const PASSES_MAX: u32 = 2;
 const EXPIRE_STEP: usize = 200;
 /// Sealed segments that may wait for the disk before commands wait for them.
 const SEALING_MAX: usize = 4;
+/// Times that a checkpoint is begun anew because databases were emptied or exchanged meanwhile.
+const ATTEMPTS_MAX: u32 = 8;
 /// Empty segments that are worth a checkpoint of their own, in bytes.
 const DEAD_SIZE_MIN: u64 = 256 << 20;
 
@@ -158,6 +160,14 @@ impl Keyspace {
     }
 }
 
+/// What became of a checkpoint.
+enum Made {
+    /// It is durable.
+    Whole,
+    /// Databases were emptied or exchanged meanwhile: what was copied is of two worlds, and of no use.
+    OfTwoWorlds,
+}
+
 /// A record that was copied.
 struct Copied {
     db: u8,
@@ -277,6 +287,7 @@ impl Kv {
                 dictionary::write(self.vfs().as_ref(), self.dir(), &trained)?;
                 let inserted = self.lock().cold.dictionaries.insert(trained.number, &trained.bytes);
                 inserted.map_err(|error| vfs::Error::new("load dictionary", self.dir(), error))?;
+                groups.adopt(trained);
             }
         }
         Ok((copy, copied))
@@ -318,10 +329,25 @@ impl Kv {
     /// Makes all keys durable outside of the log, so that it can be cut.
     ///
     /// # Errors
-    /// When the disk or the log fails; nothing is lost, and it may be tried again.
+    /// When the disk or the log fails, or databases were emptied or exchanged all the while; nothing
+    /// is lost, and it may be tried again.
     pub fn checkpoint(&self) -> Result<()> {
         let _one = self.checkpointing();
-        let log_from = self.begin_checkpoint();
+        for _ in 0..ATTEMPTS_MAX {
+            let (log_from, logged_size) = self.begin_checkpoint();
+            let made = self.make_checkpoint(log_from);
+            if !matches!(made, Ok(Made::Whole)) {
+                // What was logged before is still to be saved.
+                self.note_logged(logged_size);
+            }
+            if let Made::Whole = made? {
+                return Ok(());
+            }
+        }
+        Err(Error::Unsettled)
+    }
+
+    fn make_checkpoint(&self, log_from: u64) -> Result<Made> {
         let mut from = 0;
         loop {
             let (next, end) = {
@@ -340,25 +366,26 @@ impl Kv {
         let index_file = self.next_index_file();
         let path = self.dir().join(index_name(index_file));
         let mut writer = SnapshotWriter::new(self.vfs().as_ref(), &path)?;
-        if !self.copy_index(&mut writer)? {
-            // Databases were flushed or exchanged meanwhile: what was copied is of two worlds.
+        if let Made::OfTwoWorlds = self.copy_index(&mut writer)? {
             self.vfs().remove(&path)?;
-            return Ok(());
+            return Ok(Made::OfTwoWorlds);
         }
         writer.finish()?;
         self.finish_checkpoint(log_from, index_file, doomed)
     }
 
-    fn begin_checkpoint(&self) -> u64 {
+    /// Returns where the records begin that come after it, and how many bytes were logged before.
+    fn begin_checkpoint(&self) -> (u64, u64) {
         let mut keys = self.lock();
         keys.cold.is_snapshot_stale = false;
+        let logged_size = self.logged_size();
         // All that is logged from here on is replayed, and all before it is saved below.
         self.note_rotation(self.wal().rotate());
-        self.log_from()
+        (self.log_from(), logged_size)
     }
 
-    /// Copies the index into a file. Returns whether that copy is of any use.
-    fn copy_index(&self, writer: &mut SnapshotWriter) -> Result<bool> {
+    /// Copies the index into a file.
+    fn copy_index(&self, writer: &mut SnapshotWriter) -> Result<Made> {
         let databases = self.lock().dbs.len();
         for db in 0..databases {
             let number = u8::try_from(db).unwrap_or(u8::MAX);
@@ -367,7 +394,7 @@ impl Kv {
                 let copy = {
                     let keys = self.lock();
                     if keys.cold.is_snapshot_stale {
-                        return Ok(false);
+                        return Ok(Made::OfTwoWorlds);
                     }
                     keys.copy_table(db, table)
                 };
@@ -380,10 +407,13 @@ impl Kv {
         for (db, entries) in expiry {
             writer.expiry(db, &entries)?;
         }
-        Ok(!self.lock().cold.is_snapshot_stale)
+        match self.lock().cold.is_snapshot_stale {
+            true => Ok(Made::OfTwoWorlds),
+            false => Ok(Made::Whole),
+        }
     }
 
-    fn finish_checkpoint(&self, log_from: u64, index_file: u64, doomed: Vec<u32>) -> Result<()> {
+    fn finish_checkpoint(&self, log_from: u64, index_file: u64, doomed: Vec<u32>) -> Result<Made> {
         let seq = {
             let mut keys = self.lock();
             keys.cold.seal();
@@ -396,7 +426,7 @@ impl Kv {
         let manifest = {
             let keys = self.lock();
             if keys.cold.is_snapshot_stale {
-                return Ok(());
+                return Ok(Made::OfTwoWorlds);
             }
             Manifest {
                 hash_seed: keys.hash_seed,
@@ -410,9 +440,10 @@ impl Kv {
             }
         };
         manifest.write(self.vfs().as_ref(), self.dir())?;
-        self.note_saved(log_from, index_file);
+        self.note_saved(log_from);
         self.lock().cold.drop_segments(&doomed);
         self.remove_unnamed(&manifest)?;
-        self.cut_log()
+        self.cut_log()?;
+        Ok(Made::Whole)
     }
 }

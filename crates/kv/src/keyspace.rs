@@ -11,8 +11,9 @@ use crate::config::KvConfig;
 use crate::dice::Dice;
 use crate::effects::Effects;
 use crate::error::{CommandError, WRONG_TYPE};
-use crate::expiry::{Expiry, is_same_tick};
+use crate::expiry::{Expiry, is_earlier};
 use crate::index::{Address, Index, KeyHash, Place};
+use crate::pieces::Pieces;
 use crate::series::SeriesEvent;
 use crate::slots::{NEVER, Slot, Slots};
 use crate::value::{Stored, Value};
@@ -94,6 +95,8 @@ pub struct Keyspace {
     pub(crate) is_replaying: bool,
     /// Bytes of the log that were replayed.
     pub(crate) replayed_size: u64,
+    /// What was replayed of a record in pieces.
+    pub(crate) pieces: Pieces,
     /// Bytes of hot keys.
     pub(crate) hot_size: usize,
     /// Where the hand of the clock stands.
@@ -138,6 +141,7 @@ impl Keyspace {
             now_ms: 0,
             is_replaying: false,
             replayed_size: 0,
+            pieces: Pieces::default(),
             hot_size: 0,
             hand: 0,
             waited_for: HashMap::new(),
@@ -582,7 +586,7 @@ impl Keyspace {
     fn set_slot_expire(&mut self, number: u32, expire_ms: i64) {
         let Some(slot) = self.slots.get_mut(number) else { return };
         let before = std::mem::replace(&mut slot.expire_ms, expire_ms);
-        if expire_ms != NEVER && (before == NEVER || !is_same_tick(before, expire_ms)) {
+        if expire_ms != NEVER && (before == NEVER || is_earlier(expire_ms, before)) {
             let hash = KeyHash::new(&slot.key, self.hash_seed);
             self.expiry.add(expire_ms, slot.db, hash);
         }
@@ -732,16 +736,12 @@ pub const EVENT_MODULE: u32 = 1 << 13;
 pub const EVENT_NEW: u32 = 1 << 14;
 
 /// Whether fields of a hash have expired by then.
-fn expires_fields(value: &Value, now_ms: i64) -> bool {
-    match value {
+#[inline]
+fn has_expired_fields(slot: &Slot, now_ms: i64) -> bool {
+    match &slot.value {
         Value::Hash(hash) => hash.next_expiry().is_some_and(|at| at <= now_ms),
         _ => false,
     }
-}
-
-#[inline]
-fn has_expired_fields(slot: &Slot, now_ms: i64) -> bool {
-    expires_fields(&slot.value, now_ms)
 }
 
 fn unreadable(error: crate::Error) -> CommandError {

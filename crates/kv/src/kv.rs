@@ -11,13 +11,15 @@ use crate::effects::{Effect, decode};
 use crate::error::{Error, Result};
 use crate::index::Place;
 use crate::keyspace::Keyspace;
+use crate::pieces::{self, Pieces};
 use crate::reply::Discard;
 use codec::bytes::put_varint;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use vfs::Vfs;
 use wal::kinds::{KEYS, KIND_KEYS};
 use wal::{Consumer, Consumers, Log, Lsn, ReplayError, Wal};
@@ -27,6 +29,8 @@ pub const KEYS_DIR: &str = "keys";
 /// Changes that become one record of the log, in bytes: bounds its size.
 const RECORD_SIZE: usize = 1 << 20;
 const NANOS_PER_MILLI: i64 = 1_000_000;
+/// How often who waits for the keys with patience looks.
+const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A keyspace that was looked at and is not open yet.
 pub struct KvOpening {
@@ -103,6 +107,7 @@ impl KvOpening {
     pub fn finish(self, log: Arc<Log>) -> Result<Arc<Kv>> {
         let KvOpening { vfs, dir, mut keys, manifest } = self;
         keys.is_replaying = false;
+        keys.pieces = Pieces::default();
         let replayed_size = keys.replayed_size;
         let config = keys.config.clone();
         let manifest = manifest.unwrap_or_default();
@@ -126,6 +131,8 @@ impl KvOpening {
             keeper: Mutex::new(None),
             stop: Arc::default(),
         });
+        // The manifest that was found may be one whose writer died before its name was durable.
+        kv.vfs.sync_dir(&kv.dir)?;
         kv.remove_unnamed(&manifest)?;
         let weak = Arc::downgrade(&kv);
         let needed_from = move || weak.upgrade().map_or(Some(0), |kv| kv.needed_from());
@@ -135,6 +142,13 @@ impl KvOpening {
         }
         Ok(kv)
     }
+}
+
+/// Whether a file in the keys' directory is no part of a checkpoint: functions, users, settings. Each is
+/// replaced as a whole.
+pub(crate) fn is_beside(name: &str) -> bool {
+    let is_part = [".cold", ".index", ".dict", ".tmp"].iter().any(|end| name.ends_with(end));
+    !is_part && name != MANIFEST_NAME
 }
 
 /// Fills the index from a checkpoint.
@@ -185,10 +199,20 @@ fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> 
     })
 }
 
-/// Takes a record of the log.
+/// Takes a record of the log, or a piece of one.
 fn replay(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
-    let (seq, effects) = decode(payload)?;
     keys.replayed_size += payload.len() as u64;
+    let mut pieces = std::mem::take(&mut keys.pieces);
+    let replayed = match pieces.take(payload) {
+        Some(whole) => replay_record(keys, whole.bytes()),
+        None => Ok(()),
+    };
+    keys.pieces = pieces;
+    replayed
+}
+
+fn replay_record(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
+    let (seq, effects) = decode(payload)?;
     keys.seq = keys.seq.max(seq);
     let saved_seq = keys.seq;
     let record_seq = seq;
@@ -243,6 +267,19 @@ impl Kv {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same for who would rather do without: none if somebody has them for so long.
+    pub fn lock_within(&self, patience: Duration) -> Option<MutexGuard<'_, Keyspace>> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.keys.try_lock() {
+                Ok(keys) => return Some(keys),
+                Err(TryLockError::Poisoned(keys)) => return Some(keys.into_inner()),
+                Err(TryLockError::WouldBlock) if until < Instant::now() => return None,
+                Err(TryLockError::WouldBlock) => std::thread::park_timeout(LOOK_INTERVAL),
+            }
+        }
+    }
+
     /// When a write is acknowledged.
     pub fn durability(&self) -> KvDurability {
         match self.durability.load(Ordering::Relaxed) {
@@ -273,26 +310,44 @@ impl Kv {
         }
         let mut head = Vec::with_capacity(10);
         put_varint(&mut head, keys.seq);
-        let parts: [&[u8]; 2] = [&head, keys.effects.bytes()];
-        let lsn = loop {
-            let appended = match self.durability() {
-                KvDurability::Always => self.wal.append_parts(KIND_KEYS, &parts),
-                _ => self.wal.append_lazily(KIND_KEYS, &parts),
-            };
-            match appended {
-                Ok(lsn) => break lsn,
-                // Nobody else can write either until the disk has caught up.
-                Err(wal::Error::Busy { .. }) => self.wal.wait_durable(self.wal.end())?,
-                Err(error) => {
-                    self.fail(&error);
-                    return Err(error.into());
-                }
-            }
+        let effects = keys.effects.bytes();
+        let lsn = match head.len() + effects.len() <= keys.config.piece_size {
+            true => self.append(&[&head, effects])?,
+            false => self.append_pieces(&head, effects, keys.config.piece_size)?,
         };
         self.logged_size.fetch_add(keys.effects.bytes().len() as u64, Ordering::Relaxed);
         keys.effects.clear();
         keys.seq += 1;
         Ok(Some(lsn))
+    }
+
+    /// Appends a record too large for one.
+    fn append_pieces(&self, head: &[u8], effects: &[u8], piece_size: usize) -> Result<Lsn> {
+        let count = effects.len().div_ceil(piece_size);
+        let mut lsn = self.wal.end();
+        for (at, bytes) in effects.chunks(piece_size).enumerate() {
+            let head = if at == 0 { head } else { &[] };
+            lsn = self.append(&[&pieces::head(at, count), head, bytes])?;
+        }
+        Ok(lsn)
+    }
+
+    fn append(&self, parts: &[&[u8]]) -> Result<Lsn> {
+        loop {
+            let appended = match self.durability() {
+                KvDurability::Always => self.wal.append_parts(KIND_KEYS, parts),
+                _ => self.wal.append_lazily(KIND_KEYS, parts),
+            };
+            match appended {
+                Ok(lsn) => return Ok(lsn),
+                // Nobody else can write either until the disk has caught up.
+                Err(wal::Error::Busy { .. }) => self.sync_log()?,
+                Err(error) => {
+                    self.fail(&error);
+                    return Err(error.into());
+                }
+            }
+        }
     }
 
     /// Whether changes have gathered that should become a record before more come.
@@ -359,7 +414,9 @@ impl Kv {
         let segments = manifest.segments.iter().map(|one| segment_name(one.number));
         let dictionaries = manifest.dictionaries.iter().map(|one| dictionary_name(*one));
         let index = (manifest.index_file != 0).then(|| index_name(manifest.index_file));
-        for name in segments.chain(dictionaries).chain(index) {
+        let listed = self.vfs.list(&self.dir)?;
+        let beside = listed.into_iter().filter(|name| is_beside(name));
+        for name in segments.chain(dictionaries).chain(index).chain(beside) {
             self.vfs.hard_link(&self.dir.join(&name), &to.join(&name))?;
         }
         manifest.write(self.vfs.as_ref(), &to)
@@ -432,14 +489,20 @@ impl Kv {
         self.logged_size.store(0, Ordering::Relaxed);
     }
 
+    /// Notes bytes of the log that a checkpoint did not save after all.
+    pub(crate) fn note_logged(&self, size: u64) {
+        self.logged_size.fetch_add(size, Ordering::Relaxed);
+    }
+
+    /// The number of a new file. Never one that was given out before: a manifest whose writing failed
+    /// may be the one on disk all the same.
     pub(crate) fn next_index_file(&self) -> u64 {
-        self.index_file.load(Ordering::Relaxed) + 1
+        self.index_file.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// Notes that a checkpoint is durable.
-    pub(crate) fn note_saved(&self, log_from: u64, index_file: u64) {
+    pub(crate) fn note_saved(&self, log_from: u64) {
         self.saved_from.store(log_from, Ordering::Relaxed);
-        self.index_file.store(index_file, Ordering::Relaxed);
     }
 
     pub(crate) fn cut_log(&self) -> Result<()> {
@@ -477,9 +540,7 @@ impl Kv {
             named.extend(keys.cold.sealing().iter().map(|(number, _)| segment_name(*number)));
         }
         for name in self.vfs.list(&self.dir)? {
-            let is_ours =
-                [".cold", ".index", ".dict", ".tmp"].iter().any(|end| name.ends_with(end));
-            if is_ours && !named.contains(&name) {
+            if !is_beside(&name) && !named.contains(&name) {
                 self.vfs.remove(&self.dir.join(&name))?;
             }
         }

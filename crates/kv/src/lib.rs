@@ -44,6 +44,7 @@ pub mod keyspace;
 pub mod kv;
 pub mod murmur;
 pub mod number;
+mod pieces;
 pub mod rdb;
 pub mod reply;
 pub mod series;

@@ -4,7 +4,7 @@ use crate::cold::dictionary::{self, dictionary_name};
 use crate::cold::{IndexSnapshot, Manifest, index_name, record, segment_name};
 use crate::error::Result;
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
-use crate::kv::KEYS_DIR;
+use crate::kv::{KEYS_DIR, is_beside};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
@@ -62,6 +62,7 @@ impl Walk<'_> {
     fn list(&mut self, manifest: &Manifest) -> Result<()> {
         for name in self.vfs.list(self.dir)? {
             let is_named = name == crate::cold::MANIFEST_NAME
+                || is_beside(&name)
                 || name == index_name(manifest.index_file)
                 || manifest.segments.iter().any(|one| segment_name(one.number) == name)
                 || manifest.dictionaries.iter().any(|one| dictionary_name(*one) == name);

@@ -1,5 +1,7 @@
 //! All tests of the keyspace from outside, as one program.
 
 mod crash;
+mod expiry;
+mod faults;
 mod files;
 mod rig;

@@ -47,6 +47,17 @@ fn a_snapshot_is_a_keyspace_of_its_own() {
 }
 
 #[test]
+fn a_snapshot_has_what_stands_beside_keys() {
+    let (disk, rig) = filled(5);
+    rig.kv.write_beside("functions", b"of scripts").expect("a good disk");
+    rig.kv.snapshot(Path::new(SNAPSHOT)).expect("a good disk");
+    let beside = Path::new(SNAPSHOT).join(kv::kv::KEYS_DIR).join("functions");
+    assert_eq!(disk.read(&beside).expect("linked"), b"of scripts");
+    let report = kv::verify::verify(&disk, Path::new(SNAPSHOT)).expect("listable").expect("keys");
+    assert!(report.leftovers.is_empty(), "{:?}", report.leftovers);
+}
+
+#[test]
 fn a_flipped_bit_is_found_and_no_answer_is_wrong() {
     let (disk, rig) = filled(2);
     rig.close().expect("a good disk");

@@ -42,6 +42,7 @@ impl Rig {
             durability: KvDurability::Always,
             databases: usize::from(DATABASES),
             checkpoint_log_size: 2 << 10,
+            piece_size: 200,
             segment_size: 512,
             keeper_interval: Duration::ZERO,
             background: false,
@@ -74,6 +75,11 @@ impl Rig {
 
     /// All that is there and has not expired.
     pub fn map(&self) -> Map {
+        self.try_map().expect("all can be read")
+    }
+
+    /// The same on a disk that may fail.
+    pub fn try_map(&self) -> Result<Map, kv::CommandError> {
         let mut keys = self.kv.lock();
         keys.set_now(self.kv.now_ms());
         let mut map = Map::new();
@@ -83,14 +89,13 @@ impl Rig {
                 let mut encoded = Vec::new();
                 value.encode(&mut encoded);
                 found.push((key.to_vec(), encoded));
-            })
-            .expect("all can be read");
+            })?;
             for (key, value) in found {
-                let expire = keys.expire_of(db, &key).expect("readable").expect("there");
+                let expire = keys.expire_of(db, &key)?.expect("there");
                 map.insert((db, key), (value, expire));
             }
         }
-        map
+        Ok(map)
     }
 
     pub fn close(&self) -> kv::Result<()> {
@@ -121,7 +126,11 @@ pub fn draw(dice: &mut Random, now_ms: i64) -> (u8, Vec<Vec<u8>>) {
         }
         89..=92 => vec![b"persist".to_vec(), key(dice)],
         93..=96 => vec![b"setrange".to_vec(), key(dice), b"3".to_vec(), value(dice)],
-        97..=98 => vec![b"getdel".to_vec(), key(dice)],
+        97 => vec![b"getdel".to_vec(), key(dice)],
+        98 => {
+            let other = dice.below(u64::from(DATABASES));
+            vec![b"swapdb".to_vec(), db.to_string().into_bytes(), other.to_string().into_bytes()]
+        }
         _ => vec![b"flushdb".to_vec()],
     };
     (db, words)

@@ -96,10 +96,12 @@ impl Default for Stage {
     }
 }
 
-/// A dictionary that was just trained.
+/// A dictionary that was just trained, and that nothing is coded with yet.
 pub(crate) struct Trained {
     pub(crate) number: u64,
     pub(crate) bytes: Vec<u8>,
+    group: Vec<u8>,
+    compressor: Compressor<'static>,
 }
 
 impl Groups {
@@ -163,19 +165,19 @@ impl Groups {
         coded.map(|coded| (number, coded))
     }
 
-    /// Trains a dictionary for one group that has samples enough. The caller makes it durable before
-    /// it calls [`Groups::code`] again.
+    /// Trains a dictionary for one group that has samples enough. Values are coded with it once the
+    /// caller has made it durable and says so: [`Groups::adopt`].
     pub(crate) fn train(&mut self) -> Option<Trained> {
         if CODING_DICTIONARY + DICTIONARIES_MAX as u64 <= self.next_number {
             return None;
         }
-        let is_ready = |group: &&mut Group| match &group.state {
+        let is_ready = |group: &Group| match &group.state {
             Stage::Gathering(samples, size) => {
                 SAMPLES <= samples.len() || SAMPLES_SIZE_MAX <= *size
             }
             _ => false,
         };
-        let group = self.by_name.values_mut().find(is_ready)?;
+        let (name, group) = self.by_name.iter_mut().find(|(_, group)| is_ready(group))?;
         let Stage::Gathering(samples, _) = std::mem::take(&mut group.state) else { return None };
         (group.plain_size, group.coded_size, group.first_permille) = (0, 0, None);
         group.state = Stage::Off(OFF_VALUES);
@@ -184,9 +186,14 @@ impl Groups {
         let compressor = compressor(&bytes)?;
         let number = self.next_number;
         self.next_number += 1;
+        Some(Trained { number, bytes, group: name.clone(), compressor })
+    }
+
+    /// Has values coded with a dictionary, which is durable.
+    pub(crate) fn adopt(&mut self, trained: Trained) {
+        let Some(group) = self.by_name.get_mut(&trained.group) else { return };
         self.stats.trained += 1;
-        group.state = Stage::Coded(number, Box::new(compressor));
-        Some(Trained { number, bytes })
+        group.state = Stage::Coded(trained.number, Box::new(trained.compressor));
     }
 }
 
@@ -371,6 +378,7 @@ mod tests {
                 }
                 while let Some(trained) = groups.train() {
                     dictionaries.insert(trained.number, &trained.bytes).expect("memory");
+                    groups.adopt(trained);
                 }
             }
             println!("round {round}: {coded} of {plain}");
@@ -384,6 +392,7 @@ mod tests {
             }
             if let Some(trained) = groups.train() {
                 dictionaries.insert(trained.number, &trained.bytes).expect("memory");
+                groups.adopt(trained);
             }
         }
         let noisy = groups.by_name.get(b"noise".as_slice()).expect("a group");

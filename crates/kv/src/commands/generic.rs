@@ -188,7 +188,7 @@ fn persist(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn ttl(call: &mut Call<'_>) -> Result<(), CommandError> {
     let now_ms = call.now_ms();
-    answer_expiry(call, |at| (at - now_ms + 500) / 1000)
+    answer_expiry(call, |at| (at - now_ms).saturating_add(500) / 1000)
 }
 
 fn pttl(call: &mut Call<'_>) -> Result<(), CommandError> {
@@ -197,7 +197,7 @@ fn pttl(call: &mut Call<'_>) -> Result<(), CommandError> {
 }
 
 fn expire_time(call: &mut Call<'_>) -> Result<(), CommandError> {
-    answer_expiry(call, |at| (at + 500) / 1000)
+    answer_expiry(call, |at| at.saturating_add(500) / 1000)
 }
 
 fn pexpire_time(call: &mut Call<'_>) -> Result<(), CommandError> {

@@ -36,6 +36,22 @@ fn keys_of(args: &[&[u8]]) -> Vec<usize> {
     places
 }
 
+/// The option of a command that leads to keys which the command does not name, if there is one.
+pub fn follows_keys(args: &[&[u8]]) -> Option<&'static str> {
+    let mut at = 2;
+    while let Some(word) = args.get(at) {
+        let pattern = args.get(at + 1);
+        at += match word.to_ascii_lowercase().as_slice() {
+            b"limit" => 3,
+            b"by" if pattern.is_some_and(|pattern| pattern.contains(&b'*')) => return Some("BY"),
+            b"get" if pattern.is_some() => return Some("GET"),
+            b"by" | b"store" => 2,
+            _ => 1,
+        };
+    }
+    None
+}
+
 /// What is asked for.
 #[derive(Default)]
 struct Options<'a> {

@@ -1,9 +1,9 @@
 //! Whole databases: emptied, exchanged, scanned, a key of them picked.
 
+use super::expiring::first_expiry;
 use super::{Keyspace, Touched, unreadable};
 use crate::error::CommandError;
 use crate::index::Place;
-use crate::slots::NEVER;
 use crate::value::Value;
 
 impl Keyspace {
@@ -55,9 +55,10 @@ impl Keyspace {
                     let Place::Hot(number) = place else { continue };
                     let Some(slot) = self.slots.get_mut(number) else { continue };
                     (slot.db, slot.seq, slot.is_dirty) = (db, self.seq, true);
-                    if slot.expire_ms != NEVER {
-                        self.expiry.add(slot.expire_ms, db, hash);
-                    }
+                    // Its record names the other database: nobody would find the key by it.
+                    slot.home.take().into_iter().for_each(|home| self.cold.release(home));
+                    let at = first_expiry(slot.expire_ms, &slot.value);
+                    self.note_later(at, db, hash);
                 }
             }
         }

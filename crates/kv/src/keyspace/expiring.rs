@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// When a key or the first of its fields expires.
+pub(super) fn first_expiry(expire_ms: i64, value: &Value) -> i64 {
+    match value {
+        Value::Hash(hash) => hash.next_expiry().map_or(expire_ms, |at| at.min(expire_ms)),
+        _ => expire_ms,
+    }
+}
+
 impl Keyspace {
     /// Takes an expired key out, and logs that.
     pub(super) fn expire_slot(&mut self, number: u32, hash: KeyHash) {
@@ -34,7 +42,8 @@ impl Keyspace {
         self.tell(db, &key);
         if !is_empty {
             self.account(number);
-            next.into_iter().for_each(|at| self.expiry.add(at, db, hash));
+            let expire_ms = self.slots.get(number).map_or(NEVER, |slot| slot.expire_ms);
+            self.note_later(next.map_or(expire_ms, |at| at.min(expire_ms)), db, hash);
             return true;
         }
         self.event(EVENT_GENERIC, "del", db, &key);
@@ -76,22 +85,39 @@ impl Keyspace {
                     Place::Hot(number) => number,
                     Place::Cold(address) => {
                         let record = self.cold.read(address).map_err(unreadable)?;
-                        let is_due = record.expire_ms <= self.now_ms
-                            || expires_fields(&record.value, self.now_ms);
-                        match is_due {
-                            true => self.admit(record, address, *hash),
-                            false => continue,
+                        let at = first_expiry(record.expire_ms, &record.value);
+                        if self.now_ms < at {
+                            self.note_later(at, *db, *hash);
+                            continue;
                         }
+                        self.admit(record, address, *hash)
                     }
                 };
-                let slot = self.slots.get(number);
-                if slot.is_some_and(|slot| slot.expire_ms <= self.now_ms) {
+                let Some(slot) = self.slots.get(number) else { continue };
+                let at = first_expiry(slot.expire_ms, &slot.value);
+                if self.now_ms < at {
+                    self.note_later(at, *db, *hash);
+                } else if slot.expire_ms <= self.now_ms {
                     self.expire_slot(number, *hash);
-                } else if slot.is_some_and(|slot| has_expired_fields(slot, self.now_ms)) {
+                } else {
                     self.expire_fields(number, *hash);
                 }
             }
         }
+        let keys = self.dbs.iter().map(Index::len).sum();
+        if self.expiry.is_untidy(keys) {
+            let dbs = &self.dbs;
+            let index = |db: u8| dbs.get(usize::from(db));
+            self.expiry
+                .tidy(|db, hash| index(db).is_some_and(|it| it.find(hash, |_| true).is_some()));
+        }
         Ok(due.len())
+    }
+
+    /// A key goes then, or never.
+    pub(super) fn note_later(&mut self, at: i64, db: u8, hash: KeyHash) {
+        if at != NEVER {
+            self.expiry.add(at, db, hash);
+        }
     }
 }
