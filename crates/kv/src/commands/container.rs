@@ -20,7 +20,7 @@ pub struct Subcommand {
 /// # Errors
 /// As it does; when there is none of that name, or it takes another number of arguments.
 pub fn run(call: &mut Call<'_>, table: &'static [Subcommand]) -> Result<(), CommandError> {
-    let container = call.command.info.name;
+    let container = call.command.info.first_name();
     let word = call.arg(1);
     let name = word.to_ascii_lowercase();
     if name == b"help" {
@@ -48,7 +48,7 @@ pub fn run(call: &mut Call<'_>, table: &'static [Subcommand]) -> Result<(), Comm
 const SHOWN_SIZE_MAX: usize = 128;
 
 fn help(call: &mut Call<'_>, table: &'static [Subcommand]) {
-    let upper = call.command.info.name.to_ascii_uppercase();
+    let upper = call.command.info.first_name().to_ascii_uppercase();
     call.out.array(1 + 2 * table.len() + 2);
     call.out.simple(&format!("{upper} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
     for one in table {

@@ -9,6 +9,7 @@ use crate::call::Call;
 use crate::error::{CommandError, WRONG_TYPE};
 use crate::keyspace::EVENT_HASH;
 use crate::number::{int_arg, parse_i64};
+use crate::reply::Reply;
 use crate::value::Hash;
 
 /// The latest time at which a field may expire, in milliseconds since the epoch, as Redis has it.
@@ -205,28 +206,40 @@ fn log_fields(call: &mut Call<'_>, head: &[&[u8]], fields: &[&[u8]]) {
     call.log(&effect);
 }
 
-pub(super) fn hpersist(call: &mut Call<'_>) -> Result<(), CommandError> {
+/// Does something to each field that the arguments name, and answers it. Returns the fields that it
+/// changed.
+fn change_fields<'a>(
+    call: &mut Call<'a>,
+    change: impl Fn(Option<&mut Hash>, &[u8], &mut dyn Reply) -> bool,
+) -> Result<Vec<&'a [u8]>, CommandError> {
     check_type(call)?;
-    let key = call.args[1];
     let fields = fields_at(call, 2, NOT_POSITIVE)?;
-    let mut hash = call.keys.get_mut::<Hash>(call.db, key)?;
-    let mut persisted: Vec<&[u8]> = Vec::new();
+    let mut hash = call.keys.get_mut::<Hash>(call.db, call.args[1])?;
     call.out.array(fields.len());
+    let mut changed: Vec<&[u8]> = Vec::new();
     for field in fields {
-        let found = hash.as_mut().filter(|hash| hash.get(field).is_some());
-        let Some(hash) = found else {
-            call.out.int(NO_FIELD);
-            continue;
-        };
-        if hash.expiry_of(field).is_some() {
-            hash.set_expiry(field, None);
-            persisted.push(field);
-            call.out.int(DONE);
-        } else {
-            call.out.int(NO_EXPIRY);
+        if change(hash.as_deref_mut(), field, call.out) {
+            changed.push(field);
         }
     }
-    fields_persisted(call, key, &persisted);
+    Ok(changed)
+}
+
+pub(super) fn hpersist(call: &mut Call<'_>) -> Result<(), CommandError> {
+    let persisted = change_fields(call, |hash, field, out| {
+        let found = hash.filter(|hash| hash.get(field).is_some());
+        let expiry = found.as_ref().map(|hash| hash.expiry_of(field).is_some());
+        out.int(match expiry {
+            None => NO_FIELD,
+            Some(false) => NO_EXPIRY,
+            Some(true) => DONE,
+        });
+        if let (Some(hash), Some(true)) = (found, expiry) {
+            hash.set_expiry(field, None);
+        }
+        expiry == Some(true)
+    })?;
+    fields_persisted(call, call.args[1], &persisted);
     Ok(())
 }
 
@@ -278,19 +291,11 @@ fn answer_expiry(call: &mut Call<'_>, answer: impl Fn(i64) -> i64) -> Result<(),
 // ---- together with reading or setting ----
 
 pub(super) fn hgetdel(call: &mut Call<'_>) -> Result<(), CommandError> {
-    check_type(call)?;
-    let key = call.args[1];
-    let fields = fields_at(call, 2, NOT_POSITIVE)?;
-    let mut hash = call.keys.get_mut::<Hash>(call.db, key)?;
-    let mut deleted: Vec<&[u8]> = Vec::new();
-    call.out.array(fields.len());
-    for field in fields {
-        call.out.bulk_or_null(hash.as_ref().and_then(|hash| hash.get(field)));
-        if hash.as_mut().is_some_and(|hash| hash.remove(field)) {
-            deleted.push(field);
-        }
-    }
-    fields_deleted(call, key, &deleted)
+    let deleted = change_fields(call, |hash, field, out| {
+        out.bulk_or_null(hash.as_ref().and_then(|hash| hash.get(field)));
+        hash.is_some_and(|hash| hash.remove(field))
+    })?;
+    fields_deleted(call, call.args[1], &deleted)
 }
 
 /// What becomes of the expiry of fields that are read or set.

@@ -155,17 +155,20 @@ pub struct Info {
     pub summary: &'static str,
 }
 
-/// A command on keys.
-pub struct Command {
+/// A line of a table of commands.
+pub struct Line<Run> {
     /// What is known of it.
     pub info: Info,
     /// Does it: writes the answer, or returns the error that is answered.
-    pub run: fn(&mut Call<'_>) -> Result<(), CommandError>,
+    pub run: Run,
 }
+
+/// A command on keys.
+pub type Command = Line<fn(&mut Call<'_>) -> Result<(), CommandError>>;
 
 /// A line of a table of commands.
 #[allow(clippy::too_many_arguments, reason = "the columns of a table")]
-pub const fn command(
+pub const fn command<Run: Copy>(
     name: &'static str,
     arity: i32,
     flags: u32,
@@ -173,9 +176,9 @@ pub const fn command(
     group: Group,
     since: &'static str,
     summary: &'static str,
-    run: fn(&mut Call<'_>) -> Result<(), CommandError>,
-) -> Command {
-    Command { info: Info { name, arity, flags, keys, group, since, summary }, run }
+    run: Run,
+) -> Line<Run> {
+    Line { info: Info { name, arity, flags, keys, group, since, summary }, run }
 }
 
 /// All families.
@@ -204,20 +207,46 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
 
 /// The command of that name, in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    static BY_NAME: OnceLock<HashMap<&'static [u8], &'static Command>> = OnceLock::new();
-    let by_name = BY_NAME
-        .get_or_init(|| all().map(|command| (command.info.name.as_bytes(), command)).collect());
-    let mut lower = [0; NAME_SIZE_MAX];
-    let lower = lower.get_mut(..name.len())?;
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    by_name.get(&*lower).copied()
+    static BY_NAME: OnceLock<ByName<&'static Command>> = OnceLock::new();
+    BY_NAME.get_or_init(|| ByName::new(all().map(|one| (one.info.name, one)))).get(name)
 }
 
-/// The longest name.
-const NAME_SIZE_MAX: usize = 32;
+/// The longest name of a command with its subcommand.
+const NAME_SIZE_MAX: usize = 64;
+
+/// Things by the names of commands, which clients write in any case.
+pub struct ByName<T>(HashMap<&'static [u8], T>);
+
+impl<T: Copy> ByName<T> {
+    /// Things with their names, in lower case.
+    pub fn new(things: impl Iterator<Item = (&'static str, T)>) -> ByName<T> {
+        ByName(things.map(|(name, thing)| (name.as_bytes(), thing)).collect())
+    }
+
+    /// The one of that name.
+    pub fn get(&self, name: &[u8]) -> Option<T> {
+        self.part(&[name])
+    }
+
+    /// The one of a name in parts: a command, a bar, a subcommand.
+    pub fn part(&self, parts: &[&[u8]]) -> Option<T> {
+        let mut lower = [0; NAME_SIZE_MAX];
+        let mut size = 0;
+        for part in parts {
+            lower.get_mut(size..size + part.len())?.copy_from_slice(part);
+            size += part.len();
+        }
+        lower[..size].make_ascii_lowercase();
+        self.0.get(&lower[..size]).copied()
+    }
+}
 
 impl Info {
+    /// The name that arguments begin with, without a subcommand's.
+    pub fn first_name(&self) -> &'static str {
+        self.name.split('|').next().unwrap_or_default()
+    }
+
     /// Whether a command with so many arguments, its name included, is well formed.
     pub fn takes(&self, argc: usize) -> bool {
         let wanted = self.arity.unsigned_abs() as usize;

@@ -1,7 +1,7 @@
 //! `OBJECT`: how a value is kept, and how it was used. `LOLWUT`, for fun.
 
 use super::container::{self, Subcommand};
-use super::{Command, FAST, Group, Keys, READONLY, command};
+use super::{Command, FAST, Group, Keys, LOADING, READONLY, STALE, command};
 use crate::call::Call;
 use crate::error::CommandError;
 use crate::value::Value;
@@ -13,6 +13,11 @@ const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
 pub const COMMANDS: &[Command] = &[
     command("lolwut", -1, READONLY | FAST, Keys::None, Group::Server, "5.0.0", "A picture, and the version.", lolwut),
     command("object", -2, READONLY, SECOND, Group::Generic, "2.2.3", "How a value is kept, and how it was used.", object),
+    command("object|encoding", 3, READONLY, SECOND, Group::Generic, "2.2.3", "How a value is kept.", object),
+    command("object|freq", 3, READONLY, SECOND, Group::Generic, "4.0.0", "How often a key was used, where that is counted.", object),
+    command("object|help", 2, LOADING | STALE, Keys::None, Group::Generic, "6.2.0", "The subcommands in a few words.", object),
+    command("object|idletime", 3, READONLY, SECOND, Group::Generic, "2.2.3", "For how many seconds a key was not used.", object),
+    command("object|refcount", 3, READONLY, SECOND, Group::Generic, "2.2.3", "How many share the value of a key.", object),
 ];
 
 const SUBCOMMANDS: &[Subcommand] = &[

@@ -10,7 +10,7 @@ mod read;
 
 pub(super) use effect::apply as apply_deliveries;
 
-use super::{BLOCKING, MOVABLE_KEYS};
+use super::{BLOCKING, LOADING, MOVABLE_KEYS, STALE};
 use super::{Command, DENY_OOM, FAST, Group as Family, Keys, ONE_KEY, READONLY, WRITE, command};
 use crate::call::Call;
 use crate::error::CommandError;
@@ -28,7 +28,17 @@ pub const COMMANDS: &[Command] = &[
     command("xclaim", -6, WRITE | FAST, ONE_KEY, Family::Stream, "5.0.0", "Takes over entries that another consumer has not acknowledged.", claim::claim),
     command("xdel", -3, WRITE | FAST, ONE_KEY, Family::Stream, "5.0.0", "Takes entries out of a stream.", add::del),
     command("xgroup", -2, WRITE | DENY_OOM, SECOND, Family::Stream, "5.0.0", "Makes, changes and removes consumer groups.", group::xgroup),
+    command("xgroup|create", -5, WRITE | DENY_OOM, SECOND, Family::Stream, "5.0.0", "Makes a consumer group.", group::xgroup),
+    command("xgroup|createconsumer", 5, WRITE | DENY_OOM, SECOND, Family::Stream, "6.2.0", "Makes a consumer of a group.", group::xgroup),
+    command("xgroup|delconsumer", 5, WRITE, SECOND, Family::Stream, "5.0.0", "Removes a consumer with all that it has not acknowledged.", group::xgroup),
+    command("xgroup|destroy", 4, WRITE, SECOND, Family::Stream, "5.0.0", "Removes a consumer group.", group::xgroup),
+    command("xgroup|help", 2, LOADING | STALE, Keys::None, Family::Stream, "5.0.0", "The subcommands in a few words.", group::xgroup),
+    command("xgroup|setid", -5, WRITE, SECOND, Family::Stream, "5.0.0", "Sets the entry after which a group reads on.", group::xgroup),
     command("xinfo", -2, READONLY, SECOND, Family::Stream, "5.0.0", "What is known of a stream, its groups and their consumers.", info::xinfo),
+    command("xinfo|consumers", 4, READONLY, SECOND, Family::Stream, "5.0.0", "The consumers of a group.", info::xinfo),
+    command("xinfo|groups", 3, READONLY, SECOND, Family::Stream, "5.0.0", "The groups of a stream.", info::xinfo),
+    command("xinfo|help", 2, LOADING | STALE, Keys::None, Family::Stream, "5.0.0", "The subcommands in a few words.", info::xinfo),
+    command("xinfo|stream", -3, READONLY, SECOND, Family::Stream, "5.0.0", "What is known of a stream.", info::xinfo),
     command("xlen", 2, READONLY | FAST, ONE_KEY, Family::Stream, "5.0.0", "How many entries a stream has.", add::len),
     command("xpending", -3, READONLY, ONE_KEY, Family::Stream, "5.0.0", "What a group's consumers have not acknowledged.", claim::pending),
     command("xrange", -4, READONLY, ONE_KEY, Family::Stream, "5.0.0", "Entries between two numbers.", range::range),
@@ -99,7 +109,7 @@ fn write_entries(out: &mut dyn Reply, entries: &[(Id, &[u8])]) {
 
 /// What a subcommand takes cannot be made of its arguments.
 fn wrong_subcommand(call: &Call<'_>) -> CommandError {
-    let container = call.command.info.name.to_ascii_uppercase();
+    let container = call.command.info.first_name().to_ascii_uppercase();
     let word = String::from_utf8_lossy(call.arg(1));
     CommandError::new(format!(
         "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."

@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
+use wal::Lsn;
 use wire::resp::{Limits, Parsed, Requests};
 
 /// Bytes that are read at a time.
@@ -235,6 +236,12 @@ enum Next {
     End,
 }
 
+/// Whether a place in the log is on disk, once that is known.
+async fn wait_durable(kv: Arc<Kv>, lsn: Lsn) -> bool {
+    let waited = tokio::task::spawn_blocking(move || kv.wait_durable(lsn)).await;
+    waited.is_ok_and(|result| result.is_ok())
+}
+
 /// What ended a wait.
 enum Woken {
     /// Something is in the outbox.
@@ -303,7 +310,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             _ = self.stop.wait_for(|is_stopping| *is_stopping) => Woken::ToEnd,
             () = timer => Woken::ByTime,
         };
+        let was_waiting = self.is_waiting;
+        let goes_on = self.wake(woken).await;
+        match was_waiting && !self.is_waiting {
+            true => goes_on && self.settle().await,
+            false => goes_on,
+        }
+    }
+
+    /// Does what ended a wait. Returns false at the end.
+    async fn wake(&mut self, woken: Woken) -> bool {
         match woken {
+            Woken::ByOthers if self.is_due() => {
+                self.redis.scripting.busy.calm().await;
+                self.say_again()
+            }
             Woken::ByOthers => self.take_outbox(),
             Woken::ByClient(size) => {
                 self.connection.touch();
@@ -317,6 +338,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             }
             Woken::ToEnd => false,
         }
+    }
+
+    /// Waits until what others did for the command that waited is as durable as if it had done it.
+    /// Returns false when it never will be.
+    async fn settle(&mut self) -> bool {
+        if self.redis.kv.durability() != KvDurability::Always {
+            return true;
+        }
+        self.redis.scripting.busy.calm().await;
+        // Whoever did it commits before the lock is free.
+        drop(self.redis.kv.lock());
+        let lsn = self.redis.kv.log_end();
+        let is_durable = wait_durable(self.redis.kv.clone(), lsn).await;
+        if !is_durable {
+            self.session.out.0.bytes_mut().clear();
+            self.say_that_the_log_failed();
+        }
+        is_durable
+    }
+
+    fn say_that_the_log_failed(&mut self) {
+        let reason = self.redis.kv.failure().unwrap_or_default();
+        self.session.out.error(&format!("MISCONF the log failed: {reason}"));
     }
 
     /// When to stop waiting: for a key, or for a client that says nothing.
@@ -353,6 +397,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         }
         drop((hub, keys));
         // Served at the last moment: the answer is in the outbox.
+        self.take_outbox()
+    }
+
+    /// Whether the command that waits is to be said again.
+    fn is_due(&self) -> bool {
+        let hub = self.redis.hub();
+        self.is_waiting && hub.blocked.get(&self.session.id).is_some_and(|blocked| blocked.is_due)
+    }
+
+    /// Has the command that waits executed again, before what came behind it.
+    fn say_again(&mut self) -> bool {
+        let mut keys = self.redis.kv.lock();
+        let mut hub = self.redis.hub();
+        if let Some(blocked) = hub.unblock(self.session.id, &mut keys) {
+            let mut bytes = blocked.request(self.redis.kv.now_ms());
+            bytes.append(&mut self.bytes);
+            self.bytes = bytes;
+        }
+        drop((hub, keys));
         self.take_outbox()
     }
 
@@ -415,19 +478,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         }
         let is_always = redis.kv.durability() == KvDurability::Always;
         let durable = match committed.map(|lsn| samples_end.or(lsn.filter(|_| is_always))) {
-            Ok(Some(lsn)) => {
-                let kv = redis.kv.clone();
-                let waited = tokio::task::spawn_blocking(move || kv.wait_durable(lsn)).await;
-                waited.is_ok_and(|result| result.is_ok())
-            }
+            Ok(Some(lsn)) => wait_durable(redis.kv.clone(), lsn).await,
             Ok(_) => true,
             Err(_) => false,
         };
         if !durable {
             // Nothing of the batch may look as if it were kept.
             self.session.out.0.bytes_mut().truncate(start);
-            let reason = redis.kv.failure().unwrap_or_default();
-            self.session.out.error(&format!("MISCONF the log failed: {reason}"));
+            self.say_that_the_log_failed();
             return Next::End;
         }
         self.work().await;
@@ -464,33 +522,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
     fn execute_all(&mut self, keys: &mut kv::Keyspace, hub: &mut Hub) -> Next {
         let mut at = 0;
         let next = loop {
-            let limits = self.limits(hub);
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            if rest.is_empty() {
-                break Next::Read;
-            }
-            let size = match self.requests.parse(rest, &limits) {
-                Ok(Parsed::Command(size)) => size,
-                Ok(Parsed::Nothing(size)) => {
-                    at += size;
-                    continue;
-                }
-                Ok(Parsed::Incomplete(wanted)) => {
-                    self.bytes.reserve(wanted.saturating_sub(rest.len()).min(1 << 20));
-                    break Next::Read;
-                }
-                Err(error) => {
-                    let words = error.to_string();
-                    // Who has not said who they are has lower limits, and is told so.
-                    let words = match self.session.is_known {
-                        true => words,
-                        false => words.replace("invalid", "unauthenticated"),
-                    };
-                    self.session.out.error(&format!("ERR Protocol error: {words}"));
-                    break Next::End;
-                }
+            let size = match self.next_request(&mut at, hub) {
+                Ok(size) => size,
+                Err(next) => break next,
             };
-            let args: Vec<&[u8]> = self.requests.arguments(rest).collect();
+            let args: Vec<&[u8]> = self.requests.arguments(&self.bytes[at..]).collect();
             let flow = self.redis.execute(&mut self.session, keys, hub, &args);
             at += size;
             match flow {
@@ -528,26 +564,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// Answers what can be answered while a script takes long.
     fn execute_busy(&mut self) -> Next {
-        let limits = self.limits(&self.redis.hub());
         let mut at = 0;
         let next = loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            if rest.is_empty() {
-                break Next::Read;
-            }
-            let size = match self.requests.parse(rest, &limits) {
-                Ok(Parsed::Command(size)) => size,
-                Ok(Parsed::Nothing(size)) => {
-                    at += size;
-                    continue;
-                }
-                Ok(Parsed::Incomplete(_)) => break Next::Read,
-                Err(error) => {
-                    self.session.out.error(&format!("ERR Protocol error: {error}"));
-                    break Next::End;
-                }
+            let request = self.next_request(&mut at, &self.redis.hub());
+            let size = match request {
+                Ok(size) => size,
+                Err(next) => break next,
             };
-            let args: Vec<&[u8]> = self.requests.arguments(rest).collect();
+            let args: Vec<&[u8]> = self.requests.arguments(&self.bytes[at..]).collect();
             let flow = self.redis.execute_busy(&mut self.session, &args);
             at += size;
             if flow == Flow::Close {
@@ -556,6 +580,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         };
         self.bytes.drain(..at);
         next
+    }
+
+    /// Finds the next request from `at` on, over what is none. Returns its size, or what comes next
+    /// for the connection if there is none yet or it is wrong.
+    fn next_request(&mut self, at: &mut usize, hub: &Hub) -> Result<usize, Next> {
+        let limits = self.limits(hub);
+        loop {
+            let rest = self.bytes.get(*at..).unwrap_or_default();
+            if rest.is_empty() {
+                return Err(Next::Read);
+            }
+            match self.requests.parse(rest, &limits) {
+                Ok(Parsed::Command(size)) => return Ok(size),
+                Ok(Parsed::Nothing(size)) => *at += size,
+                Ok(Parsed::Incomplete(wanted)) => {
+                    self.bytes.reserve(wanted.saturating_sub(rest.len()).min(1 << 20));
+                    return Err(Next::Read);
+                }
+                Err(error) => {
+                    let words = error.to_string();
+                    // Who has not said who they are has lower limits, and is told so.
+                    let words = match self.session.is_known {
+                        true => words,
+                        false => words.replace("invalid", "unauthenticated"),
+                    };
+                    self.session.out.error(&format!("ERR Protocol error: {words}"));
+                    return Err(Next::End);
+                }
+            }
+        }
     }
 
     /// Sends what has gathered.

@@ -37,6 +37,13 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether the client's user may read a key that no argument names, with this command.
+    pub fn may_read(&self, key: &[u8]) -> bool {
+        let user = &self.session.user;
+        let known = || Known::find(self.args);
+        user.may_all || known().is_some_and(|known| user.may_read(known, self.args, key))
+    }
+
     /// Whether there is a user of that name.
     pub fn knows_user(&self, name: &[u8]) -> bool {
         self.hub.acl.user(name).is_some()
@@ -163,7 +170,7 @@ impl Redis {
             return false;
         }
         if !hub.pause.is_of_writes {
-            return !ALLOWED_IN_PAUSE.contains(&known.0.first_name());
+            return !ALLOWED_IN_PAUSE.contains(&known.info().first_name());
         }
         let changes = |info: &Info| may_change(info);
         let queued = session.transaction.as_ref().is_some_and(|transaction| transaction.changes);
@@ -228,7 +235,10 @@ impl Redis {
         }
         keys.leaves_trace = known.0.leaves_trace && (!session.is_traceless || info.name == "touch");
         let started = Instant::now();
-        let flow = self.run_place(session, keys, hub, known, args, mode);
+        let (session, keys, hub) = (&mut *session, &mut *keys, &mut *hub);
+        let mut context = Context { redis: self, session, keys, hub, args, info, mode };
+        let flow = run_place(&mut context, known.0.place);
+        let Context { session, keys, hub, .. } = context;
         if flow == Flow::Wait {
             return flow;
         }
@@ -249,49 +259,6 @@ impl Redis {
             hub.note_reads(session.id, &read);
         }
         flow
-    }
-
-    fn run_place(
-        &self,
-        session: &mut Session,
-        keys: &mut Keyspace,
-        hub: &mut Hub,
-        known: Known,
-        args: &[&[u8]],
-        mode: Mode,
-    ) -> Flow {
-        match known.0.place {
-            Place::Keys(command) => {
-                let done = Call::run(keys, session.db, command, args, &mut session.out, mode);
-                if keys.has_series_events() {
-                    let info = &command.info;
-                    let mut context = Context { redis: self, session, keys, hub, args, info, mode };
-                    // Told where it fails; the command itself is done.
-                    let _ = timeseries::news::settle(&mut context);
-                }
-                let Some(mut wait) = done.wait else { return Flow::Next };
-                let as_it_came = || args.iter().map(|arg| arg.to_vec()).collect();
-                let arguments = wait.again.take().unwrap_or_else(as_it_came);
-                let mut otherwise = Out::new(session.out.version());
-                match wait.otherwise {
-                    kv::call::Otherwise::NullArray => otherwise.null_array(),
-                    kv::call::Otherwise::Null => otherwise.null(),
-                }
-                let otherwise = otherwise.0.bytes().to_vec();
-                let blocked = Blocked { wait, db: session.db, arguments, otherwise };
-                hub.block(session.id, blocked, keys);
-                Flow::Wait
-            }
-            Place::Door(command) => {
-                let info = &command.info;
-                let mut context = Context { redis: self, session, keys, hub, args, info, mode };
-                let result = (command.run)(&mut context);
-                result.unwrap_or_else(|error| {
-                    session.out.error(&error.0);
-                    Flow::Next
-                })
-            }
-        }
     }
 
     /// Tells others what a client's command changed, and serves those who wait for it.
@@ -315,6 +282,37 @@ impl Redis {
             }
         }
     }
+}
+
+/// Runs a command where it belongs.
+fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
+    let command = match place {
+        Place::Keys(command) => command,
+        Place::Door(command) => {
+            let result = (command.run)(context);
+            return result.unwrap_or_else(|error| {
+                context.session.out.error(&error.0);
+                Flow::Next
+            });
+        }
+    };
+    let (db, args) = (context.session.db, context.args);
+    let done = Call::run(context.keys, db, command, args, &mut context.session.out, context.mode);
+    if context.keys.has_series_events() {
+        // Told where it fails; the command itself is done.
+        let _ = timeseries::news::settle(context);
+    }
+    let Some(mut wait) = done.wait else { return Flow::Next };
+    let as_it_came = || args.iter().map(|arg| arg.to_vec()).collect();
+    let arguments = wait.again.take().unwrap_or_else(as_it_came);
+    let mut otherwise = Out::new(context.session.out.version());
+    match wait.otherwise {
+        kv::call::Otherwise::NullArray => otherwise.null_array(),
+        kv::call::Otherwise::Null => otherwise.null(),
+    }
+    let blocked = Blocked::new(wait, db, arguments, otherwise.0.bytes().to_vec());
+    context.hub.block(context.session.id, blocked, context.keys);
+    Flow::Wait
 }
 
 /// Keeps a refusal for `ACL LOG`.
@@ -347,8 +345,13 @@ fn note_refusal(
 /// Tries the commands again that wait for a key, in the order in which they came.
 fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
     for id in hub.waiting_for(db, key) {
-        let Some(blocked) = hub.blocked.get(&id) else { continue };
+        let Some(blocked) = hub.blocked.get_mut(&id) else { continue };
         let Some(client) = hub.clients.get(&id) else { continue };
+        if blocked.said_again.is_some() {
+            blocked.is_due = true;
+            client.outbox.wake.notify_one();
+            continue;
+        }
         let arguments = blocked.arguments.clone();
         let args: Vec<&[u8]> = arguments.iter().map(Vec::as_slice).collect();
         let Some(known) = Known::find(&args) else { continue };

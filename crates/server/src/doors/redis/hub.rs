@@ -28,6 +28,35 @@ pub struct Blocked {
     pub arguments: Vec<Vec<u8>>,
     /// What is answered when its time is up.
     pub otherwise: Vec<u8>,
+    /// Where the milliseconds that are left stand among the arguments, if the client's own connection
+    /// says the command again when its key changed; else whoever changed it tries it again.
+    pub said_again: Option<usize>,
+    /// Whether it is to be said again.
+    pub is_due: bool,
+}
+
+impl Blocked {
+    /// A command that whoever changes its keys tries again.
+    pub fn new(wait: Wait, db: u8, arguments: Vec<Vec<u8>>, otherwise: Vec<u8>) -> Blocked {
+        Blocked { wait, db, arguments, otherwise, said_again: None, is_due: false }
+    }
+
+    /// The command as it is said again, by then.
+    pub fn request(mut self, now_ms: i64) -> Vec<u8> {
+        if let (Some(at), Some(deadline_ms)) = (self.said_again, self.wait.deadline_ms)
+            && let Some(left) = self.arguments.get_mut(at)
+        {
+            // No time left is not for ever.
+            *left = (deadline_ms - now_ms).max(1).to_string().into_bytes();
+        }
+        let mut request = format!("*{}\r\n", self.arguments.len()).into_bytes();
+        for argument in &self.arguments {
+            request.extend_from_slice(format!("${}\r\n", argument.len()).as_bytes());
+            request.extend_from_slice(argument);
+            request.extend_from_slice(b"\r\n");
+        }
+        request
+    }
 }
 
 /// What all connections share besides the keys.

@@ -21,6 +21,8 @@ mod latency;
 mod metrics;
 mod out;
 mod pause;
+#[cfg(test)]
+mod reference;
 mod registry;
 mod scripting;
 mod session;

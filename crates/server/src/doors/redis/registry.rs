@@ -3,12 +3,9 @@
 
 use super::commands::{self, DoorCommand};
 use kv::CommandError;
-use kv::commands::{Command, Info};
-use std::collections::HashMap;
+use kv::commands::{ByName, Command, Info};
 use std::sync::OnceLock;
 
-/// The longest name of a command with its subcommand.
-const NAME_SIZE_MAX: usize = 64;
 /// Bytes of an unknown command's name and arguments that the error shows.
 const SHOWN_SIZE_MAX: usize = 128;
 
@@ -48,7 +45,7 @@ pub struct Known(pub &'static Entry);
 /// All commands.
 pub struct Registry {
     entries: Vec<Entry>,
-    by_name: HashMap<&'static [u8], usize>,
+    by_name: ByName<usize>,
 }
 
 /// All commands, in the order of their names.
@@ -64,21 +61,18 @@ impl Registry {
         let mut all: Vec<(&'static Info, Place)> = keys.chain(door).collect();
         all.sort_by_key(|(info, _)| info.name);
         all.dedup_by_key(|(info, _)| info.name);
-        let by_name: HashMap<&'static [u8], usize> = all
-            .iter()
-            .enumerate()
-            .map(|(number, (info, _))| (info.name.as_bytes(), number))
-            .collect();
+        let numbers = all.iter().enumerate().map(|(number, (info, _))| (info.name, number));
+        let by_name = ByName::new(numbers);
         let parent_of = |name: &str| {
             let (parent, _) = name.split_once('|')?;
-            by_name.get(parent.as_bytes()).copied()
+            by_name.get(parent.as_bytes())
         };
         let mut entries: Vec<Entry> = all
             .iter()
             .enumerate()
             .map(|(number, (info, place))| {
                 let parent = parent_of(info.name);
-                let leaves_trace = !TRACELESS.contains(&info.name);
+                let leaves_trace = !TRACELESS.contains(&info.first_name());
                 Entry { number, info, place: *place, parent, children: Vec::new(), leaves_trace }
             })
             .collect();
@@ -97,32 +91,17 @@ impl Registry {
 
     /// The command of a whole name, `config|get`, in any case.
     pub fn named(&'static self, name: &[u8]) -> Option<&'static Entry> {
-        let mut lower = [0; NAME_SIZE_MAX];
-        let lower = lower.get_mut(..name.len())?;
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        self.by_name.get(&*lower).and_then(|number| self.entries.get(*number))
+        self.by_name.get(name).and_then(|number| self.entries.get(number))
     }
 
     /// The subcommand of that name.
     pub fn child(&'static self, entry: &Entry, name: &[u8]) -> Option<&'static Entry> {
-        let mut whole = [0; NAME_SIZE_MAX];
-        let parent = entry.info.name.as_bytes();
-        let size = parent.len() + 1 + name.len();
-        let whole = whole.get_mut(..size)?;
-        whole[..parent.len()].copy_from_slice(parent);
-        whole[parent.len()] = b'|';
-        whole[parent.len() + 1..].copy_from_slice(name);
-        self.named(whole)
+        let number = self.by_name.part(&[entry.info.name.as_bytes(), b"|", name]);
+        number.and_then(|number| self.entries.get(number))
     }
 }
 
 impl Entry {
-    /// The name that arguments begin with, without a subcommand's.
-    pub fn first_name(&self) -> &'static str {
-        self.info.name.split('|').next().unwrap_or_default()
-    }
-
     /// The command or the one whose subcommand it is.
     pub fn container(&self) -> usize {
         self.parent.unwrap_or(self.number)

@@ -232,6 +232,11 @@ impl User {
         Err(nearest.map_or(Refusal::Command, |(_, _, refusal)| refusal))
     }
 
+    /// Whether a key may be read by a command whose arguments do not name it.
+    pub fn may_read(&self, known: Known, args: &[&[u8]], key: &[u8]) -> bool {
+        self.selectors.iter().any(|selector| selector.allows_reading(known, args, key))
+    }
+
     /// Whether a channel may be listened to.
     pub fn may_listen(&self, channel: &[u8], is_pattern: bool) -> bool {
         self.selectors.iter().any(|selector| selector.allows_channel(channel, is_pattern))

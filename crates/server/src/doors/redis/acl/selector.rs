@@ -314,6 +314,11 @@ impl Selector {
         self.has_all_keys || self.keys.iter().any(|rule| fits(&rule))
     }
 
+    /// Whether a command may read a key that its arguments do not name.
+    pub fn allows_reading(&self, known: Known, args: &[&[u8]], key: &[u8]) -> bool {
+        self.allows_command(known.0, args) && self.allows_key(key, access::READS)
+    }
+
     fn check_channels(&self, entry: &Entry, args: &[&[u8]]) -> Result<(), (Refusal, usize)> {
         let (range, is_pattern) = match entry.info.name {
             "publish" | "spublish" => (1..2, false),

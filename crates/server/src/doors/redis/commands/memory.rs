@@ -1,9 +1,10 @@
 //! `MEMORY`: what holds memory.
 
 use super::info::MemoryUse;
-use super::{DoorCommand, Flow, command, command_on_keys, container, help};
+use super::{DoorCommand, Flow, command, container, help};
 use crate::allocator::{Freed, give_back};
 use crate::doors::redis::dispatch::Context;
+use kv::commands::command as command_on_keys;
 use kv::commands::{Group, Keys, LOADING, READONLY, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;

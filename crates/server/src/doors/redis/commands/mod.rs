@@ -21,11 +21,13 @@ mod slowlog;
 mod transactions;
 
 pub use client::describe;
+#[cfg(test)]
+pub use command::group_name;
 pub use connection::REDIS_VERSION;
 pub use persistence::Saving;
 
 use super::dispatch::Context;
-use kv::commands::{Group, Info, Keys};
+use kv::commands::{Group, Keys, Line};
 use kv::{CommandError, Reply as _};
 
 /// What comes after a command.
@@ -44,12 +46,10 @@ pub enum Flow {
 }
 
 /// A command of the door.
-pub struct DoorCommand {
-    /// What is known of it.
-    pub info: Info,
-    /// Does it: writes the answer, or returns the error that is answered.
-    pub run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
-}
+pub type DoorCommand = Line<Run>;
+
+/// Does a command: writes the answer, or returns the error that is answered.
+type Run = fn(&mut Context<'_>) -> Result<Flow, CommandError>;
 
 /// A line of a table of commands without keys.
 const fn command(
@@ -59,24 +59,9 @@ const fn command(
     group: Group,
     since: &'static str,
     summary: &'static str,
-    run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
+    run: Run,
 ) -> DoorCommand {
-    DoorCommand { info: Info { name, arity, flags, keys: Keys::None, group, since, summary }, run }
-}
-
-/// A line of a table of commands that name keys.
-#[allow(clippy::too_many_arguments, reason = "the columns of a table")]
-pub const fn command_on_keys(
-    name: &'static str,
-    arity: i32,
-    flags: u32,
-    keys: Keys,
-    group: Group,
-    since: &'static str,
-    summary: &'static str,
-    run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
-) -> DoorCommand {
-    DoorCommand { info: Info { name, arity, flags, keys, group, since, summary }, run }
+    kv::commands::command(name, arity, flags, Keys::None, group, since, summary, run)
 }
 
 const FAMILIES: &[&[DoorCommand]] = &[
@@ -113,7 +98,7 @@ fn container(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 /// Answers the lines of a family's help, with what all have in common.
 fn help(context: &mut Context<'_>, lines: &[&str]) -> Result<Flow, CommandError> {
-    let name = context.info.name.split('|').next().unwrap_or_default().to_ascii_uppercase();
+    let name = context.info.first_name().to_ascii_uppercase();
     let out = &mut context.session.out;
     out.array(lines.len() + 3);
     out.simple(&format!("{name} <subcommand> [<argument> ...]. The subcommands:"));

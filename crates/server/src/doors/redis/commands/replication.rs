@@ -71,7 +71,7 @@ fn wait(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 fn wait_until(context: &mut Context<'_>, deadline_ms: Option<i64>, answer: &[u8]) -> Flow {
     let wait = Wait { keys: Vec::new(), deadline_ms, otherwise: Otherwise::Null, again: None };
     let (db, id) = (context.session.db, context.session.id);
-    let blocked = Blocked { wait, db, arguments: Vec::new(), otherwise: answer.to_vec() };
+    let blocked = Blocked::new(wait, db, Vec::new(), answer.to_vec());
     context.hub.block(id, blocked, context.keys);
     Flow::Wait
 }

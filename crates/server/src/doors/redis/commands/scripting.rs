@@ -7,7 +7,7 @@ use crate::doors::redis::scripting::{
     Conflict, Flags, Job, Library, Refusal, Scripting, run, sha1_hex,
 };
 use kv::commands::{
-    ALLOW_BUSY, DENY_OOM, Group, Info, Keys, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY,
+    ALLOW_BUSY, DENY_OOM, Group, Keys, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY,
     SKIP_MONITOR, STALE, WRITE,
 };
 use kv::number::int_arg;
@@ -23,8 +23,7 @@ const fn row(
     summary: &'static str,
     run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
 ) -> DoorCommand {
-    let info = Info { name, arity, flags, keys, group: Group::Scripting, since, summary };
-    DoorCommand { info, run }
+    kv::commands::command(name, arity, flags, keys, Group::Scripting, since, summary, run)
 }
 
 /// Flags of what runs a script that may change keys.

@@ -1,15 +1,15 @@
 //! The server: its clock, and what could be added to it.
 
-use super::{DoorCommand, Flow, command, container};
+use super::{DoorCommand, Flow, command, container, help};
 use crate::doors::redis::dispatch::Context;
-use kv::commands::{ADMIN, FAST, Group, LOADING, NO_SCRIPT, READONLY, STALE};
+use kv::commands::{ADMIN, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Reply as _};
 
 /// The family's commands.
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[DoorCommand] = &[
-    command("lolwut", -1, READONLY | FAST, Group::Server, "5.0.0", "The version, for fun.", lolwut),
     command("module", -2, 0, Group::Server, "4.0.0", "Modules, of which there are none.", container),
+    command("module|help", 2, LOADING | STALE, Group::Server, "5.0.0", "The subcommands in a few words.", show_help),
     command("module|list", 2, ADMIN | NO_SCRIPT, Group::Server, "4.0.0", "All modules.", modules),
     command("module|load", -3, ADMIN | NO_SCRIPT, Group::Server, "4.0.0", "Loads a module: refused.", no_modules),
     command("module|loadex", -3, ADMIN | NO_SCRIPT, Group::Server, "7.0.0", "Loads a module: refused.", no_modules),
@@ -25,11 +25,18 @@ fn time(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn lolwut(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let text =
-        format!("o-o--ooo-o--oo\n|   |    |\noo  ooo  o\n\nQuipu {}\n", env!("CARGO_PKG_VERSION"));
-    context.session.out.verbatim("txt", text.as_bytes());
-    Ok(Flow::Next)
+fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    help(
+        context,
+        &[
+            "LIST",
+            "    All modules: none.",
+            "LOAD <path> [<arg> ...], LOADEX <path> ...",
+            "    Refused: Bloom filters and time series are built in.",
+            "UNLOAD <name>",
+            "    Refused, for there is none.",
+        ],
+    )
 }
 
 fn modules(context: &mut Context<'_>) -> Result<Flow, CommandError> {

@@ -1,7 +1,8 @@
 //! Transactions: commands that are done together, unless a key that is watched has changed.
 
-use super::{DoorCommand, Flow, command, command_on_keys};
+use super::{DoorCommand, Flow, command};
 use crate::doors::redis::dispatch::{Context, Known};
+use kv::commands::command as command_on_keys;
 use kv::commands::{ALL_KEYS, ALLOW_BUSY, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Mode, Reply as _};
 use std::sync::atomic::Ordering;

@@ -3,7 +3,7 @@
 use super::news;
 use super::samples;
 use super::series::{Found, check_database, record_in};
-use super::words::error;
+use super::words::{NOT_READABLE, error};
 use crate::doors::redis::dispatch::Context;
 use kv::CommandError;
 use kv::series::SERIES_DB;
@@ -106,13 +106,44 @@ pub fn matchers(filters: &[Filter]) -> Vec<Matcher> {
 /// The series that match, by key. Those of other doors may have no sample any more.
 ///
 /// # Errors
-/// When the store or a key cannot be read, or no filter demands a value.
+/// When the store or a key cannot be read, no filter demands a value, or the client may not read one
+/// of them.
 pub fn find_all(context: &mut Context<'_>, filters: &[Filter]) -> Result<Vec<Found>, CommandError> {
+    demand(filters)?;
+    let found = find_any(context, filters)?;
+    match found.iter().all(|one| context.may_read(&one.key)) {
+        true => Ok(found),
+        false => Err(NOT_READABLE),
+    }
+}
+
+/// The same, without those that the client may not read.
+///
+/// # Errors
+/// When the store or a key cannot be read.
+pub fn find_readable(
+    context: &mut Context<'_>,
+    filters: &[Filter],
+) -> Result<Vec<Found>, CommandError> {
+    let mut found = find_any(context, filters)?;
+    found.retain(|one| context.may_read(&one.key));
+    Ok(found)
+}
+
+/// Fails unless a filter names values that a series must have.
+///
+/// # Errors
+/// Then.
+pub fn demand(filters: &[Filter]) -> Result<(), CommandError> {
+    match filters.iter().any(Filter::is_demanding) {
+        true => Ok(()),
+        false => Err(error("please provide at least one matcher")),
+    }
+}
+
+fn find_any(context: &mut Context<'_>, filters: &[Filter]) -> Result<Vec<Found>, CommandError> {
     check_database(context)?;
     news::settle(context)?;
-    if !filters.iter().any(Filter::is_demanding) {
-        return Err(error("please provide at least one matcher"));
-    }
     let mut all: BTreeMap<Vec<u8>, Found> = BTreeMap::new();
     for labels in samples::series(&context.redis.app, &[matchers(filters)])? {
         let key = labels.metric_name().as_bytes();

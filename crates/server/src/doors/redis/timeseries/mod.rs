@@ -24,17 +24,22 @@ mod info;
 mod multi;
 pub mod news;
 mod range;
+mod read;
 mod rules;
 mod samples;
 mod series;
 mod words;
 mod write;
 
-use super::commands::{DoorCommand, command_on_keys as on};
-use kv::commands::{DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, TWO_KEYS, WRITE};
+use super::commands::DoorCommand;
+use kv::commands::command as on;
+use kv::commands::{BLOCKING, DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, TWO_KEYS, WRITE};
 
 /// All keys of `TS.MADD`: each third argument.
 const THIRDS: Keys = Keys::Range { first: 1, last: -1, step: 3 };
+
+/// Keys behind their number.
+const COUNTED: Keys = Keys::Counted { count_at: 1 };
 
 /// The family's commands.
 #[rustfmt::skip] // a table
@@ -53,7 +58,11 @@ pub const COMMANDS: &[DoorCommand] = &[
     on("ts.mget", -3, READONLY, Keys::None, Group::TimeSeries, "1.0.0", "The newest sample of all series with certain labels.", multi::mget),
     on("ts.mrange", -4, READONLY, Keys::None, Group::TimeSeries, "1.0.0", "Samples of all series with certain labels, oldest first.", multi::mrange),
     on("ts.mrevrange", -4, READONLY, Keys::None, Group::TimeSeries, "1.4.0", "Samples of all series with certain labels, newest first.", multi::mrevrange),
+    on("ts.nrange", -5, READONLY, COUNTED, Group::TimeSeries, "8.10.0", "Samples of some series beside each other, oldest first.", multi::nrange),
+    on("ts.nrevrange", -5, READONLY, COUNTED, Group::TimeSeries, "8.10.0", "Samples of some series beside each other, newest first.", multi::nrevrange),
     on("ts.queryindex", -2, READONLY, Keys::None, Group::TimeSeries, "1.0.0", "The keys of all series with certain labels.", multi::queryindex),
+    on("ts.querylabels", -2, READONLY, Keys::None, Group::TimeSeries, "8.10.0", "The labels that series have, or the values of a label.", multi::querylabels),
     on("ts.range", -4, READONLY, ONE_KEY, Group::TimeSeries, "1.0.0", "Samples of a series, oldest first.", range::range),
+    on("ts.read", -3, READONLY | BLOCKING, ONE_KEY, Group::TimeSeries, "8.10.0", "Samples of a series from a time on; may wait for them.", read::read),
     on("ts.revrange", -4, READONLY, ONE_KEY, Group::TimeSeries, "1.4.0", "Samples of a series, newest first.", range::revrange),
 ];

@@ -1,15 +1,18 @@
-//! Samples of all series with certain labels.
+//! Samples of many series: of all with certain labels, or of keys that are named.
 
-use super::aggregate::Rows;
-use super::filter::{Filter, find_all, matchers};
-use super::range::{Multi, Query, newest_shown, put_rows, put_sample, rows_of, shown_from};
+use super::aggregate::{ROWS_MAX, Rows};
+use super::filter::{Filter, demand, find_all, find_readable, matchers};
+use super::range::{
+    Multi, Query, newest_shown, put_rows, put_rows_by, put_sample, rows_of, rows_of_key, shown_from,
+};
 use super::samples::{self, Sample, joined, matchers_of};
-use super::series::Found;
-use super::words::error;
+use super::series::{self, Found};
+use super::words::{error, put_value};
 use crate::doors::redis::commands::Flow;
 use crate::doors::redis::dispatch::Context;
+use kv::number::parse_i64;
 use kv::{CommandError, Reply};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// `TS.MRANGE from to .. FILTER ..`
 pub fn mrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -226,7 +229,8 @@ fn foreign_newest(
 pub fn queryindex(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let filters = context.args[1..].iter().map(|text| Filter::parse(text));
     let filters: Vec<Filter> = filters.collect::<Result<_, _>>()?;
-    let mut found = find_all(context, &filters)?;
+    demand(&filters)?;
+    let mut found = find_readable(context, &filters)?;
     let foreign = foreign_newest(context, &filters, &found)?;
     found.retain(|one| {
         one.record.is_some() || one.sets.iter().any(|set| foreign.contains_key(&set.fingerprint()))
@@ -234,4 +238,91 @@ pub fn queryindex(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     context.session.out.set(found.len());
     found.iter().for_each(|one| context.session.out.bulk(&one.key));
     Ok(Flow::Next)
+}
+
+/// `TS.QUERYLABELS LABELS | VALUES label [FILTER filter ..]`
+pub fn querylabels(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let unknown = || error("TS.QUERYLABELS wants LABELS, or VALUES and a label");
+    let (label, rest) = match &context.args[1..] {
+        [word, rest @ ..] if word.eq_ignore_ascii_case(b"LABELS") => (None, rest),
+        [word, label, rest @ ..] if word.eq_ignore_ascii_case(b"VALUES") => (Some(*label), rest),
+        _ => return Err(unknown()),
+    };
+    let filters: Vec<Filter> = match rest {
+        [] => Vec::new(),
+        [word, all @ ..] if word.eq_ignore_ascii_case(b"FILTER") && !all.is_empty() => {
+            all.iter().map(|text| Filter::parse(text)).collect::<Result<_, _>>()?
+        }
+        _ => return Err(error("TS.QUERYLABELS wants FILTER and conditions behind it")),
+    };
+    if !filters.is_empty() {
+        demand(&filters)?;
+    }
+    let found = find_readable(context, &filters)?;
+    let mut words: BTreeSet<&str> = BTreeSet::new();
+    for (name, value) in found.iter().flat_map(|one| &one.labels) {
+        match label {
+            None => words.insert(name),
+            Some(label) => label == name.as_bytes() && words.insert(value),
+        };
+    }
+    context.session.out.set(words.len());
+    words.iter().for_each(|word| context.session.out.text(word));
+    Ok(Flow::Next)
+}
+
+// ---- keys that are named ----
+
+/// `TS.NRANGE numkeys key .. from to ..`
+pub fn nrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    of_keys(context, false)
+}
+
+/// `TS.NREVRANGE numkeys key .. from to ..`
+pub fn nrevrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    of_keys(context, true)
+}
+
+fn of_keys(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandError> {
+    let args = context.args;
+    let count = parse_i64(args[1]).and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|count| 0 < *count);
+    let count = count.ok_or_else(|| error("numkeys should be greater than 0"))?;
+    // The keys, and behind them a range.
+    if args.len() - 2 < count.saturating_add(2) {
+        return Err(CommandError::arity(context.info.name));
+    }
+    let query = Query::parse_of_keys(context, count, is_reverse)?;
+    let mut columns = Vec::with_capacity(count);
+    for (key, of_key) in args[2..2 + count].iter().zip(query.of_keys(count)) {
+        let found = series::find(context, key)?;
+        columns.push(rows_of_key(context, &of_key, &found)?);
+    }
+    let rows = beside(&columns)?;
+    put_rows_by(&mut context.session.out, &query, &rows, |out, ms, values| {
+        out.array(2);
+        out.int(ms);
+        out.array(values.len());
+        values.iter().for_each(|value| put_value(out, *value));
+    });
+    Ok(Flow::Next)
+}
+
+/// The rows of all, beside each other: what has nothing at a time is NaN there.
+fn beside(columns: &[Rows]) -> Result<Rows, CommandError> {
+    let width: usize = columns.iter().map(|one| one.width).sum();
+    let mut by_time: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    let mut start = 0;
+    for one in columns {
+        for (ms, values) in one.iter() {
+            let row = by_time.entry(ms).or_insert_with(|| vec![f64::NAN; width]);
+            row[start..start + one.width].copy_from_slice(values);
+            if ROWS_MAX < by_time.len().saturating_mul(width) {
+                return Err(error(format!("more than {ROWS_MAX} values")));
+            }
+        }
+        start += one.width;
+    }
+    let values = by_time.values().flatten().copied().collect();
+    Ok(Rows { values, times: by_time.into_keys().collect(), width })
 }

@@ -15,7 +15,7 @@ use kv::{CommandError, Reply};
 const TIMES_MAX: usize = 128;
 
 /// What was asked for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Query {
     /// From this instant on, in milliseconds.
     pub from_ms: i64,
@@ -31,12 +31,16 @@ pub struct Query {
     pub count: Option<usize>,
     /// By buckets.
     pub aggregation: Option<Aggregation>,
+    /// Of how many keys each has aggregators of its own; none if all have the same.
+    key_count: Option<usize>,
+    /// How many aggregators each of them has.
+    widths: Vec<usize>,
     /// Of which series, for commands about many.
     pub multi: Multi,
 }
 
 /// What commands about many series are asked besides.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Multi {
     pub has_labels: bool,
     pub selected: Option<Vec<String>>,
@@ -101,6 +105,11 @@ enum Align {
 }
 
 impl Query {
+    /// All samples, so many at most.
+    pub fn of_count(count: Option<usize>) -> Query {
+        Query { count, ..Query::default() }
+    }
+
     /// Reads a range and what follows it: arguments from `at` on.
     ///
     /// # Errors
@@ -110,12 +119,32 @@ impl Query {
         at: usize,
         is_reverse: bool,
     ) -> Result<Query, CommandError> {
+        Query { is_reverse, ..Query::default() }.read(context, at)
+    }
+
+    /// The same for so many keys, each with aggregators of its own.
+    ///
+    /// # Errors
+    /// When it is not understood.
+    pub fn parse_of_keys(
+        context: &Context<'_>,
+        key_count: usize,
+        is_reverse: bool,
+    ) -> Result<Query, CommandError> {
+        let query = Query { is_reverse, key_count: Some(key_count), ..Query::default() };
+        let query = query.read(context, 2 + key_count)?;
+        match query.multi == Multi::default() {
+            true => Ok(query),
+            false => Err(error("FILTER, GROUPBY and labels are not for keys that are named")),
+        }
+    }
+
+    fn read(self, context: &Context<'_>, at: usize) -> Result<Query, CommandError> {
         let args = context.args;
         let mut query = Query {
             from_ms: from_arg(context, args[at])?,
             to_ms: to_arg(context, args[at + 1])?,
-            is_reverse,
-            ..Query::default()
+            ..self
         };
         let (mut align, mut time, mut is_empty_shown) = (None, None, false);
         let mut next = at + 2;
@@ -191,8 +220,10 @@ impl Query {
                 return Ok(2);
             }
             b"AGGREGATION" => {
-                self.aggregation = Some(aggregation_arg(rest)?);
-                return Ok(2);
+                let count = self.key_count.unwrap_or(1);
+                let (aggregation, widths) = aggregation_arg(rest, count)?;
+                (self.aggregation, self.widths) = (Some(aggregation), widths);
+                return Ok(count + 1);
             }
             _ => return self.multi.take(word, rest),
         }
@@ -233,6 +264,19 @@ impl Query {
             return Err(error("GROUPBY takes one aggregator"));
         }
         Ok(())
+    }
+
+    /// What is asked of each of the keys.
+    pub fn of_keys(&self, key_count: usize) -> Vec<Query> {
+        let Some(all) = &self.aggregation else { return vec![self.clone(); key_count] };
+        let mut rest = all.aggregators.as_slice();
+        let of_key = |width: &usize| {
+            let (aggregators, others) = rest.split_at((*width).min(rest.len()));
+            rest = others;
+            let aggregation = Aggregation { aggregators: aggregators.to_vec(), ..all.clone() };
+            Query { aggregation: Some(aggregation), ..self.clone() }
+        };
+        self.widths.iter().map(of_key).collect()
     }
 
     /// Whether what lies around the range is needed.
@@ -353,17 +397,29 @@ pub fn bucket_arg(text: &[u8]) -> Result<i64, CommandError> {
     }
 }
 
-fn aggregation_arg(rest: &[&[u8]]) -> Result<Aggregation, CommandError> {
-    let [names, bucket, ..] = rest else { return Err(AGGREGATION) };
-    let aggregators = names.split(|byte| *byte == b',').map(Aggregator::parse);
-    let aggregators: Option<Vec<Aggregator>> = aggregators.collect();
-    Ok(Aggregation {
-        aggregators: aggregators.ok_or(UNKNOWN_AGGREGATION)?,
+/// The aggregators of so many keys, and how many each has.
+fn aggregation_arg(
+    rest: &[&[u8]],
+    key_count: usize,
+) -> Result<(Aggregation, Vec<usize>), CommandError> {
+    let names = rest.get(..key_count).ok_or(AGGREGATION)?;
+    let bucket = rest.get(key_count).ok_or(AGGREGATION)?;
+    let (mut aggregators, mut widths) = (Vec::new(), Vec::new());
+    for name in names {
+        let before = aggregators.len();
+        for name in name.split(|byte| *byte == b',') {
+            aggregators.push(Aggregator::parse(name).ok_or(UNKNOWN_AGGREGATION)?);
+        }
+        widths.push(aggregators.len() - before);
+    }
+    let aggregation = Aggregation {
+        aggregators,
         bucket_ms: bucket_arg(bucket)?,
         align_ms: 0,
         time: BucketTime::Low,
         is_empty_shown: false,
-    })
+    };
+    Ok((aggregation, widths))
 }
 
 /// `TS.RANGE key from to ..`
@@ -379,12 +435,24 @@ pub fn revrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 fn one_range(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandError> {
     let query = Query::parse(context, 2, is_reverse)?;
     let found = series::find(context, context.args[1])?;
-    let from_ms = shown_from(context, &found, query.from_ms)?;
-    let app = &context.redis.app;
-    let samples = samples::read_one(app, &found.sets, from_ms, query.to_ms)?;
-    let rows = rows_of(context, &query, &found, from_ms, samples)?;
+    let rows = rows_of_key(context, &query, &found)?;
     put_rows(&mut context.session.out, &query, &rows);
     Ok(Flow::Next)
+}
+
+/// The rows of a series.
+///
+/// # Errors
+/// When the store cannot tell, or there are too many.
+pub fn rows_of_key(
+    context: &mut Context<'_>,
+    query: &Query,
+    found: &Found,
+) -> Result<Rows, CommandError> {
+    let from_ms = shown_from(context, found, query.from_ms)?;
+    let app = &context.redis.app;
+    let samples = samples::read_one(app, &found.sets, from_ms, query.to_ms)?;
+    rows_of(context, query, found, from_ms, samples)
 }
 
 /// From when on samples of a series are shown.
@@ -433,16 +501,25 @@ pub fn rows_of(
 
 /// Writes rows in the order that was asked for, as many as were.
 pub fn put_rows(out: &mut dyn Reply, query: &Query, rows: &Rows) {
-    let count = rows.times.len().min(query.count.unwrap_or(usize::MAX));
-    out.array(count);
-    let mut put = |(ms, values): (i64, &[f64])| {
+    put_rows_by(out, query, rows, |out, ms, values| {
         out.array(1 + values.len());
         out.int(ms);
         values.iter().for_each(|value| put_value(out, *value));
-    };
+    });
+}
+
+/// The same, each as `put` writes it.
+pub fn put_rows_by(
+    out: &mut dyn Reply,
+    query: &Query,
+    rows: &Rows,
+    put: impl Fn(&mut dyn Reply, i64, &[f64]),
+) {
+    let count = rows.times.len().min(query.count.unwrap_or(usize::MAX));
+    out.array(count);
     match query.is_reverse {
-        false => rows.iter().take(count).for_each(&mut put),
-        true => rows.iter().rev().take(count).for_each(&mut put),
+        false => rows.iter().take(count).for_each(|(ms, values)| put(out, ms, values)),
+        true => rows.iter().rev().take(count).for_each(|(ms, values)| put(out, ms, values)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::news;
 use super::samples::{self, Sample, labels_of};
-use super::words::{INVALID_TIMESTAMP, NO_KEY, NOT_SERIES, OTHER_DATABASE, error};
+use super::words::{INVALID_TIMESTAMP, NO_KEY, NOT_READABLE, NOT_SERIES, OTHER_DATABASE, error};
 use crate::doors::redis::dispatch::Context;
 use crate::selector;
 use kv::series::SERIES_DB;
@@ -158,8 +158,13 @@ pub fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Found, CommandError
         return Ok(Found::own(key, record));
     }
     let labels = named_labels(key).ok_or(NO_KEY)?;
+    let found = Found::foreign(&labels);
+    // The client may have said a key that it may read, for a series that has another.
+    if found.key != key && !context.may_read(&found.key) {
+        return Err(NOT_READABLE);
+    }
     match is_sampled(context, &labels)? {
-        true => Ok(Found::foreign(&labels)),
+        true => Ok(found),
         false => Err(NO_KEY),
     }
 }

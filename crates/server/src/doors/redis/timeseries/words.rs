@@ -14,6 +14,9 @@ pub const NOT_SERIES: CommandError = words("ERR TSDB: the key is not a TSDB key"
 pub const INVALID_TIMESTAMP: CommandError = words("ERR TSDB: invalid timestamp");
 pub const INVALID_VALUE: CommandError = words("ERR TSDB: invalid value");
 pub const OTHER_DATABASE: CommandError = words("ERR TSDB: time series are in database 0 only");
+pub const NOT_READABLE: CommandError = words(
+    "NOPERM current user doesn't have read permission to one or more keys that match the specified filter",
+);
 pub const TOO_OLD: CommandError = words("ERR TSDB: Timestamp is older than retention");
 pub const BLOCKED: CommandError = words(
     "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode",

@@ -1,0 +1,161 @@
+//! `docs/doors/redis-commands.md`, from the tables of commands, and what of Redis is missing, with its
+//! reason.
+
+use super::acl::categories;
+use super::commands::group_name;
+use super::registry::{Entry, registry};
+use kv::commands::Group;
+use std::fmt::Write as _;
+
+/// Commands of Redis 7.2 that are unknown here: a name, or the first part of names and a star.
+pub const MISSING: &[(&str, &str)] = &[
+    ("migrate", "There is no cluster to move keys in; `DUMP` and `RESTORE` move one by hand."),
+    ("psync", "Other servers cannot be replicas of this one."),
+    ("replconf", "Other servers cannot be replicas of this one."),
+    ("sync", "Other servers cannot be replicas of this one."),
+    ("sentinel*", "Of a Sentinel alone; a Redis answers the same."),
+];
+
+/// Families of modules that are unknown, and why.
+const UNKNOWN_FAMILIES: &[(&str, &str)] = &[
+    ("`CF.*`, `CMS.*`, `TOPK.*`, `TDIGEST.*`", "sketches other than Bloom filters"),
+    ("`JSON.*`, `FT.*`", "documents and their search"),
+    ("`VADD`, `VSIM` and their like", "vector sets"),
+];
+
+/// Families in the order of the page, with their headings.
+const FAMILIES: &[(Group, &str)] = &[
+    (Group::Generic, "Keys of any type"),
+    (Group::String, "Strings"),
+    (Group::Bitmap, "Bits of strings"),
+    (Group::Hash, "Hashes"),
+    (Group::List, "Lists"),
+    (Group::Set, "Sets"),
+    (Group::SortedSet, "Sorted sets"),
+    (Group::Geo, "Places on Earth"),
+    (Group::HyperLogLog, "HyperLogLog"),
+    (Group::Stream, "Streams"),
+    (Group::TimeSeries, "Time series"),
+    (Group::Bloom, "Bloom filters"),
+    (Group::PubSub, "Channels"),
+    (Group::Transactions, "Transactions"),
+    (Group::Scripting, "Scripts and functions"),
+    (Group::Connection, "The connection"),
+    (Group::Server, "The server"),
+    (Group::Cluster, "Clusters, of which there is none"),
+];
+
+/// The page.
+pub fn reference_page() -> String {
+    let mut page = String::from(
+        "# Commands for Redis' clients\n\n\
+         Generated from the tables that dispatch, `COMMAND`, `ACL` and this page share; a test compares. \
+         What differs from Redis is in [redis.md](redis.md).\n\
+         *Arguments* count the name; `+` is \"or more\". *Since* is the version of Redis, or of its module, that had it first.\n",
+    );
+    for (group, heading) in FAMILIES {
+        let name = group_name(*group);
+        // Writing to a string does not fail.
+        let _ = write!(
+            page,
+            "\n## {heading}\n`COMMAND DOCS` calls the group `{name}`.\n\n| command | arguments | since | ACL categories | what it does |\n|---|---|---|---|---|\n"
+        );
+        let rows = registry().all().iter().filter(|entry| entry.info.group == *group);
+        rows.for_each(|entry| page.push_str(&row(entry)));
+    }
+    page.push_str(
+        "\n## What Redis 7.2 has besides\n\n| command | why it is unknown here |\n|---|---|\n",
+    );
+    for (name, reason) in MISSING {
+        let _ = writeln!(page, "| `{}` | {reason} |", name.to_ascii_uppercase());
+    }
+    page.push_str(
+        "\n## Modules that are missing\n\n| commands | what they are about |\n|---|---|\n",
+    );
+    for (names, about) in UNKNOWN_FAMILIES {
+        let _ = writeln!(page, "| {names} | {about} |");
+    }
+    page
+}
+
+fn row(entry: &Entry) -> String {
+    let info = entry.info;
+    let name = info.name.to_ascii_uppercase().replace('|', " ");
+    let count = info.arity.unsigned_abs();
+    let more = if info.arity < 0 { "+" } else { "" };
+    let of = categories::of(info);
+    let bits = categories::NAMES.iter().enumerate().filter(|(bit, _)| of & (1 << bit) != 0);
+    let names: Vec<String> = bits.map(|(_, name)| format!("@{name}")).collect();
+    let (names, since, summary) = (names.join(" "), info.since, info.summary.replace('|', "\\|"));
+    format!("| `{name}` | {count}{more} | {since} | {names} | {summary} |\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OF_REDIS: &str = include_str!("../../../../../testdata/redis/commands-7.2.txt");
+    const OF_MODULES: &str = include_str!("../../../../../testdata/redis/commands-modules.txt");
+
+    fn is_excused(name: &str) -> bool {
+        MISSING.iter().any(|(missing, _)| match missing.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => name == *missing,
+        })
+    }
+
+    fn is_known(name: &str) -> bool {
+        registry().named(name.as_bytes()).is_some()
+    }
+
+    #[test]
+    fn every_command_of_redis_is_there_or_excused() {
+        let all = || OF_REDIS.lines().chain(OF_MODULES.lines());
+        assert!(400 < all().count(), "the lists are whole");
+        let lost: Vec<&str> = all().filter(|name| !is_known(name) && !is_excused(name)).collect();
+        assert!(lost.is_empty(), "neither known nor in MISSING: {lost:?}");
+        let both: Vec<&str> = all().filter(|name| is_known(name) && is_excused(name)).collect();
+        assert!(both.is_empty(), "known and in MISSING: {both:?}");
+        let idle = MISSING.iter().filter(|(name, _)| {
+            let start = name.trim_end_matches('*');
+            !all().any(|one| one.starts_with(start))
+        });
+        assert_eq!(idle.count(), 0, "MISSING names what Redis has not");
+    }
+
+    #[test]
+    fn tables_are_whole() {
+        for entry in registry().all() {
+            let info = entry.info;
+            assert!(FAMILIES.iter().any(|(group, _)| *group == info.group), "{}", info.name);
+            assert!(info.summary.ends_with('.'), "{}: a sentence", info.name);
+            assert!(info.since.split('.').count() == 3, "{}: a version", info.name);
+            assert!(info.arity != 0, "{}", info.name);
+            let is_lower = info.name == info.name.to_ascii_lowercase();
+            assert!(is_lower && info.name.matches('|').count() <= 1, "{}", info.name);
+            assert!(info.name.contains('|') == entry.parent.is_some(), "{}: its parent", info.name);
+        }
+        let names = kv::commands::all().map(|one| one.info.name);
+        let door = super::super::commands::all().map(|one| one.info.name);
+        let mut names: Vec<&str> = names.chain(door).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "a command stands in the tables once");
+    }
+
+    /// `UPDATE=1 cargo test -p server` writes the page anew.
+    #[test]
+    fn the_page_of_commands_is_current() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doors/redis-commands.md");
+        let page = reference_page();
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(path, &page).expect("write docs/doors/redis-commands.md");
+        }
+        let stored = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            stored == page,
+            "docs/doors/redis-commands.md is old; run UPDATE=1 cargo test -p server"
+        );
+    }
+}
