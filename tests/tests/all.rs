@@ -21,6 +21,7 @@ mod prometheus;
 mod promql_scripts;
 mod pushgateway;
 mod queries;
+mod redis_clients;
 mod redis_timeseries;
 mod remote_read;
 mod remote_write;

@@ -113,3 +113,68 @@ fn what_others_wrote_is_read_and_stays() -> Result<()> {
     assert_eq!(server.export("{room=\"hall\"}")?.len(), 2);
     Ok(())
 }
+
+#[test]
+fn who_may_not_read_a_key_is_not_shown_its_samples() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut redis = Redis::of(&server)?;
+    redis.say(&format!("TS.ADD open:1 {NOON} 1 LABELS room hall"))?;
+    redis.say(&format!("TS.ADD secret:1 {NOON} 2 LABELS room hall kind vault"))?;
+    server.write("/api/v1/import/prometheus", format!("up{{a=\"1\",room=\"hall\"}} 3 {NOON}\n"))?;
+    assert_eq!(redis.say("ACL SETUSER guest on nopass ~open:* +@all")?, "+OK");
+
+    let mut guest = Redis::of(&server)?;
+    assert_eq!(guest.say("AUTH guest x")?, "+OK");
+    for command in [
+        "TS.MRANGE - + FILTER room=hall",
+        "TS.MREVRANGE - + FILTER room=hall",
+        "TS.MGET FILTER room=hall",
+        "TS.NRANGE 2 open:1 secret:1 - +",
+        "TS.READ secret:1 -",
+        r#"TS.RANGE "up{a=\"1\",room=\"hall\"}" - +"#,
+    ] {
+        let said = guest.say(command)?;
+        assert!(said.starts_with("-NOPERM"), "{command}: {said}");
+    }
+    let said = guest.say("EVAL \"return redis.call('TS.MGET', 'FILTER', 'room=hall')\" 0")?;
+    assert!(said.contains("NOPERM"), "{said}");
+    let shown = format!("*1 *3 $6 open:1 *0 *2 :{NOON} +1");
+    assert_eq!(guest.say("TS.MGET FILTER room=hall __name__=open:1")?, shown);
+    assert_eq!(guest.say("TS.QUERYINDEX room=hall")?, "*1 $6 open:1");
+    assert_eq!(guest.say("TS.QUERYLABELS LABELS")?, "*1 $4 room");
+    assert_eq!(guest.say("TS.QUERYLABELS VALUES kind")?, "*0");
+
+    assert!(redis.say("TS.MGET FILTER room=hall")?.starts_with("*3 "));
+    assert_eq!(redis.say("TS.QUERYLABELS VALUES kind FILTER room=hall")?, "*1 $5 vault");
+    Ok(())
+}
+
+#[test]
+fn a_reader_waits_for_samples() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let (mut redis, mut reader) = (Redis::of(&server)?, Redis::of(&server)?);
+    redis.say("TS.ADD t 10 1")?;
+    assert_eq!(reader.say("TS.READ t -")?, "*1 *2 :10 +1");
+    assert_eq!(reader.say("TS.READ none - BLOCK 0 1")?, "*0");
+    assert_eq!(reader.say("TS.READ t 11 BLOCK 1 1")?, "*0", "in vain");
+    // What follows stays behind the answer.
+    reader.0.write_all(b"TS.READ t $ BLOCK 0 2 MAX_COUNT 5\r\n")?;
+    poll("that it waits", PATIENCE, || {
+        let clients = redis.say("INFO clients")?;
+        ensure!(clients.contains("blocked_clients:1"), "{clients}");
+        Ok(())
+    })?;
+    redis.say("TS.ADD t 20 2")?;
+    redis.say("TS.MADD t 30 3 t 40 4")?;
+    assert_eq!(reader.say("ECHO behind")?, "*3 *2 :20 +2 *2 :30 +3 *2 :40 +4 $6 behind");
+    reader.0.write_all(b"TS.READ t + BLOCK 0 2\r\n")?;
+    poll("that it waits", PATIENCE, || {
+        ensure!(redis.say("INFO clients")?.contains("blocked_clients:1"), "not yet");
+        Ok(())
+    })?;
+    redis.say("DEL t")?;
+    assert_eq!(reader.say("ECHO gone")?, "*0 $4 gone");
+    Ok(())
+}

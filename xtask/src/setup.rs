@@ -1,11 +1,13 @@
 //! Installs what the end-to-end tests and benchmarks start: peers and tools from Debian's packages, clients
-//! from PyPI in an environment of their own.
+//! from PyPI in an environment of their own. Clients in other languages come from their registries, at
+//! the versions that `tests/clients` names, where the machine has the language.
 
 use crate::ci::command;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Programs the tests start, and the Debian packages that hold them.
 const TEST_PROGRAMS: &[(&str, &str)] = &[
@@ -13,6 +15,7 @@ const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("openssl", "openssl"),
     ("prometheus", "prometheus"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
+    ("redis-cli", "redis-tools"),
 ];
 /// Programs the benchmarks compare with. PostgreSQL's server lies beside the path, so what stands
 /// for it is a tool of the package that it depends on.
@@ -33,7 +36,9 @@ const CLUSTER_POLICY_TEXT: &str = "create_main_cluster = false\n";
 /// What counts instructions.
 const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 /// Python packages of the clients the tests use, at the versions they were written with.
-const PYTHON_PACKAGES: &[&str] = &["influxdb-client==1.49.0"];
+const PYTHON_PACKAGES: &[&str] = &["influxdb-client==1.49.0", "redis==8.1.0"];
+/// Their modules, at those versions.
+const PYTHON_CHECK: &str = "import influxdb_client, redis; assert redis.__version__ == '8.1.0'";
 /// Where they are installed.
 const PYTHON_ENVIRONMENT: &str = "target/test-python";
 
@@ -43,13 +48,105 @@ pub fn run() -> Result<()> {
     if !python().exists() {
         command("python3", &["-m", "venv", PYTHON_ENVIRONMENT], &[])?;
     }
-    let import = ["-c", "import influxdb_client"];
+    let import = ["-c", PYTHON_CHECK];
     let python = python().display().to_string();
     if command(&python, &import, &[]).is_err() {
         let mut install = vec!["-m", "pip", "install", "--quiet"];
         install.extend(PYTHON_PACKAGES);
         command(&python, &install, &[])?;
     }
+    CLIENTS.iter().try_for_each(install_client)
+}
+
+/// A client in another language.
+struct LanguageClient {
+    /// The program without which it is left out.
+    needs: &'static str,
+    /// Files that say what is installed.
+    sources: &'static [&'static str],
+    /// Where it is installed, whole or not at all.
+    target: &'static str,
+    /// What installs it into the place of its last argument; where that is run.
+    folder: &'static str,
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// What stands before the place.
+    place: &'static str,
+}
+
+const CLIENTS: &[LanguageClient] = &[
+    LanguageClient {
+        needs: "npm",
+        sources: &["tests/clients/node/package.json", "tests/clients/node/package-lock.json"],
+        target: "target/test-node",
+        folder: "target/test-node.new",
+        program: "npm",
+        arguments: &["install", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"],
+        place: "--prefix=",
+    },
+    LanguageClient {
+        needs: "go",
+        sources: &[
+            "tests/clients/go/main.go",
+            "tests/clients/go/go.mod",
+            "tests/clients/go/go.sum",
+        ],
+        target: "target/test-go",
+        folder: "tests/clients/go",
+        program: "go",
+        arguments: &["build"],
+        place: "-o=",
+    },
+    LanguageClient {
+        needs: "mvn",
+        sources: &["tests/clients/java/pom.xml"],
+        target: "target/test-java",
+        folder: "tests/clients/java",
+        program: "mvn",
+        arguments: &["--batch-mode", "--quiet", "dependency:copy-dependencies"],
+        place: "-DoutputDirectory=",
+    },
+];
+
+/// Installs a client unless it is there already, made of the same files.
+fn install_client(client: &LanguageClient) -> Result<()> {
+    if !is_on_path(client.needs) {
+        println!("   left out for want of {}: {}", client.needs, client.target);
+        return Ok(());
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    let mut made_of = String::new();
+    for source in client.sources {
+        let text = fs::read_to_string(root.join(source));
+        made_of += &text.with_context(|| format!("cannot read {source}"))?;
+    }
+    let target = root.join(client.target);
+    let stamp = target.join("made-of");
+    if fs::read_to_string(&stamp).is_ok_and(|known| known == made_of) {
+        return Ok(());
+    }
+    let new = root.join(format!("{}.new", client.target));
+    for old in [&new, &target] {
+        if old.exists() {
+            fs::remove_dir_all(old)?;
+        }
+    }
+    fs::create_dir_all(&new)?;
+    for source in client.sources.iter().map(Path::new) {
+        fs::copy(root.join(source), new.join(source.file_name().context("a file")?))?;
+    }
+    let place = format!("{}{}", client.place, new.display());
+    let folder = root.join(client.folder);
+    println!("   {} {} {place}", client.program, client.arguments.join(" "));
+    let status = Command::new(client.program)
+        .args(client.arguments)
+        .arg(place)
+        .current_dir(folder)
+        .status()
+        .with_context(|| format!("cannot start {}", client.program))?;
+    ensure!(status.success(), "{} failed: {status}", client.program);
+    fs::rename(&new, &target)?;
+    fs::write(stamp, made_of)?;
     Ok(())
 }
 
