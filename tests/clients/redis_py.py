@@ -113,6 +113,7 @@ def channels(r):
         listener.subscribe("news")
         listener.psubscribe("n*")
         assert [listener.get_message(timeout=5)["type"] for _ in range(2)] == ["subscribe", "psubscribe"]
+        assert r.pubsub_numsub("news", "none") == [(b"news", 1), (b"none", 0)] and r.pubsub_numpat() == 1
         assert r.publish("news", b"\xffx") == 2
         got = [listener.get_message(timeout=5) for _ in range(2)]
         assert {one["type"] for one in got} == {"message", "pmessage"}

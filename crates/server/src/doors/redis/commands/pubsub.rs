@@ -228,7 +228,8 @@ fn list(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, Co
 fn count(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, CommandError> {
     let names = &context.args[2..];
     let out = &mut context.session.out;
-    out.map(names.len());
+    // No map in version 3 either.
+    out.array(2 * names.len());
     for name in names {
         out.bulk(name);
         out.len(of(context.hub).get(*name).map_or(0, HashSet::len));
