@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use vfs::{AppendFile, Bytes, SimVfs, Vfs};
+use vfs::{AppendFile, Layer, SimVfs, Vfs};
 use wal::{Committer, Consumers, Log, WalConfig};
 
 /// Databases of a history.
@@ -145,7 +145,11 @@ pub struct Hooked {
     pub hook: Mutex<Option<Hook>>,
 }
 
-impl Vfs for Hooked {
+impl Layer for Hooked {
+    fn below(&self) -> &dyn Vfs {
+        &self.disk
+    }
+
     fn create(&self, path: &Path) -> vfs::Result<Box<dyn AppendFile>> {
         // Taken out meanwhile: what it does may make files, too. Those of the log are made under its
         // lock, when nobody else can do a command.
@@ -158,56 +162,5 @@ impl Vfs for Hooked {
             *self.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(hook);
         }
         self.disk.create(path)
-    }
-    fn map(&self, path: &Path) -> vfs::Result<Bytes> {
-        self.disk.map(path)
-    }
-    fn read(&self, path: &Path) -> vfs::Result<Vec<u8>> {
-        self.disk.read(path)
-    }
-    fn truncate(&self, path: &Path, size: u64) -> vfs::Result<()> {
-        self.disk.truncate(path, size)
-    }
-    fn create_dir_all(&self, path: &Path) -> vfs::Result<()> {
-        self.disk.create_dir_all(path)
-    }
-    fn list(&self, path: &Path) -> vfs::Result<Vec<String>> {
-        self.disk.list(path)
-    }
-    fn exists(&self, path: &Path) -> vfs::Result<bool> {
-        self.disk.exists(path)
-    }
-    fn size(&self, path: &Path) -> vfs::Result<u64> {
-        self.disk.size(path)
-    }
-    fn rename(&self, from: &Path, to: &Path) -> vfs::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, path: &Path) -> vfs::Result<()> {
-        self.disk.remove(path)
-    }
-    fn remove_dir_all(&self, path: &Path) -> vfs::Result<()> {
-        self.disk.remove_dir_all(path)
-    }
-    fn hard_link(&self, from: &Path, to: &Path) -> vfs::Result<()> {
-        self.disk.hard_link(from, to)
-    }
-    fn sync_dir(&self, path: &Path) -> vfs::Result<()> {
-        self.disk.sync_dir(path)
-    }
-    fn free_space(&self, path: &Path) -> vfs::Result<u64> {
-        self.disk.free_space(path)
-    }
-    fn lock(&self, path: &Path) -> vfs::Result<Box<dyn Send + Sync>> {
-        self.disk.lock(path)
-    }
-    fn now(&self) -> i64 {
-        self.disk.now()
-    }
-    fn elapsed(&self) -> Duration {
-        self.disk.elapsed()
-    }
-    fn random(&self) -> u64 {
-        self.disk.random()
     }
 }

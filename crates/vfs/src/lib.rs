@@ -2,6 +2,7 @@
 //!
 //! [`Vfs`] is the seam. [`RealVfs`] is the operating system; [`SimVfs`] is a disk in memory that
 //! loses what was not synced, tears writes, fills up, stalls, rots, and fails whatever it is told to.
+//! A [`Layer`] before either changes a few operations and hands on the others.
 //!
 //! ```text
 //!  create ──► append ──► append ──► sync ──► append       rename / remove / hard_link
@@ -21,6 +22,7 @@ pub mod atomic;
 pub mod bytes;
 pub mod error;
 pub mod file;
+pub mod layer;
 pub mod real;
 pub mod sim;
 
@@ -31,6 +33,7 @@ pub use atomic::write_atomic;
 pub use bytes::Bytes;
 pub use error::{Error, Result};
 pub use file::{AppendFile, ReadFile};
+pub use layer::Layer;
 pub use real::RealVfs;
 pub use sim::SimVfs;
 

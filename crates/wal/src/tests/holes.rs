@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::inspect::{FaultKind, Found, inspect};
-use std::time::Duration;
 use vfs::bytes::Holder;
-use vfs::{AppendFile, Bytes};
+use vfs::{Bytes, Layer};
 
 /// A disk whose maps of segment 0 are zeros from this byte on.
 struct HoleyVfs {
@@ -24,7 +23,11 @@ impl Holder for Holey {
     }
 }
 
-impl Vfs for HoleyVfs {
+impl Layer for HoleyVfs {
+    fn below(&self) -> &dyn Vfs {
+        &self.inner
+    }
+
     fn map(&self, path: &Path) -> vfs::Result<Bytes> {
         let bytes = self.inner.map(path)?;
         if path != segment_path(0) || bytes.len() <= self.hole {
@@ -33,74 +36,6 @@ impl Vfs for HoleyVfs {
         let mut zeroed = bytes.to_vec();
         zeroed[self.hole..].fill(0);
         Ok(Bytes::from_holder(Arc::new(Holey(zeroed))))
-    }
-
-    fn create(&self, path: &Path) -> vfs::Result<Box<dyn AppendFile>> {
-        self.inner.create(path)
-    }
-
-    fn read(&self, path: &Path) -> vfs::Result<Vec<u8>> {
-        self.inner.read(path)
-    }
-
-    fn truncate(&self, path: &Path, size: u64) -> vfs::Result<()> {
-        self.inner.truncate(path, size)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> vfs::Result<()> {
-        self.inner.create_dir_all(path)
-    }
-
-    fn list(&self, path: &Path) -> vfs::Result<Vec<String>> {
-        self.inner.list(path)
-    }
-
-    fn exists(&self, path: &Path) -> vfs::Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn size(&self, path: &Path) -> vfs::Result<u64> {
-        self.inner.size(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> vfs::Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> vfs::Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn remove_dir_all(&self, path: &Path) -> vfs::Result<()> {
-        self.inner.remove_dir_all(path)
-    }
-
-    fn hard_link(&self, from: &Path, to: &Path) -> vfs::Result<()> {
-        self.inner.hard_link(from, to)
-    }
-
-    fn sync_dir(&self, path: &Path) -> vfs::Result<()> {
-        self.inner.sync_dir(path)
-    }
-
-    fn free_space(&self, path: &Path) -> vfs::Result<u64> {
-        self.inner.free_space(path)
-    }
-
-    fn lock(&self, path: &Path) -> vfs::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(path)
-    }
-
-    fn now(&self) -> i64 {
-        self.inner.now()
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.inner.elapsed()
-    }
-
-    fn random(&self) -> u64 {
-        self.inner.random()
     }
 }
 
