@@ -55,8 +55,9 @@ struct Ended {
     bytes: u64,
 }
 
+/// The queries that run, and those that ended not long ago.
 #[derive(Default)]
-struct State {
+struct Queries {
     next_id: u64,
     active: BTreeMap<u64, Active>,
     /// Oldest first.
@@ -68,7 +69,7 @@ struct State {
 /// All queries of a server.
 #[derive(Default)]
 pub struct Activity {
-    state: Mutex<State>,
+    queries: Mutex<Queries>,
 }
 
 /// A query that runs until this is dropped.
@@ -91,10 +92,10 @@ impl Drop for Running<'_> {
 impl Activity {
     /// Lists a query as running.
     pub fn begin(&self, query: Active) -> Running<'_> {
-        let mut state = self.lock();
-        state.next_id += 1;
-        let id = state.next_id;
-        state.active.insert(id, query);
+        let mut queries = self.lock();
+        queries.next_id += 1;
+        let id = queries.next_id;
+        queries.active.insert(id, query);
         Running { activity: self, id, bytes: 0 }
     }
 
@@ -105,12 +106,12 @@ impl Activity {
         if took < DURATION_MIN || TEXTS_SIZE_MAX < asked.text.len() {
             return;
         }
-        let mut state = self.lock();
-        state.texts_size += asked.text.len();
-        state.ended.push_back(Ended { asked: asked.clone(), at, took, bytes });
-        while ENDED_MAX < state.ended.len() || TEXTS_SIZE_MAX < state.texts_size {
-            let Some(oldest) = state.ended.pop_front() else { break };
-            state.texts_size -= oldest.asked.text.len();
+        let mut queries = self.lock();
+        queries.texts_size += asked.text.len();
+        queries.ended.push_back(Ended { asked: asked.clone(), at, took, bytes });
+        while ENDED_MAX < queries.ended.len() || TEXTS_SIZE_MAX < queries.texts_size {
+            let Some(oldest) = queries.ended.pop_front() else { break };
+            queries.texts_size -= oldest.asked.text.len();
         }
     }
 
@@ -121,8 +122,8 @@ impl Activity {
 
     /// Makes a query stop at its next look; whether there is one of that id.
     pub fn kill(&self, id: u64) -> bool {
-        let state = self.lock();
-        let Some(query) = state.active.get(&id) else { return false };
+        let queries = self.lock();
+        let Some(query) = queries.active.get(&id) else { return false };
         query.cancelled.store(true, Relaxed);
         true
     }
@@ -131,8 +132,8 @@ impl Activity {
     pub fn totals(&self, lifetime: Duration) -> Vec<Total> {
         let now = Instant::now();
         let mut by_query: HashMap<(Arc<str>, i64), Total> = HashMap::new();
-        let state = self.lock();
-        for Ended { asked, at, took, bytes } in state.ended.iter().rev() {
+        let queries = self.lock();
+        for Ended { asked, at, took, bytes } in queries.ended.iter().rev() {
             if lifetime < now.saturating_duration_since(*at) {
                 break;
             }
@@ -143,12 +144,12 @@ impl Activity {
             total.took += *took;
             total.bytes = total.bytes.saturating_add(*bytes);
         }
-        drop(state);
+        drop(queries);
         by_query.into_values().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic while held")
+    fn lock(&self) -> MutexGuard<'_, Queries> {
+        self.queries.lock().expect("no panic while held")
     }
 }
 
@@ -228,9 +229,9 @@ mod tests {
         for idx in 0..ENDED_MAX + 10 {
             drop(activity.begin(query(&idx.to_string())));
         }
-        let state = activity.lock();
-        assert_eq!(state.ended.len(), ENDED_MAX);
-        let texts_size: usize = state.ended.iter().map(|e| e.asked.text.len()).sum();
-        assert_eq!(state.texts_size, texts_size);
+        let queries = activity.lock();
+        assert_eq!(queries.ended.len(), ENDED_MAX);
+        let texts_size: usize = queries.ended.iter().map(|e| e.asked.text.len()).sum();
+        assert_eq!(queries.texts_size, texts_size);
     }
 }

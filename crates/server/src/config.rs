@@ -67,9 +67,9 @@ pub enum ConfigError {
     Together(String),
 }
 
-/// Where a value came from.
+/// What a flag's value was set by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum SetBy {
     /// The table of flags.
     Default,
     /// The configuration file.
@@ -80,10 +80,10 @@ pub enum Source {
     CommandLine,
 }
 
-/// The text of every flag, with its source.
+/// The text of every flag, and what set it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    values: BTreeMap<&'static str, (String, Source)>,
+    values: BTreeMap<&'static str, (String, SetBy)>,
 }
 
 impl Settings {
@@ -98,8 +98,8 @@ impl Settings {
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Settings, ConfigError> {
         let outer = |name: &str| {
-            command_line(name).map(|text| (text, Source::CommandLine)).or_else(|| {
-                environment(&flags::environment_name(name)).map(|t| (t, Source::Environment))
+            command_line(name).map(|text| (text, SetBy::CommandLine)).or_else(|| {
+                environment(&flags::environment_name(name)).map(|t| (t, SetBy::Environment))
             })
         };
         let file = match outer("config") {
@@ -109,8 +109,8 @@ impl Settings {
         let values = flags::all()
             .map(|flag| {
                 let value = outer(flag.name)
-                    .or_else(|| file.get(flag.name).map(|text| (text.clone(), Source::File)))
-                    .unwrap_or_else(|| (flag.default.to_string(), Source::Default));
+                    .or_else(|| file.get(flag.name).map(|text| (text.clone(), SetBy::File)))
+                    .unwrap_or_else(|| (flag.default.to_string(), SetBy::Default));
                 (flag.name, value)
             })
             .collect();
@@ -143,10 +143,10 @@ impl Settings {
 
     fn refuse(&self, name: &str, reason: impl Into<String>) -> ConfigError {
         let (flag, source_name) = match self.values[name].1 {
-            Source::Default => (format!("--{name}"), "default".to_string()),
-            Source::File => (name.to_string(), self.text("config").to_string()),
-            Source::Environment => (flags::environment_name(name), "environment".to_string()),
-            Source::CommandLine => (format!("--{name}"), "command line".to_string()),
+            SetBy::Default => (format!("--{name}"), "default".to_string()),
+            SetBy::File => (name.to_string(), self.text("config").to_string()),
+            SetBy::Environment => (flags::environment_name(name), "environment".to_string()),
+            SetBy::CommandLine => (format!("--{name}"), "command line".to_string()),
         };
         ConfigError::Value { flag, source_name, reason: reason.into() }
     }

@@ -130,26 +130,29 @@ impl From<Infallible> for BrokenOff {
 
 /// The body of an answer.
 pub struct ReplyBody {
-    source: Source,
+    content: Content,
     /// Tells the connection whose turn it is, and that the request is over once the body is gone.
     outgoing: Option<Outgoing>,
 }
 
-enum Source {
+/// Where its bytes are.
+enum Content {
+    /// Here, until they are handed over.
     Whole(Option<Bytes>),
+    /// With who makes them.
     Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
 }
 
 impl ReplyBody {
     /// A body that is there already.
     pub fn whole(bytes: Bytes) -> ReplyBody {
-        let source = Source::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()));
-        ReplyBody { source, outgoing: None }
+        let content = Content::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()));
+        ReplyBody { content, outgoing: None }
     }
 
     /// A body that arrives in pieces.
     pub fn pieces(receiver: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> ReplyBody {
-        ReplyBody { source: Source::Pieces(receiver), outgoing: None }
+        ReplyBody { content: Content::Pieces(receiver), outgoing: None }
     }
 
     /// The same, telling the connection how it goes.
@@ -167,9 +170,9 @@ impl Body for ReplyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        let polled = match &mut self.source {
-            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Source::Pieces(receiver) => {
+        let polled = match &mut self.content {
+            Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Pieces(receiver) => {
                 receiver.poll_recv(context).map(|piece| piece.map(|p| p.map(Frame::data)))
             }
         };
@@ -183,15 +186,15 @@ impl Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.source, Source::Whole(None))
+        matches!(&self.content, Content::Whole(None))
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Whole(bytes) => {
+        match &self.content {
+            Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Source::Pieces(_) => SizeHint::default(),
+            Content::Pieces(_) => SizeHint::default(),
         }
     }
 }
