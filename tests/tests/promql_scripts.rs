@@ -17,13 +17,13 @@ use e2e::{Client, Launch, Response, Server, percent};
 use engine::StartTimestamps;
 use engine::script::{
     Answer, Answered, Command, Found, Loaded, LoadedSample, LoadedSeries, Point, Runner,
-    ShownHistogram, Subject, Times, Unanswered, parse,
+    ShownHistogram, Subject, Times, Unanswered, parse, scripts_in,
 };
 use histogram::{BucketRange, Histogram};
 use model::Labels;
 use promql::Dialect;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::TempDir;
 use wire::remote_write::encode::{MillisSample, RequestV1, RequestV2, Started};
 use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
@@ -324,27 +324,13 @@ fn millis(json: &Value) -> Result<i64> {
     Ok((seconds * 1e3).round() as i64)
 }
 
-/// The scripts of a directory of `testdata`, with their paths.
-fn scripts_of(directory: &str) -> Result<Vec<(PathBuf, String)>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata").join(directory);
-    let mut scripts = Vec::new();
-    for entry in std::fs::read_dir(&directory)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "test") {
-            let text = std::fs::read_to_string(&path)?;
-            scripts.push((path, text));
-        }
-    }
-    scripts.sort();
-    Ok(scripts)
-}
-
 /// Runs all scripts of a directory, each of whose evaluations must pass.
 fn check(directory: &str, dialect: Dialect, parameters: &'static str) -> Result<Uncompared> {
     let mut runner = Runner::over(dialect, OverHttp::new(dialect, parameters));
     let (mut asked, mut passed, mut reset_hints) = (0, 0, 0);
     let mut failures = Vec::new();
-    for (path, text) in scripts_of(directory)? {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata");
+    for (path, text) in scripts_in(&testdata.join(directory))? {
         for command in parse(&text)? {
             let Command::Eval(eval) = command else { continue };
             let points = eval.series.iter().flat_map(|(_, points)| points);

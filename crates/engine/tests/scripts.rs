@@ -1,6 +1,6 @@
 //! The scripts of `testdata/promql`, the examples of the function table, and random expressions.
 
-use engine::script::{Command, Runner, Subject, parse};
+use engine::script::{Command, Runner, Subject, parse, scripts_in};
 use engine::{MetricsQlOptions, NameRemoval, QueryOptions, StartTimestamps, fuzzing, instant};
 use promql::Dialect;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,7 @@ fn options() -> QueryOptions {
 /// The scripts of a directory of `testdata`, with their paths.
 fn scripts_of(directory: &str) -> Vec<(PathBuf, String)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(directory);
-    let entries = std::fs::read_dir(&directory).expect("the scripts are there");
-    let paths = entries.map(|entry| entry.expect("an entry").path());
-    let scripts = paths.filter(|path| path.extension().is_some_and(|name| name == "test"));
-    scripts
-        .map(|path| {
-            let text = std::fs::read_to_string(&path).expect("readable");
-            (path, text)
-        })
-        .collect()
+    scripts_in(&directory).expect("the scripts are there")
 }
 
 /// How many evaluations the scripts of a directory ask for.

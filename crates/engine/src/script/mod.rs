@@ -29,12 +29,14 @@
 //! simulated disk (`tests/scripts/over_a_store.rs`), the binary behind its doors (the end-to-end
 //! tests). The files, the runner and the expectations are the same for all.
 
+mod files;
 mod load;
 mod parse;
 mod run;
 mod sequence;
 mod subject;
 
+pub use files::scripts_in;
 pub use parse::{
     Command, Eval, Expect, ExpectKind, MessageMatch, Point, ScriptError, Times, parse,
 };
