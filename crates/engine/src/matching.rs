@@ -2,9 +2,9 @@
 
 use crate::error::{QueryError, Result};
 use crate::gap::is_absent;
+use crate::names::{Key, is_metadata_label};
 use crate::operators::changes_scale;
 use crate::options::NameRemoval;
-use crate::row::{Key, is_metadata_label};
 use crate::vector::Vector;
 use hashbrown::{HashMap, HashSet};
 use model::{Labels, METRIC_NAME};

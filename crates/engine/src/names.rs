@@ -1,103 +1,66 @@
-//! Queries whose rollups of several metrics are grouped by the metric's name.
-//!
-//! Prometheus has no answer to `max by (__name__) (max_over_time({__name__=~"a|b"}[5m]))`: the rollup
-//! drops the names and then two series of one host have equal labels. We answer it with the names
-//! kept (`docs/decisions/0006-names-of-rollups.md`), and only then, so whether rows collide has to be
-//! known. What will most likely collide is evaluated with its names at once, while the rows are
-//! watched; the other way round every such query would be evaluated twice.
+//! What becomes of the metric's name: what an operation takes it away from, and when it goes.
 
-use crate::context::Collision;
-use crate::error::{QueryError, Result};
-use crate::functions;
-use crate::options::{NameRemoval, QueryOptions};
-use crate::result::QueryResult;
-use model::{METRIC_NAME, MatchOp};
-use promql::{Aggregate, Expr, Grouping, VectorSelector};
+use crate::options::NameRemoval;
+use model::{Labels, METRIC_NAME};
 
-/// Evaluates with names dropped as the options say, and with kept names where that has no answer.
-pub(crate) fn with_names_if_needed(
-    evaluate: impl Fn(&QueryOptions, Collision) -> Result<(QueryResult, Collision)>,
-    expr: &Expr,
-    options: &QueryOptions,
-) -> Result<QueryResult> {
-    let by_name = aggregate_by_name(expr).filter(|_| options.name_removal == NameRemoval::AtOnce);
-    let Some(aggregate) = by_name else {
-        return Ok(evaluate(options, Collision::Unwatched)?.0);
-    };
-    let name_removal = NameRemoval::KeepOverTime;
-    let keeping = QueryOptions { name_removal, ..options.clone() };
-    if will_collide(aggregate)
-        && let Ok((result, Collision::Found)) = evaluate(&keeping, Collision::Watched)
-    {
-        return Ok(result);
+/// Labels that describe the metric rather than the series; whatever drops the name drops them.
+pub(crate) fn is_metadata_label(name: impl AsRef<[u8]>) -> bool {
+    let name = name.as_ref();
+    [METRIC_NAME, "__type__", "__unit__"].iter().any(|one| one.as_bytes() == name)
+}
+
+/// The identity of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    pub labels: Labels,
+    /// Whether the metric's name is to be dropped at the end of the query.
+    pub drops_name: bool,
+}
+
+impl Key {
+    /// A key that keeps its name.
+    pub fn new(labels: Labels) -> Key {
+        Key { labels, drops_name: false }
     }
-    match evaluate(options, Collision::Unwatched) {
-        Err(error) if error == QueryError::same_labels() => {
-            Ok(evaluate(&keeping, Collision::Unwatched)?.0)
+
+    /// The key after an operation that takes the metric's name away.
+    pub fn nameless(&self, removal: NameRemoval) -> Key {
+        match removal {
+            NameRemoval::Late => Key { labels: self.labels.clone(), drops_name: true },
+            NameRemoval::AtOnce | NameRemoval::KeepOverTime => {
+                Key::new(without_metadata(&self.labels))
+            }
         }
-        other => Ok(other?.0),
     }
 }
 
-fn aggregate_by_name(expr: &Expr) -> Option<&Aggregate> {
-    let Expr::Aggregate(aggregate) = expr.without_parens() else { return None };
-    match &aggregate.grouping {
-        Grouping::By(names) if names.iter().any(|name| name == METRIC_NAME) => Some(aggregate),
-        _ => None,
+/// The labels without those that describe the metric.
+pub(crate) fn without_metadata(labels: &Labels) -> Labels {
+    labels.only(|name| !is_metadata_label(name))
+}
+
+/// What is to become of the metric's name in a row's labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameState {
+    /// It stays.
+    Kept,
+    /// It is in the labels but counts as gone.
+    Dropped,
+    /// It stays until the end of the query.
+    DroppedLate,
+}
+
+impl NameState {
+    /// What is to become of the name of a row that has a key already.
+    pub fn of(key: &Key) -> NameState {
+        if key.drops_name { NameState::DroppedLate } else { NameState::Kept }
     }
-}
 
-/// A guess that costs nothing when it is wrong but time.
-fn will_collide(aggregate: &Aggregate) -> bool {
-    let Expr::Call(call) = aggregate.expr.without_parens() else { return false };
-    let keeps_scale = functions::rollup(call.function.name)
-        .is_some_and(|rollup| rollup.keeps_scale() && !rollup.keeps_name());
-    let of_many = call.arguments.iter().any(|argument| match argument.without_parens() {
-        Expr::Matrix(matrix) => !demands_one_name(&matrix.selector),
-        _ => false,
-    });
-    keeps_scale && of_many
-}
-
-/// Whether all series of a selector have the same metric name.
-pub(crate) fn demands_one_name(selector: &VectorSelector) -> bool {
-    selector.matchers.iter().any(|matcher| {
-        let is_one = match matcher.op {
-            MatchOp::Equal => true,
-            MatchOp::Regex => is_literal(&matcher.value),
-            MatchOp::NotEqual | MatchOp::NotRegex => false,
-        };
-        matcher.name == METRIC_NAME && is_one && !matcher.value.is_empty()
-    })
-}
-
-/// Whether a regular expression is one string without alternatives, parentheses apart.
-fn is_literal(pattern: &str) -> bool {
-    let inner = pattern.trim_end_matches(')');
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'(');
-    !inner.is_empty() && inner.bytes().all(is_plain)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_name_is_seen() {
-        for (selector, expected) in [
-            ("up", true),
-            ("{__name__=~\"cpu_(user)\"}", true),
-            ("{__name__=~\"cpu_user\", a=\"b\"}", true),
-            ("{__name__=~\"cpu_(user|idle)\"}", false),
-            ("{__name__=~\"cpu_.*\"}", false),
-            ("{__name__=~\"cpu_[ab]\"}", false),
-            ("{__name__=~\"cpu_?\"}", false),
-            ("{__name__!=\"up\", a=\"b\"}", false),
-            ("{a=\"b\"}", false),
-        ] {
-            let expr = promql::parse(selector).expect(selector);
-            let Expr::Vector(vector) = &expr else { panic!("{selector}") };
-            assert_eq!(demands_one_name(vector), expected, "{selector}");
+    /// What an operation that takes the name away makes of a row.
+    pub fn dropped(removal: NameRemoval) -> NameState {
+        match removal {
+            NameRemoval::Late => NameState::DroppedLate,
+            NameRemoval::AtOnce | NameRemoval::KeepOverTime => NameState::Dropped,
         }
     }
 }

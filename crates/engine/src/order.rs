@@ -5,7 +5,7 @@
 //! Rows of most other operations stand where they were first seen, which does: there an aggregation
 //! takes them in the order of their labels. So what it gives at a step is the same in any query.
 
-use crate::names::demands_one_name;
+use crate::names_kept::demands_one_name;
 use model::METRIC_NAME;
 use promql::{Aggregate, AggregateOp, Binary, BinaryOp, Call, Expr, FunctionKind, Grouping};
 use promql::{UnaryOp, ValueType};

@@ -7,7 +7,7 @@ use crate::error::{QueryError, Result};
 use crate::eval::Evaluator;
 use crate::histograms::results::{only_histogram, take_points};
 use crate::metricsql;
-use crate::names::with_names_if_needed;
+use crate::names_kept::with_names_if_needed;
 use crate::options::QueryOptions;
 use crate::result::{Matrix, QueryResult, Sample, Value};
 use crate::scalar::Scalar;

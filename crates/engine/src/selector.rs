@@ -17,17 +17,16 @@ use crate::histograms::edges::interpolate_steps;
 use crate::histograms::notes::Notes;
 use crate::histograms::samples::{MixedSamples, MixedWindows};
 use crate::histograms::select::{MixedMaker, MixedVisitor};
-use crate::names::demands_one_name;
+use crate::names::{Key, NameState, without_metadata};
+use crate::names_kept::demands_one_name;
 use crate::read_ahead::{
     SERIES_PER_CHECK, SampleBatch, batch_len, read_ahead, read_labels, threads_for,
 };
 use crate::rollup::EdgedWindows;
-use crate::row::{
-    Key, NameState, Row, RowSink, RowVisitor, SeriesVisitor, Wanted, without_metadata,
-};
+use crate::row::{Row, RowSink, RowVisitor, SeriesVisitor, Wanted};
 use crate::rows::{RowBatch, RowMaker};
 use crate::source::SeriesSet;
-use crate::step_samples::Tally;
+use crate::staleness::{NewestRows, StaleFilter};
 use crate::time::{Grid, Reference, seconds};
 use crate::vector::Vector;
 use crate::windows::Windows;
@@ -368,53 +367,6 @@ impl Context<'_> {
     }
 }
 
-/// The newest value of each window. A stale marker is a gap as it stands.
-struct NewestRows<'c> {
-    windows: Windows,
-    tally: Option<Tally<'c>>,
-}
-
-impl RowMaker for NewestRows<'_> {
-    fn make(&mut self, timestamps: &[i64], values: &[f64], row: &mut [f64]) -> Result<()> {
-        for (value, (low, high)) in row.iter_mut().zip(self.windows.of(timestamps)) {
-            *value = if low < high { values[*high as usize - 1] } else { ABSENT };
-        }
-        if let Some(tally) = self.tally {
-            tally.add_newest(row, &[]);
-        }
-        Ok(())
-    }
-}
-
-/// Samples without the stale markers among them; borrows when there are none, as is usual.
-#[derive(Default)]
-pub(crate) struct StaleFilter {
-    timestamps: Vec<i64>,
-    values: Vec<f64>,
-}
-
-impl StaleFilter {
-    pub fn apply<'a>(
-        &'a mut self,
-        timestamps: &'a [i64],
-        values: &'a [f64],
-    ) -> (&'a [i64], &'a [f64]) {
-        // All are looked at, several at once: to stop at the first takes longer where there is none.
-        if !values.iter().fold(false, |found, value| found | is_absent(*value)) {
-            return (timestamps, values);
-        }
-        self.timestamps.clear();
-        self.values.clear();
-        for (timestamp, value) in timestamps.iter().zip(values) {
-            if !is_absent(*value) {
-                self.timestamps.push(*timestamp);
-                self.values.push(*value);
-            }
-        }
-        (&self.timestamps, &self.values)
-    }
-}
-
 /// Refuses rows that have equal labels once their names are gone.
 pub(crate) struct Uniqueness {
     /// Fingerprints of the labels seen; `None` when the rows cannot collide.
@@ -456,17 +408,5 @@ impl Uniqueness {
         } else {
             Err(QueryError::same_labels())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stale_markers_are_filtered() {
-        let mut filter = StaleFilter::default();
-        assert_eq!(filter.apply(&[1, 2], &[3.0, 4.0]), (&[1, 2][..], &[3.0, 4.0][..]));
-        assert_eq!(filter.apply(&[1, 2], &[ABSENT, 4.0]), (&[2][..], &[4.0][..]));
     }
 }

@@ -1,6 +1,7 @@
 //! Which group a row belongs to.
 
-use crate::row::{Key, NameState, Row, is_metadata_label};
+use crate::names::{Key, NameState, is_metadata_label};
+use crate::row::Row;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use promql::Grouping;

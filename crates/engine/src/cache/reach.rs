@@ -14,7 +14,7 @@
 //! here to be free of both.
 
 use crate::functions;
-use crate::names::demands_one_name;
+use crate::names_kept::demands_one_name;
 use crate::options::{NameRemoval, QueryOptions};
 use crate::order::{Names, is_source_order, window, window_names};
 use crate::time::{Grid, to_ns};

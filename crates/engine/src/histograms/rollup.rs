@@ -13,7 +13,7 @@ use crate::histograms::rate::{self, Beginning};
 use crate::histograms::samples::{MixedSamples, MixedWindows};
 use crate::histograms::sum::Accumulator;
 use crate::rollup::{EdgedWindows, Rollup, RollupCall, instant_rate};
-use crate::selector::StaleFilter;
+use crate::staleness::StaleFilter;
 use crate::time::{seconds, to_ns};
 use histogram::Histogram;
 use model::Labels;

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::reservation::Reservation;
 use crate::row::Wanted;
-use crate::selector::StaleFilter;
+use crate::staleness::StaleFilter;
 use crate::time::{Grid, to_ns};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, TimeRange};

@@ -3,7 +3,8 @@
 use crate::call::CallContext;
 use crate::error::Result;
 use crate::gap::{ABSENT, is_absent};
-use crate::row::{Key, RowSink};
+use crate::names::Key;
+use crate::row::RowSink;
 use crate::vector::Vector;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
 use promql::Expr;

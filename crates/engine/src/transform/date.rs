@@ -2,7 +2,7 @@
 
 use crate::call::CallContext;
 use crate::error::Result;
-use crate::row::Key;
+use crate::names::Key;
 use crate::vector::Vector;
 use model::Labels;
 

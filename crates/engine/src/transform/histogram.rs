@@ -9,7 +9,7 @@ use crate::gap::{ABSENT, is_absent};
 use crate::histograms::cells::has_numbers;
 use crate::histograms::functions::{self, Natives};
 use crate::histograms::totals::{Reading, ReadingScope};
-use crate::row::Key;
+use crate::names::Key;
 use crate::scalar::Scalar;
 use crate::vector::Vector;
 use histogram::Histogram;

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::gap::{ABSENT, is_absent};
 use crate::memory_source::Condition;
-use crate::row::Key;
+use crate::names::Key;
 use crate::vector::Vector;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher};
 use promql::{At, Call, Edges, Expr, Subquery, VectorSelector};

@@ -3,7 +3,7 @@
 
 use crate::call::CallContext;
 use crate::error::{QueryError, Result};
-use crate::row::Key;
+use crate::names::Key;
 use crate::vector::Vector;
 use model::METRIC_NAME;
 use regex::{Regex, RegexBuilder};

@@ -3,7 +3,7 @@
 use crate::call::CallContext;
 use crate::error::Result;
 use crate::gap::{ABSENT, is_absent};
-use crate::row::Key;
+use crate::names::Key;
 use crate::vector::Vector;
 use model::Labels;
 use promql::Expr;

@@ -4,7 +4,8 @@ use super::super::{Argument, CallContext, Series};
 use super::group::Grouped;
 use crate::aggregate::Groups;
 use crate::error::Result;
-use crate::row::{NameState, Row};
+use crate::names::NameState;
+use crate::row::Row;
 use model::Labels;
 use promql::Grouping;
 

@@ -3,7 +3,8 @@
 use crate::aggregate::Groups;
 use crate::metricsql::arguments::drop_empty;
 use crate::metricsql::{CallContext, Series};
-use crate::row::{NameState, Row};
+use crate::names::NameState;
+use crate::row::Row;
 use model::Labels;
 use promql::Grouping;
 
