@@ -186,21 +186,8 @@ impl Index {
         matchers: &CompiledMatchers,
         on_rot: &mut OnRot<'_>,
     ) -> Result<Vec<BlockMatch>> {
-        let mut out = Vec::new();
-        for part in self.parts() {
-            let found = match part {
-                Part::Segment(segment) => {
-                    let found = borne(segment, segment.search(matchers), on_rot)?;
-                    found.unwrap_or_default()
-                }
-                Part::Memory(memory) => {
-                    matchers.check_cost(memory.search_cost(matchers))?;
-                    memory.search(matchers)
-                }
-            };
-            append(&mut out, found);
-        }
-        Ok(out)
+        let in_segment = |segment: &Segment| segment.search(matchers);
+        self.search_parts(matchers, &in_segment, &|memory| memory.search(matchers), on_rot)
     }
 
     /// The same for those who need no order: the matches of each part are together, older parts
@@ -227,16 +214,27 @@ impl Index {
         among: Option<&RoaringBitmap>,
         on_rot: &mut OnRot<'_>,
     ) -> Result<Vec<BlockMatch>> {
+        let in_segment = |segment: &Segment| segment.search_among(matchers, among);
+        self.search_parts(matchers, &in_segment, &|memory| memory.search_unsorted(matchers), on_rot)
+    }
+
+    /// What is found in each part, one after the other.
+    fn search_parts(
+        &self,
+        matchers: &CompiledMatchers,
+        in_segment: &dyn Fn(&Segment) -> Result<Vec<BlockMatch>>,
+        in_memory: &dyn Fn(&MemoryIndex) -> Vec<BlockMatch>,
+        on_rot: &mut OnRot<'_>,
+    ) -> Result<Vec<BlockMatch>> {
         let mut out = Vec::new();
         for part in self.parts() {
             let found = match part {
                 Part::Segment(segment) => {
-                    let found = segment.search_among(matchers, among);
-                    borne(segment, found, on_rot)?.unwrap_or_default()
+                    borne(segment, in_segment(segment), on_rot)?.unwrap_or_default()
                 }
                 Part::Memory(memory) => {
                     matchers.check_cost(memory.search_cost(matchers))?;
-                    memory.search_unsorted(matchers)
+                    in_memory(memory)
                 }
             };
             append(&mut out, found);
