@@ -121,20 +121,25 @@ fn a_page_in_a_browser_cannot_send_lines() {
     server.stop();
 }
 
+/// The status of the answer to a request over HTTP/2 on a connection of its own.
+fn status_over_http2(server: &Running, request: hyper::Request<String>) -> u16 {
+    server.block_on(async {
+        let socket = tokio::net::TcpStream::connect(server.address).await.expect("a socket");
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
+                .await
+                .expect("a handshake");
+        tokio::spawn(connection);
+        sender.send_request(request).await.expect("an answer").status().as_u16()
+    })
+}
+
 #[test]
 fn the_authority_of_http2_is_its_host() {
     let server = start(&[]);
     let status = |uri: String| {
-        server.block_on(async {
-            let socket = tokio::net::TcpStream::connect(server.address).await.expect("a socket");
-            let (mut sender, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-                    .await
-                    .expect("a handshake");
-            tokio::spawn(connection);
-            let request = hyper::Request::get(uri).body(String::new()).expect("a request");
-            sender.send_request(request).await.expect("an answer").status().as_u16()
-        })
+        let request = hyper::Request::get(uri).body(String::new()).expect("a request");
+        status_over_http2(&server, request)
     };
     assert_eq!(status(format!("http://{}/api/v1/labels", server.address)), 200);
     assert_eq!(status("http://evil.test/api/v1/labels".to_string()), 403);
@@ -144,19 +149,11 @@ fn the_authority_of_http2_is_its_host() {
 fn a_page_of_ours_may_change_things_over_http2() {
     let server = start(&[]);
     let status = |origin: String| {
-        server.block_on(async {
-            let socket = tokio::net::TcpStream::connect(server.address).await.expect("a socket");
-            let (mut sender, connection) =
-                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(socket))
-                    .await
-                    .expect("a handshake");
-            tokio::spawn(connection);
-            let request = hyper::Request::post(format!("http://{}/write", server.address))
-                .header("origin", origin)
-                .body("m v=1".to_string())
-                .expect("a request");
-            sender.send_request(request).await.expect("an answer").status().as_u16()
-        })
+        let request = hyper::Request::post(format!("http://{}/write", server.address))
+            .header("origin", origin)
+            .body("m v=1".to_string())
+            .expect("a request");
+        status_over_http2(&server, request)
     };
     assert_eq!(status(format!("http://{}", server.address)), 204);
     assert_eq!(status("http://evil.test".to_string()), 403);
