@@ -328,7 +328,7 @@ impl LabelsBuilder {
         self.spans.iter().rev().find(|s| span_name(&self.text, s) == name).map(|s| self.value(s))
     }
 
-    /// The pairs as they stand: by name after [`LabelsBuilder::sort`], else in order of arrival.
+    /// The pairs in order of arrival; by name there is [`LabelsBuilder::sorted`].
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.spans.iter().map(|span| (span_name(&self.text, span), self.value(span)))
     }
@@ -343,11 +343,11 @@ impl LabelsBuilder {
         self.spans.is_empty()
     }
 
-    /// Sorts by name.
+    /// The same by name, for who needs them in order without a set of their own.
     ///
     /// # Errors
     /// [`LabelError::Duplicate`] when a name occurs twice, [`LabelError::EmptyName`].
-    pub fn sort(&mut self) -> Result<(), LabelError> {
+    pub fn sorted(mut self) -> Result<SortedLabels, LabelError> {
         let text = &self.text;
         let name = |span: &Span| span_name(text, span);
         // Most senders sort.
@@ -360,7 +360,7 @@ impl LabelsBuilder {
         }
         match self.spans.first() {
             Some(first) if first.name_start == first.value_start => Err(LabelError::EmptyName),
-            _ => Ok(()),
+            _ => Ok(SortedLabels(self)),
         }
     }
 
@@ -382,6 +382,38 @@ impl LabelsBuilder {
 
     fn value(&self, span: &Span) -> &str {
         &self.text[span.value_start as usize..span.value_end as usize]
+    }
+}
+
+/// Labels by strictly increasing name, none of them empty. There is no other way to one than
+/// [`LabelsBuilder::sorted`].
+#[derive(Clone, Default)]
+pub struct SortedLabels(LabelsBuilder);
+
+impl SortedLabels {
+    /// The pairs, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter()
+    }
+
+    /// How many labels there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The canonical set.
+    pub fn into_labels(mut self) -> Labels {
+        self.0.finish()
+    }
+
+    /// The builder with these labels in it, for more of them or for its memory.
+    pub fn into_builder(self) -> LabelsBuilder {
+        self.0
     }
 }
 
@@ -534,11 +566,18 @@ mod tests {
     }
 
     #[test]
-    fn sort_reports_duplicates() {
-        let mut builder = LabelsBuilder::new();
-        builder.push("a", "1");
-        builder.push("a", "2");
-        assert_eq!(builder.sort(), Err(LabelError::Duplicate("a".into())));
-        assert_eq!(builder.finish(), Labels::from_pairs(&[("a", "2")]), "the last wins");
+    fn sorting_reports_what_no_set_has() {
+        let builder = |pairs: &[(&str, &str)]| {
+            let mut builder = LabelsBuilder::new();
+            pairs.iter().for_each(|(name, value)| builder.push(name, value));
+            builder
+        };
+        let twice = builder(&[("a", "1"), ("a", "2")]);
+        assert_eq!(twice.clone().finish(), Labels::from_pairs(&[("a", "2")]), "the last wins");
+        assert_eq!(twice.sorted().err(), Some(LabelError::Duplicate("a".into())));
+        assert_eq!(builder(&[("b", "1"), ("", "2")]).sorted().err(), Some(LabelError::EmptyName));
+        let sorted = builder(&[("b", "1"), ("a", "2")]).sorted().unwrap_or_default();
+        assert_eq!(Vec::from_iter(sorted.iter()), [("a", "2"), ("b", "1")]);
+        assert_eq!(sorted.into_labels(), Labels::from_pairs(&[("a", "2"), ("b", "1")]));
     }
 }

@@ -18,7 +18,7 @@ pub mod limits;
 
 pub use batch::{KeyDecoder, KeyHasher, Rejection, Row, Shape, WriteBatch};
 pub use exemplar::{Exemplar, ExemplarRow};
-pub use labels::{LabelError, Labels, LabelsBuilder, METRIC_NAME};
+pub use labels::{LabelError, Labels, LabelsBuilder, METRIC_NAME, SortedLabels};
 pub use matcher::{MatchOp, Matcher};
 pub use metadata::{Metadata, MetricKind};
 pub use path_pattern::{PathCut, PathPattern, PathPatternError};

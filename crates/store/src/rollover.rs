@@ -27,7 +27,7 @@ use crate::shared::Shared;
 use crate::store_log::StoreLog;
 use crate::{Error, Result};
 use index::{BlockRef, EntityId, NewEntity};
-use model::{LabelsBuilder, METRIC_NAME};
+use model::{LabelsBuilder, METRIC_NAME, SortedLabels};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 use wal::Reservation;
@@ -80,7 +80,7 @@ enum Carry {
 /// An entity's labels, on their way from one index to another.
 struct Carried {
     entity: EntityId,
-    tags: LabelsBuilder,
+    tags: SortedLabels,
 }
 
 impl Rollover {
@@ -339,7 +339,7 @@ fn active_of(
         let mut tags = LabelsBuilder::new();
         let others = labels.iter().filter(|(name, _)| *name != METRIC_NAME);
         others.for_each(|(name, value)| tags.push(name, value));
-        tags.sort().map_err(|error| Error::Invalid(error.to_string()))?;
+        let tags = tags.sorted().map_err(|error| Error::Invalid(error.to_string()))?;
         carried.push(Carried { entity, tags });
     }
     Ok((names, carried))

@@ -3,13 +3,13 @@
 use crate::arena::COLUMNS_MAX;
 use crate::histograms::names;
 use model::limits::Limits;
-use model::{KeyDecoder, LabelError, Labels, LabelsBuilder, METRIC_NAME, Row, WriteBatch};
+use model::{KeyDecoder, LabelError, Labels, METRIC_NAME, Row, SortedLabels, WriteBatch};
 
 /// The labels of a row, decoded.
 #[derive(Default)]
 pub(crate) struct RowLabels {
-    /// All but the metric's name, sorted.
-    pub tags: LabelsBuilder,
+    /// All but the metric's name.
+    pub tags: SortedLabels,
     /// The metric's name for each field.
     pub names: Vec<String>,
 }
@@ -25,9 +25,10 @@ impl RowLabels {
     ) -> Result<(), LabelError> {
         let is_limited = !fields.is_empty() && fields.len() <= COLUMNS_MAX;
         assert!(is_limited, "doors limit the fields of a line");
-        self.tags.clear();
-        decoder.tags(key, &mut self.tags)?;
-        self.tags.sort()?;
+        let mut tags = std::mem::take(&mut self.tags).into_builder();
+        tags.clear();
+        decoder.tags(key, &mut tags)?;
+        self.tags = tags.sorted()?;
         check_tags(&self.tags, limits)?;
         self.names.resize_with(fields.len(), String::new);
         for (name, field) in self.names.iter_mut().zip(fields) {
@@ -53,12 +54,13 @@ impl RowLabels {
         let [name] = self.names.as_slice() else {
             return Err(LabelError::Refused("exemplars belong to one series".into()));
         };
-        self.tags.push(METRIC_NAME, name);
-        Ok(self.tags.finish())
+        let mut labels = std::mem::take(&mut self.tags).into_builder();
+        labels.push(METRIC_NAME, name);
+        Ok(labels.finish())
     }
 }
 
-fn check_tags(tags: &LabelsBuilder, limits: &Limits) -> Result<(), LabelError> {
+fn check_tags(tags: &SortedLabels, limits: &Limits) -> Result<(), LabelError> {
     let (count, max) = (tags.len() + 1, limits.labels_per_series_max);
     if max < count {
         return Err(LabelError::TooMany { count, max });

@@ -38,9 +38,8 @@ impl ExemplarLabels {
     }
 
     /// The label set; an exemplar may have no label.
-    pub fn finish(mut self) -> Result<Labels, LabelError> {
-        self.labels.sort()?;
-        Ok(self.labels.finish())
+    pub fn finish(self) -> Result<Labels, LabelError> {
+        Ok(self.labels.sorted()?.into_labels())
     }
 }
 
