@@ -16,10 +16,11 @@
 //! is big enough already is taken over byte for byte.
 //!
 //! Read in this order: [`mod@choose`] (what to merge, pure), `input`, `run`, then `sweep`, `window`,
-//! `order`, `decoded`, `track`.
+//! `order`, `deleted`, `decoded`, `track`.
 
 pub mod choose;
 mod decoded;
+mod deleted;
 mod input;
 #[doc(hidden)]
 pub mod fuzzing;

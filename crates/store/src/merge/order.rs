@@ -11,6 +11,7 @@
 //!
 //! Segments that touch in a buffer are one, even across slots, so a lone input is one copy.
 
+use super::deleted::remove_deleted;
 use super::track::{Track, clip};
 use model::TimeRange;
 use roaring::RoaringBitmap;
@@ -33,8 +34,8 @@ pub struct View<'a> {
 
 /// Rows of one slot from one input.
 #[derive(Clone, Copy)]
-struct List<'a> {
-    times: &'a [i64],
+pub(super) struct List<'a> {
+    pub times: &'a [i64],
     /// Where the first row's value is in the input's buffer.
     start: u32,
     /// Which view; the higher one wins.
@@ -46,7 +47,7 @@ impl List<'_> {
         self.times[0]
     }
 
-    fn skip(&mut self, rows: usize) {
+    pub fn skip(&mut self, rows: usize) {
         self.times = &self.times[rows..];
         self.start += rows as u32;
     }
@@ -184,32 +185,5 @@ impl Order {
             return;
         }
         self.segments.push(Segment { input: list.input, start: list.start, len });
-    }
-}
-
-/// Replaces the last list by its pieces that no tombstone covers.
-fn remove_deleted(lists: &mut Vec<List<'_>>, view: &View<'_>, ordinal: u32) {
-    let from = lists.len() - 1;
-    for (series, range) in view.tombstones.iter().copied() {
-        if range.is_empty() || !series.contains(ordinal) {
-            continue;
-        }
-        for at in from..lists.len() {
-            let list = lists[at];
-            let before = list.times.partition_point(|&timestamp| timestamp < range.start);
-            let upto = list.times.partition_point(|&timestamp| timestamp <= range.end);
-            lists[at].times = &list.times[..before];
-            let mut rest = list;
-            rest.skip(upto);
-            lists.push(rest);
-        }
-        let mut at = from;
-        while at < lists.len() {
-            if lists[at].times.is_empty() {
-                lists.swap_remove(at);
-            } else {
-                at += 1;
-            }
-        }
     }
 }
