@@ -96,8 +96,11 @@ impl Appender {
                 self.append_rows(period, batch, rows, &mut request)?;
                 continue;
             }
-            let by_period = by_period(length, rows, &accepted, &mut request.appended);
-            for (period, rows) in by_period {
+            let timed = rows.iter().map(|row| (*row, row.timestamp));
+            let appended = &mut request.appended;
+            let mut refuse =
+                |row: Row| appended.reject_time(row.position, row.timestamp, &accepted);
+            for (period, rows) in by_period(length, timed, &accepted, &mut refuse) {
                 self.append_rows(period, batch, &rows, &mut request)?;
             }
         }
@@ -244,19 +247,18 @@ fn common_period(length: PartitionLength, rows: &[Row], accepted: &TimeRange) ->
     rows.iter().all(|row| range.contains(row.timestamp)).then_some(period)
 }
 
-/// Rows by period, each in order of arrival; rows whose time is not accepted are rejected.
-fn by_period(
+/// What has a time by its period, each in order of arrival; `refuse` is told of what is not accepted.
+pub(crate) fn by_period<T>(
     length: PartitionLength,
-    rows: &[Row],
+    timed: impl Iterator<Item = (T, i64)>,
     accepted: &TimeRange,
-    appended: &mut Appended,
-) -> BTreeMap<Period, Vec<Row>> {
-    let mut by_period: BTreeMap<Period, Vec<Row>> = BTreeMap::new();
-    for row in rows {
-        if accepted.contains(row.timestamp) {
-            by_period.entry(length.of(row.timestamp)).or_default().push(*row);
-        } else {
-            appended.reject_time(row.position, row.timestamp, accepted);
+    refuse: &mut dyn FnMut(T),
+) -> BTreeMap<Period, Vec<T>> {
+    let mut by_period: BTreeMap<Period, Vec<T>> = BTreeMap::new();
+    for (one, timestamp) in timed {
+        match accepted.contains(timestamp) {
+            true => by_period.entry(length.of(timestamp)).or_default().push(one),
+            false => refuse(one),
         }
     }
     by_period

@@ -31,6 +31,7 @@ mod appender;
 mod append;
 mod refusal;
 mod row_labels;
+mod append_hidden;
 mod append_exemplars;
 mod histograms;
 mod starts;

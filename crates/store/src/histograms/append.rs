@@ -8,8 +8,9 @@ use super::lower::{Lowered, LoweredHistogram};
 use super::names::{Piece, hidden_tags};
 use super::scratch::HistogramScratch;
 use crate::append::{AppendContext, AppendScratch, Taken};
-use crate::appender::{Appender, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Request};
-use crate::log_record::{rows_size_max, unit_of};
+use crate::append_hidden::OneByOne;
+use crate::appender::{Appender, RECORD_ROWS_MAX, RECORD_VALUES_MAX, Request, by_period};
+use crate::log_record::rows_size_max;
 use crate::partition::{Partition, PartitionState};
 use crate::period::Period;
 use crate::refusal::{Appended, Refusal, Told};
@@ -19,7 +20,6 @@ use hashbrown::HashMap;
 use histogram::{HistogramBatch, HistogramRow};
 use index::NewEntity;
 use model::KeyHasher;
-use std::collections::BTreeMap;
 use wal::Reservation;
 
 /// The one field of a key that is a whole series.
@@ -64,7 +64,13 @@ pub(crate) fn append(
     let mut request = appender.begin()?;
     request.scratch.histograms.shapes.clear();
     let keys = Keys::new(batch, appender.hasher);
-    for (period, rows) in by_period(appender, batch, &mut request.appended) {
+    let (length, accepted) = (appender.ground.length, appender.retention.accepted_span());
+    let timed = batch.rows.iter().enumerate().map(|(idx, row)| (idx, row.timestamp));
+    let mut refuse = |idx: usize| {
+        let row = &batch.rows[idx];
+        request.appended.reject_time(row.position, row.timestamp, &accepted);
+    };
+    for (period, rows) in by_period(length, timed, &accepted, &mut refuse) {
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
             let Request { scratch, appended, .. } = &mut request;
@@ -105,23 +111,6 @@ fn append_lowered(
     Ok(())
 }
 
-/// Indexes of the rows by partition; those whose time is not accepted are rejected.
-fn by_period(
-    appender: &Appender,
-    batch: &HistogramBatch<'_>,
-    appended: &mut Appended,
-) -> BTreeMap<Period, Vec<usize>> {
-    let (length, accepted) = (appender.ground.length, appender.retention.accepted_span());
-    let mut by_period: BTreeMap<Period, Vec<usize>> = BTreeMap::new();
-    for (idx, row) in batch.rows.iter().enumerate() {
-        match accepted.contains(row.timestamp) {
-            true => by_period.entry(length.of(row.timestamp)).or_default().push(idx),
-            false => appended.reject_time(row.position, row.timestamp, &accepted),
-        }
-    }
-    by_period
-}
-
 /// Lowers rows until a record is full; returns those that are left.
 fn lower_some<'r>(
     batch: &HistogramBatch<'_>,
@@ -145,6 +134,43 @@ fn lower_some<'r>(
     &[]
 }
 
+/// What was lowered, and where it is told what became of it.
+struct Histograms<'a> {
+    keys: &'a Keys<'a>,
+    lowered: &'a Lowered,
+    appended: &'a mut Appended,
+}
+
+impl OneByOne for Histograms<'_> {
+    type One = LoweredHistogram;
+
+    fn timestamp(&self, one: &LoweredHistogram) -> i64 {
+        self.keys.batch.rows[one.row].timestamp
+    }
+
+    fn take(
+        &mut self,
+        one: &LoweredHistogram,
+        state: &mut PartitionState,
+        context: &AppendContext<'_>,
+        scratch: &mut AppendScratch,
+        room: &mut Reservation<'_>,
+    ) -> Told<()> {
+        let row = &self.keys.batch.rows[one.row];
+        let size = rows_size_max(self.lowered.value_count(one));
+        room.grow(size).map_err(Refusal::Log)?;
+        let found = state.find_rows(self.keys, row, (self.lowered, one), context, scratch, room);
+        let plain = found.inspect_err(|_| room.shrink(size))?;
+        state.push_rows(plain, row.timestamp, (self.lowered, one), context, scratch);
+        self.appended.samples += 1;
+        Ok(())
+    }
+
+    fn refuse(&mut self, one: &LoweredHistogram, refusal: Refusal) {
+        self.appended.refuse(self.keys.batch.rows[one.row].position, refusal);
+    }
+}
+
 impl Partition {
     /// Appends what was lowered, all of this partition, from the histogram `start` on; as
     /// many as one record takes.
@@ -158,56 +184,16 @@ impl Partition {
     ) -> Result<Taken> {
         // Taken out meanwhile, as the rest of the buffers changes.
         let lowered = std::mem::take(&mut scratch.histograms.lowered);
-        let taken = self.append_lowered(keys, (&lowered, start), context, scratch, appended);
+        let mut how = Histograms { keys, lowered: &lowered, appended };
+        let taken = self.append_each(&lowered.histograms[start..], &mut how, context, scratch);
         scratch.histograms.lowered = lowered;
         taken
-    }
-
-    fn append_lowered(
-        &self,
-        keys: &Keys<'_>,
-        (lowered, start): (&Lowered, usize),
-        context: &AppendContext<'_>,
-        scratch: &mut AppendScratch,
-        appended: &mut Appended,
-    ) -> Result<Taken> {
-        let rows = &keys.batch.rows;
-        let times = lowered.histograms[start..].iter().map(|one| rows[one.row].timestamp);
-        scratch.encoder.start(unit_of(times));
-        let (mut state, mut room) = self.begin_record(context)?;
-        let version = context.changes.now();
-        let mut taken = Taken::default();
-        for one in &lowered.histograms[start..] {
-            let row = &rows[one.row];
-            scratch.fresh.clear();
-            let size = rows_size_max(lowered.value_count(one));
-            let found = room.grow(size).map_err(Refusal::Log).and_then(|()| {
-                let found = state.find_rows(keys, row, (lowered, one), context, scratch, &mut room);
-                found.inspect_err(|_| room.shrink(size))
-            });
-            match found {
-                Ok(()) => {
-                    state.push_rows(row.timestamp, lowered, one, context, scratch);
-                    state.changed.note(row.timestamp, version);
-                    appended.samples += 1;
-                }
-                Err(refusal) => match refusal.unless_full(scratch.encoder.is_empty()) {
-                    Ok(refusal) => appended.refuse(row.position, refusal),
-                    Err(error) => {
-                        taken.full = Some(error);
-                        break;
-                    }
-                },
-            }
-            taken.count += 1;
-        }
-        // A histogram that was refused late may have left registrations, which later rows need.
-        self.end_record(state, context, scratch, room, taken)
     }
 }
 
 impl PartitionState {
-    /// Finds or registers the entities of a histogram's rows.
+    /// Finds or registers the entities of a histogram's rows; returns where the plain one goes. The
+    /// hidden ones' are left in `scratch`.
     fn find_rows(
         &mut self,
         keys: &Keys<'_>,
@@ -216,103 +202,110 @@ impl PartitionState {
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
         room: &mut Reservation<'_>,
-    ) -> Told<()> {
+    ) -> Told<Target> {
         let hidden = &lowered.rows[one.rows.clone()];
-        let HistogramScratch { shapes, hashes, targets, .. } = &mut scratch.histograms;
+        let HistogramScratch { shapes, hashes, found, .. } = &mut scratch.histograms;
         hashes.clear();
         hashes.push(keys.plain(row));
         hashes.extend(hidden.iter().map(|hidden| keys.hidden(row, hidden.piece, shapes)));
-        targets.clear();
-        let mut found = [None; GROUP_ROWS];
+        found.clear();
+        let mut group_found = [None; GROUP_ROWS];
         for group in hashes.chunks(GROUP_ROWS) {
-            self.series.map.find_group(group, &mut found);
-            targets.extend_from_slice(&found[..group.len()]);
+            self.series.map.find_group(group, &mut group_found);
+            found.extend_from_slice(&group_found[..group.len()]);
         }
-        if targets.iter().all(Option::is_some) {
-            return Ok(());
+        let plain = found[0];
+        scratch.histograms.note_found();
+        if let (Some(plain), []) = (plain, scratch.histograms.unknown.as_slice()) {
+            return Ok(plain);
         }
         let pieces: Vec<Piece> = hidden.iter().map(|hidden| hidden.piece).collect();
         let fields = [WHOLE_SERIES.into()];
         let batch = keys.batch;
         scratch.labels.decode(batch.decoder, batch.key(row), &fields, context.limits)?;
-        self.resolve_rows(&pieces, context, scratch, room)
+        self.resolve_rows(plain, &pieces, context, scratch, room)
     }
 
-    /// The slow path: the labels of the plain series are in `scratch`, some targets are missing.
+    /// The slow path: the labels of the plain series are in `scratch`; it, or some hidden ones, are
+    /// unknown.
     fn resolve_rows(
         &mut self,
+        plain: Option<Target>,
         pieces: &[Piece],
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
         room: &mut Reservation<'_>,
-    ) -> Told<()> {
+    ) -> Told<Target> {
         let AppendScratch { histograms, labels, encoder, fresh, .. } = scratch;
-        let HistogramScratch { hashes, targets, .. } = histograms;
+        let HistogramScratch { hashes, hidden, unknown, .. } = histograms;
         let metric = labels.names[0].as_str();
         let tags: Vec<(&str, &str)> = labels.tags.iter().collect();
         let plain_names = [metric];
-        let plain = NewEntity::new(&plain_names, &tags);
+        let plain_entity = NewEntity::new(&plain_names, &tags);
         let runs: Vec<String> = pieces.iter().map(|piece| piece.label_value()).collect();
-        let hidden: Vec<Vec<(&str, &str)>> =
+        let labels: Vec<Vec<(&str, &str)>> =
             runs.iter().map(|run| hidden_tags(&tags, metric, run)).collect();
-        let entity_of = |idx: usize| match idx {
-            0 => plain,
-            _ => NewEntity::new(pieces[idx - 1].columns(), &hidden[idx - 1]),
-        };
+        let hidden_entity = |idx: usize| NewEntity::new(pieces[idx].columns(), &labels[idx]);
+
+        let mut plain = plain;
+        if plain.is_none() {
+            plain = self.series.find_whole(&plain_entity)?;
+            plain.inspect(|target| self.series.map.insert(hashes[0], *target));
+        }
         let mut new = Vec::new();
-        for idx in (0..targets.len()).filter(|idx| targets[*idx].is_none()).collect::<Vec<_>>() {
-            match self.series.find_whole(&entity_of(idx))? {
-                Some(target) => {
-                    self.series.map.insert(hashes[idx], target);
-                    targets[idx] = Some(target);
+        for &idx in &*unknown {
+            match self.series.index.find_entity(&hidden_entity(idx))? {
+                Some(entity) => {
+                    self.series.map.insert(hashes[1 + idx], Target::Entity(entity));
+                    hidden[idx] = entity;
                 }
                 None => new.push(idx),
             }
         }
-        if new.is_empty() {
-            return Ok(());
+        if let (Some(plain), []) = (plain, new.as_slice()) {
+            return Ok(plain);
         }
-        let size = new.iter().map(|idx| entity_of(*idx).registration_size_max()).sum();
+        let is_new_series = plain.is_none();
+        let plain_size = if is_new_series { plain_entity.registration_size_max() } else { 0 };
+        let sizes = new.iter().map(|idx| hidden_entity(*idx).registration_size_max());
+        let size = plain_size + sizes.sum::<usize>();
         room.grow(size).map_err(Refusal::Log)?;
-        let is_new_series = new[0] == 0;
-        let hidden_count = new.len() as u64 - u64::from(is_new_series);
-        let (now_ns, gate) = (context.now_ns, context.gate);
-        let admitted = gate.admit_histogram(now_ns, metric, &tags, is_new_series, hidden_count);
+        let (now_ns, gate, new_count) = (context.now_ns, context.gate, new.len() as u64);
+        let admitted = gate.admit_histogram(now_ns, metric, &tags, is_new_series, new_count);
         admitted.inspect_err(|_| room.shrink(size))?;
-        for idx in new {
-            let counted = usize::from(idx == 0);
-            let log = &mut encoder.registrations;
-            let id = self.register(&entity_of(idx), counted, context, log)?;
+        let mut register = |hash: u128, entity: &NewEntity<'_>, counted: usize| {
+            let id = self.register(entity, counted, context, &mut encoder.registrations)?;
             fresh.push(id);
-            self.series.map.insert(hashes[idx], Target::Entity(id));
-            targets[idx] = Some(Target::Entity(id));
+            self.series.map.insert(hash, Target::Entity(id));
+            Told::Ok(id)
+        };
+        let plain = match plain {
+            Some(plain) => plain,
+            None => Target::Entity(register(hashes[0], &plain_entity, 1)?),
+        };
+        for idx in new {
+            // To people it is no series.
+            hidden[idx] = register(hashes[1 + idx], &hidden_entity(idx), 0)?;
         }
-        Ok(())
+        Ok(plain)
     }
 
-    /// Appends a histogram's rows, whose entities are known.
+    /// Appends a histogram's rows, whose entities are known: the hidden ones' are in `scratch`.
     fn push_rows(
         &mut self,
+        plain: Target,
         timestamp: i64,
-        lowered: &Lowered,
-        one: &LoweredHistogram,
+        (lowered, one): (&Lowered, &LoweredHistogram),
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
     ) {
-        let targets = std::mem::take(&mut scratch.histograms.targets);
-        let found = |idx: usize| targets[idx].expect("every row was found");
-        self.push_target(&found(0), timestamp, &[one.value], context, scratch);
-        for (hidden, idx) in lowered.rows[one.rows.clone()].iter().zip(1..) {
-            let Target::Entity(entity) = found(idx) else {
-                unreachable!("hidden entities are registered whole");
-            };
-            if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
-                self.note_active_hidden(entity, context.active_count());
-            }
-            let values = lowered.values_of(hidden);
-            self.head.arena.push(entity, timestamp, values);
-            scratch.encoder.row(entity, timestamp, values);
+        let entities = std::mem::take(&mut scratch.histograms.hidden);
+        let rows = &lowered.rows[one.rows.clone()];
+        assert_eq!(rows.len(), entities.len(), "an entity for each row");
+        self.push_target(&plain, timestamp, &[one.value], context, scratch);
+        for (hidden, entity) in rows.iter().zip(&entities) {
+            self.push_hidden(*entity, timestamp, lowered.values_of(hidden), context, scratch);
         }
-        scratch.histograms.targets = targets;
+        scratch.histograms.hidden = entities;
     }
 }

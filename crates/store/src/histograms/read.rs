@@ -160,11 +160,10 @@ impl HistogramReader {
         }
         let places = hidden.places(&scope.limits, &scope.watch)?;
         let indexes: Vec<usize> = self.marked.iter().map(|one| batch.start + one.series).collect();
-        let mut marked = self.marked.iter_mut();
-        all.for_each_fingerprint(&indexes, &scope.watch, &mut |fingerprint| {
-            let one = marked.next().expect("a fingerprint for each series");
+        let fingerprints = all.fingerprints(&indexes, &scope.watch)?;
+        for (one, fingerprint) in self.marked.iter_mut().zip(fingerprints) {
             one.places = Hidden::range_of(places, fingerprint);
-        })?;
+        }
         // Where something is rotten, a marker alone may be what is left of a histogram.
         let is_rotten = hidden.is_rotten();
         self.marked.retain(|one| is_rotten || !one.places.is_empty());
@@ -374,6 +373,7 @@ impl Mixed {
         self.histogram_times.clear();
         let base_count = streams.partition_point(|stream| stream.piece == Piece::Base);
         let (bases, runs) = streams.split_at_mut(base_count);
+        debug_assert!(runs.iter().all(|run| run.piece != Piece::Base), "streams are by piece");
         let mut count = 0;
         for (time, value) in times.iter().zip(values) {
             let Some((marker, base, row)) = found(*value, *time, bases, blocks) else {
@@ -456,7 +456,8 @@ fn push_runs(
                 out.custom_bounds.extend(columns.map(|column| run.value(values, column, row)));
                 continue;
             }
-            Piece::Base => unreachable!("those were split off"),
+            // It has no buckets.
+            Piece::Base => continue,
         };
         let first = number.wrapping_mul(RUN_LEN as i32);
         buckets.extend(columns.map(|column| Bucket {

@@ -102,15 +102,14 @@ impl Places {
         Ok(builder.finish())
     }
 
-    /// Calls `sink` with the fingerprint of each of these series, in order.
-    pub fn for_each_fingerprint(
-        &self,
-        series: &[usize],
-        watch: &Watch,
-        sink: &mut dyn FnMut(u128),
-    ) -> Result<()> {
+    /// The fingerprint of each of these series, in order.
+    pub fn fingerprints(&self, series: &[usize], watch: &Watch) -> Result<Vec<u128>> {
         let places = series.iter().map(|idx| self.first_of(*idx));
-        self.read_labels(places, (None, watch), &mut |_, labels| sink(labels.fingerprint()))
+        let mut out = Vec::with_capacity(series.len());
+        let mut sink = |_: &Place, labels: Labels| out.push(labels.fingerprint());
+        self.read_labels(places, (None, watch), &mut sink)?;
+        assert_eq!(out.len(), series.len(), "a fingerprint for each series");
+        Ok(out)
     }
 
     /// Calls `sink(place, labels)` for each place, in order; quick

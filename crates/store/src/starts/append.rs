@@ -3,18 +3,17 @@
 //! They follow their samples, so that a limit refuses the former and not the latter: a sample
 //! without its start timestamp is one as it always was.
 
-use crate::append::{AppendContext, AppendScratch, Taken};
-use crate::appender::{Appender, RECORD_ROWS_MAX, Request};
+use crate::append::{AppendContext, AppendScratch};
+use crate::append_hidden::OneByOne;
+use crate::appender::{Appender, RECORD_ROWS_MAX, Request, by_period};
 use crate::histograms::names::{START_COLUMNS, START_RUN, hidden_tags};
-use crate::log_record::{rows_size_max, unit_of};
-use crate::partition::{Partition, PartitionState};
-use crate::period::Period;
+use crate::log_record::rows_size_max;
+use crate::partition::PartitionState;
 use crate::refusal::{Appended, Refusal, Told};
 use crate::series_map::{GROUP_ROWS, Target};
 use crate::{Durability, Error, Result};
 use index::{EntityId, NewEntity};
 use model::{KeyDecoder, StartRow};
-use std::collections::BTreeMap;
 use wal::Reservation;
 
 /// The one field of a key that is a whole series.
@@ -68,7 +67,9 @@ pub(crate) fn append(
     let context = [batch.context, STARTS_CONTEXT].concat();
     let hasher = appender.hasher;
     let keys = Keys { batch, hasher, shape: hasher.shape(&context, &[WHOLE_SERIES.into()]) };
-    for (period, rows) in by_period(appender, batch, &mut starts) {
+    let (length, accepted) = (appender.ground.length, appender.retention.accepted_span());
+    let timed = batch.rows.iter().map(|row| (*row, row.timestamp));
+    for (period, rows) in by_period(length, timed, &accepted, &mut |_| starts.refused += 1) {
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
             let partition = match appender.partition(period) {
@@ -81,9 +82,10 @@ pub(crate) fn append(
             };
             let some = &rest[..rest.len().min(RECORD_ROWS_MAX)];
             let Request { scratch, appended, .. } = &mut request;
-            let (context, told) = (appender.context(), (&mut starts, appended));
-            let taken = partition.append_starts(&keys, some, &context, scratch, told);
+            let mut how = Starts { keys: &keys, starts: &mut starts, appended };
+            let taken = partition.append_each(some, &mut how, &appender.context(), scratch);
             if let Some(taken) = appender.check_taken(&partition, taken)? {
+                assert!(0 < taken.count, "a record takes a row, or says why not");
                 rest = &rest[taken.count..];
             }
         }
@@ -96,57 +98,39 @@ pub(crate) fn append(
     Ok(starts)
 }
 
-/// The rows by partition; those whose time is not accepted are refused.
-fn by_period(
-    appender: &Appender,
-    batch: &StartBatch<'_>,
-    starts: &mut AppendedStarts,
-) -> BTreeMap<Period, Vec<StartRow>> {
-    let (length, accepted) = (appender.ground.length, appender.retention.accepted_span());
-    let mut by_period: BTreeMap<Period, Vec<StartRow>> = BTreeMap::new();
-    for row in batch.rows {
-        match accepted.contains(row.timestamp) {
-            true => by_period.entry(length.of(row.timestamp)).or_default().push(*row),
-            false => starts.refused += 1,
-        }
-    }
-    by_period
+/// The start timestamps of a partition, and where it is told what became of them.
+struct Starts<'a> {
+    keys: &'a Keys<'a>,
+    starts: &'a mut AppendedStarts,
+    appended: &'a mut Appended,
 }
 
-impl Partition {
-    /// Appends rows of this partition's time, as many as one record takes.
-    fn append_starts(
-        &self,
-        keys: &Keys<'_>,
-        rows: &[StartRow],
+impl OneByOne for Starts<'_> {
+    type One = StartRow;
+
+    fn timestamp(&self, row: &StartRow) -> i64 {
+        row.timestamp
+    }
+
+    fn take(
+        &mut self,
+        row: &StartRow,
+        state: &mut PartitionState,
         context: &AppendContext<'_>,
         scratch: &mut AppendScratch,
-        (starts, appended): (&mut AppendedStarts, &mut Appended),
-    ) -> Result<Taken> {
-        scratch.encoder.start(unit_of(rows.iter().map(|row| row.timestamp)));
-        let (mut state, mut room) = self.begin_record(context)?;
-        let version = context.changes.now();
-        let mut taken = Taken::default();
-        for row in rows {
-            scratch.fresh.clear();
-            match state.find_start(keys, row, context, scratch, &mut room) {
-                Ok(entity) => {
-                    state.push_start(entity, row, context, scratch);
-                    state.changed.note(row.timestamp, version);
-                    starts.written += 1;
-                }
-                Err(refusal) => match refusal.unless_full(scratch.encoder.is_empty()) {
-                    Ok(Refusal::Row(_)) => starts.refused += 1,
-                    Ok(refusal) => appended.refuse(row.position, refusal),
-                    Err(error) => {
-                        taken.full = Some(error);
-                        break;
-                    }
-                },
-            }
-            taken.count += 1;
+        room: &mut Reservation<'_>,
+    ) -> Told<()> {
+        let entity = state.find_start(self.keys, row, context, scratch, room)?;
+        state.push_hidden(entity, row.timestamp, &[row.start_ms as f64], context, scratch);
+        self.starts.written += 1;
+        Ok(())
+    }
+
+    fn refuse(&mut self, row: &StartRow, refusal: Refusal) {
+        match refusal {
+            Refusal::Row(_) => self.starts.refused += 1,
+            refusal => self.appended.refuse(row.position, refusal),
         }
-        self.end_record(state, context, scratch, room, taken)
     }
 }
 
@@ -202,20 +186,5 @@ impl PartitionState {
         let id = id.inspect_err(|_| room.shrink(size))?;
         fresh.push(id);
         Ok(id)
-    }
-
-    fn push_start(
-        &mut self,
-        entity: EntityId,
-        row: &StartRow,
-        context: &AppendContext<'_>,
-        scratch: &mut AppendScratch,
-    ) {
-        if self.is_first_of_hour(entity) && !scratch.fresh.contains(&entity) {
-            self.note_active_hidden(entity, context.active_count());
-        }
-        let values = [row.start_ms as f64];
-        self.head.arena.push(entity, row.timestamp, &values);
-        scratch.encoder.row(entity, row.timestamp, &values);
     }
 }
