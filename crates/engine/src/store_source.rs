@@ -15,12 +15,8 @@ impl Source for store::Store {
         limits: &SelectLimits,
     ) -> Result<Box<dyn SeriesSet + '_>, SourceError> {
         let bounds = bounds_of(limits);
-        let selection = match &limits.missing {
-            Some(missing) => self.noting(missing).select(sets, range, &bounds),
-            None => store::Store::select(self, sets, range, &bounds),
-        };
-        let selection = selection.map_err(translate)?;
-        Ok(Box::new(selection))
+        let selection = questions(self, limits).select(sets, range, &bounds);
+        Ok(Box::new(selection.map_err(translate)?))
     }
 
     fn select_starts(
@@ -30,16 +26,21 @@ impl Source for store::Store {
         limits: &SelectLimits,
     ) -> Result<Option<Box<dyn SeriesSet + '_>>, SourceError> {
         let bounds = bounds_of(limits);
-        let selection = match &limits.missing {
-            Some(missing) => self.noting(missing).select_starts(sets, range, &bounds),
-            None => store::Store::select_starts(self, sets, range, &bounds),
-        };
+        let selection = questions(self, limits).select_starts(sets, range, &bounds);
         let selection = selection.map_err(translate)?;
         Ok((!selection.is_empty()).then(|| Box::new(StartSet(selection)) as Box<dyn SeriesSet>))
     }
 
     fn changes(&self) -> Option<&dyn ChangeClock> {
         Some(self)
+    }
+}
+
+/// The store as the one who evaluates wants it.
+fn questions<'a>(store: &'a store::Store, limits: &'a SelectLimits) -> store::Questions<'a> {
+    match &limits.missing {
+        Some(missing) => store.noting(missing),
+        None => store.strict(),
     }
 }
 

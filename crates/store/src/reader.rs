@@ -8,18 +8,15 @@
 use crate::changes::ChangeClock;
 use crate::exemplars::{ExemplarQueue, ExemplarSeries};
 use crate::ground::Ground;
-use crate::histograms::hidden::matchers_of_hidden;
-use crate::histograms::names::{RUN_LABEL, START_RUN};
 use crate::missing::{Missing, Watch};
 use crate::page_headers::PageHeaders;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::retention::Retention;
-use crate::select::matchers::compile;
 use crate::shared::Shared;
 use crate::{Result, SelectLimits, Selection};
 use index::CompiledMatchers;
-use model::{Matcher, TimeRange};
+use model::TimeRange;
 use std::sync::Arc;
 
 /// What answers questions.
@@ -63,31 +60,8 @@ impl Reader {
         Ok((range, self.partitions.overlapping(&range)))
     }
 
-    /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
+    /// The series that match any of `sets` and may have samples in `range`.
     pub fn select(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: Watch,
-    ) -> Result<Selection> {
-        self.select_compiled(compile(sets)?, range, limits, watch)
-    }
-
-    /// The start timestamps of the series that match any of `sets`.
-    pub fn select_starts(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-        watch: Watch,
-    ) -> Result<Selection> {
-        let hidden = matchers_of_hidden(&compile(sets)?);
-        let starts = hidden.into_iter().map(|set| set.and_is(RUN_LABEL, START_RUN)).collect();
-        self.select_compiled(starts, range, limits, watch)
-    }
-
-    fn select_compiled(
         &self,
         sets: Vec<CompiledMatchers>,
         range: TimeRange,
@@ -101,12 +75,12 @@ impl Reader {
     /// The exemplars in `range` of the series that match any of `sets`, by labels.
     pub fn exemplars(
         &self,
-        sets: &[Vec<Matcher>],
+        sets: &[CompiledMatchers],
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<ExemplarSeries>> {
         let range = range.intersect(&self.retention.kept_span());
-        self.exemplars.select(&compile(sets)?, &range, limits.series_max, limits.deadline)
+        self.exemplars.select(sets, &range, limits.series_max, limits.deadline)
     }
 
     /// The times in `range` whose samples may read differently than to a selection that was made

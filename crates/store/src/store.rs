@@ -31,16 +31,15 @@ use crate::damage::Damage;
 use crate::damage_review::DamageReview;
 use crate::damaged::DamagedPartition;
 use crate::delete::Deleter;
-use crate::exemplars::ExemplarSeries;
 use crate::expire::Expirer;
 use crate::flush::Flusher;
 use crate::ground::Ground;
 use crate::jobs::{Job, Jobs, Load, Work, choose};
 use crate::merger::Merger;
 use crate::missing::Missing;
-use crate::noting::Noting;
 use crate::partitions::Partitions;
 use crate::period::PartitionLength;
+use crate::questions::Questions;
 use crate::reader::Reader;
 use crate::recover::Recovered;
 use crate::refusal::Appended;
@@ -53,12 +52,12 @@ use crate::series_limits::Refusals;
 use crate::shared::Shared;
 use crate::snapshot::Snapshots;
 use crate::starts::append::{AppendedStarts, StartBatch};
-use crate::stats::{Cardinality, CardinalityRequest, NewSeries, StoreStats};
+use crate::stats::{CardinalityRequest, NewSeries, StoreStats};
 use crate::store_log::{LogOwner, StoreLog};
 use crate::{Durability, Result, SelectLimits, Selection};
-use crate::{cardinality, catalog, histograms, starts};
+use crate::{cardinality, histograms, starts};
 use histogram::HistogramBatch;
-use model::{ExemplarRow, KeyHasher, Labels, Matcher, Metadata, TimeRange, WriteBatch};
+use model::{ExemplarRow, KeyHasher, Matcher, Metadata, TimeRange, WriteBatch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::path::PathBuf;
@@ -251,116 +250,32 @@ impl Store {
 
 /// Reading.
 impl Store {
-    /// The store for who takes answers that are not whole, as long as `missing` is told.
-    pub fn noting<'a>(&'a self, missing: &'a Arc<Missing>) -> Noting<'a> {
-        Noting::new(&self.reader, missing)
+    /// The store for who wants all or nothing.
+    pub fn strict(&self) -> Questions<'_> {
+        Questions::new(&self.reader, None)
     }
 
-    /// The series that match any of `sets` (each a conjunction) and may have samples in `range`.
+    /// The store for who takes answers that are not whole, as long as `missing` is told.
+    pub fn noting<'a>(&'a self, missing: &'a Arc<Missing>) -> Questions<'a> {
+        Questions::new(&self.reader, Some(missing))
+    }
+
+    /// As [`Questions::select`] of who wants all or nothing.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for a regular expression that does not compile,
-    /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`],
-    /// [`crate::Error::Corrupt`] or [`crate::Error::Index`] where something is rotten: who takes
-    /// what is left asks with [`Store::noting`].
+    /// As [`Questions::select`].
     pub fn select(
         &self,
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
-        self.reader.select(sets, range, limits, self.reader.watch(None))
-    }
-
-    /// The start timestamps of the series that match any of `sets` and may have samples in `range`:
-    /// a selection whose values are milliseconds since the epoch, at the times of the samples that
-    /// have one. [`crate::series_of_starts`] tells whose they are.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn select_starts(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Selection> {
-        self.reader.select_starts(sets, range, limits, self.reader.watch(None))
-    }
-
-    /// Label sets live in `range`, exact to the UTC day, sorted. No sets: all.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn series(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<Labels>> {
-        catalog::series(&self.reader, sets, range, limits, &self.reader.watch(None))
-    }
-
-    /// Sorted label names, as [`Store::series`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn label_names(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        catalog::label_names(&self.reader, sets, range, limits, &self.reader.watch(None))
-    }
-
-    /// Sorted values of one label, as [`Store::series`].
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn label_values(
-        &self,
-        name: &str,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<String>> {
-        catalog::label_values(&self.reader, name, sets, range, limits, &self.reader.watch(None))
-    }
-
-    /// The exemplars in `range` of the series that match any of `sets` (each a conjunction), by
-    /// labels.
-    ///
-    /// # Errors
-    /// [`crate::Error::Invalid`] for a regular expression that does not compile,
-    /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`].
-    pub fn exemplars(
-        &self,
-        sets: &[Vec<Matcher>],
-        range: TimeRange,
-        limits: &SelectLimits,
-    ) -> Result<Vec<ExemplarSeries>> {
-        self.reader.exemplars(sets, range, limits)
+        self.strict().select(sets, range, limits)
     }
 
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
     pub fn metadata(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
         self.shared.metadata.get(metric, limit)
-    }
-
-    /// Counts the series live on a day, by default the newest with data.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        cardinality::cardinality(&self.reader, request, &self.reader.watch(None))
-    }
-
-    /// The same of those among them whose samples nobody has asked for since start.
-    ///
-    /// # Errors
-    /// As [`Store::select`].
-    pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        cardinality::unqueried(&self.reader, request, &self.reader.watch(None))
     }
 
     /// Counts the series registered in the last hours, up to a day of them and since start; of two

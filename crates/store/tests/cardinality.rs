@@ -48,11 +48,11 @@ fn costs_add_up() {
     let store = open(&disk);
     append(&store, 0..1000, &["cpu", "memory"]);
     append(&store, 0..1000, &["disk"]);
-    let in_memory = store.cardinality(&request(None)).unwrap();
+    let in_memory = store.strict().cardinality(&request(None)).unwrap();
     assert_eq!(in_memory.disk_bytes, 0, "nothing is on disk yet");
     assert!(10.0 < in_memory.memory_bytes_per_series, "{in_memory:?}");
     store.flush().unwrap();
-    let found = store.cardinality(&request(Some("zone"))).unwrap();
+    let found = store.strict().cardinality(&request(Some("zone"))).unwrap();
     assert_eq!(found.series, 3000);
     assert_eq!(pairs(&found.by_metric), [("cpu", 1000), ("disk", 1000), ("memory", 1000)]);
     assert_eq!(pairs(&found.by_label), [("__name__", 3000), ("host", 3000), ("zone", 3000)]);
@@ -64,7 +64,7 @@ fn costs_add_up() {
     assert!(found.disk_bytes <= part_bytes && part_bytes / 2 < found.disk_bytes, "{found:?}");
     let of_zone = |zone: &str| {
         let sets = vec![vec![Matcher::equal("zone", zone)]];
-        store.cardinality(&CardinalityRequest { sets, ..request(None) }).unwrap()
+        store.strict().cardinality(&CardinalityRequest { sets, ..request(None) }).unwrap()
     };
     let half = of_zone("z1");
     let share = half.disk_bytes as f64 / found.disk_bytes as f64;
@@ -111,11 +111,11 @@ fn who_is_never_asked_for_is_told() {
     let store = open(&disk);
     append(&store, 0..10, &["cpu", "memory"]);
     let ask = |matcher| store.select(&[vec![matcher]], TimeRange::ALL, &LIMITS).unwrap().len();
-    assert_eq!(store.unqueried(&request(None)).unwrap().series, 20);
+    assert_eq!(store.strict().unqueried(&request(None)).unwrap().series, 20);
     assert_eq!(ask(Matcher::equal("__name__", "cpu")), 10);
     assert_eq!(ask(Matcher::equal("host", "h3")), 2);
     let check = || {
-        let left = store.unqueried(&request(Some("host"))).unwrap();
+        let left = store.strict().unqueried(&request(Some("host"))).unwrap();
         assert_eq!(pairs(&left.by_metric), [("memory", 9)]);
         assert!(left.by_focus_value.iter().all(|host| host.name != "h3"));
     };
@@ -123,6 +123,6 @@ fn who_is_never_asked_for_is_told() {
     store.flush().unwrap();
     check();
     // Lists of names are no question for samples.
-    store.series(&[], TimeRange::ALL, &LIMITS).unwrap();
+    store.strict().series(&[], TimeRange::ALL, &LIMITS).unwrap();
     check();
 }

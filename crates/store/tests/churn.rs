@@ -81,7 +81,7 @@ fn a_month_of_churn_leaves_little_behind() {
 
     let last_hour = TimeRange::new(START + (HOURS - 1) * HOUR, i64::MAX);
     let name = |pod: i64| format!("web-{pod:08x}");
-    let pods = |range| store.label_values("pod", &[], range, &LIMITS).unwrap();
+    let pods = |range| store.strict().label_values("pod", &[], range, &LIMITS).unwrap();
     let day = START + (HOURS - 24) * HOUR;
     let of_day: Vec<String> =
         (pods_of(HOURS - 24).start..pods_of(HOURS - 1).end).map(name).collect();

@@ -85,7 +85,7 @@ fn any() -> Vec<Vec<Matcher>> {
 
 /// By series and time, series and exemplar.
 fn found(store: &Store, sets: &[Vec<Matcher>], range: TimeRange) -> Vec<(Labels, Exemplar)> {
-    let series = store.exemplars(sets, range, &LIMITS).unwrap();
+    let series = store.strict().exemplars(sets, range, &LIMITS).unwrap();
     assert!(series.iter().all(|one| !one.exemplars.is_empty()));
     let of = |one: &store::ExemplarSeries| {
         let labels = Labels::clone(&one.labels);
@@ -268,16 +268,16 @@ fn selections_have_bounds() {
     assert_eq!(select(&any(), TimeRange::new(now + 1, now)), [""; 0]);
 
     let few = SelectLimits { series_max: 2, ..LIMITS };
-    let error = store.exemplars(&any(), TimeRange::ALL, &few).unwrap_err().to_string();
+    let error = store.strict().exemplars(&any(), TimeRange::ALL, &few).unwrap_err().to_string();
     assert_eq!(error, "3 series with exemplars selected, the limit is 2 (query.max-series)");
     let bad = vec![vec![Matcher::new("host", MatchOp::Regex, "(")]];
-    let error = store.exemplars(&bad, TimeRange::ALL, &LIMITS);
+    let error = store.strict().exemplars(&bad, TimeRange::ALL, &LIMITS);
     assert!(matches!(error, Err(Error::Invalid(_))), "{error:?}");
     let late = SelectLimits { deadline: Some(Instant::now()), ..LIMITS };
     let sets = vec![any().remove(0); 300];
     let unlike = vec![vec![Matcher::equal("host", "x")]; 300];
-    assert!(store.exemplars(&sets, TimeRange::ALL, &late).is_ok(), "a brief one ends");
-    let error = store.exemplars(&unlike, TimeRange::ALL, &late);
+    assert!(store.strict().exemplars(&sets, TimeRange::ALL, &late).is_ok(), "a brief one ends");
+    let error = store.strict().exemplars(&unlike, TimeRange::ALL, &late);
     assert!(matches!(error, Err(Error::DeadlineExceeded)), "{error:?}");
 }
 

@@ -165,11 +165,16 @@ fn nobody_sees_the_series_that_hold_histograms() {
             vec![vec![Matcher::new("__quipu_run__", MatchOp::NotEqual, "p0")]],
         ] {
             assert_eq!(read(&store, &sets, TimeRange::ALL), expected, "{sets:?}");
-            assert_eq!(store.series(&sets, TimeRange::ALL, &LIMITS).unwrap(), all, "{sets:?}");
-            let names = store.label_names(&sets, TimeRange::ALL, &LIMITS).unwrap();
+            assert_eq!(
+                store.strict().series(&sets, TimeRange::ALL, &LIMITS).unwrap(),
+                all,
+                "{sets:?}"
+            );
+            let names = store.strict().label_names(&sets, TimeRange::ALL, &LIMITS).unwrap();
             assert_eq!(names, ["__name__", "job"], "{sets:?}");
-            let values =
-                |name: &str| store.label_values(name, &sets, TimeRange::ALL, &LIMITS).unwrap();
+            let values = |name: &str| {
+                store.strict().label_values(name, &sets, TimeRange::ALL, &LIMITS).unwrap()
+            };
             assert_eq!(values("__name__"), ["h", "i"], "{sets:?}");
             assert_eq!(values("__quipu_histogram__"), Vec::<String>::new(), "{sets:?}");
             assert_eq!(values("__quipu_run__"), Vec::<String>::new(), "{sets:?}");
@@ -183,7 +188,7 @@ fn nobody_sees_the_series_that_hold_histograms() {
         ] {
             let sets = [vec![matcher]];
             assert_eq!(read(&store, &sets, TimeRange::ALL), Found::new(), "{sets:?}");
-            assert!(store.series(&sets, TimeRange::ALL, &LIMITS).unwrap().is_empty());
+            assert!(store.strict().series(&sets, TimeRange::ALL, &LIMITS).unwrap().is_empty());
         }
         assert_eq!(store.stats().series_current, 3);
         assert_eq!(store.stats().series_active, 3);
@@ -200,7 +205,7 @@ fn nobody_sees_the_series_that_hold_histograms() {
 #[track_caller]
 fn check_counts(store: &Store) {
     let request = CardinalityRequest { top_n: 10, day: None, sets: Vec::new(), focus_label: None };
-    let found = store.cardinality(&request).unwrap();
+    let found = store.strict().cardinality(&request).unwrap();
     assert_eq!((found.series, found.label_pairs), (3, 4));
     let names = |list: &[store::NameCount]| -> Vec<String> {
         list.iter().map(|row| row.name.clone()).collect()
@@ -224,7 +229,7 @@ fn check_counts(store: &Store) {
     let new = store.new_series(&request, 1).unwrap();
     assert_eq!(new.series.series, 3);
     assert_eq!(new.hours.iter().map(|(_, count)| count).sum::<u64>(), 3);
-    let unqueried = store.unqueried(&request).unwrap();
+    let unqueried = store.strict().unqueried(&request).unwrap();
     assert_eq!((unqueried.series, unqueried.hidden_by_metric.len()), (0, 0));
 }
 

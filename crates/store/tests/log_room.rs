@@ -78,7 +78,7 @@ fn content(store: &Store) -> Content {
     };
     selection.read(0..selection.len(), read).unwrap();
     let sets = [vec![Matcher::equal("__name__", "a")]];
-    let exemplars = store.exemplars(&sets, TimeRange::ALL, &LIMITS).unwrap();
+    let exemplars = store.strict().exemplars(&sets, TimeRange::ALL, &LIMITS).unwrap();
     (samples, format!("{exemplars:?}"), store.metadata(None, usize::MAX))
 }
 

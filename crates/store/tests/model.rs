@@ -277,7 +277,7 @@ fn check(
     for (labels, samples) in &expected {
         assert_eq!(&found[labels], samples, "{labels} in {range:?}");
     }
-    let live: Vec<Labels> = store.series(&sets, range, &LIMITS).unwrap();
+    let live: Vec<Labels> = store.strict().series(&sets, range, &LIMITS).unwrap();
     for labels in expected.keys() {
         assert!(live.contains(labels), "{labels} has samples in {range:?} but is not listed");
     }

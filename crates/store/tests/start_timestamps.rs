@@ -78,7 +78,7 @@ fn any() -> Vec<Vec<Matcher>> {
 }
 
 fn read(store: &Store, sets: &[Vec<Matcher>], range: TimeRange) -> Starts {
-    let selection = store.select_starts(sets, range, &LIMITS).unwrap();
+    let selection = store.strict().select_starts(sets, range, &LIMITS).unwrap();
     let mut found = Starts::new();
     selection
         .read(0..selection.len(), &mut |idx, times, values| {
@@ -155,7 +155,7 @@ fn nobody_sees_the_series_that_hold_them() {
     append_starts(&store, &[(host("c"), now, Some(7))]).unwrap();
     assert_eq!(all(&store).len(), 2);
     for sets in [vec![], any(), vec![vec![Matcher::equal("__quipu_run__", "start")]]] {
-        let found = store.series(&sets, TimeRange::ALL, &LIMITS).unwrap();
+        let found = store.strict().series(&sets, TimeRange::ALL, &LIMITS).unwrap();
         let hosts: Vec<&str> = found.iter().filter_map(|labels| labels.get("host")).collect();
         let expected: &[&str] = if sets.iter().flatten().any(|m| m.name != "__name__") {
             &[]
@@ -164,9 +164,9 @@ fn nobody_sees_the_series_that_hold_them() {
         };
         assert_eq!(hosts, expected);
     }
-    let names = store.label_names(&[], TimeRange::ALL, &LIMITS).unwrap();
+    let names = store.strict().label_names(&[], TimeRange::ALL, &LIMITS).unwrap();
     assert_eq!(names, ["__name__", "host"]);
-    let metrics = store.label_values("__name__", &[], TimeRange::ALL, &LIMITS).unwrap();
+    let metrics = store.strict().label_values("__name__", &[], TimeRange::ALL, &LIMITS).unwrap();
     assert_eq!(metrics, ["m_total"]);
     // Floats with start timestamps are read the plain way, histograms as ever.
     let floats = vec![vec![Matcher::equal("host", "a")]];

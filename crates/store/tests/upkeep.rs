@@ -134,8 +134,9 @@ fn catalog_and_cardinality_are_exact_to_the_day() {
     store.append(&rows.batch(), Durability::Synced).unwrap();
 
     let day = |day: i64| TimeRange::new(day * DAY, day * DAY + 1);
-    let names = |range| store.label_names(&[], range, &LIMITS).unwrap();
-    let values = |name: &str, range| store.label_values(name, &[], range, &LIMITS).unwrap();
+    let names = |range| store.strict().label_names(&[], range, &LIMITS).unwrap();
+    let values =
+        |name: &str, range| store.strict().label_values(name, &[], range, &LIMITS).unwrap();
     assert_eq!(names(day(19_994)), ["__name__", "host"]);
     assert_eq!(names(day(19_996)), ["__name__", "zone"], "unsealed rows, exact to the day");
     assert_eq!(names(day(19_997)), Vec::<String>::new());
@@ -145,10 +146,10 @@ fn catalog_and_cardinality_are_exact_to_the_day() {
     assert_eq!(values("host", day(19_994)), ["a", "c"]);
 
     let request = CardinalityRequest { top_n: 2, day: None, sets: Vec::new(), focus_label: None };
-    let found = store.cardinality(&request).unwrap();
+    let found = store.strict().cardinality(&request).unwrap();
     assert_eq!(found.series, 2, "the newest day");
     let all = CardinalityRequest { day: Some(19_994), ..request };
-    let found = store.cardinality(&all).unwrap();
+    let found = store.strict().cardinality(&all).unwrap();
     assert_eq!((found.series, found.label_pairs), (2, 3));
     assert_eq!((found.by_metric[0].name.as_str(), found.by_metric[0].count), ("m", 2));
     assert_eq!(found.bytes_by_label.iter().map(|label| label.count).sum::<u64>(), 3);

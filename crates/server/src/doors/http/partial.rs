@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::failure::{Failure, Kind};
 use std::io;
 use std::sync::Arc;
-use store::{Damage, DamagePlace, Missing, Noting};
+use store::{Damage, DamagePlace, Missing, Questions};
 use wire::prom_json::Notes;
 
 /// The header of an answer of which something is missing.
@@ -53,7 +53,7 @@ impl Partial {
     }
 
     /// The store, for an answer whose gaps are collected here.
-    pub fn noting<'a>(&'a self, app: &'a App) -> Noting<'a> {
+    pub fn noting<'a>(&'a self, app: &'a App) -> Questions<'a> {
         app.store.noting(&self.missing)
     }
 
