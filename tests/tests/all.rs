@@ -22,6 +22,7 @@ mod promql_scripts;
 mod pushgateway;
 mod queries;
 mod redis_clients;
+mod redis_hostile;
 mod redis_timeseries;
 mod remote_read;
 mod remote_write;

@@ -329,7 +329,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             Woken::ByClient(size) => {
                 self.connection.touch();
                 self.session.state.received.fetch_add(size as u64, Relaxed);
-                0 < size
+                0 < size && !self.is_overfull()
             }
             Woken::ByTime if self.is_paused => true,
             Woken::ByTime => {
@@ -361,6 +361,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
     fn say_that_the_log_failed(&mut self) {
         let reason = self.redis.kv.failure().unwrap_or_default();
         self.session.out.error(&format!("MISCONF the log failed: {reason}"));
+    }
+
+    /// Whether the client has sent more than it may; while it waits nobody else looks.
+    fn is_overfull(&self) -> bool {
+        let size = self.bytes.len();
+        READ_SIZE < size && self.redis.hub().settings.hot.query_size_max < size
     }
 
     /// When to stop waiting: for a key, or for a client that says nothing.

@@ -81,6 +81,10 @@ impl Redis {
             if !is_push(args, session.out.0.bytes().get(before..).unwrap_or_default()) {
                 session.out.0.bytes_mut().truncate(before);
             }
+            if let Some(work) = session.work.take() {
+                let version = session.out.version();
+                session.work = Some(Box::new(move |_| work(&mut Out::new(version))));
+            }
             if skips == ReplyMode::SkipNext {
                 session.reply = ReplyMode::On;
             }
@@ -140,7 +144,9 @@ impl Redis {
         if session.user.may_all {
             return Ok(());
         }
-        let Err(refusal) = session.user.check(known, args) else { return Ok(()) };
+        let Err(refusal) = session.user.check(known, args) else {
+            return session.user.check_patterns(known, args);
+        };
         let name = known.info().name;
         let (reason, object, at, words) = match refusal {
             Refusal::Command => (
@@ -195,9 +201,16 @@ impl Redis {
         if let Some(transaction) = &mut session.transaction
             && !NOT_QUEUED.contains(&info.name)
         {
-            if info.is(NO_MULTI) {
+            transaction.size += args.iter().map(|arg| arg.len() + QUEUED_COST).sum::<usize>();
+            let is_too_large = hub.settings.hot.query_size_max < transaction.size;
+            if info.is(NO_MULTI) || is_too_large {
                 transaction.is_spoiled = true;
-                let error = "ERR Command not allowed inside a transaction";
+                // Nothing of what was gathered will be done.
+                transaction.commands = Vec::new();
+                let error = match is_too_large {
+                    true => "ERR the transaction is larger than client-query-buffer-limit",
+                    false => "ERR Command not allowed inside a transaction",
+                };
                 hub.stats.error(error.as_bytes());
                 hub.stats.commands[known.0.number].rejected += 1;
                 session.out.error(error);
@@ -237,10 +250,17 @@ impl Redis {
         let started = Instant::now();
         let (session, keys, hub) = (&mut *session, &mut *keys, &mut *hub);
         let mut context = Context { redis: self, session, keys, hub, args, info, mode };
-        let flow = run_place(&mut context, known.0.place);
+        let mut flow = run_place(&mut context, known.0.place);
         let Context { session, keys, hub, .. } = context;
         if flow == Flow::Wait {
             return flow;
+        }
+        if mode != Mode::Client
+            && let Some(work) = session.work.take()
+        {
+            // Its answer stands among those of the transaction.
+            work(&mut session.out);
+            flow = Flow::Next;
         }
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         hub.stats.ran(number, micros, hub.settings.hot.tracks_latency);
@@ -386,6 +406,9 @@ fn is_for_listeners(info: &Info) -> bool {
     let is_one = info.is(PUBSUB) && !info.name.contains("publish") && !info.name.contains("pubsub");
     is_one || ["ping", "quit", "reset"].contains(&info.name)
 }
+
+/// Bytes of a queued argument besides its own, about.
+const QUEUED_COST: usize = 32;
 
 /// What is done at once within a transaction.
 const NOT_QUEUED: &[&str] = &["exec", "discard", "multi", "watch", "quit", "reset"];

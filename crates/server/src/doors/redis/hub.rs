@@ -71,6 +71,8 @@ pub struct Hub {
     waiting: HashMap<DbKey, VecDeque<u64>>,
     /// Clients that watch a key.
     watching: HashMap<DbKey, HashSet<u64>>,
+    /// The keys that a client watches.
+    watched: HashMap<u64, Vec<DbKey>>,
     /// Who listens to a channel.
     pub channels: HashMap<Vec<u8>, HashSet<u64>>,
     /// Who listens to a pattern of channels.
@@ -157,6 +159,15 @@ impl Hub {
         self.track_no_more(id);
         self.monitors.remove(&id);
         self.postponed.remove(&id);
+        self.listen_no_more(id);
+    }
+
+    /// A client listens to nothing any more.
+    fn listen_no_more(&mut self, id: u64) {
+        // Most clients listen to nothing, and those that do may listen to very much.
+        if self.clients.get(&id).is_some_and(|client| client.subscription_count() == 0) {
+            return;
+        }
         for channels in [&mut self.channels, &mut self.shard_channels] {
             channels.retain(|_, listeners| {
                 listeners.remove(&id);
@@ -217,7 +228,9 @@ impl Hub {
 
     /// Notes that a client watches a key.
     pub fn watch(&mut self, id: u64, db: u8, key: &[u8], keys: &mut Keyspace) {
-        if self.watching.entry((db, key.to_vec())).or_default().insert(id) {
+        let place = (db, key.to_vec());
+        if self.watching.entry(place.clone()).or_default().insert(id) {
+            self.watched.entry(id).or_default().push(place);
             keys.watch(db, key);
         }
         keys.observe(true);
@@ -225,18 +238,19 @@ impl Hub {
 
     /// Keys that a client watches.
     pub fn watched_by(&self, id: u64) -> Vec<DbKey> {
-        let all = self.watching.iter().filter(|(_, watchers)| watchers.contains(&id));
-        all.map(|(key, _)| key.clone()).collect()
+        self.watched.get(&id).cloned().unwrap_or_default()
     }
 
     /// Notes that a client watches nothing more.
     pub fn unwatch(&mut self, id: u64, keys: &mut Keyspace) {
-        self.watching.retain(|(db, key), watchers| {
-            if watchers.remove(&id) {
-                keys.watch_no_more(*db, key);
+        for place in self.watched.remove(&id).unwrap_or_default() {
+            keys.watch_no_more(place.0, &place.1);
+            let Some(watchers) = self.watching.get_mut(&place) else { continue };
+            watchers.remove(&id);
+            if watchers.is_empty() {
+                self.watching.remove(&place);
             }
-            !watchers.is_empty()
-        });
+        }
         keys.observe(self.is_observed());
     }
 

@@ -7,6 +7,10 @@ use crate::metrics_page::Page;
 use crate::telemetry::Families;
 use kv::Keyspace;
 use std::sync::Weak;
+use std::time::Duration;
+
+/// How long a page waits for the keys: who asks for it is served beside those who write samples.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The families of a door, for as long as it is open.
 pub struct Metrics(pub Weak<Redis>);
@@ -14,7 +18,11 @@ pub struct Metrics(pub Weak<Redis>);
 impl Families for Metrics {
     fn write(&self, page: &mut Page) {
         let Some(redis) = self.0.upgrade() else { return };
-        let keys = redis.kv.lock();
+        let keys = redis.kv.lock_within(PATIENCE);
+        let help =
+            "Whether a command or a script has taken so long that all else about keys is left out.";
+        one(page, "quipu_kv_held_up", "gauge", help, f64::from(u8::from(keys.is_none())));
+        let Some(keys) = keys else { return };
         let hub = redis.hub();
         write_commands(page, &hub);
         write_clients(page, &hub);

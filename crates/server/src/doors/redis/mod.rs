@@ -100,7 +100,8 @@ const SETTLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20
 async fn settle_expired(door: Arc<Redis>) {
     loop {
         tokio::time::sleep(SETTLE_INTERVAL).await;
-        let mut keys = door.kv.lock();
+        // A script that takes long has the keys, and this thread serves those who would end it.
+        let Some(mut keys) = door.kv.lock_within(std::time::Duration::ZERO) else { continue };
         if keys.has_series_events() {
             // What fails is told where it fails.
             let _ = timeseries::news::settle_expired(&door.app, &mut keys);

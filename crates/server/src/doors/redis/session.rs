@@ -67,6 +67,8 @@ pub struct Transaction {
     pub is_spoiled: bool,
     /// Whether one of them may change something.
     pub changes: bool,
+    /// Bytes of all of them.
+    pub size: usize,
 }
 
 /// Which answers a client wants.

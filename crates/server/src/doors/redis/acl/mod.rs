@@ -8,6 +8,7 @@ pub mod categories;
 pub mod selector;
 
 use super::registry::Known;
+use kv::CommandError;
 use selector::{Refusal, Selector};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -230,6 +231,23 @@ impl User {
             }
         }
         Err(nearest.map_or(Refusal::Command, |(_, _, refusal)| refusal))
+    }
+
+    /// Whether `SORT` may follow patterns to keys that nobody names: only for who may read all.
+    ///
+    /// # Errors
+    /// In the words that clients know.
+    pub fn check_patterns(&self, known: Known, args: &[&[u8]]) -> Result<(), CommandError> {
+        if !matches!(known.info().name, "sort" | "sort_ro") {
+            return Ok(());
+        }
+        let Some(option) = kv::commands::sort::follows_keys(args) else { return Ok(()) };
+        match self.selectors.iter().any(|one| one.allows_reading_all(known, args)) {
+            true => Ok(()),
+            false => Err(CommandError::new(format!(
+                "ERR {option} option of SORT denied due to insufficient ACL permissions."
+            ))),
+        }
     }
 
     /// Whether a key may be read by a command whose arguments do not name it.

@@ -314,6 +314,12 @@ impl Selector {
         self.has_all_keys || self.keys.iter().any(|rule| fits(&rule))
     }
 
+    /// Whether a command may read every key.
+    pub fn allows_reading_all(&self, known: Known, args: &[&[u8]]) -> bool {
+        let has_all = self.keys.iter().any(|rule| rule.reads && rule.pattern == b"*");
+        self.allows_command(known.0, args) && (self.has_all_keys || has_all)
+    }
+
     /// Whether a command may read a key that its arguments do not name.
     pub fn allows_reading(&self, known: Known, args: &[&[u8]], key: &[u8]) -> bool {
         self.allows_command(known.0, args) && self.allows_key(key, access::READS)

@@ -163,6 +163,9 @@ impl<'a> Host<'a> {
         let mut hub = self.redis.hub();
         let allowed = self.redis.allow(self.session, self.keys, &mut hub, known, args, "lua");
         allowed.map_err(|refused| {
+            if refused.0.starts_with("ERR ") {
+                return refused.0.into_owned().into_bytes();
+            }
             let what = if refused.0.contains("one of the keys") {
                 "can't access at least one of the keys mentioned in the command arguments"
             } else if refused.0.contains("one of the channels") {

@@ -4,6 +4,7 @@ use super::Refusal;
 use crate::doors::redis::commands::Flow;
 use crate::doors::redis::commands::scripting::{busy_error, function_stats, refused};
 use crate::doors::redis::connection::Redis;
+use crate::doors::redis::dispatch::Known;
 use crate::doors::redis::session::Session;
 use kv::{CommandError, Reply as _};
 
@@ -31,6 +32,15 @@ impl Redis {
         }
         if !session.is_known {
             return Err(CommandError::new("NOAUTH Authentication required."));
+        }
+        // What a user may not say it may not say now either.
+        if let Some(known) = Known::find(args)
+            && session.user.check(known, args).is_err()
+        {
+            let name = known.info().name;
+            return Err(CommandError::new(format!(
+                "NOPERM this user has no permissions to run the '{name}' command"
+            )));
         }
         match (word(0).as_slice(), word(1).as_slice()) {
             (b"script", b"kill") => kill(session, busy.kill(false), false)?,

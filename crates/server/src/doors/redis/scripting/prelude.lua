@@ -5,7 +5,8 @@ local rawpcall, rawxpcall, resume = lib.pcall, lib.xpcall, lib.coroutine.resume
 local type, error, tostring, rawset = lib.type, lib.error, lib.tostring, lib.rawset
 local setmetatable, getmetatable, rawget = lib.setmetatable, lib.getmetatable, lib.rawget
 local loadstring, setfenv, concat = lib.loadstring, lib.setfenv, lib.table.concat
-local byte = lib.string.byte
+local byte, rawunpack, collectgarbage, tonumber =
+  lib.string.byte, lib.unpack, lib.collectgarbage, lib.tonumber
 local unwrap, handler = native.unwrap, native.handler
 
 local READONLY = "Attempt to modify a readonly table"
@@ -91,6 +92,41 @@ function real.rawget(target, key)
     error("bad argument #1 to 'rawget' (table expected, got " .. type(target) .. ")", 2)
   end
   return rawget(protected[target] or target, key)
+end
+
+-- The number that an argument is.
+local function number(value, at, of)
+  local found = tonumber(value)
+  if not found or type(value) ~= "number" and type(value) ~= "string" then
+    error("bad argument #" .. at .. " to '" .. of .. "' (number expected, got " .. type(value) .. ")", 3)
+  end
+  return found
+end
+
+-- Lua's own counts in 32 bits, and believes a count that is none.
+local UNPACKED_MAX = 7999
+function real.unpack(list, first, last)
+  if type(list) ~= "table" then
+    error("bad argument #1 to 'unpack' (table expected, got " .. type(list) .. ")", 2)
+  end
+  first = first == nil and 1 or number(first, 2, "unpack")
+  last = last == nil and #list or number(last, 3, "unpack")
+  if not (last < first) and not (last - first < UNPACKED_MAX) then
+    error("too many results to unpack", 2)
+  end
+  -- Where numbers of 32 bits end, nothing is in a table of ours.
+  if last < first or not (-2147483648 <= first and last < 2147483647) then
+    return
+  end
+  return rawunpack(list, first, last)
+end
+
+-- How often memory is freed is not for scripts to say: the next one would have none.
+function real.collectgarbage(what, ...)
+  if what == nil or what == "collect" or what == "count" or what == "step" then
+    return collectgarbage(what, ...)
+  end
+  return 0
 end
 
 -- Text only: compiled code could break the interpreter.

@@ -16,26 +16,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 const MEMORY_MAX: usize = 256 << 20;
 /// Instructions between two looks at the clock.
 const LOOK_INTERVAL: u32 = 50_000;
-/// The globals of Lua that scripts see as they are.
+/// The globals of Lua that scripts see as they are. Not among them: `getfenv` and `setfenv`, by which a
+/// script could change what later ones of other users see, and `newproxy`, whose finalizers run in them.
 const PLAIN: &[&str] = &[
-    "xpcall",
-    "tostring",
-    "getfenv",
-    "next",
-    "assert",
-    "tonumber",
-    "rawequal",
-    "collectgarbage",
-    "type",
-    "select",
-    "unpack",
-    "gcinfo",
-    "pairs",
-    "ipairs",
-    "_VERSION",
-    "setfenv",
-    "error",
-    "newproxy",
+    "xpcall", "tostring", "next", "assert", "tonumber", "rawequal", "type", "select", "gcinfo",
+    "pairs", "ipairs", "_VERSION", "error",
 ];
 
 /// What `redis` does not have while a library is loaded.

@@ -4,7 +4,7 @@ use super::samples::Sample;
 use super::words::error;
 use kv::CommandError;
 
-/// Rows of one answer.
+/// Values of one answer.
 pub const ROWS_MAX: usize = 10_000_000;
 
 /// What is computed of a bucket.
@@ -53,6 +53,9 @@ impl Aggregator {
         let found = NAMES.iter().find(|(_, known)| known.as_bytes().eq_ignore_ascii_case(name));
         found.map(|(aggregator, _)| *aggregator)
     }
+
+    /// How many there are.
+    pub const COUNT: usize = NAMES.len();
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -241,7 +244,7 @@ pub fn aggregate(
 }
 
 fn push_time(rows: &mut Rows, aggregation: &Aggregation, start: i64) -> Result<(), CommandError> {
-    if ROWS_MAX <= rows.times.len() {
+    if ROWS_MAX < (rows.times.len() + 1).saturating_mul(rows.width) {
         return Err(error(format!("more than {ROWS_MAX} buckets")));
     }
     let start = start.max(0);

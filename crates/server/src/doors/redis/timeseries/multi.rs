@@ -32,8 +32,15 @@ fn many(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandErro
     query.multi.check()?;
     let found = find_all(context, &query.multi.filters)?;
     let mut answered: Vec<Answered> = Vec::with_capacity(found.len());
+    let mut value_count = 0;
     for (found, from_ms, samples) in read_all(context, &query, found)? {
         let rows = rows_of(context, &query, &found, from_ms, samples)?;
+        value_count += rows.values.len();
+        if ROWS_MAX < value_count {
+            return Err(error(format!(
+                "more than {ROWS_MAX} rows; COUNT does not make them fewer"
+            )));
+        }
         // Without samples nobody knows whether a series of others is still there.
         let leaves_out = found.record.is_none() || query.multi.leaves_empty_out;
         if !(leaves_out && rows.times.is_empty()) {

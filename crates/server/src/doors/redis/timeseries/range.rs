@@ -410,7 +410,11 @@ fn aggregation_arg(
         for name in name.split(|byte| *byte == b',') {
             aggregators.push(Aggregator::parse(name).ok_or(UNKNOWN_AGGREGATION)?);
         }
-        widths.push(aggregators.len() - before);
+        let width = aggregators.len() - before;
+        if Aggregator::COUNT < width {
+            return Err(error(format!("more than {} aggregators", Aggregator::COUNT)));
+        }
+        widths.push(width);
     }
     let aggregation = Aggregation {
         aggregators,

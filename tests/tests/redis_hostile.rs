@@ -1,0 +1,203 @@
+//! Clients of the Redis door who mean harm, against the real binary: what they may not read, what they
+//! may not end, what they may not use up.
+
+use anyhow::{Context, Result, ensure};
+use e2e::http::connect;
+use e2e::{Launch, Server, poll};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What ends the answers that a test reads.
+const END: &[u8] = b"+PONG\r\n";
+
+struct Client(TcpStream);
+
+impl Client {
+    fn of(server: &Server) -> Result<Client> {
+        let address = poll("the address of the door", PATIENCE, || {
+            let log = server.log();
+            let (_, rest) = log.rsplit_once("Redis' clients at ").context("not said")?;
+            Ok(rest.split_once(' ').context("not whole")?.0.to_string())
+        })?;
+        Ok(Client(connect(&address)?))
+    }
+
+    fn user(server: &Server, name: &str) -> Result<Client> {
+        let mut client = Client::of(server)?;
+        ensure!(client.say(&format!("AUTH {name} secret"))? == "+OK", "not let in");
+        Ok(client)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.0.write_all(bytes)?)
+    }
+
+    /// What is answered to lines, with spaces for line ends.
+    fn say(&mut self, lines: &str) -> Result<String> {
+        self.send(format!("{lines}\r\nPING\r\n").as_bytes())?;
+        let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
+        while !answer.ends_with(END) {
+            let count = self.0.read(&mut bytes)?;
+            ensure!(0 < count, "the server hung up after {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&bytes[..count]);
+        }
+        answer.truncate(answer.len() - END.len());
+        Ok(String::from_utf8(answer)?.replace("\r\n", " ").trim_end().to_owned())
+    }
+}
+
+fn launch(directory: &tempfile::TempDir) -> Launch {
+    Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0")
+}
+
+#[test]
+fn a_value_larger_than_a_record_of_the_log_is_kept() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).flag("kv-durability", "always").start()?;
+    let mut client = Client::of(&server)?;
+    // 400 MiB that two short commands make.
+    assert_eq!(client.say("SETRANGE large 419430399 x")?, ":419430400");
+    assert_eq!(client.say("RENAME large moved")?, "+OK");
+    assert_eq!(client.say("SET small 1")?, "+OK");
+    drop(server);
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    assert_eq!(client.say("STRLEN moved")?, ":419430400");
+    assert_eq!(client.say("GET small")?, "$1 1");
+    Ok(())
+}
+
+#[test]
+fn a_script_leaves_nothing_to_those_of_others_and_breaks_nothing() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    for range in ["0,2147483647", "-2147483648,2147483647", "1,9000", "1,1e300"] {
+        let answer = client.say(&format!("EVAL \"return {{pcall(unpack,{{}},{range})}}\" 0"))?;
+        assert!(answer.ends_with("too many results to unpack"), "{range}: {answer}");
+    }
+    assert_eq!(client.say("EVAL \"return {unpack({1,2,3},2)}\" 0")?, "*2 :2 :3");
+    assert_eq!(client.say("EVAL \"return {unpack({7},'1','1')}\" 0")?, "*1 :7");
+    for name in ["getfenv", "setfenv", "newproxy"] {
+        let answer = client.say(&format!("EVAL \"return {name}(0)\" 0"))?;
+        assert!(answer.contains("nonexistent global variable"), "{answer}");
+    }
+    assert_eq!(client.say("EVAL \"collectgarbage('setpause',1e9) return 1\" 0")?, ":1");
+    assert_eq!(client.say("EVAL \"return type(collectgarbage('count'))\" 0")?, "$6 number");
+    Ok(())
+}
+
+#[test]
+fn a_script_without_end_is_ended_by_who_may() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    client
+        .say("CONFIG SET busy-reply-threshold 50\r\nACL SETUSER small on >secret ~* +get +ping")?;
+    let mut small = Client::user(&server, "small")?;
+    client.send(b"EVAL \"while true do end\" 0\r\n")?;
+    let mut other = Client::of(&server)?;
+    poll("that the script takes long", PATIENCE, || {
+        // Those who are told so ask for nothing that the script has.
+        other.send(b"GET x\r\n")?;
+        let mut bytes = [0; 256];
+        let count = other.0.read(&mut bytes)?;
+        ensure!(bytes[..count].starts_with(b"-BUSY"), "not yet");
+        Ok(())
+    })?;
+    for words in ["SHUTDOWN NOSAVE", "SCRIPT KILL"] {
+        small.send(format!("{words}\r\n").as_bytes())?;
+        let mut bytes = [0; 256];
+        let count = small.0.read(&mut bytes)?;
+        let answer = String::from_utf8_lossy(&bytes[..count]).into_owned();
+        assert!(answer.starts_with("-NOPERM"), "{answer}");
+    }
+    // Whoever asks how the server is gets an answer all the while.
+    assert!(server.get("/metrics")?.text().contains("quipu_kv_held_up 1"));
+    other.send(b"SCRIPT KILL\r\n")?;
+    let mut bytes = [0; 256];
+    let count = other.0.read(&mut bytes)?;
+    assert_eq!(&bytes[..count], b"+OK\r\n");
+    let answer = client.say("ECHO after")?;
+    assert!(answer.contains("Script killed") && answer.ends_with("$5 after"), "{answer}");
+    assert!(server.get("/metrics")?.text().contains("quipu_kv_held_up 0"));
+    Ok(())
+}
+
+#[test]
+fn keys_are_not_read_past_the_rules() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    client.say("ACL SETUSER guest on >secret ~pub* +@all\r\nSET hidden x\r\nRPUSH public 1")?;
+    client.say("TS.ADD hiddents 1000 1 LABELS a b\r\nTS.ADD pubts 1000 1 LABELS c d")?;
+    let mut guest = Client::user(&server, "guest")?;
+    for (words, option) in [
+        ("SORT public BY nosort GET hid*", "GET"),
+        ("SORT public BY hid*", "BY"),
+        ("SORT_RO public GET #", "GET"),
+        ("EVAL \"return redis.call('sort','public','by','nosort','get','hid*')\" 0", "GET"),
+    ] {
+        let denied = format!("{option} option of SORT denied due to insufficient ACL permissions");
+        let answer = guest.say(words)?;
+        assert!(answer.contains(&denied), "{words}: {answer}");
+    }
+    assert_eq!(guest.say("SORT public BY nosort")?, "*1 $1 1");
+    for words in ["TS.MRANGE - + FILTER a=b", "TS.MGET FILTER a=b", "TS.QUERYINDEX a=b"] {
+        assert!(guest.say(words)?.starts_with("-NOPERM"), "{words}");
+    }
+    assert_eq!(guest.say("TS.QUERYINDEX c=d")?, "*1 $5 pubts");
+    Ok(())
+}
+
+#[test]
+fn answers_come_in_the_order_of_commands() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    let answer = client.say("MULTI\r\nACL SAVE\r\nECHO x\r\nCONFIG REWRITE\r\nEXEC\r\nECHO y")?;
+    assert!(answer.ends_with("*3 +OK $1 x +OK $1 y"), "{answer}");
+    assert_eq!(client.say("CLIENT REPLY SKIP\r\nSAVE\r\nECHO x")?, "$1 x");
+    Ok(())
+}
+
+#[test]
+fn memory_has_limits() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    client.say("CONFIG SET client-query-buffer-limit 1mb")?;
+    // While it waits nothing that it sends is looked at.
+    let mut waiting = Client::of(&server)?;
+    waiting.send(b"BLPOP nothing 0\r\n")?;
+    let flood = vec![b'x'; 1 << 20];
+    let sent = (0..64).try_for_each(|_| waiting.send(&flood));
+    assert!(sent.is_err(), "64 MiB were taken");
+    client.say("MULTI")?;
+    let value = "v".repeat(50_000);
+    let answers = (0..40).map(|_| client.say(&format!("SET k {value}")));
+    let last = answers.last().context("answers")??;
+    assert!(last.contains("QUEUED") || last.contains("client-query-buffer-limit"), "{last}");
+    assert!(client.say("EXEC")?.starts_with("-EXECABORT"));
+    for n in 0..3 {
+        client.say(&format!("TS.ADD t{n} 0 1 LABELS a b\r\nTS.ADD t{n} 5000000 1"))?;
+    }
+    let answer = client.say("TS.MRANGE - + AGGREGATION sum 1 EMPTY COUNT 1 FILTER a=b")?;
+    assert!(answer.contains("more than 10000000 rows"), "{answer}");
+    let twice = vec!["sum"; 16].join(",");
+    let answer = client.say(&format!("TS.RANGE t0 - + AGGREGATION {twice} 1 EMPTY"))?;
+    assert!(answer.contains("more than 15 aggregators"), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn times_at_the_end_of_all_are_answered() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = Client::of(&server)?;
+    let answer = client.say("SET k v\r\nPEXPIREAT k 9223372036854775806\r\nEXPIRETIME k")?;
+    assert_eq!(answer, "+OK :1 :9223372036854775");
+    Ok(())
+}
