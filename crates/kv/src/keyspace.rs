@@ -33,6 +33,8 @@ const EFFECT_FIELDS_MAX: usize = 1000;
 pub enum Touched {
     /// Of one key.
     Key(u8, Box<[u8]>),
+    /// Of one key, which went because its time had come: of nobody's doing.
+    Expired(u8, Box<[u8]>),
     /// Of all keys of a database.
     Database(u8),
 }
@@ -113,6 +115,11 @@ pub struct Keyspace {
     touched: Vec<Touched>,
     /// Whether keys expire that nobody asks for; tests switch it off.
     pub expires_by_itself: bool,
+    /// Until when keys whose time has come look gone and stay, in milliseconds since the epoch:
+    /// nothing is to change.
+    pub keeps_expired_until_ms: i64,
+    /// Whether the running command may change keys all the same.
+    pub is_writing: bool,
     /// Classes of events that somebody wants.
     pub events_wanted: u32,
     events: Vec<Event>,
@@ -151,6 +158,8 @@ impl Keyspace {
             is_observed: false,
             touched: Vec::new(),
             expires_by_itself: true,
+            keeps_expired_until_ms: 0,
+            is_writing: false,
             events_wanted: 0,
             events: Vec::new(),
             trash: Vec::new(),
@@ -260,7 +269,9 @@ impl Keyspace {
         let now_ms = self.now_ms;
         let Some(slot) = self.slots.get_mut(number) else { return Ok(None) };
         if slot.expire_ms <= now_ms && !self.is_replaying {
-            self.expire_slot(number, hash);
+            if !self.keeps_expired() {
+                self.expire_slot(number, hash);
+            }
             return Ok(None);
         }
         if has_expired_fields(slot, now_ms) && !self.is_replaying {
@@ -504,8 +515,12 @@ impl Keyspace {
 
     /// Tells who watches or waits for a key.
     fn tell(&mut self, db: u8, key: &[u8]) {
+        self.tell_as(db, key, Touched::Key);
+    }
+
+    fn tell_as(&mut self, db: u8, key: &[u8], touched: fn(u8, Box<[u8]>) -> Touched) {
         if self.is_observed {
-            self.touched.push(Touched::Key(db, key.into()));
+            self.touched.push(touched(db, key.into()));
         }
         if !self.waited_for.is_empty() && self.waited_for.contains_key(&(db, key.into())) {
             self.ready.push((db, key.into()));

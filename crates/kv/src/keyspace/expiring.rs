@@ -11,12 +11,17 @@ pub(super) fn first_expiry(expire_ms: i64, value: &Value) -> i64 {
 }
 
 impl Keyspace {
+    /// Whether what has expired stays for now, though nobody finds it.
+    pub(super) fn keeps_expired(&self) -> bool {
+        self.now_ms < self.keeps_expired_until_ms && !self.is_writing
+    }
+
     /// Takes an expired key out, and logs that.
     pub(super) fn expire_slot(&mut self, number: u32, hash: KeyHash) {
         let Some(slot) = self.drop_slot(number, hash) else { return };
         self.stats.expired += 1;
         self.effects.push(slot.db, &[b"del", &slot.key]);
-        self.tell(slot.db, &slot.key);
+        self.tell_as(slot.db, &slot.key, Touched::Expired);
         self.event(EVENT_EXPIRED, "expired", slot.db, &slot.key);
         self.discard(slot.value);
     }
@@ -39,7 +44,7 @@ impl Keyspace {
             self.effects.push(db, &effect);
         }
         self.event(EVENT_HASH, "hexpired", db, &key);
-        self.tell(db, &key);
+        self.tell_as(db, &key, Touched::Expired);
         if !is_empty {
             self.account(number);
             let expire_ms = self.slots.get(number).map_or(NEVER, |slot| slot.expire_ms);
@@ -70,7 +75,7 @@ impl Keyspace {
     /// # Errors
     /// When a record cannot be read.
     pub fn expire_due(&mut self, count: usize) -> Result<usize, CommandError> {
-        if !self.expires_by_itself {
+        if !self.expires_by_itself || self.now_ms < self.keeps_expired_until_ms {
             return Ok(0);
         }
         let due = self.expiry.take_due(self.now_ms, count);

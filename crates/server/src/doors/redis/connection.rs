@@ -185,6 +185,7 @@ impl Redis {
             reply: ReplyMode::On,
             has_written_samples: false,
             is_script: false,
+            counted_error: Vec::new(),
             work: None,
         })
     }

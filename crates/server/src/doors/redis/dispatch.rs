@@ -3,15 +3,18 @@
 
 use super::acl::Entry as Refused;
 use super::acl::selector::Refusal;
-use super::commands::{Flow, describe};
+use super::commands::{Flow, describe, transactions};
 use super::connection::Redis;
 use super::hub::{Blocked, Hub};
 use super::out::Out;
 use super::registry::Place;
+use super::scripting;
 use super::session::{ReplyMode, Session};
 use super::slow::{self, SlowCommand};
 use super::timeseries;
-use kv::commands::{ADMIN, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR};
+use kv::commands::{
+    ADMIN, DENY_OOM, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR,
+};
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -62,7 +65,7 @@ impl Redis {
         let before = session.out.0.bytes().len();
         let skips = session.reply;
         let flow = match self.check(session, keys, hub, args) {
-            Ok(known) if self.is_paused(session, keys, hub, known) => return Flow::Pause,
+            Ok(known) if self.is_paused(session, keys, hub, (known, args)) => return Flow::Pause,
             Ok(known) => self.queue_or_run(session, keys, hub, known, args),
             Err(_) if is_http(args) => Flow::Close,
             Err(error) => {
@@ -114,6 +117,9 @@ impl Redis {
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));
         }
+        if hub.settings.hot.refuses_growth {
+            refuse_growth(session, keys, hub, info)?;
+        }
         if let (Some(reason), true) = (self.kv.failure(), info.is(kv::commands::WRITE)) {
             return Err(CommandError::new(format!(
                 "MISCONF Quipu takes no writes until it is restarted, for its log failed: {reason}"
@@ -160,30 +166,50 @@ impl Redis {
         };
         hub.stats.refused[at] += 1;
         let user = session.user.name.to_vec();
-        note_refusal(session, keys, hub, (reason, context), object, user);
+        note_refusal(session, keys.now_ms(), hub, (reason, context), object, user);
         Err(CommandError::new(words))
     }
 
     /// Notes that a login was refused.
-    pub fn refused(&self, session: &Session, keys: &Keyspace, hub: &mut Hub, name: &[u8]) {
+    pub fn refused(&self, session: &Session, now_ms: i64, hub: &mut Hub, name: &[u8]) {
         hub.stats.refused[3] += 1;
-        note_refusal(session, keys, hub, ("auth", "toplevel"), b"AUTH".to_vec(), name.to_vec());
+        note_refusal(session, now_ms, hub, ("auth", "toplevel"), b"AUTH".to_vec(), name.to_vec());
     }
 
     /// Whether a command has to wait because somebody said so.
-    fn is_paused(&self, session: &Session, keys: &Keyspace, hub: &Hub, known: Known) -> bool {
+    fn is_paused(
+        &self,
+        session: &Session,
+        keys: &Keyspace,
+        hub: &Hub,
+        (known, args): (Known, &[&[u8]]),
+    ) -> bool {
         if !hub.pause.is_on(keys.now_ms()) {
             return false;
         }
         if !hub.pause.is_of_writes {
             return !ALLOWED_IN_PAUSE.contains(&known.info().first_name());
         }
-        let changes = |info: &Info| may_change(info);
         let queued = session.transaction.as_ref().is_some_and(|transaction| transaction.changes);
         match known.info().name {
             "exec" => queued,
             _ if session.transaction.is_some() => false,
-            _ => changes(known.info()),
+            _ => self.may_change(known.info(), args),
+        }
+    }
+
+    /// Whether a command may change something, or have others do so. Of scripts that say what they
+    /// are it is known beforehand.
+    fn may_change(&self, info: &Info, args: &[&[u8]]) -> bool {
+        if !info.is(kv::commands::WRITE | kv::commands::MAY_REPLICATE) {
+            return false;
+        }
+        let arg = args.get(1).copied().unwrap_or_default();
+        match info.name {
+            "eval" => !scripting::is_read_only(arg),
+            "evalsha" => !self.scripting.engine().is_read_only_script(arg),
+            "fcall" => !self.scripting.engine().is_read_only_function(arg),
+            _ => true,
         }
     }
 
@@ -216,7 +242,8 @@ impl Redis {
                 session.out.error(error);
                 return Flow::Next;
             }
-            transaction.changes |= may_change(info);
+            transaction.grows |= info.is(DENY_OOM);
+            transaction.changes |= self.may_change(info, args);
             transaction.commands.push(args.iter().map(|arg| arg.to_vec()).collect());
             session.state.queued.store(transaction.commands.len() as i64, Relaxed);
             session.out.simple("QUEUED");
@@ -246,6 +273,7 @@ impl Redis {
         if is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
+        keys.is_writing = info.is(kv::commands::WRITE);
         keys.leaves_trace = known.0.leaves_trace && (!session.is_traceless || info.name == "touch");
         let started = Instant::now();
         let (session, keys, hub) = (&mut *session, &mut *keys, &mut *hub);
@@ -266,14 +294,22 @@ impl Redis {
         hub.stats.ran(number, micros, hub.settings.hot.tracks_latency);
         if let Some(b'-') = session.out.0.bytes().get(before) {
             let text = session.out.0.bytes().get(before + 1..).unwrap_or_default();
-            hub.stats.error(text);
+            let counted = &session.counted_error;
+            if !is_first || counted.is_empty() || !text.starts_with(counted) {
+                hub.stats.error(text);
+            }
             hub.stats.commands[number].failed += 1;
+            if session.is_script {
+                session.counted_error = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+            }
         }
         if !is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
         note_slow(session.id, keys, hub, known, args, micros);
-        if 0 < hub.tracked.clients && info.is(READONLY) {
+        // What scripts read is noted where they run.
+        let is_reading = info.is(READONLY) && !is_first && !session.is_script;
+        if 0 < hub.tracked.clients && is_reading {
             let places = info.key_places(args).unwrap_or_default();
             let read: Vec<&[u8]> = places.iter().filter_map(|at| args.get(*at).copied()).collect();
             hub.note_reads(session.id, &read);
@@ -291,8 +327,8 @@ impl Redis {
             let touched = keys.take_touched();
             if !touched.is_empty() {
                 hub.tell_watchers(&touched);
-                hub.tell_trackers(&touched, by);
             }
+            hub.tell_trackers(touched, by);
             let ready = keys.take_ready();
             if ready.is_empty() {
                 return;
@@ -335,16 +371,43 @@ fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
     Flow::Wait
 }
 
+/// What is said to commands that may need memory when there is none to be had.
+pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
+/// Refuses what may need memory.
+fn refuse_growth(
+    session: &mut Session,
+    keys: &mut Keyspace,
+    hub: &mut Hub,
+    info: &Info,
+) -> Result<(), CommandError> {
+    let grows = match (&session.transaction, info.name) {
+        (Some(transaction), "exec") => transaction.grows,
+        (Some(_), "discard" | "quit" | "reset") => false,
+        // Commands that wait need memory, whatever they are.
+        (Some(_), _) => true,
+        (None, _) => info.is(DENY_OOM),
+    };
+    if !grows {
+        return Ok(());
+    }
+    if session.transaction.is_some() && info.name == "exec" {
+        transactions::abort(session, keys, hub);
+        let words = "EXECABORT Transaction discarded because of: ";
+        return Err(CommandError::new(words.to_owned() + OUT_OF_MEMORY));
+    }
+    Err(CommandError::new(OUT_OF_MEMORY))
+}
+
 /// Keeps a refusal for `ACL LOG`.
 fn note_refusal(
     session: &Session,
-    keys: &Keyspace,
+    now_ms: i64,
     hub: &mut Hub,
     (reason, context): (&'static str, &'static str),
     object: Vec<u8>,
     user: Vec<u8>,
 ) {
-    let now_ms = keys.now_ms();
     let client = hub.clients.get(&session.id);
     let client = client.map(|client| describe(hub, client, now_ms)).unwrap_or_default();
     let entry = Refused {
@@ -393,12 +456,6 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
         hub.unblock(id, keys);
         outbox.leave(out.0.bytes());
     }
-}
-
-/// Whether a command may change something, or have others do so.
-fn may_change(info: &Info) -> bool {
-    info.is(kv::commands::WRITE | kv::commands::MAY_REPLICATE)
-        || ["publish", "spublish", "pfcount", "eval", "evalsha", "fcall"].contains(&info.name)
 }
 
 /// What a client of version 2 may say while it listens to channels.

@@ -49,6 +49,8 @@ pub struct Session {
     pub reply: ReplyMode,
     /// Whether commands run for a script now.
     pub is_script: bool,
+    /// The last error of a script's commands, which was counted: the script may answer it, too.
+    pub counted_error: Vec<u8>,
     /// What takes long and is done without holding the keys, before the next command.
     pub work: Option<Work>,
     /// Whether samples were appended whose place in the log must be on disk before it is answered.
@@ -69,6 +71,8 @@ pub struct Transaction {
     pub changes: bool,
     /// Bytes of all of them.
     pub size: usize,
+    /// Whether one of them may need memory.
+    pub grows: bool,
 }
 
 /// Which answers a client wants.

@@ -52,6 +52,8 @@ pub struct Table {
     pub prefixes: BTreeMap<Vec<u8>, BTreeSet<u64>>,
     /// How many clients want to be told.
     pub clients: usize,
+    /// Changes that those in broadcast mode are to hear of when the command is done.
+    pub to_broadcast: Vec<Touched>,
 }
 
 impl Table {
@@ -83,7 +85,7 @@ impl Hub {
     }
 
     /// Tells of keys at random until no more are remembered than may be.
-    fn forget_excess(&mut self) {
+    pub fn forget_excess(&mut self) {
         let most = self.settings.hot.tracked_keys_max;
         while 0 < most && most < self.tracked.readers.len() {
             let Some(key) = self.tracked.readers.keys().next().cloned() else { return };
@@ -91,36 +93,59 @@ impl Hub {
         }
     }
 
-    /// Tells those who keep answers what was changed, and by whom.
-    pub fn tell_trackers(&mut self, touched: &[Touched], by: u64) {
+    /// Tells those who keep answers what was changed, and by whom. Between the commands of a
+    /// transaction: what is read behind a change is kept again.
+    pub fn tell_between(&mut self, touched: Vec<Touched>, by: u64) {
         if self.tracked.clients == 0 {
+            return;
+        }
+        for one in &touched {
+            match one {
+                Touched::Key(_, key) => self.tell_readers(key, Some(by)),
+                // Also who made it expire did not mean this change.
+                Touched::Expired(_, key) => self.tell_readers(key, None),
+                Touched::Database(_) => self.tell_all_gone(),
+            }
+        }
+        self.tracked.to_broadcast.extend(touched);
+    }
+
+    /// The same behind it, where also those hear of it who are told of all changes.
+    pub fn tell_trackers(&mut self, touched: Vec<Touched>, by: u64) {
+        self.tell_between(touched, by);
+        let touched = std::mem::take(&mut self.tracked.to_broadcast);
+        if self.tracked.prefixes.is_empty() {
             return;
         }
         // One message for each prefix.
         let mut broadcast: BTreeMap<(Vec<u8>, u64), Vec<&[u8]>> = BTreeMap::new();
-        for one in touched {
-            let Touched::Key(_, key) = one else {
-                self.tell_all_gone();
-                continue;
+        for one in &touched {
+            let (key, by) = match one {
+                Touched::Key(_, key) => (key, Some(by)),
+                Touched::Expired(_, key) => (key, None),
+                Touched::Database(_) => continue,
             };
-            self.tell_readers(key, Some(by));
             for (prefix, clients) in &self.tracked.prefixes {
-                if key.starts_with(prefix) {
-                    for id in clients {
-                        let keys = broadcast.entry((prefix.clone(), *id)).or_default();
-                        if !keys.contains(&&**key) {
-                            keys.push(key);
-                        }
+                if !key.starts_with(prefix) {
+                    continue;
+                }
+                for id in clients.iter().filter(|id| !self.is_own_change(**id, by)) {
+                    let keys = broadcast.entry((prefix.clone(), *id)).or_default();
+                    if !keys.contains(&&**key) {
+                        keys.push(key);
                     }
                 }
             }
         }
         for ((_, id), keys) in broadcast {
-            let own = self.clients.get(&id).and_then(|client| client.tracking.as_ref());
-            if own.is_some_and(|tracking| !(tracking.is_noloop && id == by)) {
-                self.tell_invalid(id, Some(&keys));
-            }
+            self.tell_invalid(id, Some(&keys));
         }
+    }
+
+    /// Whether a change is of a client that does not want to hear of its own.
+    fn is_own_change(&self, id: u64, by: Option<u64>) -> bool {
+        let own = self.clients.get(&id).and_then(|client| client.tracking.as_ref());
+        own.is_none_or(|tracking| tracking.is_noloop && by == Some(id))
     }
 
     fn tell_readers(&mut self, key: &[u8], by: Option<u64>) {

@@ -7,7 +7,7 @@ use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Hub;
 use crate::doors::redis::settings::parse::Kind;
-use crate::doors::redis::settings::{Settings, read_line};
+use crate::doors::redis::settings::{MEMORY_MIN, Settings, read_line};
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::value::stream::BlockLimits;
 use kv::{CommandError, Keyspace, KvDurability, Reply as _};
@@ -16,8 +16,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// The file of settings, in the folder of keys.
 const FILE_NAME: &str = "settings.conf";
-/// The least memory that keys get, whatever is said.
-const MEMORY_MIN: u64 = 1 << 20;
 
 const FLAGS: u32 = ADMIN | NO_SCRIPT | LOADING | STALE;
 
@@ -201,6 +199,7 @@ impl Redis {
                         size_max: number("stream-node-max-bytes"),
                     });
                 }
+                "tracking-table-max-keys" => hub.forget_excess(),
                 "slowlog-max-len" => hub.slow.commands.truncate(hub.settings.hot.slow_len_max),
                 _ => {}
             }

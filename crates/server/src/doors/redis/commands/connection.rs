@@ -3,8 +3,10 @@
 use super::client::name_arg;
 use super::{DoorCommand, Flow, command};
 use crate::doors::redis::acl::User;
+use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::session::ReplyMode;
+use crate::doors::redis::hub::Hub;
+use crate::doors::redis::session::{ReplyMode, Session};
 use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
@@ -70,7 +72,41 @@ fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
+/// What AUTH and HELLO need: no keys, so that they are answered while a script has them.
+pub struct Login<'a> {
+    /// The door.
+    pub redis: &'a Redis,
+    /// Who says it.
+    pub session: &'a mut Session,
+    /// What connections share.
+    pub hub: &'a mut Hub,
+    /// The command.
+    pub args: &'a [&'a [u8]],
+    /// The time.
+    pub now_ms: i64,
+}
+
+impl<'a> Login<'a> {
+    fn of(context: &'a mut Context<'_>) -> Login<'a> {
+        let now_ms = context.keys.now_ms();
+        let Context { redis, session, hub, args, .. } = context;
+        Login { redis, session, hub, args, now_ms }
+    }
+}
+
 fn auth(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    say_who(&mut Login::of(context))
+}
+
+fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    greet(&mut Login::of(context))
+}
+
+/// `AUTH`.
+///
+/// # Errors
+/// When the password is wrong.
+pub fn say_who(context: &mut Login<'_>) -> Result<Flow, CommandError> {
     let (user, password) = match context.args {
         [_, password] => (b"default".as_slice(), *password),
         [_, user, password] => (*user, *password),
@@ -88,7 +124,7 @@ fn auth(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Lets a client in who knows a user's password, or what the flags say.
-fn log_in(context: &mut Context<'_>, name: &[u8], password: &[u8]) -> Result<(), CommandError> {
+fn log_in(context: &mut Login<'_>, name: &[u8], password: &[u8]) -> Result<(), CommandError> {
     let credentials = &context.redis.app.config.credentials;
     let by_flags = credentials.are_required() && {
         let (name, password) = (std::str::from_utf8(name), std::str::from_utf8(password));
@@ -111,26 +147,30 @@ fn log_in(context: &mut Context<'_>, name: &[u8], password: &[u8]) -> Result<(),
     };
     let Some(user) = user.filter(|user| is_right(user)) else {
         let name = name.to_vec();
-        context.redis.refused(context.session, context.keys, context.hub, &name);
+        context.redis.refused(context.session, context.now_ms, context.hub, &name);
         return Err(CommandError::new(
             "WRONGPASS invalid username-password pair or user is disabled.",
         ));
     };
-    become_user(context, user);
+    become_user(context.session, context.hub, user);
     context.session.is_known = true;
     Ok(())
 }
 
 /// Makes the client that user.
-fn become_user(context: &mut Context<'_>, user: Arc<User>) {
-    if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
+fn become_user(session: &mut Session, hub: &mut Hub, user: Arc<User>) {
+    if let Some(client) = hub.clients.get_mut(&session.id) {
         client.user = user.name.clone();
     }
-    context.session.user = user;
-    context.session.user_generation = context.hub.acl.generation;
+    session.user = user;
+    session.user_generation = hub.acl.generation;
 }
 
-fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+/// `HELLO`.
+///
+/// # Errors
+/// When the version is unknown, or the password wrong.
+pub fn greet(context: &mut Login<'_>) -> Result<Flow, CommandError> {
     let mut at = 1;
     let mut version = context.session.out.version();
     if let Some(text) = context.args.get(1) {
@@ -219,7 +259,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     session.show_subscriptions();
     if let Some(user) = context.hub.acl.user(b"default").cloned() {
         context.session.is_known = context.redis.lets_in(&user);
-        become_user(context, user);
+        become_user(context.session, context.hub, user);
     }
     context.session.out.simple("RESET");
     Ok(Flow::Next)

@@ -109,7 +109,7 @@ fn object(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     slot.value.encode(&mut encoded);
     let line = format!(
         "Value at:0x0 refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:0",
-        slot.value.type_name(),
+        slot.value.encoding(),
         encoded.len(),
         slot.used_at
     );

@@ -192,6 +192,10 @@ fn memory(context: &Context<'_>, text: &mut String) {
     let peak = context.hub.stats.memory_peak.max(of.used);
     let max = u64::try_from(context.hub.settings.number("maxmemory")).unwrap_or(0);
     let overhead = of.index + of.clients + BASE_COST;
+    let scripts = context.redis.scripting.figures();
+    let (libraries, functions) = context.redis.scripting.counts();
+    let scripts_size = scripts.scripts_text + scripts.functions_text;
+    let vm_size = (scripts.scripts_vm + scripts.functions_vm) as u64;
     let ratio = of.resident as f64 / of.used.max(1) as f64;
     lines!(text,
         "used_memory": of.used,
@@ -211,19 +215,19 @@ fn memory(context: &Context<'_>, text: &mut String) {
         "allocator_resident": of.resident,
         "total_system_memory": of.machine,
         "total_system_memory_human": human(of.machine),
-        "used_memory_lua": 0,
-        "used_memory_vm_eval": 0,
-        "used_memory_lua_human": "0B",
-        "used_memory_scripts_eval": 0,
-        "number_of_cached_scripts": 0,
-        "number_of_functions": 0,
-        "number_of_libraries": 0,
-        "used_memory_vm_functions": 0,
-        "used_memory_vm_total": 0,
-        "used_memory_vm_total_human": "0B",
-        "used_memory_functions": 0,
-        "used_memory_scripts": 0,
-        "used_memory_scripts_human": "0B",
+        "used_memory_lua": scripts.scripts_vm,
+        "used_memory_vm_eval": scripts.scripts_vm,
+        "used_memory_lua_human": human(scripts.scripts_vm as u64),
+        "used_memory_scripts_eval": scripts.scripts_text,
+        "number_of_cached_scripts": scripts.scripts,
+        "number_of_functions": functions,
+        "number_of_libraries": libraries,
+        "used_memory_vm_functions": scripts.functions_vm,
+        "used_memory_vm_total": vm_size,
+        "used_memory_vm_total_human": human(vm_size),
+        "used_memory_functions": scripts.functions_text,
+        "used_memory_scripts": scripts_size,
+        "used_memory_scripts_human": human(scripts_size as u64),
         "maxmemory": max,
         "maxmemory_human": human(max),
         "maxmemory_policy": context.hub.settings.text("maxmemory-policy"),

@@ -6,7 +6,7 @@ mod client;
 mod cluster;
 mod command;
 mod config;
-mod connection;
+pub mod connection;
 mod debug;
 mod info;
 mod latency;
@@ -18,7 +18,7 @@ mod replication;
 pub mod scripting;
 mod server;
 mod slowlog;
-mod transactions;
+pub mod transactions;
 
 pub use client::describe;
 #[cfg(test)]

@@ -111,6 +111,7 @@ fn run_script(
         arguments,
         is_read_only: is_read_only || script.flags.no_writes,
         is_function: false,
+        allows_growth: script.flags.allow_oom,
     };
     let vm = engine.scripts_vm(&redis.scripting.busy, seed)?;
     run(context, vm, &job)?;
@@ -125,6 +126,11 @@ fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<()
     if is_read_only {
         return Err(CommandError::new(
             "ERR Can not execute a script with write flag using *_ro command.",
+        ));
+    }
+    if context.hub.settings.hot.refuses_growth && !flags.allow_oom {
+        return Err(CommandError::new(
+            "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
         ));
     }
     match context.redis.kv.failure() {
@@ -302,6 +308,7 @@ fn fcall(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         arguments,
         is_read_only: is_read_only || function.flags.no_writes,
         is_function: true,
+        allows_growth: function.flags.allow_oom,
     };
     run(context, vm, &job)?;
     Ok(Flow::Next)

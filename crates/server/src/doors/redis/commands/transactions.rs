@@ -2,9 +2,11 @@
 
 use super::{DoorCommand, Flow, command};
 use crate::doors::redis::dispatch::{Context, Known};
+use crate::doors::redis::hub::Hub;
+use crate::doors::redis::session::Session;
 use kv::commands::command as command_on_keys;
 use kv::commands::{ALL_KEYS, ALLOW_BUSY, FAST, Group, LOADING, NO_SCRIPT, STALE};
-use kv::{CommandError, Mode, Reply as _};
+use kv::{CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering;
 
 /// The family's commands.
@@ -38,11 +40,22 @@ fn discard(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 fn watch_nothing(context: &mut Context<'_>) {
-    context.session.state.is_watching.store(false, Ordering::Relaxed);
-    if std::mem::take(&mut context.session.is_watching) {
-        context.hub.unwatch(context.session.id, context.keys);
+    forget_watched(context.session, context.keys, context.hub);
+}
+
+fn forget_watched(session: &mut Session, keys: &mut Keyspace, hub: &mut Hub) {
+    session.state.is_watching.store(false, Ordering::Relaxed);
+    if std::mem::take(&mut session.is_watching) {
+        hub.unwatch(session.id, keys);
     }
-    context.session.is_dirty.store(false, Ordering::Relaxed);
+    session.is_dirty.store(false, Ordering::Relaxed);
+}
+
+/// Forgets a transaction that may not be done.
+pub fn abort(session: &mut Session, keys: &mut Keyspace, hub: &mut Hub) {
+    session.transaction = None;
+    session.state.queued.store(-1, Ordering::Relaxed);
+    forget_watched(session, keys, hub);
 }
 
 fn unwatch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -99,6 +112,11 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             continue;
         }
         redis.run(session, keys, hub, known, &args, Mode::Inside);
+        if 0 < hub.tracked.clients {
+            let touched = keys.take_touched();
+            hub.tell_watchers(&touched);
+            hub.tell_between(touched, session.id);
+        }
     }
     Ok(Flow::Next)
 }

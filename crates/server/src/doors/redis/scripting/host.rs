@@ -4,11 +4,12 @@ use super::busy::Busy;
 use super::convert::Reader;
 use super::digits::general;
 use super::raised::{Raised, error_table};
+use super::run::Job;
 use crate::doors::redis::connection::Redis;
-use crate::doors::redis::dispatch::Known;
+use crate::doors::redis::dispatch::{Known, OUT_OF_MEMORY};
 use crate::doors::redis::out::Out;
 use crate::doors::redis::session::Session;
-use kv::commands::{MAY_REPLICATE, NO_SCRIPT, WRITE};
+use kv::commands::{DENY_OOM, MAY_REPLICATE, NO_SCRIPT, READONLY, WRITE};
 use kv::{Keyspace, Mode};
 use mlua::{Lua, MultiValue, Value};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -25,6 +26,10 @@ pub struct Host<'a> {
     version: &'a AtomicU8,
     /// Whether it may change nothing.
     is_read_only: bool,
+    /// Whether it may do nothing that needs memory.
+    refuses_growth: bool,
+    /// The keys that its client said it is about.
+    declared: &'a [&'a [u8]],
     /// Where answers go.
     out: Out,
     /// Arguments of a command, one behind the other, and where each ends.
@@ -39,11 +44,25 @@ impl<'a> Host<'a> {
         session: &'a mut Session,
         keys: &'a mut Keyspace,
         version: &'a AtomicU8,
-        is_read_only: bool,
+        job: &'a Job<'a>,
+        refuses_growth: bool,
     ) -> Host<'a> {
         let busy = &*redis.scripting.busy;
         let (out, words, ends) = (Out::new(2), Vec::new(), Vec::new());
-        Host { redis, session, keys, busy, version, is_read_only, out, words, ends }
+        let (is_read_only, declared) = (job.is_read_only, job.keys);
+        Host {
+            redis,
+            session,
+            keys,
+            busy,
+            version,
+            is_read_only,
+            refuses_growth,
+            declared,
+            out,
+            words,
+            ends,
+        }
     }
 
     /// Runs a command for a script. Errors are raised, or a value like others.
@@ -83,8 +102,9 @@ impl<'a> Host<'a> {
             args.push(words.get(start..*end).unwrap_or_default());
             start = *end;
         }
-        let known = self.check(&args)?;
-        self.allow(known, &args)?;
+        let checked = self.check(&args);
+        let checked = checked.and_then(|known| self.allow(known, &args).map(|()| known));
+        let known = checked.inspect_err(|text| self.note_rejected(&args, text))?;
         if known.info().is(WRITE) {
             self.busy.note_write();
         }
@@ -94,10 +114,24 @@ impl<'a> Host<'a> {
         std::mem::swap(&mut self.session.out, &mut self.out);
         let mut hub = self.redis.hub();
         self.redis.run(self.session, self.keys, &mut hub, known, &args, Mode::Inside);
+        if known.info().is(READONLY) && 0 < hub.tracked.clients {
+            // Its client is told of all that it declared: what it answers may be made of any.
+            hub.note_reads(self.session.id, self.declared);
+        }
         drop(hub);
         std::mem::swap(&mut self.session.out, &mut self.out);
         self.session.is_script = false;
         Ok(())
+    }
+
+    /// Counts a command that was not let run.
+    fn note_rejected(&mut self, args: &[&[u8]], text: &[u8]) {
+        let mut hub = self.redis.hub();
+        hub.stats.error(text);
+        if let Some(known) = Known::find(args) {
+            hub.stats.commands[known.0.number].rejected += 1;
+        }
+        self.session.counted_error = text.to_vec();
     }
 
     fn gather(&mut self, args: &MultiValue) -> Result<(), Vec<u8>> {
@@ -148,6 +182,10 @@ impl<'a> Host<'a> {
         }
         if self.is_read_only && info.is(WRITE | MAY_REPLICATE) {
             return error("Write commands are not allowed from read-only scripts.");
+        }
+        // What has begun to write is let finish.
+        if self.refuses_growth && info.is(DENY_OOM) && !self.busy.has_written() {
+            return Err(OUT_OF_MEMORY.as_bytes().to_vec());
         }
         if info.is(WRITE)
             && let Some(reason) = self.redis.kv.failure()

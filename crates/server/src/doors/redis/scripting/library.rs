@@ -67,6 +67,13 @@ pub struct Functions {
     by_name: BTreeMap<String, (String, usize)>,
 }
 
+impl Functions {
+    /// Their interpreter, if any was loaded.
+    pub fn loaded_vm(&self) -> Option<&Vm> {
+        self.vm.as_ref()
+    }
+}
+
 fn error(words: impl Into<String>) -> CommandError {
     CommandError::new(format!("ERR {}", words.into()))
 }

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use crate::doors::redis::commands::Flow;
+use crate::doors::redis::commands::connection::{Login, greet, say_who};
 use crate::doors::redis::commands::scripting::{busy_error, function_stats, refused};
 use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Known;
@@ -29,6 +30,13 @@ impl Redis {
         if word(0) == b"quit" {
             session.out.ok();
             return Ok(Flow::Close);
+        }
+        if [b"auth".as_slice(), b"hello"].contains(&word(0).as_slice()) {
+            let now_ms = self.kv.now_ms();
+            let mut hub = self.hub();
+            let mut login = Login { redis: self, session, hub: &mut hub, args, now_ms };
+            Known::check(args)?;
+            return if word(0) == b"auth" { say_who(&mut login) } else { greet(&mut login) };
         }
         if !session.is_known {
             return Err(CommandError::new("NOAUTH Authentication required."));
@@ -65,12 +73,10 @@ impl Redis {
                 session.out.error(&words);
             }
             (b"shutdown", b"nosave") => {
+                // As at any other end: the script stops, and what was acknowledged stays.
                 tracing::warn!("ended by SHUTDOWN NOSAVE while a script ran");
-                #[expect(
-                    clippy::disallowed_methods,
-                    reason = "the script has the keys: nothing can be closed in good order"
-                )]
-                std::process::exit(0);
+                self.app.stop_wanted.notify_one();
+                return Ok(Flow::Close);
             }
             _ => return Err(busy_error(busy.is_function())),
         }

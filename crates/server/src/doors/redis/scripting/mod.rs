@@ -52,6 +52,23 @@ pub struct Scripting {
     /// Libraries and functions, to be read while a script runs.
     libraries: AtomicUsize,
     functions: AtomicUsize,
+    /// What was used when last nothing ran.
+    figures: Mutex<Figures>,
+}
+
+/// What scripts use of memory, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// Of the interpreter of scripts.
+    pub scripts_vm: usize,
+    /// Scripts that are kept.
+    pub scripts: usize,
+    /// Of their texts.
+    pub scripts_text: usize,
+    /// Of the interpreter of functions.
+    pub functions_vm: usize,
+    /// Of the texts of libraries.
+    pub functions_text: usize,
 }
 
 /// Interpreters and what they know. Held while a script runs.
@@ -65,10 +82,24 @@ pub struct Engine {
     functions: library::Functions,
 }
 
+/// Whether a script says of itself that it changes nothing.
+pub fn is_read_only(body: &[u8]) -> bool {
+    shebang::of_script(body).is_ok_and(|(flags, _)| flags.no_writes)
+}
+
 impl Scripting {
     /// The engine. Locked after the keys.
     pub fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What scripts use; while one runs, what they did before.
+    pub fn figures(&self) -> Figures {
+        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(engine) = self.engine.try_lock() {
+            *figures = engine.figures();
+        }
+        *figures
     }
 
     /// How many libraries and functions there are.
@@ -118,6 +149,29 @@ impl Engine {
         })?;
         self.cache.add(digest, function, flags, body.len());
         self.cache.get(digest).ok_or(CommandError::new("ERR the script is too long"))
+    }
+
+    fn figures(&self) -> Figures {
+        let used = |vm: Option<&Vm>| vm.map_or(0, |vm| vm.lua.used_memory());
+        Figures {
+            scripts_vm: used(self.scripts.as_ref()),
+            scripts: self.cache.len(),
+            scripts_text: self.cache.text_size(),
+            functions_vm: used(self.functions.loaded_vm()),
+            functions_text: self.libraries().map(|library| library.code.len()).sum(),
+        }
+    }
+
+    /// Whether the script of that digest says of itself that it changes nothing.
+    pub fn is_read_only_script(&mut self, digest: &[u8]) -> bool {
+        let digest = String::from_utf8_lossy(digest).to_ascii_lowercase();
+        self.cache.get(&digest).is_some_and(|script| script.flags.no_writes)
+    }
+
+    /// Whether the function of that name says so.
+    pub fn is_read_only_function(&self, name: &[u8]) -> bool {
+        let function = self.function(&String::from_utf8_lossy(name));
+        function.is_some_and(|(function, _)| function.flags.no_writes)
     }
 
     /// Forgets all scripts.

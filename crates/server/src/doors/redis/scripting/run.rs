@@ -29,6 +29,8 @@ pub struct Job<'a> {
     pub is_read_only: bool,
     /// Whether it is a function of a library.
     pub is_function: bool,
+    /// Whether it may do what needs memory though there is none.
+    pub allows_growth: bool,
 }
 
 /// What connections share is away while a script runs, so that others may have it when the script
@@ -67,11 +69,13 @@ pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), Comm
         is_load: false,
         started: Instant::now(),
     });
+    let refuses_growth = context.hub.settings.hot.refuses_growth && !job.allows_growth;
+    context.session.counted_error.clear();
     vm.version.store(2, Ordering::Relaxed);
     let mut out = Out::new(context.session.out.version());
     let away = Away::new(redis, context.hub);
     let (session, keys) = (&mut *context.session, &mut *context.keys);
-    let host = RefCell::new(Host::new(redis, session, keys, &vm.version, job.is_read_only));
+    let host = RefCell::new(Host::new(redis, session, keys, &vm.version, job, refuses_growth));
     let ended = call(vm, job, &host, &mut out);
     drop(host);
     drop(away);

@@ -36,7 +36,12 @@ pub struct Hot {
     pub busy_after_ms: u64,
     /// Classes of events that are published.
     pub events: u32,
+    /// Whether commands that may need memory are refused.
+    pub refuses_growth: bool,
 }
+
+/// The least memory that keys get, whatever is said. Who says less wants nothing more written.
+pub const MEMORY_MIN: u64 = 1 << 20;
 
 /// All parameters as they are now.
 #[derive(Clone)]
@@ -150,6 +155,7 @@ impl Settings {
             tracked_keys_max: size("tracking-table-max-keys"),
             busy_after_ms: count("busy-reply-threshold"),
             events: parse::parse_events(self.text("notify-keyspace-events")).unwrap_or(0),
+            refuses_growth: (1..MEMORY_MIN).contains(&count("maxmemory")),
         };
     }
 }
