@@ -4,9 +4,10 @@
 #   make bench       Quipu and its peers side by side, about 15 minutes
 #   make bench-full  the same with the numbers of series of record, hours
 #   make fuzz        looks for inputs that break a decoder, a minute for each, and keeps what it learns
+#   make test-redis  Redis' own suite of tests against the release binary
 #   make fmt         format all code
 
-.PHONY: run test bench bench-full fuzz fmt tools
+.PHONY: run test test-redis bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -17,6 +18,10 @@ run: tools
 
 test: tools
 	cargo xtask ci
+
+# ARGS="--words unit/type/list" runs one unit and tells what failed tests said.
+test-redis: tools
+	cargo xtask test-redis $(ARGS)
 
 # ARGS="--resume" goes on after an interruption; ARGS="--victoria-metrics PATH" takes a newer peer.
 bench: tools

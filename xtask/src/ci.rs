@@ -73,10 +73,15 @@ fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result
     step(name, || command("cargo", arguments, environment))
 }
 
+/// The checkout.
+pub fn checked_out() -> Result<&'static Path> {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")
+}
+
 /// Runs a program in the checkout and fails when it does.
 pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     println!("   {program} {}", arguments.join(" "));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")?;
+    let root = checked_out()?;
     let mut command = Command::new(program);
     for name in std::env::vars_os().map(|(name, _)| name).filter(|name| is_about_xtask(name)) {
         command.env_remove(name);

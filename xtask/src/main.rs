@@ -6,6 +6,7 @@ mod ci;
 mod dependencies;
 mod fuzz;
 mod instructions;
+mod redis_suite;
 mod setup;
 mod tidy;
 
@@ -24,6 +25,8 @@ usage: cargo xtask <task>
   bench   Quipu and its peers side by side; further arguments go to quipu-bench suite
   fuzz [--seconds N] [TARGET...]
           looks for inputs that reach new code, 60 s for each target, and keeps them in fuzz/corpus
+  test-redis [--debug] [--quick] [--update] [--words] [UNIT...]
+          Redis' own suite against the release binary, compared with tests/redis-suite.toml
   instructions [--update]
           instructions an operation of every hot path, against bench/inside/instructions.toml";
 
@@ -37,6 +40,7 @@ fn main() -> Result<()> {
         Some("setup") => setup::run(),
         Some("bench") => ci::bench(&arguments.collect::<Vec<_>>()),
         Some("fuzz") => fuzz::run(&arguments.collect::<Vec<_>>()),
+        Some("test-redis") => redis_suite::run(&arguments.collect::<Vec<_>>()),
         Some("instructions") => instructions::run(&arguments.collect::<Vec<_>>()),
         _ => bail!("{USAGE}"),
     }

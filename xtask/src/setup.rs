@@ -33,6 +33,9 @@ const SERVICE_POLICY_SCRIPT: &str = "#!/bin/sh\nexit 101\n";
 /// What PostgreSQL's package reads, beside its own settings, before it makes a cluster.
 const CLUSTER_POLICY: &str = "/etc/postgresql-common/createcluster.d/quipu-bench.conf";
 const CLUSTER_POLICY_TEXT: &str = "create_main_cluster = false\n";
+/// What Redis' own suite of tests runs with: Tcl, and Redis' clients.
+const REDIS_SUITE_PROGRAMS: &[(&str, &str)] =
+    &[("tclsh", "tcl"), ("redis-server", "redis-server"), ("redis-cli", "redis-tools")];
 /// What counts instructions.
 const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 /// Python packages of the clients the tests use, at the versions they were written with.
@@ -152,14 +155,24 @@ fn install_client(client: &LanguageClient) -> Result<()> {
 
 /// Installs the peers of the benchmarks, and starts none of them.
 pub fn peers() -> Result<()> {
-    if PEER_PROGRAMS.iter().all(|(program, _)| is_on_path(program)) {
+    install_idle(PEER_PROGRAMS)
+}
+
+/// Installs what Redis' own suite runs with, and starts none of it.
+pub fn redis_suite() -> Result<()> {
+    install_idle(REDIS_SUITE_PROGRAMS)
+}
+
+/// Installs programs without starting the services that come with them.
+fn install_idle(programs: &[(&str, &str)]) -> Result<()> {
+    if programs.iter().all(|(program, _)| is_on_path(program)) {
         return Ok(());
     }
     let policies = [
         Placed::unless_there(SERVICE_POLICY, SERVICE_POLICY_SCRIPT)?,
         Placed::unless_there(CLUSTER_POLICY, CLUSTER_POLICY_TEXT)?,
     ];
-    let installed = install(PEER_PROGRAMS);
+    let installed = install(programs);
     drop(policies);
     installed
 }
