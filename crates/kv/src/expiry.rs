@@ -81,6 +81,17 @@ impl Expiry {
         self.len = seen.len();
     }
 
+    /// The keys that [`Expiry::take_due`] would take.
+    pub fn due(&self, now_ms: i64, count: usize) -> Vec<(u8, KeyHash)> {
+        let passed = self.ticks.range(..tick_of(now_ms));
+        passed
+            .flat_map(|(_, entries)| entries.iter().rev())
+            .take(count)
+            .copied()
+            .map(split)
+            .collect()
+    }
+
     /// Entries of a database.
     pub fn count_of(&self, db: u8) -> usize {
         self.counts.get(&db).copied().unwrap_or(0)

@@ -12,7 +12,7 @@
 use crate::cold::{Manifest, SnapshotWriter, dictionary, index_name, record, write_segment};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Fetch, Keyspace};
 use crate::kv::Kv;
 
 /// Keys that are handled under one hold of the lock.
@@ -215,10 +215,18 @@ impl Kv {
     }
 
     fn expire(&self) {
+        let mut fetches = Vec::new();
         loop {
             let now_ms = self.now_ms();
+            {
+                let mut keys = self.lock();
+                keys.set_now(now_ms);
+                keys.fetch_due(EXPIRE_STEP, &mut fetches);
+            }
+            fetches.iter_mut().for_each(Fetch::read);
             let mut keys = self.lock();
             keys.set_now(now_ms);
+            keys.settle(&mut fetches);
             let looked_at = keys.expire_due(EXPIRE_STEP);
             let committed = self.commit(&mut keys);
             if committed.is_err() || looked_at.is_ok_and(|count| count < EXPIRE_STEP) {
@@ -285,17 +293,18 @@ impl Kv {
             copy.resize(copy.len().next_multiple_of(RECORD_ALIGNMENT), 0);
             while let Some(trained) = groups.train() {
                 dictionary::write(self.vfs().as_ref(), self.dir(), &trained)?;
-                let inserted = self.lock().cold.dictionaries.insert(trained.number, &trained.bytes);
+                let inserted = self.lock().cold.insert_dictionary(trained.number, &trained.bytes);
                 inserted.map_err(|error| vfs::Error::new("load dictionary", self.dir(), error))?;
                 groups.adopt(trained);
             }
         }
+        self.note_compression(groups.stats);
         Ok((copy, copied))
     }
 
     /// Whether so many segments wait for the disk that commands should, too.
     pub(crate) fn is_disk_behind(&self) -> bool {
-        SEALING_MAX < self.lock().cold.sealing().len()
+        SEALING_MAX < self.lock().cold.sealing_count()
     }
 
     /// Moves what counts out of the segment with the least of it.

@@ -5,6 +5,7 @@
 
 mod databases;
 mod expiring;
+mod fetching;
 
 use crate::cold::{ColdStore, Record};
 use crate::config::KvConfig;
@@ -18,6 +19,8 @@ use crate::series::SeriesEvent;
 use crate::slots::{NEVER, Slot, Slots};
 use crate::value::{Stored, Value};
 use std::collections::HashMap;
+
+pub use fetching::Fetch;
 
 /// Databases that clients do not see: those of [`crate::series`].
 pub(crate) const HIDDEN_DATABASES: usize = 2;
@@ -434,7 +437,8 @@ impl Keyspace {
             Expire::Never | Expire::Keep => NEVER,
         };
         let has_fields = matches!(value, Value::Hash(_));
-        match self.find(db, key)? {
+        let is_series = matches!(value, Value::Series(_));
+        let number = match self.find(db, key)? {
             Some(number) => {
                 let Some(slot) = self.slots.get_mut(number) else { return Err(vanished()) };
                 let old = std::mem::replace(&mut slot.value, value);
@@ -443,16 +447,19 @@ impl Keyspace {
                 }
                 self.note_series_gone(db, key, &old);
                 self.discard(old);
+                number
             }
-            None => {
-                self.insert(db, key, value, expire_ms);
-            }
-        }
+            None => self.insert(db, key, value, expire_ms),
+        };
         if has_fields {
             self.note_field_expiry(db, key);
         }
-        self.modified(db, key);
-        self.note_series_come(db, key)?;
+        self.changes += 1;
+        self.touch_slot(number);
+        self.tell(db, key);
+        if is_series {
+            self.note_series_come(db, key)?;
+        }
         Ok(())
     }
 
@@ -497,15 +504,20 @@ impl Keyspace {
             Place::Cold(_) => false,
         });
         if let Some(Place::Hot(number)) = place {
-            let seq = self.seq;
-            if let Some(slot) = self.slots.get_mut(number) {
-                slot.is_dirty = true;
-                slot.seq = seq;
-            }
-            self.account(number);
-            self.list_series(number);
+            self.touch_slot(number);
         }
         self.tell(db, key);
+    }
+
+    /// Notes that a hot key is to be written again.
+    fn touch_slot(&mut self, number: u32) {
+        let seq = self.seq;
+        if let Some(slot) = self.slots.get_mut(number) {
+            slot.is_dirty = true;
+            slot.seq = seq;
+        }
+        self.account(number);
+        self.list_series(number);
     }
 
     /// Tells who watches or waits for a key that what belongs to it changed, and its value did not.

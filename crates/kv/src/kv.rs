@@ -59,6 +59,8 @@ pub struct Kv {
     checkpointing: Mutex<()>,
     /// How values are coded. Locked before the keys.
     groups: Mutex<Groups>,
+    /// What that has gained, for whoever asks while values are coded.
+    compression: Mutex<CompressionStats>,
     is_compressed: bool,
     is_failed: AtomicBool,
     last_failure: Mutex<Option<String>>,
@@ -125,6 +127,7 @@ impl KvOpening {
             index_file: AtomicU64::new(manifest.index_file),
             checkpointing: Mutex::new(()),
             groups: Mutex::new(Groups::new(next_dictionary)),
+            compression: Mutex::default(),
             is_compressed: config.is_compressed,
             is_failed: AtomicBool::new(false),
             last_failure: Mutex::new(None),
@@ -160,7 +163,7 @@ fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> 
     }
     for number in &manifest.dictionaries {
         let bytes = dictionary::read(vfs, dir, *number)?;
-        let inserted = keys.cold.dictionaries.insert(*number, &bytes);
+        let inserted = keys.cold.insert_dictionary(*number, &bytes);
         inserted.map_err(|error| vfs::Error::new("load dictionary", dir, error))?;
     }
     for segment in &manifest.segments {
@@ -334,11 +337,8 @@ impl Kv {
 
     fn append(&self, parts: &[&[u8]]) -> Result<Lsn> {
         loop {
-            let appended = match self.durability() {
-                KvDurability::Always => self.wal.append_parts(KIND_KEYS, parts),
-                _ => self.wal.append_lazily(KIND_KEYS, parts),
-            };
-            match appended {
+            // Who waits for it has it written.
+            match self.wal.append_lazily(KIND_KEYS, parts) {
                 Ok(lsn) => return Ok(lsn),
                 // Nobody else can write either until the disk has caught up.
                 Err(wal::Error::Busy { .. }) => self.sync_log()?,
@@ -471,7 +471,11 @@ impl Kv {
 
     /// What coding values has gained since the start.
     pub fn compression(&self) -> CompressionStats {
-        self.groups().stats
+        *self.compression.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn note_compression(&self, stats: CompressionStats) {
+        *self.compression.lock().unwrap_or_else(PoisonError::into_inner) = stats;
     }
 
     /// Bytes that were logged since the last checkpoint began.

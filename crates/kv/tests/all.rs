@@ -3,5 +3,6 @@
 mod crash;
 mod expiry;
 mod faults;
+mod fetching;
 mod files;
 mod rig;

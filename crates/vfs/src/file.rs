@@ -24,4 +24,10 @@ pub trait AppendFile: Send {
 pub trait ReadFile: Send + Sync {
     /// Reads from `offset` on as far as there are bytes and room; returns how many.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize>;
+
+    /// The same if the system has it in memory; none when the disk would have to be waited for, or
+    /// when that cannot be told.
+    fn read_cached(&self, _offset: u64, _into: &mut [u8]) -> Result<Option<usize>> {
+        Ok(None)
+    }
 }

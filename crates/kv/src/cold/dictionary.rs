@@ -11,10 +11,13 @@
 
 use crate::error::{Error, Result};
 use codec::checksum::crc32;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use vfs::{Vfs, write_atomic};
-use zstd::bulk::{Compressor, Decompressor};
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::{DCtx, DDict, get_error_name};
 
 /// Groups that are told apart; keys of others share one.
 const GROUPS_MAX: usize = 256;
@@ -269,42 +272,55 @@ fn compressor(dictionary: &[u8]) -> Option<Compressor<'static>> {
     Some(compressor)
 }
 
-/// The dictionaries that records on disk name.
-#[derive(Default)]
+thread_local! {
+    /// What a thread decodes with, whatever the dictionary.
+    static DECODER: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+/// The dictionaries that records on disk name. Cloned for who reads while others have the keys.
+#[derive(Clone, Default)]
 pub(crate) struct Dictionaries {
-    by_number: HashMap<u64, Decompressor<'static>>,
+    by_number: HashMap<u64, Arc<DDict<'static>>>,
 }
 
 impl Dictionaries {
     /// Adds one.
     pub(crate) fn insert(&mut self, number: u64, bytes: &[u8]) -> std::io::Result<()> {
-        self.by_number.insert(number, Decompressor::with_dictionary(bytes)?);
+        let digested = DDict::try_create(bytes);
+        let digested = digested.ok_or_else(|| std::io::Error::other("zstd does not take it"))?;
+        self.by_number.insert(number, Arc::new(digested));
         Ok(())
     }
 
     /// Their numbers, in order.
     pub(crate) fn numbers(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> =
-            self.by_number.keys().copied().filter(|number| CODING_DICTIONARY <= *number).collect();
+        let mut numbers: Vec<u64> = self.by_number.keys().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
     /// What a value was before it was coded.
     pub(crate) fn decode(
-        &mut self,
+        &self,
         coding: u64,
         coded: &[u8],
         plain_size: usize,
     ) -> std::result::Result<Vec<u8>, String> {
-        if coding == CODING_ZSTD && !self.by_number.contains_key(&coding) {
-            self.insert(coding, &[]).map_err(|error| error.to_string())?;
-        }
-        let decoder = self.by_number.get_mut(&coding);
-        let decoder = decoder.ok_or_else(|| format!("dictionary {coding} is not there"))?;
-        let plain = decoder.decompress(coded, plain_size);
-        let plain = plain.map_err(|error| format!("not coded as it says: {error}"))?;
-        match plain.len() == plain_size {
+        let dictionary = match coding {
+            CODING_ZSTD => None,
+            _ => Some(self.by_number.get(&coding)),
+        };
+        let dictionary = dictionary
+            .map(|found| found.ok_or_else(|| format!("dictionary {coding} is not there")));
+        let dictionary = dictionary.transpose()?;
+        let mut plain = Vec::with_capacity(plain_size);
+        let decoded = DECODER.with_borrow_mut(|decoder| match dictionary {
+            None => decoder.decompress(&mut plain, coded),
+            Some(dictionary) => decoder.decompress_using_ddict(&mut plain, coded, dictionary),
+        });
+        let size =
+            decoded.map_err(|code| format!("not coded as it says: {}", get_error_name(code)))?;
+        match size == plain_size {
             true => Ok(plain),
             false => Err("of another size than it says".to_owned()),
         }

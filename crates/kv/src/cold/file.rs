@@ -12,13 +12,13 @@ pub(crate) enum Source {
     /// In memory, until they are on disk.
     Sealing(Arc<Vec<u8>>),
     /// On disk.
-    File(Box<dyn ReadFile>),
+    File(Arc<dyn ReadFile>),
 }
 
 impl Source {
     /// A file.
     pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> Result<Source> {
-        Ok(Source::File(vfs.open(path)?))
+        Ok(Source::File(vfs.open(path)?.into()))
     }
 
     /// Reads from `offset` on as far as there are bytes; returns how many.

@@ -11,11 +11,13 @@
 pub(crate) mod dictionary;
 pub(crate) mod file;
 mod manifest;
+mod reading;
 pub(crate) mod record;
 mod snapshot;
 
 pub use dictionary::CompressionStats;
 pub use manifest::{MANIFEST_NAME, Manifest, SegmentInfo};
+pub(crate) use reading::Reading;
 pub use record::Record;
 pub(crate) use snapshot::{IndexSnapshot, SnapshotWriter, index_name};
 
@@ -29,9 +31,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::Vfs;
 
-/// Bytes that are read of a record at first: most are shorter.
-const FIRST_READ: usize = 512;
-
 /// The cold values of a keyspace.
 pub struct ColdStore {
     vfs: Arc<dyn Vfs>,
@@ -44,7 +43,11 @@ pub struct ColdStore {
     next_number: u32,
     segment_size: usize,
     /// What records on disk are coded with.
-    pub(crate) dictionaries: Dictionaries,
+    pub(crate) dictionaries: Arc<Dictionaries>,
+    /// Bytes of the sealed segments that are not on disk yet.
+    sealing_size: usize,
+    /// How many those are.
+    sealing_count: usize,
     /// Set by what a checkpoint under way cannot describe: it is begun anew.
     pub(crate) is_snapshot_stale: bool,
 }
@@ -97,7 +100,9 @@ impl ColdStore {
             filling_number: next_segment,
             next_number: next_segment + 1,
             segment_size,
-            dictionaries: Dictionaries::default(),
+            dictionaries: Arc::default(),
+            sealing_size: 0,
+            sealing_count: 0,
             is_snapshot_stale: false,
         }
     }
@@ -173,6 +178,8 @@ impl ColdStore {
         }
         let bytes = Arc::new(std::mem::take(&mut self.filling));
         if let Some(segment) = self.segments.get_mut(&self.filling_number) {
+            self.sealing_size += bytes.len();
+            self.sealing_count += 1;
             segment.source = Source::Sealing(bytes);
         }
         self.filling_number = self.new_number();
@@ -208,6 +215,20 @@ impl ColdStore {
     pub(crate) fn drop_copied(&mut self, number: u32) {
         if let Some(segment) = self.segments.remove(&number) {
             assert!(segment.live_count == 0, "all that counts was copied");
+            self.leave_memory(&segment.source);
+        }
+    }
+
+    /// Adds a dictionary.
+    pub(crate) fn insert_dictionary(&mut self, number: u64, bytes: &[u8]) -> std::io::Result<()> {
+        Arc::make_mut(&mut self.dictionaries).insert(number, bytes)
+    }
+
+    /// Notes that a segment waits no more for the disk, if it did.
+    fn leave_memory(&mut self, source: &Source) {
+        if let Source::Sealing(bytes) = source {
+            self.sealing_size -= bytes.len();
+            self.sealing_count -= 1;
         }
     }
 
@@ -223,7 +244,8 @@ impl ColdStore {
     /// Notes that a sealed segment is on disk.
     pub(crate) fn sealed(&mut self, number: u32, source: Source) {
         if let Some(segment) = self.segments.get_mut(&number) {
-            segment.source = source;
+            let before = std::mem::replace(&mut segment.source, source);
+            self.leave_memory(&before);
         }
     }
 
@@ -235,38 +257,32 @@ impl ColdStore {
         }
     }
 
-    /// Reads a record.
-    pub(crate) fn read(&mut self, address: Address) -> Result<Record> {
-        let bytes = self.read_raw(address)?;
-        let decoded = Record::decode(&bytes, &mut self.dictionaries);
-        decoded.map_err(|reason| self.corrupt(address, &reason))
-    }
-
-    /// The bytes of a record, its checksum proven.
-    pub(crate) fn read_raw(&self, address: Address) -> Result<Vec<u8>> {
+    /// Reads a record, whoever waits for it.
+    pub(crate) fn read(&self, address: Address) -> Result<Record> {
         let Some(segment) = self.segments.get(&address.segment) else {
             return Err(self.corrupt(address, "the segment is not there"));
         };
-        let offset = address.offset as usize * RECORD_ALIGNMENT;
-        let mut bytes = vec![0; FIRST_READ];
-        let got = segment.source.read_at(&self.filling, offset, &mut bytes)?;
-        bytes.truncate(got);
-        let size =
-            record::size_of_record(&bytes).map_err(|reason| self.corrupt(address, reason))?;
-        if bytes.len() < size {
-            if segment.size < (offset + size) as u64 {
-                return Err(self.corrupt(address, "the record is longer than its segment"));
-            }
-            let have = bytes.len();
-            bytes.resize(size, 0);
-            let got = segment.source.read_at(&self.filling, offset + have, &mut bytes[have..])?;
-            if have + got < size {
-                return Err(self.corrupt(address, "cut short"));
-            }
+        let place = reading::Place::of(address, segment.size);
+        let read = reading::read(place, &self.dictionaries, |offset, into| {
+            segment.source.read_at(&self.filling, offset, into).map(Some)
+        });
+        match read {
+            Ok(Some(record)) => Ok(record),
+            Ok(None) => Err(self.corrupt(address, "cut short")),
+            Err(reading::Failure::Disk(error)) => Err(error),
+            Err(reading::Failure::Corrupt(reason)) => Err(self.corrupt(address, &reason)),
         }
-        bytes.truncate(size);
-        record::check(&bytes).map_err(|reason| self.corrupt(address, reason))?;
-        Ok(bytes)
+    }
+
+    /// What is needed to read a record while others have the keys; none if it is in memory.
+    pub(crate) fn reading(&self, address: Address) -> Option<Reading> {
+        let segment = self.segments.get(&address.segment)?;
+        let Source::File(file) = &segment.source else { return None };
+        Some(Reading {
+            place: reading::Place::of(address, segment.size),
+            file: file.clone(),
+            dictionaries: self.dictionaries.clone(),
+        })
     }
 
     fn corrupt(&self, address: Address, reason: &str) -> Error {
@@ -329,8 +345,12 @@ impl ColdStore {
 
     /// Bytes that wait in memory for the disk.
     pub(crate) fn memory_used(&self) -> usize {
-        let sealing = self.sealing();
-        self.filling.capacity() + sealing.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+        self.filling.capacity() + self.sealing_size
+    }
+
+    /// How many sealed segments wait for the disk.
+    pub(crate) fn sealing_count(&self) -> usize {
+        self.sealing_count
     }
 
     /// How much there is.

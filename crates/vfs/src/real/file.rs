@@ -1,5 +1,6 @@
 //! A real file opened for appending, and one opened for reading.
 
+use super::cached;
 use crate::error::{Error, Result};
 use crate::{AppendFile, ReadFile};
 use std::fs::File;
@@ -84,5 +85,18 @@ impl ReadFile for SealedFile {
             }
         }
         Ok(got)
+    }
+
+    fn read_cached(&self, offset: u64, into: &mut [u8]) -> Result<Option<usize>> {
+        let mut got = 0;
+        while got < into.len() {
+            match cached::read(&self.file, offset + got as u64, &mut into[got..]) {
+                Ok(Some(0)) => break,
+                Ok(Some(size)) => got += size,
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(Error::new("read", &self.path, error)),
+            }
+        }
+        Ok(Some(got))
     }
 }

@@ -1,8 +1,9 @@
 //! The operating system's files, clock and randomness.
 //!
 //! Every method is one system call or a few; all policy is above. Its `unsafe` is in
-//! `map.rs`, `guard.rs` and in `space.rs`.
+//! `cached.rs`, `map.rs`, `guard.rs` and in `space.rs`.
 
+mod cached;
 mod file;
 mod guard;
 mod lock;

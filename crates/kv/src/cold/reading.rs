@@ -1,0 +1,103 @@
+//! A record on its way from the disk: all that is needed to read it while others have the keys.
+//!
+//! A segment never changes and its number is never given out again, so what is read of it is right
+//! whenever that is. Whether it is still the key's record is for the reader to look up afterwards.
+
+use super::dictionary::Dictionaries;
+use super::record::{self, Record};
+use crate::error::{Error, Result};
+use crate::index::{Address, RECORD_ALIGNMENT};
+use std::sync::Arc;
+use vfs::ReadFile;
+
+/// Bytes that are read of a record at first: most are shorter.
+const FIRST_READ: usize = 512;
+
+/// Bytes of a record that are worth a thread, even if the disk need not be waited for.
+const CACHED_SIZE_MAX: usize = 64 << 10;
+
+/// Where a record lies.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    offset: usize,
+    segment_size: u64,
+}
+
+impl Place {
+    pub(super) fn of(address: Address, segment_size: u64) -> Place {
+        Place { offset: address.offset as usize * RECORD_ALIGNMENT, segment_size }
+    }
+}
+
+/// Why a record was not read.
+pub(super) enum Failure {
+    /// The disk.
+    Disk(Error),
+    /// What is there is no record.
+    Corrupt(String),
+}
+
+impl From<&str> for Failure {
+    fn from(reason: &str) -> Failure {
+        Failure::Corrupt(reason.to_owned())
+    }
+}
+
+/// Reads a record with `read_at`; none where that has nothing to give now.
+pub(super) fn read(
+    place: Place,
+    dictionaries: &Dictionaries,
+    mut read_at: impl FnMut(usize, &mut [u8]) -> Result<Option<usize>>,
+) -> std::result::Result<Option<Record>, Failure> {
+    let mut first = [0; FIRST_READ];
+    let got = read_at(place.offset, &mut first).map_err(Failure::Disk)?;
+    let Some(first) = got.map(|got| first.get(..got).unwrap_or_default()) else { return Ok(None) };
+    let size = record::size_of_record(first)?;
+    if let Some(whole) = first.get(..size) {
+        return decode(whole, dictionaries).map(Some);
+    }
+    if place.segment_size < (place.offset + size) as u64 {
+        return Err("the record is longer than its segment".into());
+    }
+    let mut bytes = first.to_vec();
+    let have = bytes.len();
+    bytes.resize(size, 0);
+    let rest = bytes.get_mut(have..).unwrap_or_default();
+    let wanted = rest.len();
+    match read_at(place.offset + have, rest).map_err(Failure::Disk)? {
+        Some(got) if got == wanted => decode(&bytes, dictionaries).map(Some),
+        Some(_) => Err("cut short".into()),
+        None => Ok(None),
+    }
+}
+
+fn decode(bytes: &[u8], dictionaries: &Dictionaries) -> std::result::Result<Record, Failure> {
+    record::check(bytes)?;
+    Record::decode(bytes, dictionaries).map_err(Failure::Corrupt)
+}
+
+/// A record that is to be read.
+pub(crate) struct Reading {
+    pub(super) place: Place,
+    pub(super) file: Arc<dyn ReadFile>,
+    pub(super) dictionaries: Arc<Dictionaries>,
+}
+
+impl Reading {
+    /// Reads it if the system has it in memory and it is short. Neither then says why it is not
+    /// there: who needs the record meets the reason again.
+    pub(crate) fn read_cached(&self) -> Option<Record> {
+        let read_at = |offset: usize, into: &mut [u8]| match into.len() <= CACHED_SIZE_MAX {
+            true => Ok(self.file.read_cached(offset as u64, into)?),
+            false => Ok(None),
+        };
+        read(self.place, &self.dictionaries, read_at).ok().flatten()
+    }
+
+    /// Reads it, however long that takes.
+    pub(crate) fn read(&self) -> Option<Record> {
+        let read_at =
+            |offset: usize, into: &mut [u8]| Ok(Some(self.file.read_at(offset as u64, into)?));
+        read(self.place, &self.dictionaries, read_at).ok().flatten()
+    }
+}
