@@ -23,6 +23,7 @@ mod pushgateway;
 mod queries;
 mod redis_clients;
 mod redis_hostile;
+mod redis_cold;
 mod redis_timeseries;
 mod remote_read;
 mod remote_write;

@@ -4,12 +4,14 @@
 //! read ─► as many commands as are whole, under one lock ─► commit ─► (on disk, if always) ─► write
 //! ```
 //! A batch ends early when its answers grow large: nothing more is executed for a client that does
-//! not read.
+//! not read. It pauses, and gives the keys back, where a value must be read from disk (`fetching`).
 
 use super::acl::User;
 use super::client::{Client, Outbox, State};
 use super::commands::Flow;
 use super::commands::Saving;
+use super::durable::Durable;
+use super::fetching;
 use super::hub::Hub;
 use super::out::Out;
 use super::scripting::Scripting;
@@ -17,7 +19,8 @@ use super::session::{ReplyMode, Session};
 use crate::app::App;
 use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
-use kv::{Kv, KvDurability, Reply as _};
+use kv::keyspace::Fetch;
+use kv::{Keyspace, Kv, KvDurability, Reply as _};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -62,6 +65,8 @@ pub struct Redis {
     pub saving: Arc<Saving>,
     /// Scripts.
     pub scripting: Scripting,
+    /// Who waits for the disk.
+    pub durable: Durable,
     hub: Mutex<Hub>,
     /// The hub while a script runs.
     lent_hub: Mutex<Hub>,
@@ -84,6 +89,7 @@ impl Redis {
             started_ms: kv.now_ms(),
             hub: Mutex::new(Hub::new(replication_id)),
             scripting: Scripting::default(),
+            durable: Durable::default(),
             lent_hub: Mutex::new(Hub::new(String::new())),
             is_hub_lent: AtomicBool::new(false),
             idle_timeout_ms: AtomicU64::new(idle_ms),
@@ -218,6 +224,8 @@ impl Door for Redis {
             bytes: Vec::new(),
             is_waiting: false,
             is_paused: false,
+            fetches: Vec::new(),
+            fetch_rounds: 0,
         };
         served.serve().await;
         let session = served.session;
@@ -233,14 +241,10 @@ enum Next {
     Read,
     /// There is more to execute once the answers are sent.
     Execute,
+    /// There is more to execute once some values are read from disk.
+    Fetch,
     /// It ends.
     End,
-}
-
-/// Whether a place in the log is on disk, once that is known.
-async fn wait_durable(kv: Arc<Kv>, lsn: Lsn) -> bool {
-    let waited = tokio::task::spawn_blocking(move || kv.wait_durable(lsn)).await;
-    waited.is_ok_and(|result| result.is_ok())
 }
 
 /// What ended a wait.
@@ -266,6 +270,18 @@ struct Served<'a, S> {
     is_waiting: bool,
     /// Whether the next command waits because somebody said so.
     is_paused: bool,
+    /// What is read from disk for the commands that come next.
+    fetches: Vec<Fetch>,
+    /// How often that was done for the one that comes next.
+    fetch_rounds: u32,
+}
+
+/// What became of a batch, or of the part of it that was done under one lock.
+struct Batch {
+    next: Next,
+    /// What must be durable before it is answered; nothing may be answered if the log failed.
+    durable_at: kv::Result<Option<Lsn>>,
+    is_crowded: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
@@ -351,7 +367,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         // Whoever did it commits before the lock is free.
         drop(self.redis.kv.lock());
         let lsn = self.redis.kv.log_end();
-        let is_durable = wait_durable(self.redis.kv.clone(), lsn).await;
+        let is_durable = self.redis.durable.wait(lsn).await;
         if !is_durable {
             self.session.out.0.bytes_mut().clear();
             self.say_that_the_log_failed();
@@ -461,33 +477,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         self.is_paused = false;
         let _at_work = self.connection.begin();
         let start = self.session.out.0.bytes().len();
-        let mut samples_end = None;
-        let (next, committed, is_crowded) = {
-            let mut keys = redis.kv.lock();
-            let now_ms = redis.kv.now_ms();
-            keys.set_now(now_ms);
-            let mut hub = redis.hub();
-            self.note_batch(&mut hub, now_ms);
-            let next = self.execute_all(&mut keys, &mut hub);
-            drop(hub);
-            let committed = redis.kv.commit(&mut keys);
-            if std::mem::take(&mut self.session.has_written_samples) {
-                samples_end = Some(redis.kv.log_end());
+        let mut durable_at = None;
+        let batch = loop {
+            let batch = self.execute_locked();
+            if redis.scripting.busy.calm_down() {
+                // Another thread serves the door now; this one may not take the lock again.
+                tokio::task::yield_now().await;
             }
-            (next, committed, keys.is_crowded())
+            if batch.is_crowded {
+                redis.kv.make_room();
+            }
+            durable_at = batch.durable_at.as_ref().ok().copied().flatten().or(durable_at);
+            if batch.next != Next::Fetch || batch.durable_at.is_err() {
+                break batch;
+            }
+            self.fetches = fetching::read(std::mem::take(&mut self.fetches)).await;
+            if self.fetches.is_empty() {
+                // What cannot be read is answered by the command itself.
+                self.fetch_rounds = fetching::ROUNDS_MAX;
+            }
+            redis.scripting.busy.calm().await;
         };
-        if redis.scripting.busy.calm_down() {
-            // Another thread serves the door now; this one may not take the lock again.
-            tokio::task::yield_now().await;
-        }
-        if is_crowded {
-            redis.kv.make_room();
-        }
-        let is_always = redis.kv.durability() == KvDurability::Always;
-        let durable = match committed.map(|lsn| samples_end.or(lsn.filter(|_| is_always))) {
-            Ok(Some(lsn)) => wait_durable(redis.kv.clone(), lsn).await,
-            Ok(_) => true,
-            Err(_) => false,
+        let durable = match (&batch.durable_at, durable_at) {
+            (Err(_), _) => false,
+            (Ok(_), None) => true,
+            (Ok(_), Some(lsn)) => redis.durable.wait(lsn).await,
         };
         if !durable {
             // Nothing of the batch may look as if it were kept.
@@ -496,7 +510,29 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             return Next::End;
         }
         self.work().await;
-        next
+        batch.next
+    }
+
+    /// Executes what can be without the disk, under one lock.
+    fn execute_locked(&mut self) -> Batch {
+        let redis = self.redis;
+        let mut keys = redis.kv.lock();
+        let now_ms = redis.kv.now_ms();
+        keys.set_now(now_ms);
+        keys.settle(&mut self.fetches);
+        let mut hub = redis.hub();
+        self.note_batch(&mut hub, now_ms);
+        let next = self.execute_all(&mut keys, &mut hub);
+        drop(hub);
+        let committed = redis.kv.commit(&mut keys);
+        let is_always = redis.kv.durability() == KvDurability::Always;
+        let has_written_samples = std::mem::take(&mut self.session.has_written_samples);
+        let samples_end = has_written_samples.then(|| redis.kv.log_end());
+        Batch {
+            next,
+            durable_at: committed.map(|lsn| samples_end.or(lsn.filter(|_| is_always))),
+            is_crowded: keys.is_crowded(),
+        }
     }
 
     /// Does what takes long, while others have their turn.
@@ -526,14 +562,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         hub.stats.read(now_ms);
     }
 
-    fn execute_all(&mut self, keys: &mut kv::Keyspace, hub: &mut Hub) -> Next {
+    fn execute_all(&mut self, keys: &mut Keyspace, hub: &mut Hub) -> Next {
         let mut at = 0;
+        // Keys go cold only while nobody holds them.
+        let has_cold = keys.has_cold();
         let next = loop {
             let size = match self.next_request(&mut at, hub) {
                 Ok(size) => size,
                 Err(next) => break next,
             };
-            let args: Vec<&[u8]> = self.requests.arguments(&self.bytes[at..]).collect();
+            let rest = self.bytes.get(at..).unwrap_or_default();
+            let args: Vec<&[u8]> = self.requests.arguments(rest).collect();
+            let may_fetch = has_cold && self.fetch_rounds < fetching::ROUNDS_MAX;
+            if may_fetch && fetching::gather(&self.session, keys, &args, &mut self.fetches) {
+                let (behind, limits) = (rest.get(size..).unwrap_or_default(), self.limits(hub));
+                fetching::look_ahead(&self.session, keys, behind, &limits, &mut self.fetches);
+                self.fetch_rounds += 1;
+                break Next::Fetch;
+            }
+            self.fetch_rounds = 0;
             let flow = self.redis.execute(&mut self.session, keys, hub, &args);
             at += size;
             match flow {

@@ -135,6 +135,10 @@ fn write_disk(page: &mut Page, redis: &Redis, keys: &Keyspace) {
     one(page, "quipu_kv_segment_bytes", "gauge", "Bytes of segments.", cold.size as f64);
     one(page, "quipu_kv_segment_live_bytes", "gauge", "Bytes of segments that count, about.", cold.live_size as f64);
     one(page, "quipu_kv_segment_records", "gauge", "Values in segments that count.", cold.live_records as f64);
+    let compression = redis.kv.compression();
+    one(page, "quipu_kv_compression_plain_bytes_total", "counter", "Bytes of values before they were coded.", compression.plain_size as f64);
+    one(page, "quipu_kv_compression_coded_bytes_total", "counter", "Bytes of values after they were coded.", compression.coded_size as f64);
+    one(page, "quipu_kv_dictionaries_trained_total", "counter", "Dictionaries that were trained.", compression.trained as f64);
     one(page, "quipu_kv_log_bytes", "gauge", "Bytes of the log since the last checkpoint began.", redis.kv.logged_size() as f64);
     one(page, "quipu_kv_saved_timestamp_seconds", "gauge", "When the last checkpoint was made that a client asked for, or the start.", saved_at_s as f64);
     one(page, "quipu_kv_log_failed", "gauge", "Whether nothing can be written any more, for the log failed.", f64::from(u8::from(redis.kv.failure().is_some())));

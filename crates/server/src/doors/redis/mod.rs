@@ -16,6 +16,8 @@ mod client;
 mod commands;
 mod connection;
 mod dispatch;
+mod durable;
+mod fetching;
 mod hub;
 mod latency;
 mod metrics;
@@ -81,6 +83,8 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
     let connections = accepting.connections.clone();
     runtime.block_on(async move {
         let expiring = tokio::spawn(settle_expired(door.clone()));
+        let syncing = door.clone();
+        let syncing = tokio::spawn(async move { syncing.durable.serve(syncing.kv.clone()).await });
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
         while 0 < connections.count() {
             // What it has written stays, as of a script that fails.
@@ -89,6 +93,7 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
         expiring.abort();
+        syncing.abort();
         Ok(())
     })
 }

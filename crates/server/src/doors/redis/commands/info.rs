@@ -445,6 +445,7 @@ fn keyspace(context: &Context<'_>, text: &mut String) {
 fn quipu(context: &Context<'_>, text: &mut String) {
     let cold = context.keys.cold_stats();
     let stats = &context.keys.stats;
+    let compression = context.redis.kv.compression();
     lines!(text,
         "quipu_keys_hot": context.keys.hot_len(),
         "quipu_index_bytes": context.keys.index_size(),
@@ -454,6 +455,9 @@ fn quipu(context: &Context<'_>, text: &mut String) {
         "quipu_segments": cold.segments,
         "quipu_segment_bytes": cold.size,
         "quipu_segment_live_bytes": cold.live_size,
+        "quipu_compression_plain_bytes": compression.plain_size,
+        "quipu_compression_coded_bytes": compression.coded_size,
+        "quipu_dictionaries_trained": compression.trained,
         "quipu_log_bytes_since_checkpoint": context.redis.kv.logged_size(),
     );
 }
