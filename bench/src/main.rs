@@ -24,6 +24,7 @@ mod ordeal;
 mod payload;
 mod queries;
 mod random;
+mod redis;
 mod server;
 mod shapes;
 mod sql;

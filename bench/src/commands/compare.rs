@@ -189,7 +189,7 @@ pub fn compare_options(matches: &ArgMatches) -> Result<CompareOptions> {
 }
 
 /// This command line, without the directories of this machine.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     std::env::args().map(|argument| without_directories(&argument)).collect::<Vec<_>>().join(" ")
 }
 

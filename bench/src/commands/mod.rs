@@ -7,6 +7,7 @@ mod dashboards;
 mod differential;
 mod load;
 mod ordeal;
+mod redis;
 mod shapes;
 mod suite;
 mod tsbs_generate;
@@ -40,6 +41,7 @@ pub fn command() -> Command {
         .subcommand(ordeal::command())
         .subcommand(compare::command())
         .subcommand(differential::command())
+        .subcommand(redis::command())
         .subcommand(suite::command())
 }
 
@@ -63,6 +65,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(("ordeal", matches)) => ordeal::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("differential", matches)) => differential::run(matches),
+        Some(("redis", matches)) => redis::run(matches),
         Some(("suite", matches)) => suite::run(matches),
         _ => unreachable!("clap demands a subcommand"),
     }
