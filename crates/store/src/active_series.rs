@@ -2,6 +2,7 @@
 //! limits that hold for them.
 
 use crate::histograms::hidden::plain_labels;
+use crate::narrow::to_u16;
 use crate::partition::PartitionState;
 use crate::series_limits::SeriesGate;
 use index::EntityId;
@@ -66,7 +67,7 @@ impl PartitionState {
         let Ok(Some(block)) = self.series.index.block_of(entity) else { return };
         let columns = match column {
             Some(column) => column..column + 1,
-            None => 0..block.columns as u16,
+            None => 0..to_u16(block.columns),
         };
         let series_count = columns.len() as u64;
         let mut series: Vec<Labels> = Vec::new();

@@ -388,7 +388,7 @@ impl PartitionState {
         }
         let mut pieces = self.series.pieces_of_known(&known)?;
         let new: Vec<u16> =
-            (0..names.len() as u16).filter(|idx| known[usize::from(*idx)].is_none()).collect();
+            known.iter().zip(0..).filter_map(|(one, idx)| one.is_none().then_some(idx)).collect();
         if !new.is_empty() {
             let names: Vec<&str> = new.iter().map(|idx| names[usize::from(*idx)]).collect();
             let rest = wanted.with_names(&names);

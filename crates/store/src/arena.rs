@@ -13,6 +13,7 @@
 //! Values that belong to a part of an entity's columns (rare: the same tags once arrived with
 //! another list of fields) are *singles*, chained by entity and column.
 
+use crate::narrow::{low_half, to_u32, to_usize};
 use hashbrown::HashMap;
 use model::Timestamp;
 use std::sync::Arc;
@@ -136,6 +137,8 @@ impl Arena {
     /// Appends a row of an entity for which room was reserved.
     #[inline]
     pub fn push(&mut self, entity: u32, timestamp: Timestamp, values: &[f64]) {
+        debug_assert!(values.len() <= COLUMNS_MAX, "a row fits a chunk");
+        debug_assert!((entity as usize) < self.last_row.len(), "room was reserved");
         if CHUNK_WORDS < self.tail.len() + HEADER_WORDS + values.len() {
             self.finish_chunk();
         }
@@ -153,7 +156,8 @@ impl Arena {
 
     /// Appends a value of one series.
     pub fn push_single(&mut self, entity: u32, column: u16, timestamp: Timestamp, value: f64) {
-        let id = self.singles.len() as u32 + 1;
+        debug_assert!(usize::from(column) < COLUMNS_MAX, "a column of an entity");
+        let id = to_u32(self.singles.len() + 1);
         let before = self.last_single.insert((entity, column), id).unwrap_or(0);
         let mark = self.next_row();
         let bits = value.to_bits();
@@ -200,6 +204,7 @@ impl Arena {
         let chunks = std::mem::take(&mut self.chunks);
         let base = self.base;
         self.base += chunks.len() * CHUNK_WORDS;
+        debug_assert!(self.tail.is_empty() && self.base.is_multiple_of(CHUNK_WORDS));
         self.last_single.clear();
         let span = std::mem::replace(&mut self.span, NO_SPAN);
         let singles = Arc::new(std::mem::take(&mut self.singles));
@@ -208,7 +213,7 @@ impl Arena {
 
     /// The id of the oldest row that is held, or would be: [`Arena::last_row`] below it was taken.
     pub fn first_row(&self) -> u32 {
-        self.base as u32
+        row_id(self.base)
     }
 
     /// All singles, by arrival.
@@ -229,10 +234,11 @@ impl Arena {
     /// The id that the next row will have, if it fits the chunk being filled.
     #[inline]
     pub fn next_row(&self) -> u32 {
-        (self.base + self.chunks.len() * CHUNK_WORDS + self.tail.len()) as u32
+        row_id(self.base + self.chunks.len() * CHUNK_WORDS + self.tail.len())
     }
 
     fn finish_chunk(&mut self) {
+        assert!(self.tail.len() <= CHUNK_WORDS, "a chunk is no longer than ids count");
         let full = std::mem::replace(&mut self.tail, Vec::with_capacity(CHUNK_WORDS));
         self.chunks.push(Arc::new(full));
     }
@@ -275,7 +281,7 @@ impl ArenaView {
 
     /// The id of the first row, or of what would be it.
     pub fn first_row(&self) -> u32 {
-        self.base as u32
+        row_id(self.base)
     }
 
     /// Earliest and latest timestamp in the view.
@@ -303,7 +309,7 @@ impl ArenaView {
             let mut word = 0;
             std::iter::from_fn(move || {
                 (word < chunk.len()).then(|| {
-                    let row = read_row((first_id + word) as u32, &chunk[word..]);
+                    let row = read_row(row_id(first_id + word), &chunk[word..]);
                     word += HEADER_WORDS + row.bits.len();
                     row
                 })
@@ -327,12 +333,21 @@ impl ArenaView {
     }
 }
 
+/// The id of the row that begins with this word: arenas are renewed before ids have more bits
+/// ([`WORDS_MAX`]).
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "what was looked at after each record")]
+fn row_id(word: usize) -> u32 {
+    debug_assert!(word <= u32::MAX as usize, "the arena is worn");
+    word as u32
+}
+
 #[inline]
 fn read_row(id: u32, words: &[u64]) -> RowView<'_> {
-    let count = words[2] as usize;
+    let count = to_usize(words[2]);
     RowView {
         id,
-        entity: words[0] as u32,
+        entity: low_half(words[0]),
         before: (words[0] >> 32) as u32,
         timestamp: words[1] as i64,
         bits: &words[HEADER_WORDS..HEADER_WORDS + count],

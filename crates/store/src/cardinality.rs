@@ -6,6 +6,7 @@ use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{LABEL, RUN_LABEL};
 use crate::live::push_kept;
 use crate::missing::Watch;
+use crate::narrow::{to_u16, to_u32};
 use crate::new_series::HOURS_KEPT;
 use crate::partition::{Partition, PartitionState};
 use crate::reader::Reader;
@@ -55,7 +56,7 @@ pub(crate) fn new_series(
     request: &CardinalityRequest,
     hours: u32,
 ) -> Result<NewSeries> {
-    let hours = hours.min(HOURS_KEPT as u32);
+    let hours = hours.min(to_u32(HOURS_KEPT));
     let now = reader.ground.vfs.now();
     let sets = compile(&request.sets)?;
     let mut new = NewSeries::default();
@@ -206,7 +207,7 @@ fn matches_of(
     for entity in entities {
         if let Some(block) = state.series.index.block_of(entity)? {
             let slot = block.slot(entity);
-            ordinals.extend((0..block.columns).map(|column| block.ordinal(column as u16, slot)));
+            ordinals.extend((0..to_u16(block.columns)).map(|column| block.ordinal(column, slot)));
         }
     }
     let mut kept = Vec::new();

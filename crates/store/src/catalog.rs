@@ -2,6 +2,7 @@
 
 use crate::live::Live;
 use crate::missing::Watch;
+use crate::narrow::to_usize;
 use crate::partition::{Partition, PartitionState};
 use crate::reader::Reader;
 use crate::select::matchers::compile;
@@ -32,7 +33,7 @@ pub(crate) fn series(
     let sets = compile(sets)?;
     for_each_live(reader, &sets, range, limits, watch, &mut |partition, state, live| {
         index::sort_by_entity(live);
-        let count = live.iter().map(BlockMatch::series_count).sum::<u64>() as usize;
+        let count = to_usize(live.iter().map(BlockMatch::series_count).sum());
         // Sets may name a series twice, so this bound is generous.
         limits.check_series(count / sets.len())?;
         let read = read_labels(&state.series.index, live, count, limits, &mut all);

@@ -14,6 +14,7 @@
 //!
 //! Marked are samples appended and deleted. Flushes and merges change no answer. What the retention hides is told by the instant that it has reached.
 
+use crate::narrow::to_usize;
 use model::{Row, TimeRange, Timestamp};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -84,6 +85,7 @@ struct Page {
 impl ChangedTimes {
     /// No change in a partition.
     pub fn new(period: TimeRange) -> ChangedTimes {
+        assert!(!period.is_empty(), "a partition has some time");
         ChangedTimes { period, pages: Vec::new(), detailed: 0 }
     }
 
@@ -159,11 +161,12 @@ impl ChangedTimes {
     #[inline]
     fn span_of(&self, timestamp: Timestamp) -> usize {
         debug_assert!(self.period.contains(timestamp));
-        (timestamp.wrapping_sub(self.period.start) as u64 >> SPAN_BITS) as usize
+        to_usize(timestamp.wrapping_sub(self.period.start).cast_unsigned() >> SPAN_BITS)
     }
 
     /// The instants from one span to another.
     fn times(&self, first: usize, last: usize) -> TimeRange {
+        debug_assert!(first <= last, "spans in order");
         let at = |span: usize| self.period.start.saturating_add((span as i64) << SPAN_BITS);
         TimeRange::new(at(first), at(last + 1).saturating_sub(1).min(self.period.end))
     }
@@ -178,7 +181,7 @@ impl ChangedTimes {
     fn mark(&mut self, span: usize, version: u64) {
         self.begin();
         let page = &mut self.pages[span / SPANS_PER_PAGE];
-        debug_assert!(page.newest <= version);
+        debug_assert!(page.newest <= version, "the clock goes on");
         if page.spans.is_none() && self.detailed < DETAILED_MAX {
             // When each span changed is no longer known, at the latest with the page.
             page.spans = Some(Box::new([page.newest; SPANS_PER_PAGE]));

@@ -34,6 +34,7 @@ impl DiskParts {
         lost: Vec<LostPart>,
     ) -> DiskParts {
         assert!(parts.len() + lost.len() == manifest.parts.len(), "each is one or the other");
+        assert!(parts.is_sorted_by(|a, b| a.entry.order < b.entry.order), "parts are by order");
         DiskParts { parts, lost, manifest, is_made }
     }
 
@@ -70,6 +71,10 @@ impl DiskParts {
     /// Gives out the number of a part's file, never to be given out again.
     pub fn reserve_part(&mut self) -> u64 {
         let number = self.manifest.sequence_next;
+        assert!(
+            self.manifest.parts.iter().all(|part| part.file < number),
+            "a number is given once"
+        );
         self.manifest.sequence_next += 1;
         self.manifest.disown(Manifest::part_file(number));
         number
@@ -94,6 +99,14 @@ impl DiskParts {
         self.parts.sort_by_key(|part| part.entry.order);
         self.lost.retain(|lost| is_named(lost.entry.file));
         assert!(self.parts.len() + self.lost.len() == manifest.parts.len(), "all that is named");
+        assert!(
+            self.parts.is_sorted_by(|a, b| a.entry.order < b.entry.order),
+            "one for each order"
+        );
+        assert!(
+            self.manifest.wal_from <= manifest.wal_from,
+            "the log is needed from ever later on"
+        );
         self.manifest = manifest;
     }
 

@@ -366,7 +366,8 @@ impl Queue {
         let at = list.partition_point(|entry| entry.exemplar.timestamp <= exemplar.timestamp);
         list.insert(at, Entry { number, exemplar: Arc::new(exemplar) });
         let too_many = (PER_SERIES_MAX < list.len()).then(|| list[0].number);
-        self.queue.insert(number, Arc::clone(&labels));
+        let before = self.queue.insert(number, Arc::clone(&labels));
+        assert!(before.is_none(), "numbers are given once");
         if let Some(number) = too_many {
             self.evict(number, &labels);
         }
@@ -388,7 +389,7 @@ impl Queue {
         let at = list.iter().position(|entry| entry.number == number);
         let entry = list.remove(at.expect("queue and lists agree")).expect("it was found there");
         let is_last = list.is_empty();
-        self.queue.remove(&number);
+        assert!(self.queue.remove(&number).is_some(), "queue and lists agree");
         self.size -= size_of_exemplar(&entry.exemplar);
         if is_last {
             self.remove_series(labels);

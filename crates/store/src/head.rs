@@ -12,6 +12,7 @@
 
 use crate::arena::{Arena, ArenaView, NO_ROW, Single};
 use crate::live_part::LivePart;
+use crate::narrow::to_usize;
 use crate::part::Part;
 use std::sync::Arc;
 
@@ -83,6 +84,8 @@ impl Head {
         if self.arena.samples() == 0 {
             return;
         }
+        let is_next = self.taken.last().is_none_or(|last| last.number < self.taken_next);
+        assert!(is_next, "taken rows are numbered in the order of arrival");
         let view = Arc::new(self.arena.take());
         self.taken.push(Taken { number: self.taken_next, view });
         self.taken_next += 1;
@@ -114,7 +117,7 @@ impl Head {
     pub fn size(&self) -> usize {
         self.arena.rows_size()
             + self.taken.iter().map(|taken| taken.view.size()).sum::<usize>()
-            + self.parts().map(|part| part.part.summary().size as usize).sum::<usize>()
+            + to_usize(self.parts().map(|part| part.part.summary().size).sum())
     }
 
     /// The id of the oldest row that is not sealed yet, or of what would be it: an entity whose

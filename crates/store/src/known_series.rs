@@ -4,7 +4,9 @@
 //!   before its entity leaves the index: then a row of it is looked up again.
 //! - A place in `pieces` is never given to another key while the map may lead to it.
 
+use crate::arena::COLUMNS_MAX;
 use crate::histograms::names;
+use crate::narrow::to_u32;
 use crate::new_series::NewEntities;
 use crate::series_map::{SeriesMap, Target};
 use index::{EntityId, Index, NewEntity};
@@ -71,8 +73,9 @@ impl KnownSeries {
 
     /// Keeps where the values of a row go.
     pub fn add_pieces(&mut self, pieces: Box<[Piece]>) -> Target {
+        assert!(!pieces.is_empty(), "a row goes somewhere");
         self.pieces.push(pieces);
-        Target::Pieces(self.pieces.len() as u32 - 1)
+        Target::Pieces(to_u32(self.pieces.len() - 1))
     }
 
     /// Takes out where the values of a row go; [`KnownSeries::put_pieces`] puts it back.
@@ -84,7 +87,8 @@ impl KnownSeries {
     /// Puts back what was taken from this place.
     #[inline]
     pub fn put_pieces(&mut self, idx: u32, pieces: Box<[Piece]>) {
-        debug_assert!(self.pieces[idx as usize].is_empty());
+        debug_assert!(self.pieces[idx as usize].is_empty(), "they were taken");
+        debug_assert!(!pieces.is_empty(), "a row goes somewhere");
         self.pieces[idx as usize] = pieces;
     }
 
@@ -121,6 +125,7 @@ impl KnownSeries {
 
     /// Series that exist already: whole entities where all columns are among them, else singles.
     pub fn pieces_of_known(&self, known: &[Option<(EntityId, u16)>]) -> index::Result<Vec<Piece>> {
+        assert!(known.len() <= COLUMNS_MAX, "a place for each column");
         let mut by_column: Vec<(EntityId, u16, u16)> = known
             .iter()
             .zip(0u16..)

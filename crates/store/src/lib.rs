@@ -8,6 +8,8 @@
 //!
 //! Read the files in this order.
 
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
+
 // What the store is, and the parts that it hands on to.
 mod store;
 mod opening;
@@ -18,6 +20,7 @@ mod error;
 mod ground;
 mod file_names;
 mod locks;
+mod narrow;
 mod health;
 mod signals;
 mod counters;

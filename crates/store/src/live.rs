@@ -9,6 +9,7 @@
 use crate::damage::{Damage, DamageList, DamagePlace};
 use crate::live_part::LivePart;
 use crate::missing::Watch;
+use crate::narrow::{to_ordinal, to_u16, to_u32};
 use crate::partition::{Partition, PartitionState};
 use crate::view::{ViewedPart, sources_in};
 use crate::{Error, Result};
@@ -94,7 +95,7 @@ impl<'a> Live<'a> {
         for entity in entities {
             if let Some(block) = self.block_of(entity)? {
                 let slot = block.slot(entity);
-                all.extend((0..block.columns).map(|column| block.ordinal(column as u16, slot)));
+                all.extend((0..to_u16(block.columns)).map(|column| block.ordinal(column, slot)));
             }
         }
         Ok(Some(all))
@@ -138,7 +139,7 @@ impl<'a> Live<'a> {
     fn has_slots(&self, block: &BlockRef, column: u16, slots: &Subset) -> bool {
         if slots.is_all() && !self.ordinals.is_empty() {
             let first = block.ordinal(column, 0);
-            let last = first + slots.len() as u32 - 1;
+            let last = first + to_u32(slots.len()) - 1;
             if self.ordinals.contains_range(first..=last) {
                 return true;
             }
@@ -176,8 +177,7 @@ fn all_of(
     let mut all = RoaringBitmap::new();
     for slice in source.part.part.slices() {
         // One past the last ordinal may not fit.
-        let last = slice.series_end() - 1;
-        all.insert_range(slice.series_start..=last as u32);
+        all.insert_range(slice.series_start..=to_ordinal(slice.series_end() - 1));
     }
     Ok(all)
 }

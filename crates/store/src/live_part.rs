@@ -37,6 +37,10 @@ pub(crate) struct LostPart {
 impl LivePart {
     /// A part at its place in the manifest.
     pub fn new(part: Part, entry: PartEntry) -> LivePart {
+        assert!(
+            entry.order <= entry.applied,
+            "what was deleted before it was written is not in it"
+        );
         let (weighed, is_damaged) = (AtomicU64::new(0), AtomicBool::new(false));
         LivePart { part, entry, weighed, is_damaged }
     }

@@ -10,6 +10,7 @@
 //!
 //! A row has as many values as its entity's block has columns, a single has one.
 
+use crate::narrow::whole;
 use codec::{Reader, put_i64_zigzag, put_u64, put_varint, unzigzag, zigzag};
 use model::{Metadata, MetricKind, Timestamp};
 
@@ -21,6 +22,9 @@ pub use wal::kinds::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS};
 
 /// Units timestamps are scaled by: nanosecond, microsecond, millisecond, second.
 const UNITS_NS: [i64; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
+/// The place of the largest.
+const UNIT_MAX: u8 = 3;
+const _: () = assert!(UNIT_MAX as usize + 1 == UNITS_NS.len());
 /// Integers up to here are exact in a float64 and short as a varint.
 const INTEGER_MAX: f64 = 4_503_599_627_370_496.0;
 /// Lengths of strings in metadata; longer ones do not reach the log.
@@ -54,6 +58,7 @@ pub struct RowsEncoder {
 impl RowsEncoder {
     /// Starts a record whose timestamps are multiples of the unit of [`unit_of`].
     pub fn start(&mut self, unit_idx: u8) {
+        assert!(unit_idx <= UNIT_MAX, "a unit of the table");
         self.registrations.clear();
         self.rows.clear();
         self.unit_idx = unit_idx;
@@ -93,6 +98,7 @@ impl RowsEncoder {
         put_varint(head, self.registrations.len() as u64);
         head.extend_from_slice(&self.registrations);
         head.push(self.unit_idx);
+        assert!(head.len() - self.registrations.len() <= RECORD_HEAD_SIZE_MAX, "room was reserved");
         [&[], &self.rows]
     }
 
@@ -116,24 +122,24 @@ impl RowsEncoder {
 
 /// The index of the largest unit that divides every timestamp, and whose deltas cannot wrap.
 pub fn unit_of(timestamps: impl Iterator<Item = Timestamp>) -> u8 {
-    let mut idx = UNITS_NS.len() - 1;
+    let mut idx = UNIT_MAX;
     for timestamp in timestamps {
-        if i64::MAX / 4 < timestamp.unsigned_abs() as i64 || timestamp == i64::MIN {
+        if i64::MAX.unsigned_abs() / 4 < timestamp.unsigned_abs() {
             return 0;
         }
-        while timestamp % UNITS_NS[idx] != 0 {
+        while timestamp % UNITS_NS[usize::from(idx)] != 0 {
             idx -= 1;
         }
         if idx == 0 {
             break;
         }
     }
-    idx as u8
+    idx
 }
 
 #[inline]
 fn put_value(out: &mut Vec<u8>, value: f64) {
-    let integer = value as i64;
+    let integer = whole(value);
     if (integer as f64).to_bits() == value.to_bits() && value.abs() <= INTEGER_MAX {
         put_varint(out, zigzag(integer) << 1);
     } else {
@@ -275,7 +281,8 @@ const KINDS: [MetricKind; 8] = [
 ];
 
 fn kind_code(kind: MetricKind) -> u8 {
-    KINDS.iter().position(|k| *k == kind).expect("every kind has a code") as u8
+    let code = KINDS.iter().zip(0..).find(|(known, _)| **known == kind);
+    code.expect("every kind has a code").1
 }
 
 #[cfg(test)]

@@ -26,6 +26,9 @@ const VERSION_BARE: u8 = b'1';
 /// Bounds that a sane manifest keeps, against sizes that lie.
 const PARTS_MAX: usize = 1 << 20;
 const NAME_SIZE_MAX: usize = 255;
+/// Numbers of parts and tombstones stay below: as many as nobody ever writes, and far from where
+/// counting on would overflow.
+const SEQUENCE_MAX: u64 = 1 << 62;
 /// Stands for the checksum of a segment's footer that nobody knows.
 const FOOTER_UNKNOWN: u32 = 0;
 
@@ -146,7 +149,13 @@ impl Manifest {
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         assert_eq!(self.broken_rule(), None, "a manifest that may be written");
         let period = period_of(dir).expect("the directory of a partition");
-        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &self.encode(period))?)
+        let bytes = self.encode(period);
+        debug_assert_eq!(
+            Manifest::decode(&bytes, Some(period)).as_ref(),
+            Ok(self),
+            "it reads back"
+        );
+        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes)?)
     }
 
     /// Drops the tombstones that every part has applied.
@@ -159,6 +168,7 @@ impl Manifest {
     fn broken_rule(&self) -> Option<&'static str> {
         let rules = [
             (self.parts.is_sorted_by(|a, b| a.order < b.order), "parts are not by order"),
+            (self.sequence_next <= SEQUENCE_MAX, "a number that is never reached"),
             (self.parts.iter().all(|p| p.file < self.sequence_next), "a part of a later number"),
             (self.parts.iter().all(|p| p.order <= p.applied), "a part applied less than its order"),
             (
@@ -170,6 +180,11 @@ impl Manifest {
     }
 
     fn encode(&self, period: Period) -> Vec<u8> {
+        assert!(
+            self.parts.len() <= PARTS_MAX && self.segments.len() <= PARTS_MAX,
+            "as many are read"
+        );
+        assert!(self.tombstones.len() <= PARTS_MAX && self.unvouched.len() <= PARTS_MAX);
         let mut out = KIND.to_vec();
         out.push(VERSION);
         put_i64_zigzag(&mut out, period.code());
@@ -267,6 +282,7 @@ fn put_names(out: &mut Vec<u8>, names: &[String]) {
 }
 
 fn put_name(out: &mut Vec<u8>, name: &str) {
+    assert!(name.len() <= NAME_SIZE_MAX, "so long names are read");
     put_varint(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());
 }

@@ -20,6 +20,7 @@ use crate::known_series::KnownSeries;
 use crate::live_part::{LivePart, LostPart};
 use crate::locks::lock;
 use crate::manifest::{self, Manifest};
+use crate::narrow::to_u32;
 use crate::period::Period;
 use crate::seal::sort_rows;
 use crate::unflushed::Unflushed;
@@ -194,7 +195,7 @@ impl Partition {
             for column in &group.columns {
                 if group.slots.is_all() {
                     let first = group.block.ordinal(column, 0);
-                    queried.insert_range(first..=first + (group.slots.len() - 1) as u32);
+                    queried.insert_range(first..=first + to_u32(group.slots.len() - 1));
                 } else {
                     queried
                         .extend(group.slots.iter().map(|slot| group.block.ordinal(column, slot)));

@@ -196,7 +196,8 @@ impl Partitions {
         let (period, reason) = (partition.period, reason.to_string());
         let damaged = DamagedPartition { period, reason, wal_from, log_from };
         self.ground.damage.note(damaged.damage(), self.ground.vfs.now());
-        lock(&self.damaged).insert(period, damaged);
+        let before = lock(&self.damaged).insert(period, damaged);
+        assert!(before.is_none(), "a partition is given up once");
         self.remove(period);
     }
 
@@ -223,6 +224,7 @@ impl Partitions {
         let segment = wal.rotate();
         // Without a file records may still wait to be written to one.
         let first = wal::first_segment(vfs.as_ref(), &dir.join(WAL_DIR))?.unwrap_or(0);
+        assert!(first <= segment, "the log goes on behind what it has");
         dropped.add(vfs.as_ref(), dir, period, segment, first)?;
         drop(segment)
     }

@@ -69,7 +69,8 @@ impl PartitionLength {
             }
             PartitionLength::Year => civil_from_days(days).0 - 1970,
         };
-        Period { length: self, number: number as i32 }
+        debug_assert!(number.abs() <= self.number_max(), "all instants have a number");
+        Period { length: self, number: narrow_number(number) }
     }
 
     /// The period of a number; `None` when no instant falls into it.
@@ -224,15 +225,23 @@ impl Period {
 
     fn first_day(self) -> i64 {
         let number = i64::from(self.number);
+        debug_assert!(number.abs() <= self.length.number_max(), "what some instant falls into");
         match self.length {
             PartitionLength::Day => number,
             PartitionLength::Week => number * 7 - EPOCH_WEEKDAY,
-            PartitionLength::Month => {
-                days_from_civil(1970 + number.div_euclid(12), number.rem_euclid(12) as u32 + 1)
-            }
+            PartitionLength::Month => days_from_civil(
+                1970 + number.div_euclid(12),
+                self.number.rem_euclid(12).unsigned_abs() + 1,
+            ),
             PartitionLength::Year => days_from_civil(1970 + number, 1),
         }
     }
+}
+
+/// A number of a period that some instant falls into.
+#[inline]
+fn narrow_number(number: i64) -> i32 {
+    i32::try_from(number).expect("numbers of periods have 32 bits")
 }
 
 fn number(text: &str) -> Option<i64> {
@@ -245,6 +254,7 @@ fn week_of_day(days: i64) -> i64 {
 
 /// Days since the epoch of the first day of a month (1 to 12).
 fn days_from_civil(year: i64, month: u32) -> i64 {
+    debug_assert!((1..=12).contains(&month), "{month}");
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -264,7 +274,7 @@ fn civil_from_days(days: i64) -> (i64, u32) {
     let shifted_month = (5 * day_of_year + 2) / 153;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as u32)
+    (year, u32::try_from(month).expect("months are 1 to 12"))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::arena::NO_ROW;
 use crate::damage::{Damage, DamageList, DamagePlace};
 use crate::live_part::LivePart;
 use crate::missing::Watch;
+use crate::narrow::to_u32;
 use crate::page_headers::PageHeaders;
 use crate::part::{KnownColumn, Part};
 use crate::partition::Partition;
@@ -154,6 +155,7 @@ pub fn read_column(
     for source in &request.view.sources {
         read_source(request, source, scratch)?;
     }
+    debug_assert!(request.slots.is_sorted_by(|a, b| a < b), "slots are increasing");
     read_rows(request, scratch);
     for range in request.without {
         cut_runs(scratch, 0, range, &|_| true);
@@ -165,7 +167,7 @@ pub fn read_column(
         return Ok(());
     }
     let mut next = 0;
-    for slot_idx in 0..request.slots.len() as u32 {
+    for slot_idx in 0..to_u32(request.slots.len()) {
         let count = scratch.runs[next..].partition_point(|(slot, _)| *slot == slot_idx);
         let runs = next..next + count;
         next = runs.end;
@@ -182,7 +184,7 @@ fn hand_over(slots: usize, scratch: &mut ReadScratch, out: &mut Samples) {
     std::mem::swap(&mut out.times, &mut scratch.times);
     std::mem::swap(&mut out.values, &mut scratch.values);
     let mut runs = scratch.runs.iter().peekable();
-    for slot_idx in 0..slots as u32 {
+    for slot_idx in 0..to_u32(slots) {
         let run = runs.next_if(|(slot, _)| *slot == slot_idx);
         out.spans.push(run.map_or_else(Span::default, |(_, run)| run.clone()));
     }
@@ -324,8 +326,8 @@ fn read_pages(
         let page_end = layout.page_slots(layout.pages_of(&(slot..slot + 1)).start).end;
         let count = slots[idx..].partition_point(|slot| usize::from(*slot) < page_end);
         match count {
-            1 => read_slot(times, values, (slot, idx as u32), range, scratch)?,
-            _ => read_span(times, values, &slots[idx..idx + count], idx as u32, scratch)?,
+            1 => read_slot(times, values, (slot, to_u32(idx)), range, scratch)?,
+            _ => read_span(times, values, &slots[idx..idx + count], to_u32(idx), scratch)?,
         }
         idx += count;
     }

@@ -20,6 +20,7 @@ use crate::ground::Ground;
 use crate::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::manifest::Manifest;
 use crate::metadata::{self, MetadataTable};
+use crate::narrow::to_u16;
 use crate::partition::{Partition, PartitionState, SEAL_SIZE};
 use crate::partitions::{PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, check_partition_count};
 use crate::period::{PartitionLength, Period};
@@ -479,8 +480,8 @@ fn replay_rows(
                 samples += values.len() as u64;
             }
             Some(column) if column < current.columns => {
-                let timestamp = rows.values(1, values)?;
-                state.head.arena.push_single(head.entity, column as u16, timestamp, values[0]);
+                let (timestamp, column) = (rows.values(1, values)?, to_u16(column));
+                state.head.arena.push_single(head.entity, column, timestamp, values[0]);
                 samples += 1;
             }
             Some(_) => return Err("a value of a column that the entity does not have".into()),

@@ -20,6 +20,7 @@
 use crate::ground::Ground;
 use crate::locks::lock;
 use crate::log_record::{RECORD_HEAD_SIZE_MAX, RowsEncoder};
+use crate::narrow::to_u16;
 use crate::partition::{Partition, PartitionState};
 use crate::partitions::Partitions;
 use crate::series_map::{GROUP_ROWS, Target};
@@ -318,7 +319,7 @@ fn active_of(
     };
     // It may have grown since it was listed.
     let block = BlockRef { len: block.capacity, ..*block };
-    let slots = (0..block.len as u16).map(|slot| block.entity(slot)).filter(is_wanted);
+    let slots = (0..to_u16(block.len)).map(|slot| block.entity(slot)).filter(is_wanted);
     let (mut names, mut carried) = (Vec::new(), Vec::new());
     let mut reader = state.series.index.label_reader();
     let mut labels = LabelsBuilder::new();
@@ -327,7 +328,7 @@ fn active_of(
         let Some(block) = state.series.index.block_of(entity)? else { continue };
         let slot = block.slot(entity);
         if names.is_empty() {
-            for column in 0..block.columns as u16 {
+            for column in 0..to_u16(block.columns) {
                 labels.clear();
                 reader.labels(&block, column, slot, &mut labels)?;
                 let name = labels.iter().find(|(name, _)| *name == METRIC_NAME);

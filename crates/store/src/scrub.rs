@@ -21,6 +21,7 @@ use crate::locks::lock;
 use crate::manifest::{self, Manifest};
 use crate::metadata::{self, MetadataTable};
 use crate::missing::Watch;
+use crate::narrow::whole;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::Period;
@@ -115,7 +116,7 @@ impl Scrubber {
         let allowance = {
             let mut scrub = lock(&self.progress);
             let since = scrub.last_round.map_or(Duration::ZERO, |last| now.saturating_sub(last));
-            let earned = (since.as_secs_f64().min(1.0) * rate as f64) as i64;
+            let earned = whole(since.as_secs_f64().min(1.0) * rate as f64);
             scrub.allowance = scrub.allowance.saturating_add(earned).min(rate);
             scrub.last_round = Some(now);
             scrub.allowance

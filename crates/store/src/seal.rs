@@ -6,6 +6,7 @@
 
 use crate::Result;
 use crate::arena::{ArenaView, RowView, Single};
+use crate::narrow::{low_half, to_u16, to_u32, to_usize};
 use crate::part::{Part, PartInfo, PartSink, PartWriter, SliceKey};
 use codec::Effort;
 use index::{BlockRef, Index};
@@ -18,6 +19,12 @@ const UNKNOWN_ENTITY: index::Error = index::Error::InvalidEntity("a row of an un
 
 /// Bits sorted by one pass of the radix sort.
 const DIGIT_BITS: u32 = 11;
+
+/// The entity of a key of [`SealPlan`].
+#[inline(always)]
+fn entity_of(key: u64) -> u32 {
+    (key >> 32) as u32
+}
 
 /// What belongs to one entity block, as ranges of the sorted lists.
 struct BlockRows {
@@ -50,7 +57,7 @@ impl SealPlan {
     pub fn cut_by_block(&mut self, index: &Index) -> Result<()> {
         let (mut key_idx, mut single_idx) = (0, 0);
         loop {
-            let next_key = self.keys.get(key_idx).map(|key| (key >> 32) as u32);
+            let next_key = self.keys.get(key_idx).map(|key| entity_of(*key));
             let next_single = self.singles.get(single_idx).map(|single| single.entity);
             let Some(entity) = next_key.into_iter().chain(next_single).min() else { return Ok(()) };
             let block = index.block_of(entity)?.ok_or(UNKNOWN_ENTITY)?;
@@ -86,7 +93,7 @@ impl SealPlan {
         let block = &rows.block;
         let keys = &self.keys[rows.keys.clone()];
         let singles = &self.singles[rows.singles.clone()];
-        let last_key = keys.last().map(|key| (key >> 32) as u32);
+        let last_key = keys.last().map(|key| entity_of(*key));
         let last_single = singles.last().map(|single| single.entity);
         let last = last_key.max(last_single).expect("a block with rows");
         let slots = last - block.entity_start + 1;
@@ -139,11 +146,12 @@ impl<'a> Scratch<'a> {
         self.lens.resize(slots as usize, 0);
         for same_entity in keys.chunk_by(|a, b| a >> 32 == b >> 32) {
             let start = self.rows.len();
-            let rows = same_entity.iter().map(|key| view.row(*key as u32).expect("a row's own id"));
+            let rows =
+                same_entity.iter().map(|key| view.row(low_half(*key)).expect("a row's own id"));
             self.rows.extend(rows);
             keep_last_of_each_time(&mut self.rows, start);
-            let slot = (same_entity[0] >> 32) as u32 - entity_start;
-            self.lens[slot as usize] = (self.rows.len() - start) as u32;
+            let slot = entity_of(same_entity[0]) - entity_start;
+            self.lens[slot as usize] = to_u32(self.rows.len() - start);
         }
         self.times.clear();
         self.times.extend(self.rows.iter().map(|row| row.timestamp));
@@ -163,8 +171,8 @@ impl<'a> Scratch<'a> {
         for (slot, len) in self.lens.iter().enumerate() {
             let rows = &self.rows[row_start..row_start + *len as usize];
             row_start += *len as usize;
-            let entity = entity_start + slot as u32;
-            let key = (entity, column as u16);
+            let entity = entity_start + to_u32(slot);
+            let key = (entity, to_u16(column));
             let first = singles.partition_point(|s| (s.entity, s.column) < key);
             let end = singles.partition_point(|s| (s.entity, s.column) <= key);
             let start = self.own_times.len();
@@ -174,7 +182,7 @@ impl<'a> Scratch<'a> {
                 &mut self.own_times,
                 &mut self.values,
             );
-            self.own_lens.push((self.own_times.len() - start) as u32);
+            self.own_lens.push(to_u32(self.own_times.len() - start));
         }
     }
 }
@@ -233,7 +241,7 @@ fn radix_sort_by_entity(keys: &mut Vec<u64>) {
     let mut other = vec![0u64; keys.len()];
     let mut shift = 0;
     while shift < 32 && 0 < (max - min) >> shift {
-        let digit = |key: u64| (((key >> 32) - min) >> shift) as usize & ((1 << DIGIT_BITS) - 1);
+        let digit = |key: u64| to_usize(((key >> 32) - min) >> shift & ((1 << DIGIT_BITS) - 1));
         let mut starts = [0u32; 1 << DIGIT_BITS];
         for key in keys.iter() {
             starts[digit(*key)] += 1;

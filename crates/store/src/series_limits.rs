@@ -9,6 +9,7 @@
 //! ```
 
 use crate::locks::lock;
+use crate::narrow::whole;
 use crate::refusal::{Refusal, Told};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
@@ -405,8 +406,10 @@ impl Default for Distinct {
 impl Distinct {
     fn add(&mut self, text: &str) {
         let hash = xxhash_rust::xxh3::xxh3_64(text.as_bytes());
-        let rank = ((hash >> 8) | 1 << 56).trailing_zeros() as u8 + 1;
-        let register = &mut self.registers[hash as usize & 255];
+        let [low, ..] = hash.to_le_bytes();
+        let zeros = ((hash >> 8) | 1 << 56).trailing_zeros();
+        let rank = u8::try_from(zeros + 1).expect("at most 57");
+        let register = &mut self.registers[usize::from(low)];
         *register = rank.max(*register);
     }
 
@@ -418,6 +421,6 @@ impl Distinct {
         let empty = self.registers.iter().filter(|rank| **rank == 0).count() as f64;
         let is_small = estimate <= 2.5 * REGISTERS && 0.0 < empty;
         let count = if is_small { REGISTERS * (REGISTERS / empty).ln() } else { estimate };
-        count.round() as u64
+        whole(count.round()).unsigned_abs()
     }
 }

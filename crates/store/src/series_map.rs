@@ -8,6 +8,8 @@
 //! Look-ups come in groups: [`SeriesMap::find_group`] first loads the home slot of every row of
 //! the group, which lets the processor wait for all the cache misses at once, and then compares.
 
+use crate::narrow::{low_half, to_usize};
+
 /// Rows that are looked up together; enough to overlap the misses of one group.
 pub const GROUP_ROWS: usize = 32;
 
@@ -90,7 +92,7 @@ impl SeriesMap {
         let mask = self.slots.len() - 1;
         let mut home = [FREE_SLOT; GROUP_ROWS];
         for (slot, hash) in home.iter_mut().zip(hashes) {
-            *slot = self.slots[*hash as usize & mask];
+            *slot = self.slots[to_usize(low(*hash)) & mask];
         }
         for ((found, slot), hash) in found.iter_mut().zip(&home).zip(hashes) {
             *found = match slot.matches(*hash) {
@@ -116,9 +118,10 @@ impl SeriesMap {
                 idx | PIECES
             }
         };
-        let slot = Slot { low: hash as u64, high: (hash >> 64) as u32, target };
+        let slot = Slot { low: low(hash), high: high(hash), target };
         insert_slot(&mut self.slots, slot);
         self.len += 1;
+        debug_assert!(self.len < self.slots.len(), "a look-up ends at an empty slot");
     }
 
     /// Removes the keys whose target is not to be kept.
@@ -137,7 +140,7 @@ impl SeriesMap {
 
     fn find_after_home(&self, hash: u128) -> Option<Target> {
         let mask = self.slots.len() - 1;
-        let mut idx = (hash as usize + 1) & mask;
+        let mut idx = (to_usize(low(hash)) + 1) & mask;
         loop {
             let slot = &self.slots[idx];
             if slot.target == EMPTY {
@@ -159,10 +162,23 @@ impl SeriesMap {
     }
 }
 
+/// The half of a hash that chooses the slot.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "half of it is asked for")]
+fn low(hash: u128) -> u64 {
+    hash as u64
+}
+
+/// What is compared besides.
+#[inline(always)]
+fn high(hash: u128) -> u32 {
+    low_half(low(hash >> 64))
+}
+
 impl Slot {
     #[inline]
     fn matches(&self, hash: u128) -> bool {
-        self.low == hash as u64 && self.high == (hash >> 64) as u32 && self.target != EMPTY
+        self.low == low(hash) && self.high == high(hash) && self.target != EMPTY
     }
 
     #[inline]
@@ -176,8 +192,10 @@ impl Slot {
 }
 
 fn insert_slot(slots: &mut [Slot], slot: Slot) {
+    debug_assert!(slots.len().is_power_of_two(), "a mask chooses the slot");
+    debug_assert!(slot.target != EMPTY, "only keys are put in");
     let mask = slots.len() - 1;
-    let mut idx = slot.low as usize & mask;
+    let mut idx = to_usize(slot.low) & mask;
     while slots[idx].target != EMPTY {
         idx = (idx + 1) & mask;
     }

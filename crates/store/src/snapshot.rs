@@ -5,6 +5,7 @@ use crate::file_names::{INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL
 use crate::flush::Flusher;
 use crate::ground::Ground;
 use crate::manifest::{FILE_NAME, Manifest};
+use crate::narrow::low_half;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::Period;
@@ -63,8 +64,11 @@ impl Snapshots {
         let root = self.ground.dir.join(SNAPSHOTS_DIR);
         self.ground.vfs.create_dir_all(&root)?;
         strays::clear_directories(self.ground.vfs.as_ref(), &root, is_leftover)?;
-        let name =
-            format!("{:020}-{:08x}", self.ground.vfs.now().max(0), self.ground.vfs.random() as u32);
+        let name = format!(
+            "{:020}-{:08x}",
+            self.ground.vfs.now().max(0),
+            low_half(self.ground.vfs.random())
+        );
         let partial = root.join(format!("{name}{PARTIAL_SUFFIX}"));
         let made = self.link_all(&partial).and_then(|()| {
             also(&partial)?;

@@ -44,7 +44,8 @@ impl Unflushed {
         if self.is_none() {
             self.since_ns = now_ns;
         }
-        self.dirty_from.get_or_insert(segment);
+        let dirty_from = *self.dirty_from.get_or_insert(segment);
+        assert!(dirty_from <= segment, "the log is replayed from its start");
     }
 
     /// The oldest log segment with a record that is not in a part.
@@ -63,6 +64,8 @@ impl Unflushed {
         self.flushing_from = self.flushing_from.or(self.dirty_from);
         self.dirty_from = None;
         assert!(self.flushing_from.is_none_or(|from| from <= wal_next), "the log was rotated");
+        assert!(self.wal_next <= wal_next, "the log goes on");
+        assert!(self.head_end <= head_end, "rows are numbered in the order of arrival");
         (self.wal_next, self.head_end) = (wal_next, head_end);
     }
 
@@ -78,6 +81,8 @@ impl Unflushed {
 
     /// The flush is done.
     pub fn end_flush(&mut self) {
+        let is_later = self.dirty_from.is_none_or(|from| self.wal_next <= from);
+        assert!(is_later, "what came since the flush began is behind the rotation");
         self.flushing_from = None;
     }
 

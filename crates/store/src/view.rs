@@ -73,6 +73,7 @@ impl PartitionView {
             rows.push(Arc::new(state.head.arena.view()));
             rows.extend(state.head.taken().iter().rev().map(|taken| Arc::clone(&taken.view)));
         }
+        assert_eq!(groups.len(), heads.len(), "each group has its heads, or none");
         PartitionView { partition: Arc::clone(partition), groups, sources, rows, heads }
     }
 }

@@ -91,6 +91,7 @@ pub struct Hidden {
 impl Hidden {
     /// Those in these views, which are all but in the `lost` partitions; `None` when there is none.
     pub fn new(views: Vec<PartitionView>, lost: Vec<TimeRange>) -> Option<Hidden> {
+        assert!(views.len() <= usize::from(u16::MAX), "partitions have a limit");
         let (places, listing) = (OnceLock::new(), Mutex::new(()));
         let is_rotten = AtomicBool::new(!lost.is_empty());
         let hidden = Hidden { views, places, listing, is_rotten, lost };

@@ -1,7 +1,8 @@
 //! From histograms to rows: a marker, and the values of each hidden entity.
 
 use super::marker::Marker;
-use super::names::{Piece, RUN_LEN};
+use super::names::{Piece, RUN_LEN, RUN_STEP};
+use crate::narrow::{low_half, whole};
 use histogram::{Bucket, Histogram};
 use model::limits::HISTOGRAM_BUCKETS_MAX;
 use std::ops::Range;
@@ -78,7 +79,7 @@ impl Lowered {
         let value = marker.to_value().expect("the schema was checked");
         for row in &self.rows[start..] {
             let cell = &mut self.values[row.values_start + row.piece.layout_column()];
-            *cell = layout_value(layout, *cell as u64);
+            *cell = layout_value(layout, whole(*cell).cast_unsigned());
         }
         let base = &mut self.values[self.rows[start].values_start..];
         base[..4].copy_from_slice(&[
@@ -87,13 +88,14 @@ impl Lowered {
             histogram.zero_count,
             histogram.zero_threshold,
         ]);
+        debug_assert_eq!(Marker::of(value), Some(marker), "it reads back");
         self.histograms.push(LoweredHistogram { row, value, rows: start..self.rows.len() });
         Ok(())
     }
 
     fn push_buckets(&mut self, buckets: &[Bucket], piece_of: fn(i32) -> Piece) {
         for run in buckets.chunk_by(|a, b| run_of(a.index) == run_of(b.index)) {
-            let bit_of = |bucket: &Bucket| bucket.index.rem_euclid(RUN_LEN as i32) as usize;
+            let bit_of = |bucket: &Bucket| bucket.index.rem_euclid(RUN_STEP) as usize;
             let mask = run.iter().fold(0, |mask, bucket| mask | 1 << bit_of(bucket));
             let values = self.push_row(piece_of(run_of(run[0].index)), mask);
             run.iter().for_each(|bucket| values[bit_of(bucket)] = bucket.count);
@@ -102,6 +104,7 @@ impl Lowered {
 
     /// Adds a row of zeros; until the layout is known its cell has the mask alone.
     fn push_row(&mut self, piece: Piece, mask: u64) -> &mut [f64] {
+        debug_assert!(mask < 1 << RUN_LEN, "a bit for each column of a run");
         let values_start = self.values.len();
         self.rows.push(HiddenRow { piece, values_start });
         self.values.resize(values_start + piece.columns().len(), 0.0);
@@ -126,7 +129,7 @@ impl Lowered {
             }
             hash = xxhash_rust::xxh3::xxh3_64_with_seed(&bytes[..8 * rows.len()], hash);
         }
-        hash as u32
+        low_half(hash)
     }
 }
 
@@ -138,8 +141,9 @@ pub fn layout_value(layout: u32, mask: u64) -> f64 {
 
 /// The hash and the mask that [`layout_value`] joined; some numbers for what it did not give.
 pub fn layout_parts(value: f64) -> (u32, u16) {
-    let joined = value as u64;
-    ((joined >> RUN_LEN) as u32, joined as u16)
+    let joined = whole(value).cast_unsigned();
+    let [low, high, ..] = joined.to_le_bytes();
+    (low_half(joined >> RUN_LEN), u16::from_le_bytes([low, high]))
 }
 
 fn mask_of(count: usize) -> u64 {
@@ -147,7 +151,7 @@ fn mask_of(count: usize) -> u64 {
 }
 
 fn run_of(index: i32) -> i32 {
-    index.div_euclid(RUN_LEN as i32)
+    index.div_euclid(RUN_STEP)
 }
 
 fn check(histogram: &Histogram) -> Result<(), String> {

@@ -14,6 +14,7 @@
 //! A client may send a float of just these bits. It stays a float: only with a hidden row of the
 //! same time and layout is a marker one.
 
+use crate::narrow::low_half;
 use histogram::{CUSTOM_SCHEMA, ResetHint, SCHEMA_MAX, SCHEMA_MIN};
 
 const FIXED: u64 = 0xfff0 << 48 | 0x23b << 41 | 1 << 38;
@@ -57,7 +58,7 @@ impl Marker {
         let bits = value.to_bits();
         let schema = match bits >> 34 & 15 {
             CUSTOM_CODE => CUSTOM_SCHEMA,
-            code if code < SCHEMAS => code as i8 + SCHEMA_MIN,
+            code if code < SCHEMAS => i8::try_from(code).ok()? + SCHEMA_MIN,
             _ => return None,
         };
         let reset_hint = match bits >> 32 & 3 {
@@ -66,7 +67,7 @@ impl Marker {
             2 => ResetHint::NoReset,
             _ => ResetHint::Gauge,
         };
-        Some(Marker { schema, reset_hint, layout: bits as u32 })
+        Some(Marker { schema, reset_hint, layout: low_half(bits) })
     }
 }
 

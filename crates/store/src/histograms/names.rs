@@ -14,7 +14,9 @@ pub const START_RUN: &str = "start";
 pub const START_COLUMNS: [&str; 1] = ["start"];
 /// Buckets, or custom bounds, of one hidden entity.
 pub const RUN_LEN: usize = 16;
-/// The same among those that every histogram has.
+/// The same, as the indexes of buckets count.
+pub const RUN_STEP: i32 = 16;
+/// The column with the layout, among those that every histogram has.
 pub const BASE_LAYOUT: usize = 4;
 
 /// Columns of the entity that every histogram has.
@@ -25,6 +27,7 @@ const RUN_COLUMNS: [&str; RUN_LEN + 1] = [
     "b15", "layout",
 ];
 
+const _: () = assert!(RUN_STEP as usize == RUN_LEN);
 const _: () = assert!(BASE_LAYOUT + 1 == BASE_COLUMNS.len());
 const _: () = assert!(START_COLUMNS.len() < BASE_COLUMNS.len());
 

@@ -9,8 +9,9 @@
 use super::hidden::{Hidden, HiddenPlace, view_corrupt};
 use super::lower::layout_parts;
 use super::marker::{Marker, may_be_marker};
-use super::names::{BASE_LAYOUT, Piece, RUN_LEN};
+use super::names::{BASE_LAYOUT, Piece, RUN_LEN, RUN_STEP};
 use crate::Result;
+use crate::narrow::{to_u16, to_u32};
 use crate::read::{ColumnRequest, ReadScratch, Samples, read_column};
 use crate::select::floats::FloatReader;
 use crate::select::places::Places;
@@ -270,7 +271,7 @@ impl HistogramReader {
         let request = ColumnRequest {
             view,
             group: place.group as usize,
-            column: layout as u16,
+            column: to_u16(to_u32(layout)),
             slots: &self.slots,
             range: scope.range,
             page_headers: &scope.page_headers,
@@ -287,7 +288,7 @@ impl HistogramReader {
             }
         };
         for column in (0..layout).filter(|column| columns >> column & 1 == 1) {
-            let request = ColumnRequest { column: column as u16, ..request };
+            let request = ColumnRequest { column: to_u16(to_u32(column)), ..request };
             read_column(&request, &mut self.scratch, &mut block.columns[column])?;
         }
         Ok(())
@@ -307,7 +308,7 @@ struct Rot<'a> {
 fn starts_of(columns: &[Samples], slot: usize) -> [u32; RUN_LEN + 1] {
     std::array::from_fn(|column| {
         let span = columns.get(column).and_then(|samples| samples.spans.get(slot));
-        span.map_or(0, |span| span.values().start as u32)
+        span.map_or(0, |span| to_u32(span.values().start))
     })
 }
 
@@ -445,7 +446,7 @@ fn push_runs(
         }
         let values = &blocks[run.block].columns;
         let columns = std::iter::from_fn(|| {
-            let column = (mask != 0).then(|| mask.trailing_zeros() as usize)?;
+            let column = (mask != 0).then(|| mask.trailing_zeros())?;
             mask &= mask - 1;
             Some(column)
         });
@@ -453,16 +454,17 @@ fn push_runs(
             Piece::Positive(number) => (&mut out.positive, number),
             Piece::Negative(number) => (&mut out.negative, number),
             Piece::Bounds(_) => {
-                out.custom_bounds.extend(columns.map(|column| run.value(values, column, row)));
+                let bounds = columns.map(|column| run.value(values, column as usize, row));
+                out.custom_bounds.extend(bounds);
                 continue;
             }
             // It has no buckets.
             Piece::Base => continue,
         };
-        let first = number.wrapping_mul(RUN_LEN as i32);
+        let first = number.wrapping_mul(RUN_STEP);
         buckets.extend(columns.map(|column| Bucket {
-            index: first.wrapping_add(column as i32),
-            count: run.value(values, column, row),
+            index: first.wrapping_add_unsigned(column),
+            count: run.value(values, column as usize, row),
         }));
     }
 }

@@ -13,6 +13,8 @@
 
 use super::deleted::remove_deleted;
 use super::track::{Track, clip};
+use crate::narrow::to_u32;
+use index::BLOCK_SLOTS_MAX;
 use model::TimeRange;
 use roaring::RoaringBitmap;
 
@@ -49,7 +51,7 @@ impl List<'_> {
 
     pub fn skip(&mut self, rows: usize) {
         self.times = &self.times[rows..];
-        self.start += rows as u32;
+        self.start += to_u32(rows);
     }
 }
 
@@ -67,6 +69,7 @@ impl Order {
     /// Replaces the order by that of `views`, of which later ones win, for samples in `window`.
     /// `first` is the ordinal of slot 0.
     pub fn compute(&mut self, views: &[View<'_>], first: u32, slots: usize, window: TimeRange) {
+        assert!(slots <= BLOCK_SLOTS_MAX, "slots of one block");
         self.segments.clear();
         self.lens.clear();
         self.times.clear();
@@ -80,21 +83,22 @@ impl Order {
                 if times.is_empty() {
                     continue;
                 }
-                let start = start + before as u32;
-                lists.push(List { times, start, input: input as u32 });
+                let start = start + to_u32(before);
+                lists.push(List { times, start, input: to_u32(input) });
                 if !view.tombstones.is_empty() {
-                    remove_deleted(&mut lists, view, first + slot as u32);
+                    remove_deleted(&mut lists, view, first + to_u32(slot));
                 }
             }
             let before = self.times.len();
             self.merge_slot(&mut lists, &mut active);
             debug_assert!(self.times[before..].is_sorted_by(|a, b| a < b), "timestamps increase");
-            self.lens.push((self.times.len() - before) as u32);
+            self.lens.push(to_u32(self.times.len() - before));
         }
     }
 
     /// Appends the merged column to `out`, from the values of each view.
     pub fn gather(&self, values: &[&[f64]], out: &mut Vec<f64>) {
+        let before = out.len();
         out.reserve(self.times.len());
         for segment in &self.segments {
             let (values, start) = (values[segment.input as usize], segment.start as usize);
@@ -104,6 +108,7 @@ impl Order {
                 out.extend_from_slice(&values[start..start + segment.len as usize]);
             }
         }
+        assert_eq!(out.len() - before, self.times.len(), "a value for each timestamp");
     }
 
     /// The view whose values are the merged column as they stand, if there is one.
@@ -176,8 +181,9 @@ impl Order {
 
     #[inline]
     fn push(&mut self, list: &List<'_>, rows: usize) {
+        debug_assert!(0 < rows && rows <= list.times.len(), "some rows of the list");
         self.times.extend_from_slice(&list.times[..rows]);
-        let len = rows as u32;
+        let len = to_u32(rows);
         if let Some(last) = self.segments.last_mut()
             && (last.input, last.start + last.len) == (list.input, list.start)
         {

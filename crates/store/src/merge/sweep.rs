@@ -11,6 +11,7 @@
 use super::input::{MergeInput, SliceLimits};
 use super::track::{Count, Track};
 use crate::Result;
+use crate::narrow::to_usize;
 use crate::part::reader::Check;
 use crate::part::{ColumnTimes, Part, Slice};
 
@@ -31,7 +32,8 @@ pub struct Pending {
 impl Pending {
     /// Slice `idx` of the input.
     pub fn new(input: usize, idx: usize, slice: &Slice) -> Pending {
-        let samples = (slice.samples / u64::from(slice.columns)).max(1) as usize;
+        assert!(0 < slice.columns && 0 < slice.slots, "a directory has no empty slices");
+        let samples = to_usize((slice.samples / u64::from(slice.columns)).max(1));
         let rows = samples.div_ceil(slice.slots as usize);
         let (min_ts, max_ts) = (slice.min_ts, slice.max_ts);
         Pending { input, idx, min_ts, max_ts, estimate: Count { samples, rows } }
@@ -84,6 +86,7 @@ impl<'a> Sweep<'a> {
 
     /// Adds a slice of the next block.
     pub fn add(&mut self, pending: Pending) {
+        assert!(self.open.is_empty() && self.next == 0, "the last block was closed");
         self.pending.push(pending);
     }
 
@@ -176,6 +179,7 @@ impl<'a> Sweep<'a> {
     /// Where to end a window between `start` and `known` that would otherwise be too large: the
     /// samples are dealt out evenly to as few windows as will hold them.
     fn cut(&mut self, start: i64, known: i64) -> i64 {
+        assert!(start <= known && !self.open.is_empty(), "there is something to cut");
         let all = self.count(start, known);
         if all.fits(&self.limits) {
             return known;
@@ -202,6 +206,7 @@ impl<'a> Sweep<'a> {
 
     /// The latest cut before which at most a slice's worth lies, but at least one timestamp.
     fn cut_exactly(&self, start: i64, known: i64) -> i64 {
+        debug_assert!(0 < self.count(start, known).samples, "there is something to cut");
         let (mut low, mut high) = (start, known);
         while low < high {
             let middle = low + (high.abs_diff(low) / 2) as i64;

@@ -2,6 +2,7 @@
 
 use super::input::SliceLimits;
 use crate::Result;
+use crate::narrow::to_u32;
 use crate::part::Part;
 use codec::TimestampsReader;
 
@@ -55,6 +56,7 @@ impl Track {
             total = sum.ok_or_else(|| part.corrupt_slice(idx, "fewer than 2^32 samples"))?;
             self.starts.push(total);
         }
+        assert_eq!(self.starts.len(), self.lens.len() + 1, "where each slot starts, and the end");
         match reader.grid() {
             None => {
                 self.is_grid = false;
@@ -65,7 +67,7 @@ impl Track {
                 self.times.clear();
                 self.times.extend_from_slice(grid);
                 let slice = &part.slices()[idx];
-                let len = grid.len() as u32;
+                let len = to_u32(grid.len());
                 let holds = grid.is_sorted_by(|a, b| a < b)
                     && grid.first().is_some_and(|&first| slice.min_ts <= first)
                     && grid.last().is_some_and(|&last| last <= slice.max_ts)
@@ -118,6 +120,7 @@ impl Track {
 
     /// Appends about `share` of the timestamps from `start` to `end`, evenly spread.
     pub fn draw(&self, start: i64, end: i64, share: usize, drawn: &mut Vec<i64>) {
+        assert!(0 < share, "some of them are asked for");
         let step = self.count(start, end).samples.div_ceil(share).max(1);
         let mut skip = step / 2;
         for slot in 0..self.lens.len() {

@@ -10,6 +10,7 @@ use super::input::{MergeInput, Pace, SliceLimits, Stop};
 use super::order::{Order, View};
 use super::sweep::OpenSlice;
 use crate::Result;
+use crate::narrow::{to_ordinal, to_u32};
 use crate::part::{ColumnTimes, PartWriter, SliceKey};
 use model::TimeRange;
 use roaring::RoaringBitmap;
@@ -29,7 +30,7 @@ pub struct Block {
 impl Block {
     /// The ordinal of slot 0 in the column.
     fn ordinal(&self, column: usize) -> u32 {
-        self.series_start + column as u32 * self.capacity
+        self.series_start + to_u32(column) * self.capacity
     }
 
     /// The ordinals of all series.
@@ -150,6 +151,7 @@ impl<'a> WindowMerger<'a> {
         writer: &mut PartWriter,
         pace: &mut Pace<'_>,
     ) -> std::result::Result<(), Stop> {
+        debug_assert!(sources.is_sorted_by_key(|source| source.input), "later inputs win");
         self.decoded.keep_only(sources);
         let window = Window::new(*block, range, sources.iter(), &self.limits);
         self.merge_window(&window, writer, pace)
@@ -337,7 +339,8 @@ impl<'a> WindowMerger<'a> {
         pace: &mut Pace<'_>,
     ) -> std::result::Result<(), Stop> {
         let Block { series_start, capacity, columns } = window.block;
-        let slots = window.slots as u32;
+        assert_eq!(self.class_of.len(), columns as usize, "each column was looked at");
+        let slots = to_u32(window.slots);
         writer.begin_slice(SliceKey { series_start, capacity, columns, slots });
         writer.shared_times(&self.shared.lens, &self.shared.times)?;
         let mut other_class = None;
@@ -383,6 +386,7 @@ impl<'a> WindowMerger<'a> {
                 &self.gathered
             }
         };
+        assert_eq!(merged.len(), order.times.len(), "a value for each timestamp");
         if is_shared || (order.lens == self.shared.lens && order.times == self.shared.times) {
             writer.column_shared(merged)?;
         } else {
@@ -399,8 +403,7 @@ fn tombstones_of<'a>(
     series: Range<u64>,
 ) -> Vec<&'a (RoaringBitmap, TimeRange)> {
     let span = TimeRange::new(source.min_ts, source.max_ts);
-    // Ordinals are below 2^32, so the last one fits.
-    let ordinals = series.start as u32..=(series.end - 1) as u32;
+    let ordinals = to_ordinal(series.start)..=to_ordinal(series.end - 1);
     let may_concern = |tombstone: &&(RoaringBitmap, TimeRange)| {
         tombstone.1.overlaps(&span) && 0 < tombstone.0.range_cardinality(ordinals.clone())
     };

@@ -8,6 +8,7 @@
 //! sizes add up exactly to the bytes before the directory.
 
 use super::format::{COLUMN_SIZE_MAX, COLUMNS_MAX, Encoding, HEADER_SIZE, SLOTS_MAX};
+use crate::narrow::to_u32;
 use codec::{Reader, put_i64_zigzag, put_u32, put_varint};
 
 /// One entity block's samples for one span of time.
@@ -49,7 +50,7 @@ impl Slice {
     /// The ordinal of the series in `column` and `slot`.
     pub fn ordinal(&self, column: usize, slot: usize) -> u32 {
         debug_assert!(column < self.columns as usize && slot < self.capacity as usize);
-        self.series_start + column as u32 * self.capacity + slot as u32
+        self.series_start + to_u32(column) * self.capacity + to_u32(slot)
     }
 }
 
@@ -78,7 +79,7 @@ impl ColumnWord {
             ColumnTimes::Shared => 1,
             ColumnTimes::Own => 2,
         };
-        ColumnWord((size as u32) << 2 | kind)
+        ColumnWord(to_u32(size) << 2 | kind)
     }
 
     fn parse(word: u32) -> Option<ColumnWord> {
@@ -259,16 +260,16 @@ impl Directory {
         let same_block = last.filter(|last| last.series_start == series_start);
         let (capacity, columns, since) = match same_block {
             Some(last) => (last.capacity, last.columns, last.max_ts),
-            None => (reader.varint_u32()?, reader.varint_size(COLUMNS_MAX)? as u32, scale.base),
+            None => (reader.varint_u32()?, to_u32(reader.varint_size(COLUMNS_MAX)?), scale.base),
         };
-        let slots = reader.varint_size(SLOTS_MAX)? as u32;
+        let slots = to_u32(reader.varint_size(SLOTS_MAX)?);
         let start = reader.varint()?;
         let min_ts = scale.after(since, start).ok_or_else(|| reader.corrupt("a timestamp"))?;
         let length = reader.varint()?;
         let max_ts = scale.after(min_ts, length).ok_or_else(|| reader.corrupt("a timestamp"))?;
         let samples = reader.varint()?;
-        let times_size = reader.varint_size(COLUMN_SIZE_MAX)? as u32;
-        let first_column = self.columns.len() as u32;
+        let times_size = to_u32(reader.varint_size(COLUMN_SIZE_MAX)?);
+        let first_column = to_u32(self.columns.len());
         let slice = Slice {
             series_start,
             capacity,

@@ -2,6 +2,7 @@
 
 use super::format::{END_MAGIC, HEADER_SIZE, TRAILER_SIZE};
 use super::{ColumnTimes, Part};
+use crate::narrow::to_usize;
 use codec::crc32;
 use std::path::PathBuf;
 
@@ -64,7 +65,7 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     let Ok(part) = Part::open(vfs::Bytes::from_vec(bytes.to_vec()), PathBuf::new()) else { return };
     for idx in 0..part.slices().len() {
         let slice = &part.slices()[idx];
-        let mut start = slice.offset as usize;
+        let mut start = to_usize(slice.offset);
         let columns = part.column_words(idx).iter().map(|word| word.size());
         for size in std::iter::once(slice.times_size as usize).chain(columns) {
             if 4 <= size {

@@ -3,6 +3,7 @@
 //! The writer learns it from the timestamps it is given anyway: once for the shared times of a
 //! slice, as ranges of slots, then one insertion of a range for each column and day.
 
+use crate::narrow::to_u32;
 use model::sample::NANOS_PER_DAY;
 use model::time_range::day_of;
 use roaring::RoaringBitmap;
@@ -35,7 +36,7 @@ impl DayRuns {
         let mut rest = times;
         for (slot, &len) in lens.iter().enumerate() {
             let (slot_times, after) = rest.split_at(len as usize);
-            self.add_slot(slot as u32, slot_times);
+            self.add_slot(to_u32(slot), slot_times);
             rest = after;
         }
         debug_assert!(rest.is_empty());

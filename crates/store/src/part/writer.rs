@@ -11,6 +11,7 @@ use super::format::{self, CHECKSUM_SIZE, COLUMNS_MAX, Encoding, HEADER_SIZE};
 use super::liveness::{DayRuns, Liveness};
 use super::reader::{Check, Part, PartSummary};
 use crate::Result;
+use crate::narrow::to_u32;
 use codec::{Effort, crc32, encode_timestamps, encode_values, put_u32, put_u64, put_varint};
 
 /// Bytes gathered before they go to the file.
@@ -149,7 +150,7 @@ impl PartWriter {
             samples: 0,
             offset: self.size,
             times_size: 0,
-            first_column: u32::try_from(self.columns.len()).expect("fewer than 2^32 columns"),
+            first_column: to_u32(self.columns.len()),
         };
         assert!(slice.series_end() <= 1 << 32, "ordinals are below 2^32");
         if let Some(last) = self.slices.last() {
@@ -179,7 +180,7 @@ impl PartWriter {
         self.begin_page();
         encode_timestamps(times, lens, self.effort, &mut self.page);
         let size = self.end_page()?;
-        self.current.as_mut().expect("inside a slice").slice.times_size = size as u32;
+        self.current.as_mut().expect("inside a slice").slice.times_size = to_u32(size);
         Ok(())
     }
 
@@ -335,7 +336,7 @@ impl PartWriter {
         for (day, set) in self.liveness.finish() {
             bytes.clear();
             set.serialize_into(&mut bytes).expect("a vector takes every byte");
-            let size = u32::try_from(bytes.len()).expect("a set takes less than 4 GiB");
+            let size = to_u32(bytes.len());
             days.push(DayEntry { day, size, checksum: crc32(&bytes), offset: self.size });
             self.write(&bytes)?;
         }

@@ -8,6 +8,7 @@
 use crate::Result;
 use crate::histograms::marker::Marker;
 use crate::live_part::open_part;
+use crate::narrow::to_u32;
 use crate::part::{ColumnTimes, Part, PartInfo, PartSink, PartWriter, Slice, SliceKey};
 use crate::verify::part_faults::Times;
 use codec::Effort;
@@ -88,7 +89,7 @@ impl PartRewrite {
     }
 
     fn is_lost(&self, idx: usize, column: usize) -> bool {
-        self.without.columns.contains(&(idx, column as u32))
+        self.without.columns.contains(&(idx, to_u32(column)))
     }
 
     /// Whether samples of a column may have to go one by one.
@@ -191,7 +192,7 @@ impl Copy {
                     self.kept_values.push(*value);
                 }
             }
-            self.kept_lens.push((self.kept_times.len() - before) as u32);
+            self.kept_lens.push(to_u32(self.kept_times.len() - before));
         }
         Ok(())
     }

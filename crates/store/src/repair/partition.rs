@@ -9,6 +9,7 @@ use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::histograms::names;
 use crate::live_part::open_part;
 use crate::manifest::{FILE_NAME, Manifest, PartEntry};
+use crate::narrow::to_ordinal;
 use crate::part::Part;
 use crate::period::Period;
 use crate::strays::has_content;
@@ -377,7 +378,7 @@ impl PartitionRepair {
         without: &mut LeftOut,
     ) {
         for slice in part.slices() {
-            let last = (slice.series_end() - 1) as u32;
+            let last = to_ordinal(slice.series_end() - 1);
             let mut series = unknown.clone();
             series.remove_range(..slice.series_start);
             if last < u32::MAX {

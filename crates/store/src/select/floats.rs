@@ -4,6 +4,7 @@ use super::places::{Place, Places};
 use super::scope::SelectScope;
 use crate::Result;
 use crate::histograms::marker::may_be_marker;
+use crate::narrow::to_u32;
 use crate::read::{ColumnRequest, ReadScratch, Samples, Span, read_column};
 use std::ops::Range;
 
@@ -63,7 +64,7 @@ impl FloatReader {
         for idx in range.clone() {
             self.starts.push(self.order.len());
             for place in places.of(idx) {
-                self.order.push((*place, self.order.len() as u32));
+                self.order.push((*place, to_u32(self.order.len())));
             }
         }
         self.starts.push(self.order.len());
@@ -86,6 +87,7 @@ impl FloatReader {
             };
             let first = self.samples.spans.len();
             read_column(&request, &mut self.scratch, &mut self.samples)?;
+            assert_eq!(self.samples.spans.len() - first, same.len(), "a span for each slot");
             for ((_, idx), span) in same.iter().zip(&self.samples.spans[first..]) {
                 self.spans[*idx as usize] = span.clone();
             }

@@ -10,6 +10,7 @@
 
 use crate::Result;
 use crate::missing::Watch;
+use crate::narrow::to_u32;
 use crate::view::PartitionView;
 use hashbrown::HashMap;
 use model::{Labels, LabelsBuilder};
@@ -79,6 +80,7 @@ impl Places {
 
     /// Where the series end that are gathered at once, from the first of `range` on.
     pub fn gathered_end(&self, range: Range<usize>, count_max: usize) -> usize {
+        debug_assert!(range.start < range.end && 0 < count_max, "some are left to gather");
         let end = range.end.min(range.start + count_max);
         if !self.starts.is_empty() {
             return end;
@@ -142,6 +144,7 @@ impl Places {
 
     /// Lists the places of all views.
     fn list_all(&mut self, may_repeat: bool) {
+        assert!(self.views.len() <= usize::from(u16::MAX), "partitions have a limit");
         for (view, view_idx) in self.views.iter().zip(0u16..) {
             let first = self.list.len();
             for (group, group_idx) in view.groups.iter().zip(0u32..) {
@@ -171,7 +174,7 @@ impl Places {
         let mut series_of: HashMap<u128, u32> = HashMap::with_capacity(self.list.len() / 2);
         let mut by_series: Vec<(u32, Place)> = Vec::with_capacity(self.list.len());
         self.read_labels(&self.list, (None, watch), &mut |place, labels| {
-            let next = series_of.len() as u32;
+            let next = to_u32(series_of.len());
             let series = *series_of.entry(labels.fingerprint()).or_insert(next);
             by_series.push((series, *place));
         })?;
@@ -179,10 +182,11 @@ impl Places {
         self.starts.clear();
         for (idx, (series, _)) in by_series.iter().enumerate() {
             if *series as usize == self.starts.len() {
-                self.starts.push(idx as u32);
+                self.starts.push(to_u32(idx));
             }
         }
-        self.starts.push(by_series.len() as u32);
+        assert_eq!(self.starts.len(), series_of.len(), "every series has a place");
+        self.starts.push(to_u32(by_series.len()));
         self.list = by_series.into_iter().map(|(_, place)| place).collect();
         Ok(())
     }

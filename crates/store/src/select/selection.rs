@@ -10,6 +10,7 @@ use crate::histograms::hidden::Hidden;
 use crate::histograms::read::{HistogramReader, MixedSink, Wanted};
 use crate::locks::lock;
 use crate::missing::Watch;
+use crate::narrow::to_usize;
 use crate::page_headers::PageHeaders;
 use crate::partition::Partition;
 use index::{BlockMatch, CompiledMatchers};
@@ -78,7 +79,7 @@ impl Selection {
             hidden_cost = hidden_cost.saturating_add(of_hidden);
             let places = SERIES_COST.saturating_mul(series).saturating_add(hidden_cost);
             limits.check_cost(cost.saturating_add(places))?;
-            count += series as usize;
+            count += to_usize(series);
             // Sets may name a series twice and partitions share series, so this bound is generous.
             limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
             if !view.groups.is_empty() {
@@ -103,7 +104,7 @@ impl Selection {
             places,
             hidden: Hidden::new(hidden, hidden_lost),
             scope: SelectScope { range, limits: limits.clone(), page_headers, watch },
-            read_series: (READ_SAMPLES / samples_each).clamp(16, READ_SERIES_MAX) as usize,
+            read_series: to_usize((READ_SAMPLES / samples_each).clamp(16, READ_SERIES_MAX)),
             readers: Mutex::default(),
         })
     }

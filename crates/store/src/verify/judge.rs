@@ -13,6 +13,7 @@ use crate::log_record::{
     KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowHead, RowsDecoder, RowsEncoder, RowsRecord,
     decode_metadata,
 };
+use crate::narrow::to_u16;
 use crate::period::{PartitionLength, Period};
 use model::TimeRange;
 use std::collections::BTreeMap;
@@ -183,7 +184,7 @@ impl Judge {
                     match head.column {
                         None => encoder.row(head.entity, time, &self.values),
                         Some(column) => {
-                            encoder.single(head.entity, column as u16, time, self.values[0]);
+                            encoder.single(head.entity, to_u16(column), time, self.values[0]);
                         }
                     }
                 }

@@ -2,6 +2,7 @@
 //! other, and what is lost with each.
 
 use crate::Result;
+use crate::narrow::to_u32;
 use crate::part::liveness::{DayRuns, Liveness};
 use crate::part::reader::Check;
 use crate::part::{ColumnTimes, Part, Slice};
@@ -179,7 +180,7 @@ impl Finder {
         if let Err(error) = self.own.read_own(part, idx, column) {
             let page = BadPage {
                 slice: idx,
-                columns: vec![column as u32],
+                columns: vec![to_u32(column)],
                 what: words_of(&error),
                 series: column_series(slice, column),
                 range: TimeRange::new(slice.min_ts, slice.max_ts),
@@ -203,7 +204,7 @@ impl Finder {
         let columns: Vec<usize> = (0..slice.columns as usize).filter(is_shared).collect();
         let mut series = RoaringBitmap::new();
         columns.iter().for_each(|column| series |= column_series(slice, *column));
-        let columns = columns.iter().map(|column| *column as u32).collect();
+        let columns = columns.iter().map(|column| to_u32(*column)).collect();
         let range = TimeRange::new(slice.min_ts, slice.max_ts);
         self.found.pages.push(BadPage { slice: idx, columns, what, series, range });
     }
@@ -230,7 +231,7 @@ fn values_lost(times: &Times, part: &Part, idx: usize, column: usize, what: Stri
     let with_samples = times.lens.iter().enumerate().filter(|(_, len)| 0 < **len);
     BadPage {
         slice: idx,
-        columns: vec![column as u32],
+        columns: vec![to_u32(column)],
         what,
         series: with_samples.map(|(slot, _)| slice.ordinal(column, slot)).collect(),
         range: times.span().unwrap_or(TimeRange::new(slice.min_ts, slice.max_ts)),

@@ -9,6 +9,7 @@ use crate::damage::rfc3339;
 use crate::file_names::{INDEX_DIR, PARTS_DIR};
 use crate::live_part::open_part;
 use crate::manifest::{FILE_NAME, Manifest, PartEntry};
+use crate::narrow::to_ordinal;
 use crate::part::Part;
 use crate::period::Period;
 use crate::strays::has_content;
@@ -195,8 +196,7 @@ pub(crate) fn unknown_series(
         // Dead blocks are out of the index as a whole; their series are not alive.
         let Some((_, block)) = index.block_of_ordinal(slice.series_start)? else { continue };
         if (block.series_start, block.capacity, block.columns) != key {
-            let series = u64::from(slice.series_start)..slice.series_end();
-            let series = series.start as u32..=(series.end - 1) as u32;
+            let series = slice.series_start..=to_ordinal(slice.series_end() - 1);
             unknown |= live & RoaringBitmap::from_sorted_iter(series).unwrap_or_default();
         }
     }

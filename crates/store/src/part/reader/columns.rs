@@ -2,6 +2,7 @@
 
 use super::Part;
 use super::pages::{Check, Page};
+use crate::narrow::to_u32;
 use crate::page_headers::{PageHeaders, PageKey, PageOf};
 use crate::part::directory::{ColumnTimes, Slice};
 use crate::{Error, Result};
@@ -77,7 +78,7 @@ impl Part {
                 let (offset, bytes) = self.page(idx, Page::Column(column), Check::Once)?;
                 let (times, _) =
                     split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
-                (PageOf::OwnTimes(column as u32), offset, times)
+                (PageOf::OwnTimes(to_u32(column)), offset, times)
             }
             ColumnTimes::Shared if self.slices()[idx].times_size == 0 => {
                 return Err(self.corrupt_slice(idx, "shared times"));
@@ -111,7 +112,7 @@ impl Part {
         if self.column_times(idx, column) == ColumnTimes::Own {
             (_, bytes) = split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
         }
-        let key = self.page_key(idx, PageOf::Values(column as u32));
+        let key = self.page_key(idx, PageOf::Values(to_u32(column)));
         let header = headers.values(key, || {
             ValuesOutline::open(bytes, Arc::clone(times.layout()))
                 .map_err(|error| self.corrupt_page(offset, error))
@@ -124,7 +125,7 @@ impl Part {
     }
 
     fn page_key(&self, idx: usize, page: PageOf) -> PageKey {
-        PageKey { part: self.number, slice: idx as u32, page }
+        PageKey { part: self.number, slice: to_u32(idx), page }
     }
 
     pub(crate) fn shared_times_with(

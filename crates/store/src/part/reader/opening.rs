@@ -1,6 +1,7 @@
 //! From a part's last bytes to its directory.
 
 use super::corrupt;
+use crate::narrow::to_usize;
 use crate::part::directory::Directory;
 use crate::part::format::{self, Encoding, HEADER_SIZE, TRAILER_SIZE};
 use crate::{Error, Result};
@@ -57,9 +58,10 @@ fn directory_bytes(bytes: &[u8]) -> std::result::Result<(u64, &[u8]), codec::Err
     if !sizes_agree {
         return Err(fail(trailer_start, "a directory before the trailer"));
     }
-    let directory = &bytes[offset as usize..trailer_start];
+    let start = to_usize(offset);
+    let directory = &bytes[start..trailer_start];
     if crc32(directory) != checksum {
-        return Err(fail(offset as usize, "checksum of the directory"));
+        return Err(fail(start, "checksum of the directory"));
     }
     Ok((offset, directory))
 }

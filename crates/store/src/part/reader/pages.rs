@@ -5,6 +5,7 @@
 //! every time, because what it writes replaces what it read.
 
 use super::Part;
+use crate::narrow::to_usize;
 use crate::part::directory::{ColumnTimes, ColumnWord};
 use crate::part::format::CHECKSUM_SIZE;
 use crate::{Error, Result};
@@ -53,7 +54,7 @@ impl Part {
     pub(in crate::part) fn checked_slice_bytes(&self, idx: usize) -> Result<&[u8]> {
         self.check_slice(idx, &mut Err)?;
         let slice = &self.slices()[idx];
-        self.range(slice.offset, self.slice_size(idx) as usize)
+        self.range(slice.offset, to_usize(self.slice_size(idx)))
     }
 
     /// Bytes of a slice.
