@@ -58,6 +58,20 @@ pub enum Error {
         /// Its file.
         file: PathBuf,
     },
+    /// What stands beside the log says that it goes on with a segment that there cannot be.
+    #[error(
+        "the log in {directory} would go on with segment {segment}, and the last that there can be \
+         is {max}: a file beside it says what is not true; see quipu verify",
+        directory = directory.display()
+    )]
+    NoSuchSegment {
+        /// Where the log is.
+        directory: PathBuf,
+        /// The segment.
+        segment: u64,
+        /// The last one.
+        max: u64,
+    },
     /// A file written by a later version of this program.
     #[error("{file} has format version {version}, this program reads up to {max}", file = file.display())]
     UnknownVersion {

@@ -19,7 +19,9 @@
 //! on it.
 
 use crate::error::{Error, ReplayError, Result};
-use crate::format::{HEADER_SIZE, Header, HeaderError, KIND_MARK, RECORD_HEADER_SIZE, VERSION};
+use crate::format::{
+    HEADER_SIZE, Header, HeaderError, KIND_MARK, RECORD_HEADER_SIZE, SEGMENT_MAX, VERSION,
+};
 use crate::format::{parse_segment_name, put_record, segment_name};
 use crate::reader::{Invalid, SegmentReader};
 use crate::rewrite::fill_gap;
@@ -123,6 +125,10 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
         (None, _) => 0,
     };
     let next = after_last.max(begin.from_segment).max(begin.next_segment_min);
+    if SEGMENT_MAX < next {
+        let (directory, max) = (directory.to_path_buf(), SEGMENT_MAX);
+        return Err(Error::NoSuchSegment { directory, segment: next, max });
+    }
     recovered.next_segment = next;
     if let Some((segment, size)) = recovered.last {
         let path = directory.join(segment_name(segment));

@@ -210,3 +210,16 @@ fn what_was_replayed_is_durable() {
         }
     }
 }
+
+/// Files beside the log say where it goes on, and may say anything.
+#[test]
+fn a_segment_that_there_cannot_be_is_an_error() {
+    for next in [10_000_000_000, u64::MAX] {
+        for vfs in [SimVfs::new(1), three_segments()] {
+            let error = open_at(&vfs, next).unwrap_err();
+            assert!(matches!(error, Error::NoSuchSegment { .. }), "{error}");
+            open_at(&vfs, 0).unwrap();
+        }
+    }
+    open_at(&SimVfs::new(1), 9_999_999_999).unwrap();
+}
