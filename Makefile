@@ -5,9 +5,10 @@
 #   make bench-full  the same with the numbers of series of record, hours
 #   make fuzz        looks for inputs that break a decoder, a minute for each, and keeps what it learns
 #   make test-redis  Redis' own suite of tests against the release binary
+#   make test-redis-py  redis-py's own tests against a debug binary, minutes
 #   make fmt         format all code
 
-.PHONY: run test test-redis bench bench-full fuzz fmt tools
+.PHONY: run test test-redis test-redis-py bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -22,6 +23,11 @@ test: tools
 # ARGS="--words unit/type/list" runs one unit and tells what failed tests said.
 test-redis: tools
 	cargo xtask test-redis $(ARGS)
+
+# ARGS="test_lock.py test_pubsub.py" runs some of its files.
+test-redis-py: tools
+	cargo build --package server
+	python3 tests/clients/redis_py_suite.py target/debug/quipu $(ARGS)
 
 # ARGS="--resume" goes on after an interruption; ARGS="--victoria-metrics PATH" takes a newer peer.
 bench: tools
