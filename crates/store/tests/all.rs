@@ -11,6 +11,7 @@ mod damaged;
 mod durability_dir;
 mod durability_log;
 mod exemplars;
+mod false_files;
 mod faults;
 mod histograms;
 mod histories;
