@@ -25,6 +25,7 @@ mod payload;
 mod queries;
 mod random;
 mod redis;
+mod resp;
 mod server;
 mod shapes;
 mod sql;

@@ -3,6 +3,7 @@
 pub mod compare;
 mod data;
 mod expressions;
+pub mod redis;
 
 pub use expressions::Dialect;
 

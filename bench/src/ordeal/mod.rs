@@ -11,6 +11,7 @@
 //! what was never sent, or was deleted, is not; `quipu verify` finds nothing.
 
 mod check;
+pub mod keys;
 mod ledger;
 mod load;
 mod sample;

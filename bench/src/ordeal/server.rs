@@ -40,12 +40,26 @@ impl Server {
         log: &Path,
         shim: Option<&Shim>,
     ) -> Result<Server> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        Server::start_with(binary, data_dir, log, shim, &["--redis-listen="])
+    }
+
+    /// The same with flags of the caller's.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_with(
+        binary: &Path,
+        data_dir: &Path,
+        log: &Path,
+        shim: Option<&Shim>,
+        flags: &[&str],
+    ) -> Result<Server> {
+        let port = free_port()?;
         let authority = format!("127.0.0.1:{port}");
         let output = OpenOptions::new().create(true).append(true).open(log)?;
         let mut command = clean_command(binary);
         command.arg("serve").arg("--data-dir").arg(data_dir);
-        command.args(["--http-listen", &authority, "--redis-listen", ""]).args(FLAGS);
+        command.args(["--http-listen", &authority]).args(FLAGS).args(flags);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         if let Some(shim) = shim {
             shim.load(&mut command);
@@ -122,6 +136,14 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A port of loopback that nobody listens on now.
+///
+/// # Errors
+/// When there is none.
+pub fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// A command of the binary without variables of others, which it would refuse.
