@@ -17,7 +17,7 @@ const HEAD: &str = "\
 # What passes of Redis' own suite (7.0.15), unit by unit: `passed` tests do, those in `failing` do
 # not, each with the reason; those in `endless` wait for ever and are left out. `cargo xtask test-redis` fails when less passes, and when more does:
 # then `cargo xtask test-redis --update UNIT` writes this file anew. Reasons stay; that of a new
-# line is \"?\", and to be written. What is `quick` runs with every `cargo xtask ci`.
+# line is \"?\", and to be written. What is `quick` runs with --quick.
 ";
 
 /// What is known of a unit.

@@ -6,6 +6,7 @@ use super::connection::REDIS_VERSION;
 use super::{DoorCommand, Flow, command};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::registry::registry;
+use crate::doors::redis::settings::MEMORY_BASE as BASE_COST;
 use crate::process;
 use kv::commands::{Group, LOADING, STALE};
 use kv::{CommandError, Reply as _};
@@ -177,8 +178,6 @@ impl MemoryUse {
 
 /// Bytes of a connection besides what it sends and gets, about.
 const CLIENT_COST: usize = 20 << 10;
-/// Bytes of a keyspace without keys, about.
-const BASE_COST: u64 = 800 << 10;
 
 fn machine_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();

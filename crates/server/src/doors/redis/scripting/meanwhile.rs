@@ -60,17 +60,10 @@ impl Redis {
             }
             (b"discard", _) if session.transaction.take().is_some() => session.out.ok(),
             (b"exec", _) if session.transaction.is_some() => {
-                let transaction = session.transaction.take().unwrap_or_default();
-                let words = match transaction.is_spoiled {
-                    true => {
-                        "EXECABORT Transaction discarded because of previous errors.".to_owned()
-                    }
-                    false => format!(
-                        "EXECABORT Transaction discarded because of: {}",
-                        busy_error(busy.is_function()).0
-                    ),
-                };
-                session.out.error(&words);
+                session.transaction = None;
+                let reason = busy_error(busy.is_function()).0;
+                let words = "EXECABORT Transaction discarded because of";
+                session.out.error(&format!("{words}: {reason}"));
             }
             (b"shutdown", b"nosave") => {
                 // As at any other end: the script stops, and what was acknowledged stays.

@@ -40,8 +40,10 @@ pub struct Hot {
     pub refuses_growth: bool,
 }
 
-/// The least memory that keys get, whatever is said. Who says less wants nothing more written.
+/// The least memory that keys get, whatever is said.
 pub const MEMORY_MIN: u64 = 1 << 20;
+/// Bytes of a keyspace without keys, about. Who allows less wants nothing more written.
+pub const MEMORY_BASE: u64 = 800 << 10;
 
 /// All parameters as they are now.
 #[derive(Clone)]
@@ -155,7 +157,7 @@ impl Settings {
             tracked_keys_max: size("tracking-table-max-keys"),
             busy_after_ms: count("busy-reply-threshold"),
             events: parse::parse_events(self.text("notify-keyspace-events")).unwrap_or(0),
-            refuses_growth: (1..MEMORY_MIN).contains(&count("maxmemory")),
+            refuses_growth: (1..MEMORY_BASE).contains(&count("maxmemory")),
         };
     }
 }
