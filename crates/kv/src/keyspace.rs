@@ -438,7 +438,7 @@ impl Keyspace {
         };
         let has_fields = matches!(value, Value::Hash(_));
         let is_series = matches!(value, Value::Series(_));
-        let number = match self.find(db, key)? {
+        let number = match self.find_to_replace(db, key)? {
             Some(number) => {
                 let Some(slot) = self.slots.get_mut(number) else { return Err(vanished()) };
                 let old = std::mem::replace(&mut slot.value, value);
@@ -461,6 +461,37 @@ impl Keyspace {
             self.note_series_come(db, key)?;
         }
         Ok(())
+    }
+
+    /// The slot of a key whose value is not needed: one that cannot be read is forgotten.
+    fn find_to_replace(&mut self, db: u8, key: &[u8]) -> Result<Option<u32>, CommandError> {
+        match self.find(db, key) {
+            Err(_) if self.forget_unreadable(db, key) => self.find(db, key),
+            found => found,
+        }
+    }
+
+    /// Takes a key out whose record cannot be read, and which is to go anyway. Returns whether there
+    /// was one. Other keys' records are told apart by 48 bits of hash.
+    pub(crate) fn forget_unreadable(&mut self, db: u8, key: &[u8]) -> bool {
+        let hash = self.hash(key);
+        let mut cold = Vec::new();
+        self.dbs[usize::from(db)].find(hash, |place| {
+            if let Place::Cold(address) = place {
+                cold.push(address);
+            }
+            false
+        });
+        cold.retain(|address| self.cold.read(*address).is_err());
+        for address in &cold {
+            self.dbs[usize::from(db)].remove(hash, Place::Cold(*address));
+            self.cold.release(*address);
+        }
+        if !cold.is_empty() {
+            self.changes += 1;
+            self.tell(db, key);
+        }
+        !cold.is_empty()
     }
 
     /// Adds a key that is not there.

@@ -99,3 +99,44 @@ fn a_flipped_bit_is_found_and_no_answer_is_wrong() {
         }
     }
 }
+
+#[test]
+fn a_rotten_value_costs_one_key_and_may_be_replaced() {
+    let disk = SimVfs::new(6);
+    disk.set_now(1_700_000_000_000_000_000);
+    let rig = Rig::open(&disk).expect("a new directory");
+    let letters = |letter: u8| vec![letter; 100];
+    for (key, letter) in [(b"a", b'a'), (b"b", b'b'), (b"c", b'c'), (b"d", b'd')] {
+        rig.run(0, &[b"set", key, &letters(letter)]).expect("a good disk");
+    }
+    rig.kv.checkpoint().expect("a good disk");
+    // In the log alone: changes of what will have rotted.
+    rig.run(0, &[b"append", b"b", b"x"]).expect("a good disk");
+    rig.run(0, &[b"set", b"c", b"new"]).expect("a good disk");
+    drop(rig);
+    let rotten = disk.kill();
+    for (path, size) in disk.files() {
+        let is_cold = path.extension().is_some_and(|end| end == "cold");
+        (0..if is_cold { size } else { 0 }).step_by(16).for_each(|offset| {
+            rotten.flip_bit(&path, offset + 12, 1).expect("there");
+        });
+    }
+    let rig = Rig::open(&rotten).expect("it opens all the same");
+    let read = |key: &[u8]| {
+        let mut keys = rig.kv.lock();
+        let found = keys.value(0, key).map(|value| value.is_some());
+        found
+    };
+    assert!(read(b"a").is_err() && read(b"b").is_err() && read(b"d").is_err());
+    assert_eq!(read(b"c"), Ok(true));
+    rig.run(0, &[b"set", b"a", b"again"]).expect("a good disk");
+    rig.run(0, &[b"del", b"b"]).expect("a good disk");
+    rig.run(0, &[b"rename", b"c", b"d"]).expect("a good disk");
+    let is_as_it_should_be = |rig: &Rig| {
+        let found: Vec<Vec<u8>> = rig.map().into_keys().map(|(_, key)| key).collect();
+        assert_eq!(found, [b"a", b"d"]);
+    };
+    is_as_it_should_be(&rig);
+    drop(rig);
+    is_as_it_should_be(&Rig::open(&rotten.crash()).expect("whole"));
+}

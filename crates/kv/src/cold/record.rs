@@ -15,8 +15,9 @@ use codec::checksum::crc32;
 
 /// Size and checksum.
 const HEADER_SIZE: usize = 8;
-/// The largest record: a value of 512 MiB, its key and their frame.
-const RECORD_SIZE_MAX: usize = 1100 << 20;
+/// The largest record: a collection may be far larger than a string. Nothing is allocated for a size
+/// that the segment does not have.
+const RECORD_SIZE_MAX: usize = u32::MAX as usize;
 /// A key with its value.
 #[derive(Debug)]
 pub struct Record {

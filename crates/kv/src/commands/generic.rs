@@ -45,8 +45,13 @@ fn del(call: &mut Call<'_>) -> Result<(), CommandError> {
     let mut count = 0;
     call.log_nothing();
     for key in &call.args[1..] {
-        let Some((value, _)) = call.keys.take(call.db, key)? else { continue };
-        call.keys.discard(value);
+        match call.keys.take(call.db, key) {
+            Ok(Some((value, _))) => call.keys.discard(value),
+            Ok(None) => continue,
+            // Nobody needs the value of what goes.
+            Err(_) if call.keys.forget_unreadable(call.db, key) => {}
+            Err(error) => return Err(error),
+        }
         call.log(&[b"del", key]);
         call.event(EVENT_GENERIC, "del", key);
         count += 1;
