@@ -10,7 +10,7 @@ use crate::config::{KvConfig, KvDurability};
 use crate::effects::{Effect, decode};
 use crate::error::{Error, Result};
 use crate::index::Place;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{HIDDEN_DATABASES, Keyspace};
 use crate::pieces::{self, Pieces};
 use crate::reply::Discard;
 use codec::bytes::put_varint;
@@ -37,7 +37,7 @@ pub struct KvOpening {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     keys: Keyspace,
-    manifest: Option<Manifest>,
+    manifest: Manifest,
 }
 
 /// An open keyspace.
@@ -76,21 +76,20 @@ impl KvOpening {
     pub fn look(vfs: Arc<dyn Vfs>, data_dir: &Path, config: KvConfig) -> Result<KvOpening> {
         let dir = data_dir.join(KEYS_DIR);
         vfs.create_dir_all(&dir)?;
-        let manifest = Manifest::read(vfs.as_ref(), &dir)?;
-        let next_segment = manifest.as_ref().map_or(0, |manifest| manifest.next_segment);
-        let hash_seed = manifest.as_ref().map_or_else(|| vfs.random(), |found| found.hash_seed);
-        crate::value::entries::set_seed(hash_seed);
-        let cold = ColdStore::new(vfs.clone(), &dir, &config, next_segment);
-        let mut keys = Keyspace::new(config, cold, hash_seed);
-        if let Some(manifest) = &manifest {
-            load(vfs.as_ref(), &dir, &mut keys, manifest)?;
-        }
+        let manifest = match Manifest::read(vfs.as_ref(), &dir)? {
+            Some(manifest) => manifest,
+            None => first_manifest(vfs.as_ref(), &dir, &config)?,
+        };
+        crate::value::entries::set_seed(manifest.hash_seed);
+        let cold = ColdStore::new(vfs.clone(), &dir, &config, manifest.next_segment);
+        let mut keys = Keyspace::new(config, cold, manifest.hash_seed);
+        load(vfs.as_ref(), &dir, &mut keys, &manifest)?;
         Ok(KvOpening { vfs, dir, keys, manifest })
     }
 
     /// Declares the consumer of the log whose records are the keyspace's.
     pub fn declare<'a>(&'a mut self, consumers: &mut Consumers<'a>) {
-        let replay_from = self.manifest.as_ref().map_or(0, |manifest| manifest.log_from);
+        let replay_from = self.manifest.log_from;
         let keys = &mut self.keys;
         keys.is_replaying = true;
         consumers.declare(Consumer {
@@ -112,7 +111,6 @@ impl KvOpening {
         keys.pieces = Pieces::default();
         let replayed_size = keys.replayed_size;
         let config = keys.config.clone();
-        let manifest = manifest.unwrap_or_default();
         let next_dictionary = manifest.dictionaries.iter().max().map_or(0, |last| last + 1);
         let kv = Arc::new(Kv {
             keys: Mutex::new(keys),
@@ -147,11 +145,28 @@ impl KvOpening {
     }
 }
 
+/// The manifest of a folder without any, which is written at once: where there are other files and
+/// it is missing, it was lost, and they are not to be taken for leftovers.
+fn first_manifest(vfs: &dyn Vfs, dir: &Path, config: &KvConfig) -> Result<Manifest> {
+    if let Some(name) = vfs.list(dir)?.into_iter().find(|name| is_of_checkpoint(name)) {
+        let reason = format!("is missing, though there is {name}");
+        return Err(Error::Corrupt { path: dir.join(MANIFEST_NAME), reason });
+    }
+    let databases = u32::try_from(config.databases + HIDDEN_DATABASES).unwrap_or(u32::MAX);
+    let manifest = Manifest { hash_seed: vfs.random(), databases, ..Manifest::default() };
+    manifest.write(vfs, dir)?;
+    Ok(manifest)
+}
+
+/// Whether a file's name is one that manifests name.
+pub(crate) fn is_of_checkpoint(name: &str) -> bool {
+    [".cold", ".index", ".dict"].iter().any(|end| name.ends_with(end))
+}
+
 /// Whether a file in the keys' directory is no part of a checkpoint: functions, users, settings. Each is
 /// replaced as a whole.
 pub(crate) fn is_beside(name: &str) -> bool {
-    let is_part = [".cold", ".index", ".dict", ".tmp"].iter().any(|end| name.ends_with(end));
-    !is_part && name != MANIFEST_NAME
+    !is_of_checkpoint(name) && !name.ends_with(".tmp") && name != MANIFEST_NAME
 }
 
 /// Fills the index from a checkpoint.
@@ -203,7 +218,7 @@ fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> 
 }
 
 /// Takes a record of the log, or a piece of one.
-fn replay(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
+pub(crate) fn replay(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
     keys.replayed_size += payload.len() as u64;
     let mut pieces = std::mem::take(&mut keys.pieces);
     let replayed = match pieces.take(payload) {
@@ -247,6 +262,9 @@ fn replay_effect(
     })?;
     if keys.dbs.len() <= usize::from(effect.db) {
         return Err(format!("an effect on database {}", effect.db).into());
+    }
+    if !command.info.takes(effect.arguments.len()) {
+        return Err(format!("{} has other arguments", String::from_utf8_lossy(name)).into());
     }
     let is_of_one_key = !matches!(command.info.keys, commands::Keys::None);
     if let (Some(key), true) = (effect.arguments.get(1), is_of_one_key) {

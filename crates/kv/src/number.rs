@@ -39,17 +39,48 @@ pub fn int_arg(text: &[u8]) -> Result<i64, CommandError> {
     parse_i64(text).ok_or(NOT_INTEGER)
 }
 
-/// A float: decimal, with an exponent, hexadecimal not; `inf` in any case with or without a sign.
-/// Not a number is refused.
+/// A float as C reads it: decimal or hexadecimal, with an exponent; `inf` in any case with or without
+/// a sign. Not a number is refused, and what is too large or too small to be told from zero.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     if text.is_empty() || text.starts_with(|first: char| first.is_whitespace()) {
         return None;
     }
+    if let Some(value) = parse_hexadecimal(text) {
+        return Some(value);
+    }
     let value: f64 = text.parse().ok()?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    if value == 0.0 && mantissa.contains(|digit: char| ('1'..='9').contains(&digit)) {
+        return None;
+    }
     // `1e400` is out of range, `inf` is said.
     let says_infinite = text.to_ascii_lowercase().contains("inf");
     (!value.is_nan() && (value.is_finite() || says_infinite)).then_some(value)
+}
+
+/// `0x1f`, `-0x.8p3`.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1.0, digits),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
+    let (mantissa, exponent) = match digits.split_once(['p', 'P']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (digits, 0),
+    };
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && part.is_empty() {
+        return None;
+    }
+    let mut value = 0.0;
+    for digit in whole.chars().chain(part.chars()) {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let exponent = exponent.checked_sub(4 * i32::try_from(part.len()).ok()?)?;
+    let value = sign * value * f64::from(exponent).exp2();
+    value.is_finite().then_some(value)
 }
 
 /// An argument that must be a float.
@@ -127,6 +158,13 @@ mod tests {
             assert_eq!(double_text(value), text);
         }
         assert_eq!(parse_f64(b"1e400"), None);
+        assert_eq!(parse_f64(b"1e-400"), None);
+        assert_eq!(parse_f64(b"0e-400"), Some(0.0));
+        assert_eq!(parse_f64(b"0x10"), Some(16.0));
+        assert_eq!(parse_f64(b"-0x1.8p1"), Some(-3.0));
+        for text in ["0x", "0xg", "0x1p", "0x-1", "x1"] {
+            assert_eq!(parse_f64(text.as_bytes()), None, "{text}");
+        }
         assert_eq!(parse_f64(b"-inf"), Some(f64::NEG_INFINITY));
         assert_eq!(parse_f64(b"nan"), None);
     }

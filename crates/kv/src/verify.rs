@@ -1,10 +1,10 @@
 //! Walks every checksum of a keyspace that is not open. Changes nothing.
 
 use crate::cold::dictionary::{self, dictionary_name};
-use crate::cold::{IndexSnapshot, Manifest, index_name, record, segment_name};
+use crate::cold::{IndexSnapshot, MANIFEST_NAME, Manifest, index_name, record, segment_name};
 use crate::error::Result;
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
-use crate::kv::{KEYS_DIR, is_beside};
+use crate::kv::{KEYS_DIR, is_beside, is_of_checkpoint};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
@@ -36,7 +36,12 @@ pub fn verify(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvReport>> {
     }
     let mut walk = Walk { vfs, dir: &dir, report: KvReport::default(), seen: HashMap::new() };
     match Manifest::read(vfs, &dir) {
-        Ok(None) => walk.list(&Manifest::default())?,
+        Ok(None) => {
+            let names = vfs.list(&dir)?;
+            if let Some(name) = names.iter().find(|name| is_of_checkpoint(name)) {
+                walk.problem(MANIFEST_NAME, format!("is missing, though there is {name}"));
+            }
+        }
         Ok(Some(manifest)) => {
             walk.list(&manifest)?;
             walk.walk(&manifest);
@@ -61,7 +66,7 @@ impl Walk<'_> {
 
     fn list(&mut self, manifest: &Manifest) -> Result<()> {
         for name in self.vfs.list(self.dir)? {
-            let is_named = name == crate::cold::MANIFEST_NAME
+            let is_named = name == MANIFEST_NAME
                 || is_beside(&name)
                 || name == index_name(manifest.index_file)
                 || manifest.segments.iter().any(|one| segment_name(one.number) == name)

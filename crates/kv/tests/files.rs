@@ -1,6 +1,6 @@
 //! Snapshots, and what verification says of whole and of damaged files.
 
-use crate::rig::{DATA, Rig, draw};
+use crate::rig::{DATA, Map, Rig, draw};
 use random::Random;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,4 +139,79 @@ fn a_rotten_value_costs_one_key_and_may_be_replaced() {
     is_as_it_should_be(&rig);
     drop(rig);
     is_as_it_should_be(&Rig::open(&rotten.crash()).expect("whole"));
+}
+
+/// Spoils files of keys, repairs them, and returns what opens then beside what was there.
+fn repaired(disk: &SimVfs, what: &str) -> Map {
+    let problems = |disk: &SimVfs| {
+        let report = kv::verify::verify(disk, Path::new(DATA)).expect("listable").expect("keys");
+        report.problems
+    };
+    let plan = kv::repair::plan(disk, Path::new(DATA)).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let plan =
+        plan.unwrap_or_else(|| panic!("{what}: {:?}, and nothing to repair", problems(disk)));
+    assert!(!plan.steps().is_empty(), "{what}");
+    let folder = plan.apply(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+    assert!(disk.exists(&folder.join("REPORT")).expect("listable"), "{what}");
+    assert_eq!(problems(disk), Vec::new(), "{what}, repaired");
+    let again = kv::repair::plan(disk, Path::new(DATA)).expect("listable");
+    assert!(again.is_none(), "{what}: repaired, and there is more to do");
+    let rig = Rig::open(disk).unwrap_or_else(|error| panic!("{what}, repaired: {error}"));
+    let map = rig.map();
+    rig.run(0, &[b"set", b"after", b"x"]).expect("a good disk");
+    rig.close().expect("a good disk");
+    map
+}
+
+#[test]
+fn a_repair_keeps_all_that_is_whole_and_deletes_nothing() {
+    let (disk, rig) = filled(4);
+    rig.close().expect("a good disk");
+    let before = rig.map();
+    drop(rig);
+    let mut dice = Random(5);
+    let files = disk.files();
+    let is_of_keys = |path: &Path| path.starts_with("/data/keys");
+    let keys: Vec<_> = files.iter().filter(|(path, _)| is_of_keys(path)).collect();
+    let (mut kept, mut rounds) = (0, 0);
+    for round in 0..200 {
+        let rotten = disk.kill();
+        let (path, size) = dice.pick(&keys);
+        let offset = dice.below(*size);
+        let what = match round % 5 {
+            0 => {
+                rotten.remove(path).expect("there");
+                format!("{} removed", path.display())
+            }
+            1 => {
+                rotten.truncate(path, offset).expect("there");
+                format!("{} cut at {offset}", path.display())
+            }
+            _ => {
+                rotten.flip_bit(path, offset, (round % 8) as u8).expect("there");
+                format!("{} at {offset}", path.display())
+            }
+        };
+        let report = kv::verify::verify(&rotten, Path::new(DATA)).expect("listable").expect("keys");
+        if report.problems.is_empty() {
+            continue;
+        }
+        let count = rotten.files().len();
+        let found = repaired(&rotten, &what);
+        assert!(count <= rotten.files().len(), "{what}: a file was deleted");
+        rounds += 1;
+        // What is there again of what had been deleted, and older states, are listed as lost.
+        let is_index_made_anew =
+            path.ends_with("MANIFEST") || path.extension().is_some_and(|end| end == "index");
+        if !is_index_made_anew {
+            for (key, value) in &found {
+                assert_eq!(before.get(key), Some(value), "{what}: {key:?}");
+            }
+        }
+        for (key, value) in &before {
+            assert!(!is_index_made_anew || found.get(key) == Some(value), "{what}: {key:?}");
+            kept += u64::from(found.contains_key(key));
+        }
+    }
+    assert!(100 < rounds && 9 * rounds * before.len() as u64 / 10 < kept, "{kept} in {rounds}");
 }

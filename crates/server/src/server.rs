@@ -185,7 +185,10 @@ fn open_directory(
 ) -> anyhow::Result<(Opened, Arc<Log>)> {
     let mut store = StoreOpening::look(vfs.clone(), directory, store_config)?;
     let mut keys = match kv_config {
-        Some(config) => Some(KvOpening::look(vfs.clone(), directory, config)?),
+        Some(config) => {
+            let looked = KvOpening::look(vfs.clone(), directory, config);
+            Some(looked.context("the keys do not open; stop and run `quipu verify --dry-run`")?)
+        }
         None => None,
     };
     let log_config = store.log_config();

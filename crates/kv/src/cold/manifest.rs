@@ -106,7 +106,8 @@ impl Manifest {
     }
 }
 
-fn decode(body: &[u8]) -> std::result::Result<Manifest, codec::Error> {
+/// Reads what stands between the format and the checksum.
+pub(crate) fn decode(body: &[u8]) -> std::result::Result<Manifest, codec::Error> {
     let mut reader = Reader::new(body);
     let mut manifest = Manifest {
         hash_seed: reader.u64()?,

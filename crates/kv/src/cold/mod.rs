@@ -10,10 +10,10 @@
 
 pub(crate) mod dictionary;
 pub(crate) mod file;
-mod manifest;
+pub(crate) mod manifest;
 mod reading;
 pub(crate) mod record;
-mod snapshot;
+pub(crate) mod snapshot;
 
 pub use dictionary::CompressionStats;
 pub use manifest::{MANIFEST_NAME, Manifest, SegmentInfo};

@@ -120,7 +120,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<(), &'static str> {
 
 impl Record {
     /// Reads a record whose checksum was proven.
-    pub(super) fn decode(bytes: &[u8], dictionaries: &Dictionaries) -> Result<Record, String> {
+    pub(crate) fn decode(bytes: &[u8], dictionaries: &Dictionaries) -> Result<Record, String> {
         let body = bytes.get(HEADER_SIZE..).unwrap_or_default();
         let mut reader = Reader::new(body);
         let head = Record::decode_head(&mut reader).map_err(|error| error.to_string())?;

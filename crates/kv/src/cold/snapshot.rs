@@ -113,36 +113,46 @@ impl IndexSnapshot {
     pub(crate) fn read(
         vfs: &dyn Vfs,
         path: &Path,
-        mut each: impl FnMut(IndexSnapshot) -> Result<()>,
+        each: impl FnMut(IndexSnapshot) -> Result<()>,
     ) -> Result<()> {
         let bytes = vfs.map(path)?;
-        let path = path.to_path_buf();
-        let corrupt =
-            |reason: &str| Error::Corrupt { path: path.clone(), reason: reason.to_owned() };
-        let mut reader = Reader::new(&bytes);
-        let magic = reader.slice(4).map_err(|_| corrupt("cut short"))?;
-        if magic != MAGIC {
-            return Err(corrupt("is no index of keys"));
-        }
-        let found = reader.u32().map_err(|_| corrupt("cut short"))?;
-        if FORMAT < found {
-            return Err(Error::Newer { path: path.clone(), found, known: FORMAT });
-        }
-        loop {
-            let (kind, db, entries) =
-                block(&bytes, &mut reader).map_err(|e| corrupt(&e.to_string()))?;
-            match kind {
-                KIND_KEYS => each(IndexSnapshot::Keys(db, keys_of(entries, &path)?))?,
-                KIND_EXPIRY => each(IndexSnapshot::Expiry(db, expiry_of(entries)))?,
-                KIND_END if reader.is_empty() => break,
-                _ => return Err(corrupt("a block of an unknown kind")),
-            }
-        }
+        IndexSnapshot::parse(&bytes, path, each)?;
         match bytes.has_faulted() {
-            true => Err(corrupt("the disk did not give all of it")),
+            true => Err(corrupt(path, "the disk did not give all of it")),
             false => Ok(()),
         }
     }
+
+    /// Reads the bytes of a file block by block.
+    pub(crate) fn parse(
+        bytes: &[u8],
+        path: &Path,
+        mut each: impl FnMut(IndexSnapshot) -> Result<()>,
+    ) -> Result<()> {
+        let mut reader = Reader::new(bytes);
+        let magic = reader.slice(4).map_err(|_| corrupt(path, "cut short"))?;
+        if magic != MAGIC {
+            return Err(corrupt(path, "is no index of keys"));
+        }
+        let found = reader.u32().map_err(|_| corrupt(path, "cut short"))?;
+        if FORMAT < found {
+            return Err(Error::Newer { path: path.to_path_buf(), found, known: FORMAT });
+        }
+        loop {
+            let (kind, db, entries) =
+                block(bytes, &mut reader).map_err(|e| corrupt(path, &e.to_string()))?;
+            match kind {
+                KIND_KEYS => each(IndexSnapshot::Keys(db, keys_of(entries, path)?))?,
+                KIND_EXPIRY => each(IndexSnapshot::Expiry(db, expiry_of(entries)))?,
+                KIND_END if reader.is_empty() => return Ok(()),
+                _ => return Err(corrupt(path, "a block of an unknown kind")),
+            }
+        }
+    }
+}
+
+fn corrupt(path: &Path, reason: &str) -> Error {
+    Error::Corrupt { path: path.to_path_buf(), reason: reason.to_owned() }
 }
 
 /// The next block, its checksum proven: kind, database, entries.

@@ -98,10 +98,10 @@ fn expire_in(call: &mut Call<'_>, unit_ms: i64, is_relative: bool) -> Result<(),
     let key = call.args[1];
     let name = call.command.info.name;
     let invalid = || CommandError::new(format!("ERR invalid expire time in '{name}' command"));
+    let condition = condition(call)?;
     let time = int_arg(call.args[2])?.checked_mul(unit_ms).ok_or_else(invalid)?;
     let base = if is_relative { call.now_ms() } else { 0 };
     let at = time.checked_add(base).ok_or_else(invalid)?;
-    let condition = condition(call)?;
     let Some(before) = call.keys.expire_of(call.db, key)? else {
         call.out.int(0);
         return Ok(());
@@ -328,10 +328,15 @@ impl ScanOptions<'_> {
     }
 }
 
-/// The number of a cursor.
+/// The number of a cursor, as C reads one without sign: with a minus it is counted from the end.
 pub(super) fn cursor_arg(text: &[u8]) -> Result<u64, CommandError> {
-    let text = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    text.ok_or(CommandError::new("ERR invalid cursor"))
+    let text = std::str::from_utf8(text).ok();
+    let number = text.and_then(|text| match text.strip_prefix('-') {
+        Some(digits) if !digits.starts_with('+') => digits.parse().ok().map(u64::wrapping_neg),
+        Some(_) => None,
+        None => text.parse().ok(),
+    });
+    number.ok_or(CommandError::new("ERR invalid cursor"))
 }
 
 /// Reads options from the argument `at` on.

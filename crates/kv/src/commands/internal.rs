@@ -22,7 +22,7 @@ const COMMANDS: &[Command] = &[
     command("\x01swap", 2, WRITE, super::Keys::None, Group::Generic, "", "Exchanges.", swap),
     command(
         "\x01xdeliver",
-        9,
+        -9,
         WRITE,
         ONE_KEY,
         Group::Stream,

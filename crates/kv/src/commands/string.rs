@@ -110,7 +110,7 @@ impl TimeOption {
 fn set_options(call: &Call<'_>) -> Result<SetOptions, CommandError> {
     let mut options =
         SetOptions { expire: Expire::Never, is_nx: false, is_xx: false, wants_old: false };
-    let mut has_expire = false;
+    let (mut has_expire, mut time) = (false, None);
     let mut at = 3;
     while let Some(word) = call.args.get(at) {
         let word = word.to_ascii_lowercase();
@@ -123,14 +123,17 @@ fn set_options(call: &Call<'_>) -> Result<SetOptions, CommandError> {
                 has_expire = true;
             }
             _ => {
-                let time = TimeOption::of(&word).filter(|_| !has_expire).ok_or(SYNTAX)?;
-                let text = call.args.get(at + 1).ok_or(SYNTAX)?;
-                options.expire = Expire::At(time.at(text, call.now_ms(), "set")?);
+                let unit = TimeOption::of(&word).filter(|_| !has_expire).ok_or(SYNTAX)?;
+                time = Some((unit, call.args.get(at + 1).ok_or(SYNTAX)?));
                 has_expire = true;
                 at += 1;
             }
         }
         at += 1;
+    }
+    // Looked at when all words are known to be in order.
+    if let Some((unit, text)) = time {
+        options.expire = Expire::At(unit.at(text, call.now_ms(), "set")?);
     }
     Ok(options)
 }
@@ -241,19 +244,20 @@ fn get_del(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn get_ex(call: &mut Call<'_>) -> Result<(), CommandError> {
     let key = call.args[1];
-    let expire_ms = match call.args.get(2..).unwrap_or_default() {
-        [] => None,
-        [word] if word.eq_ignore_ascii_case(b"persist") => Some(NEVER),
-        [word, text] => {
-            let time = TimeOption::of(word).ok_or(SYNTAX)?;
-            Some(time.at(text, call.now_ms(), "getex")?)
-        }
+    let (mut expire_ms, mut time) = (None, None);
+    match call.args.get(2..).unwrap_or_default() {
+        [] => {}
+        [word] if word.eq_ignore_ascii_case(b"persist") => expire_ms = Some(NEVER),
+        [word, text] => time = Some((TimeOption::of(word).ok_or(SYNTAX)?, text)),
         _ => return Err(SYNTAX),
-    };
+    }
     let Some(bytes) = call.get::<Str>(key)?.map(|old| old.bytes().into_owned()) else {
         call.out.null();
         return Ok(());
     };
+    if let Some((unit, text)) = time {
+        expire_ms = Some(unit.at(text, call.now_ms(), "getex")?);
+    }
     if let Some(expire_ms) = expire_ms {
         super::generic::change_expiry(call, key, expire_ms)?;
     }

@@ -84,6 +84,15 @@ pub fn dump(value: &Value) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// A type and a value with what `DUMP` puts behind them.
+pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
+    let mut out = body.to_vec();
+    out.extend_from_slice(&VERSION_MAX.to_le_bytes());
+    let crc = crc64(0, &out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out
+}
+
 /// Reads what `DUMP` answers.
 ///
 /// # Errors

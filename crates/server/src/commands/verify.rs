@@ -5,6 +5,7 @@ use super::arguments::option;
 use crate::quantity::format_size;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use kv::repair::KvRepair;
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -70,7 +71,7 @@ enum Form {
 /// When standard output is closed. That the directory cannot be read, or is in use, is exit code 2.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match run_asked(matches) {
-        Err(error) if error.is::<store::Error>() => {
+        Err(error) if error.is::<store::Error>() || error.is::<kv::Error>() => {
             eprintln!("quipu: {error}");
             Ok(ExitCode::from(COULD_NOT_RUN))
         }
@@ -95,18 +96,30 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let plan = with_bar(|on_progress| {
         store::plan_repair(Arc::new(RealVfs::new()), directory, on_progress)
     })?;
-    print_plan(&plan, form)?;
-    if plan.is_empty() {
+    // The plan holds the directory's lock.
+    let vfs = RealVfs::new();
+    let keys = kv::repair::plan(&vfs, directory)?;
+    print_plan(&plan, keys.as_ref(), form)?;
+    if plan.is_empty() && keys.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
     if is_dry || !(matches.get_flag("yes") || is_confirmed()?) {
         eprintln!("nothing was changed");
         return Ok(ExitCode::from(PROBLEMS));
     }
-    let folder = plan.apply(&mut |says| eprintln!("{says}"))?;
+    let mut folders = Vec::new();
+    if !plan.is_empty() {
+        folders.push(plan.apply(&mut |says| eprintln!("{says}"))?);
+    }
+    if let Some(keys) = keys {
+        keys.steps().iter().for_each(|says| eprintln!("{says}"));
+        folders.push(keys.apply(&vfs)?);
+    }
     // Verification takes the lock.
     drop(plan);
-    eprintln!("what was moved aside, and a report, are in {}", folder.display());
+    for folder in folders {
+        eprintln!("what was moved aside, and a report, are in {}", folder.display());
+    }
     let report = verify(directory, snapshots)?;
     print_report(&report, form)?;
     Ok(exit_code(&report))
@@ -236,23 +249,28 @@ fn report_json(report: &VerifyReport) -> Value {
     })
 }
 
-fn print_plan(plan: &RepairPlan, form: Form) -> std::io::Result<()> {
+fn print_plan(plan: &RepairPlan, keys: Option<&KvRepair>, form: Form) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if form == Form::Json {
-        return writeln!(out, "{:#}", plan_json(plan));
+        return writeln!(out, "{:#}", plan_json(plan, keys));
     }
-    if plan.is_empty() {
+    if plan.is_empty() && keys.is_none() {
         return writeln!(out, "nothing to repair");
     }
     writeln!(out, "to be done, in this order:")?;
-    for says in plan.steps() {
+    let of_keys = keys.iter().flat_map(|keys| keys.steps()).map(String::as_str);
+    for says in plan.steps().chain(of_keys) {
         writeln!(out, "  {says}")?;
     }
     let count = plan.losses().len();
-    if count == 0 {
+    let lost_keys: Vec<&String> = keys.iter().flat_map(|keys| keys.losses()).collect();
+    if count == 0 && lost_keys.is_empty() {
         return writeln!(out, "nothing is lost");
     }
     writeln!(out, "lost with the damage, whether it is repaired or not:")?;
+    for line in lost_keys {
+        writeln!(out, "  {line}")?;
+    }
     let mut shown = 0;
     let mut written = Ok(());
     plan.losses().for_each(&mut |line| {
@@ -285,7 +303,10 @@ fn loss_json(line: &LossLine<'_>) -> Value {
     })
 }
 
-fn plan_json(plan: &RepairPlan) -> Value {
+fn plan_json(plan: &RepairPlan, keys: Option<&KvRepair>) -> Value {
+    let of_keys = |list: fn(&KvRepair) -> &[String]| keys.map(list).unwrap_or_default();
+    let steps = plan.steps().chain(of_keys(KvRepair::steps).iter().map(String::as_str));
+
     let mut lost = Vec::new();
     plan.losses().for_each(&mut |line| {
         if (lost.len() as u64) < LOSSES_SHOWN_MAX {
@@ -293,7 +314,8 @@ fn plan_json(plan: &RepairPlan) -> Value {
         }
     });
     json!({
-        "steps": plan.steps().collect::<Vec<_>>(),
+        "steps": steps.collect::<Vec<_>>(),
+        "lostKeys": of_keys(KvRepair::losses),
         "lostCount": plan.losses().len(),
         "lost": lost,
     })

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! \x01xdeliver  key  group  consumer  now ms, -1 without it  last number  entries read, -1 unknown  what  gone
+//!               when the consumer last got something, -1 never
 //! what          (time, number, delivered ms zigzag, count) each, varints
 //! gone          (time, number) each, varints
 //! ```
@@ -17,6 +18,8 @@ use codec::bytes::{Reader, put_i64_zigzag, put_varint, unzigzag};
 
 /// The time of an effect whose consumer is not there.
 const NO_CONSUMER: i64 = -1;
+/// The time at which a consumer got something that never did.
+const NEVER_ACTIVE: i64 = -1;
 
 /// What a command did to a group.
 #[derive(Default)]
@@ -62,6 +65,9 @@ impl Deliveries {
         let read = group.entries_read.map_or(-1, super::count_text).to_string();
         // What only went, or a group that only moved, makes no consumer.
         let is_there = group.consumer(consumer).is_some();
+        // What is read without being pending counts as activity, too.
+        let active_ms = group.consumer(consumer).and_then(|consumer| consumer.active_ms);
+        let active_ms = active_ms.unwrap_or(NEVER_ACTIVE).to_string();
         let now_ms = if is_there { call.now_ms() } else { NO_CONSUMER }.to_string();
         call.log(&[
             DELIVER,
@@ -73,6 +79,7 @@ impl Deliveries {
             read.as_bytes(),
             &self.what,
             &self.gone,
+            active_ms.as_bytes(),
         ]);
         Ok(())
     }
@@ -85,6 +92,12 @@ pub fn apply(call: &mut Call<'_>) -> Result<(), CommandError> {
     let last_id = id_arg(call.arg(5), 0)?;
     let read = u64::try_from(int_arg(call.arg(6))?).ok();
     let (what, gone) = (call.arg(7), call.arg(8));
+    // Logs of before had no such argument: whoever got something was active then.
+    let active_ms = match call.args.get(9) {
+        Some(text) => int_arg(text)?,
+        None if what.is_empty() => NEVER_ACTIVE,
+        None => now_ms,
+    };
     let stream = call.get_mut::<Stream>(key)?.ok_or(NO_KEY)?;
     let applied = stream.change_group(name, |group, _| {
         if now_ms != NO_CONSUMER {
@@ -96,7 +109,9 @@ pub fn apply(call: &mut Call<'_>) -> Result<(), CommandError> {
             let id = Id::read(&mut reader)?;
             let delivered_ms = unzigzag(reader.varint()?);
             group.assign(id, consumer, delivered_ms, reader.varint()?);
-            group.activate(consumer, now_ms);
+        }
+        if active_ms != NEVER_ACTIVE && now_ms != NO_CONSUMER {
+            group.activate(consumer, active_ms);
         }
         let mut reader = Reader::new(gone);
         while !reader.is_empty() {

@@ -289,7 +289,9 @@ fn answer_rank(
 
 fn zscan(call: &mut Call<'_>) -> Result<(), CommandError> {
     let cursor = cursor_arg(call.args[2])?;
-    let options = scan_options(call.args, 3, false)?;
+    let is_there = call.keys.get::<Zset>(call.db, call.args[1])?.is_some();
+    // Of what is not there nobody reads how it is to be shown.
+    let options = scan_options(if is_there { call.args } else { &[] }, 3, false)?;
     let mut found: Vec<(Vec<u8>, f64)> = Vec::new();
     let zset = call.keys.get::<Zset>(call.db, call.args[1])?;
     let next = zset.map_or(0, |zset| {
