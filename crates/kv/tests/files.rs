@@ -124,8 +124,7 @@ fn a_rotten_value_costs_one_key_and_may_be_replaced() {
     let rig = Rig::open(&rotten).expect("it opens all the same");
     let read = |key: &[u8]| {
         let mut keys = rig.kv.lock();
-        let found = keys.value(0, key).map(|value| value.is_some());
-        found
+        keys.value(0, key).map(|value| value.is_some())
     };
     assert!(read(b"a").is_err() && read(b"b").is_err() && read(b"d").is_err());
     assert_eq!(read(b"c"), Ok(true));
