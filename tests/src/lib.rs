@@ -17,12 +17,14 @@ pub mod launch;
 pub mod programs;
 pub mod prometheus;
 pub mod protobuf;
+pub mod redis;
 
 pub use answers::{Export, Matrix, Vector, percent};
 pub use http::{Client, Response};
 pub use launch::{Launch, Server};
 pub use programs::{Program, free_port, is_installed, run};
 pub use prometheus::Prometheus;
+pub use redis::{Redis, RedisClient};
 
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};

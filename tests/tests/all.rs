@@ -24,6 +24,8 @@ mod queries;
 mod redis_clients;
 mod redis_hostile;
 mod redis_cold;
+mod redis_moving;
+mod redis_replication;
 mod redis_timeseries;
 mod remote_read;
 mod remote_write;

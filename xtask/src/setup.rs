@@ -16,6 +16,7 @@ const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("prometheus", "prometheus"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
     ("redis-cli", "redis-tools"),
+    ("redis-server", "redis-server"),
 ];
 /// Programs the benchmarks compare with. PostgreSQL's server lies beside the path, so what stands
 /// for it is a tool of the package that it depends on.
@@ -47,7 +48,12 @@ const PYTHON_ENVIRONMENT: &str = "target/test-python";
 
 /// Installs what the end-to-end tests need and is not there.
 pub fn run() -> Result<()> {
-    install(TEST_PROGRAMS)?;
+    if TEST_PROGRAMS.iter().any(|(program, _)| !is_on_path(program)) {
+        // The tests start what they need, and no service is to take its port.
+        let policy = Placed::unless_there(SERVICE_POLICY, SERVICE_POLICY_SCRIPT)?;
+        install(TEST_PROGRAMS)?;
+        drop(policy);
+    }
     if !python().exists() {
         command("python3", &["-m", "venv", PYTHON_ENVIRONMENT], &[])?;
     }

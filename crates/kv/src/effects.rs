@@ -37,6 +37,14 @@ impl Effects {
         self.bytes.is_empty()
     }
 
+    /// They, one by one.
+    ///
+    /// # Errors
+    /// Never: these bytes are its own.
+    pub fn decode(&self) -> Result<Vec<Effect<'_>>, codec::Error> {
+        decode_effects(&mut Reader::new(&self.bytes))
+    }
+
     /// How many there are.
     pub fn count(&self) -> u64 {
         self.count
@@ -71,6 +79,10 @@ pub struct Effect<'a> {
 pub fn decode(payload: &[u8]) -> Result<(u64, Vec<Effect<'_>>), codec::Error> {
     let mut reader = Reader::new(payload);
     let seq = reader.varint()?;
+    Ok((seq, decode_effects(&mut reader)?))
+}
+
+fn decode_effects<'a>(reader: &mut Reader<'a>) -> Result<Vec<Effect<'a>>, codec::Error> {
     let mut effects = Vec::new();
     while !reader.is_empty() {
         let db = reader.u8()?;
@@ -86,5 +98,5 @@ pub fn decode(payload: &[u8]) -> Result<(u64, Vec<Effect<'_>>), codec::Error> {
         }
         effects.push(Effect { db, arguments });
     }
-    Ok((seq, effects))
+    Ok(effects)
 }

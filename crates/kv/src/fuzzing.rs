@@ -290,7 +290,7 @@ pub fn fuzz_dump(data: &[u8]) {
         dumps.map(|dump| dump[..dump.len() - 10].to_vec()).collect()
     });
     for body in std::iter::once(data.to_vec()).chain(spoiled(good, data)) {
-        if let Ok(value) = rdb::restore(&rdb::framed(&body)) {
+        if let Ok(value) = rdb::restore(&rdb::framed(body, rdb::VERSION_MAX)) {
             let mut encoded = Vec::new();
             value.encode(&mut encoded);
             check_value(&encoded);

@@ -4,9 +4,14 @@
 //! logs an effect, or the change is lost at the next start. [`crate::Call`] does the second.
 
 mod databases;
+mod dumping;
 mod expiring;
 mod fetching;
 mod hearing;
+mod replacing;
+
+pub use dumping::Piece;
+pub use replacing::Emptying;
 
 use crate::cold::{ColdStore, Record};
 use crate::config::KvConfig;
@@ -135,6 +140,13 @@ pub struct Keyspace {
     pub(crate) changes: u64,
     /// The generator of random picks.
     dice: Dice,
+    /// A dump that is under way.
+    dumping: Option<Box<dumping::Dumping>>,
+    /// Whether what expires stays until somebody else takes it out: the primary of which these keys
+    /// are a replica. Clients do not see it.
+    pub leaves_expired: bool,
+    /// Whether a command of that primary runs, for which nothing has expired.
+    pub sees_expired: bool,
 }
 
 impl Keyspace {
@@ -171,6 +183,9 @@ impl Keyspace {
             stats: KvStats::default(),
             changes: 0,
             dice: Dice::new(hash_seed),
+            dumping: None,
+            leaves_expired: false,
+            sees_expired: false,
         }
     }
 
@@ -272,8 +287,8 @@ impl Keyspace {
         let Some(number) = self.find_as(db, key, hash)? else { return Ok(None) };
         let now_ms = self.now_ms;
         let Some(slot) = self.slots.get_mut(number) else { return Ok(None) };
-        if slot.expire_ms <= now_ms && !self.is_replaying {
-            if !self.keeps_expired() {
+        if slot.expire_ms <= now_ms && !self.is_replaying && !self.sees_expired {
+            if !self.keeps_expired() && !self.leaves_expired {
                 self.expire_slot(number, hash);
             }
             return Ok(None);
@@ -397,6 +412,9 @@ impl Keyspace {
         key: &[u8],
     ) -> Result<Option<&mut T>, CommandError> {
         let found = self.find(db, key)?;
+        if let Some(number) = found {
+            self.before_change(number);
+        }
         let Some(slot) = found.and_then(|number| self.slots.get_mut(number)) else {
             return Ok(None);
         };
@@ -413,7 +431,10 @@ impl Keyspace {
         key: &[u8],
     ) -> Result<&mut T, CommandError> {
         let number = match self.find(db, key)? {
-            Some(number) => number,
+            Some(number) => {
+                self.before_change(number);
+                number
+            }
             None => self.insert(db, key, T::default().into_value(), NEVER),
         };
         let slot = self.slots.get_mut(number).ok_or_else(vanished)?;
@@ -441,6 +462,7 @@ impl Keyspace {
         let is_series = matches!(value, Value::Series(_));
         let number = match self.find_to_replace(db, key)? {
             Some(number) => {
+                self.before_change(number);
                 let Some(slot) = self.slots.get_mut(number) else { return Err(vanished()) };
                 let old = std::mem::replace(&mut slot.value, value);
                 if expire != Expire::Keep && slot.expire_ms != expire_ms {
@@ -498,6 +520,7 @@ impl Keyspace {
     /// Adds a key that is not there.
     pub(crate) fn insert(&mut self, db: u8, key: &[u8], value: Value, expire_ms: i64) -> u32 {
         let hash = self.hash(key);
+        self.before_insert(db, key, hash);
         let slot = Slot {
             key: key.into(),
             value,
@@ -605,6 +628,7 @@ impl Keyspace {
     }
 
     pub(crate) fn drop_slot(&mut self, number: u32, hash: KeyHash) -> Option<Slot> {
+        self.before_change(number);
         let slot = self.slots.remove(number)?;
         self.hot_size -= slot.cost as usize;
         self.dbs[usize::from(slot.db)].remove(hash, Place::Hot(number));
@@ -637,6 +661,7 @@ impl Keyspace {
     /// When its record cannot be read.
     pub fn set_expire(&mut self, db: u8, key: &[u8], expire_ms: i64) -> Result<bool, CommandError> {
         let Some(number) = self.find(db, key)? else { return Ok(false) };
+        self.before_change(number);
         self.set_slot_expire(number, expire_ms);
         self.modified(db, key);
         Ok(true)
@@ -660,7 +685,8 @@ impl Keyspace {
         let found = self.find_as(db, key, hash)?;
         let now_ms = self.now_ms;
         let slot = found.and_then(|number| self.slots.get(number));
-        Ok(slot.filter(|slot| now_ms < slot.expire_ms))
+        let sees_expired = self.sees_expired;
+        Ok(slot.filter(|slot| now_ms < slot.expire_ms || sees_expired))
     }
 
     /// Has a key look as if it was not used for so many seconds.

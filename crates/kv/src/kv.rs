@@ -7,7 +7,7 @@ use crate::cold::{
 };
 use crate::commands;
 use crate::config::{KvConfig, KvDurability};
-use crate::effects::{Effect, decode};
+use crate::effects::{Effect, Effects, decode};
 use crate::error::{Error, Result};
 use crate::index::Place;
 use crate::keyspace::{HIDDEN_DATABASES, Keyspace};
@@ -17,7 +17,7 @@ use codec::bytes::put_varint;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfs::Vfs;
@@ -39,6 +39,9 @@ pub struct KvOpening {
     keys: Keyspace,
     manifest: Manifest,
 }
+
+/// Who is told of what is logged: the effects of one record, in order, and the keys after them.
+pub type Follower = Box<dyn Fn(&mut Keyspace, &Effects) + Send + Sync>;
 
 /// An open keyspace.
 pub struct Kv {
@@ -65,6 +68,9 @@ pub struct Kv {
     is_failed: AtomicBool,
     last_failure: Mutex<Option<String>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
+    /// Who else is told of what is logged, and whether they want to be.
+    follower: OnceLock<Follower>,
+    is_followed: AtomicBool,
     stop: Arc<(Mutex<bool>, Condvar)>,
 }
 
@@ -130,6 +136,8 @@ impl KvOpening {
             is_failed: AtomicBool::new(false),
             last_failure: Mutex::new(None),
             keeper: Mutex::new(None),
+            follower: OnceLock::new(),
+            is_followed: AtomicBool::new(false),
             stop: Arc::default(),
         });
         // The manifest that was found may be one whose writer died before its name was durable.
@@ -348,6 +356,13 @@ impl Kv {
             false => self.append_pieces(&head, effects, keys.config.piece_size)?,
         };
         self.logged_size.fetch_add(keys.effects.bytes().len() as u64, Ordering::Relaxed);
+        if self.is_followed.load(Ordering::Relaxed)
+            && let Some(follower) = self.follower.get()
+        {
+            let effects = std::mem::take(&mut keys.effects);
+            follower(keys, &effects);
+            keys.effects = effects;
+        }
         keys.effects.clear();
         keys.seq += 1;
         Ok(Some(lsn))
@@ -377,6 +392,16 @@ impl Kv {
                 }
             }
         }
+    }
+
+    /// Has somebody told of what is logged, once [`Kv::follow`] says so; the first one counts.
+    pub fn set_follower(&self, follower: Follower) {
+        let _ = self.follower.set(follower);
+    }
+
+    /// Whether the follower is told. Under the lock of the keys nothing is missed.
+    pub fn follow(&self, is_followed: bool) {
+        self.is_followed.store(is_followed, Ordering::Relaxed);
     }
 
     /// Whether changes have gathered that should become a record before more come.
@@ -426,6 +451,13 @@ impl Kv {
             self.cool_some(64);
         }
         self.wake_keeper();
+    }
+
+    /// The same for who has just written some, if there is need. Not under the lock.
+    pub fn make_room_if_crowded(&self) {
+        if self.lock().is_crowded() {
+            self.make_room();
+        }
     }
 
     /// Makes a keyspace of its own of hard links in another data directory, as it is now or a moment
@@ -505,6 +537,12 @@ impl Kv {
 
     pub(crate) fn note_compression(&self, stats: CompressionStats) {
         *self.compression.lock().unwrap_or_else(PoisonError::into_inner) = stats;
+    }
+
+    /// What coding gains group by group, as `(name, bytes before, bytes after)`; nothing while values
+    /// are being coded, for that takes long.
+    pub fn compression_by_group(&self) -> Vec<(Vec<u8>, u64, u64)> {
+        self.groups.try_lock().map(|groups| groups.sizes()).unwrap_or_default()
     }
 
     /// Bytes that were logged since the last checkpoint began.

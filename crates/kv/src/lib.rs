@@ -48,6 +48,7 @@ pub mod number;
 mod pieces;
 pub mod rdb;
 pub mod repair;
+pub mod replicate;
 pub mod reply;
 pub mod series;
 pub mod slots;

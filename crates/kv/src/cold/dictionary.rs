@@ -108,6 +108,12 @@ pub(crate) struct Trained {
 }
 
 impl Groups {
+    /// Bytes of each group's values before and after, since it was last judged.
+    pub(crate) fn sizes(&self) -> Vec<(Vec<u8>, u64, u64)> {
+        let all = self.by_name.iter();
+        all.map(|(name, group)| (name.clone(), group.plain_size, group.coded_size)).collect()
+    }
+
     /// Groups whose next dictionary has that number.
     pub(crate) fn new(next_number: u64) -> Groups {
         Groups {

@@ -9,6 +9,7 @@ use crate::value::Value;
 impl Keyspace {
     /// Takes all keys of a database out.
     pub fn flush(&mut self, db: u8) {
+        self.spoil_dump();
         self.tell_watched(db, db);
         self.changes += 1;
         self.flush_series(db);
@@ -42,6 +43,7 @@ impl Keyspace {
         if one == other {
             return Ok(());
         }
+        self.spoil_dump();
         self.tell_watched(one, other);
         self.tell_watched(other, one);
         for db in [one, other] {

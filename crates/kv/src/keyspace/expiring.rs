@@ -30,6 +30,7 @@ impl Keyspace {
     /// key went, too.
     #[cold]
     pub(super) fn expire_fields(&mut self, number: u32, hash: KeyHash) -> bool {
+        self.before_change(number);
         let (now_ms, seq) = (self.now_ms, self.seq);
         let Some(slot) = self.slots.get_mut(number) else { return false };
         let Value::Hash(fields) = &mut slot.value else { return true };
@@ -75,7 +76,8 @@ impl Keyspace {
     /// # Errors
     /// When a record cannot be read.
     pub fn expire_due(&mut self, count: usize) -> Result<usize, CommandError> {
-        if !self.expires_by_itself || self.now_ms < self.keeps_expired_until_ms {
+        let is_kept = self.now_ms < self.keeps_expired_until_ms || self.leaves_expired;
+        if !self.expires_by_itself || is_kept {
             return Ok(0);
         }
         let due = self.expiry.take_due(self.now_ms, count);

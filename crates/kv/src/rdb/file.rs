@@ -6,7 +6,7 @@ use crate::value::Value;
 use std::io::Read;
 
 /// Words between the keys.
-mod word {
+pub mod word {
     pub const SLOT_INFO: u8 = 244;
     pub const FUNCTION: u8 = 245;
     pub const MODULE: u8 = 247;
@@ -36,6 +36,8 @@ pub enum Found {
     },
     /// The code of a library of functions.
     Function(Vec<u8>),
+    /// A note about the file: its name and what it says.
+    Note(Vec<u8>, Vec<u8>),
 }
 
 /// Walks a file: `each` gets what is found and how many bytes were read by then.
@@ -57,6 +59,10 @@ pub fn walk<E: From<Failure>>(
             word::EXPIRES_S => expire_ms = Some(i64::from(input.u32()?) * 1000),
             word::EXPIRES_MS => expire_ms = Some(input.i64()?),
             word::FUNCTION => each(Found::Function(input.string()?), input.offset())?,
+            word::NOTE => {
+                let note = Found::Note(input.string()?, input.string()?);
+                each(note, input.offset())?;
+            }
             word::SLOT_INFO..=word::SIZES => skip(&mut input, next)?,
             kind => {
                 let key = input.string()?;
@@ -89,10 +95,6 @@ fn header(input: &mut Input<'_>) -> Result<u16, Failure> {
 /// Skips what is not about keys.
 fn skip(input: &mut Input<'_>, word: u8) -> Result<(), Failure> {
     match word {
-        word::NOTE => {
-            input.string()?;
-            input.string()?;
-        }
         word::SIZES => {
             input.length()?;
             input.length()?;

@@ -18,16 +18,19 @@ mod lzf;
 mod packed;
 mod save;
 mod stream;
+mod write;
 
 pub use file::{Found, walk};
 pub use input::Failure;
+pub use write::{LeftOut, Writer};
 
 use crate::value::Value;
 use crc64::crc64;
 use input::Input;
+use save::Reader;
 
 /// The newest version that is read.
-const VERSION_MAX: u16 = 12;
+pub(crate) const VERSION_MAX: u16 = 12;
 /// The version of what is written.
 const VERSION: u16 = 10;
 /// The same of what that has no words for.
@@ -75,19 +78,26 @@ pub enum Refusal {
 /// A value as `DUMP` answers it; none of a type that Redis itself does not have.
 pub fn dump(value: &Value) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let is_expiring = matches!(value, Value::Hash(hash) if hash.next_expiry().is_some());
-    save::value(&mut out, value)?;
-    let version = if is_expiring { VERSION_OF_FIELD_EXPIRY } else { VERSION };
-    out.extend_from_slice(&version.to_le_bytes());
-    let crc = crc64(0, &out);
-    out.extend_from_slice(&crc.to_le_bytes());
-    Some(out)
+    save::value(&mut out, value, Reader::Newest)?;
+    let version = if expires_fields(value) { VERSION_OF_FIELD_EXPIRY } else { VERSION };
+    Some(framed(out, version))
+}
+
+/// The same for Redis 7.0: fields of hashes stay until somebody says that they have expired.
+pub fn dump_for_redis_7(value: &Value) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    save::value(&mut out, value, Reader::Redis7)?;
+    Some(framed(out, VERSION))
+}
+
+/// Whether a value has fields that expire, which Redis 7.0 has not.
+pub fn expires_fields(value: &Value) -> bool {
+    matches!(value, Value::Hash(hash) if hash.next_expiry().is_some())
 }
 
 /// A type and a value with what `DUMP` puts behind them.
-pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
-    let mut out = body.to_vec();
-    out.extend_from_slice(&VERSION_MAX.to_le_bytes());
+pub(crate) fn framed(mut out: Vec<u8>, version: u16) -> Vec<u8> {
+    out.extend_from_slice(&version.to_le_bytes());
     let crc = crc64(0, &out);
     out.extend_from_slice(&crc.to_le_bytes());
     out

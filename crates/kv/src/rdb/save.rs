@@ -9,8 +9,17 @@ use crate::value::{Hash, List, Set, Str, Value, Zset};
 /// Bytes of a list's node; a longer element has one for itself.
 const NODE_SIZE_MAX: usize = 8 << 10;
 
+/// Who is to read what is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Whoever knows all that there is.
+    Newest,
+    /// Redis 7.0, whose fields of hashes do not expire.
+    Redis7,
+}
+
 /// Appends type and value. None for a type that Redis itself does not have.
-pub fn value(out: &mut Vec<u8>, value: &Value) -> Option<()> {
+pub fn value(out: &mut Vec<u8>, value: &Value, reader: Reader) -> Option<()> {
     match value {
         Value::Str(inner) => {
             out.push(kind::STRING);
@@ -18,7 +27,7 @@ pub fn value(out: &mut Vec<u8>, value: &Value) -> Option<()> {
         }
         Value::List(inner) => list(out, inner),
         Value::Set(inner) => set(out, inner),
-        Value::Hash(inner) => hash(out, inner),
+        Value::Hash(inner) => hash(out, inner, reader),
         Value::Zset(inner) => zset(out, inner),
         Value::Stream(inner) => {
             out.push(kind::STREAM_2);
@@ -132,11 +141,11 @@ fn intset(ints: &[i64]) -> Vec<u8> {
     bytes
 }
 
-fn hash(out: &mut Vec<u8>, hash: &Hash) {
-    if let Some(first) = hash.next_expiry() {
+fn hash(out: &mut Vec<u8>, hash: &Hash, reader: Reader) {
+    if let (Some(first), Reader::Newest) = (hash.next_expiry(), reader) {
         return expiring(out, hash, first);
     }
-    if hash.encoding() == "listpack" {
+    if hash.encoding().starts_with("listpack") {
         let mut pack = Listpack::default();
         for (field, value) in hash.iter() {
             pack.push(field);

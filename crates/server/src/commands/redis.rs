@@ -1,9 +1,12 @@
-//! A client of the Redis door for the commands: words go out in batches, answers are counted.
+//! A client of the Redis door for the commands: words go out in batches, answers are read one by one.
 
-use anyhow::{Context as _, bail};
+use super::arguments::option;
+use anyhow::{Context as _, bail, ensure};
+use clap::{ArgMatches, Command};
 use hyper::Uri;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 /// The port of the door.
 const PORT: u16 = 7379;
@@ -11,16 +14,39 @@ const PORT: u16 = 7379;
 const BATCH_SIZE: usize = 1 << 20;
 /// Commands of a batch.
 const BATCH_LEN: usize = 4096;
-/// Bytes of an answer, at most.
-const ANSWER_SIZE_MAX: u64 = 64 << 10;
+/// Bytes of a line.
+const LINE_SIZE_MAX: u64 = 64 << 10;
+/// Bytes of an answer.
+const ANSWER_SIZE_MAX: u64 = 512 << 20;
+/// Items of an answer.
+const ITEMS_MAX: usize = 1 << 20;
+/// A server that says nothing for so long is gone.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What an answer says.
+/// What a server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is done.
-    Done,
+    /// It is done; perhaps in words.
+    Done(String),
     /// It is not, for that reason.
     Refused(String),
+    /// A number.
+    Int(i64),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Nothing.
+    Null,
+    /// Several answers.
+    Items(Vec<Answer>),
+}
+
+/// The arguments that say which server it is, and as whom.
+pub fn arguments(command: Command) -> Command {
+    let url = "The server: redis://host:port, or redis://user:password@host:port";
+    command
+        .arg(option("url", "URL", url).default_value("redis://127.0.0.1:7379"))
+        .arg(option("user", "NAME", "User to log in as").default_value("default"))
+        .arg(option("password-file", "PATH", "File with that user's password"))
 }
 
 /// A connection to a server.
@@ -33,11 +59,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the server of a URL, `redis://host:port`.
+    /// Connects to the server that the arguments name and logs in.
     ///
     /// # Errors
-    /// When it cannot be reached, or the URL is of another kind.
-    pub fn open(url: &str) -> anyhow::Result<Connection> {
+    /// When it cannot be reached, or refuses.
+    pub fn open(matches: &ArgMatches) -> anyhow::Result<Connection> {
+        let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+        let url = text("url").unwrap_or_default();
         let uri: Uri = url.parse().with_context(|| format!("--url {url}"))?;
         if uri.scheme_str() != Some("redis") {
             bail!("--url {url}: must begin with redis://");
@@ -47,24 +75,38 @@ impl Connection {
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
             .with_context(|| format!("cannot reach {host}:{port}"))?;
         stream.set_nodelay(true)?;
-        Ok(Connection { stream: BufReader::new(stream), batch: Vec::new(), awaited: Vec::new() })
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        let stream = BufReader::new(stream);
+        let mut connection = Connection { stream, batch: Vec::new(), awaited: Vec::new() };
+        let login = uri.authority().and_then(|one| one.as_str().rsplit_once('@'));
+        if let Some(path) = text("password-file") {
+            let password = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
+            let user = text("user").unwrap_or_default();
+            connection.log_in(user, password.trim_end())?;
+        } else if let Some((login, _)) = login {
+            let (user, password) = login.split_once(':').unwrap_or(("default", login));
+            connection.log_in(if user.is_empty() { "default" } else { user }, password)?;
+        }
+        connection.call(&[b"PING"])?;
+        Ok(connection)
+    }
+
+    fn log_in(&mut self, user: &str, password: &str) -> anyhow::Result<()> {
+        self.call(&[b"AUTH", user.as_bytes(), password.as_bytes()]).map(|_| ())
     }
 
     /// Sends a command and waits for its answer. Nothing else may be awaited.
     ///
     /// # Errors
     /// When the connection breaks, or the server refuses.
-    pub fn call(&mut self, words: &[&[u8]]) -> anyhow::Result<()> {
+    pub fn call(&mut self, words: &[&[u8]]) -> anyhow::Result<Answer> {
         self.add(b"", words);
-        let mut refused = None;
-        self.flush(&mut |_, answer| {
-            if let Answer::Refused(reason) = answer {
-                refused = Some(reason);
-            }
-        })?;
-        match refused {
-            Some(reason) => bail!("{}: {reason}", String::from_utf8_lossy(words[0])),
-            None => Ok(()),
+        let mut answered = Answer::Null;
+        self.flush(&mut |_, answer| answered = answer)?;
+        match answered {
+            Answer::Refused(reason) => bail!("{}: {reason}", String::from_utf8_lossy(words[0])),
+            answer => Ok(answer),
         }
     }
 
@@ -98,29 +140,87 @@ impl Connection {
         Ok(())
     }
 
-    fn line(&mut self) -> anyhow::Result<String> {
+    /// Sends a command whose answer is read by other means.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub fn say(&mut self, words: &[&[u8]]) -> anyhow::Result<()> {
+        self.add(b"", words);
+        self.awaited.clear();
+        self.flush(&mut |_, _| {})
+    }
+
+    /// The bytes that the server sends.
+    pub fn reader(&mut self) -> &mut BufReader<TcpStream> {
+        &mut self.stream
+    }
+
+    /// A line without its end.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub fn line(&mut self) -> anyhow::Result<String> {
         let mut line = Vec::new();
-        self.stream.by_ref().take(ANSWER_SIZE_MAX).read_until(b'\n', &mut line)?;
-        let line = line.strip_suffix(b"\r\n").context("the server went away")?;
+        let read = self.stream.by_ref().take(LINE_SIZE_MAX).read_until(b'\n', &mut line);
+        read.context("the server went away")?;
+        let line = line.strip_suffix(b"\n").context("the server went away")?;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         Ok(String::from_utf8_lossy(line).into_owned())
     }
 
     fn answer(&mut self) -> anyhow::Result<Answer> {
         let line = self.line()?;
-        match line.split_at_checked(1) {
-            Some(("-", reason)) => Ok(Answer::Refused(reason.to_owned())),
-            Some(("+" | ":", _)) => Ok(Answer::Done),
-            Some(("$", "-1")) => Ok(Answer::Done),
-            Some(("$", size)) => {
-                let size: u64 = size.parse().context("an answer of no size")?;
-                if ANSWER_SIZE_MAX < size {
-                    bail!("an answer of {size} bytes");
+        let size = |text: &str| text.parse::<i64>().context("an answer of no size");
+        Ok(match line.split_at_checked(1) {
+            Some(("-", reason)) => Answer::Refused(reason.to_owned()),
+            Some(("+", words)) => Answer::Done(words.to_owned()),
+            Some((":", number)) => Answer::Int(size(number)?),
+            Some(("$" | "*", "-1")) => Answer::Null,
+            Some(("$", text)) => Answer::Bytes(self.bytes(u64::try_from(size(text)?)?)?),
+            Some(("*", text)) => {
+                let count = usize::try_from(size(text)?)?;
+                ensure!(count <= ITEMS_MAX, "an answer of {count} items");
+                let mut items = Vec::new();
+                for _ in 0..count {
+                    items.push(self.item()?);
                 }
-                let mut text = vec![0; usize::try_from(size + 2)?];
-                self.stream.read_exact(&mut text)?;
-                Ok(Answer::Done)
+                Answer::Items(items)
             }
             _ => bail!("an answer that was not expected: {line}"),
-        }
+        })
+    }
+
+    /// An item, which has none of its own but one level more: that of `SCAN`.
+    fn item(&mut self) -> anyhow::Result<Answer> {
+        let line = self.line()?;
+        let size = |text: &str| text.parse::<i64>().context("an answer of no size");
+        Ok(match line.split_at_checked(1) {
+            Some(("+", words)) => Answer::Done(words.to_owned()),
+            Some((":", number)) => Answer::Int(size(number)?),
+            Some(("$" | "*", "-1")) => Answer::Null,
+            Some(("$", text)) => Answer::Bytes(self.bytes(u64::try_from(size(text)?)?)?),
+            Some(("*", text)) => {
+                let count = usize::try_from(size(text)?)?;
+                ensure!(count <= ITEMS_MAX, "an answer of {count} items");
+                let mut items = Vec::new();
+                for _ in 0..count {
+                    let line = self.line()?;
+                    let text = line.strip_prefix('$').context("an answer nested too deep")?;
+                    items.push(Answer::Bytes(self.bytes(u64::try_from(size(text)?)?)?));
+                }
+                Answer::Items(items)
+            }
+            _ => bail!("an answer that was not expected: {line}"),
+        })
+    }
+
+    fn bytes(&mut self, size: u64) -> anyhow::Result<Vec<u8>> {
+        ensure!(size <= ANSWER_SIZE_MAX, "an answer of {size} bytes");
+        let mut bytes = Vec::new();
+        self.stream.by_ref().take(size + 2).read_to_end(&mut bytes)?;
+        let is_whole = bytes.ends_with(b"\r\n") && bytes.len() as u64 == size + 2;
+        ensure!(is_whole, "the server went away");
+        bytes.truncate(bytes.len() - 2);
+        Ok(bytes)
     }
 }

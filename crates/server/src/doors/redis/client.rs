@@ -80,6 +80,10 @@ pub struct State {
     pub is_blocked: AtomicBool,
     /// Whether it watches a key.
     pub is_watching: AtomicBool,
+    /// Whether it is a replica of this server.
+    pub is_replica: AtomicBool,
+    /// Whether this server is a replica of it.
+    pub is_primary: AtomicBool,
     /// Bytes that it has sent and that are not executed yet.
     pub query_size: AtomicUsize,
     /// Bytes that it sent.
@@ -102,6 +106,8 @@ impl Default for State {
             shard_channels: AtomicUsize::new(0),
             is_blocked: AtomicBool::new(false),
             is_watching: AtomicBool::new(false),
+            is_replica: AtomicBool::new(false),
+            is_primary: AtomicBool::new(false),
             query_size: AtomicUsize::new(0),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -163,7 +169,11 @@ impl Client {
 
     /// The class of clients that it belongs to.
     pub fn class(&self) -> Class {
-        if 0 < self.subscription_count() && !self.is_monitor {
+        if self.state.is_replica.load(Relaxed) {
+            Class::Replica
+        } else if self.state.is_primary.load(Relaxed) {
+            Class::Master
+        } else if 0 < self.subscription_count() && !self.is_monitor {
             Class::PubSub
         } else {
             Class::Normal

@@ -14,6 +14,8 @@ use super::durable::Durable;
 use super::fetching;
 use super::hub::Hub;
 use super::out::Out;
+use super::replication::primary::Serving;
+use super::replication::{Hello, Replication};
 use super::scripting::Scripting;
 use super::session::{ReplyMode, Session};
 use crate::app::App;
@@ -67,6 +69,8 @@ pub struct Redis {
     pub scripting: Scripting,
     /// Who waits for the disk.
     pub durable: Durable,
+    /// Replicas, and this server as one.
+    pub replication: Arc<Replication>,
     hub: Mutex<Hub>,
     /// The hub while a script runs.
     lent_hub: Mutex<Hub>,
@@ -90,6 +94,7 @@ impl Redis {
             hub: Mutex::new(Hub::new(replication_id)),
             scripting: Scripting::default(),
             durable: Durable::default(),
+            replication: Arc::default(),
             lent_hub: Mutex::new(Hub::new(String::new())),
             is_hub_lent: AtomicBool::new(false),
             idle_timeout_ms: AtomicU64::new(idle_ms),
@@ -103,7 +108,13 @@ impl Redis {
         redis.saving.at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
         redis.scripting.recall(&redis.kv);
+        redis.replication.link.recall(&redis.kv);
         redis
+    }
+
+    /// A name that nobody else has: forty letters.
+    pub fn new_name(&self) -> String {
+        (0..5).map(|_| format!("{:08x}", self.app.vfs.random() as u32)).collect()
     }
 
     /// What connections share. Locked after the keys.
@@ -140,15 +151,23 @@ impl Redis {
 
     /// Takes a client in; none if there are as many as may be.
     fn enter(&self, peer: Option<SocketAddr>) -> Option<Session> {
+        {
+            let mut hub = self.hub();
+            if hub.settings.hot.clients_max <= hub.clients.len() {
+                hub.stats.rejected_count += 1;
+                return None;
+            }
+        }
+        Some(self.enter_always(peer))
+    }
+
+    /// Takes a client in, however many there are.
+    pub fn enter_always(&self, peer: Option<SocketAddr>) -> Session {
         let now_ms = self.kv.now_ms();
         let mut hub = self.hub();
         let (outbox, is_dirty) = (Arc::<Outbox>::default(), Arc::<AtomicBool>::default());
         let state = Arc::<State>::default();
         state.active_ms.store(now_ms, Relaxed);
-        if hub.settings.hot.clients_max <= hub.clients.len() {
-            hub.stats.rejected_count += 1;
-            return None;
-        }
         let user = hub.acl.user(b"default").cloned();
         let user = user.unwrap_or_else(|| Arc::new(User::default_one()));
         let id = hub.new_id();
@@ -171,7 +190,7 @@ impl Redis {
             is_traceless: false,
         };
         hub.clients.insert(id, client);
-        Some(Session {
+        Session {
             id,
             peer,
             db: 0,
@@ -192,11 +211,15 @@ impl Redis {
             has_written_samples: false,
             is_script: false,
             counted_error: Vec::new(),
+            hello: Hello::default(),
+            is_primary: false,
+            primary_read: 0,
             work: None,
-        })
+        }
     }
 
-    fn leave(&self, session: &Session) {
+    /// Forgets a client.
+    pub fn leave(&self, session: &Session) {
         let mut keys = self.kv.lock();
         self.hub().remove(session.id, &mut keys);
     }
@@ -243,6 +266,8 @@ enum Next {
     Execute,
     /// There is more to execute once some values are read from disk.
     Fetch,
+    /// It is a replica's from now on.
+    Replicate,
     /// It ends.
     End,
 }
@@ -291,6 +316,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             if self.write().await.is_err() || next == Next::End {
                 return;
             }
+            if next == Next::Replicate {
+                return self.replicate().await;
+            }
             if next == Next::Execute {
                 // Others have their turn, too.
                 tokio::task::yield_now().await;
@@ -301,6 +329,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 return;
             }
         }
+    }
+
+    /// Serves a replica until it goes.
+    async fn replicate(&mut self) {
+        self.session.state.is_replica.store(true, Relaxed);
+        let serving = Serving {
+            redis: self.redis,
+            stream: &mut self.stream,
+            session: &mut self.session,
+            said: std::mem::take(&mut self.bytes),
+            connection: &self.connection,
+            stop: self.stop.clone(),
+        };
+        serving.serve().await;
     }
 
     /// Waits for something to do. Returns false at the end.
@@ -596,6 +638,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                     break Next::Read;
                 }
                 Flow::Work => break Next::Execute,
+                Flow::Replicate => break Next::Replicate,
                 Flow::Close => break Next::End,
             }
             if self.session.outbox.is_closed() {

@@ -8,12 +8,15 @@ use super::connection::Redis;
 use super::hub::{Blocked, Hub};
 use super::out::Out;
 use super::registry::Place;
+use super::replication::link::Stage;
 use super::scripting;
 use super::session::{ReplyMode, Session};
+use super::settings::Settings;
 use super::slow::{self, SlowCommand};
 use super::timeseries;
 use kv::commands::{
-    ADMIN, DENY_OOM, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR,
+    ADMIN, DENY_OOM, Group, Info, LOADING, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR,
+    STALE, WRITE,
 };
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
@@ -117,15 +120,40 @@ impl Redis {
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));
         }
-        if hub.settings.hot.refuses_growth {
+        if self.replication.link.is_replica() && !session.is_primary {
+            self.check_on_replica(&hub.settings, info)?;
+        }
+        if hub.settings.hot.refuses_growth && !session.is_primary {
             refuse_growth(session, keys, hub, info)?;
         }
-        if let (Some(reason), true) = (self.kv.failure(), info.is(kv::commands::WRITE)) {
+        if let (Some(reason), true) = (self.kv.failure(), info.is(WRITE)) {
             return Err(CommandError::new(format!(
                 "MISCONF Quipu takes no writes until it is restarted, for its log failed: {reason}"
             )));
         }
         Ok(known)
+    }
+
+    /// Whether a replica does a command for a client.
+    ///
+    /// # Errors
+    /// When it changes keys, or wants keys that are not whole.
+    pub fn check_on_replica(&self, settings: &Settings, info: &Info) -> Result<(), CommandError> {
+        if info.is(WRITE) && settings.is_on("replica-read-only") {
+            return Err(CommandError::new("READONLY You can't write against a read only replica."));
+        }
+        if self.replication.link.is_loading() && !info.is(LOADING) {
+            return Err(CommandError::new(
+                "LOADING the keys of the primary are not all here yet: see INFO replication",
+            ));
+        }
+        let is_up = self.replication.link.state().stage == Stage::Connected;
+        if !is_up && !info.is(STALE) && !settings.is_on("replica-serve-stale-data") {
+            return Err(CommandError::new(
+                "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+            ));
+        }
+        Ok(())
     }
 
     /// Whether the client's user may say a command, in a context that the log of refusals names.
@@ -184,7 +212,7 @@ impl Redis {
         hub: &Hub,
         (known, args): (Known, &[&[u8]]),
     ) -> bool {
-        if !hub.pause.is_on(keys.now_ms()) {
+        if session.is_primary || !hub.pause.is_on(keys.now_ms()) {
             return false;
         }
         if !hub.pause.is_of_writes {
@@ -201,7 +229,7 @@ impl Redis {
     /// Whether a command may change something, or have others do so. Of scripts that say what they
     /// are it is known beforehand.
     fn may_change(&self, info: &Info, args: &[&[u8]]) -> bool {
-        if !info.is(kv::commands::WRITE | kv::commands::MAY_REPLICATE) {
+        if !info.is(WRITE | kv::commands::MAY_REPLICATE) {
             return false;
         }
         let arg = args.get(1).copied().unwrap_or_default();
@@ -273,7 +301,7 @@ impl Redis {
         if is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
-        keys.is_writing = info.is(kv::commands::WRITE);
+        keys.is_writing = info.is(WRITE);
         keys.leaves_trace = known.0.leaves_trace && (!session.is_traceless || info.name == "touch");
         let started = Instant::now();
         let (session, keys, hub) = (&mut *session, &mut *keys, &mut *hub);
@@ -292,6 +320,10 @@ impl Redis {
         }
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         hub.stats.ran(number, micros, hub.settings.hot.tracks_latency);
+        let is_refused = session.out.0.bytes().get(before) == Some(&b'-');
+        if !is_refused && TOLD_AS_THEY_ARE.contains(&info.name) {
+            self.tell_replicas(args);
+        }
         if let Some(b'-') = session.out.0.bytes().get(before) {
             let text = session.out.0.bytes().get(before + 1..).unwrap_or_default();
             let counted = &session.counted_error;
@@ -466,6 +498,16 @@ fn is_for_listeners(info: &Info) -> bool {
 
 /// Bytes of a queued argument besides its own, about.
 const QUEUED_COST: usize = 32;
+
+/// What replicas are told as it came, for it is about no keys.
+const TOLD_AS_THEY_ARE: &[&str] = &[
+    "function|delete",
+    "function|flush",
+    "function|load",
+    "function|restore",
+    "publish",
+    "spublish",
+];
 
 /// What is done at once within a transaction.
 const NOT_QUEUED: &[&str] = &["exec", "discard", "multi", "watch", "quit", "reset"];

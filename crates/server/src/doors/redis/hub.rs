@@ -33,12 +33,14 @@ pub struct Blocked {
     pub said_again: Option<usize>,
     /// Whether it is to be said again.
     pub is_due: bool,
+    /// The offset that so many replicas are to have, if it waits for that.
+    pub replicas: Option<(u64, usize)>,
 }
 
 impl Blocked {
     /// A command that whoever changes its keys tries again.
     pub fn new(wait: Wait, db: u8, arguments: Vec<Vec<u8>>, otherwise: Vec<u8>) -> Blocked {
-        Blocked { wait, db, arguments, otherwise, said_again: None, is_due: false }
+        Blocked { wait, db, arguments, otherwise, said_again: None, is_due: false, replicas: None }
     }
 
     /// The command as it is said again, by then.

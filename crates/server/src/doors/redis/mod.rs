@@ -26,6 +26,7 @@ mod pause;
 #[cfg(test)]
 mod reference;
 mod registry;
+mod replication;
 mod scripting;
 mod session;
 mod settings;
@@ -58,6 +59,7 @@ pub fn open(
     let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
     let connections_max = accepting.connections.count_max();
     let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address, connections_max));
+    replication::begin(&door);
     app.telemetry.register(Arc::new(metrics::Metrics(Arc::downgrade(&door))));
     let stop = stop.clone();
     let serve = move || match serve(bound, accepting, door, stop) {
@@ -85,6 +87,7 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         let expiring = tokio::spawn(settle_expired(door.clone()));
         let syncing = door.clone();
         let syncing = tokio::spawn(async move { syncing.durable.serve(syncing.kv.clone()).await });
+        let following = tokio::spawn(replication::link::run(door.clone(), stop.clone()));
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
         while 0 < connections.count() {
             // What it has written stays, as of a script that fails.
@@ -94,6 +97,8 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         }
         expiring.abort();
         syncing.abort();
+        // It hears that the server ends, too, and what it began has to be left whole.
+        let _ = following.await;
         Ok(())
     })
 }
@@ -105,6 +110,7 @@ const SETTLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20
 async fn settle_expired(door: Arc<Redis>) {
     loop {
         tokio::time::sleep(SETTLE_INTERVAL).await;
+        door.ping_replicas();
         // A script that takes long has the keys, and this thread serves those who would end it.
         let Some(mut keys) = door.kv.lock_within(std::time::Duration::ZERO) else { continue };
         if keys.has_series_events() {

@@ -8,13 +8,8 @@ use kv::commands::Group;
 use std::fmt::Write as _;
 
 /// Commands of Redis 7.2 that are unknown here: a name, or the first part of names and a star.
-pub const MISSING: &[(&str, &str)] = &[
-    ("migrate", "There is no cluster to move keys in; `DUMP` and `RESTORE` move one by hand."),
-    ("psync", "Other servers cannot be replicas of this one."),
-    ("replconf", "Other servers cannot be replicas of this one."),
-    ("sync", "Other servers cannot be replicas of this one."),
-    ("sentinel*", "Of a Sentinel alone; a Redis answers the same."),
-];
+pub const MISSING: &[(&str, &str)] =
+    &[("sentinel*", "Of a Sentinel alone; a Redis answers the same.")];
 
 /// Families of modules that are unknown, and why.
 const UNKNOWN_FAMILIES: &[(&str, &str)] = &[

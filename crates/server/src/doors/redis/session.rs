@@ -3,6 +3,7 @@
 use super::acl::User;
 use super::client::{Outbox, State};
 use super::out::Out;
+use super::replication::Hello;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -53,6 +54,12 @@ pub struct Session {
     pub counted_error: Vec<u8>,
     /// What takes long and is done without holding the keys, before the next command.
     pub work: Option<Work>,
+    /// What it said before it asked to be a replica.
+    pub hello: Hello,
+    /// Whether it is the primary of which this server is a replica.
+    pub is_primary: bool,
+    /// Bytes of the primary's commands that are done and not counted yet.
+    pub primary_read: u64,
     /// Whether samples were appended whose place in the log must be on disk before it is answered.
     pub has_written_samples: bool,
 }

@@ -192,6 +192,7 @@ impl Redis {
                     hub.clients.values().for_each(|client| client.outbox.wake.notify_one());
                 }
                 "requirepass" => set_password(hub),
+                "repl-backlog-size" | "client-output-buffer-limit" => self.limit_feed(hub),
                 "stream-node-max-entries" | "stream-node-max-bytes" => {
                     let number = |name| usize::try_from(hub.settings.number(name)).unwrap_or(0);
                     keys.set_stream_blocks(BlockLimits {

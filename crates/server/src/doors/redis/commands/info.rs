@@ -37,6 +37,7 @@ const SECTIONS: &[(&str, bool, Section)] = &[
     ("Cluster", true, cluster),
     ("Keyspace", true, keyspace),
     ("Quipu", true, quipu),
+    ("Compression", false, compression),
 ];
 
 fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -195,6 +196,7 @@ fn memory(context: &Context<'_>, text: &mut String) {
     let (libraries, functions) = context.redis.scripting.counts();
     let scripts_size = scripts.scripts_text + scripts.functions_text;
     let vm_size = (scripts.scripts_vm + scripts.functions_vm) as u64;
+    let backlog = context.redis.replication.feed().len();
     let ratio = of.resident as f64 / of.used.max(1) as f64;
     lines!(text,
         "used_memory": of.used,
@@ -239,8 +241,8 @@ fn memory(context: &Context<'_>, text: &mut String) {
         "mem_fragmentation_ratio": format!("{ratio:.2}"),
         "mem_fragmentation_bytes": of.resident.saturating_sub(of.used),
         "mem_not_counted_for_evict": 0,
-        "mem_replication_backlog": 0,
-        "mem_total_replication_buffers": 0,
+        "mem_replication_backlog": backlog,
+        "mem_total_replication_buffers": backlog,
         "mem_clients_slaves": 0,
         "mem_clients_normal": of.clients,
         "mem_cluster_links": 0,
@@ -257,7 +259,7 @@ fn persistence(context: &Context<'_>, text: &mut String) {
     let status = if redis.kv.failure().is_some() { "err" } else { "ok" };
     let logged = redis.kv.logged_size();
     lines!(text,
-        "loading": 0,
+        "loading": u8::from(redis.replication.link.is_loading()),
         "async_loading": 0,
         "current_cow_peak": 0,
         "current_cow_size": 0,
@@ -301,6 +303,7 @@ fn stats(context: &Context<'_>, text: &mut String) {
     let (hub, before) = (&*context.hub, &context.hub.stats.keys_before);
     let (stats, of_keys) = (&hub.stats, &context.keys.stats);
     let rates = stats.rates(context.keys.now_ms());
+    let feed = context.redis.replication.feed();
     lines!(text,
         "total_connections_received": stats.connection_count,
         "total_commands_processed": stats.command_count,
@@ -314,9 +317,9 @@ fn stats(context: &Context<'_>, text: &mut String) {
         "instantaneous_input_repl_kbps": "0.00",
         "instantaneous_output_repl_kbps": "0.00",
         "rejected_connections": stats.rejected_count,
-        "sync_full": 0,
-        "sync_partial_ok": 0,
-        "sync_partial_err": 0,
+        "sync_full": feed.full_count,
+        "sync_partial_ok": feed.partial_count,
+        "sync_partial_err": feed.partial_refused,
         "expired_keys": of_keys.expired - before.expired.min(of_keys.expired),
         "expired_stale_perc": "0.00",
         "expired_time_cap_reached_count": 0,
@@ -360,19 +363,7 @@ fn stats(context: &Context<'_>, text: &mut String) {
 }
 
 fn replication(context: &Context<'_>, text: &mut String) {
-    lines!(text,
-        "role": "master",
-        "connected_slaves": 0,
-        "master_failover_state": "no-failover",
-        "master_replid": context.hub.replication_id,
-        "master_replid2": "0".repeat(40),
-        "master_repl_offset": 0,
-        "second_repl_offset": -1,
-        "repl_backlog_active": 0,
-        "repl_backlog_size": context.hub.settings.text("repl-backlog-size"),
-        "repl_backlog_first_byte_offset": 0,
-        "repl_backlog_histlen": 0,
-    );
+    crate::doors::redis::replication::info(context, text);
 }
 
 fn cpu(_: &Context<'_>, text: &mut String) {
@@ -459,4 +450,16 @@ fn quipu(context: &Context<'_>, text: &mut String) {
         "quipu_dictionaries_trained": compression.trained,
         "quipu_log_bytes_since_checkpoint": context.redis.kv.logged_size(),
     );
+}
+
+/// Groups that are shown, those with most bytes.
+const GROUPS_MAX: usize = 1000;
+
+fn compression(context: &Context<'_>, text: &mut String) {
+    let mut groups = context.redis.kv.compression_by_group();
+    groups.sort_by_key(|(_, plain, _)| std::cmp::Reverse(*plain));
+    for (number, (name, plain, coded)) in groups.iter().take(GROUPS_MAX).enumerate() {
+        let name = String::from_utf8_lossy(name).replace(|letter: char| letter.is_control(), "?");
+        let _ = write!(text, "group_{number}:plain={plain},coded={coded},name={name}\r\n");
+    }
 }

@@ -41,6 +41,8 @@ pub enum Flow {
     Pause,
     /// The session's work is to be done; it writes the answer.
     Work,
+    /// The connection is a replica's from now on.
+    Replicate,
     /// The connection ends once the answer is sent.
     Close,
 }

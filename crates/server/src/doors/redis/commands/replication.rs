@@ -1,10 +1,14 @@
-//! Replication, of which there is none yet: what clients are told.
+//! Replication, as clients see it, and what replicas say before they are served.
 
 use super::{DoorCommand, Flow, command};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Blocked;
+use crate::doors::redis::replication;
 use kv::call::Otherwise;
-use kv::commands::{ADMIN, BLOCKING, FAST, Group, LOADING, NO_SCRIPT, STALE};
+use kv::commands::command as command_on_keys;
+use kv::commands::{
+    ADMIN, ALLOW_BUSY, BLOCKING, FAST, Group, Keys, LOADING, NO_MULTI, NO_SCRIPT, STALE, WRITE,
+};
 use kv::number::parse_i64;
 use kv::{CommandError, Mode, Reply as _, Wait};
 
@@ -12,29 +16,114 @@ use kv::{CommandError, Mode, Reply as _, Wait};
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[DoorCommand] = &[
     command("failover", -1, ADMIN | NO_SCRIPT | STALE, Group::Server, "6.2.0", "Hands over to a replica.", failover),
+    command_on_keys("migrate", -6, WRITE, Keys::Found(replication::migrate::key_places), Group::Generic, "2.6.0", "Moves keys to another server.", replication::migrate::migrate),
+    command("psync", -3, ADMIN | NO_SCRIPT | NO_MULTI, Group::Server, "2.8.0", "Makes the connection a replica's.", psync),
+    command("replconf", -1, ADMIN | NO_SCRIPT | LOADING | STALE | ALLOW_BUSY, Group::Server, "3.0.0", "What a replica says of itself.", repl_conf),
     command("replicaof", 3, ADMIN | NO_SCRIPT | STALE, Group::Server, "5.0.0", "Makes the server a replica, or none.", replica_of),
     command("role", 1, NO_SCRIPT | LOADING | STALE | FAST, Group::Server, "2.8.12", "Whether the server is a primary or a replica.", role),
     command("slaveof", 3, ADMIN | NO_SCRIPT | STALE, Group::Server, "1.0.0", "An older name of REPLICAOF.", replica_of),
+    command("sync", 1, ADMIN | NO_SCRIPT | NO_MULTI, Group::Server, "1.0.0", "An older way to become a replica.", sync),
     command("wait", 3, NO_SCRIPT | BLOCKING, Group::Generic, "3.0.0", "Waits until replicas have what was written.", wait),
     command("waitaof", 4, NO_SCRIPT | BLOCKING, Group::Generic, "7.2.0", "Waits until what was written is on disk.", wait_aof),
 ];
 
 fn role(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let out = &mut context.session.out;
-    out.array(3);
-    out.text("master");
-    out.int(0);
-    out.array(0);
+    replication::role(context);
     Ok(Flow::Next)
 }
 
 fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let (host, port) = (context.args[1], context.args[2]);
-    if !(host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one")) {
-        return Err(CommandError::new("ERR Quipu cannot be a replica yet"));
+    let is_nobody = host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one");
+    let primary = match is_nobody {
+        true => None,
+        false => {
+            let port = parse_i64(port).and_then(|port| u16::try_from(port).ok());
+            let port = port.ok_or(CommandError::new("ERR Invalid master port"))?;
+            let host = std::str::from_utf8(host).ok().filter(|host| is_host(host));
+            let host = host.ok_or(CommandError::new("ERR Invalid master host"))?;
+            Some((host.to_owned(), port))
+        }
+    };
+    let redis = context.redis;
+    if redis.replication.link.state().primary == primary {
+        if primary.is_some() {
+            context.session.out.simple("OK Already connected to specified master");
+        } else {
+            context.session.out.ok();
+        }
+        return Ok(Flow::Next);
+    }
+    let (kv, replication) = (redis.kv.clone(), redis.replication.clone());
+    context.session.work = Some(Box::new(move |out| match replication.link.set(&kv, primary) {
+        Ok(()) => out.ok(),
+        Err(reason) => out.error(&format!("ERR {reason}")),
+    }));
+    Ok(Flow::Work)
+}
+
+/// Whether it may be a host's name or address.
+fn is_host(text: &str) -> bool {
+    !text.is_empty() && text.len() < 256 && text.chars().all(|letter| letter.is_ascii_graphic())
+}
+
+fn repl_conf(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let pairs = &context.args[1..];
+    if !pairs.len().is_multiple_of(2) {
+        return Err(kv::error::SYNTAX);
+    }
+    for pair in pairs.chunks(2) {
+        let hello = &mut context.session.hello;
+        let value = pair[1];
+        match pair[0].to_ascii_lowercase().as_slice() {
+            b"listening-port" => {
+                let port = parse_i64(value).and_then(|port| u16::try_from(port).ok());
+                hello.port = port.ok_or(kv::error::NOT_INTEGER)?;
+            }
+            b"ip-address" => {
+                let host = std::str::from_utf8(value).ok().filter(|host| is_host(host));
+                hello.host = host.ok_or(CommandError::new("ERR invalid ip-address"))?.to_owned();
+            }
+            b"capa" if value.eq_ignore_ascii_case(b"eof") => hello.takes_eof = true,
+            b"capa" if value.eq_ignore_ascii_case(b"psync2") => hello.takes_other_id = true,
+            b"capa" | b"version" => {}
+            // Of a connection that is no replica's these say nothing, and are not answered.
+            b"ack" | b"getack" => return Ok(Flow::Next),
+            b"rdb-only" | b"rdb-filter-only" if parse_i64(value) == Some(0) => {}
+            option => {
+                let option = String::from_utf8_lossy(option).replace(['\r', '\n'], " ");
+                return Err(CommandError::new(format!(
+                    "ERR Unrecognized REPLCONF option: {option}"
+                )));
+            }
+        }
     }
     context.session.out.ok();
     Ok(Flow::Next)
+}
+
+fn psync(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let next = parse_i64(context.args[2]).ok_or(kv::error::NOT_INTEGER)?;
+    let id = String::from_utf8_lossy(context.args[1]).into_owned();
+    context.session.hello.wanted = Some((id, next));
+    become_replica(context)
+}
+
+fn sync(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    (context.session.hello.wanted, context.session.hello.is_old) = (None, true);
+    become_replica(context)
+}
+
+/// From now on the connection is a replica's.
+fn become_replica(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let link = &context.redis.replication.link;
+    let is_up = link.state().stage == replication::link::Stage::Connected;
+    if link.is_replica() && !is_up {
+        return Err(CommandError::new(
+            "NOMASTERLINK Can't SYNC while not connected with my master",
+        ));
+    }
+    Ok(Flow::Replicate)
 }
 
 fn failover(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -58,13 +147,32 @@ fn deadline(context: &Context<'_>, text: &[u8]) -> Result<Option<i64>, CommandEr
 }
 
 fn wait(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let replicas = parse_i64(context.args[1]).ok_or(kv::error::NOT_INTEGER)?;
+    let redis = context.redis;
+    if redis.replication.link.is_replica() {
+        return Err(CommandError::new(
+            "ERR WAIT cannot be used with replica instances. Please also note that writes to \
+             replicas are just local and are not propagated.",
+        ));
+    }
+    let wanted = parse_i64(context.args[1]).ok_or(kv::error::NOT_INTEGER)?;
     let deadline_ms = deadline(context, context.args[2])?;
-    if replicas <= 0 || context.mode != Mode::Client {
-        context.session.out.int(0);
+    // What came before it in the same batch is told first.
+    redis.kv.commit(context.keys).map_err(|error| CommandError::new(format!("ERR {error}")))?;
+    let (offset, count) = {
+        let feed = redis.replication.feed();
+        (feed.end(), feed.acked_count(feed.end()))
+    };
+    let wanted = usize::try_from(wanted).unwrap_or(0);
+    if wanted <= count || context.mode != Mode::Client {
+        context.session.out.int(i64::try_from(count).unwrap_or(i64::MAX));
         return Ok(Flow::Next);
     }
-    Ok(wait_until(context, deadline_ms, b":0\r\n"))
+    redis.tell_replicas(&[b"REPLCONF", b"GETACK", b"*"]);
+    let flow = wait_until(context, deadline_ms, format!(":{count}\r\n").as_bytes());
+    if let Some(blocked) = context.hub.blocked.get_mut(&context.session.id) {
+        blocked.replicas = Some((offset, wanted));
+    }
+    Ok(flow)
 }
 
 /// Waits for nothing but its time.

@@ -183,6 +183,11 @@ impl<'a> Host<'a> {
         if self.is_read_only && info.is(WRITE | MAY_REPLICATE) {
             return error("Write commands are not allowed from read-only scripts.");
         }
+        if self.redis.replication.link.is_replica() && !self.session.is_primary {
+            let hub = self.redis.hub();
+            let checked = self.redis.check_on_replica(&hub.settings, info);
+            checked.map_err(|error| error.0.into_owned().into_bytes())?;
+        }
         // What has begun to write is let finish.
         if self.refuses_growth && info.is(DENY_OOM) && !self.busy.has_written() {
             return Err(OUT_OF_MEMORY.as_bytes().to_vec());

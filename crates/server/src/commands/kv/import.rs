@@ -1,15 +1,15 @@
-//! `quipu kv`: keys, moved in and out.
+//! `quipu kv import`: a dump of Redis, sent to a server.
 //!
 //! ```text
 //! dump.rdb ─ key by key ─► RESTORE key expiry value REPLACE ABSTTL ─► the server's Redis door
 //! ```
 //! Sending the same file twice does no harm: keys are replaced by what they were.
 
-use super::arguments::option;
-use super::redis::{Answer, Connection};
+use super::bar;
+use crate::commands::redis::{Answer, Connection, arguments};
 use anyhow::Context as _;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use kv::rdb::{self, Found};
 use std::fs::File;
 use std::io::BufReader;
@@ -23,41 +23,25 @@ const SHOWN_SIZE_MAX: usize = 128;
 
 /// The subcommand.
 pub fn command() -> Command {
-    Command::new("kv")
-        .about("Works on the keys of a running server, through its Redis door")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(import_command())
-}
-
-fn import_command() -> Command {
-    Command::new("import")
+    let command = Command::new("import")
         .about("Sends the keys of a dump of Redis (dump.rdb) to a running server")
         .after_help(
-            "Databases, expiries and functions are taken along; values of modules are left out. \
-             The same file may be sent again.",
+            "Databases, expiries and functions are taken along; values of modules are left out.\n\
+             The same file may be sent again: keys are replaced by what they were. Keys that the \
+             file does not have stay.\n\
+             Where the file breaks off, all keys before that are in, and the exit code is 1; it is \
+             1, too, when the server refused some.\n\n\
+             quipu kv import /var/lib/redis/dump.rdb\n\
+             quipu kv import dump.rdb --url redis://10.0.0.7:7379 --password-file /run/secrets/redis",
         )
         .arg(Arg::new("file").value_name("FILE").required(true).help("The dump"))
-        .arg(option("url", "URL", "The server").default_value("redis://127.0.0.1:7379"))
-        .arg(option("user", "NAME", "User to log in as").default_value("default"))
-        .arg(option("password-file", "PATH", "File with that user's password"))
         .arg(
             Arg::new("keep-existing")
                 .long("keep-existing")
                 .action(ArgAction::SetTrue)
                 .help("Leave keys alone that the server has"),
-        )
-}
-
-/// Runs the subcommand that the arguments name.
-///
-/// # Errors
-/// As it does.
-pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    match matches.subcommand() {
-        Some(("import", matches)) => import(matches),
-        _ => unreachable!("clap asks for a subcommand"),
-    }
+        );
+    arguments(command)
 }
 
 /// What became of what the file has.
@@ -71,19 +55,19 @@ struct Counts {
 }
 
 /// Sends a dump; exit code 1 when the server refused some of it.
-fn import(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let name = Path::new(text("file").unwrap_or_default());
+///
+/// # Errors
+/// When the file is none or breaks off, or the server goes away.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let name = matches.get_one::<String>("file").map(String::as_str).unwrap_or_default();
+    let name = Path::new(name);
     let file = File::open(name).with_context(|| name.display().to_string())?;
     let size = file.metadata()?.len();
-    let mut connection = Connection::open(text("url").unwrap_or_default())?;
-    if let Some(path) = text("password-file") {
-        let password = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
-        let user = text("user").unwrap_or_default().as_bytes();
-        connection.call(&[b"AUTH", user, password.trim_end().as_bytes()])?;
-    }
-    connection.call(&[b"PING"])?;
-    let bar = bar(size)?;
+    let mut connection = Connection::open(matches)?;
+    let bar = bar(
+        size,
+        "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left",
+    )?;
     let keeps = matches.get_flag("keep-existing");
     let mut counts = Counts::default();
     let mut reader = BufReader::new(file);
@@ -105,21 +89,22 @@ fn import(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     // What is whole was sent, whatever comes behind it in the file.
     connection.flush(&mut |about, answer| note(about, answer, &mut counts, &bar))?;
     bar.finish_and_clear();
-    let Counts { sent, done, kept, of_modules, refused } = counts;
-    println!(
-        "{done} of {sent} keys and functions are in; {kept} were there and kept, {refused} refused, \
-         {of_modules} of modules left out"
-    );
-    walked.with_context(|| name.display().to_string())?;
-    Ok(ExitCode::from(u8::from(0 < refused)))
+    println!("{}", counts.words());
+    walked.map_err(|error| match error.is::<rdb::Failure>() {
+        true => error.context(format!("{}: all that stands before is in", name.display())),
+        false => error.context(name.display().to_string()),
+    })?;
+    Ok(ExitCode::from(u8::from(0 < counts.refused)))
 }
 
-fn bar(size: u64) -> anyhow::Result<ProgressBar> {
-    let bar = ProgressBar::new(size);
-    let template =
-        "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-    bar.set_style(ProgressStyle::with_template(template)?);
-    Ok(bar)
+impl Counts {
+    fn words(&self) -> String {
+        let Counts { sent, done, kept, of_modules, refused } = self;
+        format!(
+            "{done} of {sent} keys and functions are in; {kept} were there and kept, {refused} \
+             refused, {of_modules} of modules left out"
+        )
+    }
 }
 
 /// Gathers the command that makes what was found.
@@ -130,6 +115,7 @@ fn add(connection: &mut Connection, found: Found, keeps: bool, counts: &mut Coun
             let about = b"a library of functions";
             return connection.add(about, &[b"FUNCTION", b"LOAD", b"REPLACE", &code]);
         }
+        Found::Note(..) => return,
         Found::Key { key, value, expire_ms, .. } => (key, value, expire_ms),
     };
     let payload = value.filter(|value| !value.is_empty()).and_then(|value| rdb::dump(&value));

@@ -1,0 +1,143 @@
+//! Replicas of this server, and this server as a replica.
+//!
+//! ```text
+//! keys ─► log ─► effects ─► feed (commands of Redis 7.0) ─► primary: a replica's connection
+//!                                    dump of all keys   ─►
+//! another server ─► link ─► spool (the dump, whole and checked) ─► keys
+//!                        └► commands, by the same way as those of clients
+//! ```
+//! The feed is locked after the keys and the hub.
+
+mod feed;
+pub mod link;
+pub mod migrate;
+pub mod primary;
+mod show;
+mod spool;
+
+pub use link::Link;
+pub use show::{info, role};
+
+use super::connection::Redis;
+use super::hub::Hub;
+use feed::Feed;
+use kv::Keyspace;
+use kv::effects::Effects;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that may wait for a replica where nothing else is said.
+const BEHIND_MAX: usize = 256 << 20;
+
+/// What a connection said of itself before it asks to be a replica, and what it asks for.
+#[derive(Clone, Debug, Default)]
+pub struct Hello {
+    /// The port at which it listens.
+    pub port: u16,
+    /// Its host, if it wants to be known by another than it comes from.
+    pub host: String,
+    /// Whether it can take a dump whose size is not known before.
+    pub takes_eof: bool,
+    /// Whether it can take the name of another feed to go on with.
+    pub takes_other_id: bool,
+    /// What it wants: the name of a feed and the offset of the next byte; none for all from now on.
+    pub wanted: Option<(String, i64)>,
+    /// Whether it said `SYNC`, the older way.
+    pub is_old: bool,
+}
+
+/// What the door has of replication.
+#[derive(Default)]
+pub struct Replication {
+    feed: Mutex<Feed>,
+    /// This server as a replica.
+    pub link: Link,
+}
+
+impl Replication {
+    /// What replicas are sent. Locked last.
+    pub fn feed(&self) -> MutexGuard<'_, Feed> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has what is logged be told to replicas, once there are any.
+pub fn begin(door: &Arc<Redis>) {
+    let weak = Arc::downgrade(door);
+    door.kv.set_follower(Box::new(move |keys, effects| {
+        if let Some(door) = weak.upgrade() {
+            tell(&door, keys, effects);
+        }
+    }));
+}
+
+/// Tells replicas what was logged. Records of several effects are transactions.
+fn tell(door: &Redis, keys: &mut Keyspace, effects: &Effects) {
+    let mut feed = door.replication.feed();
+    let mut is_open = effects.count() == 1;
+    let is_many = !is_open;
+    let left_out = kv::replicate::tell(keys, effects, &mut |db, words| {
+        if !is_open {
+            feed.push(Some(db), &[b"MULTI"]);
+            is_open = true;
+        }
+        feed.push(Some(db), words);
+    });
+    if is_many && is_open {
+        feed.push(None, &[b"EXEC"]);
+    }
+    feed.left_out += left_out;
+    feed.settle();
+}
+
+impl Redis {
+    /// Tells replicas of a command that is about no keys: a message, or a library of functions.
+    pub fn tell_replicas(&self, args: &[&[u8]]) {
+        let mut feed = self.replication.feed();
+        if feed.is_on {
+            feed.push(None, args);
+            feed.settle();
+        }
+    }
+
+    /// Tells replicas that this server is there, when nothing else does, and stops telling when there
+    /// are none for long.
+    pub fn ping_replicas(&self) {
+        if !self.replication.feed().is_on {
+            return;
+        }
+        let now_ms = self.kv.now_ms();
+        let (pause_s, ttl_s) = {
+            let hub = self.hub();
+            let number = |name: &str| hub.settings.number(name);
+            (number("repl-ping-replica-period"), number("repl-backlog-ttl"))
+        };
+        let mut feed = self.replication.feed();
+        if feed.replicas.is_empty() {
+            let alone_ms = now_ms - feed.alone_since_ms;
+            if 0 < ttl_s && ttl_s.saturating_mul(1000) < alone_ms {
+                self.kv.follow(false);
+                feed.switch_off();
+                drop(feed);
+                // What is missed from now on belongs to no feed.
+                self.hub().replication_id = self.new_name();
+            }
+            return;
+        }
+        if pause_s.saturating_mul(1000) <= now_ms - feed.pinged_ms {
+            feed.pinged_ms = now_ms;
+            feed.push(None, &[b"PING"]);
+            feed.settle();
+        }
+    }
+
+    /// Has the feed keep what the parameters say.
+    pub fn limit_feed(&self, hub: &Hub) {
+        let backlog = usize::try_from(hub.settings.number("repl-backlog-size")).unwrap_or(0);
+        let limits = hub.settings.text("client-output-buffer-limit");
+        let mut words = limits.split_whitespace();
+        let of_replicas = words.find(|word| ["slave", "replica"].contains(word));
+        let hard = of_replicas.and_then(|_| words.next()?.parse::<usize>().ok());
+        let behind = hard.filter(|hard| 0 < *hard).unwrap_or(BEHIND_MAX);
+        self.replication.feed().set_limits(backlog, behind.max(backlog));
+    }
+}

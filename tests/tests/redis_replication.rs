@@ -1,0 +1,274 @@
+//! Replication between a real Redis and the real binary, either way.
+
+use crate::redis_moving::{fill, quipu};
+use anyhow::{Context, Result, ensure};
+use e2e::redis::{Reply, door_port};
+use e2e::{Redis, RedisClient, launch, poll};
+use std::path::Path;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until the replica has what the primary has, whichever of them is which.
+fn await_same(primary: &mut RedisClient, replica: &mut RedisClient) -> Result<()> {
+    primary.must("SET marker same")?;
+    poll("that both hold the same", PATIENCE, || {
+        let (one, other) = (primary.contents()?, replica.contents()?);
+        for (key, content) in &one {
+            ensure!(other.get(key) == Some(content), "{key}: {content}\n{:?}", other.get(key));
+        }
+        let more: Vec<&String> = other.keys().filter(|key| !one.contains_key(*key)).collect();
+        ensure!(more.is_empty(), "{more:?}");
+        Ok(())
+    })
+}
+
+/// Commands whose effects differ from what is said: random, relative, by scripts, of several keys.
+fn change(client: &mut RedisClient) -> Result<()> {
+    for line in [
+        "SPOP set:big 20",
+        "SPOP set:words",
+        "INCRBYFLOAT float 10.5",
+        "HINCRBYFLOAT hash:small f 1.25",
+        "HSET hash:small g 1",
+        "INCR counter",
+        "INCR counter",
+        "EXPIRE text 10000",
+        "SET soon x EX 5000",
+        "GETEX soon PX 7000000",
+        "PERSIST hash:small",
+        "SETRANGE long 5 middle",
+        "APPEND text more",
+        "SETBIT bits 77 1",
+        "BITOP OR bits2 bits text",
+        "BITFIELD bits INCRBY u8 0 5",
+        "PFADD unique more and more",
+        "PFMERGE unique2 unique",
+        "LPUSH list:small x y z",
+        "LTRIM list:big 5 100",
+        "LMOVE list:small list:other LEFT RIGHT",
+        "LINSERT list:small BEFORE b inserted",
+        "LREM list:small 1 x",
+        "RPOPLPUSH list:small list:small",
+        "SORT set:ints STORE sorted",
+        "SINTERSTORE inter set:ints set:words",
+        "SMOVE set:words set:moved 7",
+        "ZINCRBY zset:small 3 a",
+        "ZPOPMIN zset:big 3",
+        "ZUNIONSTORE union 2 zset:small zset:big",
+        "ZREMRANGEBYRANK zset:big 0 10",
+        "GEOSEARCHSTORE near places FROMLONLAT 15 37 BYRADIUS 200 km",
+        "RENAME zset:small renamed",
+        "COPY renamed copied",
+        "MOVE int 3",
+        "XADD stream * auto id",
+        "XADD stream MAXLEN = 400 * trimmed yes",
+        "XREADGROUP GROUP workers cat COUNT 5 STREAMS stream >",
+        "XCLAIM stream workers ann 0 9-0 9-1",
+        "XAUTOCLAIM stream workers bob 0 0 COUNT 3",
+        "XGROUP DELCONSUMER stream idle nobody",
+        "XSETID stream 99999999999999-5",
+        "DEL unique",
+        "UNLINK places",
+        "MSET m1 1 m2 2",
+        "GETDEL m1",
+        "MULTI",
+        "SET in-transaction 1",
+        "RPUSH list:small transaction",
+        "EXEC",
+    ] {
+        client.must(line)?;
+    }
+    let script =
+        b"redis.call('SET', KEYS[1], redis.call('TIME')[1]); redis.call('SPOP', KEYS[2]); \
+                   return redis.call('INCR', 'counter')";
+    client.call(&[b"EVAL", script, b"2", b"script", b"set:big"])?;
+    client.must("SELECT 4")?;
+    client.must("SET four 4")?;
+    client.must("SWAPDB 4 5")?;
+    client.must("SELECT 3")?;
+    client.must("FLUSHDB")?;
+    client.must("SELECT 0")?;
+    Ok(())
+}
+
+fn follow(client: &mut RedisClient, port: u16) -> Result<()> {
+    client.must(&format!("REPLICAOF 127.0.0.1 {port}"))?;
+    poll("the link to the primary", PATIENCE, || {
+        let status = client.info("master_link_status")?;
+        ensure!(status == "up", "{status}: {:?}", client.info("quipu_replica_failure"));
+        Ok(())
+    })
+}
+
+fn follows_a_redis(directory: &Path, arguments: &[&str]) -> Result<()> {
+    let redis = Redis::start(directory, arguments)?;
+    let mut primary = redis.client()?;
+    primary.say("AUTH secret")?;
+    fill(&mut primary)?;
+    let server = quipu(&directory.join("data"))?;
+    let mut replica = RedisClient::of(&server)?;
+    replica.must("SET old 1")?;
+    replica.must("TS.ADD heat 1709208000000 21.5")?;
+    if arguments.contains(&"secret") {
+        replica.must("CONFIG SET masterauth secret")?;
+    }
+    follow(&mut replica, redis.port)?;
+
+    // What was there is replaced, but for time series.
+    assert_eq!(replica.must("EXISTS old")?, Reply::Int(0));
+    assert_eq!(replica.must("EXISTS heat")?, Reply::Int(1));
+    assert_eq!(server.export("heat")?.len(), 1);
+    change(&mut primary)?;
+    primary.must("SET heat nothing")?;
+    primary.must("DEL heat")?;
+    poll("what comes last", PATIENCE, || {
+        replica.must("GET m2")?;
+        ensure!(replica.info("quipu_replica_refused_commands")? == "2");
+        Ok(())
+    })?;
+    replica.must("CONFIG SET replica-read-only no")?;
+    replica.must("DEL heat")?;
+    replica.must("CONFIG SET replica-read-only yes")?;
+    await_same(&mut primary, &mut replica)?;
+
+    let refused = replica.say("SET a b")?;
+    assert_eq!(refused.text(), "-READONLY You can't write against a read only replica.");
+    let refused = replica.say("EVAL return(redis.call('set','a','b')) 0")?;
+    ensure!(refused.text().starts_with("-READONLY"), "{refused:?}");
+    let role = replica.must("ROLE")?;
+    assert_eq!((role.list()[0].text(), role.list()[3].text()), ("slave", "connected"));
+    assert_eq!(primary.must("WAIT 1 30000")?, Reply::Int(1));
+    ensure!(primary.info("slave0")?.contains("state=online"));
+    Ok(())
+}
+
+#[test]
+fn quipu_follows_a_redis_that_sends_its_dump_at_once() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let diskless = ["--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"];
+    follows_a_redis(directory.path(), &diskless)
+}
+
+#[test]
+fn quipu_follows_a_redis_that_wants_a_password_and_sends_a_file() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    follows_a_redis(directory.path(), &["--repl-diskless-sync", "no", "--requirepass", "secret"])
+}
+
+#[test]
+fn a_broken_link_goes_on_where_it_was_and_a_promoted_replica_writes() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let redis = Redis::start(directory.path(), &["--repl-diskless-sync-delay", "0"])?;
+    let mut primary = redis.client()?;
+    fill(&mut primary)?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut replica = RedisClient::of(&server)?;
+    follow(&mut replica, redis.port)?;
+
+    // Cut off, it comes back for what it missed.
+    primary.must("CLIENT KILL TYPE replica")?;
+    change(&mut primary)?;
+    await_same(&mut primary, &mut replica)?;
+    assert_eq!(primary.info("sync_partial_ok")?, "1");
+    assert_eq!(primary.info("sync_full")?, "1");
+
+    // Keys expire when the primary says so, and are not seen before.
+    primary.must("SET brief x PX 50")?;
+    poll("that it expires", PATIENCE, || {
+        ensure!(replica.must("EXISTS brief")? == Reply::Int(0));
+        Ok(())
+    })?;
+
+    // After a restart it follows again, with all keys anew.
+    let server = server.restart()?;
+    let mut replica = RedisClient::of(&server)?;
+    await_same(&mut primary, &mut replica)?;
+
+    // Without a primary it says so, and goes on as one itself.
+    drop(primary);
+    drop(redis);
+    poll("that the link is down", PATIENCE, || {
+        ensure!(replica.info("master_link_status")? == "down");
+        Ok(())
+    })?;
+    replica.must("REPLICAOF NO ONE")?;
+    replica.must("SET own 1")?;
+    assert_eq!(replica.info("role")?, "master");
+    let server = server.restart()?;
+    let mut client = RedisClient::of(&server)?;
+    assert_eq!((client.must("GET own")?.text(), client.info("role")?.as_str()), ("1", "master"));
+    Ok(())
+}
+
+#[test]
+fn a_redis_follows_quipu() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut primary = RedisClient::of(&server)?;
+    fill(&mut primary)?;
+    let port = door_port(&server)?.to_string();
+    let redis = Redis::start(directory.path(), &["--replicaof", "127.0.0.1", &port])?;
+    let mut replica = redis.client()?;
+    await_same(&mut primary, &mut replica).with_context(|| redis.log())?;
+    change(&mut primary)?;
+    await_same(&mut primary, &mut replica).with_context(|| redis.log())?;
+    assert_eq!(replica.must("FCALL_RO one 0")?, Reply::Int(1));
+
+    assert_eq!(primary.must("WAIT 1 30000")?, Reply::Int(1));
+    primary.must("SET waited 1")?;
+    assert_eq!(primary.must("WAIT 1 30000")?, Reply::Int(1));
+    assert_eq!(replica.must("GET waited")?.text(), "1");
+    assert_eq!(primary.must("WAIT 2 50")?, Reply::Int(1));
+    assert_eq!(primary.must("ROLE")?.list()[2].list().len(), 1);
+    ensure!(primary.info("slave0")?.contains("state=online"));
+
+    // What expires is told; what Redis has not is left out and counted.
+    primary.must("SET brief x PX 20")?;
+    primary.must("BF.ADD seen a")?;
+    primary.must("TS.ADD heat 1709208000000 21.5")?;
+    poll("that it expires there", PATIENCE, || {
+        ensure!(replica.must("DBSIZE")?.int() + 2 == primary.must("DBSIZE")?.int());
+        Ok(())
+    })?;
+    ensure!(primary.info("quipu_left_out_for_replicas")? != "0");
+    primary.must("DEL seen heat")?;
+
+    // Cut off, it goes on where it was.
+    primary.must("CLIENT KILL TYPE replica")?;
+    let mut replica = redis.client()?;
+    primary.must("SET after 1")?;
+    await_same(&mut primary, &mut replica).with_context(|| redis.log())?;
+    assert_eq!(primary.info("sync_full")?, "1");
+
+    Ok(())
+}
+
+#[test]
+fn a_dump_while_keys_change_is_of_one_moment() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut client = RedisClient::of(&server)?;
+    client.must("DEBUG POPULATE 20000 populated 100")?;
+    let increment = b"for i = 1, 50 do redis.call('INCR', 'counter:' .. i) end";
+    client.call(&[b"EVAL", increment, b"0"])?;
+    let out = directory.path().join("out");
+    std::fs::create_dir(&out)?;
+    let file = out.join("dump.rdb");
+    let url = format!("redis://127.0.0.1:{}", door_port(&server)?);
+    let name = file.to_str().context("a name")?.to_owned();
+    let mut export = launch::quipu(&["kv", "export", &name, "--url", &url])?.spawn()?;
+    while export.try_wait()?.is_none() {
+        client.call(&[b"EVAL", increment, b"0"])?;
+    }
+    ensure!(export.wait()?.success());
+
+    let redis = Redis::start(&out, &[])?;
+    let mut loaded = redis.client()?;
+    assert_eq!(loaded.must("DBSIZE")?, Reply::Int(20_050));
+    let first = loaded.must("GET counter:1")?;
+    for number in 2..=50 {
+        assert_eq!(loaded.must(&format!("GET counter:{number}"))?, first);
+    }
+    Ok(())
+}
