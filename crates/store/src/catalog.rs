@@ -45,7 +45,7 @@ pub(crate) fn series(
     Ok(all)
 }
 
-/// Sorted label names, as [`crate::Store::series`].
+/// Sorted label names, as [`crate::Questions::series`].
 pub(crate) fn label_names(
     reader: &Reader,
     sets: &[Vec<Matcher>],
@@ -63,7 +63,7 @@ pub(crate) fn label_names(
     Ok(names)
 }
 
-/// Sorted values of one label, as [`crate::Store::series`].
+/// Sorted values of one label, as [`crate::Questions::series`].
 pub(crate) fn label_values(
     reader: &Reader,
     name: &str,

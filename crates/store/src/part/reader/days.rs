@@ -9,7 +9,7 @@ impl Part {
     /// The UTC days with samples, ascending, each with the set of series that have one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`crate::Error::Corrupt`].
     pub fn live_days(&self) -> Result<Vec<(i32, RoaringBitmap)>> {
         let days = 0..self.directory.days.len();
         days.map(|idx| Ok((self.directory.days[idx].day, self.live_day(idx)?))).collect()
@@ -18,7 +18,7 @@ impl Part {
     /// The series that have a sample on a UTC day from `first_day` to `last_day`, both included.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`crate::Error::Corrupt`].
     pub fn live_on(&self, first_day: i32, last_day: i32) -> Result<RoaringBitmap> {
         let mut live = RoaringBitmap::new();
         for (idx, entry) in self.directory.days.iter().enumerate() {
