@@ -83,6 +83,24 @@ impl CellPool {
         }
     }
 
+    /// Copies the ids of the first slots.
+    pub(crate) fn copy(&self, column: Column, out: &mut [u32]) {
+        match self.cells(column, out.len()) {
+            Cells::Constant(id) => out.fill(id),
+            Cells::Bytes(cells) => {
+                out.iter_mut().zip(cells).for_each(|(id, cell)| *id = u32::from(*cell));
+            }
+            Cells::Pairs(cells) => {
+                let ids = cells.iter().map(|cell| u32::from(u16::from_le_bytes(*cell)));
+                out.iter_mut().zip(ids).for_each(|(id, cell)| *id = cell);
+            }
+            Cells::Quads(cells) => {
+                let ids = cells.iter().map(|cell| u32::from_le_bytes(*cell));
+                out.iter_mut().zip(ids).for_each(|(id, cell)| *id = cell);
+            }
+        }
+    }
+
     /// Writes the id of `slot`, the first unused one of a block of `capacity` slots.
     #[inline]
     pub(crate) fn push(&mut self, column: &mut Column, slot: usize, capacity: usize, id: u32) {
@@ -166,6 +184,9 @@ mod tests {
                 pool.push(&mut column, slot, 16, *id);
             }
             let got: Vec<u32> = (0..ids.len()).map(|slot| pool.get(column, slot)).collect();
+            let mut copied = vec![u32::MAX; ids.len()];
+            pool.copy(column, &mut copied);
+            assert_eq!(copied, got);
             assert_eq!(got, ids);
         }
     }

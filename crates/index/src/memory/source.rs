@@ -43,9 +43,7 @@ impl MemoryIndex {
         debug_assert!(block != NONE);
         let block = &self.blocks[block as usize];
         let column = self.columns[block.columns_start as usize + position];
-        for (slot, id) in out.iter_mut().enumerate() {
-            *id = self.cells.get(column, slot);
-        }
+        self.cells.copy(column, out);
     }
 
     /// Appends the table of entities, hash above id.

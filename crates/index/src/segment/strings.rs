@@ -29,6 +29,8 @@ pub(crate) struct StringsWriter {
 
 impl StringsWriter {
     /// Appends the next string and returns its id.
+    // As `put_planes`.
+    #[inline(always)]
     pub(crate) fn push(&mut self, string: &[u8]) -> Result<u32> {
         assert!(self.count == 0 || self.last.as_slice() < string, "strings increase");
         if (self.count as usize).is_multiple_of(BUCKET_LEN) {
