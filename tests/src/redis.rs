@@ -227,6 +227,61 @@ fn sorted(list: Reply, of: usize) -> Reply {
     Reply::List(items.concat())
 }
 
+/// What ends the answers that [`LineClient::say`] reads.
+const END: &[u8] = b"+PONG\r\n";
+
+/// A client of the door that speaks in lines, as by hand.
+pub struct LineClient(TcpStream);
+
+impl LineClient {
+    /// To the door of a server.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn of(server: &Server) -> Result<LineClient> {
+        Ok(LineClient(connect(&format!("127.0.0.1:{}", door_port(server)?))?))
+    }
+
+    /// Sends bytes as they are.
+    ///
+    /// # Errors
+    /// When the server hung up, or takes nothing.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.0.write_all(bytes)?)
+    }
+
+    /// What is answered to lines, with spaces for line ends. Not within a transaction: what ends the
+    /// answers would be queued.
+    ///
+    /// # Errors
+    /// When the server hung up.
+    pub fn say(&mut self, lines: &str) -> Result<String> {
+        self.send(format!("{lines}\r\nPING\r\n").as_bytes())?;
+        let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
+        while !answer.ends_with(END) {
+            let count = self.0.read(&mut bytes)?;
+            ensure!(0 < count, "the server hung up after {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&bytes[..count]);
+        }
+        answer.truncate(answer.len() - END.len());
+        Ok(String::from_utf8(answer)?.replace("\r\n", " ").trim_end().to_owned())
+    }
+
+    /// The one line that answers a line, within a transaction too.
+    ///
+    /// # Errors
+    /// When the server hung up.
+    pub fn ask(&mut self, line: &str) -> Result<String> {
+        self.send(format!("{line}\r\n").as_bytes())?;
+        let (mut answer, mut byte) = (Vec::new(), [0]);
+        while !answer.ends_with(b"\r\n") {
+            self.0.read_exact(&mut byte)?;
+            answer.push(byte[0]);
+        }
+        Ok(String::from_utf8(answer)?.trim_end().to_owned())
+    }
+}
+
 /// The port of a server's door for Redis' clients.
 ///
 /// # Errors

@@ -4,25 +4,20 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::programs::python_with;
-use e2e::{Launch, Server, is_installed, poll, run};
+use e2e::redis::door_port;
+use e2e::{Launch, Server, is_installed, run};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Jobs that are added until the server is killed.
 const JOBS_BEFORE_KILL: usize = 40;
 
 fn start(directory: &tempfile::TempDir, durability: &str) -> Result<(Server, String)> {
     let launch = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0");
     let server = launch.flag("kv-durability", durability).start()?;
-    let port = poll("the address of the door", PATIENCE, || {
-        let log = server.log();
-        let (_, rest) = log.rsplit_once("Redis' clients at 127.0.0.1:").context("not said")?;
-        Ok(rest.split_once(' ').context("not whole")?.0.to_string())
-    })?;
+    let port = door_port(&server)?.to_string();
     Ok((server, port))
 }
 

@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::http::connect;
+use e2e::redis::door_port;
 use e2e::{Launch, Server, poll};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,12 +21,7 @@ struct Redis {
 
 impl Redis {
     fn of(server: &Server) -> Result<Redis> {
-        let address = poll("the address of the door", PATIENCE, || {
-            let log = server.log();
-            let (_, rest) = log.rsplit_once("Redis' clients at ").context("not said")?;
-            Ok(rest.split_once(' ').context("not whole")?.0.to_string())
-        })?;
-        let stream = connect(&address)?;
+        let stream = connect(&format!("127.0.0.1:{}", door_port(server)?))?;
         let reader = BufReader::new(stream.try_clone()?);
         Ok(Redis { stream, reader })
     }

@@ -2,63 +2,16 @@
 //! may not end, what they may not use up.
 
 use anyhow::{Context, Result, ensure};
-use e2e::http::connect;
+use e2e::redis::LineClient;
 use e2e::{Launch, Server, poll};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What ends the answers that a test reads.
-const END: &[u8] = b"+PONG\r\n";
 
-struct Client(TcpStream);
-
-impl Client {
-    fn of(server: &Server) -> Result<Client> {
-        let address = poll("the address of the door", PATIENCE, || {
-            let log = server.log();
-            let (_, rest) = log.rsplit_once("Redis' clients at ").context("not said")?;
-            Ok(rest.split_once(' ').context("not whole")?.0.to_string())
-        })?;
-        Ok(Client(connect(&address)?))
-    }
-
-    fn user(server: &Server, name: &str) -> Result<Client> {
-        let mut client = Client::of(server)?;
-        ensure!(client.say(&format!("AUTH {name} secret"))? == "+OK", "not let in");
-        Ok(client)
-    }
-
-    fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(self.0.write_all(bytes)?)
-    }
-
-    /// What is answered to lines, with spaces for line ends.
-    fn say(&mut self, lines: &str) -> Result<String> {
-        self.send(format!("{lines}\r\nPING\r\n").as_bytes())?;
-        let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
-        while !answer.ends_with(END) {
-            let count = self.0.read(&mut bytes)?;
-            ensure!(0 < count, "the server hung up after {}", String::from_utf8_lossy(&answer));
-            answer.extend_from_slice(&bytes[..count]);
-        }
-        answer.truncate(answer.len() - END.len());
-        Ok(String::from_utf8(answer)?.replace("\r\n", " ").trim_end().to_owned())
-    }
-}
-
-impl Client {
-    /// The one line that answers a line, within a transaction too.
-    fn ask(&mut self, line: &str) -> Result<String> {
-        self.send(format!("{line}\r\n").as_bytes())?;
-        let (mut answer, mut byte) = (Vec::new(), [0]);
-        while !answer.ends_with(b"\r\n") {
-            self.0.read_exact(&mut byte)?;
-            answer.push(byte[0]);
-        }
-        Ok(String::from_utf8(answer)?.trim_end().to_owned())
-    }
+fn user(server: &Server, name: &str) -> Result<LineClient> {
+    let mut client = LineClient::of(server)?;
+    ensure!(client.say(&format!("AUTH {name} secret"))? == "+OK", "not let in");
+    Ok(client)
 }
 
 fn launch(directory: &tempfile::TempDir) -> Launch {
@@ -69,14 +22,14 @@ fn launch(directory: &tempfile::TempDir) -> Launch {
 fn a_value_larger_than_a_record_of_the_log_is_kept() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).flag("kv-durability", "always").start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     // 400 MiB that two short commands make.
     assert_eq!(client.say("SETRANGE large 419430399 x")?, ":419430400");
     assert_eq!(client.say("RENAME large moved")?, "+OK");
     assert_eq!(client.say("SET small 1")?, "+OK");
     drop(server);
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     assert_eq!(client.say("STRLEN moved")?, ":419430400");
     assert_eq!(client.say("GET small")?, "$1 1");
     Ok(())
@@ -86,7 +39,7 @@ fn a_value_larger_than_a_record_of_the_log_is_kept() -> Result<()> {
 fn a_script_leaves_nothing_to_those_of_others_and_breaks_nothing() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     for range in ["0,2147483647", "-2147483648,2147483647", "1,9000", "1,1e300"] {
         let answer = client.say(&format!("EVAL \"return {{pcall(unpack,{{}},{range})}}\" 0"))?;
         assert!(answer.ends_with("too many results to unpack"), "{range}: {answer}");
@@ -106,12 +59,12 @@ fn a_script_leaves_nothing_to_those_of_others_and_breaks_nothing() -> Result<()>
 fn a_script_without_end_is_ended_by_who_may() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     client
         .say("CONFIG SET busy-reply-threshold 50\r\nACL SETUSER small on >secret ~* +get +ping")?;
-    let mut small = Client::user(&server, "small")?;
+    let mut small = user(&server, "small")?;
     client.send(b"EVAL \"while true do end\" 0\r\n")?;
-    let mut other = Client::of(&server)?;
+    let mut other = LineClient::of(&server)?;
     poll("that the script takes long", PATIENCE, || {
         // Those who are told so ask for nothing that the script has.
         other.send(b"GET x\r\n")?;
@@ -143,10 +96,10 @@ fn a_script_without_end_is_ended_by_who_may() -> Result<()> {
 fn keys_are_not_read_past_the_rules() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     client.say("ACL SETUSER guest on >secret ~pub* +@all\r\nSET hidden x\r\nRPUSH public 1")?;
     client.say("TS.ADD hiddents 1000 1 LABELS a b\r\nTS.ADD pubts 1000 1 LABELS c d")?;
-    let mut guest = Client::user(&server, "guest")?;
+    let mut guest = user(&server, "guest")?;
     for (words, option) in [
         ("SORT public BY nosort GET hid*", "GET"),
         ("SORT public BY hid*", "BY"),
@@ -170,7 +123,7 @@ fn keys_are_not_read_past_the_rules() -> Result<()> {
 fn answers_come_in_the_order_of_commands() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     let answer = client.say("MULTI\r\nACL SAVE\r\nECHO x\r\nCONFIG REWRITE\r\nEXEC\r\nECHO y")?;
     assert!(answer.ends_with("*3 +OK $1 x +OK $1 y"), "{answer}");
     assert_eq!(client.say("CLIENT REPLY SKIP\r\nSAVE\r\nECHO x")?, "$1 x");
@@ -181,10 +134,10 @@ fn answers_come_in_the_order_of_commands() -> Result<()> {
 fn memory_has_limits() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     client.say("CONFIG SET client-query-buffer-limit 1mb")?;
     // While it waits nothing that it sends is looked at.
-    let mut waiting = Client::of(&server)?;
+    let mut waiting = LineClient::of(&server)?;
     waiting.send(b"BLPOP nothing 0\r\n")?;
     let flood = vec![b'x'; 1 << 20];
     let sent = (0..64).try_for_each(|_| waiting.send(&flood));
@@ -212,7 +165,7 @@ fn memory_has_limits() -> Result<()> {
 fn times_at_the_end_of_all_are_answered() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut client = Client::of(&server)?;
+    let mut client = LineClient::of(&server)?;
     let answer = client.say("SET k v\r\nPEXPIREAT k 9223372036854775806\r\nEXPIRETIME k")?;
     assert_eq!(answer, "+OK :1 :9223372036854775");
     Ok(())

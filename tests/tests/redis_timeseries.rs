@@ -2,44 +2,13 @@
 //! wrote Redis clients read, and each deletes only its own.
 
 use anyhow::{Context, Result, ensure};
-use e2e::http::connect;
+use e2e::redis::LineClient;
 use e2e::{Launch, Server, poll};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
+const PATIENCE: Duration = Duration::from_secs(30);
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
-const PATIENCE: Duration = Duration::from_secs(30);
-/// What ends the answers that a test reads.
-const END: &[u8] = b"+PONG\r\n";
-
-/// A client of the Redis door that speaks in lines.
-struct Redis(TcpStream);
-
-impl Redis {
-    fn of(server: &Server) -> Result<Redis> {
-        let address = poll("the address of the door", PATIENCE, || {
-            let log = server.log();
-            let (_, rest) = log.rsplit_once("Redis' clients at ").context("not said")?;
-            Ok(rest.split_once(' ').context("not whole")?.0.to_string())
-        })?;
-        Ok(Redis(connect(&address)?))
-    }
-
-    /// What is answered to a command, with spaces for line ends.
-    fn say(&mut self, command: &str) -> Result<String> {
-        self.0.write_all(format!("{command}\r\nPING\r\n").as_bytes())?;
-        let (mut answer, mut bytes) = (Vec::new(), [0; 4096]);
-        while !answer.ends_with(END) {
-            let count = self.0.read(&mut bytes)?;
-            ensure!(0 < count, "the server hung up");
-            answer.extend_from_slice(&bytes[..count]);
-        }
-        answer.truncate(answer.len() - END.len());
-        Ok(String::from_utf8(answer)?.replace("\r\n", " ").trim_end().to_owned())
-    }
-}
 
 fn launch(directory: &tempfile::TempDir) -> Launch {
     Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0")
@@ -49,7 +18,7 @@ fn launch(directory: &tempfile::TempDir) -> Launch {
 fn what_ts_add_wrote_promql_reads_and_a_crash_keeps() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut redis = Redis::of(&server)?;
+    let mut redis = LineClient::of(&server)?;
     let added = redis.say(&format!("TS.ADD temperature {NOON} 21.5 LABELS room kitchen"))?;
     assert_eq!(added, format!(":{NOON}"));
     let series = "temperature{room=\"kitchen\"}";
@@ -60,7 +29,7 @@ fn what_ts_add_wrote_promql_reads_and_a_crash_keeps() -> Result<()> {
     // Killed without a word.
     drop(server);
     let server = launch(&directory).start()?;
-    let mut redis = Redis::of(&server)?;
+    let mut redis = LineClient::of(&server)?;
     assert_eq!(redis.say("TS.GET temperature")?, format!("*2 :{NOON} +21.5"));
     assert_eq!(redis.say("TYPE temperature")?, "+TSDB-TYPE");
     let later = NOON + 60_000;
@@ -78,7 +47,7 @@ fn what_ts_add_wrote_promql_reads_and_a_crash_keeps() -> Result<()> {
 fn what_others_wrote_is_read_and_stays() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut redis = Redis::of(&server)?;
+    let mut redis = LineClient::of(&server)?;
     let lines = format!(
         "up{{job=\"node\",room=\"hall\"}} 1 {NOON}\nheat{{core=\"1\",room=\"hall\"}} 7 {NOON}\n"
     );
@@ -118,13 +87,13 @@ fn what_others_wrote_is_read_and_stays() -> Result<()> {
 fn who_may_not_read_a_key_is_not_shown_its_samples() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let mut redis = Redis::of(&server)?;
+    let mut redis = LineClient::of(&server)?;
     redis.say(&format!("TS.ADD open:1 {NOON} 1 LABELS room hall"))?;
     redis.say(&format!("TS.ADD secret:1 {NOON} 2 LABELS room hall kind vault"))?;
     server.write("/api/v1/import/prometheus", format!("up{{a=\"1\",room=\"hall\"}} 3 {NOON}\n"))?;
     assert_eq!(redis.say("ACL SETUSER guest on nopass ~open:* +@all")?, "+OK");
 
-    let mut guest = Redis::of(&server)?;
+    let mut guest = LineClient::of(&server)?;
     assert_eq!(guest.say("AUTH guest x")?, "+OK");
     for command in [
         "TS.MRANGE - + FILTER room=hall",
@@ -154,7 +123,7 @@ fn who_may_not_read_a_key_is_not_shown_its_samples() -> Result<()> {
 fn a_reader_waits_for_samples() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
-    let (mut redis, mut reader) = (Redis::of(&server)?, Redis::of(&server)?);
+    let (mut redis, mut reader) = (LineClient::of(&server)?, LineClient::of(&server)?);
     redis.say("TS.ADD t 10 1")?;
     assert_eq!(reader.say("TS.READ t -")?, "*1 *2 :10 +1");
     assert_eq!(reader.say("TS.READ none - BLOCK 0 1")?, "*0");

@@ -46,50 +46,36 @@ const HEAD: &[&str] = &[
 
 /// SET, GET and other commands at three paces.
 pub fn few_keys(bench: &mut Bench<'_>) -> Result<Section> {
-    let size = &bench.options.size;
-    let keys = size.keys;
-    let setting = Setting::new(roomy(keys));
-    let servers = bench.servers(&setting)?;
-    let mut section = Section::new(&format!("Commands on {} keys in memory", short(keys as f64)));
-    section.started(bench.programs, &setting);
-    section
-        .say("Load: `redis-benchmark -r KEYS -d 200 -c C -P P -t COMMAND`, all keys set before.");
-    for server in &servers {
-        fill(server, keys, Values::Constant)?;
-        fill_list(server)?;
-    }
-    memory(&mut section, bench, &servers)?;
-    section.head(HEAD);
-    for (clients, pipeline, times) in PACES {
-        let lines = SET_AND_GET.iter().chain(OTHERS.iter().filter(|_| *clients != "2"));
-        for line in lines {
-            let load = Pace { clients, pipeline, requests: size.requests * times, keys };
-            let rounds = in_turn(bench, &servers, line, &load)?;
-            row(&mut section, bench, line.name, &load.name(), &rounds);
-        }
-    }
-    drop(servers);
-    bench.clean()?;
-    Ok(section)
+    let keys = bench.options.size.keys;
+    at_all_paces(bench, &format!("Commands on {} keys in memory", short(keys as f64)), keys, OTHERS)
 }
 
 /// SET and GET where the index is large.
 pub fn many_keys(bench: &mut Bench<'_>) -> Result<Section> {
+    let keys = bench.options.size.many_keys;
+    at_all_paces(bench, &format!("SET and GET on {} keys", short(keys as f64)), keys, &[])
+}
+
+/// SET and GET at three paces, and others where there is more than a client or two.
+fn at_all_paces(bench: &mut Bench<'_>, title: &str, keys: u64, others: &[Line]) -> Result<Section> {
     let size = &bench.options.size;
-    let keys = size.many_keys;
     let setting = Setting::new(roomy(keys));
     let servers = bench.servers(&setting)?;
-    let mut section = Section::new(&format!("SET and GET on {} keys", short(keys as f64)));
+    let mut section = Section::new(title);
     section.started(bench.programs, &setting);
     section
         .say("Load: `redis-benchmark -r KEYS -d 200 -c C -P P -t COMMAND`, all keys set before.");
     for server in &servers {
         fill(server, keys, Values::Constant)?;
+        if !others.is_empty() {
+            fill_list(server)?;
+        }
     }
     memory(&mut section, bench, &servers)?;
     section.head(HEAD);
     for (clients, pipeline, times) in PACES {
-        for line in SET_AND_GET {
+        let lines = SET_AND_GET.iter().chain(others.iter().filter(|_| *clients != "2"));
+        for line in lines {
             let load = Pace { clients, pipeline, requests: size.requests * times, keys };
             let rounds = in_turn(bench, &servers, line, &load)?;
             row(&mut section, bench, line.name, &load.name(), &rounds);

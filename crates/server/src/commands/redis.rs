@@ -18,6 +18,8 @@ const BATCH_LEN: usize = 4096;
 const LINE_SIZE_MAX: u64 = 64 << 10;
 /// Bytes of an answer.
 const ANSWER_SIZE_MAX: u64 = 512 << 20;
+/// Lists within each other in an answer.
+const DEPTH_MAX: u32 = 2;
 /// Items of an answer.
 const ITEMS_MAX: usize = 1 << 20;
 /// A server that says nothing for so long is gone.
@@ -168,7 +170,12 @@ impl Connection {
         Ok(String::from_utf8_lossy(line).into_owned())
     }
 
+    /// An answer whose lists are as deep as that of `SCAN`, at most.
     fn answer(&mut self) -> anyhow::Result<Answer> {
+        self.answer_within(DEPTH_MAX)
+    }
+
+    fn answer_within(&mut self, depth: u32) -> anyhow::Result<Answer> {
         let line = self.line()?;
         let size = |text: &str| text.parse::<i64>().context("an answer of no size");
         Ok(match line.split_at_checked(1) {
@@ -180,35 +187,11 @@ impl Connection {
             Some(("*", text)) => {
                 let count = usize::try_from(size(text)?)?;
                 ensure!(count <= ITEMS_MAX, "an answer of {count} items");
-                let mut items = Vec::new();
-                for _ in 0..count {
-                    items.push(self.item()?);
-                }
-                Answer::Items(items)
-            }
-            _ => bail!("an answer that was not expected: {line}"),
-        })
-    }
-
-    /// An item, which has none of its own but one level more: that of `SCAN`.
-    fn item(&mut self) -> anyhow::Result<Answer> {
-        let line = self.line()?;
-        let size = |text: &str| text.parse::<i64>().context("an answer of no size");
-        Ok(match line.split_at_checked(1) {
-            Some(("+", words)) => Answer::Done(words.to_owned()),
-            Some((":", number)) => Answer::Int(size(number)?),
-            Some(("$" | "*", "-1")) => Answer::Null,
-            Some(("$", text)) => Answer::Bytes(self.bytes(u64::try_from(size(text)?)?)?),
-            Some(("*", text)) => {
-                let count = usize::try_from(size(text)?)?;
-                ensure!(count <= ITEMS_MAX, "an answer of {count} items");
-                let mut items = Vec::new();
-                for _ in 0..count {
-                    let line = self.line()?;
-                    let text = line.strip_prefix('$').context("an answer nested too deep")?;
-                    items.push(Answer::Bytes(self.bytes(u64::try_from(size(text)?)?)?));
-                }
-                Answer::Items(items)
+                let depth = depth.checked_sub(1).context("an answer nested too deep")?;
+                (0..count)
+                    .map(|_| self.answer_within(depth))
+                    .collect::<anyhow::Result<_>>()
+                    .map(Answer::Items)?
             }
             _ => bail!("an answer that was not expected: {line}"),
         })

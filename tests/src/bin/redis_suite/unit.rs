@@ -2,7 +2,8 @@
 
 use crate::report::{Report, SERVER_PANICKED, UNIT_ENDED};
 use anyhow::{Context, Result, bail, ensure};
-use e2e::{Launch, Server, poll};
+use e2e::redis::door_port;
+use e2e::{Launch, Server};
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -69,7 +70,7 @@ impl Suite {
         let data_dir = self.root.join("quipu-data").join(unit.replace('/', "-"));
         clear(&data_dir)?;
         let server = Launch::new(&data_dir).flag("redis-listen", "127.0.0.1:0").start()?;
-        let port = port_of(&server)?;
+        let port = door_port(&server)?.to_string();
         let base = (PORT_BASE + number * PORTS_EACH).to_string();
         let mut command = self.command();
         command.args(["--host", "127.0.0.1", "--port", &port, "--baseport", &base]);
@@ -99,17 +100,6 @@ fn clear(dir: &Path) -> Result<()> {
         fs::remove_dir_all(dir).with_context(|| format!("cannot clear {}", dir.display()))?;
     }
     Ok(())
-}
-
-/// The port of the Redis door, from the words of the server.
-fn port_of(server: &Server) -> Result<String> {
-    let address = poll("the address of the Redis door", PATIENCE, || {
-        let log = server.log();
-        let (_, rest) = log.rsplit_once("Redis' clients at ").context("not said")?;
-        Ok(rest.split_once(' ').context("not whole")?.0.to_string())
-    })?;
-    let (_, port) = address.rsplit_once(':').context("an address has a port")?;
-    Ok(port.to_owned())
 }
 
 /// Runs a command to its end and returns what it printed, and whether it ended in time.

@@ -126,11 +126,6 @@ impl Link {
         self.is_loading.load(Relaxed)
     }
 
-    /// Whether a command may change keys only if the primary says it.
-    pub fn is_read_only(&self, is_on: impl Fn(&str) -> bool) -> bool {
-        self.is_replica() && is_on("replica-read-only")
-    }
-
     /// Follows somebody else, or nobody, for good.
     ///
     /// # Errors
