@@ -67,25 +67,16 @@ fn a_script_without_end_is_ended_by_who_may() -> Result<()> {
     let mut other = LineClient::of(&server)?;
     poll("that the script takes long", PATIENCE, || {
         // Those who are told so ask for nothing that the script has.
-        other.send(b"GET x\r\n")?;
-        let mut bytes = [0; 256];
-        let count = other.0.read(&mut bytes)?;
-        ensure!(bytes[..count].starts_with(b"-BUSY"), "not yet");
+        ensure!(other.ask("GET x")?.starts_with("-BUSY"), "not yet");
         Ok(())
     })?;
     for words in ["SHUTDOWN NOSAVE", "SCRIPT KILL"] {
-        small.send(format!("{words}\r\n").as_bytes())?;
-        let mut bytes = [0; 256];
-        let count = small.0.read(&mut bytes)?;
-        let answer = String::from_utf8_lossy(&bytes[..count]).into_owned();
+        let answer = small.ask(words)?;
         assert!(answer.starts_with("-NOPERM"), "{answer}");
     }
     // Whoever asks how the server is gets an answer all the while.
     assert!(server.get("/metrics")?.text().contains("quipu_kv_held_up 1"));
-    other.send(b"SCRIPT KILL\r\n")?;
-    let mut bytes = [0; 256];
-    let count = other.0.read(&mut bytes)?;
-    assert_eq!(&bytes[..count], b"+OK\r\n");
+    assert_eq!(other.ask("SCRIPT KILL")?, "+OK");
     let answer = client.say("ECHO after")?;
     assert!(answer.contains("Script killed") && answer.ends_with("$5 after"), "{answer}");
     assert!(server.get("/metrics")?.text().contains("quipu_kv_held_up 0"));

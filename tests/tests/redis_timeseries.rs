@@ -1,9 +1,9 @@
 //! `TS.*` against the real binary: what a Redis client adds PromQL reads at once, what other doors
 //! wrote Redis clients read, and each deletes only its own.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::redis::LineClient;
-use e2e::{Launch, Server, poll};
+use e2e::{Launch, poll};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -129,7 +129,7 @@ fn a_reader_waits_for_samples() -> Result<()> {
     assert_eq!(reader.say("TS.READ none - BLOCK 0 1")?, "*0");
     assert_eq!(reader.say("TS.READ t 11 BLOCK 1 1")?, "*0", "in vain");
     // What follows stays behind the answer.
-    reader.0.write_all(b"TS.READ t $ BLOCK 0 2 MAX_COUNT 5\r\n")?;
+    reader.send(b"TS.READ t $ BLOCK 0 2 MAX_COUNT 5\r\n")?;
     poll("that it waits", PATIENCE, || {
         let clients = redis.say("INFO clients")?;
         ensure!(clients.contains("blocked_clients:1"), "{clients}");
@@ -138,7 +138,7 @@ fn a_reader_waits_for_samples() -> Result<()> {
     redis.say("TS.ADD t 20 2")?;
     redis.say("TS.MADD t 30 3 t 40 4")?;
     assert_eq!(reader.say("ECHO behind")?, "*3 *2 :20 +2 *2 :30 +3 *2 :40 +4 $6 behind");
-    reader.0.write_all(b"TS.READ t + BLOCK 0 2\r\n")?;
+    reader.send(b"TS.READ t + BLOCK 0 2\r\n")?;
     poll("that it waits", PATIENCE, || {
         ensure!(redis.say("INFO clients")?.contains("blocked_clients:1"), "not yet");
         Ok(())

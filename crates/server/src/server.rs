@@ -11,6 +11,7 @@ use crate::doors;
 use crate::listeners::accept::Accepting;
 use crate::listeners::bind::{Bound, bind};
 use crate::listeners::connections::Connections;
+use crate::listeners::cores::Cores;
 use crate::listeners::table::Listener;
 use crate::listeners::tls;
 use crate::{process, self_scrape};
@@ -62,8 +63,9 @@ impl Server {
             tokio::spawn(crate::watch::run(app.clone(), stopped.clone())),
         ];
         let mut connections = Vec::new();
+        let cores = Arc::new(Cores::start(&app.config).context("cannot start threads")?);
         for (one, tls) in bound {
-            let accepting = accepting(&app, &one, tls);
+            let accepting = accepting(&app, &one, tls, &cores);
             connections.push(accepting.connections.clone());
             tasks.extend(doors::open(&app, one, accepting, &stopped));
         }
@@ -224,7 +226,7 @@ fn say_what_was_found(store: &Store) {
 }
 
 /// What a listener accepts with.
-fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>) -> Accepting {
+fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>, cores: &Arc<Cores>) -> Accepting {
     let config = app.config.listener(bound.listener).expect("only what is configured is bound");
     let all = app.config.listeners.iter().map(|one| one.connections_max);
     let by_all = all.fold(0, usize::saturating_add);
@@ -243,6 +245,7 @@ fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>) -> Accepting {
     Accepting {
         listener: bound.listener,
         connections: Connections::new(allowed),
+        cores: Some(cores.clone()),
         telemetry: app.telemetry.clone(),
         tls,
         handshake_timeout: app.config.http.header_timeout,

@@ -28,22 +28,17 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let environment = |name: &str| std::env::var(name).ok();
     let config = Config::new(Settings::collect(&command_line, &environment)?)?;
     logging::start(config.settings.text("log-level"));
+    // Connections have threads of their own (`listeners::cores`).
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
         .enable_all()
-        .thread_name("quipu-http")
-        .max_blocking_threads(blocking_threads(&config))
+        .thread_name("quipu")
         .build()
         .context("cannot start threads")?;
     let result = runtime.block_on(serve(config));
     // A request that outlived shutdown-timeout must not keep the process.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result.map(|()| ExitCode::SUCCESS)
-}
-
-/// One for each request that may run at a time, and some for short orders.
-fn blocking_threads(config: &Config) -> usize {
-    let requests = config.insert.concurrency_max.saturating_add(config.query.concurrency_max);
-    requests.saturating_add(16).min(4096)
 }
 
 async fn serve(config: Config) -> anyhow::Result<()> {

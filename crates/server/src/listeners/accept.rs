@@ -1,6 +1,7 @@
 //! Accepts the connections of one listener: room for each, TLS, then the door, until the server ends.
 
 use super::connections::{Connection, Connections, Registered, Room};
+use super::cores::Cores;
 use super::table::Listener;
 use crate::telemetry::{Limit, Telemetry};
 use std::future::poll_fn;
@@ -48,6 +49,8 @@ pub struct Accepting {
     pub listener: Listener,
     /// Room for them.
     pub connections: Arc<Connections>,
+    /// Who serves them; none where those do who accept them.
+    pub cores: Option<Arc<Cores>>,
     /// What is counted.
     pub telemetry: Arc<Telemetry>,
     /// For handshakes, where TLS is on.
@@ -104,11 +107,17 @@ impl Accepting {
         }
         counters.open.add(1);
         let (accepting, door, stop) = (self.clone(), door.clone(), stop.clone());
-        tokio::spawn(async move {
-            accepting.serve(socket, &place, door, stop).await;
+        let serving = |socket| async move {
+            if let Some(socket) = socket {
+                accepting.serve(socket, &place, door, stop).await;
+            }
             accepting.telemetry.listener(accepting.listener).open.subtract(1);
             drop(place);
-        });
+        };
+        match &self.cores {
+            Some(cores) => cores.serve(socket, serving),
+            None => drop(tokio::spawn(serving(Some(socket)))),
+        }
     }
 
     async fn serve<D: Door>(

@@ -2,8 +2,8 @@
 
 use crate::report::{Report, SERVER_PANICKED, UNIT_ENDED};
 use anyhow::{Context, Result, bail, ensure};
+use e2e::Launch;
 use e2e::redis::door_port;
-use e2e::{Launch, Server};
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -18,8 +18,6 @@ const HELPER: &str = "tests/test_helper.tcl";
 const PROGRESS_SECONDS_MAX: &str = "200";
 /// How long a unit may take in all.
 const UNIT_TIMEOUT: Duration = Duration::from_secs(900);
-/// How long the server may take to say where it listens.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// The first port that the suite looks at for its own use, and how many each unit has.
 const PORT_BASE: usize = 23_100;
 const PORTS_EACH: usize = 64;

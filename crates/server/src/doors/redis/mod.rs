@@ -52,9 +52,10 @@ pub fn open(
     app: &Arc<App>,
     kv: Arc<Kv>,
     bound: Bound,
-    accepting: Accepting,
+    mut accepting: Accepting,
     stop: &Stop,
 ) -> Vec<JoinHandle<()>> {
+    accepting.cores = None;
     tracing::info!("keys are served to Redis' clients at {} (--redis-listen)", bound.address);
     let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
     let connections_max = accepting.connections.count_max();
