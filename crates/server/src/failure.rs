@@ -175,6 +175,7 @@ impl From<store::Error> for Failure {
                 failure.again_after(RETRY_LATER)
             }
             Error::Wal(wal::Error::Busy { .. }) => Failure::busy(text),
+            Error::Wal(wal::Error::Stalled { .. }) => Failure::busy(text).again_after(RETRY_LATER),
             Error::NewSeriesRefused { .. } => Failure::busy(text).again_after(RETRY_SERIES),
             Error::LimitExceeded { limit, .. } => Failure::limited(limit.into(), text),
             Error::Invalid(_) => Failure::bad_input(text),
@@ -214,6 +215,7 @@ mod tests {
     #[test]
     fn a_store_that_cannot_write_now_is_never_a_client_error() {
         let busy = wal::Error::Busy { pending_size: 3, record_size: 2, max: 4 };
+        let stalled = wal::Error::Stalled { reason: "too many open files".into() };
         let latched = wal::Error::Latched { reason: "a failed sync".into() };
         for (error, kind, limit) in [
             (store::Error::HeadFull { size: 2, max: 1 }, Kind::Busy, Some(Limit::HeadSize)),
@@ -221,6 +223,7 @@ mod tests {
             (store::Error::Wal(latched), Kind::ReadOnly, Some(Limit::ReadOnly)),
             (store::Error::Wal(wal::Error::Closed), Kind::ReadOnly, Some(Limit::ReadOnly)),
             (store::Error::Wal(busy), Kind::Busy, None),
+            (store::Error::Wal(stalled), Kind::Busy, None),
             (store::Error::NewSeriesRefused { count: 2, reason: "x".into() }, Kind::Busy, None),
             (store::Error::PartitionDropped, Kind::Damaged, None),
         ] {

@@ -178,6 +178,7 @@ impl Error {
             Error::Io(error)
             | Error::Index(index::Error::Io(error))
             | Error::Wal(wal::Error::Io(error)) => error.is_passing(),
+            Error::Wal(wal::Error::Stalled { .. }) => true,
             _ => false,
         }
     }
@@ -205,6 +206,7 @@ fn is_in_doubt(error: &vfs::Error) -> bool {
     match error.operation {
         "map" | "read" | "list" | "size" | "look for" | "free space" => false,
         "create" if error.is_already_there() => false,
+        "create" if error.is_file_limit() => false,
         "create" | "append" | "sync" | "create directory" | "link" => !error.is_disk_full(),
         _ => true,
     }

@@ -104,6 +104,45 @@ fn restart_after_a_failed_sync_then_power_loss() {
     assert!(bad.is_empty(), "{} of 60: {}", bad.len(), bad[0]);
 }
 
+#[test]
+fn a_lack_of_file_handles_passes() {
+    use vfs::sim::{Call, Errno};
+    // Whatever is opened while the log begins a file: the file, its directory, `START`, that again.
+    for (call, number) in
+        [(Call::Create, 0), (Call::SyncDir, 0), (Call::Create, 1), (Call::SyncDir, 1)]
+    {
+        let disk = SimVfs::new(1);
+        disk.set_now(NOW);
+        let store = stores::open(&disk, stores::config());
+        disk.fail_call(call, number, Errno::Files);
+        let refused = put(&store, 0..5, NOW, Durability::Synced);
+        let is_stalled = matches!(refused, Err(Error::Wal(wal::Error::Stalled { .. })));
+        assert!(is_stalled, "{call:?} {number}: {refused:?}");
+        // The client sends it again; nothing is read-only, and nothing is there twice.
+        put(&store, 0..5, NOW, Durability::Synced).unwrap();
+        assert_eq!(count(&store).unwrap(), 5);
+        drop(store); // kill -9
+        let store = try_open(&disk.crash()).unwrap();
+        assert_eq!(count(&store).unwrap(), 5, "{call:?} {number}");
+    }
+}
+
+#[test]
+fn a_flush_without_a_file_handle_is_tried_again() {
+    use vfs::sim::{Call, Errno};
+    let disk = SimVfs::new(1);
+    disk.set_now(NOW);
+    let store = stores::open(&disk, stores::config());
+    put(&store, 0..5, NOW, Durability::Synced).unwrap();
+    disk.fail_call(Call::Create, 0, Errno::Files);
+    store.flush().expect_err("no file handle");
+    put(&store, 5..9, NOW, Durability::Synced).expect("it is not read-only");
+    store.flush().unwrap();
+    assert_eq!(count(&store).unwrap(), 9);
+    drop(store);
+    assert_eq!(count(&try_open(&disk.crash()).unwrap()).unwrap(), 9);
+}
+
 /// Appends, flushes and merges until the process is killed.
 fn history(vfs: &FaultyVfs, acked: &mut usize) -> Result<(), Error> {
     let store = try_open(vfs)?;

@@ -39,12 +39,16 @@ impl Error {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 
+    /// Whether the process, or the system, has as many files open as it may: only opening says so,
+    /// so nothing was written and no sync was tried.
+    pub fn is_file_limit(&self) -> bool {
+        const TOO_MANY_FILES: [i32; 2] = [23, 24];
+        self.source.raw_os_error().is_some_and(|number| TOO_MANY_FILES.contains(&number))
+    }
+
     /// Whether the system, and not the file, is the reason: what is short just now may be there
     /// at the next try. Nothing is said about the file.
     pub fn is_passing(&self) -> bool {
-        const TOO_MANY_FILES: [i32; 2] = [23, 24];
-        let is_file_limit =
-            || self.source.raw_os_error().is_some_and(|n| TOO_MANY_FILES.contains(&n));
         self.is_disk_full()
             || matches!(
                 self.source.kind(),
@@ -54,7 +58,7 @@ impl Error {
                     | io::ErrorKind::TimedOut
                     | io::ErrorKind::ResourceBusy
             )
-            || is_file_limit()
+            || self.is_file_limit()
     }
 
     /// Whether somebody else holds the lock of the directory.

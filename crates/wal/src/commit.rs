@@ -1,11 +1,23 @@
 //! Writes groups to segment files: the only I/O of a running log.
+//!
+//! A write or a sync that fails latches the log: nobody knows what the disk holds. Where there is no
+//! file handle to begin a segment with, nothing was written: the group is kept and tried again.
+//!
+//! ```text
+//! create ─► header, sync ─► sync the directory ─► START ─► append, sync
+//!    └──────────────────────────────┴───────────────┴─ no file handle: again from here, later
+//! ```
 
 use crate::format::{Header, segment_name};
-use crate::pending::{Group, State};
+use crate::pending::{Commit, Group, Phase, State};
 use crate::start::StartFile;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 use vfs::{AppendFile, Vfs};
+
+/// How long the commit thread waits before it tries again to begin a segment.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The segment file that is being written.
 pub(crate) struct SegmentWriter {
@@ -14,6 +26,8 @@ pub(crate) struct SegmentWriter {
     start: Arc<StartFile>,
     /// None until the first record.
     current: Option<(Header, Box<dyn AppendFile>)>,
+    /// The next one while it has its synced header, and its name may not be durable yet.
+    begun: Option<(Header, Box<dyn AppendFile>)>,
 }
 
 impl SegmentWriter {
@@ -22,41 +36,59 @@ impl SegmentWriter {
         directory: PathBuf,
         start: Arc<StartFile>,
     ) -> SegmentWriter {
-        SegmentWriter { vfs, directory, start, current: None }
+        SegmentWriter { vfs, directory, start, current: None, begun: None }
     }
 
     /// Writes a group and makes it durable.
-    fn commit(&mut self, group: &Group) -> vfs::Result<()> {
-        for (header, bytes) in group.iter() {
-            let file = self.file_of(header)?;
-            file.append(bytes)?;
-            file.sync()?;
+    fn commit(&mut self, group: &Group) -> Commit {
+        for (written, (header, bytes)) in group.iter().enumerate() {
+            match self.enter(header) {
+                Err(error) if error.is_file_limit() => return Commit::Stalled { written, error },
+                Err(error) => return Commit::Failed(error),
+                Ok(()) => {}
+            }
+            if let Err(error) = self.append(header, bytes) {
+                return Commit::Failed(error);
+            }
         }
-        Ok(())
+        Commit::Done
     }
 
-    fn file_of(&mut self, header: Header) -> vfs::Result<&mut dyn AppendFile> {
-        let is_new = self.current.as_ref().is_none_or(|(current, _)| *current != header);
-        if is_new {
-            let file = self.create(header)?;
-            self.current = Some((header, file));
-        }
-        let (_, file) = self.current.as_mut().expect("just set");
-        Ok(file.as_mut())
+    fn append(&mut self, header: Header, bytes: &[u8]) -> vfs::Result<()> {
+        let (current, file) = self.current.as_mut().expect("entered");
+        assert_eq!(*current, header, "records go to the segment that they were numbered for");
+        file.append(bytes)?;
+        file.sync()
     }
 
-    /// Begins a segment. The header is synced before any record is written, so that a file with
-    /// more than a header has a good one; and the name, so that no acknowledged record is in a
-    /// file that a crash makes vanish. Then it is written down, so that nothing else does, either.
-    fn create(&mut self, header: Header) -> vfs::Result<Box<dyn AppendFile>> {
+    /// Makes a segment the current one. When it fails for want of a file handle nothing was written
+    /// to the segment but its header, and it may be called again.
+    fn enter(&mut self, header: Header) -> vfs::Result<()> {
+        if self.current.as_ref().is_some_and(|(current, _)| *current == header) {
+            return Ok(());
+        }
         if let Some((before, _)) = &self.current {
             assert!(before.segment < header.segment, "segments are written in order");
         }
+        if self.begun.is_none() {
+            self.begun = Some((header, self.create(header)?));
+        }
+        let (begun, _) = self.begun.as_ref().expect("just set");
+        assert_eq!(*begun, header, "the segment that was begun is the next");
+        // No acknowledged record is in a file that a crash makes vanish.
+        self.vfs.sync_dir(&self.directory)?;
+        // Nor in one that something else makes vanish unnoticed.
+        self.start.note_begun(header.segment)?;
+        self.current = self.begun.take();
+        Ok(())
+    }
+
+    /// Creates a segment's file. The header is synced before any record is written, so that a file
+    /// with more than a header has a good one.
+    fn create(&self, header: Header) -> vfs::Result<Box<dyn AppendFile>> {
         let mut file = self.vfs.create(&self.directory.join(segment_name(header.segment)))?;
         file.append(&header.encode())?;
         file.sync()?;
-        self.vfs.sync_dir(&self.directory)?;
-        self.start.note_begun(header.segment)?;
         Ok(file)
     }
 }
@@ -71,7 +103,7 @@ pub(crate) struct Shared {
     writer: Mutex<SegmentWriter>,
     /// Something is pending, or the thread has to stop.
     work: Condvar,
-    /// A group is durable, or the log latched.
+    /// A group is durable, or was tried in vain, or the log latched.
     done: Condvar,
     pub(crate) vfs: Arc<dyn Vfs>,
     /// Which segments there are.
@@ -136,7 +168,9 @@ impl Shared {
         let Some(group) = self.state().begin_commit() else { return };
         let started = self.vfs.now();
         let result = writer.commit(&group);
-        self.count(group.bytes.len(), self.vfs.now().saturating_sub(started));
+        if matches!(result, Commit::Done) {
+            self.count(group.bytes.len(), self.vfs.now().saturating_sub(started));
+        }
         self.state().finish_commit(group, result);
         self.done.notify_all();
     }
@@ -146,13 +180,24 @@ impl Shared {
         let _guard = LatchOnPanic(self);
         while self.wait_for_work() {
             self.commit();
+            self.pause_if_stalled();
+        }
+    }
+
+    /// Gives others time to close files. All that could be written waits behind what is stalled.
+    fn pause_if_stalled(&self) {
+        let state = self.state();
+        if state.is_stalled() {
+            let is_running = |state: &mut State| state.phase != Phase::Stopped;
+            let waited = self.work.wait_timeout_while(state, RETRY_INTERVAL, is_running);
+            drop(waited.expect("the log's state is sound"));
         }
     }
 
     fn wait_for_work(&self) -> bool {
         let mut state = self.state();
         while !state.has_work() {
-            if state.phase == crate::pending::Phase::Stopped {
+            if state.phase == Phase::Stopped {
                 // What nobody was in a hurry for is written, too.
                 return state.has_pending();
             }

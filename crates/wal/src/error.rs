@@ -27,6 +27,13 @@ pub enum Error {
         /// [`crate::WalConfig::pending_size_max`].
         max: usize,
     },
+    /// There is no file handle to begin a segment with. What was appended waits in memory and is
+    /// written once there is one; until then it is not durable, and may never be.
+    #[error("the log waits for a file handle: {reason}; raise the file limit (ulimit -n)")]
+    Stalled {
+        /// What the system said.
+        reason: String,
+    },
     /// A record over the limit.
     #[error("a log record of {size} bytes, the limit is {max}")]
     RecordTooLarge {

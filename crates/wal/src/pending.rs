@@ -10,6 +10,9 @@
 //! segment begins with a mark, for groups are written only after the one before was synced.
 //!
 //! Room that was reserved counts as pending, so a record that has its room is always taken.
+//!
+//! A group that could not be written for want of a file handle stands aside (`stalled`) and is
+//! written alone, before what gathered since: its mark says that what is before it is synced.
 
 use crate::config::WalConfig;
 use crate::error::{Error, Result};
@@ -39,6 +42,18 @@ pub(crate) struct Group {
     end: Lsn,
 }
 
+/// What became of a group.
+#[derive(Debug)]
+pub(crate) enum Commit {
+    /// All of it is durable.
+    Done,
+    /// So many of its chunks are durable; nothing of the others was written, for want of a file
+    /// handle.
+    Stalled { written: usize, error: vfs::Error },
+    /// Nobody knows what is on the disk.
+    Failed(vfs::Error),
+}
+
 impl Group {
     /// Each segment's header and bytes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Header, &[u8])> {
@@ -46,6 +61,15 @@ impl Group {
             let end = self.chunks.get(i + 1).map_or(self.bytes.len(), |next| next.start);
             (chunk.header, &self.bytes[chunk.start..end])
         })
+    }
+
+    /// Leaves out the first chunks, which are durable.
+    fn drop_written(&mut self, written: usize) {
+        assert!(written < self.chunks.len(), "what is stalled is a chunk");
+        self.chunks.drain(..written);
+        let start = self.chunks[0].start;
+        self.bytes.drain(..start);
+        self.chunks.iter_mut().for_each(|chunk| chunk.start -= start);
     }
 }
 
@@ -100,6 +124,10 @@ pub(crate) struct State {
     spare: Group,
     /// Whether a group is on its way to the disk.
     is_committing: bool,
+    /// The group that is to be tried again before any other, and why it was not written.
+    stalled: Option<(Group, String)>,
+    /// How often a group was tried in vain.
+    stall_count: u64,
     /// Whether what is pending is to be written now.
     is_urgent: bool,
     /// Bytes of records that have room and were not appended yet.
@@ -127,6 +155,8 @@ impl State {
             group: Group::default(),
             spare: Group::default(),
             is_committing: false,
+            stalled: None,
+            stall_count: 0,
             is_urgent: false,
             reserved: 0,
             segment: CurrentSegment::new(header),
@@ -268,7 +298,27 @@ impl State {
     }
 
     pub(crate) fn has_pending(&self) -> bool {
-        !self.group.bytes.is_empty()
+        !self.group.bytes.is_empty() || self.is_stalled()
+    }
+
+    /// Whether a group waits for a file handle.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stalled.is_some()
+    }
+
+    /// How often a group was tried in vain since the log was opened.
+    pub(crate) fn stall_count(&self) -> u64 {
+        self.stall_count
+    }
+
+    /// Refuses to wait any longer once a group was tried in vain so often.
+    pub(crate) fn check_stalled(&self, stall_count_max: u64) -> Result<()> {
+        match &self.stalled {
+            Some((_, reason)) if stall_count_max <= self.stall_count => {
+                Err(Error::Stalled { reason: reason.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Says that what is pending, or comes next, is to be written now. Returns whether that is new.
@@ -278,7 +328,7 @@ impl State {
 
     /// Whether there is something to write now.
     pub(crate) fn has_work(&self) -> bool {
-        self.is_urgent && self.has_pending()
+        self.is_stalled() || self.is_urgent && self.has_pending()
     }
 
     /// Whether nothing waits for the disk.
@@ -290,12 +340,15 @@ impl State {
     pub(crate) fn begin_commit(&mut self) -> Option<Group> {
         assert!(!self.is_committing, "one group at a time");
         if self.latched.is_some() {
-            self.group = Group::default();
+            (self.group, self.stalled) = (Group::default(), None);
         }
         if !self.has_pending() {
             return None;
         }
         self.is_committing = true;
+        if let Some((group, _)) = self.stalled.take() {
+            return Some(group);
+        }
         self.is_urgent = false;
         let mut group = std::mem::replace(&mut self.group, std::mem::take(&mut self.spare));
         assert!(self.group.bytes.is_empty() && self.group.chunks.is_empty());
@@ -304,12 +357,20 @@ impl State {
     }
 
     /// Notes that a group is durable, or that it will never be.
-    pub(crate) fn finish_commit(&mut self, mut group: Group, result: vfs::Result<()>) {
+    pub(crate) fn finish_commit(&mut self, mut group: Group, result: Commit) {
         assert!(self.is_committing && self.durable <= group.end);
+        assert!(group.end <= self.appended, "what is written was appended");
         self.is_committing = false;
         match result {
-            Ok(()) => self.durable = group.end,
-            Err(error) => self.latch(error.to_string()),
+            Commit::Done => self.durable = group.end,
+            // Whoever stops does not wait for handles.
+            Commit::Stalled { written, error } if self.phase != Phase::Stopped => {
+                group.drop_written(written);
+                self.stalled = Some((group, error.to_string()));
+                self.stall_count += 1;
+                return;
+            }
+            Commit::Stalled { error, .. } | Commit::Failed(error) => self.latch(error.to_string()),
         }
         if group.bytes.capacity() <= SPARE_SIZE_MAX {
             group.bytes.clear();

@@ -12,6 +12,7 @@ mod damage;
 mod holes;
 mod reservations;
 mod shared;
+mod stalls;
 mod starts;
 
 const DIRECTORY: &str = "/data/wal";

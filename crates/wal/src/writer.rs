@@ -14,6 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use vfs::Vfs;
 
+/// How often a segment is tried to be begun before whoever waits for it is told that it stalls: for
+/// five seconds.
+const STALL_COUNT_MAX: u64 = 50;
 /// Bytes of records that may wait, at most.
 const LAZY_SIZE_MAX: usize = 1 << 20;
 
@@ -176,16 +179,16 @@ impl Wal {
     ///
     /// # Errors
     /// [`Error::Latched`] when they will not be: after a crash they may be there or not.
+    /// [`Error::Stalled`] when they are not yet, for want of a file handle: waiting again is fine.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        if self.config.committer == Committer::Waiter {
-            self.shared.commit();
-        }
+        let stall_count_max = self.commit_as_waiter(|state| state.is_durable(lsn));
         let mut state = self.shared.state();
         loop {
             if state.is_durable(lsn) {
                 return Ok(());
             }
             state.check_latched()?;
+            state.check_stalled(stall_count_max)?;
             if state.has_pending() && state.hurry() {
                 self.shared.notify_work();
             }
@@ -258,7 +261,7 @@ impl Wal {
     /// Calling again is fine.
     ///
     /// # Errors
-    /// [`Error::Latched`] when not all that was appended is durable.
+    /// [`Error::Latched`] or [`Error::Stalled`] when not all that was appended is durable.
     pub fn close(&self) -> Result<()> {
         {
             let mut state = self.shared.state();
@@ -275,7 +278,9 @@ impl Wal {
         }
         self.drain();
         self.stop();
-        self.shared.state().check_latched()
+        let state = self.shared.state();
+        state.check_latched()?;
+        state.check_stalled(0)
     }
 
     /// A kind that nobody declared would have no consumer at the next start, or keep the log from
@@ -284,13 +289,31 @@ impl Wal {
         assert!(self.kinds.contains(kind), "nobody declared kind {kind}");
     }
 
-    /// Returns when nothing is pending.
-    fn drain(&self) {
-        if self.config.committer == Committer::Waiter {
-            self.shared.commit();
+    /// Writes what is pending if that is for the waiter to do, until `is_enough`. Returns how many
+    /// vain attempts there may have been in all when it waits no longer.
+    fn commit_as_waiter(&self, is_enough: impl Fn(&State) -> bool) -> u64 {
+        let before = self.shared.state().stall_count();
+        if self.config.committer == Committer::Thread {
+            return before + STALL_COUNT_MAX;
         }
+        loop {
+            self.shared.commit();
+            let state = self.shared.state();
+            // What gathered behind a group that was stalled is the next one.
+            if !state.has_pending() || state.is_stalled() || is_enough(&state) {
+                return before + 1;
+            }
+        }
+    }
+
+    /// Returns when nothing is pending, or no file handle is there for it.
+    fn drain(&self) {
+        let stall_count_max = self.commit_as_waiter(State::is_drained);
         let mut state = self.shared.state();
-        while !state.is_drained() && state.check_latched().is_ok() {
+        let may_end = |state: &State| {
+            state.check_latched().is_ok() && state.check_stalled(stall_count_max).is_ok()
+        };
+        while !state.is_drained() && may_end(&state) {
             state.hurry();
             self.shared.notify_work();
             state = self.shared.wait_done(state);

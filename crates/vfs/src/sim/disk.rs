@@ -4,7 +4,7 @@
 //! lets happen what is planned. Operations check everything before they change anything.
 
 use super::Counts;
-use super::faults::{Agenda, Call, Event};
+use super::faults::{Agenda, Call, Errno, Event};
 use super::namespace::{Change, DirectoryNode, Doubted, Edit, FileNode, Namespace, Node, NodeId};
 use random::Random;
 use std::collections::BTreeSet;
@@ -112,6 +112,11 @@ impl Disk {
 
     /// Lets a call fail: at once, or once it is done, in part or whole.
     fn fail(&mut self, call: Call, error: io::Error) -> io::Result<()> {
+        // Whoever could not open a file has done nothing to it.
+        let has_opened = matches!(call, Call::Append | Call::Sync);
+        if Errno::Files.is(&error) && !has_opened {
+            return Err(error);
+        }
         let has_parts = matches!(call, Call::Append | Call::Sync | Call::SyncDir | Call::Truncate);
         if has_parts || (call.is_change() && call != Call::Lock && self.dice.index(4) == 0) {
             self.refusal = Some(error);

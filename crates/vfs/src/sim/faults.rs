@@ -127,6 +127,10 @@ impl Errno {
         };
         io::Error::from_raw_os_error(number)
     }
+
+    pub(super) fn is(self, error: &io::Error) -> bool {
+        error.raw_os_error() == self.error().raw_os_error()
+    }
 }
 
 /// When something happens; counted from 0 and from the moment it was planned.
@@ -142,7 +146,8 @@ pub enum When {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The call fails. An append writes a part, a sync may have done its work or not, and one of
-    /// four other changes is done although its caller is told that it is not.
+    /// four other changes is done although its caller is told that it is not; but who has too many
+    /// files open has done nothing.
     Fail(Errno),
     /// Somebody else takes all room but so many bytes.
     TakeRoom(u64),

@@ -197,7 +197,23 @@ fn errors_are_told_apart_as_on_the_real_disk() {
         disk.fail_call(Call::Exists, 0, errno);
         let error = disk.exists(Path::new("/")).unwrap_err();
         assert_eq!(error.is_disk_full(), errno == Errno::Full);
+        assert_eq!(error.is_file_limit(), errno == Errno::Files);
         assert!(!error.is_not_found() && !error.is_already_there() && !error.is_locked());
+    }
+}
+
+#[test]
+fn who_has_too_many_files_open_has_changed_nothing() {
+    for seed in 0..40 {
+        let disk = SimVfs::new(seed);
+        disk.fail_call(Call::Create, 0, Errno::Files);
+        assert!(disk.create(Path::new("/a")).is_err());
+        assert!(!disk.exists(Path::new("/a")).unwrap());
+        write(&disk, "/a", b"a").unwrap();
+        disk.fail_call(Call::SyncDir, 0, Errno::Files);
+        assert!(disk.sync_dir(Path::new("/")).is_err());
+        disk.sync_dir(Path::new("/")).unwrap();
+        assert!(disk.crash().exists(Path::new("/a")).unwrap(), "the next sync is a whole one");
     }
 }
 
