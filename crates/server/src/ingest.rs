@@ -150,7 +150,14 @@ impl Outcome {
             (Lossy::CreatedTimestamps, self.counts.created_timestamps),
         ];
         for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
-            app.telemetry.lossy(kind, count);
+            if app.telemetry.lossy(kind, count) && kind == Lossy::Strings {
+                // Once: senders such as Telegraf have some in every batch, and are not told.
+                tracing::info!(
+                    "{}: string fields came, which are no samples: they are left out, their lines' \
+                     numbers are stored; quipu_insert_lossy_total counts them",
+                    protocol.as_str()
+                );
+            }
         }
         self.postponed.clone().map_or(Ok(()), Err)
     }

@@ -129,8 +129,8 @@ label_enum! {
 label_enum! {
     /// Parts of samples that a door refuses or changes, each counted.
     Lossy {
-        /// String fields of line protocol, refused.
-        Strings = "influx_string_refused",
+        /// String fields of line protocol, left out of their lines.
+        Strings = "influx_string_dropped",
         /// Integers beyond 2^53 that became the nearest float64.
         InexactIntegers = "influx_integer_rounded",
         /// Booleans that became 1 or 0.
@@ -249,9 +249,12 @@ impl Telemetry {
         self.families.lock().expect("no panic while held").push(families);
     }
 
-    /// Counts what a door refused or changed.
-    pub fn lossy(&self, kind: Lossy, count: u64) {
-        self.lossy[kind as usize].add(count);
+    /// Counts what a door refused or changed; whether it is the first of its kind.
+    pub fn lossy(&self, kind: Lossy, count: u64) -> bool {
+        let number = &self.lossy[kind as usize];
+        let is_first = number.get() == 0;
+        number.add(count);
+        is_first
     }
 
     /// The text of `/metrics`.

@@ -129,7 +129,7 @@ pub struct Counts {
     pub inexact_integers: u64,
     /// Booleans that became 1 or 0.
     pub booleans: u64,
-    /// String fields that were refused.
+    /// String fields, which are left out of their lines.
     pub strings: u64,
     /// Exemplars that were refused.
     pub exemplars: u64,

@@ -199,7 +199,7 @@ impl<'a> Lines<'a, '_> {
             }
             None => {
                 self.grown.values.truncate(values_start);
-                self.fields(key_end, line, &mut fields)?
+                self.fields(key_end, &mut fields)?
             }
         };
         let (timestamp, end) = self.timestamp(fields_end)?;
@@ -285,7 +285,7 @@ impl<'a> Lines<'a, '_> {
 
     /// Reads all fields from `at`, a space, on; returns where they end.
     #[inline]
-    fn fields(&mut self, at: usize, line: u32, fields: &mut Fields) -> Result<usize, Fault> {
+    fn fields(&mut self, at: usize, fields: &mut Fields) -> Result<usize, Fault> {
         let body = self.body;
         let mut at = at + 1;
         if body.get(at) == Some(&b' ') {
@@ -311,7 +311,7 @@ impl<'a> Lines<'a, '_> {
                 }
                 Some(b'"') => {
                     let end = string_end(body, value_start)?;
-                    self.refuse_string(start..value_start, line);
+                    self.grown.counts.strings += 1;
                     self.inner_newlines += newline_count(body.get(value_start..end));
                     end
                 }
@@ -420,17 +420,6 @@ impl<'a> Lines<'a, '_> {
         }
         let value = magnitude as f64;
         Ok((if number.is_negative && 0 < magnitude { -value } else { value }, number.end + 1))
-    }
-
-    /// Counts and reports a string field, whose name and `=` are at `name`.
-    fn refuse_string(&mut self, name: std::ops::Range<usize>, line: u32) {
-        let body = self.body;
-        self.grown.counts.strings += 1;
-        self.grown.errors.push(line, || {
-            let name = body.get(name.start..name.end.saturating_sub(1)).unwrap_or_default();
-            let name = report::shorten(name);
-            format!("field {name:?} is a string: only the line's numbers are stored")
-        });
     }
 
     /// Reads what is behind the fields; returns the time and where the line ends.

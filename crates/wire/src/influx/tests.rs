@@ -147,7 +147,7 @@ fn faults_of_keys_are_found_when_the_store_asks() {
 }
 
 #[test]
-fn strings_are_refused_field_by_field() {
+fn strings_are_left_out_of_their_lines() {
     let keys = InfluxKeys::new(ExtraLabels::none());
     let body = b"m a=1,s=\"x, y=\\\"z \n w\",b=2 5\nm s=\"only\" 6\nm a=3,b=4 7\nm a=5,s=\"\"\nbad";
     let decoded = decode_all(body, Precision::Nanosecond, &keys);
@@ -155,9 +155,7 @@ fn strings_are_refused_field_by_field() {
     assert_eq!(render(&decoded.batch), want);
     assert_eq!(decoded.counts.strings, 3);
     let positions: Vec<u32> = decoded.errors.kept().iter().map(|error| error.position).collect();
-    assert_eq!(positions, [1, 3, 5, 6], "the newline in the string counts");
-    let reason = "field \"s\" is a string: only the line's numbers are stored";
-    assert_eq!(decoded.errors.kept()[0].reason, reason);
+    assert_eq!(positions, [6], "no line is refused for a string; the newline in one counts");
 }
 
 #[test]
@@ -271,9 +269,9 @@ fn pieces_hide_nothing_of_each_other() {
     let body = body.as_bytes();
     let decoded = decode_pieces(body, &ends, Start::default(), &options, &hasher(), &keys).unwrap();
     assert_eq!(render(&decoded.batch), ["m_a{} 1 1", "m_a{} 5 5"]);
-    // Two strings, half a string, a bad timestamp, no fields.
+    // Half a string, a bad timestamp, no fields.
     let positions: Vec<u32> = decoded.errors.kept().iter().map(|error| error.position).collect();
-    assert_eq!(positions, [1, 3, 4, 5, 6]);
+    assert_eq!(positions, [3, 4, 5]);
     // As one piece, the half string goes on to the next quote.
     let whole = decode(body, Start::default(), &options, &hasher(), &keys).unwrap();
     assert_eq!(whole.batch.rows.len(), 1);
@@ -338,8 +336,7 @@ fn error_texts_are_those_clients_know() {
     assert_eq!(
         text,
         "partial write: unable to parse 'bad': missing fields\n\
-        field \"s\" is a string: only the line's numbers are stored\n\
-        unable to parse 'm,a=1,a=2 a=1': duplicate tags dropped=3"
+        unable to parse 'm,a=1,a=2 a=1': duplicate tags dropped=2"
     );
     let text =
         error_text(b"bad", &decode_all(b"bad", Precision::Nanosecond, &keys).errors, &[], 0, 0);
