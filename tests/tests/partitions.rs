@@ -57,6 +57,8 @@ fn sparse_history_of_five_years_lives_in_partitions_of_a_year() -> Result<()> {
     let server = Launch::new(directory.path()).start()?;
     let runtime = server.get("/api/v1/status/runtimeinfo")?.data()?;
     assert_eq!(runtime["partitionLength"], "year", "{runtime}");
+    let flags = server.get("/api/v1/status/flags")?.data()?;
+    assert_eq!(flags["partition"], "year", "what it has, not what this start was told");
     check_answers(&server)?;
     let backfilled = ["2019", "2020", "2021", "2022", "2023", "2024"].map(String::from);
     let found = partitions(directory.path())?;

@@ -70,6 +70,23 @@ fn the_good_lines_of_a_bad_batch_are_stored() {
 }
 
 #[test]
+fn strings_are_dropped_and_their_lines_stored() {
+    let server = start(&[]);
+    let body = format!("sys,h=a up=1,text=\"7 days\",load=2 {T}\nsys,h=a text=\"alone\" {T}\n");
+    for path in ["/write?precision=s", "/api/v2/write?precision=s"] {
+        let reply = server.post(path, body.as_bytes());
+        assert_eq!((reply.status, reply.text().as_str()), (204, ""));
+    }
+    assert_eq!(server.query("sys_load", T), [("sys_load".to_string(), "2".to_string())]);
+    let dropped = "quipu_insert_lossy_total{kind=\"influx_string_dropped\"}";
+    assert_eq!(server.metric(dropped), 4.0);
+    assert_eq!(server.metric("quipu_insert_lines_refused_total{protocol=\"influx\"}"), 0.0);
+    assert_eq!(server.metric("quipu_insert_samples_total{protocol=\"influx\"}"), 4.0);
+    let reply = server.post("/write?precision=s", b"sys text=\"x\",up=yes");
+    assert_eq!(reply.status, 400, "other faults are told as ever: {}", reply.text());
+}
+
+#[test]
 fn label_limits_refuse_series_and_say_so() {
     let server = start(&[("max-labels-per-series", "3"), ("max-label-value-size", "10")]);
     let body = format!("m,a=1,b=2,c=3 v=1 {T}\nm,a=12345678901 v=1 {T}\nm,a=1 v=7 {T}\n");
@@ -287,6 +304,7 @@ fn status_pages() {
     );
     let flags = get("/api/v1/status/flags");
     assert_eq!(flags.json()["data"]["query.timeout"], "2m");
+    assert_eq!(flags.json()["data"]["partition"], "month");
     assert!(!flags.text().contains("geheim"), "{}", flags.text());
     assert!(!get("/api/v1/status/config").text().contains("geheim"));
     assert_eq!(get("/api/v1/status/runtimeinfo").json()["data"]["storageRetention"], "0");

@@ -104,8 +104,10 @@ pub fn damage(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 
 /// `/api/v1/status/flags`
 pub fn flags(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let flags: Map<String, Value> =
+    let mut flags: Map<String, Value> =
         app.config.settings.shown().map(|(name, text)| (name.to_string(), json!(text))).collect();
+    // The data directory has one length for ever, said at this start or not.
+    flags.insert("partition".to_string(), json!(app.store.partition_length().word()));
     Ok(Answer::success(Value::Object(flags)))
 }
 
