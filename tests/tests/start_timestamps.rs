@@ -143,3 +143,48 @@ fn nobody_keeps_or_uses_them_unasked() -> Result<()> {
     assert_eq!(value(&server, "start_timestamp(own_total)")?, None);
     server.stop()
 }
+
+#[test]
+fn an_export_as_json_lines_carries_them_to_another_server() -> Result<()> {
+    let directories = [tempfile::tempdir()?, tempfile::tempdir()?];
+    let start = |directory: &tempfile::TempDir| {
+        let launch = Launch::new(directory.path()).flag("start-timestamps", "true");
+        let launch = launch.flag("query.start-timestamps", "true");
+        launch.flag("query.experimental-functions", "true").start()
+    };
+    let from = start(&directories[0])?;
+    write(&from)?;
+    let selector = "{__name__=~\"own_total|plain_total|histogram|series_total\"}";
+    let path = &format!("/api/v1/export?match[]={}", percent(selector));
+    // Of parts on disk too, and in short lines.
+    for more in ["", "&max_rows_per_line=2"] {
+        let answer = from.get(&format!("{path}{more}"))?;
+        assert_eq!(answer.status, 200, "{}", answer.excerpt());
+        let lines = answer.text();
+        assert!(lines.contains("\"start_timestamps\":["), "{lines}");
+        assert!(lines.contains("\"histogram_start_timestamps\":["), "{lines}");
+        let plain = lines.lines().find(|line| line.contains("plain_total"));
+        assert!(plain.is_some_and(|line| !line.contains("start_timestamps")), "{plain:?}");
+        let directory = tempfile::tempdir()?;
+        let to = start(&directory)?;
+        assert_eq!(to.post("/api/v1/import", lines.as_bytes())?.status, 204);
+        check(&to)?;
+        let again = to.get(&format!("{path}{more}"))?.text();
+        let sorted = |text: &str| {
+            let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&again), sorted(&lines));
+        to.stop()?;
+    }
+    let lines = from.get(path)?.text();
+    from.stop()?;
+    // A server that keeps none stores the samples and counts what it leaves aside.
+    let to = Launch::new(directories[1].path()).start()?;
+    assert_eq!(to.post("/api/v1/import", lines.as_bytes())?.status, 204);
+    let ignored = to.metric("quipu_insert_lossy_total{kind=\"created_timestamp_ignored\"}")?;
+    assert_eq!(ignored, 18.0);
+    assert!(!to.get(path)?.text().contains("start_timestamps"));
+    to.stop()
+}

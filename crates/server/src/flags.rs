@@ -66,7 +66,7 @@ const GROUPS: &[Group] = &[
         flag("max-new-series-daily", Kind::Count, "0", "New series on one UTC day. 0 is no limit."),
         flag("series-limits", Kind::Text, "", "The same limits for the series of each metric, or for those that a selector matches; rules apart by semicolons: 'each-metric active=100000; {namespace=\"dev\"} active=50000 hourly=10000 daily=20000'."),
         flag("max-exemplars", Kind::Count, "100000", "Exemplars kept, of all series together; the oldest go first. Each takes some 300 bytes of memory, 1 KiB at most. 0 keeps none."),
-        flag("start-timestamps", Kind::Switch, "false", "Keep the start timestamps that samples and histograms of remote write 2.0 come with, for --query.start-timestamps. Each takes as much room as a sample until it is in a part, little there."),
+        flag("start-timestamps", Kind::Switch, "false", "Keep the start timestamps that samples and histograms of remote write 2.0 and JSON lines come with, and those of OpenMetrics' _created lines, which then make no series of their own, for --query.start-timestamps. Each takes as much room as a sample until it is in a part, little there."),
         flag("influx.database-label", Kind::Text, "db", "Label that takes the db= or bucket= of a line-protocol request. Empty: none."),
     ]},
     Group { heading: "Queries", flags: &[

@@ -14,7 +14,7 @@ use std::time::Duration;
 use store::Durability;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
-use wire::exposition::{ExpositionKeys, Format, Options, decode};
+use wire::exposition::{Created, ExpositionKeys, Format, Options, decode};
 use wire::{ExtraLabels, Start};
 
 /// A failure is logged again after so many scrapes in a row that failed alike.
@@ -55,7 +55,11 @@ pub fn scrape(app: &App) -> anyhow::Result<u64> {
     let instance = app.address.to_string();
     let labels = ExtraLabels::new(&[("job", "quipu"), ("instance", instance.as_str())])?;
     let keys = ExpositionKeys::new(labels);
-    let options = Options { format: Format::Text, now: whole_millis(app.vfs.now()) };
+    let options = Options {
+        format: Format::Text,
+        now: whole_millis(app.vfs.now()),
+        created: Created::Samples,
+    };
     let hasher = app.store.hasher();
     let decoded = decode(text.as_bytes(), Start::default(), &options, &hasher, &keys)?;
     let mut outcome = Outcome::default();

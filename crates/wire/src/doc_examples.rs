@@ -50,7 +50,11 @@ fn decode(protocol: &str, text: &str) -> Vec<String> {
         }
         "exposition" => {
             let keys = exposition::ExpositionKeys::new(ExtraLabels::none());
-            let options = exposition::Options { format: exposition::Format::Text, now: NOW };
+            let options = exposition::Options {
+                format: exposition::Format::Text,
+                now: NOW,
+                created: exposition::Created::Samples,
+            };
             render(&exposition::decode(body, start, &options, &hasher, &keys).unwrap())
         }
         "json_lines" => {

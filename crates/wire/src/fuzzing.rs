@@ -158,7 +158,7 @@ pub fn fuzz_exposition(data: &[u8]) {
     let keys = exposition::ExpositionKeys::new(extra());
     let hasher = KeyHasher::new(1);
     for format in [exposition::Format::Text, exposition::Format::OpenMetrics] {
-        let options = exposition::Options { format, now: 1 };
+        let options = exposition::Options { format, now: 1, created: exposition::Created::Starts };
         drain(data, |start| exposition::decode(data, start, &options, &hasher, &keys));
     }
 }
@@ -176,7 +176,8 @@ pub fn fuzz_json_lines(data: &[u8]) {
     let mut out = Vec::new();
     let labels = model::Labels::from_pairs(&[("__name__", "a")]);
     let values = &decoded.batch.values;
-    json_lines::LineWriter::new(3).push_series(&mut out, &labels, &timestamps, values);
+    let times = json_lines::Times::plain(&timestamps);
+    json_lines::LineWriter::new(3).push_series(&mut out, &labels, times, values);
     let Ok(again) = json_lines::decode(&out, Start::default(), &hasher, &keys) else { return };
     assert!(again.errors.is_empty());
     assert!(again.batch.rows.iter().map(|row| row.timestamp).eq(timestamps));
@@ -191,7 +192,8 @@ fn fuzz_json_histograms(rows: &[HistogramRow]) {
     let labels = model::Labels::from_pairs(&[("__name__", "a")]);
     let mut out = Vec::new();
     let writer = json_lines::LineWriter::new(2);
-    writer.push_histograms(&mut out, &labels, &timestamps, &histograms);
+    let times = json_lines::Times::plain(&timestamps);
+    writer.push_histograms(&mut out, &labels, times, &histograms);
     let keys = json_lines::JsonKeys::new(ExtraLabels::none());
     let again = json_lines::decode(&out, Start::default(), &KeyHasher::new(1), &keys);
     let again = again.map_or(Vec::new(), |decoded| decoded.histograms);

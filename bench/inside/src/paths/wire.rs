@@ -133,7 +133,8 @@ fn exposition_line() -> Pass {
         writeln!(text, "cpu_usage_user{{{}}} {value}.5", labels.join(",")).expect("a string");
     }
     let keys = ExpositionKeys::new(ExtraLabels::none());
-    let options = exposition::Options { format: Format::Text, now: 0 };
+    let options =
+        exposition::Options { format: Format::Text, now: 0, created: exposition::Created::Samples };
     let hasher = KeyHasher::new(HASHER_SEED);
     Pass::new(ROWS as usize, move || {
         let decoded =

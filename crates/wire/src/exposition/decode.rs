@@ -1,12 +1,13 @@
 //! Lines of both formats to rows.
 
+use super::created::{Created, CreatedLines};
 use super::keys::{ExpositionKeys, closing_quote, unescape};
 use super::scan::{Fault, key_end, millis, seconds, split_word, value};
 use super::{HELP_SIZE_MAX, KEY_SIZE_MAX, METADATA_MAX, exemplars};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
 use crate::narrow::to_u32;
-use model::limits::{BATCH_EXEMPLARS_MAX, LINE_SIZE_MAX};
+use model::limits::{BATCH_EXEMPLARS_MAX, BATCH_ROWS_MAX, LINE_SIZE_MAX};
 use model::{ExemplarRow, KeyHasher, Metadata, MetricKind, Row, Shape, Timestamp};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ pub struct Options {
     pub format: Format,
     /// The time of samples that have none.
     pub now: Timestamp,
+    /// What `_created` lines of OpenMetrics become.
+    pub created: Created,
 }
 
 /// Decodes lines from `start` on, until the body or the batch is full ([`Decoded::rest`]).
@@ -58,9 +61,11 @@ pub fn decode<'a>(
     let mut grown = Growing::default();
     grown.shapes.push(Shape { fields, hash: shape_hash });
     let families = HashMap::new();
-    let mut lines = Lines { body, options, hasher, shape_hash, grown, families };
+    let created = CreatedLines::new(options, body.get(..start.offset).unwrap_or_default());
+    let mut lines = Lines { body, options, hasher, shape_hash, grown, families, created };
     let rest = lines.decode(start);
-    Ok(lines.grown.finish(Cow::Borrowed(body), keys, rest))
+    let decoded = lines.grown.finish(Cow::Borrowed(body), keys, rest);
+    Ok(Decoded { context: keys.context(), ..decoded })
 }
 
 /// The state between lines.
@@ -72,6 +77,7 @@ struct Lines<'a, 'h> {
     grown: Growing,
     /// Where each family's metadata are.
     families: HashMap<String, usize>,
+    created: CreatedLines,
 }
 
 /// A sample's line, taken apart.
@@ -88,22 +94,29 @@ impl Lines<'_, '_> {
         let body = self.body;
         let (mut at, mut line) = (start.offset, start.line);
         while at < body.len() {
-            if ROWS_PER_BATCH <= self.grown.rows.len()
-                || BATCH_EXEMPLARS_MAX <= self.grown.exemplars.len()
-            {
-                return Some(Start { offset: at, line });
-            }
             let rest = body.get(at..).unwrap_or_default();
             let end = at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            if self.is_full(body.get(at..end).unwrap_or_default()) {
+                self.created.end_metric(&mut self.grown);
+                return Some(Start { offset: at, line });
+            }
             let is_last = self.line(at, end, line);
             at = end + 1;
             line = line.saturating_add(1);
             if is_last {
                 self.refuse_rest(at, line);
-                return None;
+                break;
             }
         }
+        self.created.end_metric(&mut self.grown);
         None
+    }
+
+    /// Whether the batch ends before this line: not between samples and their `_created` line.
+    fn is_full(&self, next: &[u8]) -> bool {
+        let rows = self.grown.rows.len();
+        let is_full = ROWS_PER_BATCH <= rows || BATCH_EXEMPLARS_MAX <= self.grown.exemplars.len();
+        is_full && (BATCH_ROWS_MAX <= rows || !self.created.has_begun(next))
     }
 
     /// Decodes the line between two bytes of the body; true when it is `# EOF`.
@@ -123,6 +136,7 @@ impl Lines<'_, '_> {
         }
         self.grown.counts.lines += 1;
         match sample(text, self.options) {
+            Ok(parts) if self.created.takes(parts.key, parts.value, &mut self.grown) => {}
             Ok(parts) => self.row(start, line, &parts),
             Err(fault) => self.grown.errors.push(line, || {
                 let start = text.get(..text.len().min(100)).unwrap_or_default();
@@ -175,13 +189,10 @@ impl Lines<'_, '_> {
 
     /// Takes `# HELP`, `# TYPE` and `# UNIT`; other comments are nothing.
     fn comment(&mut self, text: &[u8]) {
-        let Ok(text) = std::str::from_utf8(text) else { return };
-        let text = text.strip_prefix('#').unwrap_or_default().trim_ascii_start();
-        let Some((keyword, rest)) = text.split_once([' ', '\t']) else { return };
-        if !matches!(keyword, "HELP" | "TYPE" | "UNIT") {
-            return;
+        let Some((keyword, metric, rest)) = comment(text) else { return };
+        if keyword == "TYPE" {
+            self.created.begin_family(&metric, MetricKind::parse(rest), &mut self.grown);
         }
-        let Some((metric, rest)) = family_name(rest.trim_ascii_start()) else { return };
         let Some(metadata) = self.family(&metric) else { return };
         match keyword {
             "TYPE" => metadata.kind = MetricKind::parse(rest),
@@ -205,6 +216,17 @@ impl Lines<'_, '_> {
         };
         self.grown.metadata.get_mut(idx)
     }
+}
+
+/// Splits `# HELP name rest`, or `TYPE` or `UNIT`; other comments are nothing.
+pub(super) fn comment(text: &[u8]) -> Option<(&str, Cow<'_, str>, &str)> {
+    let text = std::str::from_utf8(text).ok()?.strip_prefix('#')?.trim_ascii_start();
+    let (keyword, rest) = text.split_once([' ', '\t'])?;
+    if !matches!(keyword, "HELP" | "TYPE" | "UNIT") {
+        return None;
+    }
+    let (metric, rest) = family_name(rest.trim_ascii_start())?;
+    Some((keyword, metric, rest))
 }
 
 /// Splits `name rest` or `"name" rest`.

@@ -59,6 +59,24 @@ pub(super) fn labels(
     Cursor::new(text)?.braces(take)
 }
 
+/// A metric's name in a key, and what tells it from others of its family: all labels, by name, but
+/// `le` and `quantile`.
+pub(super) fn metric_of(key: &[u8]) -> Result<(String, Vec<(String, String)>), LabelError> {
+    let mut cursor = Cursor::new(key)?;
+    let mut name = cursor.leading_name()?.to_string();
+    let mut labels = Vec::new();
+    cursor.braces(|label, value| {
+        match label {
+            METRIC_NAME => name.push_str(value),
+            "le" | "quantile" => {}
+            _ => labels.push((label.to_string(), value.to_string())),
+        }
+        Ok(())
+    })?;
+    labels.sort_unstable();
+    Ok((name, labels))
+}
+
 /// Reads a key from left to right.
 struct Cursor<'a> {
     rest: &'a str,

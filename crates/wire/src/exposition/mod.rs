@@ -11,6 +11,7 @@
 //! the first time.
 //! Each bad line is refused with its number, the others are kept.
 
+pub mod created;
 pub mod decode;
 pub mod encode;
 mod exemplars;
@@ -19,6 +20,7 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
+pub use created::Created;
 pub use decode::{Format, Options, decode};
 pub use keys::ExpositionKeys;
 

@@ -9,7 +9,7 @@ const NOW: i64 = 77_000_000;
 const NANOS: i64 = 1_000_000_000;
 
 fn decode_text<'a>(text: &'a str, format: Format, keys: &'a ExpositionKeys) -> Decoded<'a> {
-    let options = Options { format, now: NOW };
+    let options = Options { format, now: NOW, created: Created::Samples };
     decode(text.as_bytes(), Start::default(), &options, &KeyHasher::new(1), keys).unwrap()
 }
 
@@ -157,7 +157,7 @@ fn bad_exemplars_are_told_and_their_samples_kept() {
 fn a_batch_full_of_exemplars_ends() {
     let text = "a 1 # {t=\"1\"} 2\n".repeat(model::limits::BATCH_EXEMPLARS_MAX + 1);
     let keys = ExpositionKeys::new(ExtraLabels::none());
-    let options = Options { format: Format::Text, now: NOW };
+    let options = Options { format: Format::Text, now: NOW, created: Created::Samples };
     let hasher = KeyHasher::new(1);
     let first = decode(text.as_bytes(), Start::default(), &options, &hasher, &keys).unwrap();
     assert_eq!(first.exemplars.len(), model::limits::BATCH_EXEMPLARS_MAX);
@@ -213,4 +213,123 @@ fn families_are_written_as_prometheus_does() {
     let want = "# HELP a x \"y\" \\\\ \\n\n# TYPE a untyped\n\
         # HELP a x \\\"y\\\" \\\\ \\n\n# TYPE a gaugehistogram\n# UNIT a s\n";
     assert_eq!(String::from_utf8(out).unwrap(), want);
+}
+
+fn decode_created<'a>(text: &'a str, start: Start, keys: &'a ExpositionKeys) -> Decoded<'a> {
+    let options = Options { format: Format::OpenMetrics, now: NOW, created: Created::Starts };
+    decode(text.as_bytes(), start, &options, &KeyHasher::new(1), keys).unwrap()
+}
+
+/// Series, start in milliseconds and time in seconds of each start timestamp.
+fn starts_of(decoded: &Decoded<'_>) -> Vec<(String, i64, i64)> {
+    let bytes = &decoded.batch.bytes;
+    let key = |offset: u32, size: u32| &bytes[offset as usize..(offset + size) as usize];
+    let rows = decoded.starts.iter().map(|row| {
+        let key = String::from_utf8_lossy(key(row.key_offset, row.key_size)).into_owned();
+        (key, row.start_ms, row.timestamp / NANOS)
+    });
+    rows.collect()
+}
+
+#[test]
+fn created_lines_are_start_timestamps_of_their_metric() {
+    let text = "\
+# TYPE a counter
+# HELP a of two metrics
+a_total{p=\"/\",q=\"1\"} 17 5
+a_created{q=\"1\",p=\"/\"} 1520430000.123
+a_created{p=\"x\"} 2.5
+a_total{p=\"x\"} 18 6
+a_total{p=\"none\"} 19 6
+# TYPE h histogram
+h_bucket{le=\"1\"} 1 7
+h_bucket{le=\"+Inf\"} 2 7
+h_count 2 7
+h_sum 3 7
+h_created 4
+# TYPE s summary
+s{quantile=\"0.5\"} 1 8
+s_count 2 8
+s_created -1.5
+# TYPE g gauge
+g_created 9 9
+# TYPE u unknown
+u_created 9 9
+other 1 9
+# EOF
+";
+    let keys = ExpositionKeys::new(ExtraLabels::none());
+    let decoded = decode_created(text, Start::default(), &keys);
+    assert_eq!(decoded.errors.kept(), &[]);
+    let expected = [
+        ("a_total{p=\"/\",q=\"1\"}", 1_520_430_000_123, 5),
+        ("a_total{p=\"x\"}", 2_500, 6),
+        ("h_bucket{le=\"1\"}", 4_000, 7),
+        ("h_bucket{le=\"+Inf\"}", 4_000, 7),
+        ("h_count", 4_000, 7),
+        ("h_sum", 4_000, 7),
+        ("s{quantile=\"0.5\"}", -1_500, 8),
+        ("s_count", -1_500, 8),
+    ];
+    assert_eq!(starts_of(&decoded), expected.map(|(key, start, time)| (key.into(), start, time)));
+    let names = render(&decoded);
+    assert_eq!(names.iter().filter(|name| name.contains("_created")).count(), 2, "{names:?}");
+    assert_eq!((names.len(), decoded.counts.created_timestamps), (12, 0));
+
+    // As samples they are what they were, and so they are in the text format.
+    let plain = decode_text(text, Format::OpenMetrics, &keys);
+    assert_eq!((plain.batch.rows.len(), plain.starts.len()), (16, 0));
+    let options = Options { format: Format::Text, now: NOW, created: Created::Starts };
+    let text = "# TYPE a counter\na_total 1\na_created 2\n";
+    let start = Start::default();
+    let decoded = decode(text.as_bytes(), start, &options, &KeyHasher::new(1), &keys).unwrap();
+    assert_eq!((decoded.batch.rows.len(), decoded.starts.len()), (2, 0));
+}
+
+#[test]
+fn created_lines_without_a_metric_or_sense_are_counted() {
+    let keys = ExpositionKeys::new(ExtraLabels::none());
+    for (lines, lost) in [
+        ("a_created 5", 1),
+        ("a_created{x=\"1\"} 5\na_total 1 1", 1),
+        ("a_total 1 1\na_created 0", 1),
+        ("a_total 1 1\na_created NaN", 1),
+        ("a_total 1 1\na_created +Inf", 1),
+        ("a_total 1 1\na_created 1e300", 1),
+        ("other 1 1\na_created 5", 1),
+        ("a_total 1 1\nother 2 2\na_created 5", 1),
+        ("a_total 1 1", 0),
+    ] {
+        let text = format!("# TYPE a counter\n{lines}\n");
+        let decoded = decode_created(&text, Start::default(), &keys);
+        assert_eq!(decoded.counts.created_timestamps, lost, "{lines}");
+        assert!(decoded.starts.is_empty(), "{lines}");
+        assert!(render(&decoded).iter().all(|row| !row.contains("_created")), "{lines}");
+    }
+}
+
+#[test]
+fn a_batch_ends_between_metrics() {
+    use crate::decoded::ROWS_PER_BATCH;
+    let mut text = String::from("# HELP a x\n# TYPE a histogram\n");
+    let mut metrics = 0;
+    // Seven rows each, so that a batch would end within one.
+    while 7 * metrics < ROWS_PER_BATCH + 100 {
+        for le in 0..6 {
+            text.push_str(&format!("a_bucket{{m=\"{metrics}\",le=\"{le}\"}} 1 1\n"));
+        }
+        text.push_str(&format!("a_count{{m=\"{metrics}\"}} 1 1\na_created{{m=\"{metrics}\"}} 5\n"));
+        metrics += 1;
+    }
+    let keys = ExpositionKeys::new(ExtraLabels::none());
+    let (mut start, mut rows, mut starts, mut batches) = (Some(Start::default()), 0, 0, 0);
+    while let Some(next) = start {
+        let decoded = decode_created(&text, next, &keys);
+        assert_eq!((decoded.errors.count(), decoded.counts.created_timestamps), (0, 0));
+        rows += decoded.batch.rows.len();
+        starts += decoded.starts.len();
+        batches += 1;
+        start = decoded.rest;
+    }
+    assert_eq!((rows, starts, batches), (7 * metrics, 7 * metrics, 2));
 }

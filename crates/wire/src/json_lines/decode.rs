@@ -11,7 +11,8 @@ use crate::{Error, number};
 use histogram::{Histogram, HistogramRow};
 use model::limits::LINE_SIZE_MAX;
 use model::sample::NANOS_PER_MILLI;
-use model::{KeyHasher, Row, Shape, Timestamp};
+use model::start::START_MS_MAX;
+use model::{KeyHasher, Row, Shape, StartRow, Timestamp};
 use std::borrow::Cow;
 
 /// Decodes lines from `start` on, until the body or the batch is full ([`Decoded::rest`]).
@@ -38,6 +39,8 @@ pub fn decode<'a>(
         timestamps: Vec::new(),
         histograms: Vec::new(),
         histogram_timestamps: Vec::new(),
+        starts: Vec::new(),
+        histogram_starts: Vec::new(),
         bucket_count: 0,
     };
     let rest = lines.decode(start);
@@ -57,6 +60,10 @@ struct Lines<'a, 'h> {
     histograms: Vec<Histogram>,
     /// And their timestamps.
     histogram_timestamps: Vec<Timestamp>,
+    /// The line's start timestamps, in milliseconds: none, or one for each sample.
+    starts: Vec<i64>,
+    /// The same of its histograms.
+    histogram_starts: Vec<i64>,
     /// Buckets and bounds in the batch.
     bucket_count: usize,
 }
@@ -105,6 +112,8 @@ impl Lines<'_, '_> {
         self.timestamps.clear();
         self.histograms.clear();
         self.histogram_timestamps.clear();
+        self.starts.clear();
+        self.histogram_starts.clear();
         let key = self.members(text).map_err(|fault| fault.to_string())?;
         let Some((key_start, key_end)) = key else { return Err("missing \"metric\"".into()) };
         if KEY_SIZE_MAX < key_end - key_start {
@@ -126,9 +135,12 @@ impl Lines<'_, '_> {
         if value_count == 0 && histogram_count == 0 {
             return Err("no values".into());
         }
+        check_starts("", &self.starts, &self.timestamps)?;
+        check_starts("histogram_", &self.histogram_starts, &self.histogram_timestamps)?;
         for (idx, histogram) in self.histograms.iter().enumerate() {
             histogram.validate().map_err(|invalid| format!("histogram {idx}: {invalid}"))?;
         }
+        self.push_starts(offset + key_start, key_end - key_start, line);
         self.push_histograms(offset + key_start, key_end - key_start, line);
         let hash =
             self.hasher.hash(text.get(key_start..key_end).unwrap_or_default(), self.shape_hash);
@@ -143,6 +155,20 @@ impl Lines<'_, '_> {
         });
         self.grown.rows.extend(rows);
         Ok(())
+    }
+
+    /// Turns the line's start timestamps into rows of the key at `key_offset` of the body.
+    fn push_starts(&mut self, key_offset: usize, key_size: usize, position: u32) {
+        let of_values = self.timestamps.iter().zip(&self.starts);
+        let of_histograms = self.histogram_timestamps.iter().zip(&self.histogram_starts);
+        let rows = of_values.chain(of_histograms).filter(|(_, start_ms)| **start_ms != 0);
+        self.grown.starts.extend(rows.map(|(&timestamp, &start_ms)| StartRow {
+            timestamp,
+            start_ms,
+            key_offset: to_u32(key_offset),
+            key_size: to_u32(key_size),
+            position,
+        }));
     }
 
     /// Turns the line's histograms into rows of the key at `key_offset` of the body.
@@ -166,6 +192,7 @@ impl Lines<'_, '_> {
         let (values, timestamps) = (&mut self.grown.values, &mut self.timestamps);
         let (histograms, histogram_timestamps) =
             (&mut self.histograms, &mut self.histogram_timestamps);
+        let (starts, histogram_starts) = (&mut self.starts, &mut self.histogram_starts);
         let mut key = None;
         let (mut has_values, mut has_timestamps) = (false, false);
         let mut scan = Scan::new(text);
@@ -204,9 +231,17 @@ impl Lines<'_, '_> {
             "histogram_timestamps" if histogram_timestamps.is_empty() => {
                 read_histogram_timestamps(scan, histogram_timestamps)
             }
-            "metric" | "values" | "timestamps" | "histograms" | "histogram_timestamps" => {
-                scan.fault("each member once")
+            "start_timestamps" if starts.is_empty() => read_starts(scan, starts),
+            "histogram_start_timestamps" if histogram_starts.is_empty() => {
+                read_starts(scan, histogram_starts)
             }
+            "metric"
+            | "values"
+            | "timestamps"
+            | "histograms"
+            | "histogram_timestamps"
+            | "start_timestamps"
+            | "histogram_start_timestamps" => scan.fault("each member once"),
             _ => scan.skip(0),
         })?;
         if scan.peek().is_some() { scan.fault("the line's end") } else { Ok(key) }
@@ -236,6 +271,40 @@ fn read_histogram_timestamps(
         timestamps.push(timestamp(scan)?);
         Ok(())
     })
+}
+
+#[cold]
+fn read_starts(scan: &mut Scan<'_>, starts: &mut Vec<i64>) -> Result<(), Fault> {
+    scan.elements(|scan| {
+        if SAMPLES_PER_LINE_MAX <= starts.len() {
+            return scan.fault("at most 2097152 start timestamps in a line");
+        }
+        starts.push(start_ms(scan)?);
+        Ok(())
+    })
+}
+
+/// Whole milliseconds that the store keeps exactly.
+fn start_ms(scan: &mut Scan<'_>) -> Result<i64, Fault> {
+    let is_negative = scan.eat(b'-');
+    let digits = number::long_digits(scan.text, scan.at);
+    let is_whole = !matches!(scan.text.get(scan.at + digits.count), Some(b'.' | b'e' | b'E'));
+    let is_known = 0 < digits.count && digits.count <= 19 && is_whole;
+    let magnitude = i64::try_from(digits.value).ok().filter(|value| *value <= START_MS_MAX);
+    let Some(magnitude) = magnitude.filter(|_| is_known) else {
+        return scan.fault("a start timestamp in whole milliseconds");
+    };
+    scan.at += digits.count;
+    Ok(if is_negative { -magnitude } else { magnitude })
+}
+
+/// Each sample of a line has a start timestamp, 0 for none, or none has.
+fn check_starts(of: &str, starts: &[i64], timestamps: &[i64]) -> Result<(), Cow<'static, str>> {
+    let (count, start_count) = (timestamps.len(), starts.len());
+    if starts.is_empty() || start_count == count {
+        return Ok(());
+    }
+    Err(format!("{start_count} {of}start_timestamps but {count} {of}timestamps").into())
 }
 
 /// Buckets of all histograms of a batch, after which the batch ends: 16 MiB.

@@ -36,13 +36,12 @@ impl LineWriter {
         &self,
         out: &mut Vec<u8>,
         labels: &Labels,
-        timestamps: &[Timestamp],
+        times: Times<'_>,
         values: &[f64],
     ) {
-        debug_assert_eq!(timestamps.len(), values.len());
-        let timestamps = timestamps.chunks(self.rows_per_line);
-        for (timestamps, values) in timestamps.zip(values.chunks(self.rows_per_line)) {
-            push_line(out, labels, timestamps, values);
+        debug_assert_eq!(times.timestamps.len(), values.len());
+        for (idx, values) in values.chunks(self.rows_per_line).enumerate() {
+            push_line(out, labels, times.from(idx * self.rows_per_line), values);
         }
     }
 
@@ -54,18 +53,73 @@ impl LineWriter {
         &self,
         out: &mut Vec<u8>,
         labels: &Labels,
-        mut timestamps: &[Timestamp],
+        mut times: Times<'_>,
         mut histograms: &[Histogram],
     ) {
-        debug_assert_eq!(timestamps.len(), histograms.len());
+        debug_assert_eq!(times.timestamps.len(), histograms.len());
         let max = self.rows_per_line.min(HISTOGRAMS_PER_LINE_MAX);
-        while !histograms.is_empty() && !timestamps.is_empty() {
+        while !histograms.is_empty() && !times.timestamps.is_empty() {
             let part = histograms.get(..max).unwrap_or(histograms);
-            let taken = push_histogram_line(out, labels, timestamps, part);
+            let taken = push_histogram_line(out, labels, times, part);
             histograms = histograms.get(taken..).unwrap_or_default();
-            timestamps = timestamps.get(taken..).unwrap_or_default();
+            times = times.from(taken);
         }
     }
+}
+
+/// When samples were, and since when each counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Times<'a> {
+    /// One for each sample.
+    pub timestamps: &'a [Timestamp],
+    /// One for each sample, in milliseconds, 0 for none; or empty.
+    pub starts_ms: &'a [i64],
+}
+
+impl<'a> Times<'a> {
+    /// Times of samples without start timestamps.
+    pub fn plain(timestamps: &'a [Timestamp]) -> Times<'a> {
+        Times { timestamps, starts_ms: &[] }
+    }
+
+    /// Those of the samples from `first` on.
+    fn from(self, first: usize) -> Times<'a> {
+        Times {
+            timestamps: self.timestamps.get(first..).unwrap_or_default(),
+            starts_ms: self.starts_ms.get(first..).unwrap_or_default(),
+        }
+    }
+
+    /// Appends the members for the first `count` samples; none for start timestamps where no sample
+    /// has any.
+    fn push(self, out: &mut Vec<u8>, count: usize, names: [&str; 2]) {
+        push_member(out, names[0]);
+        push_list(out, self.timestamps.iter().take(count), |out, time| push_timestamp(out, *time));
+        let starts = self.starts_ms.get(..count).unwrap_or(self.starts_ms);
+        if starts.iter().any(|start| *start != 0) {
+            push_member(out, names[1]);
+            push_list(out, starts.iter(), |out, start| {
+                out.extend_from_slice(itoa::Buffer::new().format(*start).as_bytes());
+            });
+        }
+    }
+}
+
+fn push_member(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn push_list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, push: impl Fn(&mut Vec<u8>, T)) {
+    out.push(b'[');
+    for (idx, item) in items.enumerate() {
+        if 0 < idx {
+            out.push(b',');
+        }
+        push(out, item);
+    }
+    out.push(b']');
 }
 
 /// Bytes of histograms after which their line ends.
@@ -75,7 +129,7 @@ const HISTOGRAMS_SIZE_MAX: usize = 1 << 20;
 fn push_histogram_line(
     out: &mut Vec<u8>,
     labels: &Labels,
-    timestamps: &[Timestamp],
+    times: Times<'_>,
     histograms: &[Histogram],
 ) -> usize {
     out.extend_from_slice(b"{\"metric\":");
@@ -83,7 +137,7 @@ fn push_histogram_line(
     out.extend_from_slice(b",\"histograms\":[");
     let start = out.len();
     let mut count = 0;
-    for (histogram, _) in histograms.iter().zip(timestamps) {
+    for (histogram, _) in histograms.iter().zip(times.timestamps) {
         if HISTOGRAMS_SIZE_MAX < out.len() - start {
             break;
         }
@@ -93,35 +147,20 @@ fn push_histogram_line(
         push_histogram(out, histogram);
         count += 1;
     }
-    out.extend_from_slice(b"],\"histogram_timestamps\":[");
-    for (idx, &timestamp) in timestamps.iter().take(count).enumerate() {
-        if 0 < idx {
-            out.push(b',');
-        }
-        push_timestamp(out, timestamp);
-    }
-    out.extend_from_slice(b"]}\n");
+    out.push(b']');
+    times.push(out, count, ["histogram_timestamps", "histogram_start_timestamps"]);
+    out.extend_from_slice(b"}\n");
     count
 }
 
-fn push_line(out: &mut Vec<u8>, labels: &Labels, timestamps: &[Timestamp], values: &[f64]) {
+fn push_line(out: &mut Vec<u8>, labels: &Labels, times: Times<'_>, values: &[f64]) {
+    let count = values.len().min(times.timestamps.len());
     out.extend_from_slice(b"{\"metric\":");
     push_labels(out, labels);
-    out.extend_from_slice(b",\"values\":[");
-    for (idx, &value) in values.iter().enumerate() {
-        if 0 < idx {
-            out.push(b',');
-        }
-        push_exact(out, value);
-    }
-    out.extend_from_slice(b"],\"timestamps\":[");
-    for (idx, &timestamp) in timestamps.iter().enumerate() {
-        if 0 < idx {
-            out.push(b',');
-        }
-        push_timestamp(out, timestamp);
-    }
-    out.extend_from_slice(b"]}\n");
+    push_member(out, "values");
+    push_list(out, values.iter().take(count), |out, value| push_exact(out, *value));
+    times.push(out, count, ["timestamps", "start_timestamps"]);
+    out.extend_from_slice(b"}\n");
 }
 
 /// Appends milliseconds, and what is left as decimals.

@@ -16,7 +16,8 @@
 //! ```
 //!
 //! Native histograms stand in `"histograms":[{..}],"histogram_timestamps":[..]`, an extension of
-//! ours: see `histograms`.
+//! ours: see `histograms`. So do start timestamps, in `"start_timestamps"` beside `"timestamps"` and
+//! in `"histogram_start_timestamps"`: whole milliseconds, one for each sample, 0 where it has none.
 //!
 //! `null`, `"null"` and `"NaN"` are read as a scraped NaN.
 //! A row's key is the `metric` object as it stands.
@@ -31,7 +32,7 @@ mod value;
 mod tests;
 
 pub use decode::decode;
-pub use encode::LineWriter;
+pub use encode::{LineWriter, Times};
 pub use keys::JsonKeys;
 
 /// Bytes of one `metric` object.

@@ -164,7 +164,8 @@ fn every_bit_comes_back() {
             (0..count).map(|_| random.next() as i64 >> random.below(60)).collect();
         let labels = Labels::from_pairs(&[("__name__", "a\"\u{1}"), ("é", "\n\\")]);
         let mut out = Vec::new();
-        LineWriter::new(round % 7).push_series(&mut out, &labels, &timestamps, &values);
+        let times = Times::plain(&timestamps);
+        LineWriter::new(round % 7).push_series(&mut out, &labels, times, &values);
         let text = String::from_utf8(out).unwrap();
         let keys = JsonKeys::new(ExtraLabels::none());
         let decoded = decode_text(&text, &keys);
@@ -228,7 +229,7 @@ fn histograms_come_back() {
         let timestamps: Vec<i64> = (0..=round as i64).map(|at| at * 1_000_001 - 5).collect();
         let mut out = Vec::new();
         let writer = LineWriter::new([0, 1, 7][round as usize % 3]);
-        writer.push_histograms(&mut out, &labels, &timestamps, &histograms);
+        writer.push_histograms(&mut out, &labels, Times::plain(&timestamps), &histograms);
         let text = String::from_utf8(out).unwrap();
         let keys = JsonKeys::new(ExtraLabels::none());
         let decoded = decode_text(&text, &keys);
@@ -293,5 +294,67 @@ fn bad_histograms_refuse_their_line() {
         assert!(error.reason.contains(reason), "{reason}: {}", error.reason);
         assert_eq!((error.position, decoded.histograms.len()), (1, 1));
         assert_eq!(decoded.histograms[0].position, 2);
+    }
+}
+
+/// Time, start timestamp and line of each.
+fn starts_of(decoded: &Decoded<'_>) -> Vec<(i64, i64, u32)> {
+    let rows = decoded.starts.iter();
+    rows.map(|row| (row.timestamp / 1_000_000, row.start_ms, row.position)).collect()
+}
+
+#[test]
+fn start_timestamps_stand_beside_the_timestamps() {
+    let keys = JsonKeys::new(ExtraLabels::none());
+    let text = r#"{"metric":{"__name__":"a"},"values":[1,2,3],"timestamps":[10,20,30],"start_timestamps":[5,0,-25]}
+{"start_timestamps":[9007199254740992],"metric":{"__name__":"b"},"timestamps":[40],"values":[1]}
+{"metric":{"__name__":"c"},"histograms":[{"schema":0}],"histogram_timestamps":[50],"histogram_start_timestamps":[7]}"#;
+    let decoded = decode_text(text, &keys);
+    assert_eq!(decoded.errors.kept(), &[]);
+    let expected = [(10, 5, 1), (30, -25, 1), (40, 1 << 53, 2), (50, 7, 3)];
+    assert_eq!(starts_of(&decoded), expected);
+    for row in &decoded.starts {
+        let (start, size) = (row.key_offset as usize, row.key_size as usize);
+        let key = &decoded.batch.bytes[start..start + size];
+        assert!(key.starts_with(b"{\"__name__\":") && key.ends_with(b"}"));
+    }
+    let line = |starts: &str| {
+        format!(r#"{{"metric":{{"__name__":"a"}},"values":[1,2],"timestamps":[1,2],{starts}}}"#)
+    };
+    check_error(&line(r#""start_timestamps":[1]"#), "1 start_timestamps but 2 timestamps");
+    check_error(
+        &line(r#""histogram_start_timestamps":[1]"#),
+        "1 histogram_start_timestamps but 0 histogram_timestamps",
+    );
+    for bad in ["1.5", "1e3", "9007199254740993", "\"1\"", "null", "", "99999999999999999999"] {
+        let text = line(&format!(r#""start_timestamps":[1,{bad}]"#));
+        let decoded = decode_text(&text, &keys);
+        assert_eq!((decoded.errors.count(), decoded.starts.len()), (1, 0), "{bad}");
+    }
+}
+
+#[test]
+fn start_timestamps_go_around() {
+    let mut labels = LabelsBuilder::new();
+    labels.push("__name__", "a");
+    let labels = labels.finish();
+    let timestamps: Vec<i64> = (1..=10).map(|idx| idx * 1_000_000).collect();
+    let starts_ms = [0, 0, 0, 1, 2, 0, 0, 0, 0, -3];
+    let times = Times { timestamps: &timestamps, starts_ms: &starts_ms };
+    let histograms = vec![Histogram::default(); 10];
+    for rows_per_line in 1..12 {
+        let mut out = Vec::new();
+        let writer = LineWriter::new(rows_per_line);
+        writer.push_series(&mut out, &labels, times, &[1.5; 10]);
+        writer.push_histograms(&mut out, &labels, times, &histograms);
+        let text = String::from_utf8(out).unwrap();
+        let keys = JsonKeys::new(ExtraLabels::none());
+        let decoded = decode_text(&text, &keys);
+        assert_eq!(decoded.errors.kept(), &[], "{text}");
+        let found: Vec<(i64, i64)> =
+            starts_of(&decoded).into_iter().map(|(time, start, _)| (time, start)).collect();
+        assert_eq!(found, [(4, 1), (5, 2), (10, -3)].repeat(2), "{text}");
+        let said = text.lines().filter(|line| line.contains("start_timestamps")).count();
+        assert!(said <= 6, "lines without any say nothing: {text}");
     }
 }

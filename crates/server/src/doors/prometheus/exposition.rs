@@ -15,7 +15,7 @@ use hyper::header::CONTENT_TYPE;
 use model::sample::NANOS_PER_MILLI;
 use std::sync::Arc;
 use wire::Start;
-use wire::exposition::{self, ExpositionKeys, Format};
+use wire::exposition::{self, Created, ExpositionKeys, Format};
 
 /// `POST /api/v1/import/prometheus`, also below `.../metrics/job/...`
 pub fn import(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
@@ -38,6 +38,10 @@ pub fn store(
     let options = exposition::Options {
         format: Format::of_content_type(request.header(CONTENT_TYPE)),
         now: default_time(request)?,
+        created: match app.config.insert.keeps_starts {
+            true => Created::Starts,
+            false => Created::Samples,
+        },
     };
     let body = unpack::body(app, request)?;
     let hasher = app.store.hasher();

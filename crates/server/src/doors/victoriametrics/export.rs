@@ -6,6 +6,7 @@
 //! Prometheus' API; in any case it is counted.
 
 use super::csv::Columns;
+use super::export_starts::{SeriesStarts, Starts};
 use crate::app::App;
 use crate::doors::http::answer::PIECE_SIZE;
 use crate::doors::http::answer::{Answer, JSON};
@@ -17,11 +18,12 @@ use histogram::Histogram;
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::Arc;
 use store::Selection;
 use wire::exposition::Format;
 use wire::exposition::encode::{content_type, push_sample};
-use wire::json_lines::LineWriter;
+use wire::json_lines::{LineWriter, Times};
 use wire::prom_json::{self, Notes, ResultKind};
 
 /// What answers carry that had to leave something out, and what it was.
@@ -65,11 +67,15 @@ fn answer(
     let partial = Partial::of(app, request)?;
     let selection = partial.noting(app).select(&sets, range, &limits)?;
     partial.check()?;
+    let starts = match shape {
+        Shape::Lines(_) => Starts::find(app, &partial, &sets, range, &limits)?,
+        _ => None,
+    };
     let leaves_out = selection.has_histograms() && !shape.can_say_histograms();
     let (app, partial) = (Arc::clone(app), Arc::new(partial));
     let known = Arc::clone(&partial);
     let write = move |out: &mut dyn Write| {
-        let written = write(out, &selection, shape, &partial);
+        let written = write(out, (&selection, starts.as_ref()), shape, &partial);
         partial.count(&app);
         written
     };
@@ -102,6 +108,8 @@ struct Samples<'a> {
     values: &'a [f64],
     histogram_times: &'a [i64],
     histograms: &'a [Histogram],
+    /// Since when each of the values and of the histograms counts; empty where nobody asks.
+    starts_ms: [&'a [i64]; 2],
 }
 
 impl Shape {
@@ -110,11 +118,13 @@ impl Shape {
     }
 
     fn push(&mut self, out: &mut Vec<u8>, labels: &Labels, samples: Samples<'_>) {
-        let Samples { times, values, histogram_times, histograms } = samples;
+        let Samples { times, values, histogram_times, histograms, starts_ms } = samples;
         match self {
             Shape::Lines(writer) => {
-                writer.push_series(out, labels, times, values);
-                writer.push_histograms(out, labels, histogram_times, histograms);
+                let timed = Times { timestamps: times, starts_ms: starts_ms[0] };
+                writer.push_series(out, labels, timed, values);
+                let timed = Times { timestamps: histogram_times, starts_ms: starts_ms[1] };
+                writer.push_histograms(out, labels, timed, histograms);
             }
             Shape::Csv(columns) => columns.push_series(out, labels, times, values),
             Shape::Text => {
@@ -156,34 +166,72 @@ fn begin<'a>(
 
 fn write(
     out: &mut dyn Write,
-    selection: &Selection,
-    mut shape: Shape,
+    (selection, starts): (&Selection, Option<&Starts>),
+    shape: Shape,
     partial: &Partial,
 ) -> io::Result<()> {
-    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let mut export = Export { selection, starts, shape, buffer };
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());
-        let labels = selection.labels_of(start..end).map_err(io::Error::other)?;
+        export.write(out, start..end)?;
+        partial.check_stream()?;
+    }
+    let Export { shape, mut buffer, .. } = export;
+    shape.end(&mut buffer, partial);
+    out.write_all(&buffer)
+}
+
+/// An export on its way.
+struct Export<'a> {
+    selection: &'a Selection,
+    starts: Option<&'a Starts>,
+    shape: Shape,
+    buffer: Vec<u8>,
+}
+
+impl Export<'_> {
+    /// Writes some series: together, or one by one where some have start timestamps.
+    fn write(&mut self, out: &mut dyn Write, range: Range<usize>) -> io::Result<()> {
+        let labels = self.selection.labels_of(range.clone()).map_err(io::Error::other)?;
+        let Some(starts) = self.starts.filter(|starts| starts.has_any(&labels)) else {
+            return self.write_some(out, range.start, &labels, &SeriesStarts::default());
+        };
+        for (idx, labels) in labels.iter().enumerate() {
+            let own = starts.read(labels).map_err(io::Error::other)?;
+            self.write_some(out, range.start + idx, std::slice::from_ref(labels), &own)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the series from `first` on that have these labels.
+    fn write_some(
+        &mut self,
+        out: &mut dyn Write,
+        first: usize,
+        labels: &[Labels],
+        starts: &SeriesStarts,
+    ) -> io::Result<()> {
+        let (shape, buffer) = (&mut self.shape, &mut self.buffer);
         // The sink cannot fail, so it remembers the first error and does nothing from then on.
         let mut written = Ok(());
-        let read = selection.read_mixed(
-            start..end,
+        let read = self.selection.read_mixed(
+            first..first + labels.len(),
             &mut |idx, times, values, histogram_times, histograms| {
                 if written.is_err() || times.is_empty() && histogram_times.is_empty() {
                     return;
                 }
-                let samples = Samples { times, values, histogram_times, histograms };
-                shape.push(&mut buffer, &labels[idx - start], samples);
+                let (of_values, of_histograms) = (starts.at(times), starts.at(histogram_times));
+                let starts_ms = [of_values.as_slice(), of_histograms.as_slice()];
+                let samples = Samples { times, values, histogram_times, histograms, starts_ms };
+                shape.push(buffer, &labels[idx - first], samples);
                 if PIECE_SIZE <= buffer.len() {
-                    written = out.write_all(&buffer);
+                    written = out.write_all(buffer);
                     buffer.clear();
                 }
             },
         );
         written?;
-        read.map_err(io::Error::other)?;
-        partial.check_stream()?;
+        read.map_err(io::Error::other)
     }
-    shape.end(&mut buffer, partial);
-    out.write_all(&buffer)
 }

@@ -2,4 +2,5 @@
 
 pub mod csv;
 pub mod export;
+mod export_starts;
 pub mod import;
