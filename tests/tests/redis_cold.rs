@@ -5,6 +5,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::http::connect;
 use e2e::redis::door_port;
 use e2e::{Launch, Server, poll};
+use random::Random;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -157,5 +158,54 @@ fn answers_come_in_order_whatever_lies_on_disk() -> Result<()> {
     let server = start(&directory)?;
     let mut redis = Redis::of(&server)?;
     assert_eq!((redis.say("GET k:4")?, redis.say("GET last")?), (text, "yes".to_string()));
+    Ok(())
+}
+
+/// Elements of a large list, and the numbers in each: 15 MiB together.
+const LARGE: (usize, u64) = (256, 3000);
+/// Clients of it at a time, which would have 700 MiB if each read it for itself.
+const READERS: usize = 48;
+
+#[test]
+fn many_clients_of_one_large_value_have_it_in_memory_once() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory)?;
+    let mut client = Redis::of(&server)?;
+    let mut dice = Random(1);
+    for number in 0..LARGE.0 {
+        // Nothing that compresses much.
+        let text: Vec<_> = (0..LARGE.1).map(|_| format!("{:x}", dice.next())).collect();
+        client.say(&format!("RPUSH large {number}-{}", text.concat()))?;
+    }
+    client.say("SAVE")?;
+    // The highest since now.
+    std::fs::write(format!("/proc/{}/clear_refs", server.pid()), "5")?;
+    let before = server.resident_bytes("VmHWM")?;
+    let readers: Vec<_> = (0..READERS)
+        .map(|number| {
+            let mut reader = Redis::of(&server)?;
+            Ok(std::thread::spawn(move || -> Result<()> {
+                for round in 0..3 {
+                    let place = (number + round) % LARGE.0;
+                    let element = reader.say(&format!("LINDEX large {place}"))?;
+                    ensure!(
+                        element.starts_with(&format!("{place}-")),
+                        "of {place}: {:?}",
+                        element.get(..40)
+                    );
+                }
+                Ok(())
+            }))
+        })
+        .collect::<Result<_>>()?;
+    for reader in readers {
+        reader.join().expect("no panic")?;
+    }
+    let grown = server.resident_bytes("VmHWM")?.saturating_sub(before);
+    ensure!(
+        grown < 300 << 20,
+        "{READERS} clients of a large list made it grow by {} MiB",
+        grown >> 20
+    );
     Ok(())
 }

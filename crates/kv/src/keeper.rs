@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::{Fetch, Keyspace};
 use crate::kv::Kv;
+use crate::slots::Slot;
 
 /// Keys that are handled under one hold of the lock.
 const STEP: usize = 256;
@@ -21,12 +22,26 @@ const STEP: usize = 256;
 const PASSES_MAX: u32 = 2;
 /// Expired keys that are taken out under one hold of the lock.
 const EXPIRE_STEP: usize = 200;
-/// Sealed segments that may wait for the disk before commands wait for them.
-const SEALING_MAX: usize = 4;
 /// Times that a checkpoint is begun anew because databases were emptied or exchanged meanwhile.
 const ATTEMPTS_MAX: u32 = 8;
 /// Empty segments that are worth a checkpoint of their own, in bytes.
 const DEAD_SIZE_MIN: u64 = 256 << 20;
+
+/// Bytes of a value from which on it is large: reading it back takes as long as some thousand small
+/// ones.
+const LARGE_SIZE: u32 = 1 << 20;
+/// How long the hand rests when all that is left in memory is large and in use: going around takes
+/// time, and who has just written would do it each time.
+const HAND_REST_MS: i64 = 100;
+/// Seconds for which a large value that was used stays in memory.
+const LARGE_STAY_S: i64 = 5;
+/// Times the memory for keys up to which large values in use may go beyond it. A command that pushes
+/// to a list of hundreds of megabytes would read and write all of it otherwise.
+const SPARING_TIMES: usize = 4;
+
+fn is_large_in_use(slot: &Slot, now_s: i64) -> bool {
+    LARGE_SIZE <= slot.cost && (0..LARGE_STAY_S).contains(&(now_s - i64::from(slot.used_at)))
+}
 
 impl Keyspace {
     /// Whether keys take more memory than they may.
@@ -37,10 +52,18 @@ impl Keyspace {
     /// Lets up to `count` of the keys go cold that were not used since the hand last passed.
     /// Returns how many did.
     pub(crate) fn cool(&mut self, count: usize) -> usize {
-        let mut cooled = 0;
+        let rest_ms = self.hand_rests_until_ms.saturating_sub(self.now_ms());
+        // More than it ever rests is left when the clock was set back.
+        if (1..=HAND_REST_MS).contains(&rest_ms) {
+            return 0;
+        }
+        let (mut cooled, mut spared) = (0, 0);
         let end = self.slots.end();
+        let now_s = self.now_ms() / 1000;
+        let spares_large =
+            self.memory_used() <= self.config.memory_max.saturating_mul(SPARING_TIMES);
         let mut left = u64::from(end) * u64::from(PASSES_MAX);
-        while cooled < count && 0 < left && self.is_over_memory() {
+        while cooled < count && 0 < left && self.is_over_memory() && !self.cold.is_behind() {
             left -= 1;
             let number = self.hand;
             self.hand = if number + 1 < end { number + 1 } else { 0 };
@@ -49,8 +72,15 @@ impl Keyspace {
                 slot.is_referenced = false;
                 continue;
             }
+            if spares_large && is_large_in_use(slot, now_s) {
+                spared += 1;
+                continue;
+            }
             self.cool_slot(number);
             cooled += 1;
+        }
+        if cooled == 0 && 0 < spared {
+            self.hand_rests_until_ms = self.now_ms() + HAND_REST_MS;
         }
         cooled
     }
@@ -236,7 +266,7 @@ impl Kv {
     }
 
     fn empty_trash(&self) {
-        let trash = std::mem::take(&mut self.lock().trash);
+        let trash = self.lock().trash.take();
         drop(trash);
     }
 
@@ -304,7 +334,7 @@ impl Kv {
 
     /// Whether so many segments wait for the disk that commands should, too.
     pub(crate) fn is_disk_behind(&self) -> bool {
-        SEALING_MAX < self.lock().cold.sealing_count()
+        self.lock().cold.is_behind()
     }
 
     /// Moves what counts out of the segment with the least of it.

@@ -9,6 +9,7 @@ mod expiring;
 mod fetching;
 mod hearing;
 mod replacing;
+mod trash;
 
 pub use dumping::Piece;
 pub use replacing::Emptying;
@@ -25,6 +26,7 @@ use crate::series::SeriesEvent;
 use crate::slots::{NEVER, Slot, Slots};
 use crate::value::{Stored, Value};
 use std::collections::HashMap;
+use trash::Trash;
 
 pub use fetching::Fetch;
 
@@ -32,8 +34,6 @@ pub use fetching::Fetch;
 pub(crate) const HIDDEN_DATABASES: usize = 2;
 /// Bytes of a hot key besides its name and value.
 const SLOT_COST: usize = size_of::<Option<Slot>>() + 16;
-/// Values that take longer to free than others may wait are freed elsewhere.
-const TRASH_SIZE_MIN: usize = 256 << 10;
 /// Expired fields that one effect of the log names.
 const EFFECT_FIELDS_MAX: usize = 1000;
 
@@ -112,6 +112,8 @@ pub struct Keyspace {
     pub(crate) hot_size: usize,
     /// Where the hand of the clock stands.
     pub(crate) hand: u32,
+    /// Until when it rests, having found nothing that could go cold.
+    pub(crate) hand_rests_until_ms: i64,
     /// Keys that commands wait for, and how many do.
     waited_for: HashMap<(u8, Box<[u8]>), usize>,
     ready: Vec<(u8, Box<[u8]>)>,
@@ -132,7 +134,7 @@ pub struct Keyspace {
     /// Classes of events that somebody wants.
     pub events_wanted: u32,
     events: Vec<Event>,
-    pub(crate) trash: Vec<Value>,
+    pub(crate) trash: Trash,
     pub(crate) series_events: Vec<SeriesEvent>,
     /// What is counted.
     pub stats: KvStats,
@@ -167,6 +169,7 @@ impl Keyspace {
             pieces: Pieces::default(),
             hot_size: 0,
             hand: 0,
+            hand_rests_until_ms: 0,
             waited_for: HashMap::new(),
             ready: Vec::new(),
             watched: HashMap::new(),
@@ -178,7 +181,7 @@ impl Keyspace {
             is_writing: false,
             events_wanted: 0,
             events: Vec::new(),
-            trash: Vec::new(),
+            trash: Trash::default(),
             series_events: Vec::new(),
             stats: KvStats::default(),
             changes: 0,
@@ -641,9 +644,7 @@ impl Keyspace {
 
     /// Frees a value, elsewhere if that takes long.
     pub(crate) fn discard(&mut self, value: Value) {
-        if TRASH_SIZE_MIN < value.heap_size() {
-            self.trash.push(value);
-        }
+        self.trash.add(value);
     }
 
     /// When a key expires, in milliseconds since the epoch; [`NEVER`]. None if it is not there.

@@ -253,7 +253,7 @@ fn replay_record(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(),
     keys.take_touched();
     keys.take_series_events();
     while keys.is_over_memory() && 0 < keys.cool(256) {}
-    keys.trash.clear();
+    drop(keys.trash.take());
     Ok(())
 }
 

@@ -1,9 +1,11 @@
 //! Values that are read while others have the keys: whatever happens to a key meanwhile, what was
 //! read never comes back in place of what is there.
 
-use crate::rig::{Rig, draw};
+use crate::rig::{DATA, Rig, draw};
 use kv::keyspace::Fetch;
 use random::Random;
+use std::path::Path;
+use std::sync::Arc;
 use vfs::SimVfs;
 
 const STEPS: u64 = 600;
@@ -122,4 +124,37 @@ fn a_value_that_is_read_is_there_and_one_that_changed_is_not() {
     let mut none = Vec::new();
     keys.fetch(0, b"b", &mut none);
     assert!(none.is_empty(), "what is in memory needs no disk");
+}
+
+/// Hot keys after the keeper came.
+fn hot_keys(rig: &Rig) -> usize {
+    rig.kv.keep().expect("a good disk");
+    rig.kv.lock().hot_len()
+}
+
+#[test]
+fn a_large_value_stays_while_it_is_in_use_unless_it_is_too_large() {
+    let disk = SimVfs::new(1);
+    disk.set_now(1_700_000_000_000_000_000);
+    let rig =
+        Rig::open_with(Arc::new(disk.clone()), Path::new(DATA), 1 << 20).expect("a directory");
+    let run = |words: &[&[u8]]| rig.run(0, words).expect("a good disk");
+    (0..100_u8).for_each(|key| run(&[b"set", &[key], b"small"]));
+    run(&[b"set", b"large", &vec![b'x'; 3 << 20]]);
+    assert_eq!(hot_keys(&rig), 1, "the small ones went");
+    for _ in 0..20 {
+        run(&[b"strlen", b"large"]);
+        rig.kv.make_room();
+        assert_eq!(hot_keys(&rig), 1);
+    }
+    assert_eq!(rig.kv.lock().stats.cold_reads, 0);
+    disk.advance(6_000_000_000);
+    assert_eq!(hot_keys(&rig), 0, "nobody used it for long");
+    run(&[b"strlen", b"large"]);
+    assert_eq!((hot_keys(&rig), rig.kv.lock().stats.cold_reads), (1, 1));
+    // As if the clock had run ahead when it was used.
+    disk.set_now(1_600_000_000_000_000_000);
+    assert_eq!(hot_keys(&rig), 0, "used in the future");
+    run(&[b"append", b"large", &vec![b'y'; 2 << 20]]);
+    assert_eq!(hot_keys(&rig), 0, "more than four times what keys may have");
 }

@@ -36,9 +36,14 @@ impl Rig {
 
     /// The same in another directory.
     pub fn open_in(vfs: Arc<dyn Vfs>, data: &Path) -> kv::Result<Rig> {
+        Rig::open_with(vfs, data, 1)
+    }
+
+    /// The same with memory for keys.
+    pub fn open_with(vfs: Arc<dyn Vfs>, data: &Path, memory_max: usize) -> kv::Result<Rig> {
         vfs.create_dir_all(data)?;
         let config = KvConfig {
-            memory_max: 1,
+            memory_max,
             durability: KvDurability::Always,
             databases: usize::from(DATABASES),
             checkpoint_log_size: 2 << 10,

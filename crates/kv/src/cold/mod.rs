@@ -31,6 +31,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::Vfs;
 
+/// Sealed segments that may wait for the disk before no more keys go cold; as many times a segment's
+/// usual size if some are larger.
+const SEALING_MAX: usize = 4;
+
 /// The cold values of a keyspace.
 pub struct ColdStore {
     vfs: Arc<dyn Vfs>,
@@ -176,7 +180,12 @@ impl ColdStore {
         if self.filling.is_empty() {
             return;
         }
-        let bytes = Arc::new(std::mem::take(&mut self.filling));
+        let mut bytes = std::mem::take(&mut self.filling);
+        if 2 * self.segment_size < bytes.len() {
+            // Room to grow is worth something here.
+            bytes.shrink_to_fit();
+        }
+        let bytes = Arc::new(bytes);
         if let Some(segment) = self.segments.get_mut(&self.filling_number) {
             self.sealing_size += bytes.len();
             self.sealing_count += 1;
@@ -263,7 +272,7 @@ impl ColdStore {
             return Err(self.corrupt(address, "the segment is not there"));
         };
         let place = reading::Place::of(address, segment.size);
-        let read = reading::read(place, &self.dictionaries, |offset, into| {
+        let read = reading::read(place, usize::MAX, &self.dictionaries, |offset, into| {
             segment.source.read_at(&self.filling, offset, into).map(Some)
         });
         match read {
@@ -348,9 +357,9 @@ impl ColdStore {
         self.filling.capacity() + self.sealing_size
     }
 
-    /// How many sealed segments wait for the disk.
-    pub(crate) fn sealing_count(&self) -> usize {
-        self.sealing_count
+    /// Whether so much waits for the disk that no more should.
+    pub(crate) fn is_behind(&self) -> bool {
+        SEALING_MAX < self.sealing_count || SEALING_MAX * self.segment_size < self.sealing_size
     }
 
     /// How much there is.

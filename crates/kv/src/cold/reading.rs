@@ -43,9 +43,11 @@ impl From<&str> for Failure {
     }
 }
 
-/// Reads a record with `read_at`; none where that has nothing to give now.
+/// Reads a record with `read_at`; none where that has nothing to give now, or where it takes more than
+/// so many bytes once it is read.
 pub(super) fn read(
     place: Place,
+    size_max: usize,
     dictionaries: &Dictionaries,
     mut read_at: impl FnMut(usize, &mut [u8]) -> Result<Option<usize>>,
 ) -> std::result::Result<Option<Record>, Failure> {
@@ -53,6 +55,9 @@ pub(super) fn read(
     let got = read_at(place.offset, &mut first).map_err(Failure::Disk)?;
     let Some(first) = got.map(|got| first.get(..got).unwrap_or_default()) else { return Ok(None) };
     let size = record::size_of_record(first)?;
+    if size_max < record::size_when_read(first)? {
+        return Ok(None);
+    }
     if let Some(whole) = first.get(..size) {
         return decode(whole, dictionaries).map(Some);
     }
@@ -87,17 +92,22 @@ impl Reading {
     /// Reads it if the system has it in memory and it is short. Neither then says why it is not
     /// there: who needs the record meets the reason again.
     pub(crate) fn read_cached(&self) -> Option<Record> {
-        let read_at = |offset: usize, into: &mut [u8]| match into.len() <= CACHED_SIZE_MAX {
-            true => Ok(self.file.read_cached(offset as u64, into)?),
-            false => Ok(None),
-        };
-        read(self.place, &self.dictionaries, read_at).ok().flatten()
+        let read_at =
+            |offset: usize, into: &mut [u8]| Ok(self.file.read_cached(offset as u64, into)?);
+        read(self.place, CACHED_SIZE_MAX, &self.dictionaries, read_at).ok().flatten()
+    }
+
+    /// About how many bytes it will take once it is read; the beginning of it is read from disk.
+    pub(crate) fn size(&self) -> Option<usize> {
+        let mut first = [0; FIRST_READ];
+        let got = self.file.read_at(self.place.offset as u64, &mut first).ok()?;
+        record::size_when_read(first.get(..got)?).ok()
     }
 
     /// Reads it, however long that takes.
     pub(crate) fn read(&self) -> Option<Record> {
         let read_at =
             |offset: usize, into: &mut [u8]| Ok(Some(self.file.read_at(offset as u64, into)?));
-        read(self.place, &self.dictionaries, read_at).ok().flatten()
+        read(self.place, usize::MAX, &self.dictionaries, read_at).ok().flatten()
     }
 }

@@ -108,6 +108,17 @@ pub(super) fn size_of_record(bytes: &[u8]) -> Result<usize, &'static str> {
     }
 }
 
+/// About how many bytes the record that begins there will take once it is read: those of its value
+/// before it was coded, where the beginning says so.
+pub(super) fn size_when_read(bytes: &[u8]) -> Result<usize, &'static str> {
+    let size = size_of_record(bytes)?;
+    let plain_size = split(bytes).filter(|parts| parts.coding != CODING_PLAIN).map(|parts| {
+        let plain_size = Reader::new(parts.rest).varint().unwrap_or_default();
+        usize::try_from(plain_size).unwrap_or(RECORD_SIZE_MAX).min(RECORD_SIZE_MAX)
+    });
+    Ok(size.max(plain_size.unwrap_or_default()))
+}
+
 /// Proves a whole record's checksum.
 pub(super) fn check(bytes: &[u8]) -> Result<(), &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER_SIZE).ok_or("cut short")?;

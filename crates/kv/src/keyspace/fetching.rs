@@ -36,6 +36,17 @@ impl Fetch {
         }
     }
 
+    /// Where its record lies: no other record ever lies there.
+    pub fn address(&self) -> Address {
+        self.address
+    }
+
+    /// About how many bytes it will take once it is read, from its beginning on disk. None where that
+    /// cannot be read; its command meets the reason.
+    pub fn size_to_be(&self) -> Option<usize> {
+        self.reading.size()
+    }
+
     /// Whether it was read.
     pub fn is_read(&self) -> bool {
         self.record.is_some()

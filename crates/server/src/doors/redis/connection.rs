@@ -11,7 +11,7 @@ use super::client::{Client, Outbox, State};
 use super::commands::Flow;
 use super::commands::Saving;
 use super::durable::Durable;
-use super::fetching;
+use super::fetching::{self, Arrived, Flights};
 use super::hub::Hub;
 use super::out::Out;
 use super::replication::primary::Serving;
@@ -69,6 +69,8 @@ pub struct Redis {
     pub scripting: Scripting,
     /// Who waits for the disk.
     pub durable: Durable,
+    /// What is read from disk.
+    pub flights: Arc<Flights>,
     /// Replicas, and this server as one.
     pub replication: Arc<Replication>,
     hub: Mutex<Hub>,
@@ -94,6 +96,7 @@ impl Redis {
             hub: Mutex::new(Hub::new(replication_id)),
             scripting: Scripting::default(),
             durable: Durable::default(),
+            flights: Arc::default(),
             replication: Arc::default(),
             lent_hub: Mutex::new(Hub::new(String::new())),
             is_hub_lent: AtomicBool::new(false),
@@ -248,6 +251,7 @@ impl Door for Redis {
             is_waiting: false,
             is_paused: false,
             fetches: Vec::new(),
+            arrived: Arrived::default(),
             fetch_rounds: 0,
         };
         served.serve().await;
@@ -295,8 +299,10 @@ struct Served<'a, S> {
     is_waiting: bool,
     /// Whether the next command waits because somebody said so.
     is_paused: bool,
-    /// What is read from disk for the commands that come next.
+    /// What is to be read from disk for the commands that come next.
     fetches: Vec<Fetch>,
+    /// What was read of that.
+    arrived: Arrived,
     /// How often that was done for the one that comes next.
     fetch_rounds: u32,
 }
@@ -533,8 +539,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             if batch.next != Next::Fetch || batch.durable_at.is_err() {
                 break batch;
             }
-            self.fetches = fetching::read(std::mem::take(&mut self.fetches)).await;
-            if self.fetches.is_empty() {
+            self.arrived = fetching::read(&redis.flights, std::mem::take(&mut self.fetches)).await;
+            if self.arrived.fetches.is_empty() && !self.arrived.is_to_repeat {
                 // What cannot be read is answered by the command itself.
                 self.fetch_rounds = fetching::ROUNDS_MAX;
             }
@@ -561,7 +567,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut keys = redis.kv.lock();
         let now_ms = redis.kv.now_ms();
         keys.set_now(now_ms);
-        keys.settle(&mut self.fetches);
+        keys.settle(&mut std::mem::take(&mut self.arrived).fetches);
         let mut hub = redis.hub();
         self.note_batch(&mut hub, now_ms);
         let next = self.execute_all(&mut keys, &mut hub);

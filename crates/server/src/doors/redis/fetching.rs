@@ -9,14 +9,20 @@
 //! Nothing of a connection overtakes anything else of it; other connections do. A transaction's
 //! values are read when `EXEC` comes, a script's when its keys are named. What commands find out
 //! about only while they run (`SORT` by patterns, `SCAN`) they read themselves.
+//!
+//! A record is read by one connection at a time; others wait until the keys have it. So many clients
+//! of one large value have it in memory once.
 
 use super::dispatch::Known;
 use super::session::Session;
 use kv::Keyspace;
 use kv::commands::Keys;
+use kv::index::Address;
 use kv::keyspace::Fetch;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use wire::resp::{Limits, Parsed, Requests};
 
 /// Values that are read at a time for commands behind the one that waits.
@@ -25,8 +31,13 @@ const AHEAD_MAX: usize = 64;
 const AHEAD_COMMANDS_MAX: usize = 256;
 /// Values that are read at a time for one command.
 const COMMAND_MAX: usize = 1024;
-/// Bytes of values after which no more are read at a time.
-const SIZE_MAX: usize = 16 << 20;
+/// Bytes of values that are read at a time, for all connections together: in [`UNIT`]s. One that is
+/// larger is read when nothing else is.
+const ROOM: usize = (64 << 20) / UNIT;
+/// What room is counted in, bytes.
+const UNIT: usize = 1 << 10;
+/// Bytes of a value that is read together with others.
+const SMALL_SIZE_MAX: usize = 256 << 10;
 /// Bytes of values that are read at once, while the door's other clients wait.
 const CACHED_SIZE_MAX: usize = 256 << 10;
 /// Values that one thread reads.
@@ -116,38 +127,164 @@ pub fn look_ahead(
     }
 }
 
-/// Reads them. Returns those that were read: the others are read by their commands, or later.
-pub async fn read(fetches: Vec<Fetch>) -> Vec<Fetch> {
-    let mut size = 0;
-    let mut waits = Vec::new();
-    let mut read = Vec::with_capacity(fetches.len());
+/// What is being read for all connections, and how much of it may be in memory at a time before the
+/// keys account for it.
+pub struct Flights {
+    records: Mutex<HashSet<Address>>,
+    landed: Notify,
+    room: Arc<Semaphore>,
+}
+
+impl Default for Flights {
+    fn default() -> Flights {
+        let room = Arc::new(Semaphore::new(ROOM));
+        Flights { records: Mutex::default(), landed: Notify::new(), room }
+    }
+}
+
+impl Flights {
+    fn records(&self) -> MutexGuard<'_, HashSet<Address>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A record that nobody else reads meanwhile.
+struct Claim {
+    flights: Arc<Flights>,
+    address: Address,
+}
+
+impl Claim {
+    /// None while another has it.
+    fn of(flights: &Arc<Flights>, address: Address) -> Option<Claim> {
+        let is_free = flights.records().insert(address);
+        is_free.then(|| Claim { flights: flights.clone(), address })
+    }
+
+    /// When it is free; it may be hot by then.
+    async fn wait(flights: &Flights, address: Address) {
+        loop {
+            let mut landed = pin!(flights.landed.notified());
+            landed.as_mut().enable();
+            if !flights.records().contains(&address) {
+                return;
+            }
+            landed.await;
+        }
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.flights.records().remove(&self.address);
+        self.flights.landed.notify_waiters();
+    }
+}
+
+/// What was read. It holds its room, and keeps others from reading the same, until it is dropped: that
+/// is, until the keys have it.
+#[derive(Default)]
+pub struct Arrived {
+    /// The values, and what could not be read.
+    pub fetches: Vec<Fetch>,
+    /// Whether somebody else has read what was wanted, or there was no room for all.
+    pub is_to_repeat: bool,
+    held: Vec<(Claim, Option<OwnedSemaphorePermit>)>,
+}
+
+/// Reads values. Those that were not read are read by their commands, or later.
+///
+/// Who waits for another's claim holds nothing; who waits for room holds claims, and no room. So
+/// nobody waits in a circle.
+pub async fn read(flights: &Arc<Flights>, fetches: Vec<Fetch>) -> Arrived {
+    let mut arrived = Arrived::default();
+    let (mut size, mut waits) = (0, Vec::new());
     for mut fetch in fetches {
         if size < CACHED_SIZE_MAX && fetch.read_cached() {
             size += fetch.size();
-            read.push(fetch);
-        } else {
-            waits.push(fetch);
+            arrived.fetches.push(fetch);
+        } else if let Some(claim) = Claim::of(flights, fetch.address()) {
+            waits.push((fetch, claim));
+        } else if arrived.fetches.is_empty() && waits.is_empty() {
+            Claim::wait(flights, fetch.address()).await;
+            return Arrived { is_to_repeat: true, ..arrived };
         }
     }
-    let total = Arc::new(AtomicUsize::new(size));
+    let large = read_small(flights, waits, &mut arrived).await;
+    for (fetch, claim) in large {
+        read_large(flights, fetch, claim, &mut arrived).await;
+    }
+    arrived
+}
+
+/// Reads those that are small, some on each thread. Returns the others.
+async fn read_small(
+    flights: &Flights,
+    mut waits: Vec<(Fetch, Claim)>,
+    arrived: &mut Arrived,
+) -> Vec<(Fetch, Claim)> {
     let mut threads = Vec::new();
     while !waits.is_empty() {
         let mut share = waits.split_off(waits.len().saturating_sub(THREAD_SHARE));
-        let total = total.clone();
+        let room = flights.room.clone();
         threads.push(tokio::task::spawn_blocking(move || {
-            for fetch in &mut share {
-                if total.load(Relaxed) < SIZE_MAX {
-                    fetch.read();
-                    total.fetch_add(fetch.size(), Relaxed);
-                }
-            }
-            share
+            let read = |(fetch, _): &mut (Fetch, Claim)| {
+                let size = fetch.size_to_be().filter(|size| *size <= SMALL_SIZE_MAX)?;
+                let permit = room.clone().try_acquire_many_owned(units(size)).ok()?;
+                fetch.read();
+                fetch.is_read().then_some(permit)
+            };
+            let permits: Vec<_> = share.iter_mut().map(read).collect();
+            share.into_iter().zip(permits).collect::<Vec<_>>()
         }));
     }
+    let mut large = Vec::new();
     for thread in threads {
         // One that panicked has said so; its commands read what it did not.
-        read.extend(thread.await.unwrap_or_default());
+        for ((fetch, claim), permit) in thread.await.unwrap_or_default() {
+            match permit {
+                Some(permit) => arrived.keep(fetch, claim, Some(permit)),
+                None => large.push((fetch, claim)),
+            }
+        }
     }
-    read.retain(Fetch::is_read);
-    read
+    large
+}
+
+/// Reads one by itself once there is room for it; without waiting if others wait for room that this
+/// connection has.
+async fn read_large(flights: &Flights, mut fetch: Fetch, claim: Claim, arrived: &mut Arrived) {
+    let sized = tokio::task::spawn_blocking(move || (fetch.size_to_be(), fetch)).await;
+    let Ok((Some(size), sized)) = sized else { return };
+    fetch = sized;
+    let room = flights.room.clone();
+    let permit = match arrived.held.iter().any(|(_, permit)| permit.is_some()) {
+        true => room.try_acquire_many_owned(units(size)).ok(),
+        false => room.acquire_many_owned(units(size)).await.ok(),
+    };
+    let Some(permit) = permit else {
+        arrived.is_to_repeat = true;
+        return;
+    };
+    let read = tokio::task::spawn_blocking(move || {
+        fetch.read();
+        (fetch, permit)
+    });
+    if let Ok((fetch, permit)) = read.await {
+        arrived.keep(fetch, claim, Some(permit));
+    }
+}
+
+/// Room for a value, all there is where it needs more.
+fn units(size: usize) -> u32 {
+    u32::try_from(size.div_ceil(UNIT).clamp(1, ROOM)).unwrap_or(u32::MAX)
+}
+
+impl Arrived {
+    fn keep(&mut self, fetch: Fetch, claim: Claim, permit: Option<OwnedSemaphorePermit>) {
+        self.held.push((claim, permit));
+        if fetch.is_read() {
+            self.fetches.push(fetch);
+        }
+    }
 }
