@@ -25,6 +25,7 @@ mod redis_clients;
 mod redis_hostile;
 mod redis_cold;
 mod redis_moving;
+mod redis_pipelines;
 mod redis_replication;
 mod redis_timeseries;
 mod remote_read;

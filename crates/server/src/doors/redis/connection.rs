@@ -13,10 +13,12 @@ use super::commands::Saving;
 use super::durable::Durable;
 use super::fetching::{self, Arrived, Flights};
 use super::hub::Hub;
+use super::input::{Input, KEPT_SIZE_MAX, READ_SIZE};
 use super::out::Out;
 use super::replication::primary::Serving;
 use super::replication::{Hello, Replication};
 use super::scripting::Scripting;
+use super::sending;
 use super::session::{ReplyMode, Session};
 use crate::app::App;
 use crate::listeners::accept::{Door, Stop};
@@ -34,12 +36,8 @@ use tokio::time::{Instant, sleep_until};
 use wal::Lsn;
 use wire::resp::{Limits, Parsed, Requests};
 
-/// Bytes that are read at a time.
-const READ_SIZE: usize = 16 << 10;
 /// Answers that end a batch.
 const BATCH_ANSWER_SIZE: usize = 256 << 10;
-/// Buffers larger than this are given back when they are empty.
-const KEPT_SIZE_MAX: usize = 64 << 10;
 /// Arguments of a command.
 const ARGUMENTS_MAX: usize = 1 << 20;
 /// Bytes of a command of somebody who has not said who they are.
@@ -247,7 +245,7 @@ impl Door for Redis {
             stop,
             session,
             requests: Requests::default(),
-            bytes: Vec::new(),
+            input: Input::default(),
             is_waiting: false,
             is_paused: false,
             fetches: Vec::new(),
@@ -294,7 +292,7 @@ struct Served<'a, S> {
     session: Session,
     requests: Requests,
     /// What was read and is not yet executed.
-    bytes: Vec<u8>,
+    input: Input,
     /// Whether a command waits for a key.
     is_waiting: bool,
     /// Whether the next command waits because somebody said so.
@@ -319,13 +317,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
     async fn serve(&mut self) {
         loop {
             let next = if self.is_waiting { Next::Read } else { self.execute().await };
-            if self.write().await.is_err() || next == Next::End {
-                return;
+            let Ok(heard) = self.write().await else { return };
+            match next {
+                Next::End => return,
+                Next::Replicate => return self.replicate().await,
+                Next::Execute | Next::Read | Next::Fetch => {}
             }
-            if next == Next::Replicate {
-                return self.replicate().await;
-            }
-            if next == Next::Execute {
+            let may_go_on = !self.is_waiting && !self.is_paused;
+            if next == Next::Execute || (0 < heard && may_go_on) {
                 // Others have their turn, too.
                 tokio::task::yield_now().await;
                 continue;
@@ -344,7 +343,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             redis: self.redis,
             stream: &mut self.stream,
             session: &mut self.session,
-            said: std::mem::take(&mut self.bytes),
+            said: self.input.take(),
             connection: &self.connection,
             stop: self.stop.clone(),
         };
@@ -353,9 +352,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// Waits for something to do. Returns false at the end.
     async fn wait(&mut self) -> bool {
-        if self.bytes.capacity() - self.bytes.len() < READ_SIZE / 4 {
-            self.bytes.reserve(READ_SIZE.max(self.bytes.len()));
-        }
         let deadline = self.deadline();
         let timer = async {
             match deadline {
@@ -368,7 +364,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let woken = tokio::select! {
             biased;
             () = outbox.wake.notified() => Woken::ByOthers,
-            read = self.stream.read_buf(&mut self.bytes), if reads => {
+            read = self.stream.read_buf(self.input.room()), if reads => {
                 Woken::ByClient(read.unwrap_or(0))
             }
             _ = self.connection.evicted.notified() => Woken::ToEnd,
@@ -430,7 +426,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// Whether the client has sent more than it may; while it waits nobody else looks.
     fn is_overfull(&self) -> bool {
-        let size = self.bytes.len();
+        let size = self.input.len();
         READ_SIZE < size && self.redis.hub().settings.hot.query_size_max < size
     }
 
@@ -482,9 +478,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut keys = self.redis.kv.lock();
         let mut hub = self.redis.hub();
         if let Some(blocked) = hub.unblock(self.session.id, &mut keys) {
-            let mut bytes = blocked.request(self.redis.kv.now_ms());
-            bytes.append(&mut self.bytes);
-            self.bytes = bytes;
+            self.input.put_before(&blocked.request(self.redis.kv.now_ms()));
         }
         drop((hub, keys));
         self.take_outbox()
@@ -515,7 +509,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// Executes what has been read, and makes it as durable as promised.
     async fn execute(&mut self) -> Next {
-        if self.bytes.is_empty() {
+        if self.input.is_empty() {
             return Next::Read;
         }
         let redis = self.redis;
@@ -602,7 +596,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let state = &self.session.state;
         hub.postponed.remove(&self.session.id);
         state.active_ms.store(now_ms, Relaxed);
-        state.query_size.store(self.bytes.len(), Relaxed);
+        state.query_size.store(self.input.len(), Relaxed);
         let received = state.received.swap(0, Relaxed);
         hub.stats.received += received;
         hub.stats.sent += state.sent.swap(0, Relaxed);
@@ -619,7 +613,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 Ok(size) => size,
                 Err(next) => break next,
             };
-            let rest = self.bytes.get(at..).unwrap_or_default();
+            let rest = self.input.get(at);
             let args: Vec<&[u8]> = self.requests.arguments(rest).collect();
             let may_fetch = has_cold && self.fetch_rounds < fetching::ROUNDS_MAX;
             if may_fetch && fetching::gather(&self.session, keys, &args, &mut self.fetches) {
@@ -654,12 +648,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 break Next::Execute;
             }
         };
-        self.bytes.drain(..at);
-        self.session.state.query_size.store(self.bytes.len(), Relaxed);
-        if self.bytes.is_empty() && KEPT_SIZE_MAX < self.bytes.capacity() {
-            self.bytes = Vec::new();
-        }
-        match hub.settings.hot.query_size_max < self.bytes.len() {
+        self.input.drop_front(at);
+        self.session.state.query_size.store(self.input.len(), Relaxed);
+        match hub.settings.hot.query_size_max < self.input.len() {
             true => Next::End,
             false => next,
         }
@@ -674,14 +665,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 Ok(size) => size,
                 Err(next) => break next,
             };
-            let args: Vec<&[u8]> = self.requests.arguments(&self.bytes[at..]).collect();
+            let args: Vec<&[u8]> = self.requests.arguments(self.input.get(at)).collect();
             let flow = self.redis.execute_busy(&mut self.session, &args);
             at += size;
             if flow == Flow::Close {
                 break Next::End;
             }
         };
-        self.bytes.drain(..at);
+        self.input.drop_front(at);
         next
     }
 
@@ -690,7 +681,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
     fn next_request(&mut self, at: &mut usize, hub: &Hub) -> Result<usize, Next> {
         let limits = self.limits(hub);
         loop {
-            let rest = self.bytes.get(*at..).unwrap_or_default();
+            let rest = self.input.get(*at);
             if rest.is_empty() {
                 return Err(Next::Read);
             }
@@ -698,7 +689,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 Ok(Parsed::Command(size)) => return Ok(size),
                 Ok(Parsed::Nothing(size)) => *at += size,
                 Ok(Parsed::Incomplete(wanted)) => {
-                    self.bytes.reserve(wanted.saturating_sub(rest.len()).min(1 << 20));
+                    let missing = wanted.saturating_sub(rest.len());
+                    self.input.reserve(missing.min(1 << 20));
                     return Err(Next::Read);
                 }
                 Err(error) => {
@@ -715,11 +707,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         }
     }
 
-    /// Sends what has gathered.
-    async fn write(&mut self) -> std::io::Result<()> {
+    /// Sends what has gathered. Returns how many bytes came meanwhile, from a client that does not
+    /// read.
+    async fn write(&mut self) -> std::io::Result<usize> {
         if self.session.out.0.bytes().is_empty() {
-            return Ok(());
+            return Ok(0);
         }
+        let (redis, is_known) = (self.redis, self.session.is_known);
+        // Who has not said who they are has none of the door's memory for that.
+        let room_for = || match is_known {
+            true => redis.hub().settings.hot.query_size_max,
+            false => 0,
+        };
         let (mut stopped, outbox) = (self.stop.clone(), self.session.outbox.clone());
         let was_closed = outbox.is_closed();
         let bytes = self.session.out.0.bytes_mut();
@@ -733,9 +732,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 }
             }
         };
-        let written = tokio::select! {
+        let sent = tokio::select! {
             biased;
-            written = self.stream.write_all(bytes) => written,
+            sent = sending::send(&mut self.stream, bytes, &mut self.input, room_for) => sent,
             () = closed => Err(std::io::ErrorKind::ConnectionAborted.into()),
             _ = self.connection.evicted.notified() => Err(std::io::ErrorKind::TimedOut.into()),
             _ = stopped.wait_for(|is_stopping| *is_stopping) => {
@@ -750,6 +749,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             *bytes = Vec::new();
         }
         self.connection.touch();
-        written
+        if let Ok(heard) = &sent {
+            self.session.state.received.fetch_add(*heard as u64, Relaxed);
+        }
+        sent
     }
 }
