@@ -331,7 +331,7 @@ fn function_load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let conflict = if replaces { Conflict::Replace } else { Conflict::Refuse };
     let mut engine = redis.scripting.engine();
     let name = engine.add_library(&redis.scripting.busy, context.keys.random(), code, conflict)?;
-    redis.scripting.keep(&engine, &redis.kv)?;
+    redis.scripting.keep(&mut engine, &redis.kv)?;
     context.session.out.text(&name);
     Ok(Flow::Next)
 }
@@ -343,7 +343,7 @@ fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if !engine.remove_library(&name) {
         return Err(CommandError::new("ERR Library not found"));
     }
-    redis.scripting.keep(&engine, &redis.kv)?;
+    redis.scripting.keep(&mut engine, &redis.kv)?;
     context.session.out.ok();
     Ok(Flow::Next)
 }
@@ -358,7 +358,7 @@ fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     let mut engine = redis.scripting.engine();
     engine.flush_libraries();
-    redis.scripting.keep(&engine, &redis.kv)?;
+    redis.scripting.keep(&mut engine, &redis.kv)?;
     context.session.out.ok();
     Ok(Flow::Next)
 }
@@ -386,7 +386,7 @@ fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let mut engine = redis.scripting.engine();
     let seed = context.keys.random();
     engine.restore(&redis.scripting.busy, seed, context.args[2], conflict, flushes)?;
-    redis.scripting.keep(&engine, &redis.kv)?;
+    redis.scripting.keep(&mut engine, &redis.kv)?;
     context.session.out.ok();
     Ok(Flow::Next)
 }

@@ -172,7 +172,7 @@ fn empty(door: &Redis) -> Result<(), String> {
     }
     let mut engine = door.scripting.engine();
     engine.flush_libraries();
-    door.scripting.keep(&engine, &door.kv).map_err(|error| error.0.into_owned())
+    door.scripting.keep(&mut engine, &door.kv).map_err(|error| error.0.into_owned())
 }
 
 /// What ends a walk early.
@@ -238,5 +238,5 @@ fn add_library(door: &Redis, code: &[u8]) -> Result<(), String> {
     let seed = door.app.vfs.random();
     let added = engine.add_library(&door.scripting.busy, seed, code, Conflict::Replace);
     added.map_err(|error| error.0.into_owned())?;
-    door.scripting.keep(&engine, &door.kv).map_err(|error| error.0.into_owned())
+    door.scripting.keep(&mut engine, &door.kv).map_err(|error| error.0.into_owned())
 }

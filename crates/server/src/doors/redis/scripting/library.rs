@@ -8,7 +8,7 @@ use super::payload;
 use super::raised::{Raised, text_of};
 use super::shebang::Flags;
 use super::vm::Vm;
-use super::{Engine, SCRIPT_SIZE_MAX, Scripting};
+use super::{Engine, SCRIPT_SIZE_MAX, Scripting, sha1_hex};
 use kv::{CommandError, Kv};
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use std::collections::BTreeMap;
@@ -83,14 +83,23 @@ fn lua_error(raised: &mlua::Error) -> CommandError {
 }
 
 impl Scripting {
-    /// Writes all libraries to disk.
+    /// Writes all libraries to disk, unless they are there as they are: clients load the same library
+    /// at each of their starts, and to write takes the disk its time, while others wait for the keys.
     ///
     /// # Errors
     /// When that fails; the libraries are then other ones after a restart.
-    pub fn keep(&self, engine: &Engine, kv: &Kv) -> Result<(), CommandError> {
+    pub fn keep(&self, engine: &mut Engine, kv: &Kv) -> Result<(), CommandError> {
         self.count(engine);
-        kv.write_beside(FILE_NAME, &engine.dump())
-            .map_err(|failure| error(format!("the functions cannot be written: {failure}")))
+        let dump = engine.dump();
+        let digest = sha1_hex(&dump);
+        if engine.kept.as_ref() == Some(&digest) {
+            return Ok(());
+        }
+        engine.kept = None;
+        kv.write_beside(FILE_NAME, &dump)
+            .map_err(|failure| error(format!("the functions cannot be written: {failure}")))?;
+        engine.kept = Some(digest);
+        Ok(())
     }
 
     /// Reads the libraries that were kept.

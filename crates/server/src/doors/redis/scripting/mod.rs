@@ -80,6 +80,8 @@ pub struct Engine {
     pub cache: Cache,
     /// Libraries of functions.
     functions: library::Functions,
+    /// The digest of the libraries that this run wrote to disk last; none before it did.
+    kept: Option<String>,
 }
 
 /// Whether a script says of itself that it changes nothing.
