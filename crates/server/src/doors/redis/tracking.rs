@@ -249,6 +249,11 @@ impl Hub {
                 }
             }
         }
+        if self.tracked.clients == 0 {
+            // Nobody hears of changes now, so nothing would take these away; and who begins anew is
+            // not to be told of what it read before.
+            self.tracked.readers = HashMap::new();
+        }
     }
 
     /// Begins to tell a client of changes, or changes how.
