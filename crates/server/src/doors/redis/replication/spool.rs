@@ -5,7 +5,7 @@ use crate::doors::redis::scripting::Conflict;
 use kv::Kv;
 use kv::keyspace::Emptying;
 use kv::rdb::{self, Found};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::{AppendFile, Vfs};
 
@@ -20,6 +20,8 @@ const BATCH_LEN: u64 = 256;
 pub struct Spool {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
+    /// Bytes of the disk that are left free for all else (`--free-disk-min`).
+    free_min: u64,
     file: Option<Box<dyn AppendFile>>,
     gathered: Vec<u8>,
     size: u64,
@@ -48,19 +50,41 @@ impl Spool {
     /// # Errors
     /// In words, when there is no room.
     pub fn create(door: &Redis, size: Option<u64>) -> Result<Spool, String> {
-        let (vfs, path) = (door.app.vfs.clone(), door.app.config.data_dir.join(FILE_NAME));
-        let create = || -> vfs::Result<(u64, Box<dyn AppendFile>)> {
+        let config = &door.app.config;
+        Spool::create_in(door.app.vfs.clone(), &config.data_dir, config.store.free_disk_min, size)
+    }
+
+    fn create_in(
+        vfs: Arc<dyn Vfs>,
+        data_dir: &Path,
+        free_min: u64,
+        size: Option<u64>,
+    ) -> Result<Spool, String> {
+        let path = data_dir.join(FILE_NAME);
+        let create = || -> vfs::Result<Box<dyn AppendFile>> {
             if vfs.exists(&path)? {
                 vfs.remove(&path)?;
             }
-            let folder = path.parent().unwrap_or(&path);
-            Ok((vfs.free_space(folder)?, vfs.create(&path)?))
+            vfs.create(&path)
         };
-        let (free, file) = create().map_err(|error| error.to_string())?;
-        let spool = Spool { vfs, path, file: Some(file), gathered: Vec::new(), size: 0 };
-        match size.filter(|size| free < *size) {
-            Some(size) => Err(format!("its dump has {size} bytes, and {free} are free on disk")),
-            None => Ok(spool),
+        let file = Some(create().map_err(|error| error.to_string())?);
+        let spool = Spool { vfs, path, free_min, file, gathered: Vec::new(), size: 0 };
+        spool.check_room(size.unwrap_or(0))?;
+        Ok(spool)
+    }
+
+    /// Whether the disk has room for so many bytes more: the log must never go without.
+    fn check_room(&self, more: u64) -> Result<(), String> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let free = self.vfs.free_space(folder).map_err(|error| error.to_string())?;
+        match more <= free.saturating_sub(self.free_min) {
+            true => Ok(()),
+            false => Err(format!(
+                "its dump needs {more} bytes more than the {} received, {free} are free on disk and \
+                 --free-disk-min keeps {} of them: make room, then it is tried again",
+                self.size - self.gathered.len() as u64,
+                self.free_min,
+            )),
         }
     }
 
@@ -79,12 +103,14 @@ impl Spool {
     /// Writes what has gathered, if that is much or the last.
     ///
     /// # Errors
-    /// In words, when the disk fails.
+    /// In words, when the disk fails or has no room.
     pub async fn write_some(mut self, is_last: bool) -> Result<Spool, String> {
         if !is_last && self.gathered.len() < WRITTEN_SIZE {
             return Ok(self);
         }
         let written = tokio::task::spawn_blocking(move || {
+            // Of a dump without a size nobody knows before how much comes.
+            self.check_room(self.gathered.len() as u64)?;
             if let Some(file) = &mut self.file {
                 file.append(&self.gathered).map_err(|error| error.to_string())?;
             }
@@ -239,4 +265,46 @@ fn add_library(door: &Redis, code: &[u8]) -> Result<(), String> {
     let added = engine.add_library(&door.scripting.busy, seed, code, Conflict::Replace);
     added.map_err(|error| error.0.into_owned())?;
     door.scripting.keep(&mut engine, &door.kv).map_err(|error| error.0.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vfs::SimVfs;
+
+    const DIR: &str = "/data";
+
+    fn disk(free: u64) -> (SimVfs, Arc<dyn Vfs>) {
+        let disk = SimVfs::new(1);
+        let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+        vfs.create_dir_all(Path::new(DIR)).expect("a good disk");
+        disk.set_free_space(free);
+        (disk, vfs)
+    }
+
+    #[test]
+    fn a_dump_that_does_not_fit_is_refused_before_it_comes() {
+        let (disk, vfs) = disk(1000);
+        let create = |size| Spool::create_in(vfs.clone(), Path::new(DIR), 100, size);
+        drop(create(Some(900)).expect("it fits"));
+        let refused = create(Some(901)).err().expect("it does not");
+        assert!(refused.contains("901 bytes") && refused.contains("--free-disk-min"), "{refused}");
+        assert!(disk.files().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_dump_of_unknown_size_leaves_room_for_the_log() {
+        let (disk, vfs) = disk(3 * WRITTEN_SIZE as u64);
+        let free_min = WRITTEN_SIZE as u64 / 2;
+        let mut spool =
+            Spool::create_in(vfs, Path::new(DIR), free_min, None).expect("there is room");
+        for _ in 0..2 {
+            spool.gather(std::iter::repeat_n(b'x', WRITTEN_SIZE));
+            spool = spool.write_some(false).await.expect("there is room");
+        }
+        spool.gather(std::iter::repeat_n(b'x', WRITTEN_SIZE));
+        let refused = spool.write_some(false).await.err().expect("there is none");
+        assert!(refused.contains("--free-disk-min"), "{refused}");
+        assert!(disk.files().is_empty(), "what came is removed");
+    }
 }
