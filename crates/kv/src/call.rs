@@ -111,6 +111,7 @@ impl<'a> Call<'a> {
         if 0 < changes && !call.has_own_effects && call.mode != Mode::Replay {
             call.keys.effects.push(call.db, call.args);
         }
+        call.keys.log_emptied();
         if let Err(error) = &result {
             call.out.error(&error.0);
         }

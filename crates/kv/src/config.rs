@@ -29,6 +29,9 @@ pub struct KvConfig {
     /// Bytes of a record of the log above which it is written in pieces: far below the most that the
     /// log takes, and never refused for good.
     pub piece_size: usize,
+    /// Bytes of memory above which a value does not grow. By one command it may become larger, and
+    /// its record has to be below 4 GiB.
+    pub value_size_max: usize,
     /// Bytes of a segment of cold values.
     pub segment_size: usize,
     /// Whether values on disk are compressed.
@@ -49,6 +52,7 @@ impl Default for KvConfig {
             databases: 16,
             checkpoint_log_size: 256 << 20,
             piece_size: 16 << 20,
+            value_size_max: 2 << 30,
             segment_size: 16 << 20,
             is_compressed: true,
             stream_blocks: BlockLimits::default(),

@@ -375,6 +375,7 @@ impl Kv {
         for _ in 0..ATTEMPTS_MAX {
             let (log_from, logged_size) = self.begin_checkpoint();
             let made = self.make_checkpoint(log_from);
+            self.lock().is_being_saved = false;
             if !matches!(made, Ok(Made::Whole)) {
                 // What was logged before is still to be saved.
                 self.note_logged(logged_size);
@@ -417,6 +418,7 @@ impl Kv {
     fn begin_checkpoint(&self) -> (u64, u64) {
         let mut keys = self.lock();
         keys.cold.is_snapshot_stale = false;
+        keys.is_being_saved = true;
         let logged_size = self.logged_size();
         // All that is logged from here on is replayed, and all before it is saved below.
         self.note_rotation(self.wal().rotate());

@@ -7,14 +7,17 @@ mod databases;
 mod dumping;
 mod expiring;
 mod fetching;
+mod growing;
 mod hearing;
 mod replacing;
+mod rotten;
 mod trash;
 
 pub use dumping::Piece;
 pub use replacing::Emptying;
 
 use crate::cold::{ColdStore, Record};
+use crate::commands::internal::GONE;
 use crate::config::KvConfig;
 use crate::dice::Dice;
 use crate::effects::Effects;
@@ -76,6 +79,8 @@ pub struct KvStats {
     pub cooled: u64,
     /// Changes since the start.
     pub changes: u64,
+    /// Records that were found to be rotten.
+    pub rotten: u64,
 }
 
 /// What a time to expire becomes when a value is replaced.
@@ -144,6 +149,11 @@ pub struct Keyspace {
     dice: Dice,
     /// A dump that is under way.
     dumping: Option<Box<dumping::Dumping>>,
+    rotten: rotten::Rotten,
+    /// Whether a checkpoint is being made, which may have seen some keys and not others yet.
+    pub(crate) is_being_saved: bool,
+    /// Keys that went meanwhile with their last element.
+    emptied: Vec<(u8, Box<[u8]>)>,
     /// Whether what expires stays until somebody else takes it out: the primary of which these keys
     /// are a replica. Clients do not see it.
     pub leaves_expired: bool,
@@ -187,6 +197,9 @@ impl Keyspace {
             changes: 0,
             dice: Dice::new(hash_seed),
             dumping: None,
+            rotten: rotten::Rotten::default(),
+            is_being_saved: false,
+            emptied: Vec::new(),
             leaves_expired: false,
             sees_expired: false,
         }
@@ -336,7 +349,8 @@ impl Keyspace {
         });
         for address in candidates {
             self.stats.cold_reads += 1;
-            let record = self.cold.read(address).map_err(unreadable)?;
+            let read = self.cold.read(address);
+            let record = read.map_err(|error| self.unreadable_at(address, error))?;
             if *record.key == *key && record.db == db {
                 return Ok(Some(self.admit(record, address, hash)));
             }
@@ -435,6 +449,7 @@ impl Keyspace {
     ) -> Result<&mut T, CommandError> {
         let number = match self.find(db, key)? {
             Some(number) => {
+                self.may_grow(number)?;
                 self.before_change(number);
                 number
             }
@@ -449,7 +464,7 @@ impl Keyspace {
     /// Gives a key a value, whatever it had.
     ///
     /// # Errors
-    /// When its record cannot be read.
+    /// When its record cannot be read, or the value is larger than any may become.
     pub fn put(
         &mut self,
         db: u8,
@@ -461,6 +476,7 @@ impl Keyspace {
             Expire::At(at) => at,
             Expire::Never | Expire::Keep => NEVER,
         };
+        self.may_be_put(&value)?;
         let has_fields = matches!(value, Value::Hash(_));
         let is_series = matches!(value, Value::Series(_));
         let number = match self.find_to_replace(db, key)? {
@@ -626,8 +642,25 @@ impl Keyspace {
         let is_empty = self.value(db, key)?.is_some_and(Value::is_empty);
         if is_empty {
             self.remove(db, key)?;
+            if self.is_being_saved && !self.is_replaying {
+                self.emptied.push((db, key.into()));
+            }
         }
         Ok(is_empty)
+    }
+
+    /// Logs which keys went with their last element, after what took that. A checkpoint that came by
+    /// too late to see such a key has nothing of it: effects on its elements, replayed over nothing,
+    /// may leave some that were not there.
+    #[inline]
+    pub(crate) fn log_emptied(&mut self) {
+        for (db, key) in std::mem::take(&mut self.emptied) {
+            let hash = self.hash(&key);
+            // One that cannot be read is another's, or none.
+            if !matches!(self.find_as(db, &key, hash), Ok(Some(_))) {
+                self.effects.push(db, &[GONE, &key]);
+            }
+        }
     }
 
     pub(crate) fn drop_slot(&mut self, number: u32, hash: KeyHash) -> Option<Slot> {

@@ -2,6 +2,7 @@
 
 use crate::call::{Call, Mode};
 use crate::cold::dictionary::{self, Groups, dictionary_name};
+use crate::cold::tail::{self, TailWriter, tail_name};
 use crate::cold::{
     ColdStore, CompressionStats, IndexSnapshot, MANIFEST_NAME, Manifest, index_name, segment_name,
 };
@@ -168,7 +169,7 @@ fn first_manifest(vfs: &dyn Vfs, dir: &Path, config: &KvConfig) -> Result<Manife
 
 /// Whether a file's name is one that manifests name.
 pub(crate) fn is_of_checkpoint(name: &str) -> bool {
-    [".cold", ".index", ".dict"].iter().any(|end| name.ends_with(end))
+    [".cold", ".index", ".dict", ".tail"].iter().any(|end| name.ends_with(end))
 }
 
 /// Whether a file in the keys' directory is no part of a checkpoint: functions, users, settings. Each is
@@ -180,7 +181,6 @@ pub(crate) fn is_beside(name: &str) -> bool {
 /// Fills the index from a checkpoint.
 fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> Result<()> {
     keys.seq = manifest.seq + 1;
-    let path = dir.join(MANIFEST_NAME);
     if keys.dbs.len() < manifest.databases as usize {
         keys.dbs.resize_with(manifest.databases as usize, Default::default);
     }
@@ -195,6 +195,15 @@ fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> 
     if manifest.index_file == 0 {
         return Ok(());
     }
+    load_index(vfs, dir, keys, manifest)?;
+    keys.is_replaying = true;
+    tail::read(vfs, dir, manifest.index_file, &mut |record| replay(keys, record))?;
+    keys.pieces = Pieces::default();
+    Ok(())
+}
+
+fn load_index(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> Result<()> {
+    let path = dir.join(MANIFEST_NAME);
     let total: usize = manifest.segments.iter().map(|one| one.record_count as usize).sum();
     let mut reserved = false;
     IndexSnapshot::read(vfs, &dir.join(index_name(manifest.index_file)), |block| {
@@ -242,11 +251,10 @@ fn replay_record(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(),
     keys.seq = keys.seq.max(seq);
     let saved_seq = keys.seq;
     let record_seq = seq;
-    // Within one record all effects on a key are new, or none is.
-    let mut is_new: HashSet<(u8, Vec<u8>)> = HashSet::new();
+    let mut news = News::of(seq, &effects);
     keys.seq = record_seq;
     for effect in &effects {
-        replay_effect(keys, effect, record_seq, &mut is_new)?;
+        replay_effect(keys, effect, &mut news)?;
     }
     keys.seq = saved_seq.max(record_seq + 1);
     keys.take_ready();
@@ -257,11 +265,39 @@ fn replay_record(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(),
     Ok(())
 }
 
+/// Which effects of one record are new: on one key all of them, or none.
+struct News {
+    /// The record's number.
+    seq: u64,
+    /// Whether all are. No checkpoint has seen anything of a record that empties or exchanges
+    /// databases, for one that was under way then began anew; and what is exchanged has its number.
+    is_all: bool,
+    /// Keys on which there was one already.
+    keys: HashSet<(u8, Vec<u8>)>,
+}
+
+impl News {
+    fn of(seq: u64, effects: &[Effect<'_>]) -> News {
+        let of_databases = [commands::internal::FLUSH, commands::internal::SWAP];
+        let mut names = effects.iter().filter_map(|effect| effect.arguments.first().copied());
+        let is_all = names.any(|name| of_databases.contains(&name));
+        News { seq, is_all, keys: HashSet::new() }
+    }
+
+    /// Whether an effect is new to a key that has seen the record of that number.
+    fn has(&mut self, place: (u8, Vec<u8>), seen: u64) -> bool {
+        let is_new = self.is_all || seen < self.seq || self.keys.contains(&place);
+        if is_new {
+            self.keys.insert(place);
+        }
+        is_new
+    }
+}
+
 fn replay_effect(
     keys: &mut Keyspace,
     effect: &Effect<'_>,
-    seq: u64,
-    is_new: &mut HashSet<(u8, Vec<u8>)>,
+    news: &mut News,
 ) -> std::result::Result<(), ReplayError> {
     let name = effect.arguments.first().copied().unwrap_or_default();
     let command = commands::find(name).or_else(|| commands::internal::find(name));
@@ -284,11 +320,10 @@ fn replay_effect(
             Err(_) if is_whole(name) && keys.forget_unreadable(effect.db, key) => 0,
             Err(_) => return Ok(()),
         };
-        if seq <= seen && !is_new.contains(&place) {
+        if !news.has(place, seen) {
             keys.list_series_of(effect.db, key)?;
             return Ok(());
         }
-        is_new.insert(place);
     }
     // An effect that cannot be applied was applied already, and the key has changed since.
     let (args, mut out) = (&effect.arguments, Discard);
@@ -298,7 +333,7 @@ fn replay_effect(
 
 /// Whether an effect says all of what a key is afterwards.
 fn is_whole(name: &[u8]) -> bool {
-    [commands::internal::PUT, b"set", b"del"].contains(&name)
+    [commands::internal::PUT, commands::internal::GONE, b"set", b"del"].contains(&name)
 }
 
 impl Kv {
@@ -460,8 +495,8 @@ impl Kv {
         }
     }
 
-    /// Makes a keyspace of its own of hard links in another data directory, as it is now or a moment
-    /// later.
+    /// Makes a keyspace of its own of hard links in another data directory, as it was at one moment
+    /// from now on.
     ///
     /// # Errors
     /// When the disk or the log fails; what was linked so far is the caller's to remove.
@@ -480,7 +515,26 @@ impl Kv {
         for name in segments.chain(dictionaries).chain(index).chain(beside) {
             self.vfs.hard_link(&self.dir.join(&name), &to.join(&name))?;
         }
+        self.write_tail(&manifest, &to)?;
         manifest.write(self.vfs.as_ref(), &to)
+    }
+
+    /// Writes down what was logged since a checkpoint began, for a copy of it without a log.
+    fn write_tail(&self, manifest: &Manifest, to: &Path) -> Result<()> {
+        // Under the lock no record is there by half.
+        let end = {
+            let _keys = self.lock();
+            self.has_unsaved().then(|| self.wal.rotate())
+        };
+        let Some(end) = end else { return Ok(()) };
+        self.sync_log()?;
+        let path = to.join(tail_name(manifest.index_file));
+        let mut tail = TailWriter::new(self.vfs.as_ref(), &path)?;
+        self.wal.read_segments(manifest.log_from..end, &mut |record| match record.kind {
+            KIND_KEYS => Ok(tail.record(record.payload)?),
+            _ => Ok(()),
+        })?;
+        tail.finish()
     }
 
     /// Replaces a small file in the keys' directory as a whole, durably: state beside the keys.
@@ -602,6 +656,7 @@ impl Kv {
     pub(crate) fn remove_unnamed(&self, manifest: &Manifest) -> Result<()> {
         let mut named: HashSet<String> = HashSet::new();
         named.insert(index_name(manifest.index_file));
+        named.insert(tail_name(manifest.index_file));
         named.insert(MANIFEST_NAME.to_owned());
         {
             let keys = self.lock();

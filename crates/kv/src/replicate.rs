@@ -4,7 +4,7 @@
 //! claims, and a key that a newer command changed is sent whole. Types that Redis has not are left
 //! out: a key that becomes one of those goes.
 
-use crate::commands::internal::{DELIVER, FLUSH, PUT, SWAP};
+use crate::commands::internal::{DELIVER, FLUSH, GONE, PUT, SWAP};
 use crate::commands::{self, Group};
 use crate::effects::{Effect, Effects};
 use crate::keyspace::Keyspace;
@@ -116,6 +116,8 @@ fn internal(effect: &Effect<'_>, each: Each<'_>) -> u64 {
             let Ok(value) = Value::decode(argument(3)) else { return 1 };
             return restore(db, argument(1), &value, expire_ms, each);
         }
+        // The effect before takes the last element from a replica, too.
+        name if name == GONE => {}
         name if name == DELIVER => deliver(effect, each),
         _ => return 1,
     }

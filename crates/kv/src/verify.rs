@@ -1,6 +1,7 @@
 //! Walks every checksum of a keyspace that is not open. Changes nothing.
 
 use crate::cold::dictionary::{self, dictionary_name};
+use crate::cold::tail::{self, tail_name};
 use crate::cold::{IndexSnapshot, MANIFEST_NAME, Manifest, index_name, record, segment_name};
 use crate::error::Result;
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
@@ -69,6 +70,7 @@ impl Walk<'_> {
             let is_named = name == MANIFEST_NAME
                 || is_beside(&name)
                 || name == index_name(manifest.index_file)
+                || name == tail_name(manifest.index_file)
                 || manifest.segments.iter().any(|one| segment_name(one.number) == name)
                 || manifest.dictionaries.iter().any(|one| dictionary_name(*one) == name);
             if !is_named {
@@ -91,6 +93,18 @@ impl Walk<'_> {
         }
         if manifest.index_file != 0 {
             self.walk_index(manifest.index_file);
+            self.walk_tail(manifest.index_file);
+        }
+    }
+
+    fn walk_tail(&mut self, index_file: u64) {
+        match tail::read(self.vfs, self.dir, index_file, &mut |_| Ok(())) {
+            Ok(None) => {}
+            Ok(Some(size)) => {
+                self.report.files += 1;
+                self.report.bytes += size;
+            }
+            Err(error) => self.problem(&tail_name(index_file), error.to_string()),
         }
     }
 

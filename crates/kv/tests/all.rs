@@ -5,4 +5,6 @@ mod expiry;
 mod faults;
 mod fetching;
 mod files;
+mod limits;
+mod replay;
 mod rig;

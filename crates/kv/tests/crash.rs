@@ -4,7 +4,7 @@
 //!
 //! `SEED=n` chooses other histories.
 
-use crate::rig::{Hooked, Map, Rig, draw};
+use crate::rig::{Hooked, Map, Rig, draw_record};
 use random::Random;
 use std::sync::{Arc, Mutex};
 use vfs::SimVfs;
@@ -34,14 +34,12 @@ impl History {
         History { dice: Random(seed), states: vec![Map::new()], acknowledged: 0, is_over: false }
     }
 
-    /// Does the next command.
+    /// Does the next record of commands.
     fn step(&mut self, rig: &Rig) {
         if self.is_over {
             return;
         }
-        let (db, words) = draw(&mut self.dice, rig.kv.now_ms());
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let result = rig.run(db, &words);
+        let result = rig.run_all(&draw_record(&mut self.dice, rig.kv.now_ms()));
         self.states.push(rig.map());
         match result {
             Ok(()) => self.acknowledged = self.states.len() - 1,

@@ -3,7 +3,7 @@
 //!
 //! `SEED=n` chooses other histories.
 
-use crate::rig::{Hooked, Map, Rig, draw};
+use crate::rig::{Hooked, Map, Rig, draw_record};
 use random::Random;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,9 +40,7 @@ fn play(disk: &SimVfs, seed: u64) -> Played {
             continue;
         };
         for _ in 0..STEPS {
-            let (db, words) = draw(&mut dice, rig.kv.now_ms());
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let is_kept = rig.run(db, &words).is_ok();
+            let is_kept = rig.run_all(&draw_record(&mut dice, rig.kv.now_ms())).is_ok();
             if is_kept {
                 played.states.clear();
             }

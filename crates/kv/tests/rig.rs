@@ -12,6 +12,8 @@ use wal::{Committer, Consumers, Log, WalConfig};
 
 /// Databases of a history.
 pub const DATABASES: u8 = 3;
+/// Far above what histories make.
+pub const VALUE_SIZE_MAX: usize = 1 << 20;
 pub const DATA: &str = "/data";
 
 /// Keys with their encoded values and expiry.
@@ -48,6 +50,7 @@ impl Rig {
             databases: usize::from(DATABASES),
             checkpoint_log_size: 2 << 10,
             piece_size: 200,
+            value_size_max: VALUE_SIZE_MAX,
             segment_size: 512,
             keeper_interval: Duration::ZERO,
             background: false,
@@ -68,11 +71,19 @@ impl Rig {
 
     /// Does a command and makes it durable.
     pub fn run(&self, db: u8, words: &[&[u8]]) -> kv::Result<()> {
-        let command = kv::commands::find(words[0]).expect("a command");
+        self.run_all(&[(db, words.iter().map(|word| word.to_vec()).collect())])
+    }
+
+    /// Does commands that become one record of the log, and makes it durable.
+    pub fn run_all(&self, commands: &[(u8, Vec<Vec<u8>>)]) -> kv::Result<()> {
         let lsn = {
             let mut keys = self.kv.lock();
             keys.set_now(self.kv.now_ms());
-            Call::run(&mut keys, db, command, words, &mut Discard, Mode::Client);
+            for (db, words) in commands {
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let command = kv::commands::find(words[0]).expect("a command");
+                Call::run(&mut keys, *db, command, &words, &mut Discard, Mode::Client);
+            }
             self.kv.commit(&mut keys)?
         };
         lsn.map_or(Ok(()), |lsn| self.kv.wait_durable(lsn))
@@ -109,6 +120,12 @@ impl Rig {
     }
 }
 
+/// What a connection sends at once, and the log keeps as one record.
+pub fn draw_record(dice: &mut Random, now_ms: i64) -> Vec<(u8, Vec<Vec<u8>>)> {
+    let count = if dice.below(3) == 0 { 1 + dice.below(4) } else { 1 };
+    (0..count).map(|_| draw(dice, now_ms)).collect()
+}
+
 /// A random command: its database and words.
 pub fn draw(dice: &mut Random, now_ms: i64) -> (u8, Vec<Vec<u8>>) {
     let db = u8::try_from(dice.below(u64::from(DATABASES))).expect("few");
@@ -119,7 +136,8 @@ pub fn draw(dice: &mut Random, now_ms: i64) -> (u8, Vec<Vec<u8>>) {
         vec![letter; size]
     };
     let words: Vec<Vec<u8>> = match dice.below(100) {
-        0..=29 => vec![b"set".to_vec(), key(dice), value(dice)],
+        0..=13 => vec![b"set".to_vec(), key(dice), value(dice)],
+        14..=29 => draw_of_list(dice),
         30..=39 => vec![b"append".to_vec(), key(dice), value(dice)],
         40..=54 => vec![b"incr".to_vec(), format!("n:{}", dice.below(8)).into_bytes()],
         55..=64 => vec![b"del".to_vec(), key(dice), key(dice)],
@@ -139,6 +157,21 @@ pub fn draw(dice: &mut Random, now_ms: i64) -> (u8, Vec<Vec<u8>>) {
         _ => vec![b"flushdb".to_vec()],
     };
     (db, words)
+}
+
+/// A random command on a list of few elements, which is often emptied.
+fn draw_of_list(dice: &mut Random) -> Vec<Vec<u8>> {
+    let key = format!("l:{}", dice.below(3)).into_bytes();
+    let element = vec![b'a' + u8::try_from(dice.below(3)).expect("small")];
+    let place = |dice: &mut Random| dice.below(2).to_string().into_bytes();
+    match dice.below(8) {
+        0..=2 => vec![b"rpush".to_vec(), key, element],
+        3 => vec![b"lpush".to_vec(), key, element.clone(), element],
+        4 => vec![b"ltrim".to_vec(), key, place(dice), place(dice)],
+        5 => vec![b"lrem".to_vec(), key, b"0".to_vec(), element],
+        6 => vec![b"linsert".to_vec(), key, b"before".to_vec(), element, b"d".to_vec()],
+        _ => vec![b"lpop".to_vec(), key],
+    }
 }
 
 /// What is done when a file is about to be made.

@@ -273,6 +273,18 @@ fn check_complete(
     }
 }
 
+/// Hands on the records of a segment all of which is durable.
+pub(crate) fn read_ended(
+    vfs: &dyn Vfs,
+    path: &Path,
+    segment: u64,
+    on_record: &mut OnRecord<'_>,
+) -> Result<()> {
+    let (place, finding) = (Place::Inner, Finding::Look);
+    let mut replay = Replay { vfs, path, segment, place, finding, on_record };
+    replay.run(&mut Recovery::default()).map(drop)
+}
+
 /// Whether a segment may be torn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {

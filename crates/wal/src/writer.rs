@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::{Header, segment_name};
 use crate::kinds::KindSet;
 use crate::pending::{Lsn, Phase, State};
-use crate::recover::{Begin, OnRecord, Recovery, recover};
+use crate::recover::{Begin, OnRecord, Recovery, read_ended, recover};
 use crate::reservation::Reservation;
 use crate::start::StartFile;
 use std::path::{Path, PathBuf};
@@ -205,6 +205,26 @@ impl Wal {
     /// later one, all earlier ones are in segments before it. No I/O.
     pub fn rotate(&self) -> u64 {
         self.shared.state().rotate(|| self.shared.vfs.random())
+    }
+
+    /// Hands on the records of segments that [`Wal::rotate`] has ended and of which all is durable.
+    /// Those that nobody needs may be gone already.
+    ///
+    /// # Errors
+    /// When one cannot be read or is damaged, or the record is not taken.
+    pub fn read_segments(
+        &self,
+        segments: std::ops::Range<u64>,
+        on_record: &mut OnRecord<'_>,
+    ) -> Result<()> {
+        for segment in segments {
+            let path = self.directory.join(segment_name(segment));
+            match read_ended(self.shared.vfs.as_ref(), &path, segment, on_record) {
+                Err(Error::Io(error)) if error.is_not_found() => {}
+                read => read?,
+            }
+        }
+        Ok(())
     }
 
     /// Removes all segments below `segment`, which [`Wal::rotate`] gave out. Waits until what they

@@ -14,6 +14,7 @@ pub(crate) mod manifest;
 mod reading;
 pub(crate) mod record;
 pub(crate) mod snapshot;
+pub(crate) mod tail;
 
 pub use dictionary::CompressionStats;
 pub use manifest::{MANIFEST_NAME, Manifest, SegmentInfo};

@@ -13,6 +13,8 @@ pub const PUT: &[u8] = b"\x01put";
 pub const FLUSH: &[u8] = b"\x01flush";
 /// Two databases are exchanged: the other's number.
 pub const SWAP: &[u8] = b"\x01swap";
+/// A key went with its last element, as the effect before has done if all was there.
+pub const GONE: &[u8] = b"\x01gone";
 /// Entries of a stream became pending with a consumer of a group.
 pub const DELIVER: &[u8] = b"\x01xdeliver";
 
@@ -20,6 +22,7 @@ const COMMANDS: &[Command] = &[
     command("\x01put", 4, WRITE, ONE_KEY, Group::Generic, "", "A key's whole value.", put),
     command("\x01flush", 1, WRITE, super::Keys::None, Group::Generic, "", "All keys go.", flush),
     command("\x01swap", 2, WRITE, super::Keys::None, Group::Generic, "", "Exchanges.", swap),
+    command("\x01gone", 2, WRITE, ONE_KEY, Group::Generic, "", "A key went.", gone),
     command(
         "\x01xdeliver",
         -9,
@@ -45,6 +48,10 @@ fn put(call: &mut Call<'_>) -> Result<(), CommandError> {
     let value = Value::decode(call.arg(3));
     let value = value.map_err(|error| CommandError::new(format!("ERR {error}")))?;
     call.put(call.arg(1), value, expire)
+}
+
+fn gone(call: &mut Call<'_>) -> Result<(), CommandError> {
+    call.remove(call.arg(1)).map(drop)
 }
 
 fn flush(call: &mut Call<'_>) -> Result<(), CommandError> {

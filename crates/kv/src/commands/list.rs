@@ -190,7 +190,7 @@ fn lindex(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn lset(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (key, index, element) = (call.args[1], call.args[2], call.args[3]);
-    let list = call.get_mut::<List>(key)?.ok_or(NO_KEY)?;
+    let list = call.keys.get_growing::<List>(call.db, key)?.ok_or(NO_KEY)?;
     let at = place_of(int_arg(index)?, list.len()).ok_or(OUT_OF_RANGE)?;
     list.set(at, element);
     call.modified(key);
@@ -242,7 +242,7 @@ fn linsert(call: &mut Call<'_>) -> Result<(), CommandError> {
         b"after" => 1,
         _ => return Err(SYNTAX),
     };
-    let Some(list) = call.keys.get_mut::<List>(call.db, key)? else {
+    let Some(list) = call.keys.get_growing::<List>(call.db, key)? else {
         call.out.int(0);
         return Ok(());
     };
@@ -381,7 +381,8 @@ fn move_element(call: &mut Call<'_>, from: End, to: End) -> Result<bool, Command
     let (source, target) = (call.args[1], call.args[2]);
     let Some(list) = call.get::<List>(source)? else { return Ok(false) };
     let element = list.peek(from).unwrap_or_default().to_vec();
-    call.get::<List>(target)?;
+    // Asked first: what was taken must not be lost.
+    call.keys.get_growing::<List>(call.db, target)?;
     if let Some(list) = call.get_mut::<List>(source)? {
         list.pop(from);
     }

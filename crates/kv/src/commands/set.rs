@@ -124,6 +124,8 @@ fn smove(call: &mut Call<'_>) -> Result<(), CommandError> {
         call.out.int(i64::from(is_member));
         return Ok(());
     }
+    // Asked first: what was taken must not be lost.
+    call.keys.get_growing::<Set>(call.db, target)?;
     if let Some(set) = call.get_mut::<Set>(source)? {
         set.remove(member);
     }

@@ -2,7 +2,7 @@
 
 use super::expiring::first_expiry;
 use super::{Keyspace, Touched, unreadable};
-use crate::error::CommandError;
+use crate::error::{CommandError, Error};
 use crate::index::Place;
 use crate::value::Value;
 
@@ -88,10 +88,11 @@ impl Keyspace {
     }
 
     /// Keys of a database from a cursor on, by order of their hashes; see [`crate::index::Index::scan`]. Those
-    /// that have expired are left out.
+    /// that have expired are left out, and those whose records rotted: nothing else has their names,
+    /// and the other keys are not to be lost with them. They are counted.
     ///
     /// # Errors
-    /// When a record cannot be read.
+    /// When the disk does not give a record.
     pub fn scan(
         &mut self,
         db: u8,
@@ -119,12 +120,12 @@ impl Keyspace {
                     each(&slot.key, &slot.value);
                 }
             }
-            Place::Cold(address) => {
-                let record = self.cold.read(address).map_err(unreadable)?;
-                if self.now_ms < record.expire_ms {
-                    each(&record.key, &record.value);
-                }
-            }
+            Place::Cold(address) => match self.cold.read(address) {
+                Ok(record) if self.now_ms < record.expire_ms => each(&record.key, &record.value),
+                Ok(_) => {}
+                Err(error @ Error::Corrupt { .. }) => self.note_unreadable(address, &error),
+                Err(error) => return Err(unreadable(error)),
+            },
         }
         Ok(())
     }

@@ -158,7 +158,7 @@ pub fn claim(call: &mut Call<'_>) -> Result<(), CommandError> {
     let claim = claim_options(call, 5 + ids.len(), idle_min)?;
     let mut done = Deliveries::default();
     let (consumer, out) = (claim.consumer, &mut *call.out);
-    let Some(stream) = call.keys.get_mut::<Stream>(call.db, key)? else { return Ok(()) };
+    let Some(stream) = call.keys.get_growing::<Stream>(call.db, key)? else { return Ok(()) };
     stream.change_group(name, |group, position| {
         if let Some(last_id) = claim.last_id.filter(|last_id| group.last_id < *last_id) {
             group.last_id = last_id;
@@ -283,7 +283,7 @@ pub fn auto_claim(call: &mut Call<'_>) -> Result<(), CommandError> {
     };
     let mut done = Deliveries::default();
     let out = &mut *call.out;
-    let stream = call.keys.get_mut::<Stream>(call.db, key)?;
+    let stream = call.keys.get_growing::<Stream>(call.db, key)?;
     let stream = stream.ok_or_else(|| no_group(key, name))?;
     let claimed = stream.change_group(name, |group, position| {
         if group.consumer(consumer).is_some() {

@@ -314,7 +314,7 @@ fn serve(
     let now_ms = call.now_ms();
     let mut done = Deliveries::default();
     let out = &mut *call.out;
-    let Some(stream) = call.keys.get_mut::<Stream>(call.db, key)? else {
+    let Some(stream) = call.keys.get_growing::<Stream>(call.db, key)? else {
         return Err(NOT_INTEGER);
     };
     stream.change_group(name, |group, position| {

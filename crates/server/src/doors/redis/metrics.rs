@@ -105,12 +105,13 @@ fn write_keys(page: &mut Page, keys: &Keyspace) {
         page.sample("", &[("db", &db.to_string())], keys.expiring(db) as f64);
     }
     let stats = &keys.stats;
-    let counters: [(&'static str, &str, u64); 6] = [
+    let counters: [(&'static str, &str, u64); 7] = [
         ("quipu_kv_hits_total", "Lookups that found a key.", stats.hits),
         ("quipu_kv_misses_total", "Lookups that found none.", stats.misses),
         ("quipu_kv_expired_total", "Keys that expired.", stats.expired),
         ("quipu_kv_changes_total", "Changes of keys.", stats.changes),
         ("quipu_kv_cold_reads_total", "Values read from disk.", stats.cold_reads),
+        ("quipu_kv_rotten_records_total", "Records found to be rotten.", stats.rotten),
         ("quipu_kv_cooled_total", "Hot keys that gave way to others.", stats.cooled),
     ];
     for (name, help, value) in counters {

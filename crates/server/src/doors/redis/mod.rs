@@ -116,6 +116,9 @@ async fn settle_expired(door: Arc<Redis>) {
         door.ping_replicas();
         // A script that takes long has the keys, and this thread serves those who would end it.
         let Some(mut keys) = door.kv.lock_within(std::time::Duration::ZERO) else { continue };
+        for news in keys.take_rotten_news() {
+            tracing::error!("a key's value is lost: {news} (quipu verify lists what is damaged)");
+        }
         if keys.has_series_events() {
             // What fails is told where it fails.
             let _ = timeseries::news::settle_expired(&door.app, &mut keys);

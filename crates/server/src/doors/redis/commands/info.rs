@@ -441,6 +441,7 @@ fn quipu(context: &Context<'_>, text: &mut String) {
         "quipu_index_bytes": context.keys.index_size(),
         "quipu_hot_bytes": context.keys.hot_size(),
         "quipu_cold_reads": stats.cold_reads,
+        "quipu_rotten_records": stats.rotten,
         "quipu_cooled_keys": stats.cooled,
         "quipu_segments": cold.segments,
         "quipu_segment_bytes": cold.size,

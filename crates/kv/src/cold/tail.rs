@@ -1,0 +1,101 @@
+//! What was logged while the index of a snapshot was copied. The copy is of no single moment, and a
+//! snapshot has no log: with this it is what there was at one.
+//!
+//! ```text
+//! magic "QPKT" │ format u32 │ (size u32 │ CRC-32 u32 │ bytes) each     of the log: a record, or a piece
+//!   │ 0 u32 │ CRC-32 u32 of nothing
+//! ```
+//! It has the number of the index that it belongs to, and goes with that at the next checkpoint.
+
+use crate::error::{Error, Result};
+use codec::bytes::{Reader, put_u32};
+use codec::checksum::crc32;
+use std::path::Path;
+use vfs::{AppendFile, Vfs};
+
+const MAGIC: &[u8; 4] = b"QPKT";
+const FORMAT: u32 = 1;
+/// Bytes that are written at a time.
+const WRITE_SIZE: usize = 1 << 20;
+
+/// The file of the tail that belongs to an index.
+pub(crate) fn tail_name(index_file: u64) -> String {
+    format!("{index_file:08}.tail")
+}
+
+/// Writes one.
+pub(crate) struct TailWriter {
+    file: Box<dyn AppendFile>,
+    buffer: Vec<u8>,
+}
+
+impl TailWriter {
+    /// Begins the file.
+    pub(crate) fn new(vfs: &dyn Vfs, path: &Path) -> Result<TailWriter> {
+        let mut buffer = MAGIC.to_vec();
+        put_u32(&mut buffer, FORMAT);
+        Ok(TailWriter { file: vfs.create(path)?, buffer })
+    }
+
+    /// Adds a record of the log, which bounds its size.
+    pub(crate) fn record(&mut self, bytes: &[u8]) -> vfs::Result<()> {
+        put_u32(&mut self.buffer, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+        put_u32(&mut self.buffer, crc32(bytes));
+        self.buffer.extend_from_slice(bytes);
+        if WRITE_SIZE <= self.buffer.len() {
+            self.file.append(&self.buffer)?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Ends it, durably but for its name.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        self.record(&[])?;
+        self.file.append(&self.buffer)?;
+        Ok(self.file.sync()?)
+    }
+}
+
+/// Hands on the records of the tail that belongs to an index, if there is one. Returns the bytes of its
+/// file.
+pub(crate) fn read(
+    vfs: &dyn Vfs,
+    dir: &Path,
+    index_file: u64,
+    each: &mut dyn FnMut(&[u8]) -> std::result::Result<(), wal::ReplayError>,
+) -> Result<Option<u64>> {
+    let path = dir.join(tail_name(index_file));
+    if !vfs.exists(&path)? {
+        return Ok(None);
+    }
+    let bytes = vfs.map(&path)?;
+    let reason = match walk(&bytes, each) {
+        Ok(()) if bytes.has_faulted() => "the disk does not give all of it".to_owned(),
+        Ok(()) => return Ok(Some(bytes.len() as u64)),
+        Err(error) => error.to_string(),
+    };
+    Err(Error::Corrupt { path, reason })
+}
+
+fn walk(
+    bytes: &[u8],
+    each: &mut dyn FnMut(&[u8]) -> std::result::Result<(), wal::ReplayError>,
+) -> std::result::Result<(), wal::ReplayError> {
+    let mut reader = Reader::new(bytes);
+    if reader.slice(4)? != MAGIC || reader.u32()? != FORMAT {
+        return Err("it is no tail of a format that this program knows".into());
+    }
+    loop {
+        let (size, crc) = (reader.u32()?, reader.u32()?);
+        let record = reader.slice(usize::try_from(size)?)?;
+        if crc32(record) != crc {
+            return Err("the checksum does not hold".into());
+        }
+        match record.is_empty() {
+            true if reader.is_empty() => return Ok(()),
+            true => return Err("there are bytes behind its end".into()),
+            false => each(record)?,
+        }
+    }
+}

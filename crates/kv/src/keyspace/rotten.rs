@@ -1,0 +1,42 @@
+//! Records that rotted on disk: who comes upon one notes it, so that it is said.
+
+use super::Keyspace;
+use crate::error::{CommandError, Error};
+use crate::index::Address;
+use std::collections::HashSet;
+
+/// Records that are told apart; more are not counted.
+const FOUND_MAX: usize = 100_000;
+/// Records that are told in words between two calls.
+const NEWS_MAX: usize = 16;
+
+/// Records that were found to be rotten since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Rotten {
+    found: HashSet<Address>,
+    news: Vec<String>,
+}
+
+impl Keyspace {
+    /// Notes that a record could not be read, if it rotted; what passes is not noted.
+    pub(super) fn note_unreadable(&mut self, address: Address, error: &Error) {
+        let is_rotten = matches!(error, Error::Corrupt { .. });
+        if is_rotten && self.rotten.found.len() < FOUND_MAX && self.rotten.found.insert(address) {
+            self.stats.rotten += 1;
+            if self.rotten.news.len() < NEWS_MAX {
+                self.rotten.news.push(error.to_string());
+            }
+        }
+    }
+
+    /// What a record that cannot be read is to somebody who wants its value.
+    pub(super) fn unreadable_at(&mut self, address: Address, error: Error) -> CommandError {
+        self.note_unreadable(address, &error);
+        super::unreadable(error)
+    }
+
+    /// Which records were found to be rotten since the last call, in words.
+    pub fn take_rotten_news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.rotten.news)
+    }
+}
