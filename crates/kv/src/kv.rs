@@ -444,13 +444,18 @@ impl Kv {
         RECORD_SIZE <= keys.effects.bytes().len()
     }
 
-    /// Waits until that place of the log is on disk.
+    /// Waits until that place of the log is on disk, and for a file handle if that takes one: what
+    /// commands changed is seen already, so there is no way back.
     ///
     /// # Errors
     /// When it never will be.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
-        self.wal.wait_durable(lsn).inspect_err(|error| self.fail(error))?;
-        Ok(())
+        loop {
+            match self.wal.wait_durable(lsn) {
+                Err(wal::Error::Stalled { .. }) => {}
+                waited => return Ok(waited.inspect_err(|error| self.fail(error))?),
+            }
+        }
     }
 
     /// Waits until all that was logged so far is on disk.
