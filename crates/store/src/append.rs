@@ -142,6 +142,7 @@ impl Partition {
                 break;
             }
         }
+        assert!(taken.count == rows.len() || taken.full.is_some(), "what is left has no room");
         let Work { scratch, room, .. } = work;
         self.end_record(state, context, scratch, room, taken)
     }

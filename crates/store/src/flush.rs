@@ -19,6 +19,7 @@ use crate::locks::lock;
 use crate::manifest::{Manifest, PartEntry};
 use crate::merge::{self, MergeInput, MergeOutcome};
 use crate::metadata::MetadataTable;
+use crate::part::reader::PartSummary;
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
 use crate::partition::{Partition, PartitionState};
 use crate::partition_files::{remove_done, remove_failed};
@@ -74,7 +75,9 @@ impl FlushPlan {
         // What came after the log was rotated stays: it may be of series that nothing but the log
         // knows, and the log may not be durable when the manifest is.
         let is_meant = |memory: &&MemoryPart| state.unflushed.is_flushing(memory.number);
-        let inputs = state.head.memory_parts().iter().filter(is_meant).cloned().collect();
+        let inputs: Vec<_> = state.head.memory_parts().iter().filter(is_meant).cloned().collect();
+        let stays = state.head.memory_parts().iter().skip(inputs.len());
+        assert!(!stays.clone().any(|memory| is_meant(&memory)), "what stays came later");
         FlushPlan { inputs, freeze, entry, files }
     }
 
@@ -252,11 +255,13 @@ impl Flusher {
     fn write_flushed(&self, partition: &Partition, plan: &FlushPlan) -> Result<Flushed> {
         let frozen = plan.freeze.as_ref().map(|job| job.run()).transpose()?;
         let part = match self.write_part(partition, &plan.inputs, &plan.entry)? {
-            true => {
+            Some(written) => {
                 let path = partition.part_path(plan.entry.file);
-                Some(open_part(self.ground.vfs.as_ref(), &path)?)
+                let part = open_part(self.ground.vfs.as_ref(), &path)?;
+                assert_eq!(*part.summary(), written, "it reads back as it was written");
+                Some(part)
             }
-            false => None,
+            None => None,
         };
         Ok(Flushed { frozen, part })
     }
@@ -293,16 +298,17 @@ impl Flusher {
         Ok(())
     }
 
-    /// Merges parts in memory into a part file; `false` when they hold no sample.
+    /// Merges parts in memory into a part file; `None` when they hold no sample.
     fn write_part(
         &self,
         partition: &Partition,
         inputs: &[MemoryPart],
         entry: &PartEntry,
-    ) -> Result<bool> {
+    ) -> Result<Option<PartSummary>> {
         if inputs.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
+        let in_memory: u64 = inputs.iter().map(|input| input.part.part.summary().samples).sum();
         let file = self.ground.vfs.create(&partition.part_path(entry.file))?;
         let mut writer = PartWriter::new(PartSink::File(file), Effort::Dense);
         let inputs: Vec<MergeInput<'_>> = inputs
@@ -311,12 +317,13 @@ impl Flusher {
             .collect();
         let keep_from = self.retention.keep_from();
         let outcome = merge::run(&inputs, keep_from, &mut writer, &|_| ControlFlow::Continue(()))?;
-        writer.finish(PartInfo { sequence: entry.order })?;
+        let finished = writer.finish(PartInfo { sequence: entry.order })?;
+        assert!(finished.summary.samples <= in_memory, "a merge makes no samples");
         if outcome == MergeOutcome::Empty {
-            return Ok(false);
+            return Ok(None);
         }
         self.ground.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
-        Ok(true)
+        Ok(Some(finished.summary))
     }
 
     /// Writes the side files, and lets the log remove the segments that neither the store nor

@@ -100,6 +100,7 @@ impl Head {
     pub fn put_sealed(&mut self, number: u64, part: Part) {
         let removed = self.taken.remove(0);
         assert!(removed.number == number, "only the holder of `sealing` removes");
+        assert!(part.summary().samples <= removed.view.samples(), "sealing makes no samples");
         assert!(self.memory_parts.last().is_none_or(|last| last.number < number), "in order");
         let part = Arc::new(LivePart::in_memory(part));
         self.memory_parts.push(MemoryPart { number, part });

@@ -161,6 +161,8 @@ impl Merger {
             return Ok(None);
         }
         let Some(inputs) = choose_inputs(&state.disk, effort) else { return Ok(None) };
+        let is_rising = inputs.is_sorted_by(|a, b| a.entry.order < b.entry.order);
+        assert!(is_rising, "of equal timestamps the later input's wins");
         let size = inputs.iter().map(|input| input.part.summary().size).sum();
         if !has_room_for(&self.ground, partition, size, effort)? {
             return Ok(None);
@@ -205,13 +207,14 @@ impl Merger {
         if outcome == MergeOutcome::Aborted {
             return Ok(Written::Aborted);
         }
-        writer.finish(PartInfo { sequence: plan.output.order })?;
+        let finished = writer.finish(PartInfo { sequence: plan.output.order })?;
         if outcome == MergeOutcome::Empty {
             return Ok(Written::Samples(None));
         }
         self.ground.vfs.sync_dir(&partition.dir.join(PARTS_DIR))?;
         // Before the manifest names it: nothing may fail after that.
         let part = open_part(self.ground.vfs.as_ref(), &path)?;
+        assert_eq!(*part.summary(), finished.summary, "it reads back as it was written");
         Ok(Written::Samples(Some(Arc::new(LivePart::new(part, plan.output)))))
     }
 

@@ -185,6 +185,7 @@ impl Kept {
             self.size -= entry.size;
             self.by_key.remove(&key);
         }
+        debug_assert_eq!(self.line.is_empty(), self.size == 0, "sizes are those of entries");
     }
 }
 

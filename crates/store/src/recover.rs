@@ -211,6 +211,8 @@ impl Recovery<'_> {
             self.note(Damage::of_store(DamagePlace::Log, file, what.to_string()));
         }
         found.replay(*self).0.seal();
+        let is_apart = |period: &Period| !found.partitions.contains_key(period);
+        assert!(found.damaged.keys().all(is_apart), "a partition is read whole or not at all");
         counters.samples_replayed.fetch_add(found.samples, Ordering::Relaxed);
         check_partition_count(found.partitions.len(), PARTITIONS_MAX + PRESENT_PARTITIONS_MAX)?;
         self.set_side_files_aside(&found.damaged_side_files)?;

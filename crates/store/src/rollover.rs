@@ -273,6 +273,7 @@ impl PartitionState {
                 self.series.index.register(&wanted, log)?
             }
         };
+        assert!((id as usize) < self.series.entities_end(), "rows of it can be found");
         let idx = *entity as usize;
         if new_ids.len() <= idx {
             new_ids.resize(idx + 1, NONE);

@@ -49,6 +49,7 @@ pub fn sort_rows(view: &ArenaView) -> SealPlan {
     radix_sort_by_entity(&mut keys);
     let mut singles = view.singles().to_vec();
     singles.sort_by_key(|single| (single.entity, single.column, single.timestamp));
+    debug_assert!(keys.is_sorted(), "by entity, those of one in the order of arrival");
     SealPlan { keys, singles, blocks: Vec::new() }
 }
 
@@ -80,7 +81,9 @@ impl SealPlan {
         }
         let finished = writer.finish(PartInfo { sequence: 0 })?;
         let bytes = finished.bytes.expect("a part in memory has bytes");
-        Part::open(Bytes::from_vec(bytes), PathBuf::from("(memory)"))
+        let part = Part::open(Bytes::from_vec(bytes), PathBuf::from("(memory)"))?;
+        assert_eq!(*part.summary(), finished.summary, "it reads back as it was written");
+        Ok(part)
     }
 
     fn encode_block<'a>(
@@ -97,6 +100,7 @@ impl SealPlan {
         let last_single = singles.last().map(|single| single.entity);
         let last = last_key.max(last_single).expect("a block with rows");
         let slots = last - block.entity_start + 1;
+        assert!(slots <= block.capacity, "rows of this block alone");
         scratch.collect_rows(view, keys, block.entity_start, slots);
         writer.begin_slice(SliceKey {
             series_start: block.series_start,
@@ -155,6 +159,8 @@ impl<'a> Scratch<'a> {
         }
         self.times.clear();
         self.times.extend(self.rows.iter().map(|row| row.timestamp));
+        let sum = || self.lens.iter().map(|len| *len as usize).sum::<usize>();
+        debug_assert_eq!(sum(), self.times.len(), "each row has its slot");
     }
 
     fn gather(&mut self, column: usize) {
@@ -184,6 +190,8 @@ impl<'a> Scratch<'a> {
             );
             self.own_lens.push(to_u32(self.own_times.len() - start));
         }
+        debug_assert_eq!(row_start, self.rows.len(), "no row is left over");
+        debug_assert_eq!(self.own_times.len(), self.values.len(), "a value for each timestamp");
     }
 }
 
@@ -229,6 +237,7 @@ fn keep_last_of_each_time(rows: &mut Vec<RowView<'_>>, start: usize) {
         kept += 1;
     }
     rows.truncate(kept);
+    debug_assert!(rows[start..].is_sorted_by(|a, b| a.timestamp < b.timestamp), "one per instant");
 }
 
 /// Stable LSD radix sort by the upper half of each key.
@@ -236,6 +245,7 @@ fn radix_sort_by_entity(keys: &mut Vec<u64>) {
     if keys.is_sorted_by(|a, b| a >> 32 <= b >> 32) {
         return;
     }
+    assert!(u32::try_from(keys.len()).is_ok(), "places are counted in 32 bits");
     let (min, max) =
         keys.iter().fold((u64::MAX, 0), |(min, max), key| (min.min(key >> 32), max.max(key >> 32)));
     let mut other = vec![0u64; keys.len()];

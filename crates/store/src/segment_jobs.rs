@@ -127,7 +127,10 @@ pub(crate) fn manifest_with(manifest: &Manifest, new: &NewSegment) -> Manifest {
     let mut manifest = manifest.clone();
     let is_old = |segment: &SegmentEntry| new.replaces().contains(&segment.name);
     let first = manifest.segments.iter().position(is_old).unwrap_or(0);
+    let before = manifest.segments.len();
     manifest.segments.retain(|segment| !is_old(segment));
+    let gone = before - manifest.segments.len();
+    assert_eq!(gone, new.replaces().len(), "segments go that the manifest names");
     manifest.segments.insert(first.min(manifest.segments.len()), new.entry());
     manifest.unlist(&[Manifest::segment_file(new.name())]);
     new.replaces().iter().for_each(|name| manifest.disown(Manifest::segment_file(name)));

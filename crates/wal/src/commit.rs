@@ -8,7 +8,7 @@
 //!    └──────────────────────────────┴───────────────┴─ no file handle: again from here, later
 //! ```
 
-use crate::format::{Header, segment_name};
+use crate::format::{HEADER_SIZE, Header, segment_name};
 use crate::pending::{Commit, Group, Phase, State};
 use crate::start::StartFile;
 use std::path::PathBuf;
@@ -89,6 +89,7 @@ impl SegmentWriter {
         let mut file = self.vfs.create(&self.directory.join(segment_name(header.segment)))?;
         file.append(&header.encode())?;
         file.sync()?;
+        assert_eq!(file.size(), HEADER_SIZE, "the first record stands behind the header");
         Ok(file)
     }
 }

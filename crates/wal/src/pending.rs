@@ -264,6 +264,7 @@ impl State {
     fn begin_segment(&mut self, nonce: u64) {
         assert!(!self.segment.is_empty());
         let Header { segment, .. } = self.segment.header;
+        assert!(self.kept.back().is_none_or(|last| last.segment < segment), "numbers only grow");
         self.kept.push_back(KeptSegment { segment, size: self.segment.size, end: self.appended });
         self.segment = CurrentSegment::new(Header { segment: segment + 1, nonce });
     }
@@ -393,11 +394,14 @@ impl State {
         assert!(segment <= self.segment.header.segment, "the current segment stays");
         let dropped = self.kept.iter().take_while(|kept| kept.segment < segment);
         let end = dropped.clone().map(|kept| kept.end).max().unwrap_or_default();
+        assert!(end <= self.appended, "or whoever waits for it waits for ever");
         (dropped.map(|kept| kept.segment).collect(), end)
     }
 
     /// Drops the segments below `segment`, whose files are gone.
     pub(crate) fn drop_before(&mut self, segment: u64) {
+        let is_durable = |kept: &KeptSegment| segment <= kept.segment || kept.end <= self.durable;
+        assert!(self.kept.iter().all(is_durable), "what is removed was written before");
         self.kept.retain(|kept| segment <= kept.segment);
     }
 

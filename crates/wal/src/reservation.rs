@@ -78,6 +78,7 @@ impl<'w> Reservation<'w> {
             Err(error) => return Err(error),
         };
         drop(state);
+        assert!(used <= taken && self.held <= taken, "room is only given back whole");
         self.held = taken;
         self.used = used;
         Ok(())

@@ -104,6 +104,7 @@ impl Writer {
     fn write(&mut self) -> Result<()> {
         self.file.append(&self.buffer)?;
         self.written += self.buffer.len() as u64;
+        assert_eq!(self.file.size(), self.written, "checksums cover the offset of a record");
         self.buffer.clear();
         Ok(())
     }

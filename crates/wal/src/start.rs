@@ -147,6 +147,8 @@ impl StartFile {
     fn replace(&self, change: impl Fn(LogRange) -> LogRange) -> vfs::Result<()> {
         let mut range = self.range.lock().unwrap_or_else(PoisonError::into_inner);
         let new = change(*range);
+        assert!(range.first <= new.first && range.end <= new.end, "numbers only grow");
+        assert!(new.first <= new.end, "what is needed has been begun, or is the next");
         if new != *range {
             write(self.vfs.as_ref(), &self.directory, new)?;
             *range = new;

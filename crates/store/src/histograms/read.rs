@@ -135,8 +135,10 @@ impl HistogramReader {
                     &histograms[..count],
                 );
             }
+            debug_assert!(own.is_empty(), "each is of a series that was handed over");
             self.streams = streams;
         }
+        assert!(done <= batch.len(), "series of the batch, in its order");
         hand_over(floats, batch, done..batch.len(), sink);
         self.marked = marked;
         Ok(())

@@ -107,6 +107,7 @@ pub fn choose_all(parts: &[PartFacts], limits: &ChooseLimits) -> Vec<Vec<usize>>
         size = size.saturating_add(parts[at].size);
     }
     runs.push(run);
+    debug_assert_eq!(runs.iter().map(Vec::len).sum::<usize>(), parts.len(), "each in one run");
     runs.retain(|run| 2 <= run.len());
     runs
 }
@@ -152,6 +153,8 @@ fn is_safe(parts: &[PartFacts], run: &[usize]) -> bool {
 
 fn oldest_first(parts: &[PartFacts], mut run: Vec<usize>) -> Vec<usize> {
     run.sort_by_key(|&at| parts[at].sequence);
+    let rises = |a: &usize, b: &usize| parts[*a].sequence < parts[*b].sequence;
+    debug_assert!(run.is_sorted_by(rises), "no two parts have the same place");
     run
 }
 

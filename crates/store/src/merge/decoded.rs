@@ -129,9 +129,11 @@ impl Decoded {
 
     /// The values as loaded before.
     pub fn values(&self, place: OpenColumn<'_>) -> &[f64] {
-        match self.kept_values.get(&place.key()) {
+        let values = match self.kept_values.get(&place.key()) {
             Some(values) => values,
             None => &self.values[place.at],
-        }
+        };
+        debug_assert_eq!(values.len(), self.times(place).samples(), "those of this column");
+        values
     }
 }

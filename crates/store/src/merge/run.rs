@@ -78,6 +78,7 @@ impl Merge<'_> {
         while let Some(block) = self.next_block()? {
             let mut start = self.keep_from;
             while let Some(end) = self.sweep.next_cut(start)? {
+                assert!(start <= end, "each cut is behind the one before");
                 let window = TimeRange::new(start, end);
                 let sources = self.sweep.sources();
                 self.merger.merge(&block, sources, window, writer, &mut self.pace)?;
@@ -90,6 +91,8 @@ impl Merge<'_> {
             self.sweep.close();
             self.merger.close();
         }
+        let ends = self.inputs.iter().map(|input| input.part.slices().len());
+        assert!(ends.eq(self.cursors.iter().copied()), "every slice had its turn");
         Ok(())
     }
 

@@ -48,7 +48,6 @@ pub struct SliceKey {
 /// What [`PartWriter::finish`] gives.
 pub struct FinishedPart {
     /// Counts and sizes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "held against what is read back"))]
     pub summary: PartSummary,
     /// The bytes, when the sink was memory.
     pub bytes: Option<Vec<u8>>,
@@ -85,6 +84,11 @@ struct CurrentSlice {
     shared_samples: u64,
     shared_span: Option<(i64, i64)>,
     columns_shared: u32,
+}
+
+/// Samples of all slots.
+fn sum_of(lens: &[u32]) -> usize {
+    lens.iter().map(|len| *len as usize).sum()
 }
 
 impl PartWriter {
@@ -172,6 +176,7 @@ impl PartWriter {
         assert!(self.columns.len() == current.slice.first_column as usize, "times come first");
         assert!(current.slice.times_size == 0 && !times.is_empty(), "shared times come once");
         assert!(lens.len() == current.slice.slots as usize, "a length for each slot");
+        debug_assert_eq!(sum_of(lens), times.len(), "the slots have all the times");
         current.shared_samples = times.len() as u64;
         current.shared_span = Some(span(times));
         self.shared_lens.clear();
@@ -215,6 +220,7 @@ impl PartWriter {
         let current = self.current.as_mut().expect("inside a slice");
         assert!(lens.len() == current.slice.slots as usize, "a length for each slot");
         assert!(values.len() == times.len(), "a value for each timestamp");
+        debug_assert_eq!(sum_of(lens), times.len(), "the slots have all the times");
         current.slice.add(values.len(), span(times));
         self.own_days.compute(lens, times);
         self.liveness.add(first, &self.own_days);

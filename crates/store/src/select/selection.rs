@@ -223,6 +223,7 @@ impl Selection {
         while start < range.end {
             self.scope.limits.check_deadline()?;
             let end = self.places.gathered_end(start..range.end, self.read_series);
+            assert!(start < end && end <= range.end, "some are gathered each time");
             readers.floats.gather(&self.places, &self.scope, &(start..end))?;
             read(&mut readers, start..end)?;
             start = end;
