@@ -1,7 +1,7 @@
 //! All checks, in the order in which they fail fastest. Each step prints what it runs and how long
 //! it took.
 
-use crate::{dependencies, instructions, setup, tidy};
+use crate::{dependencies, instructions, redis_suite, setup, tidy};
 use anyhow::{Context, Result, ensure};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -53,6 +53,7 @@ pub fn run() -> Result<()> {
         &["test", ALLOCATOR[0], ALLOCATOR[1]],
         &environment,
     )?;
+    step("Redis' own suite, its quick units", || redis_suite::against(BINARY, &["--quick"]))?;
     step("instructions of hot paths", || instructions::run(&[]))?;
     println!("== all checks passed in {:.0} s", start.elapsed().as_secs_f64());
     Ok(())
