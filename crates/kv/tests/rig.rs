@@ -50,7 +50,8 @@ impl Rig {
             databases: usize::from(DATABASES),
             checkpoint_log_size: 2 << 10,
             piece_size: 200,
-            value_size_max: VALUE_SIZE_MAX,
+            // Whoever gives keys memory wants values that are larger than it.
+            value_size_max: VALUE_SIZE_MAX.max(8 * memory_max),
             segment_size: 512,
             keeper_interval: Duration::ZERO,
             background: false,
