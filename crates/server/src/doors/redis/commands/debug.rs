@@ -54,6 +54,10 @@ fn debug(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         (b"stringmatch-len", 4) => string_match(context),
         (b"populate", 3..=5) => populate(context),
         (b"protocol", 3) => protocol(context),
+        (b"set-disable-deny-scripts", 3) => {
+            context.hub.lets_scripts_debug = context.args[2] == b"1";
+            done(context)
+        }
         (b"digest", 2) => digest(context),
         (b"digest-value", 2..) => digest_values(context),
         (b"htstats" | b"htstats-key", 3..) => {
@@ -69,7 +73,6 @@ fn debug(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             | b"dict-resizing"
             | b"aof-flush-sleep"
             | b"config-rewrite-force-all"
-            | b"set-disable-deny-scripts"
             | b"replicate"
             | b"client-enforce-reply-list",
             _,

@@ -173,7 +173,7 @@ impl<'a> Host<'a> {
         if !info.takes(args.len()) {
             return error("Wrong number of args calling Redis command from script");
         }
-        if info.is(NO_SCRIPT) {
+        if info.is(NO_SCRIPT) && !self.is_sample_of_protocol(args) {
             return error("This Redis command is not allowed from script");
         }
         if ["xread", "xreadgroup"].contains(&info.name) && waits(args) {
@@ -199,6 +199,14 @@ impl<'a> Host<'a> {
             return Err(format!("{words}: {reason}").into_bytes());
         }
         Ok(known)
+    }
+
+    /// Whether it is `DEBUG PROTOCOL`, and somebody has said that scripts may.
+    fn is_sample_of_protocol(&self, args: &[&[u8]]) -> bool {
+        let is = |place: usize, word: &[u8]| {
+            args.get(place).is_some_and(|said: &&[u8]| said.eq_ignore_ascii_case(word))
+        };
+        is(0, b"debug") && is(1, b"protocol") && self.redis.hub().lets_scripts_debug
     }
 
     /// Whether the user for whom the script runs may say a command; a refusal is logged.
