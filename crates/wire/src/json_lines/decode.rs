@@ -135,12 +135,15 @@ impl Lines<'_, '_> {
         if value_count == 0 && histogram_count == 0 {
             return Err("no values".into());
         }
-        check_starts("", &self.starts, &self.timestamps)?;
-        check_starts("histogram_", &self.histogram_starts, &self.histogram_timestamps)?;
+        if !self.starts.is_empty() || !self.histogram_starts.is_empty() {
+            self.check_starts()?;
+        }
         for (idx, histogram) in self.histograms.iter().enumerate() {
             histogram.validate().map_err(|invalid| format!("histogram {idx}: {invalid}"))?;
         }
-        self.push_starts(offset + key_start, key_end - key_start, line);
+        if !self.starts.is_empty() || !self.histogram_starts.is_empty() {
+            self.push_starts(offset + key_start, key_end - key_start, line);
+        }
         self.push_histograms(offset + key_start, key_end - key_start, line);
         let hash =
             self.hasher.hash(text.get(key_start..key_end).unwrap_or_default(), self.shape_hash);
@@ -157,7 +160,14 @@ impl Lines<'_, '_> {
         Ok(())
     }
 
+    #[cold]
+    fn check_starts(&self) -> Result<(), Cow<'static, str>> {
+        check_starts("", &self.starts, &self.timestamps)?;
+        check_starts("histogram_", &self.histogram_starts, &self.histogram_timestamps)
+    }
+
     /// Turns the line's start timestamps into rows of the key at `key_offset` of the body.
+    #[cold]
     fn push_starts(&mut self, key_offset: usize, key_size: usize, position: u32) {
         let of_values = self.timestamps.iter().zip(&self.starts);
         let of_histograms = self.histogram_timestamps.iter().zip(&self.histogram_starts);
