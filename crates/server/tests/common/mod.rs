@@ -129,9 +129,14 @@ impl Running {
 
     /// One line of `/metrics`.
     pub fn metric(&self, name: &str) -> f64 {
+        self.metric_if_any(name).unwrap_or_else(|| panic!("no metric {name}"))
+    }
+
+    /// The same of what may not have been counted yet.
+    pub fn metric_if_any(&self, name: &str) -> Option<f64> {
         let page = self.get("/metrics").text();
         let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no metric {name}")).parse().expect("a number")
+        line.map(|number| number.parse().expect("a number"))
     }
 }
 
