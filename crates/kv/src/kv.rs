@@ -310,8 +310,8 @@ fn replay_effect(
     if !command.info.takes(effect.arguments.len()) {
         return Err(format!("{} has other arguments", String::from_utf8_lossy(name)).into());
     }
-    let is_of_one_key = !matches!(command.info.keys, commands::Keys::None);
-    if let (Some(key), true) = (effect.arguments.get(1), is_of_one_key) {
+    let key = command.info.first_key_place(&effect.arguments);
+    if let Some(key) = key.and_then(|place| effect.arguments.get(place)) {
         let place = (effect.db, key.to_vec());
         let seen = keys.slot(effect.db, key).map(|slot| slot.map_or(0, |slot| slot.seq));
         let seen = match seen {

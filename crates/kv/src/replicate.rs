@@ -71,7 +71,10 @@ pub fn tell(keys: &mut Keyspace, effects: &Effects, each: Each<'_>) -> u64 {
 
 /// The key that an effect is on.
 fn place<'a>(effect: &Effect<'a>) -> (u8, &'a [u8]) {
-    (effect.db, effect.arguments.get(1).copied().unwrap_or_default())
+    let command = effect.arguments.first().and_then(|name| commands::find(name));
+    let at = command.map_or(Some(1), |command| command.info.first_key_place(&effect.arguments));
+    let key = at.and_then(|at| effect.arguments.get(at)).copied();
+    (effect.db, key.unwrap_or_default())
 }
 
 fn way(effect: &Effect<'_>) -> Way {

@@ -37,6 +37,18 @@ fn what_follows_an_exchange_within_its_record_is_kept() {
     assert_eq!(Rig::open(&disk.kill()).expect("whole").map(), before);
 }
 
+#[test]
+fn what_follows_a_new_group_within_its_record_is_kept() {
+    let disk = SimVfs::new(1);
+    let rig = Rig::open(&disk).expect("a new directory");
+    // The key of XGROUP is not its first argument.
+    let record = [command(0, "xgroup create x g $ mkstream"), command(0, "xadd x 26-3 f v")];
+    rig.run_all(&record).expect("a good disk");
+    let before = rig.map();
+    drop(rig);
+    assert_eq!(Rig::open(&disk.kill()).expect("whole").map(), before);
+}
+
 /// A keyspace that does those commands while the next checkpoint is made: after it began, and before
 /// it copies the index.
 fn open_with_checkpoint_under(disk: &SimVfs, commands: &'static [&'static str]) -> Arc<Rig> {

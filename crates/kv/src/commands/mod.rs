@@ -258,6 +258,16 @@ impl Info {
         self.flags & flag != 0
     }
 
+    /// The place of its first key among such arguments. None where it has none.
+    pub fn first_key_place(&self, args: &[&[u8]]) -> Option<usize> {
+        match self.keys {
+            Keys::None => None,
+            // Spares a list for each effect of the log.
+            Keys::Range { first, .. } => Some(first),
+            _ => self.key_places(args)?.first().copied(),
+        }
+    }
+
     /// The places of its keys among arguments whose number has been checked. None where the
     /// arguments do not say it.
     pub fn key_places(&self, args: &[&[u8]]) -> Option<Vec<usize>> {
