@@ -46,6 +46,9 @@ fn a_script_leaves_nothing_to_those_of_others_and_breaks_nothing() -> Result<()>
     }
     assert_eq!(client.say("EVAL \"return {unpack({1,2,3},2)}\" 0")?, "*2 :2 :3");
     assert_eq!(client.say("EVAL \"return {unpack({7},'1','1')}\" 0")?, "*1 :7");
+    // An end of a line would end the answer, and the rest be taken for the next one.
+    let number = "EVAL \"return {big_number='1'..string.char(13,10)..'2'}\" 0";
+    assert_eq!(client.say(number)?, "$4 1  2");
     for name in ["getfenv", "setfenv", "newproxy"] {
         let answer = client.say(&format!("EVAL \"return {name}(0)\" 0"))?;
         assert!(answer.contains("nonexistent global variable"), "{answer}");

@@ -103,7 +103,7 @@ pub struct Hub {
     pub postponed: HashSet<u64>,
     /// A name of this run, for those who replicate; changes with `DEBUG CHANGE-REPL-ID`.
     pub replication_id: String,
-    /// Whether scripts may ask for samples of the protocol: what test suites switch on.
+    /// Whether scripts may say `DEBUG`: what test suites switch on.
     pub lets_scripts_debug: bool,
 }
 

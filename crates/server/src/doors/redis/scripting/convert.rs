@@ -88,6 +88,11 @@ impl<'a> Reader<'a> {
                 self.field("big_number", text)
             }
             b'=' => self.verbatim(),
+            // Attributes of the value that follows are not for scripts.
+            b'|' => {
+                self.map()?;
+                self.value()
+            }
             _ => {
                 self.line();
                 Ok(Value::Nil)
@@ -223,7 +228,8 @@ fn write_table(
         _ => {}
     }
     if let Value::String(text) = table.raw_get("big_number")? {
-        out.big_number(&text.to_string_lossy());
+        // A line's end within it would end the answer.
+        out.big_number(&text.to_string_lossy().replace(['\r', '\n'], " "));
         return Ok(());
     }
     if let Value::Table(verbatim) = table.raw_get("verbatim_string")? {

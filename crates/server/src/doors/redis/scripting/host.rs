@@ -173,7 +173,7 @@ impl<'a> Host<'a> {
         if !info.takes(args.len()) {
             return error("Wrong number of args calling Redis command from script");
         }
-        if info.is(NO_SCRIPT) && !self.is_sample_of_protocol(args) {
+        if info.is(NO_SCRIPT) && !self.may_debug(args) {
             return error("This Redis command is not allowed from script");
         }
         if ["xread", "xreadgroup"].contains(&info.name) && waits(args) {
@@ -201,12 +201,10 @@ impl<'a> Host<'a> {
         Ok(known)
     }
 
-    /// Whether it is `DEBUG PROTOCOL`, and somebody has said that scripts may.
-    fn is_sample_of_protocol(&self, args: &[&[u8]]) -> bool {
-        let is = |place: usize, word: &[u8]| {
-            args.get(place).is_some_and(|said: &&[u8]| said.eq_ignore_ascii_case(word))
-        };
-        is(0, b"debug") && is(1, b"protocol") && self.redis.hub().lets_scripts_debug
+    /// Whether it is `DEBUG`, and somebody has said that scripts may.
+    fn may_debug(&self, args: &[&[u8]]) -> bool {
+        let is_debug = args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"debug"));
+        is_debug && self.redis.hub().lets_scripts_debug
     }
 
     /// Whether the user for whom the script runs may say a command; a refusal is logged.
