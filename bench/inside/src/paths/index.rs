@@ -3,8 +3,8 @@
 use crate::hosts::{self, Tags};
 use crate::matchers::{cases, series};
 use crate::path::{HotPath, Pass};
-use ::index::{BlockMatch, Index, NewEntity, jobs::freeze_bytes};
-use model::LabelsBuilder;
+use ::index::{BlockMatch, CompiledMatchers, Index, NewEntity, jobs::freeze_bytes};
+use model::{LabelsBuilder, METRIC_NAME, Matcher};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -46,6 +46,12 @@ pub const PATHS: &[HotPath] = &[
         unit: "search",
         about: "n=\"1\",i=~\".+\",i!~\"2.*\",j=\"foo\" over 20,000 series in memory, compiled anew",
         prepare: || search(case_series()),
+    },
+    HotPath {
+        name: "search-memory-unknown",
+        unit: "search",
+        about: "a metric that is not in memory, among 2,000 metrics with its label",
+        prepare: search_unknown,
     },
     HotPath {
         name: "search-segment",
@@ -152,9 +158,25 @@ fn search(index: Index) -> Pass {
     })
 }
 
+fn search_unknown() -> Pass {
+    let mut index = open();
+    for number in 0..HOSTS {
+        let (name, value) = (format!("metric_{number}"), number.to_string());
+        let (names, tags) = ([&*name], [("sensor", &*value)]);
+        index.register(&NewEntity::new(&names, &tags), &mut Vec::new()).expect("room");
+    }
+    let wanted = [Matcher::equal(METRIC_NAME, "another"), Matcher::equal("sensor", "7")];
+    let matchers = CompiledMatchers::compile(&wanted).expect("matchers");
+    Pass::new(SEARCHES, move || {
+        for _ in 0..SEARCHES {
+            assert!(index.search(&matchers).expect("no rot").is_empty());
+        }
+    })
+}
+
 fn series_labels() -> Pass {
     let index = hosts_in_a_segment();
-    let everything = ::index::CompiledMatchers::compile(&[]).expect("no matcher");
+    let everything = CompiledMatchers::compile(&[]).expect("no matcher");
     let found = index.search(&everything).expect("no rot");
     let count: u64 = found.iter().map(BlockMatch::series_count).sum();
     let mut labels = LabelsBuilder::new();

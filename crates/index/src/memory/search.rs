@@ -23,6 +23,13 @@ struct Condition {
     ids: Ids,
 }
 
+impl Condition {
+    /// Whether no entity satisfies it, so that none needs to be looked at.
+    fn is_impossible(&self) -> bool {
+        !self.matches_absent && (self.tag.is_none() || self.ids.is_none())
+    }
+}
+
 /// A set of ids of one space.
 enum Ids {
     All,
@@ -33,6 +40,10 @@ enum Ids {
 }
 
 impl Ids {
+    fn is_none(&self) -> bool {
+        matches!(self, Ids::None)
+    }
+
     fn contains(&self, id: u32) -> bool {
         match self {
             Ids::All => true,
@@ -98,9 +109,8 @@ impl MemoryIndex {
     /// The same, in no order.
     pub(crate) fn search_unsorted(&self, matchers: &CompiledMatchers) -> Vec<BlockMatch> {
         let (names, conditions) = self.conditions(matchers);
-        let is_impossible = |one: &Condition| one.tag.is_none() && !one.matches_absent;
         let mut out = Vec::new();
-        if conditions.iter().any(is_impossible) {
+        if names.iter().any(Ids::is_none) || conditions.iter().any(Condition::is_impossible) {
             return out;
         }
         let mut tests = Vec::new();
