@@ -18,8 +18,13 @@ use crate::slots::Slot;
 
 /// Keys that are handled under one hold of the lock.
 const STEP: usize = 256;
-/// Slots that the hand passes at most to find one to cool: twice around what there is.
-const PASSES_MAX: u32 = 2;
+/// How often the hand comes to the end at most before it has found enough to cool: each slot is passed
+/// twice then, whatever was used in between.
+const ENDS_MAX: u32 = 3;
+/// The share of the memory for keys that values always have, one by so many: where the index alone
+/// takes more than all of it, every command would otherwise read its values from disk, and those of
+/// the command behind it let them go cold again.
+const VALUES_SHARE: usize = 8;
 /// Expired keys that are taken out under one hold of the lock.
 const EXPIRE_STEP: usize = 200;
 /// Times that a checkpoint is begun anew because databases were emptied or exchanged meanwhile.
@@ -44,9 +49,13 @@ fn is_large_in_use(slot: &Slot, now_s: i64) -> bool {
 }
 
 impl Keyspace {
-    /// Whether keys take more memory than they may.
+    /// Whether keys take more memory than they may, and values more than their least share of it.
     pub(crate) fn is_over_memory(&self) -> bool {
-        self.config.memory_max < self.memory_used()
+        self.is_over(self.config.memory_max)
+    }
+
+    pub(crate) fn is_over(&self, max: usize) -> bool {
+        max < self.memory_used() && max / VALUES_SHARE < self.hot_size + self.cold.memory_used()
     }
 
     /// Lets up to `count` of the keys go cold that were not used since the hand last passed.
@@ -57,16 +66,20 @@ impl Keyspace {
         if (1..=HAND_REST_MS).contains(&rest_ms) {
             return 0;
         }
-        let (mut cooled, mut spared) = (0, 0);
-        let end = self.slots.end();
+        let (mut cooled, mut spared, mut ends) = (0, 0, 0);
         let now_s = self.now_ms() / 1000;
         let spares_large =
             self.memory_used() <= self.config.memory_max.saturating_mul(SPARING_TIMES);
-        let mut left = u64::from(end) * u64::from(PASSES_MAX);
-        while cooled < count && 0 < left && self.is_over_memory() && !self.cold.is_behind() {
-            left -= 1;
-            let number = self.hand;
-            self.hand = if number + 1 < end { number + 1 } else { 0 };
+        while cooled < count && self.is_over_memory() && !self.cold.is_behind() {
+            let Some(number) = self.slots.next_taken(self.hand) else {
+                self.hand = 0;
+                ends += 1;
+                if ends == ENDS_MAX {
+                    break;
+                }
+                continue;
+            };
+            self.hand = number + 1;
             let Some(slot) = self.slots.get_mut(number) else { continue };
             if slot.is_referenced {
                 slot.is_referenced = false;
@@ -339,11 +352,7 @@ impl Kv {
 
     /// Moves what counts out of the segment with the least of it.
     fn compact(&self) -> Result<()> {
-        let stats = self.lock().cold.stats();
-        if stats.size <= stats.live_size + stats.live_size / 2 {
-            return Ok(());
-        }
-        let Some((number, _)) = self.lock().cold.emptiest() else { return Ok(()) };
+        let Some(number) = self.lock().cold.to_compact() else { return Ok(()) };
         let bytes = self.lock().cold.bytes_of(number)?;
         let records: Vec<(usize, &[u8])> = record::walk(&bytes).collect();
         for step in records.chunks(STEP) {

@@ -278,7 +278,7 @@ impl Keyspace {
 
     /// Whether keys take more memory than they may by so much that commands should make room.
     pub fn is_crowded(&self) -> bool {
-        self.config.memory_max + self.config.memory_max / 8 < self.memory_used()
+        self.is_over(self.config.memory_max + self.config.memory_max / 8)
     }
 
     /// A random number; not for secrets.

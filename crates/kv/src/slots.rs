@@ -2,6 +2,7 @@
 
 use crate::index::Address;
 use crate::value::Value;
+use std::collections::BTreeSet;
 
 /// Slots of one chunk: chunks never move, so growing copies nothing.
 const CHUNK: usize = 4096;
@@ -37,11 +38,55 @@ pub struct Slot {
 }
 
 /// All hot keys.
+///
+/// New ones go to the first chunk that has room, and a chunk that is empty holds no memory: when many
+/// go cold the others draw together, and who goes around passes few places for nothing.
 #[derive(Debug, Default)]
 pub struct Slots {
-    chunks: Vec<Vec<Option<Slot>>>,
-    free: Vec<u32>,
+    chunks: Vec<Chunk>,
+    /// Those of `chunks` that have room.
+    roomy: BTreeSet<usize>,
     len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    slots: Vec<Option<Slot>>,
+    /// Which of `slots` are free.
+    free: Vec<u16>,
+}
+
+impl Chunk {
+    fn is_empty(&self) -> bool {
+        self.slots.len() == self.free.len()
+    }
+
+    fn has_room(&self) -> bool {
+        self.slots.len() < CHUNK || !self.free.is_empty()
+    }
+
+    /// Takes a place. Returns which.
+    fn insert(&mut self, slot: Slot) -> usize {
+        if let Some(at) = self.free.pop() {
+            let at = usize::from(at);
+            self.slots[at] = Some(slot);
+            return at;
+        }
+        if self.slots.is_empty() {
+            self.slots.reserve_exact(CHUNK);
+        }
+        self.slots.push(Some(slot));
+        self.slots.len() - 1
+    }
+
+    fn remove(&mut self, at: usize) -> Option<Slot> {
+        let slot = self.slots.get_mut(at)?.take()?;
+        self.free.push(u16::try_from(at).expect("a chunk has few places"));
+        if self.is_empty() {
+            *self = Chunk::default();
+        }
+        Some(slot)
+    }
 }
 
 impl Slots {
@@ -55,52 +100,68 @@ impl Slots {
         self.len == 0
     }
 
-    /// Numbers that were ever given out.
+    /// Numbers are below it.
     pub fn end(&self) -> u32 {
-        let full = self.chunks.len().saturating_sub(1) * CHUNK;
-        let last = self.chunks.last().map_or(0, Vec::len);
-        u32::try_from(full + last).unwrap_or(u32::MAX)
+        u32::try_from(self.chunks.len() * CHUNK).unwrap_or(u32::MAX)
+    }
+
+    /// The first number from `from` on that is taken.
+    pub fn next_taken(&self, from: u32) -> Option<u32> {
+        let (first, mut at) = place(from);
+        for (idx, chunk) in self.chunks.iter().enumerate().skip(first) {
+            let rest = chunk.slots.get(at..).unwrap_or_default();
+            let found = if chunk.is_empty() { None } else { rest.iter().position(Option::is_some) };
+            if let Some(next) = found {
+                return u32::try_from(idx * CHUNK + at + next).ok();
+            }
+            at = 0;
+        }
+        None
     }
 
     /// The slot of that number, if it is taken.
     #[inline]
     pub fn get(&self, number: u32) -> Option<&Slot> {
         let (chunk, at) = place(number);
-        self.chunks.get(chunk)?.get(at)?.as_ref()
+        self.chunks.get(chunk)?.slots.get(at)?.as_ref()
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn get_mut(&mut self, number: u32) -> Option<&mut Slot> {
         let (chunk, at) = place(number);
-        self.chunks.get_mut(chunk)?.get_mut(at)?.as_mut()
+        self.chunks.get_mut(chunk)?.slots.get_mut(at)?.as_mut()
     }
 
     /// Takes a slot. Returns its number.
     pub fn insert(&mut self, slot: Slot) -> u32 {
+        let idx = match self.roomy.first() {
+            Some(idx) => *idx,
+            None => {
+                self.chunks.push(Chunk::default());
+                self.roomy.insert(self.chunks.len() - 1);
+                self.chunks.len() - 1
+            }
+        };
+        let chunk = &mut self.chunks[idx];
+        let at = chunk.insert(slot);
+        if !chunk.has_room() {
+            self.roomy.remove(&idx);
+        }
         self.len += 1;
-        if let Some(number) = self.free.pop() {
-            let (chunk, at) = place(number);
-            self.chunks[chunk][at] = Some(slot);
-            return number;
-        }
-        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
-        }
-        let number = self.end();
-        assert!(number < u32::MAX, "memory is bounded far below so many hot keys");
-        if let Some(chunk) = self.chunks.last_mut() {
-            chunk.push(Some(slot));
-        }
-        number
+        u32::try_from(idx * CHUNK + at).expect("memory is bounded far below so many hot keys")
     }
 
     /// Frees a slot.
     pub fn remove(&mut self, number: u32) -> Option<Slot> {
-        let (chunk, at) = place(number);
-        let slot = self.chunks.get_mut(chunk)?.get_mut(at)?.take()?;
+        let (idx, at) = place(number);
+        let chunk = self.chunks.get_mut(idx)?;
+        let was_full = !chunk.has_room();
+        let slot = chunk.remove(at)?;
+        if was_full {
+            self.roomy.insert(idx);
+        }
         self.len -= 1;
-        self.free.push(number);
         Some(slot)
     }
 
@@ -113,4 +174,52 @@ impl Slots {
 fn place(number: u32) -> (usize, usize) {
     let number = number as usize;
     (number / CHUNK, number % CHUNK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{Stored as _, Str};
+
+    fn slot() -> Slot {
+        Slot {
+            key: Box::default(),
+            value: Str::default().into_value(),
+            expire_ms: NEVER,
+            seq: 0,
+            home: None,
+            cost: 0,
+            used_at: 0,
+            db: 0,
+            frequency: 0,
+            is_dirty: false,
+            is_referenced: false,
+        }
+    }
+
+    #[test]
+    fn the_others_draw_together_when_many_go() {
+        let mut slots = Slots::default();
+        let count = u32::try_from(3 * CHUNK).unwrap();
+        for number in 0..count {
+            assert_eq!(slots.insert(slot()), number);
+        }
+        // All of the second chunk, and one of the first.
+        let second = u32::try_from(CHUNK).unwrap();
+        for number in (second..2 * second).chain([7]) {
+            assert!(slots.remove(number).is_some());
+            assert!(slots.remove(number).is_none());
+        }
+        assert_eq!(slots.len(), 2 * CHUNK - 1);
+        assert_eq!(slots.chunks[1].slots.capacity(), 0, "it holds no memory");
+        assert_eq!(slots.next_taken(6), Some(6));
+        assert_eq!(slots.next_taken(7), Some(8));
+        assert_eq!(slots.next_taken(second), Some(2 * second));
+        assert_eq!(slots.next_taken(count), None);
+        assert_eq!(slots.insert(slot()), 7, "the first place that is free");
+        assert_eq!(slots.insert(slot()), second);
+        assert_eq!(slots.end(), count);
+        slots.clear();
+        assert!(slots.is_empty() && slots.next_taken(0).is_none());
+    }
 }

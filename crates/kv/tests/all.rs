@@ -6,5 +6,6 @@ mod faults;
 mod fetching;
 mod files;
 mod limits;
+mod memory;
 mod replay;
 mod rig;

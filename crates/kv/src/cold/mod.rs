@@ -301,12 +301,18 @@ impl ColdStore {
         Error::Corrupt { path: self.path_of(address.segment), reason }
     }
 
-    /// The segment on disk with the least that counts, if it is worth moving that: at most half.
-    pub(crate) fn emptiest(&self) -> Option<(u32, u64)> {
-        let on_disk = self.segments.iter().filter(|(_, one)| matches!(one.source, Source::File(_)));
+    /// The segment on disk with the least that counts, if there is much that does not, and half of it
+    /// does not. Those of which nothing counts only wait for a checkpoint.
+    pub(crate) fn to_compact(&self) -> Option<u32> {
+        let in_use = || self.segments.iter().filter(|(_, one)| one.live_count != 0);
+        let size: u64 = in_use().map(|(_, one)| one.size).sum();
+        let live_size: u64 = in_use().map(|(_, one)| one.live_size()).sum();
+        if size <= live_size + live_size / 2 {
+            return None;
+        }
+        let on_disk = in_use().filter(|(_, one)| matches!(one.source, Source::File(_)));
         let worth = on_disk.filter(|(_, one)| one.live_size() * 2 <= one.size);
-        let emptiest = worth.min_by_key(|(_, one)| one.live_size())?;
-        Some((*emptiest.0, emptiest.1.size))
+        worth.min_by_key(|(_, one)| one.live_size()).map(|(number, _)| *number)
     }
 
     /// Reads a segment's bytes, to go through its records.
@@ -392,4 +398,41 @@ pub(crate) fn write_segment(vfs: &dyn Vfs, path: &Path, bytes: &[u8]) -> Result<
 /// The file of a segment.
 pub fn segment_name(number: u32) -> String {
     format!("{number:08}.cold")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vfs::SimVfs;
+
+    const RECORDS: usize = 4;
+
+    /// A store with segments on disk, and the addresses of each one's records.
+    fn store(segments: usize) -> (ColdStore, Vec<Vec<Address>>) {
+        let disk: Arc<dyn Vfs> = Arc::new(SimVfs::new(1));
+        disk.create_dir_all(Path::new("/keys")).expect("a good disk");
+        let config = crate::KvConfig { segment_size: RECORDS * 64, ..crate::KvConfig::default() };
+        let mut store = ColdStore::new(disk.clone(), Path::new("/keys"), &config, 1);
+        let record = |store: &mut ColdStore| store.put_raw(&[b'x'; 64]);
+        let all = (0..segments).map(|_| (0..RECORDS).map(|_| record(&mut store)).collect());
+        let all = all.collect();
+        for (number, bytes) in store.sealing() {
+            let path = store.path_of(number);
+            let source = write_segment(disk.as_ref(), &path, &bytes).expect("a good disk");
+            store.sealed(number, source);
+        }
+        (store, all)
+    }
+
+    #[test]
+    fn what_is_empty_is_not_compacted_again_and_again() {
+        let (mut store, all) = store(3);
+        assert_eq!(store.to_compact(), None);
+        all[0].iter().for_each(|address| store.release(*address));
+        assert_eq!(store.to_compact(), None, "it waits for a checkpoint");
+        all[1][1..].iter().for_each(|address| store.release(*address));
+        assert_eq!(store.to_compact(), Some(all[1][0].segment));
+        store.release(all[1][0]);
+        assert_eq!(store.to_compact(), None);
+    }
 }

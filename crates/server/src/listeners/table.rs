@@ -82,7 +82,7 @@ const INFLUX_FLAGS: &[Flag] = flags!("influx", "", "Address where line protocol 
 
 #[rustfmt::skip] // one flag, one line
 const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Redis' clients find keys. Empty: nowhere, and the keys stay where they are. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert it speaks TLS.", [
-    flag("kv-memory", Kind::Size, "256MiB", "Memory for keys: their index and the values that are in use. The others are on disk. A quarter of memory-limit at most."),
+    flag("kv-memory", Kind::Size, "256MiB", "Memory for keys: their index (some 27 bytes for each) and the values that are in use. The others are on disk. Where the index alone needs more, an eighth on top is for values. A quarter of memory-limit at most."),
     flag("kv-durability", Kind::Choice(&["always", "everysec", "no"]), "everysec", "When a change of a key is answered: once it is on disk; or at once, on disk a second later at most; or at once, on disk when the log is next written."),
     flag("kv-databases", Kind::Count, "16", "Databases that SELECT numbers. 255 at most."),
     flag("kv-compression", Kind::Switch, "true", "Compress values on disk.")
