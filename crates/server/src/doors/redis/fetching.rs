@@ -189,7 +189,7 @@ pub struct Arrived {
     pub fetches: Vec<Fetch>,
     /// Whether somebody else has read what was wanted, or there was no room for all.
     pub is_to_repeat: bool,
-    held: Vec<(Claim, Option<OwnedSemaphorePermit>)>,
+    held: Vec<(Claim, OwnedSemaphorePermit)>,
 }
 
 /// Reads values. Those that were not read are read by their commands, or later.
@@ -243,7 +243,7 @@ async fn read_small(
         // One that panicked has said so; its commands read what it did not.
         for ((fetch, claim), permit) in thread.await.unwrap_or_default() {
             match permit {
-                Some(permit) => arrived.keep(fetch, claim, Some(permit)),
+                Some(permit) => arrived.keep(fetch, claim, permit),
                 None => large.push((fetch, claim)),
             }
         }
@@ -253,14 +253,13 @@ async fn read_small(
 
 /// Reads one by itself once there is room for it; without waiting if others wait for room that this
 /// connection has.
-async fn read_large(flights: &Flights, mut fetch: Fetch, claim: Claim, arrived: &mut Arrived) {
+async fn read_large(flights: &Flights, fetch: Fetch, claim: Claim, arrived: &mut Arrived) {
     let sized = tokio::task::spawn_blocking(move || (fetch.size_to_be(), fetch)).await;
-    let Ok((Some(size), sized)) = sized else { return };
-    fetch = sized;
+    let Ok((Some(size), mut fetch)) = sized else { return };
     let room = flights.room.clone();
-    let permit = match arrived.held.iter().any(|(_, permit)| permit.is_some()) {
-        true => room.try_acquire_many_owned(units(size)).ok(),
-        false => room.acquire_many_owned(units(size)).await.ok(),
+    let permit = match arrived.held.is_empty() {
+        true => room.acquire_many_owned(units(size)).await.ok(),
+        false => room.try_acquire_many_owned(units(size)).ok(),
     };
     let Some(permit) = permit else {
         arrived.is_to_repeat = true;
@@ -271,7 +270,7 @@ async fn read_large(flights: &Flights, mut fetch: Fetch, claim: Claim, arrived: 
         (fetch, permit)
     });
     if let Ok((fetch, permit)) = read.await {
-        arrived.keep(fetch, claim, Some(permit));
+        arrived.keep(fetch, claim, permit);
     }
 }
 
@@ -281,7 +280,7 @@ fn units(size: usize) -> u32 {
 }
 
 impl Arrived {
-    fn keep(&mut self, fetch: Fetch, claim: Claim, permit: Option<OwnedSemaphorePermit>) {
+    fn keep(&mut self, fetch: Fetch, claim: Claim, permit: OwnedSemaphorePermit) {
         self.held.push((claim, permit));
         if fetch.is_read() {
             self.fetches.push(fetch);

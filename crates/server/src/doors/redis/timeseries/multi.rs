@@ -229,7 +229,7 @@ fn foreign_newest(
     let wanted: Vec<u128> =
         foreign.flat_map(|one| one.sets.iter().map(|set| set.fingerprint())).collect();
     let sets = [matchers(filters)];
-    samples::newest(&context.redis.app, &sets, &wanted, samples::TIME_MS_MAX)
+    samples::newest(&context.redis.app, &sets, &wanted, (0, samples::TIME_MS_MAX))
 }
 
 /// `TS.QUERYINDEX filter ..`

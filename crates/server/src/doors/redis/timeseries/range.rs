@@ -496,7 +496,7 @@ pub fn rows_of(
     let app = &context.redis.app;
     let (mut before, mut after) = (None, None);
     if query.looks_around() && !samples.is_empty() {
-        before = samples::newest_one(app, &found.sets, from_ms - 1)?;
+        before = samples::newest_one(app, &found.sets, 0, from_ms - 1)?;
         after = samples::first_one(app, &found.sets, query.to_ms.saturating_add(1))?;
     }
     let (from_ms, to_ms) = (query.from_ms, query.to_ms);

@@ -117,7 +117,7 @@ fn bucket_of(
     };
     let (mut before, mut after) = (None, None);
     if aggregator == Aggregator::Twa && !samples.is_empty() {
-        before = samples::newest_one(app, &source.sets, start - 1)?;
+        before = samples::newest_one(app, &source.sets, 0, start - 1)?;
         before = before.filter(|sample| rule.after_ms.is_none_or(|after| after < sample.ms));
         after = samples::first_one(app, &source.sets, end.saturating_add(1))?;
     }

@@ -149,8 +149,8 @@ pub fn read_one(
     Ok(joined(&mut map, labels))
 }
 
-/// The newest samples up to `to_ms` of series that match, by fingerprint; looks on until it knows
-/// those of all that are `wanted`.
+/// The newest samples from `from_ms` to `to_ms` of series that match, by fingerprint; looks on until
+/// it knows those of all that are `wanted`.
 ///
 /// # Errors
 /// As [`read`].
@@ -158,14 +158,14 @@ pub fn newest(
     app: &App,
     sets: &[Vec<Matcher>],
     wanted: &[u128],
-    to_ms: i64,
+    (from_ms, to_ms): (i64, i64),
 ) -> Result<HashMap<u128, Sample>, CommandError> {
     let mut found: HashMap<u128, Sample> = HashMap::new();
     let now_ms = app.vfs.now() / NANOS_PER_MILLI;
     let starts = LOOK_BACK_HOURS.iter().map(|hours| to_ms.min(now_ms) - hours * 3_600_000);
-    let mut end_ms = to_ms;
-    for from_ms in starts.chain([0]) {
-        let from_ms = from_ms.max(0);
+    let (first_ms, mut end_ms) = (from_ms.max(0), to_ms);
+    for from_ms in starts.chain([first_ms]) {
+        let from_ms = from_ms.max(first_ms);
         if wanted.iter().all(|fingerprint| found.contains_key(fingerprint)) || end_ms < from_ms {
             break;
         }
@@ -179,19 +179,20 @@ pub fn newest(
     Ok(found)
 }
 
-/// The newest sample up to `to_ms` of one series with these label sets.
+/// The newest sample from `from_ms` to `to_ms` of one series with these label sets.
 ///
 /// # Errors
 /// As [`read`].
 pub fn newest_one(
     app: &App,
     labels: &[Labels],
+    from_ms: i64,
     to_ms: i64,
 ) -> Result<Option<Sample>, CommandError> {
     let mut best: Option<Sample> = None;
     for set in labels.iter().rev() {
         let fingerprint = set.fingerprint();
-        let found = newest(app, &[matchers_of(set)], &[fingerprint], to_ms)?;
+        let found = newest(app, &[matchers_of(set)], &[fingerprint], (from_ms, to_ms))?;
         if let Some(sample) = found.get(&fingerprint)
             && best.is_none_or(|best| best.ms < sample.ms)
         {

@@ -180,7 +180,7 @@ pub fn is_sampled(context: &Context<'_>, labels: &Labels) -> Result<bool, Comman
         return Ok(false);
     }
     // What was deleted may be in the index for a while.
-    Ok(samples::newest_one(app, std::slice::from_ref(labels), samples::TIME_MS_MAX)?.is_some())
+    Ok(samples::newest_one(app, std::slice::from_ref(labels), 0, samples::TIME_MS_MAX)?.is_some())
 }
 
 /// The newest sample that is shown of a series, and remembered of one of this door.
@@ -196,7 +196,7 @@ pub fn newest(context: &mut Context<'_>, found: &Found) -> Result<Option<Sample>
             let later = samples::read_one(app, &found.sets, ms, samples::TIME_MS_MAX)?;
             later.last().copied().or(Some(Sample { ms, value }))
         }
-        _ => samples::newest_one(app, &found.sets, samples::TIME_MS_MAX)?,
+        _ => samples::newest_one(app, &found.sets, 0, samples::TIME_MS_MAX)?,
     };
     if found.record.is_some()
         && let Some(record) = record_in(context.keys, &found.key)?

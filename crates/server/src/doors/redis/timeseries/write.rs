@@ -166,6 +166,33 @@ fn newest_of(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Sample>, Co
     }
 }
 
+/// The newest sample of a series of this door, for who adds one at `ms`. None may be said where
+/// there are only older ones that decide nothing: of a series that was not in memory, the samples
+/// from there on are looked at, not those before.
+fn newest_before(
+    context: &mut Context<'_>,
+    key: &[u8],
+    ms: i64,
+) -> Result<Option<Sample>, CommandError> {
+    let series = record_in(context.keys, key)?.ok_or(NO_KEY)?;
+    let is_known = series.newest != Newest::Unknown;
+    // A rule closes the bucket of the newest; what is near to it may be ignored.
+    if is_known || !series.rules.is_empty() || 0 < series.ignore_ms {
+        return newest_of(context, key);
+    }
+    let mut newest = None;
+    if series.is_sampled || !series.past_labels.is_empty() {
+        let sets = series::sets_of(series);
+        newest = samples::newest_one(&context.redis.app, &sets, ms, samples::TIME_MS_MAX)?;
+    }
+    if let Some(sample) = newest
+        && let Some(series) = record_in(context.keys, key)?
+    {
+        series.newest = Newest::At(sample.ms, sample.value);
+    }
+    Ok(newest)
+}
+
 /// Adds a sample to a series that is there. Returns the time that is answered.
 fn add_sample(
     context: &mut Context<'_>,
@@ -173,7 +200,7 @@ fn add_sample(
     sample: Sample,
     on_duplicate: Option<DuplicatePolicy>,
 ) -> Result<i64, CommandError> {
-    let newest = newest_of(context, key)?;
+    let newest = newest_before(context, key, sample.ms)?;
     let series = record_in(context.keys, key)?.ok_or(NO_KEY)?;
     let policy = on_duplicate.or(series.policy).unwrap_or(DuplicatePolicy::Block);
     let mut sample = sample;
@@ -202,6 +229,12 @@ fn add_sample(
         }
     }
     put_sample(context, key, sample)?;
+    if newest.is_none()
+        && let Some(series) = record_in(context.keys, key)?
+    {
+        // Nothing was as late as it.
+        series.newest = Newest::At(sample.ms, sample.value);
+    }
     rules::feed(context, key, newest, sample)?;
     Ok(sample.ms)
 }
