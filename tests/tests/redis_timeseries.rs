@@ -44,6 +44,47 @@ fn what_ts_add_wrote_promql_reads_and_a_crash_keeps() -> Result<()> {
 }
 
 #[test]
+fn series_that_are_not_in_memory_know_what_they_have() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut redis = LineClient::of(&server)?;
+    let at = |seconds: i64| NOON + 1000 * seconds;
+    for name in ["late", "same", "old", "last", "next", "sum"] {
+        redis.say(&format!("TS.ADD {name} {} 1 RETENTION 60000", at(0)))?;
+        redis.say(&format!("TS.ADD {name} {} 2", at(10)))?;
+    }
+    redis.say("TS.CREATE new RETENTION 60000")?;
+    redis.say("SAVE")?;
+
+    // Killed: none of them remembers its newest sample.
+    drop(server);
+    let server = launch(&directory).start()?;
+    let mut redis = LineClient::of(&server)?;
+    let mut add = |name: &str, seconds: i64, more: &str| {
+        redis.say(&format!("TS.ADD {name} {} 7 {more}", at(seconds)))
+    };
+    for (name, seconds, more) in
+        [("late", 5, ""), ("next", 20, ""), ("last", 10, "ON_DUPLICATE LAST"), ("new", 3, "")]
+    {
+        assert_eq!(add(name, seconds, more)?, format!(":{}", at(seconds)), "{name}");
+    }
+    assert_eq!(add("sum", 10, "ON_DUPLICATE SUM")?, format!(":{}", at(10)));
+    for (name, seconds) in [("same", 10), ("same", 0), ("late", 5), ("next", 20), ("new", 3)] {
+        assert!(add(name, seconds, "")?.contains("Error at upsert"), "{name}");
+    }
+    for (name, seconds) in [("old", -51), ("new", -58)] {
+        assert!(add(name, seconds, "")?.contains("retention"), "{name}");
+    }
+    for (name, seconds, value) in
+        [("late", 10, 2), ("next", 20, 7), ("last", 10, 7), ("sum", 10, 9), ("new", 3, 7)]
+    {
+        let expected = format!("*2 :{} +{value}", at(seconds));
+        assert_eq!(redis.say(&format!("TS.GET {name}"))?, expected, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
 fn what_others_wrote_is_read_and_stays() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;
