@@ -29,6 +29,8 @@ const VALUES_SHARE: usize = 8;
 const EXPIRE_STEP: usize = 200;
 /// Times that a checkpoint is begun anew because databases were emptied or exchanged meanwhile.
 const ATTEMPTS_MAX: u32 = 8;
+/// A copy of a segment with coded values is kept if it is smaller by so much of itself, one by so many.
+const COPY_GAIN_SHARE: usize = 16;
 /// Empty segments that are worth a checkpoint of their own, in bytes.
 const DEAD_SIZE_MIN: u64 = 256 << 20;
 
@@ -286,11 +288,13 @@ impl Kv {
     /// Writes the sealed segments to their files.
     fn write_sealed(&self) -> Result<()> {
         let sealing = self.lock().cold.sealing();
-        for (number, bytes) in sealing {
-            let path = self.lock().cold.path_of(number);
-            let source = write_segment(self.vfs().as_ref(), &path, &bytes)?;
-            self.lock().cold.sealed(number, source);
-        }
+        sealing.iter().try_for_each(|(number, bytes)| self.write_as_it_is(*number, bytes))
+    }
+
+    fn write_as_it_is(&self, number: u32, bytes: &[u8]) -> Result<()> {
+        let path = self.lock().cold.path_of(number);
+        let source = write_segment(self.vfs().as_ref(), &path, bytes)?;
+        self.lock().cold.sealed(number, source);
         Ok(())
     }
 
@@ -304,6 +308,11 @@ impl Kv {
             }
             let to_segment = self.lock().cold.number_for_copy();
             let (copy, copied) = self.copy_coded(from_segment, &bytes, to_segment)?;
+            if bytes.len() <= copy.len() + copy.len() / COPY_GAIN_SHARE {
+                // Not worth it that every key is pointed to another place.
+                self.write_as_it_is(from_segment, &bytes)?;
+                continue;
+            }
             let path = self.lock().cold.path_of(to_segment);
             let source = write_segment(self.vfs().as_ref(), &path, &copy)?;
             let count = u32::try_from(copied.len()).unwrap_or(u32::MAX);
