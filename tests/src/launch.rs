@@ -97,9 +97,11 @@ impl Launch {
         let data_dir = format!("--data-dir={}", self.data_dir.display());
         let listen = format!("--http-listen={}", self.listen);
         let mut command = quipu(&["serve", &data_dir, &listen])?;
-        if !self.flags.iter().any(|flag| flag.starts_with("--redis-listen=")) {
-            // Its default port is one for all tests.
-            command.arg("--redis-listen=");
+        for door in ["--redis-listen=", "--postgres-listen="] {
+            if !self.flags.iter().any(|flag| flag.starts_with(door)) {
+                // Its default port is one for all tests.
+                command.arg(door);
+            }
         }
         command.args(&self.flags);
         if self.raises_file_limit {

@@ -14,6 +14,7 @@
 pub mod answers;
 pub mod http;
 pub mod launch;
+pub mod postgres;
 pub mod programs;
 pub mod prometheus;
 pub mod protobuf;
@@ -22,6 +23,7 @@ pub mod redis;
 pub use answers::{Export, Matrix, Vector, percent};
 pub use http::{Client, Response};
 pub use launch::{Launch, Server};
+pub use postgres::Psql;
 pub use programs::{Program, free_port, is_installed, run};
 pub use prometheus::Prometheus;
 pub use redis::{Redis, RedisClient};

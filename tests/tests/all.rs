@@ -17,6 +17,7 @@ mod native_histograms;
 mod native_histograms_prometheus;
 mod page;
 mod partitions;
+mod postgres;
 mod prometheus;
 mod promql_scripts;
 mod pushgateway;

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 /// The binary that the end-to-end tests start.
 const BINARY: &str = "target/debug/quipu";
-/// The allocator of releases: the end-to-end tests look at the memory it gives back.
-const ALLOCATOR: [&str; 2] = ["--features", "server/jemalloc"];
+/// The allocator of releases: the end-to-end tests look at the memory it gives back. And SQL.
+const FEATURES: [&str; 2] = ["--features", "server/jemalloc,server/sql"];
 /// The fuzzers.
 const FUZZ: &str = "target/debug/quipu-fuzz";
 /// What the guard on instructions runs. It alone is built as releases are, so that it counts what
@@ -37,12 +37,22 @@ pub fn run() -> Result<()> {
     step("house rules", tidy::run)?;
     step("licences and advisories", dependencies::run)?;
     cargo("format", &["fmt", "--all", "--", "--check"], &[])?;
-    let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let lints = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        FEATURES[0],
+        FEATURES[1],
+        "--",
+        "-D",
+        "warnings",
+    ];
     cargo("lints", &lints, &[])?;
-    let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
+    let doc =
+        ["doc", "--workspace", "--no-deps", "--document-private-items", FEATURES[0], FEATURES[1]];
     cargo("documentation", &doc, &[("RUSTDOCFLAGS", "-D warnings")])?;
     step("packages for end-to-end tests", setup::run)?;
-    cargo("programs and tests", &["build", "--all-targets", ALLOCATOR[0], ALLOCATOR[1]], &[])?;
+    cargo("programs and tests", &["build", "--all-targets", FEATURES[0], FEATURES[1]], &[])?;
     step("short fuzz runs", || command(FUZZ, &["--iterations", "3000"], &[]))?;
     let binary = std::env::current_dir()?.join(BINARY);
     let binary = binary.to_str().context("the checkout's path is UTF-8")?;
@@ -50,7 +60,7 @@ pub fn run() -> Result<()> {
     let environment = [("QUIPU_BINARY", binary), ("QUIPU_TEST_PYTHON", &python)];
     cargo(
         "tests, end to end and beside peers too",
-        &["test", ALLOCATOR[0], ALLOCATOR[1]],
+        &["test", FEATURES[0], FEATURES[1]],
         &environment,
     )?;
     step("Redis' own suite, its quick units", || redis_suite::against(BINARY, &["--quick"]))?;

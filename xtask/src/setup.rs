@@ -13,6 +13,7 @@ use std::process::Command;
 const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("openssl", "openssl"),
+    ("psql", "postgresql-client"),
     ("prometheus", "prometheus"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
     ("redis-cli", "redis-tools"),

@@ -36,6 +36,16 @@ impl Credentials {
         self.user_password.is_some() || self.token.is_some()
     }
 
+    /// What a client must prove that it knows without saying it: a password and whose it is, else the
+    /// token, whoever has it.
+    pub fn for_challenge(&self) -> (Option<&str>, &str) {
+        let password = self.user_password.as_deref().and_then(|pair| pair.split_once(':'));
+        match password {
+            Some((user, password)) => (Some(user), password),
+            None => (None, self.token.as_deref().unwrap_or_default()),
+        }
+    }
+
     /// Whether the token is the known one.
     pub fn allow_token(&self, token: &str) -> bool {
         self.token.as_deref().is_some_and(|known| is_same(known, token))

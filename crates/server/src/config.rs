@@ -605,6 +605,9 @@ fn listeners(settings: &Settings) -> Result<Vec<ListenerConfig>, ConfigError> {
         if *listener != Listener::Http && settings.text(&flag).is_empty() {
             continue;
         }
+        if *listener == Listener::Postgres && !cfg!(feature = "sql") {
+            continue;
+        }
         listeners.push(ListenerConfig {
             listener: *listener,
             address: settings.parsed(&flag, parse_address)?,
@@ -825,7 +828,8 @@ mod tests {
         refused(&[("influx-listen", "0.0.0.0:8089")], flag);
         refused(&[("influx-listen", ":8089"), ("bearer-token", "t")], flag);
         let listeners = |pairs: &[(&str, &str)]| {
-            let settings = Settings::from_pairs(pairs).expect("settings");
+            let pairs = [pairs, &[("postgres-listen", "")]].concat();
+            let settings = Settings::from_pairs(&pairs).expect("settings");
             Config::new(settings).expect("config").listeners
         };
         let by_itself: Vec<Listener> = listeners(&[]).iter().map(|one| one.listener).collect();

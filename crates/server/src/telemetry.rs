@@ -121,6 +121,8 @@ label_enum! {
         Exposition = "exposition",
         /// JSON lines.
         JsonLines = "json_lines",
+        /// `COPY` over PostgreSQL's protocol.
+        Postgres = "postgres",
         /// Quipu's own metrics.
         SelfScrape = "self_scrape",
     }

@@ -17,6 +17,8 @@ pub mod admin;
 pub mod graphite;
 pub mod influx;
 pub mod page;
+#[cfg(feature = "sql")]
+pub mod postgres;
 pub mod prometheus;
 pub mod redis;
 pub mod victoriametrics;
@@ -45,5 +47,9 @@ pub fn open(
             Some(kv) => redis::open(app, kv.clone(), bound, accepting, stop),
             None => Vec::new(),
         },
+        #[cfg(feature = "sql")]
+        Listener::Postgres => postgres::open(app, bound, accepting, stop),
+        #[cfg(not(feature = "sql"))]
+        Listener::Postgres => unreachable!("builds without SQL do not bind it"),
     }
 }

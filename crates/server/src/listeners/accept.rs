@@ -39,7 +39,7 @@ pub trait Door: Send + Sync + 'static {
         stop: Stop,
     ) -> impl Future<Output = ()> + Send
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+        S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static;
 }
 
 /// What accepting needs besides the door.

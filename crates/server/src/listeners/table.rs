@@ -88,6 +88,9 @@ const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Re
     flag("kv-compression", Kind::Switch, "true", "Compress values on disk.")
 ]);
 
+#[rustfmt::skip] // one flag, one line
+const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients may ask for TLS. Only builds with the feature sql have this door.", []);
+
 listeners! {
     /// HTTP/1.1 and HTTP/2, for most protocols; its flags are those of the table of flags.
     Http: Row {
@@ -118,6 +121,16 @@ listeners! {
         asking: Asking::Credentials,
         alpn: &[],
         group: Some(Group { heading: "Keys", flags: REDIS_FLAGS }),
+    },
+    /// SQL, for PostgreSQL's clients.
+    Postgres: Row {
+        name: "postgres",
+        speaks: "PostgreSQL's protocol",
+        allows: "read and write samples",
+        transport: Transport::Streams,
+        asking: Asking::Credentials,
+        alpn: &[],
+        group: Some(Group { heading: "SQL", flags: POSTGRES_FLAGS }),
     },
 }
 

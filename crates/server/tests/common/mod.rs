@@ -67,6 +67,7 @@ pub fn config(directory: &Path, flags: &[(&str, &str)]) -> Config {
         ("data-dir", directory.as_str()),
         ("http-listen", "127.0.0.1:0"),
         ("redis-listen", ""),
+        ("postgres-listen", ""),
         ("self-scrape-interval", "0"),
         ("free-disk-min", "0"),
     ];

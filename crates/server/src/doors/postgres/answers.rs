@@ -1,0 +1,185 @@
+//! Rows of a statement to PostgreSQL's messages, and errors to its codes.
+
+use super::copy::CopyError;
+use super::shown;
+use futures::{Stream, StreamExt as _, stream};
+use pgwire::api::Type;
+use pgwire::api::portal::Format;
+use pgwire::api::results::{FieldFormat, FieldInfo, QueryResponse, Response};
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
+use pgwire::messages::data::DataRow;
+use sql::datafusion::arrow::array::{
+    Array as _, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray,
+};
+use sql::datafusion::arrow::datatypes::{Field, Schema};
+use sql::{Answer, SqlError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+/// An error of PostgreSQL.
+pub fn error(code: &str, message: impl Into<String>) -> PgWireError {
+    info("ERROR", code, message.into(), None)
+}
+
+/// One after which the connection ends.
+pub fn fatal(code: &str, message: impl Into<String>) -> PgWireError {
+    info("FATAL", code, message.into(), None)
+}
+
+fn info(severity: &str, code: &str, message: String, hint: Option<String>) -> PgWireError {
+    let mut info = ErrorInfo::new(severity.to_string(), code.to_string(), message);
+    info.severity_nonlocalized = Some(severity.to_string());
+    info.hint = hint;
+    PgWireError::UserError(Box::new(info))
+}
+
+/// What is wrong with a statement.
+pub fn of_sql(failure: SqlError) -> PgWireError {
+    error(failure.code(), failure.to_string())
+}
+
+/// What is wrong with a `COPY`.
+pub fn of_copy(failure: CopyError) -> PgWireError {
+    let mut info = ErrorInfo::new("ERROR".into(), failure.code.into(), failure.message);
+    info.severity_nonlocalized = Some("ERROR".into());
+    info.where_context = failure.context;
+    info.hint = failure.hint;
+    PgWireError::UserError(Box::new(info))
+}
+
+/// How PostgreSQL describes columns.
+pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> {
+    let field = |(at, field): (usize, &Arc<Field>)| {
+        let pg_type = match is_jsonb(field) {
+            true => Type::JSONB,
+            false => arrow_pg::datatypes::field_into_pg_type(field)?,
+        };
+        let size = type_size(&pg_type);
+        let name = field.name().clone();
+        let format = if at_format(format, at) { FieldFormat::Binary } else { FieldFormat::Text };
+        Ok(FieldInfo::new(name, None, None, pg_type, format).with_type_size(size))
+    };
+    schema.fields().iter().enumerate().map(field).collect()
+}
+
+/// Whether a column is wanted in binary; a client may have said too few formats.
+fn at_format(format: &Format, at: usize) -> bool {
+    match format {
+        Format::UnifiedText => false,
+        Format::UnifiedBinary => true,
+        Format::Individual(all) => all.get(at) == Some(&1),
+    }
+}
+
+fn is_jsonb(field: &Field) -> bool {
+    field.metadata().get(sql::TYPE_KEY).is_some_and(|name| name == sql::JSONB)
+}
+
+/// `pg_type.typlen`.
+fn type_size(pg_type: &Type) -> i16 {
+    match *pg_type {
+        Type::BOOL | Type::CHAR => 1,
+        Type::INT2 => 2,
+        Type::INT4 | Type::FLOAT4 | Type::DATE | Type::OID => 4,
+        Type::INT8 | Type::FLOAT8 | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::TIME => 8,
+        Type::INTERVAL | Type::UUID => 16,
+        _ => -1,
+    }
+}
+
+/// What ends a statement before its last row.
+pub struct Ends {
+    /// Told when the client cancels it.
+    pub cancelled: Arc<Notify>,
+    /// When its time is over.
+    pub deadline: Instant,
+    /// How long that is, for words.
+    pub timeout: Duration,
+}
+
+/// Rows as a client wants them; `permit` is held until the last.
+pub fn response<P: Send + 'static>(
+    answer: Answer,
+    format: &Format,
+    ends: Ends,
+    permit: P,
+) -> PgWireResult<Response> {
+    let fields = Arc::new(fields(&answer.schema, format)?);
+    let encoded = fields.clone();
+    let batches = until(answer.rows, ends).map(move |batch| (batch, encoded.clone()));
+    let rows = batches.flat_map(|(batch, fields)| stream::iter(rows_of(batch, fields)));
+    let held = rows.map(move |row| {
+        let _ = &permit;
+        row
+    });
+    Ok(Response::Query(QueryResponse::new(fields, held)))
+}
+
+/// The same batches, with an error where it has to end.
+fn until(
+    rows: sql::datafusion::execution::SendableRecordBatchStream,
+    ends: Ends,
+) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
+    stream::unfold(Some((rows, ends)), |state| async move {
+        let (mut rows, ends) = state?;
+        let next = tokio::select! {
+            biased;
+            () = ends.cancelled.notified() => Some(Err(PgWireError::QueryCanceled)),
+            () = sleep_until(ends.deadline) => Some(Err(timed_out(ends.timeout))),
+            next = rows.next() => next.map(|batch| batch.map_err(|failure| of_sql(failure.into()))),
+        };
+        match next? {
+            Ok(batch) => Some((Ok(batch), Some((rows, ends)))),
+            Err(failure) => Some((Err(failure), None)),
+        }
+    })
+}
+
+/// That a statement took too long.
+pub fn timed_out(timeout: Duration) -> PgWireError {
+    let words =
+        format!("canceling statement due to statement timeout ({timeout:?}, query.timeout)");
+    error("57014", words)
+}
+
+fn rows_of(
+    batch: PgWireResult<RecordBatch>,
+    fields: Arc<Vec<FieldInfo>>,
+) -> Vec<PgWireResult<DataRow>> {
+    let encoded = batch.and_then(|batch| {
+        let count = batch.num_rows();
+        let columns = as_sent(batch, &fields);
+        let described = columns
+            .iter()
+            .zip(fields.iter())
+            .map(|(column, field)| Field::new(field.name(), column.data_type().clone(), true));
+        let schema = Arc::new(Schema::new(described.collect::<Vec<_>>()));
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        let batch = RecordBatch::try_new_with_options(schema, columns, &options)
+            .map_err(|failure| error("XX000", failure.to_string()))?;
+        Ok(arrow_pg::encode_recordbatch(fields, batch))
+    });
+    match encoded {
+        Ok(rows) => rows.collect(),
+        Err(failure) => vec![Err(failure)],
+    }
+}
+
+/// Columns as they are sent: numbers and times as PostgreSQL shows them, and in binary a `jsonb` that
+/// begins with the number of its version, 1.
+fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
+    let sent = |(column, field): (&ArrayRef, &FieldInfo)| match field.format() {
+        FieldFormat::Text => shown::column(column).unwrap_or_else(|| column.clone()),
+        FieldFormat::Binary if *field.datatype() == Type::JSONB => {
+            let Some(texts) = column.as_any().downcast_ref::<StringViewArray>() else {
+                return column.clone();
+            };
+            let prefixed = texts.iter().map(|text| text.map(|text| format!("\u{1}{text}")));
+            Arc::new(prefixed.collect::<StringViewArray>())
+        }
+        FieldFormat::Binary => column.clone(),
+    };
+    batch.columns().iter().zip(fields).map(sent).collect()
+}

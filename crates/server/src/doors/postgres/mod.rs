@@ -1,0 +1,78 @@
+//! The door for PostgreSQL's clients: `COPY` of exposition text in, SQL out.
+//!
+//! ```text
+//! socket > connection (frames, limits) > startup (TLS, who it is) > session
+//!   session: statements > copy (lines to samples) | answers (rows of `sql` to messages)
+//! ```
+//! Messages are those of the crate pgwire; what a statement means is the room `sql`'s.
+
+mod answers;
+mod cancels;
+mod connection;
+mod copy;
+mod frames;
+mod handlers;
+mod labels;
+mod parameters;
+mod session;
+mod settings;
+mod shown;
+mod startup;
+
+use crate::app::App;
+use crate::listeners::accept::{Accepting, Stop, accept};
+use crate::listeners::bind::Bound;
+use pgwire::api::RandomPidSecretKeyGenerator;
+use sql::{Database, Limits};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+
+/// What all connections share.
+pub struct Postgres {
+    app: Arc<App>,
+    database: Database,
+    /// For a handshake that the client asks for within the protocol.
+    tls: Option<TlsAcceptor>,
+    handshake_timeout: Duration,
+    idle: Option<Duration>,
+    /// Who may be cancelled by whom.
+    cancels: cancels::Cancels,
+    pids: RandomPidSecretKeyGenerator,
+    startup: startup::Startup,
+}
+
+/// Opens the door.
+pub fn open(
+    app: &Arc<App>,
+    bound: Bound,
+    mut accepting: Accepting,
+    stop: &Stop,
+) -> Vec<JoinHandle<()>> {
+    let query = &app.config.query;
+    let limits = Limits {
+        series_max: query.series_max,
+        timeout: query.timeout,
+        memory_max: usize::try_from(query.memory_max).unwrap_or(usize::MAX),
+    };
+    let database = match Database::new(app.store.clone(), limits) {
+        Ok(database) => database,
+        Err(error) => {
+            tracing::error!("SQL is not served: {error}");
+            return Vec::new();
+        }
+    };
+    tracing::info!("PostgreSQL's clients are served at {} (--postgres-listen)", bound.address);
+    let door = Arc::new(Postgres {
+        app: app.clone(),
+        database,
+        tls: accepting.tls.take(),
+        handshake_timeout: accepting.handshake_timeout,
+        idle: app.config.listener(bound.listener).and_then(|one| one.idle_timeout),
+        cancels: cancels::Cancels::default(),
+        pids: RandomPidSecretKeyGenerator::default(),
+        startup: startup::Startup::new(app),
+    });
+    vec![tokio::spawn(accept(accepting, bound.streams, door, stop.clone()))]
+}

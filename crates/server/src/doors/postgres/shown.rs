@@ -1,0 +1,134 @@
+//! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use sql::datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewArray};
+use sql::datafusion::arrow::datatypes::{
+    DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use std::sync::Arc;
+
+/// Powers of ten from which on a number has an exponent.
+const EXPONENT_MIN: i32 = -4;
+const EXPONENT_MAX: i32 = 15;
+
+/// A column as text, if it is one of those that have a way of their own.
+pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
+    let texts: StringViewArray = match array.data_type() {
+        DataType::Float64 => {
+            array.as_primitive::<Float64Type>().iter().map(|one| one.map(float)).collect()
+        }
+        DataType::Float32 => {
+            let values = array.as_primitive::<Float32Type>().iter();
+            values.map(|one| one.map(|one| digits(&format!("{one:e}")))).collect()
+        }
+        DataType::Timestamp(unit, zone) => {
+            let zone = if zone.is_some() { "+00" } else { "" };
+            let show = |micros: Option<i64>| micros.map(|micros| instant(micros, zone));
+            micros(array, *unit).into_iter().map(show).collect()
+        }
+        _ => return None,
+    };
+    Some(Arc::new(texts))
+}
+
+fn micros(array: &ArrayRef, unit: TimeUnit) -> Vec<Option<i64>> {
+    let scaled = |factor: i64| move |one: Option<i64>| one.map(|one| one.saturating_mul(factor));
+    match unit {
+        TimeUnit::Second => {
+            array.as_primitive::<TimestampSecondType>().iter().map(scaled(1_000_000)).collect()
+        }
+        TimeUnit::Millisecond => {
+            array.as_primitive::<TimestampMillisecondType>().iter().map(scaled(1000)).collect()
+        }
+        TimeUnit::Microsecond => array.as_primitive::<TimestampMicrosecondType>().iter().collect(),
+        TimeUnit::Nanosecond => {
+            let values = array.as_primitive::<TimestampNanosecondType>().iter();
+            values.map(|one| one.map(|one| one.div_euclid(1000))).collect()
+        }
+    }
+}
+
+/// The shortest text that is read back as the same number.
+fn float(value: f64) -> String {
+    digits(&format!("{value:e}"))
+}
+
+/// The same of what Rust shows with an exponent.
+fn digits(text: &str) -> String {
+    match text {
+        "NaN" => return "NaN".to_string(),
+        "inf" => return "Infinity".to_string(),
+        "-inf" => return "-Infinity".to_string(),
+        _ => {}
+    }
+    let (sign, text) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text.to_string() };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{first}{rest}");
+    if !(EXPONENT_MIN..EXPONENT_MAX).contains(&exponent) {
+        let point = if rest.is_empty() { "" } else { "." };
+        let (mark, size) = (if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs());
+        return format!("{sign}{first}{point}{rest}e{mark}{size:02}");
+    }
+    if exponent < 0 {
+        let zeros = "0".repeat(usize::try_from(-exponent - 1).unwrap_or(0));
+        return format!("{sign}0.{zeros}{all}");
+    }
+    let whole = usize::try_from(exponent).unwrap_or(0) + 1;
+    if all.len() <= whole {
+        return format!("{sign}{all:0<whole$}");
+    }
+    let (before, after) = all.split_at(whole);
+    format!("{sign}{before}.{after}")
+}
+
+/// An instant in UTC, its fraction as short as it may be.
+fn instant(micros: i64, zone: &str) -> String {
+    let Ok(at) = Timestamp::from_microsecond(micros) else {
+        return if micros < 0 { "-infinity" } else { "infinity" }.to_string();
+    };
+    let shown = at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let fraction = micros.rem_euclid(1_000_000);
+    if fraction == 0 {
+        return format!("{shown}{zone}");
+    }
+    let fraction = format!("{fraction:06}");
+    format!("{shown}.{}{zone}", fraction.trim_end_matches('0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_postgresql() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (34.6, "34.6"),
+            (-1234.5, "-1234.5"),
+            (1e9, "1000000000"),
+            (123_456_789_012_345.0, "123456789012345"),
+            (1e15, "1e+15"),
+            (1.5e300, "1.5e+300"),
+            (0.0001, "0.0001"),
+            (0.000_012, "1.2e-05"),
+            (0.1, "0.1"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Infinity"),
+        ] {
+            assert_eq!(float(value), expected);
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_postgresql() {
+        assert_eq!(instant(1_709_208_000_000_000, "+00"), "2024-02-29 12:00:00+00");
+        assert_eq!(instant(1_709_208_000_120_000, "+00"), "2024-02-29 12:00:00.12+00");
+        assert_eq!(instant(-1, ""), "1969-12-31 23:59:59.999999");
+    }
+}

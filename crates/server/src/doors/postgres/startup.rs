@@ -1,0 +1,91 @@
+//! Who comes in, and what a client is told first.
+
+use super::settings::Settings;
+use crate::app::App;
+use crate::auth::Credentials;
+use async_trait::async_trait;
+use pgwire::api::ClientInfo;
+use pgwire::api::auth::sasl::scram::{SCRAM_ITERATIONS, ScramAuth, gen_salted_password};
+use pgwire::api::auth::{AuthSource, LoginInfo, Password, ServerParameterProvider};
+use pgwire::error::{PgWireError, PgWireResult};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes of salt.
+const SALT_SIZE: usize = 16;
+
+/// What is known before anybody comes.
+pub struct Startup {
+    /// None where nobody is asked.
+    passwords: Option<Arc<Passwords>>,
+}
+
+impl Startup {
+    /// As credentials are set.
+    pub fn new(app: &App) -> Startup {
+        let credentials = &app.config.credentials;
+        if !credentials.are_required() {
+            return Startup { passwords: None };
+        }
+        let mut salt = Vec::with_capacity(SALT_SIZE);
+        while salt.len() < SALT_SIZE {
+            salt.extend(app.vfs.random().to_le_bytes());
+        }
+        Startup { passwords: Some(Arc::new(Passwords::new(credentials, salt))) }
+    }
+
+    /// What a client that comes has to prove; none where it has not.
+    pub fn challenge(&self) -> Option<ScramAuth> {
+        let passwords = self.passwords.clone()?;
+        Some(ScramAuth::new(passwords))
+    }
+}
+
+/// The one password, salted; the token stands in its place where there is no user.
+struct Passwords {
+    user: Option<String>,
+    salt: Vec<u8>,
+    salted: Vec<u8>,
+}
+
+impl std::fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Passwords(hidden)")
+    }
+}
+
+impl Passwords {
+    fn new(credentials: &Credentials, salt: Vec<u8>) -> Passwords {
+        let (user, secret) = credentials.for_challenge();
+        let salted = gen_salted_password(secret, &salt, SCRAM_ITERATIONS);
+        Passwords { user: user.map(str::to_string), salt, salted }
+    }
+}
+
+#[async_trait]
+impl AuthSource for Passwords {
+    async fn get_password(&self, login: &LoginInfo) -> PgWireResult<Password> {
+        let name = login.user().unwrap_or_default();
+        match self.user.as_deref().is_none_or(|known| known == name) {
+            true => Ok(Password::new(Some(self.salt.clone()), self.salted.clone())),
+            false => Err(PgWireError::InvalidPassword(name.to_string())),
+        }
+    }
+}
+
+/// What a client is told of the server.
+pub struct Parameters;
+
+impl ServerParameterProvider for Parameters {
+    fn server_parameters<C: ClientInfo>(&self, client: &C) -> Option<HashMap<String, String>> {
+        let mut settings = Settings::default();
+        for name in ["application_name", "client_encoding"] {
+            if let Some(value) = client.metadata().get(name) {
+                // What cannot be set is said by who makes the session.
+                let _ = settings.set(name, value);
+            }
+        }
+        let reported = settings.reported().into_iter();
+        Some(reported.map(|(name, value)| (name.to_string(), value)).collect())
+    }
+}

@@ -1,0 +1,175 @@
+//! Labels as PostgreSQL's `jsonb` shows them, and what may be asked of such a text.
+//!
+//! `jsonb` sorts keys by their length, then by their bytes, and puts a space behind `:` and `,`
+//! (<https://www.postgresql.org/docs/15/datatype-json.html>).
+
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// Appends labels as `jsonb` shows them; they come sorted by name.
+pub fn push_labels<'a>(out: &mut String, labels: impl Iterator<Item = (&'a str, &'a str)>) {
+    let mut pairs: Vec<(&str, &str)> = labels.collect();
+    // Stable, and names that are equally long stay in the order of their bytes.
+    pairs.sort_by_key(|(name, _)| name.len());
+    out.push('{');
+    for (at, (name, value)) in pairs.into_iter().enumerate() {
+        if at != 0 {
+            out.push_str(", ");
+        }
+        push_string(out, name);
+        out.push_str(": ");
+        push_string(out, value);
+    }
+    out.push('}');
+}
+
+/// Appends a string in quotes, escaped as PostgreSQL does.
+fn push_string(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            control if u32::from(control) < 0x20 => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            plain => out.push(plain),
+        }
+    }
+    out.push('"');
+}
+
+/// A text as a value; none when it is no JSON.
+pub fn parse(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
+
+/// Whether `whole @> part`: all of the part is in the whole, arrays without heed to order.
+pub fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, part)| whole.get(key).is_some_and(|one| contains(one, part)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            part.iter().all(|part| whole.iter().any(|one| contains(one, part)))
+        }
+        // An array may contain a plain value, PostgreSQL's one exception.
+        (Value::Array(whole), part) if !part.is_object() => whole.contains(part),
+        (whole, part) => whole == part,
+    }
+}
+
+/// Whether `value ? key`: a key of an object, a string of an array, or the string itself.
+pub fn has_key(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(map) => map.contains_key(key),
+        Value::Array(all) => all.iter().any(|one| one.as_str() == Some(key)),
+        Value::String(text) => text == key,
+        _ => false,
+    }
+}
+
+/// `value -> key`.
+pub fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(map) => map.get(key),
+        Value::Array(all) => {
+            let at: i64 = key.parse().ok()?;
+            let len = i64::try_from(all.len()).ok()?;
+            all.get(usize::try_from(if at < 0 { len + at } else { at }).ok()?)
+        }
+        _ => None,
+    }
+}
+
+/// A value as text: strings without their quotes, none for null.
+pub fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(shown(other)),
+    }
+}
+
+/// A value as `jsonb` shows it.
+pub fn shown(value: &Value) -> String {
+    let mut out = String::new();
+    push(&mut out, value);
+    out
+}
+
+fn push(out: &mut String, value: &Value) {
+    match value {
+        Value::Object(map) => push_object(out, map),
+        Value::Array(all) => {
+            out.push('[');
+            for (at, one) in all.iter().enumerate() {
+                if at != 0 {
+                    out.push_str(", ");
+                }
+                push(out, one);
+            }
+            out.push(']');
+        }
+        Value::String(text) => push_string(out, text),
+        plain => out.push_str(&plain.to_string()),
+    }
+}
+
+fn push_object(out: &mut String, map: &Map<String, Value>) {
+    let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
+    pairs.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then(a.cmp(b)));
+    out.push('{');
+    for (at, (key, value)) in pairs.into_iter().enumerate() {
+        if at != 0 {
+            out.push_str(", ");
+        }
+        push_string(out, key);
+        out.push_str(": ");
+        push(out, value);
+    }
+    out.push('}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_by_length_first() {
+        let mut out = String::new();
+        let labels = [("handler", "/"), ("job", "a\"b\\c\nd"), ("le", "0.1"), ("up", "\u{1}")];
+        push_labels(&mut out, labels.into_iter());
+        let expected = r#"{"le": "0.1", "up": "\u0001", "job": "a\"b\\c\nd", "handler": "/"}"#;
+        assert_eq!(out, expected);
+        assert_eq!(shown(&parse(expected).unwrap()), expected);
+    }
+
+    #[test]
+    fn containment_is_that_of_postgresql() {
+        let whole = parse(r#"{"a": 1, "b": [1, "x", {"c": 2}], "d": {"e": null}}"#).unwrap();
+        for (part, expected) in [
+            (r#"{}"#, true),
+            (r#"{"a": 1}"#, true),
+            (r#"{"a": 2}"#, false),
+            (r#"{"b": [{"c": 2}, "x"]}"#, true),
+            (r#"{"b": ["y"]}"#, false),
+            (r#"{"d": {"e": null}}"#, true),
+            (r#"{"d": {}}"#, true),
+            (r#"[]"#, false),
+        ] {
+            assert_eq!(contains(&whole, &parse(part).unwrap()), expected, "{part}");
+        }
+        let array = parse(r#"["a", "b"]"#).unwrap();
+        assert!(contains(&array, &parse(r#""a""#).unwrap()));
+        assert!(!contains(&parse(r#""a""#).unwrap(), &array));
+        assert!(has_key(&array, "b") && has_key(&whole, "d") && !has_key(&whole, "x"));
+        assert_eq!(text_of(field(&array, "-1").unwrap()).as_deref(), Some("b"));
+    }
+}

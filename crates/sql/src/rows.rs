@@ -1,0 +1,186 @@
+//! Samples, series by series, to columns. Text that all rows of a series share is kept once.
+
+use crate::jsonb;
+use crate::samples::{Column, ZONE};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder,
+    TimestampMicrosecondBuilder,
+};
+use datafusion::arrow::buffer::Buffer;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::Result;
+use model::{Labels, METRIC_NAME, is_stale_marker};
+use std::sync::Arc;
+
+const NANOS_PER_MICRO: i64 = 1000;
+const NANOS_PER_MILLI: i64 = 1_000_000;
+/// Rows of a series from which on their text is shared.
+const SHARED_ROWS_MIN: usize = 4;
+
+/// A column that grows.
+enum Growing {
+    Sample(StringViewBuilder),
+    Time(TimestampMicrosecondBuilder),
+    Value(Float64Builder),
+    Name(StringViewBuilder),
+    Labels(StringViewBuilder),
+}
+
+/// Rows that become batches.
+pub struct Rows {
+    schema: SchemaRef,
+    columns: Vec<Growing>,
+    len: usize,
+    len_max: usize,
+}
+
+impl Rows {
+    /// Batches of those columns, with so many rows at most.
+    pub fn new(columns: &[Column], schema: SchemaRef, len_max: usize) -> Rows {
+        let growing = |column: &Column| match column {
+            Column::Sample => Growing::Sample(StringViewBuilder::new()),
+            Column::Time => Growing::Time(TimestampMicrosecondBuilder::new().with_timezone(ZONE)),
+            Column::Value => Growing::Value(Float64Builder::new()),
+            Column::Name => Growing::Name(StringViewBuilder::new()),
+            Column::Labels => Growing::Labels(StringViewBuilder::new()),
+        };
+        let columns = columns.iter().map(growing).collect();
+        Rows { schema, columns, len: 0, len_max: len_max.max(1) }
+    }
+
+    /// Adds the samples of a series, without the marks of its end; `take` gets batches that are full
+    /// and says whether it wants more.
+    pub fn push_series(
+        &mut self,
+        labels: &Labels,
+        times: &[i64],
+        values: &[f64],
+        take: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<()> {
+        let mut start = 0;
+        while start < times.len() {
+            let end = times.len().min(start + self.len_max - self.len);
+            self.push(labels, &times[start..end], &values[start..end])?;
+            start = end;
+            if self.len_max <= self.len
+                && let Some(batch) = self.finish()?
+                && !take(batch)
+            {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, labels: &Labels, times: &[i64], values: &[f64]) -> Result<()> {
+        let samples = || {
+            let pairs = times.iter().copied().zip(values.iter().copied());
+            pairs.filter(|(_, value)| !is_stale_marker(*value))
+        };
+        let count = samples().count();
+        for column in &mut self.columns {
+            match column {
+                Growing::Time(out) => {
+                    samples()
+                        .for_each(|(time, _)| out.append_value(time.div_euclid(NANOS_PER_MICRO)));
+                }
+                Growing::Value(out) => samples().for_each(|(_, value)| out.append_value(value)),
+                Growing::Name(out) => push_shared(out, labels.metric_name(), count)?,
+                Growing::Labels(out) => {
+                    let mut text = String::new();
+                    jsonb::push_labels(
+                        &mut text,
+                        labels.iter().filter(|(name, _)| *name != METRIC_NAME),
+                    );
+                    push_shared(out, &text, count)?;
+                }
+                Growing::Sample(out) => push_lines(out, labels, samples()),
+            }
+        }
+        self.len += count;
+        Ok(())
+    }
+
+    /// What there is as a batch, if there is anything.
+    pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
+        if self.len == 0 {
+            return Ok(None);
+        }
+        let finish = |column: &mut Growing| -> ArrayRef {
+            match column {
+                Growing::Time(out) => Arc::new(out.finish()),
+                Growing::Value(out) => Arc::new(out.finish()),
+                Growing::Sample(out) | Growing::Name(out) | Growing::Labels(out) => {
+                    Arc::new(out.finish())
+                }
+            }
+        };
+        let columns = self.columns.iter_mut().map(finish).collect();
+        // Who only counts rows wants no column.
+        let options = RecordBatchOptions::new().with_row_count(Some(self.len));
+        self.len = 0;
+        Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
+    }
+}
+
+fn push_shared(out: &mut StringViewBuilder, text: &str, count: usize) -> Result<()> {
+    let size = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    if count < SHARED_ROWS_MIN || size == u32::MAX {
+        (0..count).for_each(|_| out.append_value(text));
+        return Ok(());
+    }
+    let block = out.append_block(Buffer::from(text.as_bytes()));
+    for _ in 0..count {
+        out.try_append_view(block, 0, size)?;
+    }
+    Ok(())
+}
+
+fn push_lines(
+    out: &mut StringViewBuilder,
+    labels: &Labels,
+    samples: impl Iterator<Item = (i64, f64)>,
+) {
+    let mut line = String::new();
+    push_key(&mut line, labels);
+    let key_size = line.len();
+    for (time, value) in samples {
+        line.truncate(key_size);
+        push_value(&mut line, value);
+        line.push(' ');
+        line.push_str(&time.div_euclid(NANOS_PER_MILLI).to_string());
+        out.append_value(&line);
+    }
+}
+
+/// `name{label="value",…} `
+fn push_key(line: &mut String, labels: &Labels) {
+    line.push_str(labels.metric_name());
+    let mut separator = '{';
+    for (name, value) in labels.iter().filter(|(name, _)| *name != METRIC_NAME) {
+        line.push(separator);
+        separator = ',';
+        line.push_str(name);
+        line.push_str("=\"");
+        for character in value.chars() {
+            match character {
+                '\\' => line.push_str("\\\\"),
+                '"' => line.push_str("\\\""),
+                '\n' => line.push_str("\\n"),
+                plain => line.push(plain),
+            }
+        }
+        line.push('"');
+    }
+    line.push_str(if separator == ',' { "} " } else { " " });
+}
+
+fn push_value(line: &mut String, value: f64) {
+    if value.is_nan() {
+        line.push_str("NaN");
+    } else if value.is_infinite() {
+        line.push_str(if value < 0.0 { "-Inf" } else { "+Inf" });
+    } else {
+        line.push_str(zmij::Buffer::new().format_finite(value).trim_end_matches(".0"));
+    }
+}

@@ -1,0 +1,358 @@
+//! What a client may say: statements that DataFusion plans, and those that are about the session.
+//!
+//! A text is cut at its semicolons first, by tokens. `COPY` is read here: the options that
+//! PostgreSQL 17 added to it are not known to the parser.
+
+use crate::error::SqlError;
+use crate::samples::Vocabulary;
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset, SelectItem,
+    Set, SetExpr, Statement, Value,
+};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+/// Bytes of a text with statements.
+pub const TEXT_SIZE_MAX: usize = 1 << 20;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Parsed {
+    /// One that DataFusion plans.
+    Query(Box<Statement>),
+    /// `COPY .. FROM STDIN`.
+    CopyIn(CopyIn),
+    /// `SET name = value`; none for `DEFAULT`.
+    Set(String, Option<String>),
+    /// `SHOW name`.
+    Show(String),
+    /// `RESET name`; none for all.
+    Reset(Option<String>),
+    /// `BEGIN`.
+    Begin,
+    /// `COMMIT`.
+    Commit,
+    /// `ROLLBACK`.
+    Rollback,
+    /// `CREATE EXTENSION name`.
+    CreateExtension(String),
+    /// `SELECT create_prometheus_table('name')`, or its kin.
+    CreatePrometheusTable(String, Vocabulary),
+    /// Something that has no meaning here and does no harm; what is answered.
+    Nothing(&'static str),
+}
+
+/// `COPY table FROM STDIN`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyIn {
+    /// The table.
+    pub table: String,
+    /// Whether bad lines are left out and counted.
+    pub skips_errors: bool,
+    /// How many bad lines are too many, with [`CopyIn::skips_errors`].
+    pub reject_limit: Option<u64>,
+}
+
+/// The statements of a text.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
+    if TEXT_SIZE_MAX < text.len() {
+        let words = format!("a statement has at most {TEXT_SIZE_MAX} bytes: use COPY for data");
+        return Err(SqlError::Limit(words));
+    }
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize().map_err(invalid)?;
+    let pieces = tokens.split(|token| *token == Token::SemiColon);
+    let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
+    pieces.filter(is_said).map(statement).collect()
+}
+
+fn invalid(error: impl std::fmt::Display) -> SqlError {
+    SqlError::Invalid(error.to_string())
+}
+
+fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
+    let words: Vec<&Token> =
+        tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_))).collect();
+    if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
+        && let Some(copy) = (Words { words: &words, at: 1 }).copy_in()?
+    {
+        return Ok(Parsed::CopyIn(copy));
+    }
+    let dialect = PostgreSqlDialect {};
+    let mut parser = Parser::new(&dialect).with_tokens(tokens.to_vec());
+    let statement = parser.parse_statement().map_err(invalid)?;
+    parser.expect_token(&Token::EOF).map_err(invalid)?;
+    classify(statement)
+}
+
+fn classify(statement: Statement) -> Result<Parsed, SqlError> {
+    Ok(match statement {
+        Statement::Set(set) => setting(set)?,
+        Statement::ShowVariable { variable } => {
+            let names: Vec<String> = variable.into_iter().map(|ident| ident.value).collect();
+            Parsed::Show(names.join("."))
+        }
+        Statement::Reset(reset) => match reset.reset {
+            Reset::ALL => Parsed::Reset(None),
+            Reset::ConfigurationParameter(name) => Parsed::Reset(Some(plain(&name))),
+        },
+        Statement::StartTransaction { .. } => Parsed::Begin,
+        Statement::Commit { .. } => Parsed::Commit,
+        Statement::Rollback { .. } => Parsed::Rollback,
+        Statement::CreateExtension(extension) => Parsed::CreateExtension(extension.name.value),
+        Statement::Discard { .. } => Parsed::Nothing("DISCARD ALL"),
+        Statement::Deallocate { .. } => Parsed::Nothing("DEALLOCATE"),
+        Statement::Query(mut query) => match created_table(&query.body) {
+            Some((name, vocabulary)) => Parsed::CreatePrometheusTable(name, vocabulary),
+            None => {
+                name_columns(&mut query.body);
+                Parsed::Query(Box::new(Statement::Query(query)))
+            }
+        },
+        other => Parsed::Query(Box::new(other)),
+    })
+}
+
+fn setting(set: Set) -> Result<Parsed, SqlError> {
+    match set {
+        Set::SingleAssignment { variable, values, .. } => {
+            let value = match values.as_slice() {
+                [Expr::Identifier(ident)] if ident.value.eq_ignore_ascii_case("default") => None,
+                values => Some(values.iter().map(value_text).collect::<Vec<_>>().join(", ")),
+            };
+            Ok(Parsed::Set(plain(&variable), value))
+        }
+        Set::SetTimeZone { value, .. } => {
+            Ok(Parsed::Set("timezone".into(), Some(value_text(&value))))
+        }
+        Set::SetNames { charset_name, .. } => {
+            Ok(Parsed::Set("client_encoding".into(), Some(charset_name.value)))
+        }
+        Set::SetTransaction { .. } | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {
+            Ok(Parsed::Nothing("SET"))
+        }
+        other => Err(SqlError::Unsupported(format!("{other}: this way of SET is not known"))),
+    }
+}
+
+fn plain(name: &ObjectName) -> String {
+    let parts = name.0.iter().filter_map(|part| part.as_ident());
+    parts.map(|ident| ident.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".")
+}
+
+fn value_text(expr: &Expr) -> String {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text)
+            | Value::DoubleQuotedString(text)
+            | Value::EscapedStringLiteral(text) => text.clone(),
+            other => other.to_string(),
+        },
+        Expr::Identifier(ident) => ident.value.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The table that a query makes by calling `create_prometheus_table('name')`.
+fn created_table(body: &SetExpr) -> Option<(String, Vocabulary)> {
+    let SetExpr::Select(select) = body else { return None };
+    let [SelectItem::UnnamedExpr(Expr::Function(function))] = select.projection.as_slice() else {
+        return None;
+    };
+    let vocabulary = match plain(&function.name).as_str() {
+        "create_prometheus_table" => Vocabulary::Classic,
+        "create_prometheus_cx_table" => Vocabulary::Composite,
+        _ => return None,
+    };
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.first()? {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some((value_text(expr), vocabulary)),
+        _ => None,
+    }
+}
+
+/// PostgreSQL calls a column that is a function's result by the function's name.
+fn name_columns(body: &mut SetExpr) {
+    let SetExpr::Select(select) = body else { return };
+    let name_of = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(Expr::Function(function)) => Some(plain(&function.name)),
+        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(ident.value.clone()),
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
+        _ => None,
+    };
+    let names: Vec<Option<String>> = select.projection.iter().map(name_of).collect();
+    for (at, item) in select.projection.iter_mut().enumerate() {
+        let Some(name) = names[at].clone() else { continue };
+        // Two columns of one name are not possible here.
+        let is_alone = names.iter().filter(|other| other.as_ref() == Some(&name)).count() == 1;
+        if let (SelectItem::UnnamedExpr(expr @ Expr::Function(_)), true) = (&*item, is_alone) {
+            let (expr, alias) = (expr.clone(), Ident::new(name));
+            *item = SelectItem::ExprWithAlias { expr, alias };
+        }
+    }
+}
+
+fn word<'t>(token: Option<&&'t Token>) -> Option<&'t str> {
+    match token {
+        Some(Token::Word(word)) => Some(&word.value),
+        Some(Token::SingleQuotedString(text)) => Some(text),
+        Some(Token::Number(digits, _)) => Some(digits),
+        _ => None,
+    }
+}
+
+/// The words of a statement, read from left to right.
+struct Words<'t> {
+    words: &'t [&'t Token],
+    at: usize,
+}
+
+impl<'t> Words<'t> {
+    fn word(&mut self) -> Option<&'t str> {
+        let found = word(self.words.get(self.at))?;
+        self.at += 1;
+        Some(found)
+    }
+
+    fn eat(&mut self, token: &Token) -> bool {
+        let is_next = self.words.get(self.at) == Some(&token);
+        self.at += usize::from(is_next);
+        is_next
+    }
+
+    /// `table [(columns)] FROM STDIN [[WITH] (option value, ...)]`; none when it copies elsewhere.
+    fn copy_in(mut self) -> Result<Option<CopyIn>, SqlError> {
+        let Some(mut table) = self.word() else { return Ok(None) };
+        if self.eat(&Token::Period) {
+            // The schema says nothing.
+            table = self.word().ok_or_else(|| invalid("COPY needs a table's name"))?;
+        }
+        if self.eat(&Token::LParen) {
+            while !self.eat(&Token::RParen) {
+                if self.word().is_none() && !self.eat(&Token::Comma) {
+                    return Err(invalid("COPY: the list of columns does not end"));
+                }
+            }
+        }
+        if !self.word().is_some_and(|next| next.eq_ignore_ascii_case("from")) {
+            return Ok(None);
+        }
+        if !self.word().is_some_and(|next| next.eq_ignore_ascii_case("stdin")) {
+            let words = "COPY reads FROM STDIN only: files are the client's, as with psql's \\copy";
+            return Err(SqlError::Unsupported(words.into()));
+        }
+        let mut copy = CopyIn { table: table.to_ascii_lowercase(), ..CopyIn::default() };
+        self.options(&mut copy)?;
+        Ok(Some(copy))
+    }
+
+    fn options(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
+        if word(self.words.get(self.at)).is_some_and(|next| next.eq_ignore_ascii_case("with")) {
+            self.at += 1;
+        }
+        if self.eat(&Token::LParen) {
+            loop {
+                let name = self.word().ok_or_else(|| invalid("COPY: an option has no name"))?;
+                let value = self.word().unwrap_or("true");
+                copy.set(&name.to_ascii_lowercase(), &value.to_ascii_lowercase())?;
+                if self.eat(&Token::RParen) {
+                    break;
+                }
+                if !self.eat(&Token::Comma) {
+                    return Err(invalid("COPY: options stand apart by commas"));
+                }
+            }
+        }
+        match self.words.get(self.at) {
+            Some(rest) => Err(invalid(format!("COPY: syntax error at or near \"{rest}\""))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl CopyIn {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        match (name, value) {
+            ("format", "text") => {}
+            ("on_error", "stop") => self.skips_errors = false,
+            ("on_error", "ignore") => self.skips_errors = true,
+            ("log_verbosity", _) => {}
+            ("reject_limit", value) => {
+                let limit = value.parse().ok().filter(|limit| 0 < *limit);
+                let words = "COPY: REJECT_LIMIT is a number from 1 on";
+                self.reject_limit = Some(limit.ok_or_else(|| invalid(words))?);
+            }
+            ("format", other) => {
+                let words = format!("COPY: lines of exposition text have FORMAT text, not {other}");
+                return Err(SqlError::Unsupported(words));
+            }
+            _ => {
+                let words = format!("COPY: option \"{name} {value}\" is not known");
+                return Err(SqlError::Unsupported(words));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Parsed {
+        let mut all = parse(text).unwrap();
+        assert_eq!(all.len(), 1, "{text}");
+        all.remove(0)
+    }
+
+    #[test]
+    fn copies() {
+        let copy = CopyIn { table: "metrics".into(), ..CopyIn::default() };
+        for text in [
+            "COPY metrics FROM STDIN",
+            "copy Metrics from stdin;",
+            "COPY public.metrics (sample) FROM STDIN WITH (FORMAT text)",
+            "COPY metrics FROM STDIN (ON_ERROR stop, FORMAT 'text')",
+        ] {
+            assert_eq!(one(text), Parsed::CopyIn(copy.clone()), "{text}");
+        }
+        let skipping = CopyIn { skips_errors: true, reject_limit: Some(7), ..copy };
+        let text = "COPY metrics FROM STDIN WITH (ON_ERROR ignore, REJECT_LIMIT 7)";
+        assert_eq!(one(text), Parsed::CopyIn(skipping));
+        for text in [
+            "COPY metrics FROM '/etc/passwd'",
+            "COPY metrics FROM STDIN WITH (FORMAT csv)",
+            "COPY metrics FROM STDIN WITH (REJECT_LIMIT 0)",
+            "COPY metrics FROM STDIN oops",
+            "COPY metrics (a b",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn settings() {
+        let set = |name: &str, value: &str| Parsed::Set(name.into(), Some(value.into()));
+        assert_eq!(one("SET a.B = 'c d'"), set("a.b", "c d"));
+        assert_eq!(one("SET extra_float_digits TO 3"), set("extra_float_digits", "3"));
+        assert_eq!(one("set x to default"), Parsed::Set("x".into(), None));
+        assert_eq!(one("SHOW server_version"), Parsed::Show("server_version".into()));
+        assert_eq!(one("RESET ALL"), Parsed::Reset(None));
+        assert_eq!(one("SET TIME ZONE 'UTC'"), set("timezone", "UTC"));
+    }
+
+    #[test]
+    fn several_at_once() {
+        let all = parse(";BEGIN; SELECT ';' ;; commit").unwrap();
+        assert!(matches!(all.as_slice(), [Parsed::Begin, Parsed::Query(_), Parsed::Commit]));
+        assert!(parse(" ; ; -- nothing\n").unwrap().is_empty());
+        assert!(parse("SELEC 1").is_err());
+        let created = "SELECT create_prometheus_cx_table('m')";
+        let expected = Parsed::CreatePrometheusTable("m".into(), Vocabulary::Composite);
+        assert_eq!(one(created), expected);
+        assert!(matches!(parse(&"x".repeat(TEXT_SIZE_MAX + 1)), Err(SqlError::Limit(_))));
+    }
+}
