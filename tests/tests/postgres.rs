@@ -2,7 +2,10 @@
 //! settings change labels, errors have PostgreSQL's codes.
 
 use anyhow::{Result, ensure};
-use e2e::{Launch, Psql, Server};
+use e2e::{Launch, Psql, Server, poll};
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
@@ -140,4 +143,34 @@ fn who_does_not_know_the_password_is_not_let_in() -> Result<()> {
     let right = Psql::of(&server)?.with("PGPASSWORD", "open sesame");
     assert_eq!(right.ask(&["SELECT 1"], "")?, "1");
     Ok(())
+}
+
+#[test]
+fn messages_that_make_no_sense_end_their_connection_alone() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let address = format!("127.0.0.1:{}", e2e::postgres::door_port(&server)?);
+    let startup = b"\0\0\0\x1b\0\x03\0\0user\0me\0database\0x\0\0";
+    for message in [
+        &b"B\0\0\0\x0a\xff\xff\xff\xff\xff\xff"[..],
+        b"Q\x7f\xff\xff\xff",
+        b"Q\0\0\0\0",
+        b"@\0\0\0\x04",
+        b"P\0\0\0\x05x",
+        b"D\0\0\0\x04",
+        b"d\0\0\0\x06ab",
+    ] {
+        let mut stream = TcpStream::connect(&address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.write_all(startup)?;
+        stream.write_all(message)?;
+        stream.shutdown(Shutdown::Write)?;
+        let _ = stream.read_to_end(&mut Vec::new());
+        assert_eq!(psql.ask(&["SELECT 1"], "")?, "1", "after {message:?}");
+    }
+    poll("that they are gone", Duration::from_secs(10), || {
+        let open = server.metric("quipu_connections{listener=\"postgres\"}")?;
+        ensure!(open == 0.0, "{open} are open");
+        Ok(())
+    })
 }

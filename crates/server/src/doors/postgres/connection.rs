@@ -10,13 +10,14 @@ use super::frames::Bounded;
 use super::handlers::Handlers;
 use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
-use futures::{SinkExt as _, StreamExt as _};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use pgwire::api::{ClientInfo as _, DefaultClient, PgWireConnectionState};
 use pgwire::error::{ErrorInfo, PgWireError};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_message};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -41,12 +42,19 @@ impl Door for Postgres {
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
         let evicted = connection.clone();
+        // Decoding of some messages that are cut short panics in pgwire; that ends their connection
+        // and nothing else.
+        let listening = AssertUnwindSafe(self.begin(stream, &connection, stop)).catch_unwind();
         let served = tokio::select! {
-            served = self.begin(stream, &connection, stop) => served,
-            () = evicted.evicted.notified() => Ok(()),
+            served = listening => served,
+            () = evicted.evicted.notified() => Ok(Ok(())),
         };
-        if let Err(error) = served {
-            tracing::debug!(%error, "a connection of PostgreSQL's protocol ended");
+        match served {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "a connection of PostgreSQL's protocol ended");
+            }
+            Err(_) => tracing::warn!("a message that cannot be decoded ended its connection"),
         }
     }
 }
