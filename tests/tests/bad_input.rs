@@ -42,9 +42,7 @@ impl Victim {
         self.server.write("/write?precision=ms", line).context(after.to_string())?;
         let found = self.server.export("next_v")?.samples("next_v{}");
         ensure!(found == [format!("{NOON} {}", self.rounds)], "after {after}: {found:?}");
-        // Pages of a debug binary's file are many, and nobody's who sent anything.
-        let of_files = self.server.resident_bytes("RssFile")?;
-        let resident = self.server.resident_bytes("VmHWM")?.saturating_sub(of_files);
+        let resident = self.server.resident_bytes("VmHWM")?;
         ensure!(resident < RESIDENT_MAX, "after {after}: {} MiB", resident >> 20);
         let panics = self.server.metric("quipu_http_panics_total")?;
         ensure!(panics == 0.0, "after {after}: {panics} panics\n{}", self.server.log());

@@ -77,6 +77,10 @@ fn unpack<'a>(
     let mut result = decompress(encoding, body, size_max.min(FREE_SIZE), &mut buffer).map(drop);
     if matches!(result, Err(wire::Error::LimitExceeded { .. })) {
         share = Some(large_share(app, body.len())?);
+        app.buffers.give_back(std::mem::take(&mut buffer));
+        // All at once: a buffer that grows is there twice while it is copied, and pages that nobody
+        // touches cost nothing.
+        buffer.reserve_exact(size_max + 1);
         result = decompress(encoding, body, size_max, &mut buffer).map(drop);
     }
     match result {
