@@ -2,7 +2,8 @@
 
 use crate::{Server, poll};
 use anyhow::{Context, Result, ensure};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -91,5 +92,125 @@ impl Psql {
         let said = self.say(statements, input)?;
         ensure!(said.is_ok, "{statements:?}: {}", said.error);
         Ok(said.out)
+    }
+}
+
+/// A connection that says messages as they are given, whatever sense they make.
+pub struct Raw {
+    stream: TcpStream,
+}
+
+/// A message of the server: its type and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// One of PostgreSQL's letters.
+    pub kind: char,
+    /// All behind the size.
+    pub body: Vec<u8>,
+}
+
+impl Message {
+    /// A field of an error: `C` is its code, `M` its words.
+    pub fn field(&self, name: char) -> Option<String> {
+        let mut fields = self.body.split(|byte| *byte == 0);
+        let found = fields.find(|field| field.first() == Some(&(name as u8)))?;
+        Some(String::from_utf8_lossy(&found[1..]).into_owned())
+    }
+}
+
+impl Raw {
+    /// One that has come in.
+    ///
+    /// # Errors
+    /// When it is not let in.
+    pub fn of(server: &Server) -> Result<Raw> {
+        let stream = TcpStream::connect(("127.0.0.1", door_port(server)?))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut raw = Raw { stream };
+        raw.stream.write_all(b"\0\0\0\x1c\0\x03\0\0user\0me\0database\0x\0\0")?;
+        raw.until('Z')?;
+        Ok(raw)
+    }
+
+    /// Says a message.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub fn say(&mut self, kind: char, body: &[u8]) -> Result<()> {
+        let mut message = vec![kind as u8];
+        message.extend_from_slice(&u32::try_from(body.len() + 4)?.to_be_bytes());
+        message.extend_from_slice(body);
+        Ok(self.stream.write_all(&message)?)
+    }
+
+    /// A statement in the simple way.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub fn query(&mut self, text: &str) -> Result<()> {
+        self.say('Q', format!("{text}\0").as_bytes())
+    }
+
+    /// Prepares the nameless statement, binds it to a portal and executes that for so many rows.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub fn execute(&mut self, text: &str, portal: &str, rows_max: i32) -> Result<()> {
+        self.say('P', format!("\0{text}\0\0\0").as_bytes())?;
+        self.say('B', format!("{portal}\0\0\0\0\0\0\0\0").as_bytes())?;
+        self.fetch(portal, rows_max)
+    }
+
+    /// Executes a portal for so many rows.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub fn fetch(&mut self, portal: &str, rows_max: i32) -> Result<()> {
+        let mut body = format!("{portal}\0").into_bytes();
+        body.extend_from_slice(&rows_max.to_be_bytes());
+        self.say('E', &body)
+    }
+
+    /// Ends a pipeline of such.
+    ///
+    /// # Errors
+    /// When the connection is closed.
+    pub fn sync(&mut self) -> Result<Vec<Message>> {
+        self.say('S', b"")?;
+        self.until('Z')
+    }
+
+    /// What comes, up to and with a message of that type.
+    ///
+    /// # Errors
+    /// When the connection ends before.
+    pub fn until(&mut self, kind: char) -> Result<Vec<Message>> {
+        let mut all = Vec::new();
+        loop {
+            let mut head = [0; 5];
+            self.stream.read_exact(&mut head).with_context(|| format!("after {all:?}"))?;
+            let size = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+            let mut body = vec![0; size - 4];
+            self.stream.read_exact(&mut body)?;
+            let is_last = head[0] == kind as u8;
+            all.push(Message { kind: head[0] as char, body });
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// The code of the error among messages.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn code(messages: &[Message]) -> Result<String> {
+        let error = messages.iter().find(|one| one.kind == 'E').context("no error")?;
+        error.field('C').context("no code")
+    }
+
+    /// The types of messages, in their order.
+    pub fn kinds(messages: &[Message]) -> String {
+        messages.iter().map(|one| one.kind).collect()
     }
 }

@@ -18,6 +18,7 @@ mod native_histograms_prometheus;
 mod page;
 mod partitions;
 mod postgres;
+mod postgres_limits;
 mod prometheus;
 mod promql_scripts;
 mod pushgateway;

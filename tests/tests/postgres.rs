@@ -42,7 +42,7 @@ fn what_is_copied_sql_and_promql_read_and_a_crash_keeps() -> Result<()> {
     let check = |server: &Server, psql: &Psql| -> Result<()> {
         let all = "SELECT * FROM metrics WHERE name = 'http_requests_total' \
                    AND labels @> '{\"job\": \"api\", \"code\": \"200\"}'";
-        let sample = format!("http_requests_total{{code=\"200\",job=\"api\"}} 1000000000 {NOON}");
+        let sample = format!("http_requests_total{{code=\"200\",job=\"api\"}} 1e+09 {NOON}");
         let expected = format!(
             "{sample}|2024-02-29 12:00:00+00|http_requests_total|1000000000|\
              {{\"job\": \"api\", \"code\": \"200\"}}"
@@ -150,7 +150,7 @@ fn messages_that_make_no_sense_end_their_connection_alone() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, psql) = start(&directory)?;
     let address = format!("127.0.0.1:{}", e2e::postgres::door_port(&server)?);
-    let startup = b"\0\0\0\x1b\0\x03\0\0user\0me\0database\0x\0\0";
+    let startup = b"\0\0\0\x1c\0\x03\0\0user\0me\0database\0x\0\0";
     for message in [
         &b"B\0\0\0\x0a\xff\xff\xff\xff\xff\xff"[..],
         b"Q\x7f\xff\xff\xff",

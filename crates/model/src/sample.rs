@@ -3,6 +3,8 @@
 /// Nanoseconds since the Unix epoch, UTC. Covers the years 1677 to 2262.
 pub type Timestamp = i64;
 
+/// Nanoseconds in a microsecond, which SQL and many protocols count in.
+pub const NANOS_PER_MICRO: i64 = 1000;
 /// Nanoseconds in a millisecond: PromQL thinks in milliseconds, the store in nanoseconds.
 pub const NANOS_PER_MILLI: i64 = 1_000_000;
 /// Nanoseconds in a second.

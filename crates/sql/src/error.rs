@@ -1,64 +1,140 @@
 //! What may go wrong, with the code that PostgreSQL's clients know it by.
 
 use datafusion::error::DataFusionError;
-use thiserror::Error;
+use std::fmt;
 
 /// Why a statement has no answer.
-#[derive(Debug, Error)]
-pub enum SqlError {
-    /// The text is no statement, or one that makes no sense.
-    #[error("{0}")]
-    Invalid(String),
-    /// A statement that is not known here.
-    #[error("{0}")]
-    Unsupported(String),
-    /// It is larger than it may be.
-    #[error("{0}")]
-    Limit(String),
-    /// It would take more memory than it may.
-    #[error("{0}")]
-    Memory(String),
-    /// The store cannot answer, or would take too long.
-    #[error(transparent)]
-    Store(#[from] store::Error),
-    /// It failed on its way.
-    #[error("{0}")]
-    Failed(String),
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SqlError {
+    /// PostgreSQL's code for it (<https://www.postgresql.org/docs/15/errcodes-appendix.html>).
+    pub code: &'static str,
+    /// What is wrong, in words.
+    pub message: String,
 }
 
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
 impl SqlError {
-    /// PostgreSQL's code for it (<https://www.postgresql.org/docs/15/errcodes-appendix.html>).
-    pub fn code(&self) -> &'static str {
-        match self {
-            SqlError::Invalid(_) => "42601",
-            SqlError::Unsupported(_) => "0A000",
-            SqlError::Limit(_) => "54000",
-            SqlError::Memory(_) => "53200",
-            SqlError::Store(store::Error::DeadlineExceeded) => "57014",
-            SqlError::Store(store::Error::LimitExceeded { .. }) => "54000",
-            SqlError::Store(_) | SqlError::Failed(_) => "XX000",
-        }
+    fn new(code: &'static str, message: impl Into<String>) -> SqlError {
+        SqlError { code, message: message.into() }
+    }
+
+    /// The text is no statement, or one that makes no sense.
+    pub fn invalid(message: impl Into<String>) -> SqlError {
+        SqlError::new("42601", message)
+    }
+
+    /// A statement that is not known here.
+    pub fn unsupported(message: impl Into<String>) -> SqlError {
+        SqlError::new("0A000", message)
+    }
+
+    /// A value that makes no sense for its setting or parameter.
+    pub fn wrong_value(message: impl Into<String>) -> SqlError {
+        SqlError::new("22023", message)
+    }
+
+    /// Bytes that are no text.
+    pub fn not_text(message: impl Into<String>) -> SqlError {
+        SqlError::new("22021", message)
+    }
+
+    /// What should not happen.
+    pub fn unexpected(message: impl Into<String>) -> SqlError {
+        SqlError::new("XX000", message)
+    }
+
+    /// It is larger than it may be.
+    pub fn limit(message: impl Into<String>) -> SqlError {
+        SqlError::new("54000", message)
+    }
+}
+
+impl From<&store::Error> for SqlError {
+    fn from(error: &store::Error) -> SqlError {
+        let code = match error {
+            store::Error::DeadlineExceeded => "57014",
+            store::Error::LimitExceeded { .. } => "54000",
+            _ => "XX000",
+        };
+        SqlError::new(code, error.to_string())
     }
 }
 
 impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> SqlError {
-        let error = match error.find_root() {
+        let root = match error.find_root() {
             DataFusionError::External(inner) => {
-                return match inner.downcast_ref::<store::Error>() {
-                    Some(store::Error::DeadlineExceeded) => store::Error::DeadlineExceeded.into(),
-                    _ => SqlError::Failed(inner.to_string()),
-                };
+                if let Some(known) = inner.downcast_ref::<store::Error>() {
+                    return known.into();
+                }
+                if let Some(known) = inner.downcast_ref::<SqlError>() {
+                    return known.clone();
+                }
+                return SqlError::new("XX000", inner.to_string());
             }
             root => root,
         };
-        let text = error.strip_backtrace();
-        match error {
-            DataFusionError::SQL(..) | DataFusionError::Plan(_) => SqlError::Invalid(text),
-            DataFusionError::SchemaError(..) => SqlError::Invalid(text),
-            DataFusionError::NotImplemented(_) => SqlError::Unsupported(text),
-            DataFusionError::ResourcesExhausted(_) => SqlError::Memory(text),
-            _ => SqlError::Failed(text),
-        }
+        let text = root.strip_backtrace();
+        let code = match root {
+            DataFusionError::SQL(..) => "42601",
+            DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => planned(&text),
+            DataFusionError::NotImplemented(_) => "0A000",
+            DataFusionError::ResourcesExhausted(_) => "53200",
+            DataFusionError::ArrowError(inner, _) => computed(&inner.to_string()),
+            DataFusionError::Execution(_) => computed(&text),
+            _ => "XX000",
+        };
+        SqlError::new(code, text)
+    }
+}
+
+/// What kind of thing a plan lacks; the planner says it in words alone.
+fn planned(text: &str) -> &'static str {
+    let says = |words: &str| text.contains(words);
+    if says("table '") && says("not found") {
+        "42P01"
+    } else if says("No field named") || says("Schema error") {
+        "42703"
+    } else if says("Invalid function") || says("No function matches") {
+        "42883"
+    } else {
+        "42601"
+    }
+}
+
+/// What went wrong while values were made of values.
+fn computed(text: &str) -> &'static str {
+    let says = |words: &str| text.contains(words);
+    if says("Divide by zero") {
+        "22012"
+    } else if says("overflow") || says("Overflow") {
+        "22003"
+    } else if says("Cast error") || says("Parser error") || says("Cannot cast") {
+        "22P02"
+    } else {
+        "XX000"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_the_store_keep_their_code() {
+        let limit = store::Limit::Series;
+        let failure = store::Error::LimitExceeded { limit, what: "series", value: 8, max: 7 };
+        let wrapped = DataFusionError::External(Box::new(failure));
+        let wrapped = DataFusionError::Context("while reading".into(), Box::new(wrapped));
+        assert_eq!(SqlError::from(wrapped).code, "54000");
+        let late = DataFusionError::External(Box::new(store::Error::DeadlineExceeded));
+        assert_eq!(SqlError::from(late).code, "57014");
     }
 }

@@ -4,14 +4,18 @@
 
 use crate::jsonb;
 use crate::operators::{CONTAINS, FIELD_TEXT, HAS_KEY};
+use crate::rewrite::DOT_IS_ANY;
 use crate::samples::Column;
+use datafusion::arrow::array::{Array as _, AsArray as _};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
+use model::sample::NANOS_PER_MICRO;
 use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
 
-/// Nanoseconds of a microsecond, which times in SQL are counted in.
-const NANOS_PER_MICRO: i64 = 1000;
+/// What `x = ANY(list)` becomes.
+const ARRAY_HAS: &str = "array_has";
 
 /// What the store is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,7 +69,10 @@ impl Asked {
         let matcher = match op {
             // A label that is not there is null, which equals nothing.
             Operator::Eq if !text.is_empty() => Matcher::equal(label, text),
-            Operator::RegexMatch => Matcher::new(label, MatchOp::Regex, anywhere(text)),
+            Operator::RegexMatch => match anywhere(text) {
+                Some(pattern) => Matcher::new(label, MatchOp::Regex, pattern),
+                None => return false,
+            },
             _ => return false,
         };
         self.matchers.push(matcher);
@@ -107,6 +114,18 @@ impl Asked {
         true
     }
 
+    /// `x = ANY($1)`, once the parameter is known.
+    fn any_of_array(&mut self, subject: &Expr, list: &Expr) -> bool {
+        let Expr::Literal(ScalarValue::List(list), _) = list else { return false };
+        let texts = match list.values().data_type() {
+            DataType::Utf8View => list.values().clone(),
+            _ => return false,
+        };
+        let texts = texts.as_string_view();
+        let exprs: Vec<Expr> = texts.iter().map(|text| lit(ScalarValue::from(text))).collect();
+        !exprs.is_empty() && self.any_of(subject, &exprs)
+    }
+
     fn like(&mut self, like: &Like) -> bool {
         if like.negated || like.case_insensitive || like.escape_char.is_some() {
             return false;
@@ -129,6 +148,9 @@ impl Asked {
     }
 
     fn call(&mut self, function: &ScalarFunction) -> bool {
+        if let (ARRAY_HAS, [list, subject]) = (function.name(), function.args.as_slice()) {
+            return self.any_of_array(subject, list);
+        }
         let [subject, Expr::Literal(value, _)] = function.args.as_slice() else { return false };
         let Some(text) = text_of(value).filter(|_| is_column(subject, Column::Labels)) else {
             return false;
@@ -190,9 +212,14 @@ fn micros(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// A pattern that may stand anywhere in a text, for matchers, which want all of it.
-fn anywhere(pattern: &str) -> String {
-    format!("(?s:.*)(?:{pattern})(?s:.*)")
+/// A pattern that may stand anywhere in a text, for matchers, which want all of it. None for one that
+/// the store's matchers may understand in another way: they know fewer letters than DataFusion's by
+/// `\w` and the like.
+fn anywhere(pattern: &str) -> Option<String> {
+    let plain = pattern.strip_prefix(DOT_IS_ANY).unwrap_or(pattern);
+    let is_common = !plain.contains('\\') && !plain.contains("(?") && !plain.contains("[:");
+    let is_whole = || regex_syntax::parse(plain).is_ok();
+    (is_common && is_whole()).then(|| format!("(?s:.*(?:{plain}).*)"))
 }
 
 fn escaped(text: &str) -> String {
@@ -202,7 +229,8 @@ fn escaped(text: &str) -> String {
 }
 
 fn push_escaped(pattern: &mut String, character: char) {
-    if character.is_ascii_punctuation() {
+    // Others must not be escaped: some mean something with a backslash, as `\<` does.
+    if regex_syntax::is_meta_character(character) {
         pattern.push('\\');
     }
     pattern.push(character);
@@ -211,7 +239,7 @@ fn push_escaped(pattern: &mut String, character: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::prelude::{col, lit};
+    use datafusion::prelude::col;
 
     fn at(micros: i64) -> Expr {
         lit(ScalarValue::TimestampMicrosecond(Some(micros), Some("+00:00".into())))
@@ -242,6 +270,28 @@ mod tests {
             assert!(!asked.narrow(&filter), "{filter}");
             assert_eq!(asked, Asked::default());
         }
+    }
+
+    #[test]
+    fn only_what_means_the_same_is_asked_for() {
+        let regex = |pattern: &str| {
+            let expr = Expr::BinaryExpr(BinaryExpr::new(
+                Box::new(col("name")),
+                Operator::RegexMatch,
+                Box::new(lit(pattern)),
+            ));
+            let mut asked = Asked::default();
+            asked.narrow(&expr).then(|| asked.matchers.pop().unwrap())
+        };
+        for pattern in ["^\\w+$", "(?i)a", "(?x)a_b # c", "a)(b", "[[:alpha:]]", "("] {
+            assert_eq!(regex(pattern), None, "{pattern}");
+        }
+        let expected = Matcher::new(METRIC_NAME, MatchOp::Regex, "(?s:.*(?:^a|b).*)");
+        assert_eq!(regex("(?s)^a|b"), Some(expected));
+        // A backslash before these is no escape.
+        let asked = Asked::of(&[col("name").like(lit("a<%>"))]);
+        let expected = Matcher::new(METRIC_NAME, MatchOp::Regex, "a<(?s:.*)>");
+        assert_eq!(asked.matchers, [expected]);
     }
 
     #[test]

@@ -53,15 +53,31 @@ pub fn parse(text: &str) -> Option<Value> {
 /// Whether `whole @> part`: all of the part is in the whole, arrays without heed to order.
 pub fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(key, part)| whole.get(key).is_some_and(|one| contains(one, part)))
+        // An array may contain a plain value, PostgreSQL's one exception, not within others.
+        (Value::Array(whole), part) if !part.is_object() && !part.is_array() => {
+            whole.iter().any(|one| is_equal(one, part))
         }
+        _ => contains_within(whole, part),
+    }
+}
+
+fn contains_within(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => part
+            .iter()
+            .all(|(key, part)| whole.get(key).is_some_and(|one| contains_within(one, part))),
         (Value::Array(whole), Value::Array(part)) => {
-            part.iter().all(|part| whole.iter().any(|one| contains(one, part)))
+            part.iter().all(|part| whole.iter().any(|one| contains_within(one, part)))
         }
-        // An array may contain a plain value, PostgreSQL's one exception.
-        (Value::Array(whole), part) if !part.is_object() => whole.contains(part),
-        (whole, part) => whole == part,
+        (whole, part) => is_equal(whole, part),
+    }
+}
+
+/// Whether two values are equal: numbers are so however they are written.
+fn is_equal(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => a == b,
     }
 }
 
@@ -165,6 +181,15 @@ mod tests {
             (r#"[]"#, false),
         ] {
             assert_eq!(contains(&whole, &parse(part).unwrap()), expected, "{part}");
+        }
+        for (whole, part, expected) in [
+            (r#"{"a": [1]}"#, r#"{"a": 1}"#, false),
+            (r#"["foo", ["bar"]]"#, r#"["bar"]"#, false),
+            (r#"{"a": 1.0}"#, r#"{"a": 1}"#, true),
+            (r#"[1, 2]"#, "2.0", true),
+        ] {
+            let (whole, part) = (parse(whole).unwrap(), parse(part).unwrap());
+            assert_eq!(contains(&whole, &part), expected, "{whole} @> {part}");
         }
         let array = parse(r#"["a", "b"]"#).unwrap();
         assert!(contains(&array, &parse(r#""a""#).unwrap()));

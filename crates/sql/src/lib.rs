@@ -2,24 +2,31 @@
 //! which conditions the store answers by itself.
 //!
 //! ```text
-//! statement ─ DataFusion ─► plan ─┬─ conditions ─► matchers, times (filters) ─► store
+//! text ─ statements, rewrite ─► statement ─ DataFusion, on threads of its own ─► plan ─┬─ conditions ─► matchers, times (filters) ─► store
 //!                                 └─ operators on labels ─► functions (jsonb)
 //! samples ─► columns (rows) ─► DataFusion ─► [`Answer`]
 //! ```
 //!
 //! It knows no sockets and no wire types.
 
+mod bounded;
 mod database;
 mod error;
 mod filters;
 mod jsonb;
+mod names;
 mod operators;
+mod rewrite;
 mod rows;
 mod samples;
 pub mod statements;
+mod threads;
+mod yielding;
 
-pub use database::{Answer, Database, Limits, Session, Statement};
+pub use database::{Answer, Batches, Database, Limits, Session, Statement};
 pub use datafusion;
 pub use error::SqlError;
+pub use names::shown_name;
 pub use operators::{JSONB, TYPE_KEY};
-pub use samples::Vocabulary;
+pub use rewrite::array_of;
+pub use samples::{Vocabulary, ZONE};

@@ -1,16 +1,19 @@
 //! Operators of `jsonb` as functions, and the name of its type.
 
+use crate::error::SqlError;
 use crate::jsonb;
+use crate::rewrite::JSONB_IN;
+use crate::samples::ZONE;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanBuilder, StringViewBuilder};
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::cast::as_string_view_array;
-use datafusion::common::{DFSchema, Result, plan_err};
+use datafusion::common::{DFSchema, DataFusionError, Result, plan_err};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, ExprSchemable as _, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -58,12 +61,13 @@ impl JsonbFunction {
     }
 }
 
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
     [
         JsonbFunction::udf(FIELD_TEXT, Operation::FieldText),
         JsonbFunction::udf(FIELD, Operation::Field),
         JsonbFunction::udf(CONTAINS, Operation::Contains),
         JsonbFunction::udf(HAS_KEY, Operation::HasKey),
+        JsonbIn::udf(),
     ]
 });
 
@@ -117,7 +121,7 @@ impl ScalarUDFImpl for JsonbFunction {
             Operation::Contains | Operation::HasKey => {
                 let mut out = BooleanBuilder::with_capacity(left.len());
                 for pair in pairs {
-                    out.append_option(memory.test(pair, self.operation));
+                    out.append_option(memory.test(pair, self.operation)?);
                 }
                 Arc::new(out.finish())
             }
@@ -157,13 +161,72 @@ impl Memory {
         }
     }
 
-    fn test(&mut self, pair: (Option<&str>, Option<&str>), operation: Operation) -> Option<bool> {
-        let (Some(left), Some(right)) = pair else { return None };
-        let value = parsed(&mut self.left, left)?;
-        match operation {
-            Operation::HasKey => Some(jsonb::has_key(value, right)),
-            _ => Some(jsonb::contains(value, parsed(&mut self.right, right)?)),
+    fn test(
+        &mut self,
+        pair: (Option<&str>, Option<&str>),
+        operation: Operation,
+    ) -> Result<Option<bool>> {
+        let (Some(left), Some(right)) = pair else { return Ok(None) };
+        let value = parsed(&mut self.left, left).ok_or_else(|| no_json(left))?;
+        Ok(Some(match operation {
+            Operation::HasKey => jsonb::has_key(value, right),
+            _ => {
+                let right = parsed(&mut self.right, right).ok_or_else(|| no_json(right))?;
+                jsonb::contains(value, right)
+            }
+        }))
+    }
+}
+
+fn no_json(text: &str) -> DataFusionError {
+    let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
+    let message = format!("invalid input syntax for type json: \"{shown}\"");
+    DataFusionError::External(Box::new(SqlError { code: "22P02", message }))
+}
+
+/// Characters of a text that an error shows.
+const SHOWN_LEN_MAX: usize = 100;
+
+/// A text as `jsonb`: read, and shown as PostgreSQL shows it, which makes equal values equal texts.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JsonbIn {
+    signature: Signature,
+}
+
+impl JsonbIn {
+    fn udf() -> Arc<ScalarUDF> {
+        let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(JsonbIn { signature }))
+    }
+}
+
+impl ScalarUDFImpl for JsonbIn {
+    fn name(&self) -> &str {
+        JSONB_IN
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(jsonb_field(JSONB_IN, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [texts] = arrays.as_slice() else { return plan_err!("{JSONB_IN} takes a text") };
+        let texts = as_string_view_array(texts)?;
+        let mut out = StringViewBuilder::with_capacity(texts.len());
+        for text in texts {
+            let value = text.map(|text| jsonb::parse(text).ok_or_else(|| no_json(text)));
+            out.append_option(value.transpose()?.map(|value| jsonb::shown(&value)));
         }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
     }
 }
 
@@ -175,13 +238,16 @@ impl ExprPlanner for JsonbOperators {
     fn plan_binary_op(
         &self,
         expr: RawBinaryExpr,
-        _: &DFSchema,
+        schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let name = match expr.op {
             BinaryOperator::LongArrow => FIELD_TEXT,
             BinaryOperator::Arrow => FIELD,
             BinaryOperator::AtArrow | BinaryOperator::ArrowAt => CONTAINS,
             BinaryOperator::Question => HAS_KEY,
+            BinaryOperator::Eq | BinaryOperator::NotEq => {
+                return Ok(PlannerResult::Original(compared(expr, schema)?));
+            }
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let is_swapped = expr.op == BinaryOperator::ArrowAt;
@@ -191,6 +257,23 @@ impl ExprPlanner for JsonbOperators {
         }
         Ok(PlannerResult::Planned(call(name, args)))
     }
+}
+
+/// A text that is compared with a `jsonb` is one, too.
+fn compared(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr> {
+    let is_text =
+        |side: &Expr| matches!(side, Expr::Literal(value, _) if value.data_type().is_string());
+    if is_text(&expr.right) && is_jsonb(&expr.left, schema)? {
+        expr.right = call(JSONB_IN, vec![expr.right]);
+    } else if is_text(&expr.left) && is_jsonb(&expr.right, schema)? {
+        expr.left = call(JSONB_IN, vec![expr.left]);
+    }
+    Ok(expr)
+}
+
+fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    let (_, field) = expr.to_field(schema)?;
+    Ok(field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB))
 }
 
 fn call(name: &str, args: Vec<Expr>) -> Expr {
@@ -206,6 +289,12 @@ impl TypePlanner for PostgresTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         Ok(match sql_type {
             SqlType::JSONB | SqlType::JSON => Some(Arc::new(jsonb_field("jsonb", true))),
+            SqlType::Timestamp(_, zone) => {
+                let is_instant = matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz);
+                let zone = is_instant.then(|| ZONE.into());
+                let micros = DataType::Timestamp(TimeUnit::Microsecond, zone);
+                Some(Arc::new(Field::new("timestamp", micros, true)))
+            }
             _ => None,
         })
     }

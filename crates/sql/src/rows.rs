@@ -8,12 +8,13 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::buffer::Buffer;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
+use model::sample::NANOS_PER_MICRO;
 use model::{Labels, METRIC_NAME, is_stale_marker};
 use std::sync::Arc;
+use wire::exposition::Format;
+use wire::exposition::encode::push_sample;
 
-const NANOS_PER_MICRO: i64 = 1000;
-const NANOS_PER_MILLI: i64 = 1_000_000;
 /// Rows of a series from which on their text is shared.
 const SHARED_ROWS_MIN: usize = 4;
 
@@ -84,7 +85,10 @@ impl Rows {
                     samples()
                         .for_each(|(time, _)| out.append_value(time.div_euclid(NANOS_PER_MICRO)));
                 }
-                Growing::Value(out) => samples().for_each(|(_, value)| out.append_value(value)),
+                Growing::Value(out) => samples().for_each(|(_, value)| {
+                    // The store keeps the bits of each; SQL knows one, and finds it equal to itself.
+                    out.append_value(if value.is_nan() { f64::NAN } else { value });
+                }),
                 Growing::Name(out) => push_shared(out, labels.metric_name(), count)?,
                 Growing::Labels(out) => {
                     let mut text = String::new();
@@ -94,7 +98,7 @@ impl Rows {
                     );
                     push_shared(out, &text, count)?;
                 }
-                Growing::Sample(out) => push_lines(out, labels, samples()),
+                Growing::Sample(out) => push_lines(out, labels, samples())?,
             }
         }
         self.len += count;
@@ -136,51 +140,22 @@ fn push_shared(out: &mut StringViewBuilder, text: &str, count: usize) -> Result<
     Ok(())
 }
 
+/// The lines of a series' samples, as an exporter writes them.
 fn push_lines(
     out: &mut StringViewBuilder,
     labels: &Labels,
     samples: impl Iterator<Item = (i64, f64)>,
-) {
-    let mut line = String::new();
-    push_key(&mut line, labels);
-    let key_size = line.len();
+) -> Result<()> {
+    let mut line = Vec::new();
     for (time, value) in samples {
-        line.truncate(key_size);
-        push_value(&mut line, value);
-        line.push(' ');
-        line.push_str(&time.div_euclid(NANOS_PER_MILLI).to_string());
-        out.append_value(&line);
+        line.clear();
+        push_sample(&mut line, labels, value, Some(time), Format::Text);
+        let text = std::str::from_utf8(&line).map_err(|error| external(&error))?;
+        out.append_value(text.trim_end_matches('\n'));
     }
+    Ok(())
 }
 
-/// `name{label="value",…} `
-fn push_key(line: &mut String, labels: &Labels) {
-    line.push_str(labels.metric_name());
-    let mut separator = '{';
-    for (name, value) in labels.iter().filter(|(name, _)| *name != METRIC_NAME) {
-        line.push(separator);
-        separator = ',';
-        line.push_str(name);
-        line.push_str("=\"");
-        for character in value.chars() {
-            match character {
-                '\\' => line.push_str("\\\\"),
-                '"' => line.push_str("\\\""),
-                '\n' => line.push_str("\\n"),
-                plain => line.push(plain),
-            }
-        }
-        line.push('"');
-    }
-    line.push_str(if separator == ',' { "} " } else { " " });
-}
-
-fn push_value(line: &mut String, value: f64) {
-    if value.is_nan() {
-        line.push_str("NaN");
-    } else if value.is_infinite() {
-        line.push_str(if value < 0.0 { "-Inf" } else { "+Inf" });
-    } else {
-        line.push_str(zmij::Buffer::new().format_finite(value).trim_end_matches(".0"));
-    }
+fn external(error: &std::str::Utf8Error) -> DataFusionError {
+    DataFusionError::Internal(format!("a sample's line is no text: {error}"))
 }

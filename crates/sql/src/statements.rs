@@ -4,23 +4,30 @@
 //! PostgreSQL 17 added to it are not known to the parser.
 
 use crate::error::SqlError;
+use crate::names;
+use crate::rewrite::{Hints, rewrite};
 use crate::samples::Vocabulary;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset, SelectItem,
-    Set, SetExpr, Statement, Value,
+    DiscardObject, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Reset,
+    SelectItem, Set, SetExpr, Statement, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// Bytes of a text with statements.
 pub const TEXT_SIZE_MAX: usize = 1 << 20;
+/// Words and signs of a statement, but for values, commas and spaces.
+const WORDS_MAX: usize = 20_000;
+/// Tables joined, and queries united, in a statement.
+const TABLES_MAX: usize = 200;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
     /// One that DataFusion plans.
-    Query(Box<Statement>),
+    Query(Box<Query>),
     /// `COPY .. FROM STDIN`.
     CopyIn(CopyIn),
     /// `SET name = value`; none for `DEFAULT`.
@@ -35,12 +42,32 @@ pub enum Parsed {
     Commit,
     /// `ROLLBACK`.
     Rollback,
+    /// `ROLLBACK TO` a savepoint.
+    RollbackTo,
+    /// `DEALLOCATE name`; none for all.
+    Deallocate(Option<String>),
+    /// `DISCARD ALL`: settings and prepared statements are forgotten.
+    DiscardAll,
     /// `CREATE EXTENSION name`.
     CreateExtension(String),
     /// `SELECT create_prometheus_table('name')`, or its kin.
     CreatePrometheusTable(String, Vocabulary),
     /// Something that has no meaning here and does no harm; what is answered.
     Nothing(&'static str),
+}
+
+/// A statement that DataFusion plans, in words that it knows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    pub(crate) statement: Statement,
+    pub(crate) hints: Hints,
+}
+
+impl Query {
+    fn new(mut statement: Statement) -> Result<Parsed, SqlError> {
+        let hints = rewrite(&mut statement)?;
+        Ok(Parsed::Query(Box::new(Query { statement, hints })))
+    }
 }
 
 /// `COPY table FROM STDIN`.
@@ -61,7 +88,12 @@ pub struct CopyIn {
 pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
     if TEXT_SIZE_MAX < text.len() {
         let words = format!("a statement has at most {TEXT_SIZE_MAX} bytes: use COPY for data");
-        return Err(SqlError::Limit(words));
+        return Err(SqlError::limit(words));
+    }
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        let words = "invalid byte sequence for encoding \"UTF8\", or the character U+FFFD, which \
+                     stands for one here";
+        return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize().map_err(invalid)?;
     let pieces = tokens.split(|token| *token == Token::SemiColon);
@@ -70,12 +102,13 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
 }
 
 fn invalid(error: impl std::fmt::Display) -> SqlError {
-    SqlError::Invalid(error.to_string())
+    SqlError::invalid(error.to_string())
 }
 
 fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     let words: Vec<&Token> =
         tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_))).collect();
+    check_size(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
         && let Some(copy) = (Words { words: &words, at: 1 }).copy_in()?
     {
@@ -88,12 +121,43 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     classify(statement)
 }
 
+/// Statements are trees, and what looks at trees calls itself: the stack has an end.
+fn check_size(words: &[&Token]) -> Result<(), SqlError> {
+    let is_value = |token: &&&Token| match token {
+        Token::Word(word) => word.keyword == Keyword::NULL,
+        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => true,
+        Token::Comma => true,
+        _ => false,
+    };
+    let joins = |token: &&&Token| match token {
+        Token::Word(word) => matches!(
+            word.keyword,
+            Keyword::JOIN | Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
+        ),
+        _ => false,
+    };
+    let count = words.len() - words.iter().filter(is_value).count();
+    let tables = words.iter().filter(joins).count();
+    if WORDS_MAX < count || TABLES_MAX < tables {
+        let message = format!(
+            "a statement of {count} words and {tables} joins and unions; {WORDS_MAX} and \
+             {TABLES_MAX} are the most"
+        );
+        return Err(SqlError { code: "54001", message });
+    }
+    Ok(())
+}
+
 fn classify(statement: Statement) -> Result<Parsed, SqlError> {
     Ok(match statement {
         Statement::Set(set) => setting(set)?,
         Statement::ShowVariable { variable } => {
             let names: Vec<String> = variable.into_iter().map(|ident| ident.value).collect();
-            Parsed::Show(names.join("."))
+            Parsed::Show(match names.join(".").to_ascii_lowercase().as_str() {
+                "transaction.isolation.level" => "transaction_isolation".into(),
+                "time.zone" => "timezone".into(),
+                other => other.into(),
+            })
         }
         Statement::Reset(reset) => match reset.reset {
             Reset::ALL => Parsed::Reset(None),
@@ -101,19 +165,37 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         },
         Statement::StartTransaction { .. } => Parsed::Begin,
         Statement::Commit { .. } => Parsed::Commit,
+        Statement::Rollback { savepoint: Some(_), .. } => Parsed::RollbackTo,
         Statement::Rollback { .. } => Parsed::Rollback,
+        Statement::LISTEN { .. } => Parsed::Nothing("LISTEN"),
+        Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
+        Statement::Close { .. } => Parsed::Nothing("CLOSE CURSOR"),
+        Statement::Savepoint { .. } => Parsed::Nothing("SAVEPOINT"),
+        Statement::ReleaseSavepoint { .. } => Parsed::Nothing("RELEASE"),
         Statement::CreateExtension(extension) => Parsed::CreateExtension(extension.name.value),
-        Statement::Discard { .. } => Parsed::Nothing("DISCARD ALL"),
-        Statement::Deallocate { .. } => Parsed::Nothing("DEALLOCATE"),
+        Statement::Discard { object_type: DiscardObject::ALL } => Parsed::DiscardAll,
+        Statement::Discard { .. } => Parsed::Nothing("DISCARD"),
+        Statement::Deallocate { name, .. } => {
+            let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
+            Parsed::Deallocate((!is_all).then_some(name.value))
+        }
         Statement::Query(mut query) => match created_table(&query.body) {
             Some((name, vocabulary)) => Parsed::CreatePrometheusTable(name, vocabulary),
             None => {
-                name_columns(&mut query.body);
-                Parsed::Query(Box::new(Statement::Query(query)))
+                names::name_columns(&mut query.body);
+                Query::new(Statement::Query(query))?
             }
         },
-        other => Parsed::Query(Box::new(other)),
+        explain @ Statement::Explain { .. } => Query::new(explain)?,
+        other => return Err(unknown(&other)),
     })
+}
+
+/// That a statement is none of those known here, which its first words name.
+fn unknown(statement: &Statement) -> SqlError {
+    let text = statement.to_string();
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    SqlError::unsupported(format!("{} is not supported here yet", words.join(" ")))
 }
 
 fn setting(set: Set) -> Result<Parsed, SqlError> {
@@ -134,7 +216,7 @@ fn setting(set: Set) -> Result<Parsed, SqlError> {
         Set::SetTransaction { .. } | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {
             Ok(Parsed::Nothing("SET"))
         }
-        other => Err(SqlError::Unsupported(format!("{other}: this way of SET is not known"))),
+        other => Err(SqlError::unsupported(format!("{other}: this way of SET is not known"))),
     }
 }
 
@@ -171,27 +253,6 @@ fn created_table(body: &SetExpr) -> Option<(String, Vocabulary)> {
     match list.args.first()? {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some((value_text(expr), vocabulary)),
         _ => None,
-    }
-}
-
-/// PostgreSQL calls a column that is a function's result by the function's name.
-fn name_columns(body: &mut SetExpr) {
-    let SetExpr::Select(select) = body else { return };
-    let name_of = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(Expr::Function(function)) => Some(plain(&function.name)),
-        SelectItem::UnnamedExpr(Expr::Identifier(ident)) => Some(ident.value.clone()),
-        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.clone()),
-        _ => None,
-    };
-    let names: Vec<Option<String>> = select.projection.iter().map(name_of).collect();
-    for (at, item) in select.projection.iter_mut().enumerate() {
-        let Some(name) = names[at].clone() else { continue };
-        // Two columns of one name are not possible here.
-        let is_alone = names.iter().filter(|other| other.as_ref() == Some(&name)).count() == 1;
-        if let (SelectItem::UnnamedExpr(expr @ Expr::Function(_)), true) = (&*item, is_alone) {
-            let (expr, alias) = (expr.clone(), Ident::new(name));
-            *item = SelectItem::ExprWithAlias { expr, alias };
-        }
     }
 }
 
@@ -242,7 +303,7 @@ impl<'t> Words<'t> {
         }
         if !self.word().is_some_and(|next| next.eq_ignore_ascii_case("stdin")) {
             let words = "COPY reads FROM STDIN only: files are the client's, as with psql's \\copy";
-            return Err(SqlError::Unsupported(words.into()));
+            return Err(SqlError::unsupported(words));
         }
         let mut copy = CopyIn { table: table.to_ascii_lowercase(), ..CopyIn::default() };
         self.options(&mut copy)?;
@@ -287,11 +348,11 @@ impl CopyIn {
             }
             ("format", other) => {
                 let words = format!("COPY: lines of exposition text have FORMAT text, not {other}");
-                return Err(SqlError::Unsupported(words));
+                return Err(SqlError::unsupported(words));
             }
             _ => {
                 let words = format!("COPY: option \"{name} {value}\" is not known");
-                return Err(SqlError::Unsupported(words));
+                return Err(SqlError::unsupported(words));
             }
         }
         Ok(())
@@ -353,6 +414,11 @@ mod tests {
         let created = "SELECT create_prometheus_cx_table('m')";
         let expected = Parsed::CreatePrometheusTable("m".into(), Vocabulary::Composite);
         assert_eq!(one(created), expected);
-        assert!(matches!(parse(&"x".repeat(TEXT_SIZE_MAX + 1)), Err(SqlError::Limit(_))));
+        let code = |text: &str| parse(text).err().map(|error| error.code);
+        assert_eq!(code(&"x".repeat(TEXT_SIZE_MAX + 1)), Some("54000"));
+        assert_eq!(code("SELECT '\u{fffd}'"), Some("22021"));
+        assert_eq!(one("ROLLBACK TO SAVEPOINT a"), Parsed::RollbackTo);
+        assert_eq!(one("DEALLOCATE ALL"), Parsed::Deallocate(None));
+        assert_eq!(one("DEALLOCATE \"all\""), Parsed::Deallocate(Some("all".into())));
     }
 }

@@ -1,5 +1,6 @@
 //! Rows of a statement to PostgreSQL's messages, and errors to its codes.
 
+use super::cancels::Cancelled;
 use super::copy::CopyError;
 use super::shown;
 use futures::{Stream, StreamExt as _, stream};
@@ -8,14 +9,14 @@ use pgwire::api::portal::Format;
 use pgwire::api::results::{FieldFormat, FieldInfo, QueryResponse, Response};
 use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::data::DataRow;
+use pgwire::messages::response::NoticeResponse;
 use sql::datafusion::arrow::array::{
     Array as _, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray,
 };
 use sql::datafusion::arrow::datatypes::{Field, Schema};
-use sql::{Answer, SqlError};
+use sql::{Answer, Batches, SqlError};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 /// An error of PostgreSQL.
@@ -35,9 +36,16 @@ fn info(severity: &str, code: &str, message: String, hint: Option<String>) -> Pg
     PgWireError::UserError(Box::new(info))
 }
 
+/// What a client may want to know and need not heed.
+pub fn warning(code: &str, message: &str) -> NoticeResponse {
+    let mut info = ErrorInfo::new("WARNING".into(), code.to_string(), message.to_string());
+    info.severity_nonlocalized = Some("WARNING".into());
+    info.into()
+}
+
 /// What is wrong with a statement.
 pub fn of_sql(failure: SqlError) -> PgWireError {
-    error(failure.code(), failure.to_string())
+    error(failure.code, failure.message)
 }
 
 /// What is wrong with a `COPY`.
@@ -57,15 +65,15 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
             false => arrow_pg::datatypes::field_into_pg_type(field)?,
         };
         let size = type_size(&pg_type);
-        let name = field.name().clone();
-        let format = if at_format(format, at) { FieldFormat::Binary } else { FieldFormat::Text };
+        let name = sql::shown_name(field.name()).to_string();
+        let format = if is_binary(format, at) { FieldFormat::Binary } else { FieldFormat::Text };
         Ok(FieldInfo::new(name, None, None, pg_type, format).with_type_size(size))
     };
     schema.fields().iter().enumerate().map(field).collect()
 }
 
 /// Whether a column is wanted in binary; a client may have said too few formats.
-fn at_format(format: &Format, at: usize) -> bool {
+pub fn is_binary(format: &Format, at: usize) -> bool {
     match format {
         Format::UnifiedText => false,
         Format::UnifiedBinary => true,
@@ -92,7 +100,7 @@ fn type_size(pg_type: &Type) -> i16 {
 /// What ends a statement before its last row.
 pub struct Ends {
     /// Told when the client cancels it.
-    pub cancelled: Arc<Notify>,
+    pub cancelled: Arc<Cancelled>,
     /// When its time is over.
     pub deadline: Instant,
     /// How long that is, for words.
@@ -108,7 +116,7 @@ pub fn response<P: Send + 'static>(
 ) -> PgWireResult<Response> {
     let fields = Arc::new(fields(&answer.schema, format)?);
     let encoded = fields.clone();
-    let batches = until(answer.rows, ends).map(move |batch| (batch, encoded.clone()));
+    let batches = until(answer.batches, ends).map(move |batch| (batch, encoded.clone()));
     let rows = batches.flat_map(|(batch, fields)| stream::iter(rows_of(batch, fields)));
     let held = rows.map(move |row| {
         let _ = &permit;
@@ -118,20 +126,17 @@ pub fn response<P: Send + 'static>(
 }
 
 /// The same batches, with an error where it has to end.
-fn until(
-    rows: sql::datafusion::execution::SendableRecordBatchStream,
-    ends: Ends,
-) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
-    stream::unfold(Some((rows, ends)), |state| async move {
-        let (mut rows, ends) = state?;
+fn until(batches: Batches, ends: Ends) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
+    stream::unfold(Some((batches, ends)), |state| async move {
+        let (mut batches, ends) = state?;
         let next = tokio::select! {
             biased;
-            () = ends.cancelled.notified() => Some(Err(PgWireError::QueryCanceled)),
+            () = ends.cancelled.heard() => Some(Err(PgWireError::QueryCanceled)),
             () = sleep_until(ends.deadline) => Some(Err(timed_out(ends.timeout))),
-            next = rows.next() => next.map(|batch| batch.map_err(|failure| of_sql(failure.into()))),
+            next = batches.next() => next.map(|batch| batch.map_err(of_sql)),
         };
         match next? {
-            Ok(batch) => Some((Ok(batch), Some((rows, ends)))),
+            Ok(batch) => Some((Ok(batch), Some((batches, ends)))),
             Err(failure) => Some((Err(failure), None)),
         }
     })
@@ -153,8 +158,8 @@ fn rows_of(
         let columns = as_sent(batch, &fields);
         let described = columns
             .iter()
-            .zip(fields.iter())
-            .map(|(column, field)| Field::new(field.name(), column.data_type().clone(), true));
+            .enumerate()
+            .map(|(at, column)| Field::new(at.to_string(), column.data_type().clone(), true));
         let schema = Arc::new(Schema::new(described.collect::<Vec<_>>()));
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(schema, columns, &options)

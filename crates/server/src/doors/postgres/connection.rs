@@ -30,7 +30,7 @@ const GSS_REQUEST: u32 = 80_877_104;
 /// Such requests of one connection.
 const REQUESTS_MAX: usize = 3;
 
-type Messages<S> = Framed<Bounded<S>, PgWireMessageServerCodec<super::handlers::Prepared>>;
+type Messages<S> = Framed<Bounded<S>, PgWireMessageServerCodec<super::prepared::Prepared>>;
 
 impl Door for Postgres {
     /// `FATAL 53300`, as a message.
@@ -105,7 +105,7 @@ impl Postgres {
     {
         let peer = connection.peer.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
         let client = DefaultClient::new(peer, is_secure);
-        let mut stream = Bounded::new(stream);
+        let mut stream = Bounded::new(stream, self.app.config.http.write_timeout);
         stream.follow(&begun)?;
         let mut parts = FramedParts::new(stream, PgWireMessageServerCodec::new(client));
         parts.read_buf.extend_from_slice(&begun);
@@ -117,12 +117,21 @@ impl Postgres {
             let patience = if is_new { Some(self.handshake_timeout) } else { self.idle };
             let next = tokio::select! {
                 biased;
+                // Before messages: a client that never stops sending them is told, too.
+                () = stopping(&mut stop) => {
+                    let words = "terminating connection due to administrator command";
+                    Some(Err(fatal("57P01", words)))
+                }
                 message = messages.next() => message.map(|message| {
                     message.map_err(|failure| fatal("08P01", failure.to_string()))
                 }),
-                _ = stop.wait_for(|is_stopping| *is_stopping) => {
-                    let words = "terminating connection due to administrator command";
-                    Some(Err(fatal("57P01", words)))
+                () = handlers.query.copy_is_cancelled() => {
+                    handlers.end_copy(&mut messages).await?;
+                    continue;
+                }
+                () = handlers.query.portals_had_their_time() => {
+                    handlers.query.forget_portals(&messages);
+                    continue;
                 }
                 () = patient(patience) => {
                     let words = "terminating connection due to idle-session timeout";
@@ -137,9 +146,6 @@ impl Postgres {
             let work = connection.begin();
             handlers.answer(message, &mut messages).await?;
             drop(work);
-            if !is_new_or_busy(messages.state()) {
-                messages.get_mut().expect_types();
-            }
         }
     }
 }
@@ -151,8 +157,9 @@ fn is_new(state: PgWireConnectionState) -> bool {
     )
 }
 
-fn is_new_or_busy(state: PgWireConnectionState) -> bool {
-    matches!(state, PgWireConnectionState::AwaitingStartup)
+async fn stopping(stop: &mut Stop) {
+    // Whoever would tell has gone: it stops, too.
+    let _ = stop.wait_for(|is_stopping| *is_stopping).await;
 }
 
 async fn patient(time: Option<Duration>) {
@@ -160,6 +167,10 @@ async fn patient(time: Option<Duration>) {
         Some(time) => sleep(time).await,
         None => std::future::pending().await,
     }
+}
+
+fn is_fatal(failure: &PgWireError) -> bool {
+    matches!(failure, PgWireError::UserError(info) if info.is_fatal())
 }
 
 async fn say_last<S>(messages: &mut Messages<S>, failure: PgWireError) -> io::Result<()>
@@ -172,6 +183,15 @@ where
 }
 
 impl Handlers {
+    /// Ends a `COPY` that was cancelled; what the client still sends of it is passed over.
+    async fn end_copy<S>(&self, messages: &mut Messages<S>) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
+    {
+        let is_extended = matches!(messages.state(), PgWireConnectionState::CopyInProgress(true));
+        process_error(messages, PgWireError::QueryCanceled, is_extended).await
+    }
+
     async fn answer<S>(
         &self,
         message: PgWireFrontendMessage,
@@ -191,6 +211,8 @@ impl Handlers {
         match answered {
             Ok(()) => Ok(()),
             Err(PgWireError::IoError(failure)) => Err(failure),
+            // Nothing is ready for a query after this.
+            Err(failure) if is_fatal(&failure) => say_last(messages, failure).await,
             Err(failure) => process_error(messages, failure, is_extended).await,
         }
     }

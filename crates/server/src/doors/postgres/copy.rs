@@ -8,26 +8,31 @@
 //! What the store itself refuses while it stores (limits on labels and series) comes too late for the
 //! lines before it.
 
+use crate::admission::BodyMemory;
 use crate::app::App;
 use crate::failure::{Failure, Kind};
 use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
+use model::limits::LINE_SIZE_MAX;
 use model::{LabelsBuilder, WriteBatch};
 use sql::statements::CopyIn;
 use std::collections::HashSet;
 use store::Durability;
+use tokio::sync::OwnedSemaphorePermit;
 use wire::exposition::{Created, ExpositionKeys, Format, Options, decode};
-use wire::{LineError, Start};
+use wire::{Decoded, LineError, Start};
 
 /// Bytes of one `COPY` that is stored as a whole.
 pub const WHOLE_SIZE_MAX: usize = 256 << 20;
-/// Bytes that are looked at, or stored, at a time.
+/// Bytes that are looked at, or stored, at a time; of memory, too.
 const PIECE_SIZE: usize = 1 << 20;
 /// Bytes of a line that an error shows.
 const SHOWN_SIZE_MAX: usize = 200;
+/// Keys that are remembered to be good; with more all are looked at once more.
+const CHECKED_MAX: usize = 1 << 20;
 
 /// Why a `COPY` failed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CopyError {
     /// PostgreSQL's code for it.
     pub code: &'static str,
@@ -42,19 +47,28 @@ pub struct CopyError {
 /// A `COPY` on its way.
 pub struct Copying {
     asked: CopyIn,
-    keys: ExpositionKeys,
-    /// The time of lines that have none: when it began.
-    now: i64,
-    /// What came and is not stored.
-    bytes: Vec<u8>,
-    /// How far it was looked at, or stored; always the start of a line.
-    seen: Start,
-    /// Lines in `seen` and before that were dropped from `bytes`.
+    lines: Lines,
     outcome: Outcome,
     received: usize,
     rejected: u64,
     /// Keys that were found to be good, by their hashes.
     checked: HashSet<u128>,
+}
+
+/// What came and is not stored.
+struct Lines {
+    bytes: Vec<u8>,
+    /// Its share of the memory that all connections have for what they receive.
+    held: Option<OwnedSemaphorePermit>,
+    held_size: usize,
+    /// How far it was looked at, or stored; always the start of a line. The number of the line counts
+    /// those that are no longer in `bytes`, too.
+    seen: Start,
+    /// Where the last whole line ends.
+    end: usize,
+    keys: ExpositionKeys,
+    /// The time of lines that have none: when it began.
+    now: i64,
 }
 
 /// What came of a `COPY`.
@@ -66,15 +80,92 @@ pub struct Copied {
     pub rejected: u64,
 }
 
+impl Lines {
+    /// Takes a piece, as soon as there is memory for it.
+    async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<(), Failure> {
+        let size = self.bytes.len() + piece.len();
+        if self.bytes.capacity() < size {
+            let capacity = size.max(2 * self.bytes.capacity()).next_multiple_of(PIECE_SIZE);
+            self.hold(capacity, memory).await?;
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            self.end = self.bytes.len() + at + 1;
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
+
+    async fn hold(&mut self, size: usize, memory: &BodyMemory) -> Result<(), Failure> {
+        let mut share = memory.share();
+        share.grow(size.saturating_sub(self.held_size)).await?;
+        match (&mut self.held, share.into_held()) {
+            (Some(held), Some(more)) => held.merge(more),
+            (held, more) => *held = more,
+        }
+        self.held_size = size;
+        Ok(())
+    }
+
+    /// Decodes lines up to `end`, some at a time; `take` learns whether they are the last.
+    fn decode(
+        &mut self,
+        app: &App,
+        end: usize,
+        take: &mut dyn FnMut(Decoded<'_>, bool) -> Result<(), CopyError>,
+    ) -> Result<(), CopyError> {
+        let options = Options { format: Format::Text, now: self.now, created: Created::Samples };
+        let hasher = app.store.hasher();
+        let body = &self.bytes[..end];
+        let mut next = (self.seen.offset < end).then_some(self.seen);
+        while let Some(start) = next {
+            let decoded = decode(body, start, &options, &hasher, &self.keys);
+            let decoded = decoded.map_err(|error| failed(&error.into()))?;
+            next = decoded.rest;
+            take(decoded, next.is_none())?;
+        }
+        let line = self.seen.line + count_lines(&self.bytes[self.seen.offset..end]);
+        self.seen = Start { offset: end, line };
+        Ok(())
+    }
+
+    /// Forgets what was stored.
+    fn drop_seen(&mut self) {
+        self.bytes.drain(..self.seen.offset);
+        self.end -= self.seen.offset;
+        self.seen.offset = 0;
+    }
+
+    /// The line that is not whole yet.
+    fn last(&self) -> &[u8] {
+        &self.bytes[self.end..]
+    }
+
+    /// Where the last line ends, without the mark that some clients end a `COPY` with.
+    fn end_of_all(&self) -> usize {
+        let kept = self.bytes.strip_suffix(b"\n").unwrap_or(&self.bytes);
+        match kept.strip_suffix(b"\\.") {
+            Some(kept) if kept.last().is_none_or(|byte| *byte == b'\n') => kept.len(),
+            _ => self.bytes.len(),
+        }
+    }
+}
+
 impl Copying {
     /// One that has just begun.
     pub fn new(asked: CopyIn, keys: ExpositionKeys, now: i64) -> Copying {
-        Copying {
-            asked,
+        let lines = Lines {
+            bytes: Vec::new(),
+            held: None,
+            held_size: 0,
+            seen: Start::default(),
+            end: 0,
             keys,
             now,
-            bytes: Vec::new(),
-            seen: Start::default(),
+        };
+        Copying {
+            asked,
+            lines,
             outcome: Outcome::default(),
             received: 0,
             rejected: 0,
@@ -85,23 +176,30 @@ impl Copying {
     /// Takes a piece. Returns whether there is so much that [`Copying::work`] should follow.
     ///
     /// # Errors
-    /// When it is more than one `COPY` may be.
-    pub fn push(&mut self, piece: &[u8]) -> Result<bool, CopyError> {
+    /// When it is more than one `COPY` may be, a line is longer than one may be, or others hold the
+    /// memory for it.
+    pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
-        if WHOLE_SIZE_MAX < self.bytes.len() + piece.len() {
-            return Err(CopyError {
-                code: "54000",
-                message: format!(
-                    "COPY of more than {WHOLE_SIZE_MAX} bytes cannot be stored as a whole"
-                ),
-                context: Some(format!("COPY {}", self.asked.table)),
-                hint: Some(
-                    "Copy it in parts, or WITH (ON_ERROR ignore), which stores as it goes.".into(),
-                ),
-            });
+        if !self.asked.skips_errors && WHOLE_SIZE_MAX < self.lines.bytes.len() + piece.len() {
+            let words =
+                format!("COPY of more than {WHOLE_SIZE_MAX} bytes cannot be stored as a whole");
+            let hint =
+                "Copy it in parts, or WITH (ON_ERROR ignore), which stores as it goes.".to_string();
+            return Err(self.too_much(words, Some(hint)));
         }
-        self.bytes.extend_from_slice(piece);
-        Ok(PIECE_SIZE <= self.bytes.len() - self.seen.offset)
+        self.lines.push(piece, memory).await.map_err(|failure| failed(&failure))?;
+        if LINE_SIZE_MAX < self.lines.last().len() {
+            let words = format!("a line of more than {LINE_SIZE_MAX} bytes");
+            return Err(self.too_much(words, None));
+        }
+        Ok(PIECE_SIZE <= self.lines.end.saturating_sub(self.lines.seen.offset))
+    }
+
+    fn too_much(&self, message: String, hint: Option<String>) -> CopyError {
+        let unseen = &self.lines.bytes[self.lines.seen.offset..];
+        let line = self.lines.seen.line + count_lines(unseen);
+        let context = Some(format!("COPY {}, line {line}", self.asked.table));
+        CopyError { code: "54000", message, context, hint }
     }
 
     /// Looks at the whole lines that came, or stores them.
@@ -109,19 +207,14 @@ impl Copying {
     /// # Errors
     /// A bad line, or a store that takes nothing.
     pub fn work(&mut self, app: &App) -> Result<(), CopyError> {
-        let end = memchr_last_line(&self.bytes);
-        self.work_until(app, end)
+        self.work_until(app, self.lines.end)
     }
 
     fn work_until(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
-        if end <= self.seen.offset {
-            return Ok(());
-        }
         match self.asked.skips_errors {
             true => {
-                self.store(app, end, Durability::Synced)?;
-                self.bytes.drain(..end);
-                self.seen.offset = 0;
+                self.store(app, end)?;
+                self.lines.drop_seen();
                 self.check_rejected()
             }
             false => self.look(app, end),
@@ -133,71 +226,54 @@ impl Copying {
     /// # Errors
     /// As [`Copying::work`].
     pub fn finish(&mut self, app: &App) -> Result<Copied, CopyError> {
-        if self.bytes.ends_with(b"\\.\n") || self.bytes == b"\\." || self.bytes.ends_with(b"\n\\.")
-        {
-            let kept = self.bytes.len() - 2 - usize::from(self.bytes.ends_with(b"\n"));
-            self.bytes.truncate(kept);
-        }
-        let end = self.bytes.len();
+        let end = self.lines.end_of_all();
         self.work_until(app, end)?;
         if !self.asked.skips_errors {
-            self.seen = Start::default();
-            self.store(app, end, Durability::Synced)?;
+            self.lines.seen = Start::default();
+            self.store(app, end)?;
         }
         let finished = self.outcome.finish(app, Protocol::Postgres, self.received);
         finished.map_err(|failure| failed(&failure))?;
         Ok(Copied { samples: self.outcome.samples, rejected: self.rejected })
     }
 
-    fn options(&self) -> Options {
-        Options { format: Format::Text, now: self.now, created: Created::Samples }
-    }
-
     /// Decodes lines to find bad ones.
     fn look(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
-        let (options, hasher) = (self.options(), app.store.hasher());
-        let mut next = Some(self.seen);
-        while let Some(start) = next {
-            let body = &self.bytes[..end];
-            let decoded = decode(body, start, &options, &hasher, &self.keys);
-            let decoded = decoded.map_err(|error| failed(&error.into()))?;
-            let bad_key = first_bad_key(&decoded.batch, &mut self.checked);
+        let (checked, mut bad) = (&mut self.checked, None);
+        let looked = self.lines.decode(app, end, &mut |decoded, _| {
+            let bad_key = first_bad_key(&decoded.batch, checked);
             let bad_line = decoded.errors.kept().first().cloned();
-            let first = [bad_key, bad_line].into_iter().flatten().min_by_key(|one| one.position);
-            if let Some(error) = first {
-                return Err(self.bad_line(&error));
-            }
-            next = decoded.rest;
+            let both = [bad_key, bad_line].into_iter().flatten();
+            bad = both.min_by_key(|one| one.position);
+            // What is said is made below, where all lines can be seen.
+            bad.as_ref().map_or(Ok(()), |_| Err(CopyError::default()))
+        });
+        match bad {
+            Some(error) => Err(self.bad_line(&error)),
+            None => looked,
         }
-        self.seen = Start {
-            offset: end,
-            line: self.seen.line + count_lines(&self.bytes[self.seen.offset..end]),
-        };
-        Ok(())
     }
 
-    fn store(&mut self, app: &App, end: usize, durability: Durability) -> Result<(), CopyError> {
-        let (options, hasher) = (self.options(), app.store.hasher());
-        let mut next = Some(self.seen);
-        while let Some(start) = next {
-            let body = &self.bytes[..end];
-            let decoded = decode(body, start, &options, &hasher, &self.keys);
-            let decoded = decoded.map_err(|error| failed(&error.into()))?;
-            next = decoded.rest;
+    fn store(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
+        let (outcome, rejected, mut bad) = (&mut self.outcome, &mut self.rejected, None);
+        let skips = self.asked.skips_errors;
+        let stored = self.lines.decode(app, end, &mut |decoded, is_last| {
             // Only the last waits for the disk: it waits for all before it, too.
-            let durability = if next.is_some() { Durability::Relaxed } else { durability };
-            let refused = (decoded.errors.count(), self.outcome.rejected);
-            self.outcome.append(app, decoded, durability).map_err(|failure| failed(&failure))?;
-            self.rejected += refused.0 + (self.outcome.rejected - refused.1);
-            if !self.asked.skips_errors
-                && let Some(row) = self.outcome.rejections.first()
-            {
-                let error = LineError { position: row.position, reason: row.reason.clone() };
-                return Err(self.bad_line(&error));
-            }
+            let durability = if is_last { Durability::Synced } else { Durability::Relaxed };
+            let (refused, before) = (decoded.errors.count(), outcome.rejected);
+            outcome.append(app, decoded, durability).map_err(|failure| failed(&failure))?;
+            *rejected += refused + (outcome.rejected - before);
+            bad = outcome
+                .rejections
+                .first()
+                .filter(|_| !skips)
+                .map(|row| LineError { position: row.position, reason: row.reason.clone() });
+            bad.as_ref().map_or(Ok(()), |_| Err(CopyError::default()))
+        });
+        match bad {
+            Some(error) => Err(self.bad_line(&error)),
+            None => stored,
         }
-        self.seen.line += count_lines(&self.bytes[self.seen.offset..end]);
-        Ok(())
     }
 
     fn check_rejected(&self) -> Result<(), CopyError> {
@@ -216,7 +292,7 @@ impl Copying {
 
     fn bad_line(&self, error: &LineError) -> CopyError {
         let nth = error.position.saturating_sub(1) as usize;
-        let mut lines = self.bytes.split(|byte| *byte == b'\n');
+        let mut lines = self.lines.bytes.split(|byte| *byte == b'\n');
         let text = lines.nth(nth).unwrap_or_default();
         let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_SIZE_MAX)]);
         CopyError {
@@ -238,6 +314,9 @@ impl Copying {
 fn first_bad_key(batch: &WriteBatch<'_>, checked: &mut HashSet<u128>) -> Option<LineError> {
     let (mut tags, mut name) = (LabelsBuilder::new(), String::new());
     for row in &batch.rows {
+        if CHECKED_MAX <= checked.len() {
+            checked.clear();
+        }
         if !checked.insert(row.hash) {
             continue;
         }
@@ -258,7 +337,7 @@ fn first_bad_key(batch: &WriteBatch<'_>, checked: &mut HashSet<u128>) -> Option<
 fn failed(failure: &Failure) -> CopyError {
     let code = match failure.kind {
         Kind::ReadOnly => "25006",
-        Kind::Busy => "53300",
+        Kind::Busy => "53000",
         Kind::Limit => "54000",
         Kind::BadInput => "22P02",
         _ => "58000",
@@ -269,11 +348,6 @@ fn failed(failure: &Failure) -> CopyError {
         context: None,
         hint: failure.remedy.clone(),
     }
-}
-
-/// Where the last whole line ends.
-fn memchr_last_line(bytes: &[u8]) -> usize {
-    bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }
 
 fn count_lines(bytes: &[u8]) -> u32 {

@@ -1,5 +1,5 @@
 //! The size of messages, looked at before anybody keeps them: a client cannot make the server hold a
-//! gigabyte by saying that one comes.
+//! gigabyte by saying that one comes; and how long a client may leave unread what is written to it.
 //!
 //! ```text
 //! startup: [size u32][...]      later: [type u8][size u32][...]     sizes count themselves
@@ -8,26 +8,27 @@
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
 /// Bytes of a message.
 pub const SIZE_MAX: u32 = 16 << 20;
 
-/// A stream whose messages are not too large: it fails at the first one that is.
+/// A stream whose messages are not too large, it fails at the first one that is; and whose other end
+/// reads: it fails where that takes nothing for too long.
 pub struct Bounded<S> {
     stream: S,
     frames: Frames,
+    write_timeout: Duration,
+    /// Runs while the other end takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Bounded<S> {
     /// Of a stream whose next message begins a connection.
-    pub fn new(stream: S) -> Bounded<S> {
-        Bounded { stream, frames: Frames::default() }
-    }
-
-    /// From now on messages have types.
-    pub fn expect_types(&mut self) {
-        self.frames.are_typed = true;
+    pub fn new(stream: S, write_timeout: Duration) -> Bounded<S> {
+        Bounded { stream, frames: Frames::default(), write_timeout, stalled: None }
     }
 
     /// Heeds bytes that were read before it was made.
@@ -37,11 +38,26 @@ impl<S> Bounded<S> {
     pub fn follow(&mut self, bytes: &[u8]) -> Result<()> {
         self.frames.follow(bytes)
     }
+
+    /// What a write came to, with an error where nothing was taken for too long.
+    fn judge<T>(&mut self, polled: Poll<Result<T>>, context: &mut Context<'_>) -> Poll<Result<T>> {
+        if polled.is_ready() {
+            self.stalled = None;
+            return polled;
+        }
+        let write_timeout = self.write_timeout;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(write_timeout)));
+        stalled.as_mut().poll(context).map(|()| {
+            let words = format!("the client read nothing for {write_timeout:?}");
+            Err(Error::new(ErrorKind::TimedOut, words))
+        })
+    }
 }
 
 /// Where in a message a stream is.
 #[derive(Default)]
 struct Frames {
+    /// The first message has no type, all later ones have.
     are_typed: bool,
     /// Bytes of the head that came.
     head: Vec<u8>,
@@ -77,6 +93,7 @@ impl Frames {
         match (4..=SIZE_MAX).contains(&size) {
             true => {
                 self.left = size - 4;
+                self.are_typed = true;
                 Ok(())
             }
             false => {
@@ -112,21 +129,25 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.judge(polled, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let polled = Pin::new(&mut self.stream).poll_flush(context);
+        self.judge(polled, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let polled = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.judge(polled, context)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[test]
     fn heads_are_found_however_bytes_come() {
@@ -136,11 +157,28 @@ mod tests {
             let mut frames = Frames::default();
             frames.follow(&bytes[..cut]).unwrap();
             frames.follow(&bytes[cut..]).unwrap();
-            frames.are_typed = true;
             frames.follow(b"Q").unwrap();
             frames.follow(&[0, 0, 0, 5, b'x', b'd', 0xff]).unwrap();
             assert!(frames.follow(&[0xff, 0xff, 0xff]).is_err());
         }
         assert!(Frames::default().follow(&[0, 0, 0, 3]).is_err());
+    }
+
+    #[test]
+    fn who_does_not_read_is_left() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (near, _far) = tokio::io::duplex(4);
+            let mut bounded = Bounded::new(near, Duration::from_millis(10));
+            bounded.write_all(b"1234").await.unwrap();
+            let failed = bounded.write_all(b"5").await.unwrap_err();
+            assert_eq!(failed.kind(), ErrorKind::TimedOut);
+            let (near, mut far) = tokio::io::duplex(4);
+            let mut bounded = Bounded::new(near, Duration::from_secs(60));
+            let mut bytes = [0; 5];
+            let (written, read) =
+                tokio::join!(bounded.write_all(b"12345"), far.read_exact(&mut bytes));
+            assert!(written.is_ok() && read.is_ok() && bounded.stalled.is_none());
+        });
     }
 }

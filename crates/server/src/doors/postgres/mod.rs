@@ -1,23 +1,31 @@
 //! The door for PostgreSQL's clients: `COPY` of exposition text in, SQL out.
 //!
 //! ```text
-//! socket > connection (frames, limits) > startup (TLS, who it is) > session
-//!   session: statements > copy (lines to samples) | answers (rows of `sql` to messages)
+//! socket > connection (frames, limits, TLS) > welcome (who it is) > session
+//!   simple | extended (prepared, parameters) > handlers > commands | copies > copy (lines to samples)
+//!                                                       | answers (rows of `sql` to messages)
 //! ```
 //! Messages are those of the crate pgwire; what a statement means is the room `sql`'s.
 
 mod answers;
 mod cancels;
+mod commands;
 mod connection;
+mod copies;
 mod copy;
+mod extended;
 mod frames;
 mod handlers;
+mod kept;
 mod labels;
 mod parameters;
+mod prepared;
 mod session;
 mod settings;
 mod shown;
+mod simple;
 mod startup;
+mod welcome;
 
 use crate::app::App;
 use crate::listeners::accept::{Accepting, Stop, accept};

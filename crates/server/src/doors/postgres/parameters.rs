@@ -1,98 +1,338 @@
 //! Values that a client binds to `$1`, `$2`, ...
 
-use super::answers::error;
-use super::handlers::Prepared;
+use super::answers::{error, is_binary};
+use super::prepared::{Described, Prepared};
+use model::sample::NANOS_PER_MICRO;
 use pgwire::api::Type;
-use pgwire::api::portal::Portal;
-use pgwire::error::PgWireResult;
-use sql::datafusion::arrow::datatypes::DataType;
-use sql::datafusion::common::ScalarValue;
+use pgwire::api::portal::{Format, Portal};
+use pgwire::error::{PgWireError, PgWireResult};
+use sql::ZONE;
+use sql::datafusion::arrow::datatypes::{
+    DataType, Field, IntervalMonthDayNano, IntervalUnit, TimeUnit,
+};
+use sql::datafusion::common::{DataFusionError, ScalarValue};
+use std::sync::Arc;
 
 /// Microseconds from 1970 to 2000, from which PostgreSQL counts.
 const EPOCH_US: i64 = 946_684_800_000_000;
+/// The same in days.
+const EPOCH_DAYS: i32 = 10_957;
 
 /// The types of a statement's parameters, in order.
-pub fn types(statement: &sql::Statement) -> PgWireResult<Vec<Type>> {
-    let known = statement.parameters().map_err(super::answers::of_sql)?;
+pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
     let pg_type = |known: &Option<DataType>| match known {
         Some(known) => arrow_pg::datatypes::into_pg_type(known),
         None => Ok(Type::TEXT),
     };
-    known.iter().map(pg_type).collect()
+    described.parameters.iter().map(pg_type).collect()
 }
 
-/// The values that were bound, in order.
-pub fn values(
-    statement: &sql::Statement,
-    portal: &Portal<Prepared>,
-) -> PgWireResult<Vec<ScalarValue>> {
-    let known = statement.parameters().map_err(super::answers::of_sql)?;
-    let given = &portal.statement.parameter_types;
-    if portal.parameters.len() != known.len() {
+/// Whether what was bound is as many values as the statement wants, in formats for each of them.
+///
+/// # Errors
+/// When it is not.
+pub fn check(portal: &Portal<Prepared>) -> PgWireResult<()> {
+    let wanted = match &portal.statement.statement {
+        Prepared::Query(described) => described.parameters.len(),
+        Prepared::Other(_) => 0,
+    };
+    let given = portal.parameters.len();
+    if given != wanted {
         let words = format!(
-            "bind message supplies {} parameters, but the prepared statement requires {}",
-            portal.parameters.len(),
-            known.len()
+            "bind message supplies {given} parameters, but prepared statement \"{}\" requires \
+             {wanted}",
+            portal.statement.id
         );
         return Err(error("08P01", words));
     }
-    let mut values = Vec::with_capacity(known.len());
-    for (at, bytes) in portal.parameters.iter().enumerate() {
-        let wanted = known.get(at).cloned().flatten();
-        let Some(bytes) = bytes else {
-            values.push(
-                wanted
-                    .map_or(Ok(ScalarValue::Null), |one| ScalarValue::try_from(&one))
-                    .map_err(wrong(at))?,
+    match &portal.parameter_format {
+        Format::Individual(formats) if formats.len() != given => {
+            let words = format!(
+                "bind message has {} parameter formats but {given} parameters",
+                formats.len()
             );
-            continue;
-        };
-        let value = if portal.parameter_format.is_binary(at) {
-            let pg_type = given.get(at).cloned().flatten();
-            let pg_type = match (pg_type, &wanted) {
-                (Some(pg_type), _) => pg_type,
-                (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
-                (None, None) => Type::TEXT,
-            };
-            binary(&pg_type, bytes).ok_or_else(|| {
-                error("22P03", format!("incorrect binary data format in bind parameter {}", at + 1))
-            })?
-        } else {
-            let text = std::str::from_utf8(bytes).map_err(wrong(at))?;
-            ScalarValue::Utf8(Some(text.to_string()))
-        };
-        values.push(match wanted {
-            Some(wanted) => value.cast_to(&wanted).map_err(wrong(at))?,
-            None => value,
-        });
+            Err(error("08P01", words))
+        }
+        _ => Ok(()),
     }
-    Ok(values)
 }
 
-fn wrong<E: std::fmt::Display>(at: usize) -> impl Fn(E) -> pgwire::error::PgWireError {
+/// The values that were bound, in order: of the type that the client declared, or else of the one
+/// that the statement wants.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn values(described: &Described, portal: &Portal<Prepared>) -> PgWireResult<Vec<ScalarValue>> {
+    let declared = &portal.statement.parameter_types;
+    let value = |(at, wanted): (usize, &Option<DataType>)| {
+        let declared = declared.get(at).cloned().flatten();
+        let declared = declared.filter(|one| *one != Type::UNKNOWN);
+        let bytes = portal.parameters.get(at).and_then(Option::as_deref);
+        match bytes {
+            None => null(declared.as_ref(), wanted.as_ref()).map_err(wrong(at)),
+            Some(bytes) if is_binary(&portal.parameter_format, at) => {
+                binary(at, bytes, declared.as_ref(), wanted.as_ref())
+            }
+            Some(bytes) => plain(at, bytes, declared.as_ref(), wanted.as_ref()),
+        }
+    };
+    described.parameters.iter().enumerate().map(value).collect()
+}
+
+fn null(
+    declared: Option<&Type>,
+    wanted: Option<&DataType>,
+) -> Result<ScalarValue, DataFusionError> {
+    let known = declared.and_then(arrow_type).or_else(|| wanted.cloned());
+    known.map_or(Ok(ScalarValue::Null), |known| ScalarValue::try_from(&known))
+}
+
+fn wrong<E: std::fmt::Display>(at: usize) -> impl Fn(E) -> PgWireError {
     move |failure| error("22P02", format!("parameter ${}: {failure}", at + 1))
 }
 
-fn binary(pg_type: &Type, bytes: &[u8]) -> Option<ScalarValue> {
+/// A value in text.
+fn plain(
+    at: usize,
+    bytes: &[u8],
+    declared: Option<&Type>,
+    wanted: Option<&DataType>,
+) -> PgWireResult<ScalarValue> {
+    let text = std::str::from_utf8(bytes);
+    let text =
+        text.map_err(|failure| error("22021", format!("parameter ${}: {failure}", at + 1)))?;
+    let target = declared.and_then(arrow_type).or_else(|| wanted.cloned());
+    let value = ScalarValue::Utf8(Some(text.to_string()));
+    match target {
+        Some(DataType::List(of)) => {
+            let elements = sql::array_of(text).ok_or_else(|| {
+                error("22P02", format!("parameter ${}: malformed array literal", at + 1))
+            })?;
+            let elements = elements
+                .into_iter()
+                .map(|one| ScalarValue::Utf8(one).cast_to(of.data_type()).map_err(wrong(at)));
+            let elements = elements.collect::<PgWireResult<Vec<_>>>()?;
+            Ok(list(&elements, of.data_type()))
+        }
+        Some(target) => value.cast_to(&target).map_err(wrong(at)),
+        None => Ok(value),
+    }
+}
+
+fn list(elements: &[ScalarValue], of: &DataType) -> ScalarValue {
+    ScalarValue::List(ScalarValue::new_list(elements, of, true))
+}
+
+/// A value in binary, of the type declared, or else of the one wanted.
+fn binary(
+    at: usize,
+    bytes: &[u8],
+    declared: Option<&Type>,
+    wanted: Option<&DataType>,
+) -> PgWireResult<ScalarValue> {
+    let pg_type = match (declared, wanted) {
+        (Some(declared), _) => declared.clone(),
+        (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
+        (None, None) => Type::TEXT,
+    };
+    let value = match element_of(&pg_type) {
+        Some(of) => elements(bytes).and_then(|all| {
+            let target = arrow_type(&of)?;
+            let read = |one: &Option<&[u8]>| match one {
+                Some(bytes) => scalar(&of, bytes)?.cast_to(&target).ok(),
+                None => ScalarValue::try_from(&target).ok(),
+            };
+            let all: Option<Vec<ScalarValue>> = all.iter().map(read).collect();
+            Some(list(&all?, &target))
+        }),
+        None => scalar(&pg_type, bytes),
+    };
+    value.ok_or_else(|| {
+        let words =
+            format!("incorrect binary data format in bind parameter {} ({pg_type})", at + 1);
+        error("22P03", words)
+    })
+}
+
+/// The arrow type of a type that clients declare.
+fn arrow_type(pg_type: &Type) -> Option<DataType> {
+    Some(match *pg_type {
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 | Type::OID => DataType::Int32,
+        Type::INT8 => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 | Type::NUMERIC => DataType::Float64,
+        Type::DATE => DataType::Date32,
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        Type::TEXT | Type::VARCHAR | Type::NAME | Type::BPCHAR | Type::JSON | Type::JSONB => {
+            DataType::Utf8View
+        }
+        Type::UUID => DataType::Utf8View,
+        _ => {
+            let of = arrow_type(&element_of(pg_type)?)?;
+            DataType::List(Arc::new(Field::new_list_field(of, true)))
+        }
+    })
+}
+
+/// What an array is made of.
+fn element_of(pg_type: &Type) -> Option<Type> {
+    Some(match *pg_type {
+        Type::BOOL_ARRAY => Type::BOOL,
+        Type::INT2_ARRAY => Type::INT2,
+        Type::INT4_ARRAY => Type::INT4,
+        Type::INT8_ARRAY => Type::INT8,
+        Type::FLOAT4_ARRAY => Type::FLOAT4,
+        Type::FLOAT8_ARRAY => Type::FLOAT8,
+        Type::NUMERIC_ARRAY => Type::NUMERIC,
+        Type::DATE_ARRAY => Type::DATE,
+        Type::TIMESTAMP_ARRAY => Type::TIMESTAMP,
+        Type::TIMESTAMPTZ_ARRAY => Type::TIMESTAMPTZ,
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::NAME_ARRAY | Type::BPCHAR_ARRAY => {
+            Type::TEXT
+        }
+        _ => return None,
+    })
+}
+
+fn scalar(pg_type: &Type, bytes: &[u8]) -> Option<ScalarValue> {
     Some(match *pg_type {
         Type::BOOL => ScalarValue::Boolean(Some(bytes.first()? != &0)),
         Type::INT2 => ScalarValue::Int16(Some(i16::from_be_bytes(bytes.try_into().ok()?))),
-        Type::INT4 => ScalarValue::Int32(Some(i32::from_be_bytes(bytes.try_into().ok()?))),
+        Type::INT4 | Type::OID => {
+            ScalarValue::Int32(Some(i32::from_be_bytes(bytes.try_into().ok()?)))
+        }
         Type::INT8 => ScalarValue::Int64(Some(i64::from_be_bytes(bytes.try_into().ok()?))),
         Type::FLOAT4 => ScalarValue::Float32(Some(f32::from_be_bytes(bytes.try_into().ok()?))),
         Type::FLOAT8 => ScalarValue::Float64(Some(f64::from_be_bytes(bytes.try_into().ok()?))),
+        Type::NUMERIC => ScalarValue::Float64(Some(numeric(bytes)?)),
+        Type::DATE => {
+            let days = i32::from_be_bytes(bytes.try_into().ok()?).checked_add(EPOCH_DAYS)?;
+            ScalarValue::Date32(Some(days))
+        }
         Type::TIMESTAMPTZ | Type::TIMESTAMP => {
             let micros = i64::from_be_bytes(bytes.try_into().ok()?).checked_add(EPOCH_US)?;
-            let zone = (*pg_type == Type::TIMESTAMPTZ).then(|| "+00:00".into());
+            let zone = (*pg_type == Type::TIMESTAMPTZ).then(|| ZONE.into());
             ScalarValue::TimestampMicrosecond(Some(micros), zone)
+        }
+        Type::INTERVAL => {
+            let (micros, rest) = bytes.split_first_chunk()?;
+            let (days, months) = rest.split_first_chunk()?;
+            let nanos = i64::from_be_bytes(*micros).checked_mul(NANOS_PER_MICRO)?;
+            let (days, months) =
+                (i32::from_be_bytes(*days), i32::from_be_bytes(months.try_into().ok()?));
+            ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano::new(months, days, nanos)))
+        }
+        Type::UUID => {
+            let hex: String = <[u8; 16]>::try_from(bytes)
+                .ok()?
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+            ScalarValue::Utf8(Some(parts.join("-")))
         }
         // A version stands before it.
         Type::JSONB => text(bytes.strip_prefix(&[1])?)?,
-        Type::TEXT | Type::VARCHAR | Type::UNKNOWN | Type::JSON | Type::NAME => text(bytes)?,
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::UNKNOWN | Type::JSON | Type::NAME => {
+            text(bytes)?
+        }
         _ => return None,
     })
 }
 
 fn text(bytes: &[u8]) -> Option<ScalarValue> {
     Some(ScalarValue::Utf8(Some(std::str::from_utf8(bytes).ok()?.to_string())))
+}
+
+/// A decimal number: `[digits i16][weight i16][sign u16][scale u16]`, then as many digits to the base
+/// of 10,000, the first of them worth `10,000 ^ weight`.
+fn numeric(bytes: &[u8]) -> Option<f64> {
+    let mut fields = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    let (count, weight, sign) = (fields.next()?, fields.next()?.cast_signed(), fields.next()?);
+    fields.next()?;
+    let negative = match sign {
+        0 => "",
+        0x4000 => "-",
+        0xc000 => return Some(f64::NAN),
+        0xd000 => return Some(f64::INFINITY),
+        0xf000 => return Some(f64::NEG_INFINITY),
+        _ => return None,
+    };
+    let digits: Vec<u16> = fields.collect();
+    if digits.len() != usize::from(count) || digits.iter().any(|digit| 9999 < *digit) {
+        return None;
+    }
+    let text: String = digits.iter().map(|digit| format!("{digit:04}")).collect();
+    let exponent = 4 * (i32::from(weight) + 1 - i32::from(count.cast_signed()));
+    // Rust reads decimal text to the nearest number.
+    format!("{negative}{}e{exponent}", if text.is_empty() { "0" } else { &text }).parse().ok()
+}
+
+/// The elements of an array of one dimension: `[dimensions i32][has nulls i32][type u32]`, then
+/// `[count i32][first i32]`, then `[size i32][bytes]` each, -1 for null.
+fn elements(bytes: &[u8]) -> Option<Vec<Option<&[u8]>>> {
+    let mut rest = bytes;
+    let mut number = || -> Option<i32> {
+        let (head, tail) = rest.split_first_chunk()?;
+        rest = tail;
+        Some(i32::from_be_bytes(*head))
+    };
+    let (dimensions, _, _) = (number()?, number()?, number()?);
+    if dimensions == 0 {
+        return Some(Vec::new());
+    }
+    let (count, _) = (number()?, number()?);
+    if dimensions != 1 || bytes.len() / 4 < usize::try_from(count).ok()? {
+        return None;
+    }
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let (head, tail) = rest.split_first_chunk()?;
+        rest = tail;
+        match usize::try_from(i32::from_be_bytes(*head)) {
+            Ok(size) => {
+                let (one, tail) = rest.split_at_checked(size)?;
+                rest = tail;
+                all.push(Some(one));
+            }
+            Err(_) => all.push(None),
+        }
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_decimal() {
+        // 12345.678 is 1, 2345, 6780 with weight 1.
+        let mut bytes = Vec::new();
+        for field in [3u16, 1, 0, 3, 1, 2345, 6780] {
+            bytes.extend_from_slice(&field.to_be_bytes());
+        }
+        assert_eq!(numeric(&bytes), Some(12345.678));
+        assert_eq!(numeric(&bytes[..12]), None);
+        assert_eq!(numeric(&[0, 0, 0, 0, 0, 0, 0, 0]), Some(0.0));
+    }
+
+    #[test]
+    fn arrays_that_are_cut_short_are_none() {
+        let mut bytes = Vec::new();
+        for field in [1i32, 0, 25, 2, 1, 1] {
+            bytes.extend_from_slice(&field.to_be_bytes());
+        }
+        bytes.push(b'a');
+        bytes.extend_from_slice(&(-1i32).to_be_bytes());
+        assert_eq!(elements(&bytes), Some(vec![Some(&b"a"[..]), None]));
+        for cut in 0..bytes.len() {
+            assert_eq!(elements(&bytes[..cut]), None, "{cut}");
+        }
+        assert_eq!(elements(&[0; 12]), Some(Vec::new()));
+    }
 }

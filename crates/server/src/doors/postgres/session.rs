@@ -2,9 +2,12 @@
 
 use super::Postgres;
 use super::copy::Copying;
+use super::kept::Kept;
 use super::settings::Settings;
+use crate::admission::Permit;
 use sql::{Session as SqlSession, SqlError, Vocabulary};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::time::Instant;
 
 /// The tables that are there without anybody making them.
 pub const TABLES: &[(&str, Vocabulary)] =
@@ -24,6 +27,13 @@ pub struct Session {
 pub struct State {
     pub settings: Settings,
     pub copying: Option<Copying>,
+    pub kept: Kept,
+    /// Whether the transaction under way has copied samples, which no `ROLLBACK` takes back.
+    pub has_copied: bool,
+    /// Its place among the running queries, one for all portals.
+    pub place: Weak<Permit>,
+    /// When the first portal that waits for its client has had its time.
+    pub portals_until: Option<Instant>,
 }
 
 impl Session {
@@ -32,11 +42,11 @@ impl Session {
     /// # Errors
     /// When its tables cannot be made.
     pub fn new(door: &Postgres, settings: Settings) -> Result<Arc<Session>, SqlError> {
-        let sql = door.database.session();
+        let sql = door.database.session()?;
         for (name, vocabulary) in TABLES {
             door.database.add_samples(&sql, name, *vocabulary)?;
         }
-        let state = Mutex::new(State { settings, copying: None });
+        let state = Mutex::new(State { settings, ..State::default() });
         Ok(Arc::new(Session { sql, state }))
     }
 

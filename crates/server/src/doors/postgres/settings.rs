@@ -1,5 +1,6 @@
 //! Settings of a session: what `SET`, `SHOW`, `RESET` and the options of a connection are about.
 
+use sql::SqlError;
 use std::collections::BTreeMap;
 
 /// Settings that a session may have beside those with meaning: drivers set many.
@@ -66,27 +67,29 @@ impl Settings {
     ///
     /// # Errors
     /// A code and words.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), (&'static str, String)> {
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let name = name.to_ascii_lowercase();
         if FIXED.contains(&name.as_str()) {
-            return Err(("55P02", format!("parameter \"{name}\" cannot be changed")));
+            let message = format!("parameter \"{name}\" cannot be changed");
+            return Err(SqlError { code: "55P02", message });
         }
         let is_known = self.get(&name).is_some() || name.contains('.');
         if !is_known && !IGNORED.contains(&name.as_str()) {
-            return Err(("42704", format!("unrecognized configuration parameter \"{name}\"")));
+            let message = format!("unrecognized configuration parameter \"{name}\"");
+            return Err(SqlError { code: "42704", message });
         }
         if name == "client_encoding" && !is_utf8(value) {
             let words = format!("client encoding {value:?} is not supported: use UTF8");
-            return Err(("22023", words));
+            return Err(SqlError::wrong_value(words));
         }
         if name == "timezone" && !is_utc(value) {
             let words = format!("time zone {value:?} is not supported yet: times are shown in UTC");
-            return Err(("22023", words));
+            return Err(SqlError::wrong_value(words));
         }
         if VALUE_SIZE_MAX < value.len() || COUNT_MAX <= self.own.len() {
             let words =
                 format!("a session has {COUNT_MAX} settings of {VALUE_SIZE_MAX} bytes at most");
-            return Err(("54000", words));
+            return Err(SqlError::limit(words));
         }
         self.own.insert(name, value.to_string());
         Ok(())
@@ -123,7 +126,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Settings::set`].
-    pub fn take_options(&mut self, text: &str) -> Result<(), (&'static str, String)> {
+    pub fn take_options(&mut self, text: &str) -> Result<(), SqlError> {
         let words = unescaped_words(text);
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -133,10 +136,8 @@ impl Settings {
                 None => None,
             };
             let Some((name, value)) = pair.and_then(|pair| pair.split_once('=')) else {
-                return Err((
-                    "42601",
-                    format!("connection options: {word:?} is not -c name=value"),
-                ));
+                let words = format!("connection options: {word:?} is not -c name=value");
+                return Err(SqlError::invalid(words));
             };
             self.set(name, value)?;
         }
@@ -155,7 +156,8 @@ const IGNORED: &[&str] = &[
 
 fn is_utf8(value: &str) -> bool {
     let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
-    ["utf8", "unicode"].iter().any(|known| plain.eq_ignore_ascii_case(known))
+    // SQL_ASCII is what psql asks for in a plain locale: bytes are sent as they are.
+    ["utf8", "unicode", "sqlascii"].iter().any(|known| plain.eq_ignore_ascii_case(known))
 }
 
 fn is_utc(value: &str) -> bool {
@@ -205,12 +207,12 @@ mod tests {
             ("client_encoding", "LATIN1", "22023"),
             ("TimeZone", "Europe/Berlin", "22023"),
         ] {
-            assert_eq!(settings.set(name, value).map_err(|error| error.0), Err(code), "{name}");
+            assert_eq!(settings.set(name, value).map_err(|error| error.code), Err(code), "{name}");
         }
         settings.set("Client_Encoding", "UTF-8").unwrap();
         for number in 0..COUNT_MAX {
             let _ = settings.set(&format!("a.b{number}"), "x");
         }
-        assert_eq!(settings.set("a.z", "x").map_err(|error| error.0), Err("54000"));
+        assert_eq!(settings.set("a.z", "x").map_err(|error| error.code), Err("54000"));
     }
 }

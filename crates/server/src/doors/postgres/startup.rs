@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use pgwire::api::ClientInfo;
 use pgwire::api::auth::sasl::scram::{SCRAM_ITERATIONS, ScramAuth, gen_salted_password};
 use pgwire::api::auth::{AuthSource, LoginInfo, Password, ServerParameterProvider};
-use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::error::PgWireResult;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Bytes of salt.
 const SALT_SIZE: usize = 16;
+/// Bytes of a salted password.
+const SALTED_SIZE: usize = 32;
 
 /// What is known before anybody comes.
 pub struct Startup {
@@ -27,11 +29,12 @@ impl Startup {
         if !credentials.are_required() {
             return Startup { passwords: None };
         }
-        let mut salt = Vec::with_capacity(SALT_SIZE);
-        while salt.len() < SALT_SIZE {
-            salt.extend(app.vfs.random().to_le_bytes());
-        }
-        Startup { passwords: Some(Arc::new(Passwords::new(credentials, salt))) }
+        let random = |size: usize| -> Vec<u8> {
+            let numbers = std::iter::repeat_with(|| app.vfs.random().to_le_bytes());
+            numbers.flatten().take(size).collect()
+        };
+        let passwords = Passwords::new(credentials, random(SALT_SIZE), random(SALTED_SIZE));
+        Startup { passwords: Some(Arc::new(passwords)) }
     }
 
     /// What a client that comes has to prove; none where it has not.
@@ -46,6 +49,8 @@ struct Passwords {
     user: Option<String>,
     salt: Vec<u8>,
     salted: Vec<u8>,
+    /// What nobody's password is, for users who are not known: they fail where wrong passwords do.
+    nobodys: Vec<u8>,
 }
 
 impl std::fmt::Debug for Passwords {
@@ -55,10 +60,10 @@ impl std::fmt::Debug for Passwords {
 }
 
 impl Passwords {
-    fn new(credentials: &Credentials, salt: Vec<u8>) -> Passwords {
+    fn new(credentials: &Credentials, salt: Vec<u8>, nobodys: Vec<u8>) -> Passwords {
         let (user, secret) = credentials.for_challenge();
         let salted = gen_salted_password(secret, &salt, SCRAM_ITERATIONS);
-        Passwords { user: user.map(str::to_string), salt, salted }
+        Passwords { user: user.map(str::to_string), salt, salted, nobodys }
     }
 }
 
@@ -66,10 +71,9 @@ impl Passwords {
 impl AuthSource for Passwords {
     async fn get_password(&self, login: &LoginInfo) -> PgWireResult<Password> {
         let name = login.user().unwrap_or_default();
-        match self.user.as_deref().is_none_or(|known| known == name) {
-            true => Ok(Password::new(Some(self.salt.clone()), self.salted.clone())),
-            false => Err(PgWireError::InvalidPassword(name.to_string())),
-        }
+        let is_known = self.user.as_deref().is_none_or(|known| known == name);
+        let salted = if is_known { &self.salted } else { &self.nobodys };
+        Ok(Password::new(Some(self.salt.clone()), salted.clone()))
     }
 }
 

@@ -1,0 +1,98 @@
+//! Statements about the session, and those that begin a `COPY`.
+
+use super::answers::error;
+use super::copy::Copying;
+use super::handlers::Queries;
+use super::labels;
+use super::prepared::field_of;
+use super::session::{Session, takes_samples};
+use pgwire::api::portal::Format;
+use pgwire::api::results::{CopyResponse, DataRowEncoder, QueryResponse, Response, Tag};
+use pgwire::error::PgWireResult;
+use sql::statements::{CopyIn, Parsed};
+use std::sync::Arc;
+use wire::exposition::ExpositionKeys;
+
+/// Extensions whose objects are here.
+const EXTENSIONS: &[&str] = &["pg_prometheus", "pg_prometheus_cx", "timescaledb", "plpgsql"];
+
+impl Queries {
+    /// Does what a statement says that no plan is made of.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn do_other(&self, parsed: Parsed, format: &Format) -> PgWireResult<Response> {
+        let session = self.session()?;
+        let done = |tag: &str| Ok(Response::Execution(Tag::new(tag)));
+        match parsed {
+            // It is planned before it comes here.
+            Parsed::Query(_) => Err(error("XX000", "a query that was not planned")),
+            Parsed::CopyIn(asked) => self.begin_copy(session, asked),
+            Parsed::Set(name, value) => {
+                let settings = &mut session.state().settings;
+                match value {
+                    Some(value) => settings
+                        .set(&name, &value)
+                        .map_err(|failure| error(failure.code, failure.message))?,
+                    None => settings.reset(Some(&name)),
+                }
+                done("SET")
+            }
+            Parsed::Reset(name) => {
+                session.state().settings.reset(name.as_deref());
+                done("RESET")
+            }
+            Parsed::Show(ref name) => {
+                let value = session.state().settings.get(name).map(str::to_string);
+                let words = format!("unrecognized configuration parameter \"{name}\"");
+                let value = value.ok_or_else(|| error("42704", words))?;
+                one_text(&parsed, &value, format)
+            }
+            Parsed::Begin => Ok(Response::TransactionStart(Tag::new("BEGIN"))),
+            Parsed::Commit => Ok(Response::TransactionEnd(Tag::new("COMMIT"))),
+            Parsed::Rollback => Ok(Response::TransactionEnd(Tag::new("ROLLBACK"))),
+            Parsed::RollbackTo => Ok(Response::TransactionStart(Tag::new("ROLLBACK"))),
+            Parsed::Deallocate(_) => done("DEALLOCATE"),
+            Parsed::DiscardAll => {
+                session.state().settings.reset(None);
+                done("DISCARD ALL")
+            }
+            Parsed::CreateExtension(name) => match EXTENSIONS.contains(&name.as_str()) {
+                true => done("CREATE EXTENSION"),
+                false => Err(error("0A000", format!("extension \"{name}\" is not available"))),
+            },
+            Parsed::CreatePrometheusTable(ref name, _) => match takes_samples(name) {
+                true => one_text(&parsed, "", format),
+                false => {
+                    let words = format!(
+                        "table \"{name}\" cannot be made yet: the samples are in \"metrics\""
+                    );
+                    Err(error("0A000", words))
+                }
+            },
+            Parsed::Nothing(tag) => done(tag),
+        }
+    }
+
+    fn begin_copy(&self, session: &Session, asked: CopyIn) -> PgWireResult<Response> {
+        if !takes_samples(&asked.table) {
+            let words = format!("relation \"{}\" does not exist, or takes no samples", asked.table);
+            return Err(error("42P01", words));
+        }
+        let mut state = session.state();
+        let extra = labels::of(&state.settings).map_err(|words| error("22023", words))?;
+        let now = self.door.app.vfs.now();
+        state.copying = Some(Copying::new(asked, ExpositionKeys::new(extra), now));
+        let nothing = futures::stream::empty();
+        Ok(Response::CopyIn(CopyResponse::new(0, 1, nothing)))
+    }
+}
+
+/// A row of one text, in the column of [`field_of`].
+fn one_text(parsed: &Parsed, value: &str, format: &Format) -> PgWireResult<Response> {
+    let fields = Arc::new(field_of(parsed, format).into_iter().collect::<Vec<_>>());
+    let mut encoder = DataRowEncoder::new(fields.clone());
+    encoder.encode_field(&value)?;
+    let row = encoder.take_row();
+    Ok(Response::Query(QueryResponse::new(fields, futures::stream::iter([Ok(row)]))))
+}

@@ -1,0 +1,105 @@
+//! The messages of a `COPY`: its lines, its end.
+
+use super::answers::{error, of_copy};
+use super::copy::{CopyError, Copying};
+use super::handlers::Queries;
+use crate::app::App;
+use async_trait::async_trait;
+use futures::{Sink, SinkExt as _};
+use pgwire::api::ClientInfo;
+use pgwire::api::copy::CopyHandler;
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::copy::{CopyData, CopyDone, CopyFail};
+use pgwire::messages::response::CommandComplete;
+use std::fmt::Debug;
+
+impl Queries {
+    /// The `COPY` under way; none after it failed, when what the client still sends is passed over.
+    fn take_copying(&self) -> PgWireResult<Option<Copying>> {
+        Ok(self.session()?.state().copying.take())
+    }
+
+    /// Waits until the `COPY` under way is cancelled, and gives it up; for ever where there is none.
+    pub async fn copy_is_cancelled(&self) {
+        let copies = self.session().is_ok_and(|session| session.state().copying.is_some());
+        if !copies {
+            return std::future::pending().await;
+        }
+        self.cancelled.heard().await;
+        let _ = self.take_copying();
+    }
+
+    fn put_copying(&self, copying: Copying) -> PgWireResult<()> {
+        self.session()?.state().copying = Some(copying);
+        Ok(())
+    }
+
+    /// Does something with a `COPY`, on a thread that may block and when it is its turn.
+    async fn work<T: Send + 'static>(
+        &self,
+        mut copying: Copying,
+        work: impl FnOnce(&mut Copying, &App) -> Result<T, CopyError> + Send + 'static,
+    ) -> PgWireResult<(Copying, T)> {
+        let app = self.door.app.clone();
+        let permit =
+            app.inserts.enter().await.map_err(|failure| error("53000", failure.to_string()))?;
+        let worked = tokio::task::spawn_blocking(move || {
+            let done = work(&mut copying, &app);
+            drop(permit);
+            done.map(|done| (copying, done))
+        });
+        let worked = worked.await.map_err(|failure| error("XX000", format!("COPY: {failure}")))?;
+        worked.map_err(of_copy)
+    }
+}
+
+#[async_trait]
+impl CopyHandler for Queries {
+    async fn on_copy_data<C>(&self, _: &mut C, piece: CopyData) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let Some(mut copying) = self.take_copying()? else { return Ok(()) };
+        let memory = &self.door.app.body_memory;
+        if copying.push(&piece.data, memory).await.map_err(of_copy)? {
+            copying = self.work(copying, Copying::work).await?.0;
+        }
+        self.put_copying(copying)
+    }
+
+    async fn on_copy_done<C>(&self, client: &mut C, _: CopyDone) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let copying = self.take_copying()?;
+        let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
+        let (_, copied) = self.work(copying, Copying::finish).await?;
+        self.session()?.state().has_copied = true;
+        if copied.rejected != 0 {
+            let words =
+                format!("{} rows were skipped due to data type incompatibility", copied.rejected);
+            let notice = pgwire::error::ErrorInfo::new("NOTICE".into(), "00000".into(), words);
+            client.feed(PgWireBackendMessage::NoticeResponse(notice.into())).await?;
+        }
+        let tag = CommandComplete::new(format!("COPY {}", copied.samples));
+        client.send(PgWireBackendMessage::CommandComplete(tag)).await?;
+        Ok(())
+    }
+
+    async fn on_copy_fail<C>(&self, _: &mut C, fail: CopyFail) -> PgWireError
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        match self.take_copying() {
+            Ok(_) => error("57014", format!("COPY from stdin failed: {}", fail.message)),
+            Err(failure) => failure,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Extended queries: parse, bind, execute, as often as a client likes, until it says sync.
+//!
+//! A portal that has more rows than its client asked for waits for it, and so do its reading of the
+//! store and its place among the running queries: until the transaction ends, or its time is over.
+
+use super::answers::error;
+use super::handlers::Queries;
+use super::prepared::{Parser, Prepared};
+use async_trait::async_trait;
+use futures::{Sink, SinkExt as _, StreamExt as _};
+use pgwire::api::portal::{Portal, PortalExecutionState};
+use pgwire::api::query::ExtendedQueryHandler;
+use pgwire::api::results::{QueryResponse, Response, Tag};
+use pgwire::api::stmt::StoredStatement;
+use pgwire::api::store::{Entry, PortalStore};
+use pgwire::api::{ClientInfo, ClientPortalStore, DEFAULT_NAME};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::extendedquery::{
+    Bind, BindComplete, Close, CloseComplete, Execute, Parse, ParseComplete, PortalSuspended,
+    Sync as PgSync, TARGET_TYPE_BYTE_PORTAL, TARGET_TYPE_BYTE_STATEMENT,
+};
+use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
+use std::fmt::Debug;
+use std::sync::Arc;
+use tokio::time::{Instant, sleep_until};
+
+#[async_trait]
+impl ExtendedQueryHandler for Queries {
+    type Statement = Prepared;
+    type QueryParser = Parser;
+
+    fn query_parser(&self) -> Arc<Parser> {
+        self.parser.clone()
+    }
+
+    async fn on_parse<C>(&self, client: &mut C, message: Parse) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        if name != DEFAULT_NAME && client.portal_store().get_statement(name).is_some() {
+            return Err(error("42P05", format!("prepared statement \"{name}\" already exists")));
+        }
+        let size = message.query.len() + 4 * message.type_oids.len();
+        let kept = self.session()?.state().kept.put_statement(name, size);
+        kept.map_err(|words| error("54000", words))?;
+        let parsed = StoredStatement::parse(client, &message, self.query_parser()).await;
+        let parsed = parsed.and_then(|parsed| {
+            let prepared = parsed.as_ref().map(|one| &one.statement);
+            let other = match prepared {
+                Some(Prepared::Other(other)) => Some(other),
+                _ => None,
+            };
+            self.begin(client.transaction_status(), other)?;
+            Ok(parsed)
+        });
+        match parsed {
+            Ok(Some(statement)) => client.portal_store().put_statement(Arc::new(statement)),
+            Ok(None) => client.portal_store().put_empty_statement(name),
+            Err(failure) => {
+                client.portal_store().rm_statement(name);
+                self.session()?.state().kept.remove_statement(name);
+                return Err(failure);
+            }
+        }
+        client.feed(PgWireBackendMessage::ParseComplete(ParseComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn on_bind<C>(&self, client: &mut C, message: Bind) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let statement_name = message.statement_name.as_deref().unwrap_or(DEFAULT_NAME);
+        let name = message.portal_name.as_deref().unwrap_or(DEFAULT_NAME);
+        let Some(statement) = client.portal_store().get_statement(statement_name) else {
+            let words = format!("prepared statement \"{statement_name}\" does not exist");
+            return Err(error("26000", words));
+        };
+        let sizes = message.parameters.iter().flatten().map(|bytes| bytes.len());
+        let kept = self.session()?.state().kept.put_portal(name, sizes.sum());
+        kept.map_err(|words| error("54000", words))?;
+        match statement {
+            Entry::Value(statement) => {
+                let portal = Portal::try_new(&message, statement)?;
+                super::parameters::check(&portal)?;
+                client.portal_store().put_portal(Arc::new(portal));
+            }
+            Entry::Empty => client.portal_store().put_empty_portal(name),
+        }
+        client.feed(PgWireBackendMessage::BindComplete(BindComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn on_execute<C>(&self, client: &mut C, message: Execute) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        let portal = match client.portal_store().get_portal(name) {
+            Some(Entry::Value(portal)) => portal,
+            Some(Entry::Empty) => {
+                let empty = PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new());
+                client.feed(empty).await?;
+                return Ok(());
+            }
+            None => {
+                let words = format!("portal \"{name}\" does not exist, or had its time");
+                return Err(error("34000", words));
+            }
+        };
+        let state = portal.state();
+        let mut state = state.lock().await;
+        if matches!(*state, PortalExecutionState::Initial) {
+            match self.first_execution(client, &portal).await? {
+                Response::Query(rows) => *state = PortalExecutionState::Suspended(rows),
+                other => return self.send_other(client, other, true).await,
+            }
+        }
+        // None is all of them.
+        let rows_max = usize::try_from(message.max_rows).ok().filter(|rows| *rows != 0);
+        let is_over = match &mut *state {
+            PortalExecutionState::Suspended(rows) => send_rows(client, rows, rows_max).await?,
+            _ => {
+                let none = Tag::new("SELECT").with_rows(0);
+                client.feed(PgWireBackendMessage::CommandComplete(none.into())).await?;
+                true
+            }
+        };
+        match is_over {
+            true => *state = PortalExecutionState::Finished,
+            false => {
+                let deadline = Instant::now() + self.door.app.config.query.timeout;
+                let mut session = self.session()?.state();
+                session.portals_until = Some(session.portals_until.unwrap_or(deadline));
+            }
+        }
+        Ok(())
+    }
+
+    async fn on_sync<C>(&self, client: &mut C, _: PgSync) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let status = client.transaction_status();
+        if status == TransactionStatus::Idle {
+            self.end_transaction(client)?;
+        }
+        client.send(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status))).await?;
+        Ok(())
+    }
+
+    async fn on_close<C>(&self, client: &mut C, message: Close) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let name = message.name.as_deref().unwrap_or(DEFAULT_NAME);
+        match message.target_type {
+            TARGET_TYPE_BYTE_STATEMENT => {
+                client.portal_store().rm_statement(name);
+                self.session()?.state().kept.remove_statement(name);
+            }
+            TARGET_TYPE_BYTE_PORTAL => {
+                client.portal_store().rm_portal(name);
+                self.session()?.state().kept.remove_portal(name);
+            }
+            other => return Err(PgWireError::InvalidTargetType(other)),
+        }
+        client.feed(PgWireBackendMessage::CloseComplete(CloseComplete::new())).await?;
+        Ok(())
+    }
+
+    async fn do_query<C>(&self, _: &mut C, _: &Portal<Prepared>, _: usize) -> PgWireResult<Response>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        Err(error("XX000", "portals are executed as they come"))
+    }
+}
+
+impl Queries {
+    /// Waits until a portal that waits for its client has had its time; for ever where none waits.
+    pub async fn portals_had_their_time(&self) {
+        let until = self.session().ok().and_then(|session| session.state().portals_until);
+        match until {
+            Some(until) => sleep_until(until).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Forgets all portals, and frees what they hold.
+    pub fn forget_portals<C>(&self, client: &C)
+    where
+        C: ClientPortalStore,
+        C::PortalStore: PortalStore,
+    {
+        client.portal_store().clear_portals();
+        if let Ok(session) = self.session() {
+            let mut state = session.state();
+            state.kept.clear_portals();
+            state.portals_until = None;
+        }
+    }
+
+    async fn first_execution<C>(
+        &self,
+        client: &mut C,
+        portal: &Portal<Prepared>,
+    ) -> PgWireResult<Response>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let prepared = &portal.statement.statement;
+        let parameters = match prepared {
+            Prepared::Query(described) => {
+                self.begin(client.transaction_status(), None)?;
+                super::parameters::values(described, portal)?
+            }
+            Prepared::Other(parsed) => {
+                self.begin(client.transaction_status(), Some(parsed))?;
+                self.before(client, parsed).await?;
+                Vec::new()
+            }
+        };
+        self.run_prepared(prepared, parameters, &portal.result_column_format).await
+    }
+}
+
+/// Sends so many rows; returns whether they were the last.
+async fn send_rows<C>(
+    client: &mut C,
+    rows: &mut QueryResponse,
+    rows_max: Option<usize>,
+) -> PgWireResult<bool>
+where
+    C: Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+    PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+{
+    let mut count = 0;
+    while rows_max.is_none_or(|rows_max| count < rows_max) {
+        let Some(row) = rows.data_rows().next().await else {
+            let tag = Tag::new(rows.command_tag()).with_rows(count);
+            client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
+            return Ok(true);
+        };
+        client.feed(PgWireBackendMessage::DataRow(row?)).await?;
+        count += 1;
+    }
+    client.feed(PgWireBackendMessage::PortalSuspended(PortalSuspended::new())).await?;
+    Ok(false)
+}

@@ -1,0 +1,118 @@
+//! How much a client may leave with its connection: prepared statements, and portals with their
+//! parameters.
+
+use std::collections::HashMap;
+
+/// Prepared statements, and portals, of one connection.
+pub const COUNT_MAX: usize = 10_000;
+/// Bytes of their texts and parameters.
+pub const SIZE_MAX: usize = 32 << 20;
+/// What one takes beside its text.
+const OVERHEAD: usize = 256;
+
+/// The sizes of things by their names.
+#[derive(Debug, Default)]
+struct Sizes {
+    by_name: HashMap<String, usize>,
+    size: usize,
+}
+
+impl Sizes {
+    fn put(&mut self, name: &str, size: usize) -> Result<(), String> {
+        let size = size.saturating_add(OVERHEAD + name.len());
+        let before = self.by_name.get(name).copied();
+        let count = self.by_name.len() + usize::from(before.is_none());
+        let total = (self.size - before.unwrap_or(0)).saturating_add(size);
+        if COUNT_MAX < count || SIZE_MAX < total {
+            return Err(format!(
+                "a connection keeps {COUNT_MAX} prepared statements, and as many portals, of \
+                 {SIZE_MAX} bytes at most"
+            ));
+        }
+        self.by_name.insert(name.to_string(), size);
+        self.size = total;
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) {
+        if let Some(size) = self.by_name.remove(name) {
+            self.size -= size;
+        }
+    }
+
+    fn clear(&mut self) -> Vec<String> {
+        self.size = 0;
+        self.by_name.drain().map(|(name, _)| name).collect()
+    }
+}
+
+/// What a client has left.
+#[derive(Debug, Default)]
+pub struct Kept {
+    statements: Sizes,
+    portals: Sizes,
+}
+
+impl Kept {
+    /// Heeds a statement that is to be kept, or replaced.
+    ///
+    /// # Errors
+    /// In words, when that is too much.
+    pub fn put_statement(&mut self, name: &str, size: usize) -> Result<(), String> {
+        self.statements.put(name, size)
+    }
+
+    /// One is forgotten.
+    pub fn remove_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    /// All are forgotten; their names.
+    pub fn clear_statements(&mut self) -> Vec<String> {
+        self.statements.clear()
+    }
+
+    /// As [`Kept::put_statement`].
+    ///
+    /// # Errors
+    /// In words, when that is too much.
+    pub fn put_portal(&mut self, name: &str, size: usize) -> Result<(), String> {
+        self.portals.put(name, size)
+    }
+
+    /// One is forgotten.
+    pub fn remove_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// All are forgotten.
+    pub fn clear_portals(&mut self) {
+        self.portals.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn count_and_size_are_bounded_and_come_back() {
+        let mut kept = Kept::default();
+        for number in 0..COUNT_MAX {
+            kept.put_statement(&number.to_string(), 1).unwrap();
+        }
+        assert!(kept.put_statement("x", 1).is_err());
+        kept.put_statement("7", 2).unwrap();
+        kept.remove_statement("7");
+        kept.put_statement("x", 1).unwrap();
+        assert_eq!(kept.clear_statements().len(), COUNT_MAX);
+        assert!(kept.put_statement("x", SIZE_MAX).is_err());
+        kept.put_portal("x", SIZE_MAX / 2).unwrap();
+        kept.put_portal("x", SIZE_MAX / 2).unwrap();
+        assert!(kept.put_portal("y", SIZE_MAX / 2).is_err());
+        kept.clear_portals();
+        kept.put_portal("y", SIZE_MAX / 2).unwrap();
+        kept.remove_portal("y");
+        assert_eq!(kept.portals.size, 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! Statements that are kept: their texts and what they answer with, not their plans, which take a
+//! hundred times as much. The plans of those last used are kept beside them.
+
+use super::answers::{self, error, fatal, of_sql};
+use super::session::Session;
+use async_trait::async_trait;
+use pgwire::api::portal::Format;
+use pgwire::api::results::{FieldFormat, FieldInfo};
+use pgwire::api::stmt::QueryParser;
+use pgwire::api::{ClientInfo, Type};
+use pgwire::error::PgWireResult;
+use sql::datafusion::arrow::datatypes::{DataType, SchemaRef};
+use sql::statements::Parsed;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Plans that a connection keeps.
+const PLANS_MAX: usize = 32;
+
+/// A statement that is kept.
+#[derive(Clone, Debug)]
+pub enum Prepared {
+    /// One that `sql` plans.
+    Query(Described),
+    /// Another one.
+    Other(Parsed),
+}
+
+/// What is known of a statement that `sql` plans.
+#[derive(Clone, Debug)]
+pub struct Described {
+    text: Arc<str>,
+    /// Its columns.
+    pub schema: SchemaRef,
+    /// The types of its parameters, as far as they are known.
+    pub parameters: Vec<Option<DataType>>,
+}
+
+/// Understands statements for a session.
+#[derive(Default)]
+pub struct Parser {
+    session: OnceLock<Arc<Session>>,
+    plans: Mutex<HashMap<Arc<str>, sql::Statement>>,
+}
+
+impl Parser {
+    /// Its session has begun.
+    pub fn begin(&self, session: Arc<Session>) {
+        // A second startup message is refused before it comes here.
+        let _ = self.session.set(session);
+    }
+
+    /// Its session.
+    ///
+    /// # Errors
+    /// When it has not begun.
+    pub fn session(&self) -> PgWireResult<&Arc<Session>> {
+        self.session.get().ok_or_else(|| fatal("08P01", "no startup message came"))
+    }
+
+    /// Plans a statement that was prepared.
+    ///
+    /// # Errors
+    /// When it makes no sense any more.
+    pub async fn plan(&self, described: &Described) -> PgWireResult<sql::Statement> {
+        let known = |parser: &Parser| {
+            let plans = parser.plans.lock().unwrap_or_else(PoisonError::into_inner);
+            plans.get(&described.text).cloned()
+        };
+        if let Some(plan) = known(self) {
+            return Ok(plan);
+        }
+        match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
+            Some(Parsed::Query(statement)) => {
+                let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
+                self.remember(described.text.clone(), plan.clone());
+                Ok(plan)
+            }
+            other => Err(error("XX000", format!("{other:?} was prepared as a query"))),
+        }
+    }
+
+    fn remember(&self, text: Arc<str>, plan: sql::Statement) {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if PLANS_MAX <= plans.len() {
+            plans.clear();
+        }
+        plans.insert(text, plan);
+    }
+}
+
+#[async_trait]
+impl QueryParser for Parser {
+    type Statement = Prepared;
+
+    async fn parse_sql<C>(
+        &self,
+        _: &C,
+        text: &str,
+        _: &[Option<Type>],
+    ) -> PgWireResult<Option<Prepared>>
+    where
+        C: ClientInfo + Unpin + Send + Sync,
+    {
+        let mut all = self.session()?.sql.parse(text).await.map_err(of_sql)?;
+        if 1 < all.len() {
+            let words = "cannot insert multiple commands into a prepared statement";
+            return Err(error("42601", words));
+        }
+        Ok(match all.pop() {
+            Some(Parsed::Query(statement)) => {
+                let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
+                let parameters = plan.parameters().map_err(of_sql)?;
+                let text: Arc<str> = text.into();
+                let schema = plan.schema();
+                self.remember(text.clone(), plan);
+                Some(Prepared::Query(Described { text, schema, parameters }))
+            }
+            Some(other) => Some(Prepared::Other(other)),
+            None => None,
+        })
+    }
+
+    fn get_parameter_types(&self, statement: &Prepared) -> PgWireResult<Vec<Type>> {
+        match statement {
+            Prepared::Query(described) => super::parameters::types(described),
+            Prepared::Other(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn get_result_schema(
+        &self,
+        statement: &Prepared,
+        format: Option<&Format>,
+    ) -> PgWireResult<Vec<FieldInfo>> {
+        let format = format.unwrap_or(&Format::UnifiedText);
+        match statement {
+            Prepared::Query(described) => answers::fields(&described.schema, format),
+            Prepared::Other(parsed) => Ok(field_of(parsed, format).into_iter().collect()),
+        }
+    }
+}
+
+/// The one column that some statements about the session answer with.
+pub fn field_of(parsed: &Parsed, format: &Format) -> Option<FieldInfo> {
+    let name = match parsed {
+        Parsed::Show(name) => name.as_str(),
+        Parsed::CreatePrometheusTable(..) => "create_prometheus_table",
+        _ => return None,
+    };
+    let format = match answers::is_binary(format, 0) {
+        true => FieldFormat::Binary,
+        false => FieldFormat::Text,
+    };
+    let field = FieldInfo::new(name.into(), None, None, Type::TEXT, format);
+    Some(field.with_type_size(-1))
+}

@@ -1,0 +1,174 @@
+//! Simple queries: a text of statements, each answered before the next one begins.
+
+use super::answers::{error, of_sql, warning};
+use super::handlers::Queries;
+use async_trait::async_trait;
+use futures::{Sink, SinkExt as _};
+use pgwire::api::query::{
+    SimpleQueryHandler, send_execution_response, send_query_response, send_ready_for_query,
+};
+use pgwire::api::results::{Response, Tag};
+use pgwire::api::store::PortalStore;
+use pgwire::api::{ClientInfo, ClientPortalStore, PgWireConnectionState, copy};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
+use pgwire::messages::simplequery::Query;
+use sql::statements::Parsed;
+use std::fmt::Debug;
+
+#[async_trait]
+impl SimpleQueryHandler for Queries {
+    async fn on_query<C>(&self, client: &mut C, query: Query) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        if !matches!(client.state(), PgWireConnectionState::ReadyForQuery) {
+            return Err(PgWireError::NotReadyForQuery);
+        }
+        client.set_state(PgWireConnectionState::QueryInProgress);
+        let all = self.session()?.sql.parse(&query.query).await.map_err(of_sql)?;
+        if all.is_empty() {
+            client
+                .feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))
+                .await?;
+        }
+        // The lines of a COPY come where the next statement's answer would begin.
+        let copies = all.iter().position(|one| matches!(one, Parsed::CopyIn(_)));
+        if copies.is_some_and(|at| at + 1 < all.len()) {
+            let words = "COPY FROM STDIN must be the last statement of a query";
+            return Err(error("0A000", words));
+        }
+        for parsed in all {
+            self.answer_one(client, parsed).await?;
+        }
+        if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
+            client.set_state(PgWireConnectionState::ReadyForQuery);
+            let status = client.transaction_status();
+            send_ready_for_query(client, status).await?;
+        }
+        Ok(())
+    }
+
+    async fn do_query<C>(&self, _: &mut C, _: &str) -> PgWireResult<Vec<Response>>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        Err(error("XX000", "simple queries are answered as they come"))
+    }
+}
+
+impl Queries {
+    async fn answer_one<C>(&self, client: &mut C, parsed: Parsed) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        self.begin(client.transaction_status(), Some(&parsed))?;
+        self.before(client, &parsed).await?;
+        match self.run_parsed(parsed).await? {
+            Response::Query(rows) => send_query_response(client, rows, true).await,
+            other => self.send_other(client, other, false).await,
+        }
+    }
+
+    /// What a statement does to the connection itself, whichever way it came.
+    pub async fn before<C>(&self, client: &mut C, parsed: &Parsed) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let session = self.session()?;
+        let is_idle = client.transaction_status() == TransactionStatus::Idle;
+        let said = match parsed {
+            Parsed::Deallocate(Some(name)) => {
+                if client.portal_store().get_statement(name).is_none() {
+                    let words = format!("prepared statement \"{name}\" does not exist");
+                    return Err(error("26000", words));
+                }
+                client.portal_store().rm_statement(name);
+                session.state().kept.remove_statement(name);
+                None
+            }
+            Parsed::Deallocate(None) | Parsed::DiscardAll => {
+                let names = session.state().kept.clear_statements();
+                names.iter().for_each(|name| client.portal_store().rm_statement(name));
+                None
+            }
+            Parsed::Begin if !is_idle => {
+                Some(("25001", "there is already a transaction in progress"))
+            }
+            Parsed::Commit | Parsed::Rollback if is_idle => {
+                Some(("25P01", "there is no transaction in progress"))
+            }
+            Parsed::Rollback | Parsed::RollbackTo if session.state().has_copied => {
+                Some(("01000", "samples that were copied stay: they are stored at once"))
+            }
+            _ => None,
+        };
+        if let Some((code, words)) = said {
+            client.feed(PgWireBackendMessage::NoticeResponse(warning(code, words))).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is no rows.
+    pub async fn send_other<C>(
+        &self,
+        client: &mut C,
+        response: Response,
+        is_extended: bool,
+    ) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let status = client.transaction_status();
+        match response {
+            Response::Execution(tag) => send_execution_response(client, tag).await,
+            Response::TransactionStart(tag) => {
+                client.set_transaction_status(TransactionStatus::Transaction);
+                send_execution_response(client, tag).await
+            }
+            Response::TransactionEnd(tag) => {
+                // What has failed cannot be committed.
+                let tag = match status {
+                    TransactionStatus::Error => Tag::new("ROLLBACK"),
+                    _ => tag,
+                };
+                client.set_transaction_status(TransactionStatus::Idle);
+                self.end_transaction(client)?;
+                send_execution_response(client, tag).await
+            }
+            Response::CopyIn(response) => {
+                copy::send_copy_in_response(client, response).await?;
+                client.set_state(PgWireConnectionState::CopyInProgress(is_extended));
+                Ok(())
+            }
+            _ => Err(error("XX000", "an answer of no known kind")),
+        }
+    }
+
+    /// Portals end with their transaction.
+    pub fn end_transaction<C>(&self, client: &C) -> PgWireResult<()>
+    where
+        C: ClientPortalStore,
+        C::PortalStore: PortalStore,
+    {
+        self.forget_portals(client);
+        self.session()?.state().has_copied = false;
+        Ok(())
+    }
+}

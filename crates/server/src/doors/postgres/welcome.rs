@@ -1,0 +1,115 @@
+//! Lets clients in: who they are, what they set as they come, what they are told first.
+
+use super::Postgres;
+use super::answers::{fatal, of_sql};
+use super::cancels::Cancelled;
+use super::prepared::Parser;
+use super::session::Session;
+use super::settings::Settings;
+use super::startup::Parameters;
+use async_trait::async_trait;
+use futures::Sink;
+use pgwire::api::auth::sasl::SASLAuthStartupHandler;
+use pgwire::api::auth::{
+    StartupHandler, finish_authentication, protocol_negotiation,
+    save_startup_parameters_to_metadata,
+};
+use pgwire::api::{ClientInfo, PidSecretKeyGenerator};
+use pgwire::error::{PgWireError, PgWireResult};
+use pgwire::messages::startup::SecretKey;
+use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Lets a client in.
+pub struct Welcome {
+    door: Arc<Postgres>,
+    parser: Arc<Parser>,
+    names: Arc<Names>,
+    sasl: Option<SASLAuthStartupHandler<Parameters>>,
+}
+
+/// Gives a connection the number and the key by which it may be cancelled.
+struct Names {
+    door: Arc<Postgres>,
+    cancelled: Arc<Cancelled>,
+}
+
+impl PidSecretKeyGenerator for Names {
+    fn generate(&self, client: &dyn ClientInfo) -> (i32, SecretKey) {
+        let (pid, key) = self.door.pids.generate(client);
+        self.door.cancels.add(pid, &key, &self.cancelled);
+        (pid, key)
+    }
+}
+
+impl Welcome {
+    /// Of a connection whose statements `parser` understands.
+    pub fn new(
+        door: &Arc<Postgres>,
+        parser: &Arc<Parser>,
+        cancelled: &Arc<Cancelled>,
+    ) -> Arc<Welcome> {
+        let names = Arc::new(Names { door: door.clone(), cancelled: cancelled.clone() });
+        let sasl = door.startup.challenge().map(|scram| {
+            SASLAuthStartupHandler::new(Arc::new(Parameters))
+                .with_scram(scram)
+                .with_pid_secret_key_generator(names.clone())
+        });
+        Arc::new(Welcome { door: door.clone(), parser: parser.clone(), names, sasl })
+    }
+
+    fn begin_session<C: ClientInfo>(&self, client: &C) -> PgWireResult<()> {
+        let mut settings = Settings::default();
+        for (name, value) in client.metadata() {
+            let set = match name.as_str() {
+                "user" | "database" | "replication" => Ok(()),
+                "options" => settings.take_options(value),
+                // Times stay those of UTC and say so; a client that names its own zone, as JDBC's
+                // does, reads them rightly.
+                "TimeZone" | "timezone" => Ok(()),
+                _ if name.starts_with("_pq_.") => Ok(()),
+                name => settings.set(name, value),
+            };
+            set.map_err(|failure| fatal(failure.code, failure.message))?;
+        }
+        self.parser.begin(Session::new(&self.door, settings).map_err(of_sql)?);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl StartupHandler for Welcome {
+    async fn on_startup<C>(
+        &self,
+        client: &mut C,
+        message: PgWireFrontendMessage,
+    ) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        if let PgWireFrontendMessage::Startup(startup) = &message {
+            save_startup_parameters_to_metadata(client, startup);
+            self.begin_session(client)?;
+        }
+        if let Some(sasl) = &self.sasl {
+            return sasl.on_startup(client, message).await.map_err(|failure| match failure {
+                PgWireError::InvalidPassword(_) => {
+                    let user = client.metadata().get("user").map_or("", String::as_str);
+                    let words = format!("password authentication failed for user \"{user}\"");
+                    fatal("28P01", words)
+                }
+                other => other,
+            });
+        }
+        if let PgWireFrontendMessage::Startup(startup) = &message {
+            protocol_negotiation(client, startup).await?;
+            let (pid, key) = self.names.generate(client);
+            client.set_pid_and_secret_key(pid, key);
+            finish_authentication(client, &Parameters).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! Names of columns as PostgreSQL gives them to what has none: a function's result has the
+//! function's name, a cast its type's, others `?column?`.
+//!
+//! Two columns of one name are common in SQL and refused by DataFusion: those after the first get a
+//! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
+use std::collections::HashSet;
+
+/// What stands between a name and what makes it unlike others.
+const SUFFIX: char = '\0';
+/// The name of what has none.
+const NAMELESS: &str = "?column?";
+
+/// A column's name as clients see it.
+pub fn shown_name(name: &str) -> &str {
+    name.split(SUFFIX).next().unwrap_or_default()
+}
+
+/// Names the columns of a query, each unlike the others.
+pub fn name_columns(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => name_all(&mut select.projection),
+        SetExpr::Query(query) => name_columns(&mut query.body),
+        // The first one's names are those of all.
+        SetExpr::SetOperation { left, .. } => name_columns(left),
+        _ => {}
+    }
+}
+
+fn name_all(items: &mut [SelectItem]) {
+    let mut taken = HashSet::new();
+    // What a wildcard stands for may have any name.
+    let is_wild = |item: &SelectItem| {
+        matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+    };
+    let has_wildcard = items.iter().any(is_wild);
+    for (at, item) in items.iter_mut().enumerate() {
+        let (expr, name) = match item {
+            SelectItem::UnnamedExpr(expr) => {
+                let name = name_of(expr).unwrap_or_else(|| NAMELESS.to_string());
+                (expr, Ident::with_quote('"', name))
+            }
+            SelectItem::ExprWithAlias { expr, alias } => (expr, alias.clone()),
+            _ => continue,
+        };
+        let key = match name.quote_style {
+            Some(_) => name.value.clone(),
+            None => name.value.to_lowercase(),
+        };
+        let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let is_first = taken.insert(key.clone()) && !(is_column && has_wildcard);
+        if is_first && is_column {
+            continue;
+        }
+        let alias = match is_first {
+            true => name,
+            false => Ident::with_quote('"', format!("{key}{SUFFIX}{at}")),
+        };
+        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+    }
+}
+
+/// PostgreSQL's `FigureColname`.
+fn name_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Identifier(ident) => Some(folded(ident)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(folded),
+        Expr::Function(function) => function.name.0.last()?.as_ident().map(folded),
+        Expr::Cast { expr, data_type, .. } => {
+            name_of(expr).or_else(|| Some(type_name(&data_type.to_string())))
+        }
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        Expr::AtTimeZone { .. } => Some("timezone".into()),
+        Expr::Case { else_result, .. } => {
+            let otherwise = else_result.as_deref().and_then(name_of);
+            Some(otherwise.unwrap_or_else(|| "case".into()))
+        }
+        Expr::Exists { .. } => Some("exists".into()),
+        Expr::Extract { .. } => Some("extract".into()),
+        Expr::Array(_) => Some("array".into()),
+        Expr::Substring { .. } => Some("substring".into()),
+        Expr::Trim { .. } => Some("btrim".into()),
+        Expr::Position { .. } => Some("position".into()),
+        Expr::Ceil { .. } => Some("ceil".into()),
+        Expr::Floor { .. } => Some("floor".into()),
+        Expr::TypedString(typed) => Some(type_name(&typed.data_type.to_string())),
+        Expr::Interval(_) => Some("interval".into()),
+        _ => None,
+    }
+}
+
+fn folded(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// What PostgreSQL calls a type within, which is how a column cast to it is named.
+fn type_name(written: &str) -> String {
+    let written = written.to_lowercase();
+    let plain = written.split('(').next().unwrap_or_default().trim();
+    match plain {
+        "int" | "integer" => "int4",
+        "bigint" => "int8",
+        "smallint" => "int2",
+        "double precision" | "float" => "float8",
+        "real" => "float4",
+        "boolean" => "bool",
+        "decimal" => "numeric",
+        "timestamp with time zone" => "timestamptz",
+        "timestamp without time zone" => "timestamp",
+        "character varying" => "varchar",
+        other => other.rsplit('.').next().unwrap_or(other),
+    }
+    .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::sql::sqlparser::ast::Statement;
+    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    fn names(text: &str) -> Vec<String> {
+        let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+        let Some(Statement::Query(mut query)) = all.pop() else { panic!("{text}") };
+        name_columns(&mut query.body);
+        let SetExpr::Select(select) = *query.body else { panic!("{text}") };
+        let name = |item: &SelectItem| match item {
+            SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
+            SelectItem::UnnamedExpr(expr) => name_of(expr).unwrap(),
+            other => other.to_string(),
+        };
+        select.projection.iter().map(name).collect()
+    }
+
+    #[test]
+    fn names_are_those_of_postgresql() {
+        let text = "SELECT 1, count(*), count(a), a, t.a, x.F(a), b::int, '1'::timestamptz, \
+                    CASE WHEN a THEN 1 END, Labels->>'x', 2 AS A";
+        let expected = [
+            "?column?",
+            "count",
+            "count",
+            "a",
+            "a",
+            "f",
+            "b",
+            "timestamptz",
+            "case",
+            "?column?",
+            "a",
+        ];
+        let found = names(text);
+        assert_eq!(found.iter().map(|name| shown_name(name)).collect::<Vec<_>>(), expected);
+        let unlike: HashSet<&String> = found.iter().collect();
+        assert_eq!(unlike.len(), found.len(), "{found:?}");
+    }
+}
