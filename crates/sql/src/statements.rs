@@ -64,7 +64,7 @@ pub struct Query {
 }
 
 impl Query {
-    fn new(mut statement: Statement) -> Result<Parsed, SqlError> {
+    fn parsed(mut statement: Statement) -> Result<Parsed, SqlError> {
         let hints = rewrite(&mut statement)?;
         Ok(Parsed::Query(Box::new(Query { statement, hints })))
     }
@@ -183,10 +183,10 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             Some((name, vocabulary)) => Parsed::CreatePrometheusTable(name, vocabulary),
             None => {
                 names::name_columns(&mut query.body);
-                Query::new(Statement::Query(query))?
+                Query::parsed(Statement::Query(query))?
             }
         },
-        explain @ Statement::Explain { .. } => Query::new(explain)?,
+        explain @ Statement::Explain { .. } => Query::parsed(explain)?,
         other => return Err(unknown(&other)),
     })
 }

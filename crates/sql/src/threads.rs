@@ -97,7 +97,7 @@ mod tests {
     fn a_panic_is_an_error() {
         let threads = Threads::new().unwrap();
         let runtime = Builder::new_current_thread().build().unwrap();
-        let failed = runtime.block_on(threads.run(async { panic!("on purpose") }));
-        assert_eq!(failed.map(|()| ()).map_err(|error| error.code), Err("XX000"));
+        let failed: Result<(), _> = runtime.block_on(threads.run(async { panic!("on purpose") }));
+        assert_eq!(failed.map_err(|error| error.code), Err("XX000"));
     }
 }
