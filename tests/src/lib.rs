@@ -11,6 +11,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
 
+pub mod clients;
 pub mod answers;
 pub mod http;
 pub mod launch;

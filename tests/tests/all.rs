@@ -18,6 +18,8 @@ mod native_histograms_prometheus;
 mod page;
 mod partitions;
 mod postgres;
+mod postgres_catalog;
+mod postgres_clients;
 mod postgres_limits;
 mod prometheus;
 mod promql_scripts;

@@ -3,13 +3,12 @@
 //! installs them. A client whose language is not on this machine is left out, and said.
 
 use anyhow::{Context, Result, ensure};
+use e2e::clients::{check, check_node, installed, node, script};
 use e2e::programs::python_with;
 use e2e::redis::door_port;
-use e2e::{Launch, Server, is_installed, run};
+use e2e::{Launch, Server, run};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// Jobs that are added until the server is killed.
 const JOBS_BEFORE_KILL: usize = 40;
@@ -19,46 +18,6 @@ fn start(directory: &tempfile::TempDir, durability: &str) -> Result<(Server, Str
     let server = launch.flag("kv-durability", durability).start()?;
     let port = door_port(&server)?.to_string();
     Ok((server, port))
-}
-
-fn script(name: &str) -> String {
-    format!("{}/clients/{name}", env!("CARGO_MANIFEST_DIR"))
-}
-
-/// What `cargo xtask setup` installed for a language, if it could.
-fn installed(name: &str, program: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(name);
-    if path.exists() && is_installed(program) {
-        return Some(path);
-    }
-    println!(
-        "left out: {} is not there; `cargo xtask setup` makes it of {program}",
-        path.display()
-    );
-    None
-}
-
-/// Runs a client to its end, which must be a silent one.
-fn check(program: impl AsRef<Path>, arguments: &[&str]) -> Result<()> {
-    let output = run(program, arguments)?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{}\n{said}", String::from_utf8_lossy(&output.stdout));
-    Ok(())
-}
-
-/// A script of Node.js with its arguments.
-fn node(modules: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new("node");
-    command.env("NODE_PATH", modules).args(arguments).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn check_node(modules: &Path, arguments: &[&str]) -> Result<String> {
-    let output = node(modules, arguments).output()?;
-    let said = String::from_utf8(output.stdout)?;
-    ensure!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
-    Ok(said)
 }
 
 #[test]

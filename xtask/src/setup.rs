@@ -41,9 +41,16 @@ const REDIS_SUITE_PROGRAMS: &[(&str, &str)] =
 /// What counts instructions.
 const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 /// Python packages of the clients the tests use, at the versions they were written with.
-const PYTHON_PACKAGES: &[&str] = &["influxdb-client==1.49.0", "redis==8.1.0"];
+const PYTHON_PACKAGES: &[&str] = &[
+    "influxdb-client==1.49.0",
+    "redis==8.1.0",
+    "psycopg[binary]==3.3.9",
+    "SQLAlchemy==2.1.9",
+    "asyncpg==0.32.0",
+];
 /// Their modules, at those versions.
-const PYTHON_CHECK: &str = "import influxdb_client, redis; assert redis.__version__ == '8.1.0'";
+const PYTHON_CHECK: &str = "import influxdb_client, redis, psycopg, sqlalchemy, asyncpg; \
+                            assert redis.__version__ == '8.1.0' and psycopg.__version__ == '3.3.9'";
 /// Where they are installed.
 const PYTHON_ENVIRONMENT: &str = "target/test-python";
 

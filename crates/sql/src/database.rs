@@ -1,8 +1,12 @@
 //! A session: its tables, and the statements that it answers.
 
 use crate::bounded::bound;
+use crate::casts;
+use crate::catalog::functions::Facts;
+use crate::catalog::{self, Catalog, Relation};
 use crate::error::SqlError;
 use crate::operators::{JsonbOperators, PostgresTypes, functions};
+use crate::promql_tables;
 use crate::rewrite::Hints;
 use crate::samples::{ReadLimits, Samples, Vocabulary, ZONE};
 use crate::statements::{Parsed, Query, parse};
@@ -10,6 +14,7 @@ use crate::threads::{Task, Threads};
 use crate::yielding::EveryStepYields;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::catalog::TableProvider as _;
 use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
@@ -19,7 +24,10 @@ use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
+use engine::QueryOptions;
 use futures::StreamExt as _;
+use promql::Dialect;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
@@ -41,21 +49,31 @@ pub struct Limits {
     pub timeout: Duration,
     /// Bytes of memory for all statements together.
     pub memory_max: usize,
+    /// What PromQL within SQL heeds.
+    pub query: QueryOptions,
 }
 
 /// All sessions' common ground.
 pub struct Database {
-    store: Arc<Store>,
-    limits: Limits,
+    relations: Vec<Relation>,
+    tables: Vec<(&'static str, Arc<Samples>)>,
+    catalog: Catalog,
+    functions: Vec<(&'static str, Arc<promql_tables::Function>)>,
     runtime: Arc<RuntimeEnv>,
     threads: Arc<Threads>,
 }
+
+/// The tables that are there without anybody making them.
+pub const TABLES: &[(&str, Vocabulary)] =
+    &[("metrics", Vocabulary::Classic), ("metrics_cx", Vocabulary::Composite)];
 
 /// A statement that is planned.
 #[derive(Clone, Debug)]
 pub struct Statement {
     plan: LogicalPlan,
     hints: Hints,
+    parameters: BTreeSet<String>,
+    is_reusable: bool,
 }
 
 /// What a statement says.
@@ -97,17 +115,33 @@ impl Database {
             .with_disk_manager_builder(disk)
             .build_arc()?;
         let threads = Threads::new().map_err(|error| SqlError::unexpected(error.to_string()))?;
-        Ok(Database { store, limits, runtime, threads: Arc::new(threads) })
+        let ask = |(name, dialect): &(&'static str, Dialect)| {
+            let (store, timeout) = (store.clone(), limits.timeout);
+            (*name, Arc::new(promql_tables::Function::new(store, &limits.query, timeout, *dialect)))
+        };
+        let functions = promql_tables::FUNCTIONS.iter().map(ask).collect();
+        let limits = ReadLimits { series_max: limits.series_max, timeout: limits.timeout };
+        let table = |vocabulary| Samples::new(store.clone(), limits.clone(), vocabulary);
+        let tables: Vec<_> =
+            TABLES.iter().map(|(name, kind)| (*name, Arc::new(table(*kind)))).collect();
+        let relation = |(name, table): &(&str, Arc<Samples>)| Relation {
+            name: (*name).to_string(),
+            schema: table.schema(),
+        };
+        let relations: Vec<Relation> = tables.iter().map(relation).collect();
+        let catalog = Catalog::new(&relations)?;
+        let threads = Arc::new(threads);
+        Ok(Database { relations, tables, catalog, functions, runtime, threads })
     }
 
-    /// A session that has no tables yet.
+    /// A session of somebody of whom `facts` tell.
     ///
     /// # Errors
     /// When its functions do not fit together.
-    pub fn session(&self) -> Result<Session, SqlError> {
+    pub fn session(&self, facts: &Arc<dyn Facts>) -> Result<Session, SqlError> {
         let mut config = SessionConfig::new()
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
-            .with_information_schema(true);
+            .with_information_schema(false);
         let options = config.options_mut();
         options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
         options.execution.time_zone = Some(ZONE.to_string());
@@ -125,24 +159,15 @@ impl Database {
         let context = SessionContext::new_with_state(state);
         functions().for_each(|function| context.register_udf((*function).clone()));
         bound(&context)?;
+        for (name, table) in &self.tables {
+            context.register_table(*name, table.clone())?;
+        }
+        for (name, function) in &self.functions {
+            context.register_udtf(name, function.clone());
+        }
+        self.catalog.register(&context, CATALOG)?;
+        catalog::functions::register(&context, &self.relations, facts);
         Ok(Session { context, threads: self.threads.clone() })
-    }
-
-    /// Adds a table of all samples.
-    ///
-    /// # Errors
-    /// When there is one of that name.
-    pub fn add_samples(
-        &self,
-        session: &Session,
-        name: &str,
-        vocabulary: Vocabulary,
-    ) -> Result<(), SqlError> {
-        let limits =
-            ReadLimits { series_max: self.limits.series_max, timeout: self.limits.timeout };
-        let table = Samples::new(self.store.clone(), limits, vocabulary);
-        session.context.register_table(name, Arc::new(table))?;
-        Ok(())
     }
 }
 
@@ -184,12 +209,14 @@ impl Session {
 }
 
 async fn plan(context: SessionContext, query: Box<Query>) -> Result<Statement, SqlError> {
-    let statement = parser::Statement::Statement(Box::new(query.statement));
+    let statement = parser::Statement::Statement(Box::new(query.statement.clone()));
     let plan = context.state().statement_to_plan(statement).await?;
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
-    Ok(Statement { plan, hints: query.hints })
+    let plan = casts::as_postgres_does(plan)?;
+    let Query { hints, parameters, is_reusable, .. } = *query;
+    Ok(Statement { plan, hints, parameters, is_reusable })
 }
 
 async fn begin(
@@ -218,6 +245,11 @@ async fn hand_over(
 }
 
 impl Statement {
+    /// Whether its plan says the same at another time.
+    pub fn is_reusable(&self) -> bool {
+        self.is_reusable
+    }
+
     /// Its columns.
     pub fn schema(&self) -> SchemaRef {
         self.plan.schema().inner().clone()
@@ -229,11 +261,12 @@ impl Statement {
     /// When the plan makes no sense, or one between others is never used.
     pub fn parameters(&self) -> Result<Vec<Option<DataType>>, SqlError> {
         let mut by_name = self.plan.get_parameter_types()?;
-        let mut all = Vec::with_capacity(by_name.len());
-        while !by_name.is_empty() {
+        let mut all = Vec::with_capacity(self.parameters.len());
+        while all.len() < self.parameters.len() {
             let name = format!("${}", all.len() + 1);
-            match by_name.remove(&name) {
-                Some(known) => all.push(known.or_else(|| self.hints.get(&name).cloned())),
+            let known = self.parameters.contains(&name).then_some(None);
+            match by_name.remove(&name).or(known) {
+                Some(known) => all.push(self.hints.get(&name).cloned().or(known)),
                 None => {
                     return Err(SqlError::invalid(format!(
                         "could not determine data type of parameter {name}"

@@ -82,6 +82,7 @@ impl From<DataFusionError> for SqlError {
             root => root,
         };
         let text = root.strip_backtrace();
+        let text = text.strip_prefix("Error during planning: ").unwrap_or(&text).to_string();
         let code = match root {
             DataFusionError::SQL(..) => "42601",
             DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => planned(&text),
@@ -91,8 +92,16 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Execution(_) => computed(&text),
             _ => "XX000",
         };
-        SqlError::new(code, text)
+        SqlError::new(code, in_its_words(&text).unwrap_or(text))
     }
+}
+
+/// What PostgreSQL says, which clients look for.
+fn in_its_words(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("table 'quipu.")?;
+    let (name, _) = rest.split_once("' not found")?;
+    let name = name.strip_prefix("public.").unwrap_or(name);
+    Some(format!("relation \"{name}\" does not exist"))
 }
 
 /// What kind of thing a plan lacks; the planner says it in words alone.

@@ -10,23 +10,28 @@
 //! It knows no sockets and no wire types.
 
 mod bounded;
+mod casts;
+mod catalog;
 mod database;
 mod error;
 mod filters;
 mod jsonb;
 mod names;
 mod operators;
+mod promql_tables;
 mod rewrite;
 mod rows;
 mod samples;
+pub mod shown;
 pub mod statements;
 mod threads;
 mod yielding;
 
-pub use database::{Answer, Batches, Database, Limits, Session, Statement};
+pub use catalog::functions::Facts;
+pub use database::{Answer, Batches, Database, Limits, Session, Statement, TABLES};
 pub use datafusion;
 pub use error::SqlError;
 pub use names::shown_name;
 pub use operators::{JSONB, TYPE_KEY};
-pub use rewrite::array_of;
+pub use rewrite::{JSONB_PARAMETER, array_of, interval_text};
 pub use samples::{Vocabulary, ZONE};

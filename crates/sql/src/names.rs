@@ -4,7 +4,7 @@
 //! Two columns of one name are common in SQL and refused by DataFusion: those after the first get a
 //! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem};
 use std::collections::HashSet;
 
 /// What stands between a name and what makes it unlike others.
@@ -18,17 +18,9 @@ pub fn shown_name(name: &str) -> &str {
 }
 
 /// Names the columns of a query, each unlike the others.
-pub fn name_columns(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => name_all(&mut select.projection),
-        SetExpr::Query(query) => name_columns(&mut query.body),
-        // The first one's names are those of all.
-        SetExpr::SetOperation { left, .. } => name_columns(left),
-        _ => {}
-    }
-}
-
-fn name_all(items: &mut [SelectItem]) {
+///
+/// Of the outermost query a cast of a column does not hide the column itself, which clients order by.
+pub fn name_columns(items: &mut [SelectItem], is_outermost: bool) {
     let mut taken = HashSet::new();
     // What a wildcard stands for may have any name.
     let is_wild = |item: &SelectItem| {
@@ -38,8 +30,8 @@ fn name_all(items: &mut [SelectItem]) {
     for (at, item) in items.iter_mut().enumerate() {
         let (expr, name) = match item {
             SelectItem::UnnamedExpr(expr) => {
-                let name = name_of(expr).unwrap_or_else(|| NAMELESS.to_string());
-                (expr, Ident::with_quote('"', name))
+                let name = Ident::with_quote('"', given(expr));
+                (expr, name)
             }
             SelectItem::ExprWithAlias { expr, alias } => (expr, alias.clone()),
             _ => continue,
@@ -49,7 +41,10 @@ fn name_all(items: &mut [SelectItem]) {
             None => name.value.to_lowercase(),
         };
         let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
-        let is_first = taken.insert(key.clone()) && !(is_column && has_wildcard);
+        let hides_column = is_outermost
+            && matches!(expr, Expr::Cast { expr, .. } if column_of(expr) == Some(key.as_str()))
+            || is_column && has_wildcard;
+        let is_first = taken.insert(key.clone()) && !hides_column;
         if is_first && is_column {
             continue;
         }
@@ -59,6 +54,20 @@ fn name_all(items: &mut [SelectItem]) {
         };
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }
+}
+
+fn column_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Identifier(ident) => Some(&ident.value),
+        Expr::CompoundIdentifier(parts) => parts.last().map(|ident| ident.value.as_str()),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => column_of(inner),
+        _ => None,
+    }
+}
+
+/// The name that an expression is given.
+pub fn given(expr: &Expr) -> String {
+    name_of(expr).unwrap_or_else(|| NAMELESS.to_string())
 }
 
 /// PostgreSQL's `FigureColname`.
@@ -120,15 +129,15 @@ fn type_name(written: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::ast::Statement;
+    use datafusion::sql::sqlparser::ast::{SetExpr, Statement};
     use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn names(text: &str) -> Vec<String> {
         let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
-        let Some(Statement::Query(mut query)) = all.pop() else { panic!("{text}") };
-        name_columns(&mut query.body);
-        let SetExpr::Select(select) = *query.body else { panic!("{text}") };
+        let Some(Statement::Query(query)) = all.pop() else { panic!("{text}") };
+        let SetExpr::Select(mut select) = *query.body else { panic!("{text}") };
+        name_columns(&mut select.projection, true);
         let name = |item: &SelectItem| match item {
             SelectItem::ExprWithAlias { alias, .. } => alias.value.clone(),
             SelectItem::UnnamedExpr(expr) => name_of(expr).unwrap(),

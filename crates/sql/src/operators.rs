@@ -295,6 +295,17 @@ impl TypePlanner for PostgresTypes {
                 let micros = DataType::Timestamp(TimeUnit::Microsecond, zone);
                 Some(Arc::new(Field::new("timestamp", micros, true)))
             }
+            // What PostgreSQL's own tables are asked with.
+            SqlType::Custom(name, _) => {
+                let name = name.0.last().and_then(|part| part.as_ident());
+                match name.map(|ident| ident.value.to_ascii_lowercase()).as_deref() {
+                    Some("oid") => Some(Arc::new(Field::new("oid", DataType::Int32, true))),
+                    Some("name" | "regproc" | "char") => {
+                        Some(Arc::new(Field::new("name", DataType::Utf8View, true)))
+                    }
+                    _ => None,
+                }
+            }
             _ => None,
         })
     }

@@ -71,7 +71,8 @@ impl Column {
         [Vocabulary::Classic, Vocabulary::Composite].iter().any(|one| self.name(*one) == name)
     }
 
-    fn field(self, vocabulary: Vocabulary) -> Field {
+    /// It as a column of a table.
+    pub fn field(self, vocabulary: Vocabulary) -> Field {
         let name = self.name(vocabulary);
         let micros = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
         match self {

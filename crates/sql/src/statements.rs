@@ -4,17 +4,18 @@
 //! PostgreSQL 17 added to it are not known to the parser.
 
 use crate::error::SqlError;
-use crate::names;
-use crate::rewrite::{Hints, rewrite};
+use crate::rewrite::{Hints, Rewritten, rewrite};
 use crate::samples::Vocabulary;
 use datafusion::sql::sqlparser::ast::{
-    DiscardObject, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Reset,
+    ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget,
+    DiscardObject, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset,
     SelectItem, Set, SetExpr, Statement, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use std::collections::BTreeSet;
 
 /// Bytes of a text with statements.
 pub const TEXT_SIZE_MAX: usize = 1 << 20;
@@ -30,8 +31,17 @@ pub enum Parsed {
     Query(Box<Query>),
     /// `COPY .. FROM STDIN`.
     CopyIn(CopyIn),
-    /// `SET name = value`; none for `DEFAULT`.
-    Set(String, Option<String>),
+    /// `COPY .. TO STDOUT`.
+    CopyOut(Box<CopyOut>),
+    /// `SET name = value`.
+    Set {
+        /// The setting, in small letters.
+        name: String,
+        /// None for `DEFAULT`.
+        value: Option<String>,
+        /// Whether it holds for the transaction alone.
+        is_local: bool,
+    },
     /// `SHOW name`.
     Show(String),
     /// `RESET name`; none for all.
@@ -61,12 +71,14 @@ pub enum Parsed {
 pub struct Query {
     pub(crate) statement: Statement,
     pub(crate) hints: Hints,
+    pub(crate) parameters: BTreeSet<String>,
+    pub(crate) is_reusable: bool,
 }
 
 impl Query {
     fn parsed(mut statement: Statement) -> Result<Parsed, SqlError> {
-        let hints = rewrite(&mut statement)?;
-        Ok(Parsed::Query(Box::new(Query { statement, hints })))
+        let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
+        Ok(Parsed::Query(Box::new(Query { statement, hints, parameters, is_reusable })))
     }
 }
 
@@ -79,6 +91,28 @@ pub struct CopyIn {
     pub skips_errors: bool,
     /// How many bad lines are too many, with [`CopyIn::skips_errors`].
     pub reject_limit: Option<u64>,
+}
+
+/// `COPY (query) TO STDOUT`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CopyOut {
+    /// Whose rows.
+    pub query: Query,
+    /// What a line looks like.
+    pub format: CopyFormat,
+}
+
+/// What the lines of a `COPY` look like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyFormat {
+    /// Whether values that need it stand in quotes, as in CSV, or are escaped.
+    pub is_csv: bool,
+    /// Between two values.
+    pub delimiter: char,
+    /// What stands for no value.
+    pub null: String,
+    /// Whether the first line has the names.
+    pub has_header: bool,
 }
 
 /// The statements of a text.
@@ -179,16 +213,78 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Parsed::Deallocate((!is_all).then_some(name.value))
         }
-        Statement::Query(mut query) => match created_table(&query.body) {
+        Statement::Query(query) => match created_table(&query.body) {
             Some((name, vocabulary)) => Parsed::CreatePrometheusTable(name, vocabulary),
-            None => {
-                names::name_columns(&mut query.body);
-                Query::parsed(Statement::Query(query))?
-            }
+            None => Query::parsed(Statement::Query(query))?,
         },
+        Statement::Copy {
+            source,
+            to: true,
+            target: CopyTarget::Stdout,
+            options,
+            legacy_options,
+            ..
+        } => Parsed::CopyOut(Box::new(copy_out(source, options, legacy_options)?)),
         explain @ Statement::Explain { .. } => Query::parsed(explain)?,
         other => return Err(unknown(&other)),
     })
+}
+
+fn copy_out(
+    source: CopySource,
+    mut options: Vec<CopyOption>,
+    older: Vec<CopyLegacyOption>,
+) -> Result<CopyOut, SqlError> {
+    for option in older {
+        options.extend(match option {
+            CopyLegacyOption::Csv(csv) => {
+                let has_header = csv.iter().any(|one| matches!(one, CopyLegacyCsvOption::Header));
+                vec![CopyOption::Format(Ident::new("csv")), CopyOption::Header(has_header)]
+            }
+            CopyLegacyOption::Delimiter(delimiter) => vec![CopyOption::Delimiter(delimiter)],
+            CopyLegacyOption::Null(null) => vec![CopyOption::Null(null)],
+            other => {
+                return Err(SqlError::unsupported(format!("COPY: option {other} is not known")));
+            }
+        });
+    }
+    let query = match source {
+        CopySource::Query(query) => query,
+        CopySource::Table { table_name, columns } => {
+            let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+            let columns = if columns.is_empty() { "*".to_string() } else { columns.join(", ") };
+            let text = format!("SELECT {columns} FROM {table_name}");
+            let mut parser =
+                Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).map_err(invalid)?;
+            parser.parse_query().map_err(invalid)?
+        }
+    };
+    let is_csv = options.iter().any(|option| match option {
+        CopyOption::Format(name) => name.value.eq_ignore_ascii_case("csv"),
+        _ => false,
+    });
+    let mut format = CopyFormat {
+        is_csv,
+        delimiter: if is_csv { ',' } else { '\t' },
+        null: if is_csv { String::new() } else { "\\N".to_string() },
+        has_header: false,
+    };
+    for option in options {
+        match option {
+            CopyOption::Format(name)
+                if ["csv", "text"].iter().any(|one| name.value.eq_ignore_ascii_case(one)) => {}
+            CopyOption::Delimiter(delimiter) => format.delimiter = delimiter,
+            CopyOption::Null(null) => format.null = null,
+            CopyOption::Header(has_header) => format.has_header = has_header,
+            other => {
+                return Err(SqlError::unsupported(format!("COPY: option {other} is not known")));
+            }
+        }
+    }
+    match Query::parsed(Statement::Query(query))? {
+        Parsed::Query(query) => Ok(CopyOut { query: *query, format }),
+        _ => Err(SqlError::unexpected("a query that is none")),
+    }
 }
 
 /// That a statement is none of those known here, which its first words name.
@@ -198,26 +294,27 @@ fn unknown(statement: &Statement) -> SqlError {
     SqlError::unsupported(format!("{} is not supported here yet", words.join(" ")))
 }
 
-fn setting(set: Set) -> Result<Parsed, SqlError> {
-    match set {
-        Set::SingleAssignment { variable, values, .. } => {
+fn setting(statement: Set) -> Result<Parsed, SqlError> {
+    match statement {
+        Set::SingleAssignment { scope, variable, values, .. } => {
             let value = match values.as_slice() {
                 [Expr::Identifier(ident)] if ident.value.eq_ignore_ascii_case("default") => None,
                 values => Some(values.iter().map(value_text).collect::<Vec<_>>().join(", ")),
             };
-            Ok(Parsed::Set(plain(&variable), value))
+            let is_local = scope == Some(ContextModifier::Local);
+            Ok(Parsed::Set { name: plain(&variable), value, is_local })
         }
-        Set::SetTimeZone { value, .. } => {
-            Ok(Parsed::Set("timezone".into(), Some(value_text(&value))))
-        }
-        Set::SetNames { charset_name, .. } => {
-            Ok(Parsed::Set("client_encoding".into(), Some(charset_name.value)))
-        }
+        Set::SetTimeZone { value, .. } => Ok(set("timezone", &value_text(&value))),
+        Set::SetNames { charset_name, .. } => Ok(set("client_encoding", &charset_name.value)),
         Set::SetTransaction { .. } | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {
             Ok(Parsed::Nothing("SET"))
         }
         other => Err(SqlError::unsupported(format!("{other}: this way of SET is not known"))),
     }
+}
+
+fn set(name: &str, value: &str) -> Parsed {
+    Parsed::Set { name: name.into(), value: Some(value.into()), is_local: false }
 }
 
 fn plain(name: &ObjectName) -> String {
@@ -259,7 +356,7 @@ fn created_table(body: &SetExpr) -> Option<(String, Vocabulary)> {
 fn word<'t>(token: Option<&&'t Token>) -> Option<&'t str> {
     match token {
         Some(Token::Word(word)) => Some(&word.value),
-        Some(Token::SingleQuotedString(text)) => Some(text),
+        Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => Some(text),
         Some(Token::Number(digits, _)) => Some(digits),
         _ => None,
     }
@@ -313,6 +410,16 @@ impl<'t> Words<'t> {
     fn options(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
         if word(self.words.get(self.at)).is_some_and(|next| next.eq_ignore_ascii_case("with")) {
             self.at += 1;
+        }
+        // Older clients say how values stand apart, of which a line has one.
+        while let Some(name) = word(self.words.get(self.at))
+            && ["delimiter", "null"].iter().any(|one| name.eq_ignore_ascii_case(one))
+        {
+            self.at += 1;
+            if word(self.words.get(self.at)).is_some_and(|next| next.eq_ignore_ascii_case("as")) {
+                self.at += 1;
+            }
+            self.word().ok_or_else(|| invalid("COPY: an option has no value"))?;
         }
         if self.eat(&Token::LParen) {
             loop {
@@ -377,6 +484,7 @@ mod tests {
             "copy Metrics from stdin;",
             "COPY public.metrics (sample) FROM STDIN WITH (FORMAT text)",
             "COPY metrics FROM STDIN (ON_ERROR stop, FORMAT 'text')",
+            "COPY metrics FROM stdin WITH DELIMITER AS E'\\t' NULL AS E'\\\\N'",
         ] {
             assert_eq!(one(text), Parsed::CopyIn(copy.clone()), "{text}");
         }
@@ -395,11 +503,25 @@ mod tests {
     }
 
     #[test]
+    fn copies_out() {
+        let text = "COPY (SELECT 1) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER ';')";
+        let Parsed::CopyOut(copy) = one(text) else { panic!("{text}") };
+        let (null, has_header) = (String::new(), true);
+        let expected = CopyFormat { is_csv: true, delimiter: ';', null, has_header };
+        assert_eq!(copy.format, expected);
+        assert!(matches!(one("COPY metrics (name) TO STDOUT"), Parsed::CopyOut(_)));
+        for text in ["COPY metrics TO '/tmp/x'", "COPY metrics TO STDOUT WITH (FORMAT binary)"] {
+            assert_eq!(parse(text).err().map(|error| error.code), Some("0A000"), "{text}");
+        }
+    }
+
+    #[test]
     fn settings() {
-        let set = |name: &str, value: &str| Parsed::Set(name.into(), Some(value.into()));
         assert_eq!(one("SET a.B = 'c d'"), set("a.b", "c d"));
         assert_eq!(one("SET extra_float_digits TO 3"), set("extra_float_digits", "3"));
-        assert_eq!(one("set x to default"), Parsed::Set("x".into(), None));
+        let unset = Parsed::Set { name: "x".into(), value: None, is_local: false };
+        assert_eq!(one("set x to default"), unset);
+        assert!(matches!(one("SET LOCAL x = 1"), Parsed::Set { is_local: true, .. }));
         assert_eq!(one("SHOW server_version"), Parsed::Show("server_version".into()));
         assert_eq!(one("RESET ALL"), Parsed::Reset(None));
         assert_eq!(one("SET TIME ZONE 'UTC'"), set("timezone", "UTC"));

@@ -2,7 +2,6 @@
 
 use super::cancels::Cancelled;
 use super::copy::CopyError;
-use super::shown;
 use futures::{Stream, StreamExt as _, stream};
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
@@ -14,7 +13,7 @@ use sql::datafusion::arrow::array::{
     Array as _, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray,
 };
 use sql::datafusion::arrow::datatypes::{Field, Schema};
-use sql::{Answer, Batches, SqlError};
+use sql::{Answer, Batches, SqlError, shown};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
@@ -60,10 +59,15 @@ pub fn of_copy(failure: CopyError) -> PgWireError {
 /// How PostgreSQL describes columns.
 pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> {
     let field = |(at, field): (usize, &Arc<Field>)| {
-        let pg_type = match is_jsonb(field) {
-            true => Type::JSONB,
-            false => arrow_pg::datatypes::field_into_pg_type(field)?,
+        let pg_type = match field.metadata().get(sql::TYPE_KEY).map(String::as_str) {
+            Some(sql::JSONB) => Type::JSONB,
+            Some("oid") => Type::OID,
+            Some("name") => Type::NAME,
+            Some("char") => Type::CHAR,
+            _ => arrow_pg::datatypes::field_into_pg_type(field)?,
         };
+        // What is not known is a text to clients.
+        let pg_type = if pg_type == Type::UNKNOWN { Type::TEXT } else { pg_type };
         let size = type_size(&pg_type);
         let name = sql::shown_name(field.name()).to_string();
         let format = if is_binary(format, at) { FieldFormat::Binary } else { FieldFormat::Text };
@@ -81,14 +85,11 @@ pub fn is_binary(format: &Format, at: usize) -> bool {
     }
 }
 
-fn is_jsonb(field: &Field) -> bool {
-    field.metadata().get(sql::TYPE_KEY).is_some_and(|name| name == sql::JSONB)
-}
-
 /// `pg_type.typlen`.
 fn type_size(pg_type: &Type) -> i16 {
     match *pg_type {
         Type::BOOL | Type::CHAR => 1,
+        Type::NAME => 64,
         Type::INT2 => 2,
         Type::INT4 | Type::FLOAT4 | Type::DATE | Type::OID => 4,
         Type::INT8 | Type::FLOAT8 | Type::TIMESTAMP | Type::TIMESTAMPTZ | Type::TIME => 8,
@@ -145,7 +146,7 @@ fn until(batches: Batches, ends: Ends) -> impl Stream<Item = PgWireResult<Record
 /// That a statement took too long.
 pub fn timed_out(timeout: Duration) -> PgWireError {
     let words =
-        format!("canceling statement due to statement timeout ({timeout:?}, query.timeout)");
+        format!("canceling statement due to statement timeout ({timeout:?}; query.timeout)");
     error("57014", words)
 }
 

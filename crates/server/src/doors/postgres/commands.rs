@@ -1,11 +1,12 @@
 //! Statements about the session, and those that begin a `COPY`.
 
-use super::answers::error;
+use super::answers::{error, of_sql};
 use super::copy::Copying;
 use super::handlers::Queries;
 use super::labels;
 use super::prepared::field_of;
 use super::session::{Session, takes_samples};
+use super::settings::Scope;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{CopyResponse, DataRowEncoder, QueryResponse, Response, Tag};
 use pgwire::error::PgWireResult;
@@ -26,24 +27,25 @@ impl Queries {
         let done = |tag: &str| Ok(Response::Execution(Tag::new(tag)));
         match parsed {
             // It is planned before it comes here.
-            Parsed::Query(_) => Err(error("XX000", "a query that was not planned")),
+            Parsed::Query(_) | Parsed::CopyOut(_) => {
+                Err(error("XX000", "a query that was not planned"))
+            }
             Parsed::CopyIn(asked) => self.begin_copy(session, asked),
-            Parsed::Set(name, value) => {
-                let settings = &mut session.state().settings;
+            Parsed::Set { name, value, is_local } => {
+                let mut settings = session.settings();
+                let scope = if is_local { Scope::Transaction } else { Scope::Session };
                 match value {
-                    Some(value) => settings
-                        .set(&name, &value)
-                        .map_err(|failure| error(failure.code, failure.message))?,
+                    Some(value) => settings.set_for(scope, &name, &value).map_err(of_sql)?,
                     None => settings.reset(Some(&name)),
                 }
                 done("SET")
             }
             Parsed::Reset(name) => {
-                session.state().settings.reset(name.as_deref());
+                session.settings().reset(name.as_deref());
                 done("RESET")
             }
             Parsed::Show(ref name) => {
-                let value = session.state().settings.get(name).map(str::to_string);
+                let value = session.settings().get(name).map(str::to_string);
                 let words = format!("unrecognized configuration parameter \"{name}\"");
                 let value = value.ok_or_else(|| error("42704", words))?;
                 one_text(&parsed, &value, format)
@@ -54,7 +56,7 @@ impl Queries {
             Parsed::RollbackTo => Ok(Response::TransactionStart(Tag::new("ROLLBACK"))),
             Parsed::Deallocate(_) => done("DEALLOCATE"),
             Parsed::DiscardAll => {
-                session.state().settings.reset(None);
+                session.settings().reset(None);
                 done("DISCARD ALL")
             }
             Parsed::CreateExtension(name) => match EXTENSIONS.contains(&name.as_str()) {
@@ -79,10 +81,9 @@ impl Queries {
             let words = format!("relation \"{}\" does not exist, or takes no samples", asked.table);
             return Err(error("42P01", words));
         }
-        let mut state = session.state();
-        let extra = labels::of(&state.settings).map_err(|words| error("22023", words))?;
+        let extra = labels::of(&session.settings()).map_err(|words| error("22023", words))?;
         let now = self.door.app.vfs.now();
-        state.copying = Some(Copying::new(asked, ExpositionKeys::new(extra), now));
+        session.state().copying = Some(Copying::new(asked, ExpositionKeys::new(extra), now));
         let nothing = futures::stream::empty();
         Ok(Response::CopyIn(CopyResponse::new(0, 1, nothing)))
     }

@@ -21,6 +21,7 @@ use pgwire::messages::extendedquery::{
     Sync as PgSync, TARGET_TYPE_BYTE_PORTAL, TARGET_TYPE_BYTE_STATEMENT,
 };
 use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
+use sql::statements::Parsed;
 use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::time::{Instant, sleep_until};
@@ -121,6 +122,11 @@ impl ExtendedQueryHandler for Queries {
         };
         let state = portal.state();
         let mut state = state.lock().await;
+        if let Prepared::Other(Parsed::CopyOut(copy)) = &portal.statement.statement {
+            self.begin(client.transaction_status(), None)?;
+            *state = PortalExecutionState::Finished;
+            return self.copy_out(client, (**copy).clone()).await;
+        }
         if matches!(*state, PortalExecutionState::Initial) {
             match self.first_execution(client, &portal).await? {
                 Response::Query(rows) => *state = PortalExecutionState::Suspended(rows),

@@ -17,6 +17,7 @@ use pgwire::messages::response::TransactionStatus;
 use sql::datafusion::common::ScalarValue;
 use sql::statements::Parsed;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 /// What a connection answers with.
@@ -107,7 +108,11 @@ impl Queries {
         Ok(place)
     }
 
-    async fn query(
+    /// Runs what is planned; its rows come as they are made.
+    ///
+    /// # Errors
+    /// When it cannot be run, is cancelled or takes too long before its first row.
+    pub async fn query(
         &self,
         statement: sql::Statement,
         parameters: Vec<ScalarValue>,
@@ -119,7 +124,8 @@ impl Queries {
             () = self.cancelled.heard() => return Err(PgWireError::QueryCanceled),
             permit = self.place() => permit?,
         };
-        let time = app.config.query.timeout;
+        let own = self.session()?.settings().statement_timeout();
+        let time = app.config.query.timeout.min(own.unwrap_or(Duration::MAX));
         let ends = Ends {
             cancelled: self.cancelled.clone(),
             deadline: Instant::now() + time,

@@ -13,6 +13,7 @@ mod commands;
 mod connection;
 mod copies;
 mod copy;
+mod copy_out;
 mod extended;
 mod frames;
 mod handlers;
@@ -22,7 +23,6 @@ mod parameters;
 mod prepared;
 mod session;
 mod settings;
-mod shown;
 mod simple;
 mod startup;
 mod welcome;
@@ -30,6 +30,7 @@ mod welcome;
 use crate::app::App;
 use crate::listeners::accept::{Accepting, Stop, accept};
 use crate::listeners::bind::Bound;
+use engine::{Partial, QueryLimits, QueryOptions};
 use pgwire::api::RandomPidSecretKeyGenerator;
 use sql::{Database, Limits};
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub fn open(
         series_max: query.series_max,
         timeout: query.timeout,
         memory_max: usize::try_from(query.memory_max).unwrap_or(usize::MAX),
+        query: query_options(app),
     };
     let database = match Database::new(app.store.clone(), limits) {
         Ok(database) => database,
@@ -83,4 +85,22 @@ pub fn open(
         startup: startup::Startup::new(app),
     });
     vec![tokio::spawn(accept(accepting, bound.streams, door, stop.clone()))]
+}
+
+/// What PromQL within SQL heeds: the same as elsewhere.
+fn query_options(app: &App) -> QueryOptions {
+    let config = &app.config.query;
+    QueryOptions {
+        experimental_functions: config.has_experimental,
+        lookback_ms: i64::try_from(config.lookback.as_millis()).unwrap_or(i64::MAX),
+        limits: QueryLimits {
+            samples_max: config.samples_max as u64,
+            series_max: config.series_max,
+            memory_bytes_max: config.memory_max,
+            ..QueryLimits::default()
+        },
+        partial: Partial::Deny,
+        start_timestamps: config.start_timestamps,
+        ..QueryOptions::default()
+    }
 }

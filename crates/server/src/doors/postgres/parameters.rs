@@ -21,6 +21,7 @@ const EPOCH_DAYS: i32 = 10_957;
 /// The types of a statement's parameters, in order.
 pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
     let pg_type = |known: &Option<DataType>| match known {
+        Some(sql::JSONB_PARAMETER) => Ok(Type::JSONB),
         Some(known) => arrow_pg::datatypes::into_pg_type(known),
         None => Ok(Type::TEXT),
     };
@@ -102,10 +103,14 @@ fn plain(
     let text =
         text.map_err(|failure| error("22021", format!("parameter ${}: {failure}", at + 1)))?;
     let target = declared.and_then(arrow_type).or_else(|| wanted.cloned());
-    let value = ScalarValue::Utf8(Some(text.to_string()));
+    let text = match target {
+        Some(DataType::Interval(_)) => sql::interval_text(text),
+        _ => text.to_string(),
+    };
+    let value = ScalarValue::Utf8(Some(text.clone()));
     match target {
         Some(DataType::List(of)) => {
-            let elements = sql::array_of(text).ok_or_else(|| {
+            let elements = sql::array_of(&text).ok_or_else(|| {
                 error("22P02", format!("parameter ${}: malformed array literal", at + 1))
             })?;
             let elements = elements
@@ -132,6 +137,7 @@ fn binary(
 ) -> PgWireResult<ScalarValue> {
     let pg_type = match (declared, wanted) {
         (Some(declared), _) => declared.clone(),
+        (None, Some(&sql::JSONB_PARAMETER)) => Type::JSONB,
         (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
         (None, None) => Type::TEXT,
     };

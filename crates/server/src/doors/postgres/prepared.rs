@@ -81,6 +81,9 @@ impl Parser {
     }
 
     fn remember(&self, text: Arc<str>, plan: sql::Statement) {
+        if !plan.is_reusable() {
+            return;
+        }
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if PLANS_MAX <= plans.len() {
             plans.clear();

@@ -3,15 +3,11 @@
 use super::Postgres;
 use super::copy::Copying;
 use super::kept::Kept;
-use super::settings::Settings;
+use super::settings::{Scope, Settings, VERSION};
 use crate::admission::Permit;
-use sql::{Session as SqlSession, SqlError, Vocabulary};
+use sql::{Facts, Session as SqlSession, SqlError, TABLES};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::time::Instant;
-
-/// The tables that are there without anybody making them.
-pub const TABLES: &[(&str, Vocabulary)] =
-    &[("metrics", Vocabulary::Classic), ("metrics_cx", Vocabulary::Composite)];
 
 /// Where samples may be copied to beside the tables themselves.
 const COPY_SUFFIXES: &[&str] = &["", "_copy", "_samples"];
@@ -19,13 +15,50 @@ const COPY_SUFFIXES: &[&str] = &["", "_copy", "_samples"];
 /// What a connection remembers.
 pub struct Session {
     pub sql: SqlSession,
+    client: Arc<Client>,
     state: Mutex<State>,
+}
+
+/// Who came, and what was set since.
+pub struct Client {
+    pub user: String,
+    pub database: String,
+    pub settings: Mutex<Settings>,
+}
+
+impl Client {
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Facts for Client {
+    fn user(&self) -> String {
+        self.user.clone()
+    }
+
+    fn database(&self) -> String {
+        self.database.clone()
+    }
+
+    fn version(&self) -> String {
+        let quipu = env!("CARGO_PKG_VERSION");
+        format!("PostgreSQL {VERSION} on {}, Quipu {quipu}", std::env::consts::ARCH)
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        self.settings().get(name).map(str::to_string)
+    }
+
+    fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError> {
+        let scope = if is_local { Scope::Transaction } else { Scope::Session };
+        self.settings().set_for(scope, name, value)
+    }
 }
 
 /// Those parts that change.
 #[derive(Default)]
 pub struct State {
-    pub settings: Settings,
     pub copying: Option<Copying>,
     pub kept: Kept,
     /// Whether the transaction under way has copied samples, which no `ROLLBACK` takes back.
@@ -41,13 +74,17 @@ impl Session {
     ///
     /// # Errors
     /// When its tables cannot be made.
-    pub fn new(door: &Postgres, settings: Settings) -> Result<Arc<Session>, SqlError> {
-        let sql = door.database.session()?;
-        for (name, vocabulary) in TABLES {
-            door.database.add_samples(&sql, name, *vocabulary)?;
-        }
-        let state = Mutex::new(State { settings, ..State::default() });
-        Ok(Arc::new(Session { sql, state }))
+    pub fn new(door: &Postgres, client: Client) -> Result<Arc<Session>, SqlError> {
+        let client = Arc::new(client);
+        client.settings().begin_session();
+        let facts: Arc<dyn Facts> = client.clone();
+        let sql = door.database.session(&facts)?;
+        Ok(Arc::new(Session { sql, client, state: Mutex::default() }))
+    }
+
+    /// Its settings. Not to be held while anybody is waited for.
+    pub fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.client.settings()
     }
 
     /// Its state. Not to be held while anybody is waited for.

@@ -2,6 +2,7 @@
 
 use sql::SqlError;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Settings that a session may have beside those with meaning: drivers set many.
 const COUNT_MAX: usize = 256;
@@ -15,15 +16,21 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
     ("datestyle", "ISO, MDY"),
+    ("default_table_access_method", "heap"),
+    ("default_tablespace", ""),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
     ("extra_float_digits", "1"),
     ("integer_datetimes", "on"),
     ("intervalstyle", "postgres"),
     ("is_superuser", "on"),
+    ("jit", "off"),
     ("lc_collate", "C"),
     ("lc_ctype", "C"),
+    ("lc_messages", "C"),
     ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
+    ("role", "none"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
     ("server_version", VERSION),
@@ -50,17 +57,33 @@ const FIXED: &[&str] = &[
     "server_version_num",
 ];
 
-/// The settings of one session.
+/// The settings of one session, from those that hold shortest to those that hold longest.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
+    /// Until the transaction ends.
+    local: BTreeMap<String, String>,
     own: BTreeMap<String, String>,
+    /// As the client came: what `RESET` goes back to.
+    first: BTreeMap<String, String>,
+    /// Those of its own when the transaction began.
+    before: Option<BTreeMap<String, String>>,
+}
+
+/// How long a setting holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Until the session ends.
+    Session,
+    /// Until the transaction ends.
+    Transaction,
 }
 
 impl Settings {
     /// What a setting is; `name` in small letters.
     pub fn get(&self, name: &str) -> Option<&str> {
         let default = || DEFAULTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        self.own.get(name).map(String::as_str).or_else(default)
+        let mut all = [&self.local, &self.own, &self.first].into_iter();
+        all.find_map(|some| some.get(name)).map(String::as_str).or_else(default)
     }
 
     /// Sets one.
@@ -68,6 +91,14 @@ impl Settings {
     /// # Errors
     /// A code and words.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        self.set_for(Scope::Session, name, value)
+    }
+
+    /// Sets one for a while.
+    ///
+    /// # Errors
+    /// A code and words.
+    pub fn set_for(&mut self, scope: Scope, name: &str, value: &str) -> Result<(), SqlError> {
         let name = name.to_ascii_lowercase();
         if FIXED.contains(&name.as_str()) {
             let message = format!("parameter \"{name}\" cannot be changed");
@@ -86,21 +117,66 @@ impl Settings {
             let words = format!("time zone {value:?} is not supported yet: times are shown in UTC");
             return Err(SqlError::wrong_value(words));
         }
-        if VALUE_SIZE_MAX < value.len() || COUNT_MAX <= self.own.len() {
+        if name == "statement_timeout" && milliseconds(value).is_none() {
+            let words = format!("invalid value for parameter \"statement_timeout\": {value:?}");
+            return Err(SqlError::wrong_value(words));
+        }
+        let count = self.own.len() + self.local.len();
+        if VALUE_SIZE_MAX < value.len() || COUNT_MAX <= count {
             let words =
                 format!("a session has {COUNT_MAX} settings of {VALUE_SIZE_MAX} bytes at most");
             return Err(SqlError::limit(words));
         }
-        self.own.insert(name, value.to_string());
+        match (scope, self.before.is_some()) {
+            (Scope::Session, _) => {
+                self.local.remove(&name);
+                self.own.insert(name, value.to_string());
+            }
+            (Scope::Transaction, true) => drop(self.local.insert(name, value.to_string())),
+            // It would hold until the end of this very statement.
+            (Scope::Transaction, false) => {}
+        }
         Ok(())
     }
 
-    /// Forgets what was set; all for none.
+    /// Forgets what was set since the client came; all for none.
     pub fn reset(&mut self, name: Option<&str>) {
         match name {
-            Some(name) => drop(self.own.remove(name)),
-            None => self.own.clear(),
+            Some(name) => {
+                self.local.remove(name);
+                self.own.remove(name);
+            }
+            None => {
+                self.local.clear();
+                self.own.clear();
+            }
         }
+    }
+
+    /// The client has come in: what is set now is what it came with.
+    pub fn begin_session(&mut self) {
+        self.first = std::mem::take(&mut self.own);
+    }
+
+    /// A transaction begins.
+    pub fn begin_transaction(&mut self) {
+        if self.before.is_none() {
+            self.before = Some(self.own.clone());
+        }
+    }
+
+    /// A transaction ends; whether what was set in it holds on.
+    pub fn end_transaction(&mut self, is_kept: bool) {
+        self.local.clear();
+        if let Some(before) = self.before.take().filter(|_| !is_kept) {
+            self.own = before;
+        }
+    }
+
+    /// How long a statement may take by the client's own will; none without a bound.
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        let millis = self.get("statement_timeout").and_then(milliseconds)?;
+        (millis != 0).then(|| Duration::from_millis(millis))
     }
 
     /// Those that clients are told of when they come.
@@ -154,6 +230,22 @@ const IGNORED: &[&str] = &[
     "work_mem",
 ];
 
+/// A time as PostgreSQL's settings have it: a number of milliseconds, or with a unit.
+fn milliseconds(value: &str) -> Option<u64> {
+    let value = value.trim();
+    let digits = value.len() - value.trim_start_matches(|one: char| one.is_ascii_digit()).len();
+    let (number, unit) = value.split_at(digits);
+    let factor = match unit.trim() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 fn is_utf8(value: &str) -> bool {
     let plain: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     // SQL_ASCII is what psql asks for in a plain locale: bytes are sent as they are.
@@ -196,6 +288,30 @@ mod tests {
         assert!(settings.take_options("-x").is_err());
         settings.reset(Some("statement_timeout"));
         assert_eq!(settings.get("statement_timeout"), Some("0"));
+    }
+
+    #[test]
+    fn settings_hold_as_long_as_they_should() {
+        let mut settings = Settings::default();
+        settings.set("a.b", "first").unwrap();
+        settings.begin_session();
+        settings.set_for(Scope::Transaction, "a.b", "nowhere").unwrap();
+        assert_eq!(settings.get("a.b"), Some("first"));
+        settings.begin_transaction();
+        settings.set("a.b", "own").unwrap();
+        settings.set_for(Scope::Transaction, "a.b", "local").unwrap();
+        assert_eq!(settings.get("a.b"), Some("local"));
+        settings.end_transaction(true);
+        assert_eq!(settings.get("a.b"), Some("own"));
+        settings.begin_transaction();
+        settings.set("a.b", "lost").unwrap();
+        settings.end_transaction(false);
+        assert_eq!(settings.get("a.b"), Some("own"));
+        settings.reset(None);
+        assert_eq!(settings.get("a.b"), Some("first"));
+        settings.set("statement_timeout", "2min").unwrap();
+        assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(120)));
+        assert!(settings.set("statement_timeout", "soon").is_err());
     }
 
     #[test]

@@ -74,6 +74,9 @@ impl Queries {
     {
         self.begin(client.transaction_status(), Some(&parsed))?;
         self.before(client, &parsed).await?;
+        if let Parsed::CopyOut(copy) = parsed {
+            return self.copy_out(client, *copy).await;
+        }
         match self.run_parsed(parsed).await? {
             Response::Query(rows) => send_query_response(client, rows, true).await,
             other => self.send_other(client, other, false).await,
@@ -139,6 +142,7 @@ impl Queries {
         match response {
             Response::Execution(tag) => send_execution_response(client, tag).await,
             Response::TransactionStart(tag) => {
+                self.session()?.settings().begin_transaction();
                 client.set_transaction_status(TransactionStatus::Transaction);
                 send_execution_response(client, tag).await
             }
@@ -149,6 +153,8 @@ impl Queries {
                     _ => tag,
                 };
                 client.set_transaction_status(TransactionStatus::Idle);
+                let is_kept = tag != Tag::new("ROLLBACK");
+                self.session()?.settings().end_transaction(is_kept);
                 self.end_transaction(client)?;
                 send_execution_response(client, tag).await
             }

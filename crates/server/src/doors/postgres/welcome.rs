@@ -4,7 +4,7 @@ use super::Postgres;
 use super::answers::{fatal, of_sql};
 use super::cancels::Cancelled;
 use super::prepared::Parser;
-use super::session::Session;
+use super::session::{Client, Session};
 use super::settings::Settings;
 use super::startup::Parameters;
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::startup::SecretKey;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Lets a client in.
 pub struct Welcome {
@@ -73,7 +73,12 @@ impl Welcome {
             };
             set.map_err(|failure| fatal(failure.code, failure.message))?;
         }
-        self.parser.begin(Session::new(&self.door, settings).map_err(of_sql)?);
+        let named = |name: &str| client.metadata().get(name).cloned().unwrap_or_default();
+        let (user, database) = (named("user"), named("database"));
+        // As PostgreSQL, which calls it after who asks.
+        let database = if database.is_empty() { user.clone() } else { database };
+        let client = Client { user, database, settings: Mutex::new(settings) };
+        self.parser.begin(Session::new(&self.door, client).map_err(of_sql)?);
         Ok(())
     }
 }

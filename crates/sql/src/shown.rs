@@ -1,12 +1,12 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-use sql::datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewArray};
-use sql::datafusion::arrow::datatypes::{
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewArray};
+use datafusion::arrow::datatypes::{
     DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use std::sync::Arc;
 
 /// Powers of ten from which on a number has an exponent.

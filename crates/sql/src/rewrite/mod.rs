@@ -2,53 +2,165 @@
 //!
 //! What DataFusion would take for something else is refused.
 
+mod calls;
+mod expressions;
+mod nothing;
+mod operators;
+mod types;
+
 use crate::error::SqlError;
-use datafusion::arrow::datatypes::{DataType, Field};
+use crate::names;
+use crate::promql_tables::FUNCTIONS;
+use calls::{array_of_query, exists_as_count, renamed};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, LimitClause, ObjectName,
-    ObjectNamePart, Query, Statement, TimezoneInfo, Value, ValueWithSpan, VisitMut as _,
-    VisitorMut,
+    Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, Ident, LimitClause,
+    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Value,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
-use std::collections::BTreeMap;
+use expressions::{
+    call, cast, instant, is_aggregate, is_named, is_now, is_placeholder, literal, only_argument,
+    text_array, text_literal,
+};
+use nothing::{ask_nothing_of_nothing, is_of_nothing, one_row};
+use operators::{dot_is_any, operator_of, with_backslash};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use types::{arrow_type, catalog_cast, texts};
+
+pub use operators::DOT_IS_ANY;
+pub use types::{array_of, interval_text};
 
 /// The schema of PostgreSQL's own tables and functions.
 pub const CATALOG_SCHEMA: &str = "pg_catalog";
+/// What a number or a name becomes when it is cast to `regtype`.
+pub const REGTYPE: &str = "regtype_name";
 /// What a text becomes when it is cast to `jsonb`.
 pub const JSONB_IN: &str = "jsonb_in";
 /// Steps into an expression that a statement may take.
 const DEPTH_MAX: usize = 500;
 
+/// Stands for `jsonb` among types of parameters: arrow has none, and nothing else here has this one.
+pub const JSONB_PARAMETER: DataType = DataType::LargeUtf8;
+
 /// Types of parameters that the planner does not find by itself.
 pub type Hints = BTreeMap<String, DataType>;
 
-/// Changes a statement to what DataFusion knows; returns what is said of its parameters' types.
+/// What is known of a statement that was changed.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// What it says of its parameters' types.
+    pub hints: Hints,
+    /// All its parameters; some may be gone from the plan, with what was not asked after all.
+    pub parameters: BTreeSet<String>,
+    /// Whether its plan says the same at another time.
+    pub is_reusable: bool,
+}
+
+/// Changes a statement to what DataFusion knows.
 ///
 /// # Errors
 /// What cannot be said to DataFusion, and what is too deep.
-pub fn rewrite(statement: &mut Statement) -> Result<Hints, SqlError> {
-    let mut rewriter = Rewriter { hints: Hints::new(), depth: 0 };
-    match statement.visit(&mut rewriter) {
+pub fn rewrite(statement: &mut Statement) -> Result<Rewritten, SqlError> {
+    let mut seen = Parameters::default();
+    let _: ControlFlow<()> = Visit::visit(statement, &mut seen);
+    let mut rewriter = Rewriter { hints: Hints::new(), is_reusable: true, depth: 0, queries: 0 };
+    match VisitMut::visit(statement, &mut rewriter) {
         ControlFlow::Break(error) => Err(*error),
-        ControlFlow::Continue(()) => Ok(rewriter.hints),
+        ControlFlow::Continue(()) => {
+            let Rewriter { hints, is_reusable, .. } = rewriter;
+            Ok(Rewritten { hints, parameters: seen.0, is_reusable })
+        }
+    }
+}
+
+/// The names of a statement's parameters.
+#[derive(Default)]
+struct Parameters(BTreeSet<String>);
+
+impl Visitor for Parameters {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
+        if let Value::Placeholder(name) = &value.value {
+            self.0.insert(name.clone());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A whole number that is shown as it stands is an `int4`, if it fits: drivers make numbers of those,
+/// and some make texts of larger ones.
+fn small_numbers(items: &mut [SelectItem]) {
+    for item in items {
+        if let SelectItem::ExprWithAlias { expr, .. } = item
+            && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = &*expr
+            && digits.parse::<i32>().is_ok()
+        {
+            *expr = cast(expr.clone(), SqlType::Int(None));
+        }
     }
 }
 
 struct Rewriter {
     hints: Hints,
+    is_reusable: bool,
     depth: usize,
+    /// Queries around the one that is looked at.
+    queries: usize,
 }
 
 impl VisitorMut for Rewriter {
     type Break = Box<SqlError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
-            let exprs = limit.iter().chain(offset.as_ref().map(|offset| &offset.value));
-            exprs.for_each(|expr| self.hint(expr, DataType::Int64));
+        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
+            let exprs = limit.iter_mut().chain(offset.as_mut().map(|offset| &mut offset.value));
+            for expr in exprs {
+                self.hint(expr, DataType::Int64);
+                // Drivers that put values into the text put them into quotes.
+                if let Some(number) = literal(expr).filter(|text| text.parse::<u64>().is_ok()) {
+                    *expr = Expr::Value(Value::Number(number, false).into());
+                }
+            }
         }
+        if matches!(&*query.body, SetExpr::Select(select) if is_of_nothing(select)) {
+            query.order_by = None;
+        }
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        names::name_columns(&mut select.projection, self.queries == 1);
+        if self.queries == 1 {
+            small_numbers(&mut select.projection);
+        }
+        ask_nothing_of_nothing(select);
+        exists_as_count(select);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let TableFactor::Table { name, args: Some(_), .. } = table
+            && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
+            && schema.value == CATALOG_SCHEMA
+        {
+            name.0.remove(0);
+        }
+        let called = match table {
+            TableFactor::Table { name, args: Some(_), .. } => Some(name),
+            TableFactor::Function { name, .. } => Some(name),
+            _ => None,
+        };
+        // Their arguments may say when it is.
+        let asks = |name: &&mut ObjectName| FUNCTIONS.iter().any(|(one, _)| is_named(name, one));
+        self.is_reusable &= called.filter(asks).is_none();
         ControlFlow::Continue(())
     }
 
@@ -89,6 +201,12 @@ impl Rewriter {
 
     fn change(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         match expr {
+            Expr::Function(function) if is_named(&function.name, "array") => {
+                if let Some(changed) = array_of_query(function) {
+                    *expr = changed;
+                    return self.change(expr);
+                }
+            }
             Expr::Function(function) => self.function(function)?,
             Expr::Cast { .. } => self.cast(expr)?,
             Expr::Collate { expr: inner, .. } => *expr = (**inner).clone(),
@@ -100,6 +218,24 @@ impl Rewriter {
                 let (kind, array, format) = (CastKind::Cast, false, None);
                 *expr = Expr::Cast { kind, expr: value, data_type, array, format };
                 self.cast(expr)?;
+            }
+            Expr::Subquery(query) => match &*query.body {
+                SetExpr::Select(select) if is_of_nothing(select) => {
+                    let is_array = matches!(
+                        select.projection.first(),
+                        Some(SelectItem::ExprWithAlias { expr, .. }) if is_aggregate(expr)
+                    );
+                    let nothing = Expr::Value(Value::Null.into());
+                    *expr = if is_array { cast(nothing, text_array()) } else { nothing };
+                }
+                _ => one_row(query),
+            },
+            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+                let escape = escape_char.take();
+                let escape = escape.and_then(|value| value.into_string()).unwrap_or_default();
+                if let Some(escape) = escape.chars().next().filter(|one| *one != '\\') {
+                    **pattern = with_backslash(pattern, escape);
+                }
             }
             Expr::SimilarTo { .. } => {
                 let words = "SIMILAR TO is not known here: use ~ with a regular expression";
@@ -113,6 +249,11 @@ impl Rewriter {
                 }
             }
             _ => {}
+        }
+        if let Expr::Function(function) = expr
+            && let Some(changed) = renamed(function)
+        {
+            *expr = changed;
         }
         if let Expr::Function(function) = expr
             && is_named(&function.name, "to_timestamp")
@@ -154,6 +295,11 @@ impl Rewriter {
                     return Err(SqlError::unsupported(words));
                 }
             }
+            SqlType::Interval { .. } => {
+                if let Some(text) = literal(inner) {
+                    **inner = text_literal(interval_text(&text));
+                }
+            }
             SqlType::Bytea => {
                 return Err(SqlError::unsupported("type bytea is not known here"));
             }
@@ -180,9 +326,12 @@ impl Rewriter {
             | BinaryOperator::PGRegexIMatch
             | BinaryOperator::PGRegexNotMatch
             | BinaryOperator::PGRegexNotIMatch => dot_is_any(right),
-            BinaryOperator::AtArrow | BinaryOperator::LongArrow | BinaryOperator::Question => {
+            BinaryOperator::AtArrow => self.hint(right, JSONB_PARAMETER),
+            BinaryOperator::LongArrow | BinaryOperator::Question => {
                 self.hint(right, DataType::Utf8View);
-                let _ = left;
+            }
+            BinaryOperator::Minus | BinaryOperator::Plus if is_now(left) => {
+                self.hint(right, DataType::Interval(IntervalUnit::MonthDayNano));
             }
             _ => {}
         }
@@ -219,194 +368,6 @@ impl Rewriter {
     }
 }
 
-/// Casts to types that only PostgreSQL's own tables have.
-fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
-    let last = name.0.last()?.as_ident()?.value.to_ascii_lowercase();
-    Some(match last.as_str() {
-        "regclass" => call("to_regclass", vec![inner.clone()]),
-        "oid" | "xid" | "cid" => cast(inner.clone(), SqlType::Int(None)),
-        "regtype" => call("to_regtype", vec![inner.clone()]),
-        "regproc" | "regprocedure" | "name" | "char" | "text" | "bpchar" | "cstring" => {
-            cast(inner.clone(), SqlType::Text)
-        }
-        "jsonb" | "json" => call(JSONB_IN, vec![inner.clone()]),
-        "int4" => cast(inner.clone(), SqlType::Int(None)),
-        "int8" => cast(inner.clone(), SqlType::BigInt(None)),
-        "timestamptz" => cast(inner.clone(), instant()),
-        "float8" => cast(inner.clone(), SqlType::DoublePrecision),
-        "bool" => cast(inner.clone(), SqlType::Boolean),
-        _ => return None,
-    })
-}
-
-fn operator_of(text: &str) -> Option<BinaryOperator> {
-    Some(match text {
-        "~" => BinaryOperator::PGRegexMatch,
-        "~*" => BinaryOperator::PGRegexIMatch,
-        "!~" => BinaryOperator::PGRegexNotMatch,
-        "!~*" => BinaryOperator::PGRegexNotIMatch,
-        "~~" => BinaryOperator::PGLikeMatch,
-        "!~~" => BinaryOperator::PGNotLikeMatch,
-        "=" => BinaryOperator::Eq,
-        "<>" => BinaryOperator::NotEq,
-        "<" => BinaryOperator::Lt,
-        "<=" => BinaryOperator::LtEq,
-        ">" => BinaryOperator::Gt,
-        ">=" => BinaryOperator::GtEq,
-        "+" => BinaryOperator::Plus,
-        "-" => BinaryOperator::Minus,
-        "*" => BinaryOperator::Multiply,
-        "/" => BinaryOperator::Divide,
-        "||" => BinaryOperator::StringConcat,
-        _ => return None,
-    })
-}
-
-/// In PostgreSQL a dot is any character, a newline, too.
-fn dot_is_any(pattern: &mut Expr) {
-    if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern
-        && !text.starts_with("(?")
-    {
-        text.insert_str(0, DOT_IS_ANY);
-    }
-}
-
-/// What makes a dot match a newline.
-pub const DOT_IS_ANY: &str = "(?s)";
-
-fn is_named(name: &ObjectName, wanted: &str) -> bool {
-    let last = name.0.last().and_then(ObjectNamePart::as_ident);
-    last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
-}
-
-fn only_argument(function: &Function) -> Option<&Expr> {
-    let FunctionArguments::List(list) = &function.args else { return None };
-    match list.args.as_slice() {
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => Some(expr),
-        _ => None,
-    }
-}
-
-fn is_placeholder(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }))
-}
-
-/// A literal's text.
-fn literal(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
-            Some(text.clone())
-        }
-        _ => None,
-    }
-}
-
-fn text_literal(text: String) -> Expr {
-    Expr::Value(Value::SingleQuotedString(text).into())
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
-    let list = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: args.collect(),
-        clauses: Vec::new(),
-    };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(name)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(list),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
-fn cast(expr: Expr, data_type: SqlType) -> Expr {
-    let (kind, array, format) = (CastKind::Cast, false, None);
-    Expr::Cast { kind, expr: Box::new(expr), data_type, array, format }
-}
-
-fn instant() -> SqlType {
-    SqlType::Timestamp(None, TimezoneInfo::WithTimeZone)
-}
-
-/// Arrays of texts.
-pub fn texts() -> DataType {
-    DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
-}
-
-/// The type of a parameter that is cast.
-fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
-    use datafusion::arrow::datatypes::{IntervalUnit, TimeUnit};
-    let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
-    Some(match sql_type {
-        SqlType::Boolean | SqlType::Bool => DataType::Boolean,
-        SqlType::SmallInt(_) | SqlType::Int2(_) => DataType::Int16,
-        SqlType::Int(_) | SqlType::Integer(_) | SqlType::Int4(_) => DataType::Int32,
-        SqlType::BigInt(_) | SqlType::Int8(_) => DataType::Int64,
-        SqlType::Real | SqlType::Float4 => DataType::Float32,
-        SqlType::DoublePrecision | SqlType::Double(_) | SqlType::Float8 | SqlType::Float(_) => {
-            DataType::Float64
-        }
-        SqlType::Numeric(_) | SqlType::Decimal(_) => DataType::Float64,
-        SqlType::Date => DataType::Date32,
-        SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
-        SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            DataType::Timestamp(TimeUnit::Microsecond, Some(crate::samples::ZONE.into()))
-        }
-        SqlType::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
-        SqlType::Text | SqlType::Varchar(_) | SqlType::CharacterVarying(_) | SqlType::Char(_) => {
-            DataType::Utf8View
-        }
-        SqlType::Array(datafusion::sql::sqlparser::ast::ArrayElemTypeDef::SquareBracket(of, _)) => {
-            list(arrow_type(of)?)
-        }
-        _ => return None,
-    })
-}
-
-/// PostgreSQL's literal of an array: `{a,"b c",NULL}`; none when it is no such literal.
-pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut all = Vec::new();
-    if inner.trim().is_empty() {
-        return Some(all);
-    }
-    let (mut one, mut is_open, mut was_quoted) = (String::new(), false, false);
-    let mut push = |one: &mut String, was_quoted: &mut bool| {
-        let plain = std::mem::take(one);
-        all.push(match std::mem::take(was_quoted) {
-            true => Some(plain),
-            false if plain.trim().eq_ignore_ascii_case("null") => None,
-            false => Some(plain.trim().to_string()),
-        });
-    };
-    let mut characters = inner.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => one.push(characters.next()?),
-            '"' => {
-                is_open = !is_open;
-                was_quoted = true;
-            }
-            ',' if !is_open => push(&mut one, &mut was_quoted),
-            // Arrays of arrays are not known.
-            '{' | '}' if !is_open => return None,
-            // What stands around quotes.
-            space if was_quoted && !is_open && space.is_whitespace() => {}
-            plain => one.push(plain),
-        }
-    }
-    if is_open {
-        return None;
-    }
-    push(&mut one, &mut was_quoted);
-    Some(all)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,8 +376,13 @@ mod tests {
 
     fn rewritten(text: &str) -> Result<(String, Hints), SqlError> {
         let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
-        let hints = rewrite(&mut all[0])?;
-        Ok((all[0].to_string(), hints))
+        let hints = rewrite(&mut all[0])?.hints;
+        // Names that were given are another matter.
+        let shown = all[0].to_string();
+        let mut parts = shown.split(" AS \"");
+        let first = parts.next().unwrap_or_default().to_string();
+        let rest = parts.filter_map(|part| part.split_once('"').map(|(_, rest)| rest));
+        Ok((first + &rest.collect::<String>(), hints))
     }
 
     #[test]
@@ -426,6 +392,7 @@ mod tests {
                 "SELECT a = ANY('{x,\"y z\"}') FROM pg_class",
                 "SELECT a IN ('x', 'y z') FROM pg_catalog.pg_class",
             ),
+            ("SELECT 7, 7000000000", "SELECT CAST(7 AS INT), 7000000000"),
             ("SELECT a <> ALL(ARRAY['x'])", "SELECT a NOT IN ('x')"),
             ("SELECT a = ANY('{}')", "SELECT false"),
             ("SELECT pg_catalog.f(1)", "SELECT f(1)"),
@@ -436,10 +403,34 @@ mod tests {
             ("SELECT '{\"a\":1}'::jsonb", "SELECT jsonb_in('{\"a\":1}')"),
             ("SELECT '{a,NULL}'::text[]", "SELECT ARRAY['a', NULL]::TEXT[]"),
             ("SELECT 'm'::regclass", "SELECT to_regclass('m')"),
+            (
+                "SELECT polname, array(SELECT 1) FROM pg_catalog.pg_policy p WHERE x = any(y)",
+                "SELECT NULL, NULL FROM pg_catalog.pg_policy p WHERE false",
+            ),
             ("SELECT to_timestamp(5)", "SELECT CAST(to_timestamp(5) AS TIMESTAMP WITH TIME ZONE)"),
         ] {
             assert_eq!(rewritten(text).unwrap().0, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn what_others_call_otherwise() {
+        for (text, expected) in [
+            (
+                "SELECT time_bucket('1 hour', t)",
+                "SELECT date_bin(CAST('1 hour' AS INTERVAL), t, CAST('2000-01-03' AS TIMESTAMP WITH TIME ZONE))",
+            ),
+            ("SELECT last(v, t) FROM m", "SELECT last_value(v ORDER BY t ASC) FROM m"),
+            ("SELECT a LIKE 'x/_' || '%' ESCAPE '/'", "SELECT a LIKE 'x\\_%'"),
+            (
+                "SELECT EXISTS (SELECT 1 FROM m)",
+                "SELECT (SELECT count(*) <> 0 FROM (SELECT 1 FROM m LIMIT 1) AS found)",
+            ),
+        ] {
+            assert_eq!(rewritten(text).unwrap().0, expected, "{text}");
+        }
+        assert_eq!(interval_text("1 day -02:03:04.5"), "1 day -02 hours -03 minutes -04.5 seconds");
+        assert_eq!(interval_text("5 minutes"), "5 minutes");
     }
 
     #[test]
@@ -449,8 +440,12 @@ mod tests {
         {
             assert_eq!(rewritten(text).map_err(|error| error.code).unwrap_err(), "0A000", "{text}");
         }
-        let deep = format!("SELECT 1{}", "+1".repeat(600));
-        assert_eq!(rewritten(&deep).map_err(|error| error.code).unwrap_err(), "54001");
+        // As deep as that takes a stack as those of statements' threads.
+        let deep = std::thread::Builder::new().stack_size(64 << 20).spawn(|| {
+            let deep = format!("SELECT 1{}", "+1".repeat(600));
+            rewritten(&deep).map_err(|error| error.code).unwrap_err()
+        });
+        assert_eq!(deep.unwrap().join().unwrap(), "54001");
     }
 
     #[test]

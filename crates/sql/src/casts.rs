@@ -1,0 +1,114 @@
+//! Casts that a statement asks for and that PostgreSQL does in another way than DataFusion: numbers
+//! with a fraction become whole ones by rounding, not by cutting; times and numbers become the text
+//! that PostgreSQL shows.
+
+use crate::shown;
+use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
+use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable as _, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+use std::sync::{Arc, LazyLock};
+
+/// A plan whose casts are PostgreSQL's.
+///
+/// # Errors
+/// Those of the plan.
+pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| change(expr, &schema))?;
+            Ok(match changed.transformed {
+                true => changed.update_data(|expr| name.restore(expr)),
+                false => changed,
+            })
+        })
+    });
+    Ok(changed?.data)
+}
+
+fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
+    // Of what is not known yet, as of parameters, nothing is changed.
+    let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let function = match (from, field.data_type()) {
+        (DataType::Float32 | DataType::Float64, to) if to.is_integer() => {
+            let rounded = ROUND.call(vec![(**inner).clone()]);
+            let cast = Cast { expr: Box::new(rounded), field: field.clone() };
+            return Ok(Transformed::yes(Expr::Cast(cast)));
+        }
+        (DataType::Float32 | DataType::Float64 | DataType::Timestamp(..), to) if to.is_string() => {
+            &TEXT
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let shown = function.call(vec![(**inner).clone()]);
+    let cast = Cast { expr: Box::new(shown), field: field.clone() };
+    Ok(Transformed::yes(Expr::Cast(cast)))
+}
+
+static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_round", Kind::Round));
+static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_text", Kind::Text));
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// To the nearest whole number, to the even one of two.
+    Round,
+    /// As PostgreSQL shows it.
+    Text,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Function {
+    name: &'static str,
+    kind: Kind,
+    signature: Signature,
+}
+
+fn function(name: &'static str, kind: Kind) -> Arc<ScalarUDF> {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Function { name, kind, signature }))
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.kind {
+            Kind::Round => DataType::Float64,
+            Kind::Text => DataType::Utf8View,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let array = &arrays[0];
+        let made: ArrayRef = match self.kind {
+            Kind::Round => {
+                let wide = datafusion::arrow::compute::cast(array, &DataType::Float64)?;
+                let values = wide.as_primitive::<Float64Type>().iter();
+                let rounded = values.map(|one| one.map(f64::round_ties_even));
+                Arc::new(rounded.collect::<Float64Array>())
+            }
+            Kind::Text => match shown::column(array) {
+                Some(shown) => shown,
+                None => datafusion::arrow::compute::cast(array, &DataType::Utf8View)?,
+            },
+        };
+        Ok(ColumnarValue::Array(made))
+    }
+}

@@ -1,0 +1,396 @@
+//! Functions about the session and about PostgreSQL's own tables.
+
+use super::relations::{DATABASE, ROLE, Relation, relation_oid};
+use super::types::{of_arrow, oid_of, type_name};
+use crate::error::SqlError;
+use crate::rewrite::REGTYPE;
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewBuilder,
+};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Int64Type};
+use datafusion::common::cast::as_string_view_array;
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::prelude::SessionContext;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What is known of a session by whoever has it.
+pub trait Facts: Send + Sync {
+    /// Who came.
+    fn user(&self) -> String;
+    /// The database that was asked for.
+    fn database(&self) -> String;
+    /// What `version()` says.
+    fn version(&self) -> String;
+    /// A setting; its name in small letters.
+    fn setting(&self, name: &str) -> Option<String>;
+    /// Changes a setting.
+    ///
+    /// # Errors
+    /// When it cannot be set so.
+    fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError>;
+}
+
+/// What a function does with its arguments, which are columns of so many rows.
+type Work = dyn Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync;
+
+/// A function that takes anything.
+struct Function {
+    name: &'static str,
+    signature: Signature,
+    returns: DataType,
+    work: Arc<Work>,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.returns.clone())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        // A number becomes the name, a name the number.
+        let is_name = self.name == "to_regclass"
+            && args.arg_fields.first().is_some_and(|field| field.data_type().is_integer());
+        let returns = if is_name { DataType::Utf8View } else { self.returns.clone() };
+        Ok(Arc::new(Field::new(self.name, returns, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { args.number_rows };
+        let arrays: Result<Vec<ArrayRef>> =
+            args.args.iter().map(|one| one.to_array(rows)).collect();
+        let made = (self.work)(&arrays?, rows)?;
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
+            false => ColumnarValue::Array(made),
+        })
+    }
+}
+
+fn function(
+    name: &'static str,
+    returns: DataType,
+    work: impl Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let any = Signature::one_of(
+        vec![
+            datafusion::logical_expr::TypeSignature::Nullary,
+            datafusion::logical_expr::TypeSignature::VariadicAny,
+        ],
+        Volatility::Stable,
+    );
+    ScalarUDF::from(Function { name, signature: any, returns, work: Arc::new(work) })
+}
+
+/// One that always says the same.
+fn constant(name: &'static str, value: ScalarValue) -> ScalarUDF {
+    function(name, value.data_type(), move |_, rows| value.to_array_of_size(rows))
+}
+
+fn text(text: &str) -> ScalarValue {
+    ScalarValue::Utf8View(Some(text.to_string()))
+}
+
+fn yes(yes: bool) -> ScalarValue {
+    ScalarValue::Boolean(Some(yes))
+}
+
+/// Functions that say the same to everybody.
+fn constants() -> Vec<ScalarUDF> {
+    let none = || ScalarValue::Utf8View(None);
+    let mut all = Vec::new();
+    for name in [
+        "pg_get_expr",
+        "pg_get_viewdef",
+        "pg_get_indexdef",
+        "pg_get_constraintdef",
+        "pg_get_partkeydef",
+        "pg_get_ruledef",
+        "pg_get_triggerdef",
+        "pg_get_functiondef",
+        "pg_get_function_result",
+        "pg_get_function_arguments",
+        "pg_get_function_identity_arguments",
+        "pg_get_statisticsobjdef_columns",
+        "pg_get_serial_sequence",
+        "obj_description",
+        "col_description",
+        "shobj_description",
+        "inet_server_addr",
+        "inet_client_addr",
+        "pg_tablespace_location",
+    ] {
+        all.push(constant(name, none()));
+    }
+    for name in [
+        "pg_table_is_visible",
+        "pg_type_is_visible",
+        "pg_function_is_visible",
+        "pg_operator_is_visible",
+        "pg_opclass_is_visible",
+        "pg_collation_is_visible",
+        "pg_statistics_obj_is_visible",
+        "has_table_privilege",
+        "has_schema_privilege",
+        "has_database_privilege",
+        "has_column_privilege",
+        "has_any_column_privilege",
+        "has_function_privilege",
+        "pg_has_role",
+    ] {
+        all.push(constant(name, yes(true)));
+    }
+    for name in ["pg_is_in_recovery", "pg_relation_is_publishable", "pg_is_other_temp_schema"] {
+        all.push(constant(name, yes(false)));
+    }
+    // There are no locks that a client could hold.
+    all.push(constant("pg_advisory_unlock_all", text("")));
+    all.push(constant("pg_my_temp_schema", ScalarValue::Int32(Some(0))));
+    all.push(constant("pg_encoding_to_char", text("UTF8")));
+    all.push(constant("pg_get_userbyid", text(ROLE)));
+    all.push(constant("current_schema", text("public")));
+    for name in [
+        "pg_relation_size",
+        "pg_table_size",
+        "pg_indexes_size",
+        "pg_total_relation_size",
+        "pg_database_size",
+        "pg_tablespace_size",
+    ] {
+        // Samples are no relation's own.
+        all.push(constant(name, ScalarValue::Int64(Some(0))));
+    }
+    all
+}
+
+fn strings(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(datafusion::arrow::compute::cast(array, &DataType::Utf8View)?)
+}
+
+/// The first argument, text by text.
+fn by_text(
+    name: &'static str,
+    work: impl Fn(&str) -> Result<Option<String>> + Send + Sync + 'static,
+) -> ScalarUDF {
+    function(name, DataType::Utf8View, move |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments(name)) };
+        let first = strings(first)?;
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for one in as_string_view_array(&first)? {
+            out.append_option(one.map(&work).transpose()?.flatten());
+        }
+        Ok(Arc::new(out.finish()))
+    })
+}
+
+fn no_arguments(name: &str) -> DataFusionError {
+    DataFusionError::Plan(format!("function {name}() does not exist"))
+}
+
+fn quoted_ident(name: &str) -> String {
+    let is_plain = !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+    match is_plain {
+        true => name.to_string(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+fn size_pretty(size: &str) -> Option<String> {
+    let mut size: f64 = size.parse().ok()?;
+    for unit in ["bytes", "kB", "MB", "GB"] {
+        if size.abs() < 10_240.0 {
+            return Some(format!("{} {unit}", size.round()));
+        }
+        size /= 1024.0;
+    }
+    Some(format!("{} TB", size.round()))
+}
+
+fn regclass(relations: Vec<Relation>) -> ScalarUDF {
+    let oid = {
+        let relations = relations.clone();
+        move |name: &str| {
+            let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+            let at = relations.iter().position(|one| one.name == plain)?;
+            Some(relation_oid(at))
+        }
+    };
+    let name = move |oid: i64| {
+        let mut all = relations.iter().enumerate();
+        let found = all.find(|(at, _)| i64::from(relation_oid(*at)) == oid);
+        found.map_or_else(|| oid.to_string(), |(_, one)| one.name.clone())
+    };
+    function("to_regclass", DataType::Int32, move |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("to_regclass")) };
+        if first.data_type().is_integer() {
+            let numbers = datafusion::arrow::compute::cast(first, &DataType::Int64)?;
+            let mut out = StringViewBuilder::with_capacity(rows);
+            for one in numbers.as_primitive::<Int64Type>() {
+                out.append_option(one.map(&name));
+            }
+            return Ok(Arc::new(out.finish()));
+        }
+        let first = strings(first)?;
+        let mut out = Int32Builder::with_capacity(rows);
+        for one in as_string_view_array(&first)? {
+            out.append_option(one.and_then(|one| oid(one).or_else(|| one.parse().ok())));
+        }
+        Ok(Arc::new(out.finish()))
+    })
+}
+
+fn about_types() -> Vec<ScalarUDF> {
+    let format_type = function("format_type", DataType::Utf8View, |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("format_type")) };
+        let numbers = datafusion::arrow::compute::cast(first, &DataType::Int32)?;
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for one in numbers.as_primitive::<Int32Type>() {
+            out.append_option(one.map(|oid| type_name(oid).unwrap_or_else(|| "???".into())));
+        }
+        Ok(Arc::new(out.finish()))
+    });
+    let typeof_ = function("pg_typeof", DataType::Utf8View, |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("pg_typeof")) };
+        text(&type_name(of_arrow(first.data_type())).unwrap_or_default()).to_array_of_size(rows)
+    });
+    let regtype = by_text(REGTYPE, |name| {
+        let oid = name.parse().ok().or_else(|| oid_of(name));
+        Ok(oid.and_then(type_name).or_else(|| Some(name.to_string())))
+    });
+    let to_regtype = function("to_regtype", DataType::Int32, |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("to_regtype")) };
+        let first = strings(first)?;
+        let mut out = Int32Builder::with_capacity(rows);
+        for one in as_string_view_array(&first)? {
+            out.append_option(one.and_then(oid_of));
+        }
+        Ok(Arc::new(out.finish()))
+    });
+    vec![format_type, typeof_, regtype, to_regtype]
+}
+
+fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
+    let user = text(&facts.user());
+    let database = match facts.database() {
+        name if name.is_empty() => text(DATABASE),
+        name => text(&name),
+    };
+    let mut all = vec![
+        constant("version", text(&facts.version())),
+        constant("current_database", database.clone()),
+        constant("current_catalog", database),
+    ];
+    for name in ["current_user", "session_user", "user", "current_role"] {
+        all.push(constant(name, user.clone()));
+    }
+    let list = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)));
+    all.push(function("current_schemas", list, |_, rows| {
+        let mut out = ListBuilder::new(StringViewBuilder::new());
+        for _ in 0..rows {
+            out.append_value([Some("pg_catalog"), Some("public")]);
+        }
+        Ok(Arc::new(out.finish()))
+    }));
+    let known = facts.clone();
+    all.push(function("current_setting", DataType::Utf8View, move |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("current_setting")) };
+        // A second argument says that an unknown one is null.
+        let is_optional = 1 < args.len();
+        let first = strings(first)?;
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for one in as_string_view_array(&first)?.iter().flatten() {
+            match known.setting(&one.to_ascii_lowercase()) {
+                Some(value) => out.append_value(value),
+                None if is_optional => out.append_null(),
+                None => {
+                    let message = format!("unrecognized configuration parameter \"{one}\"");
+                    let error = SqlError { code: "42704", message };
+                    return Err(DataFusionError::External(Box::new(error)));
+                }
+            }
+        }
+        Ok(Arc::new(out.finish()))
+    }));
+    all.push(set_config(facts.clone()));
+    all
+}
+
+fn set_config(facts: Arc<dyn Facts>) -> ScalarUDF {
+    function("set_config", DataType::Utf8View, move |args, rows| {
+        let [name, value, is_local] = args else { return Err(no_arguments("set_config")) };
+        let (name, value) = (strings(name)?, strings(value)?);
+        let is_local = is_local.as_boolean_opt().is_some_and(|one| !one.is_empty() && one.value(0));
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for (name, value) in as_string_view_array(&name)?.iter().zip(as_string_view_array(&value)?)
+        {
+            let (name, value) = (name.unwrap_or_default(), value.unwrap_or_default());
+            let set = facts.set(name, value, is_local);
+            set.map_err(|error| DataFusionError::External(Box::new(error)))?;
+            out.append_value(value);
+        }
+        Ok(Arc::new(out.finish()))
+    })
+}
+
+/// Gives a session its functions.
+pub fn register(context: &SessionContext, relations: &[Relation], facts: &Arc<dyn Facts>) {
+    let quoting = vec![
+        by_text("quote_ident", |name| Ok(Some(quoted_ident(name)))),
+        by_text("quote_literal", |name| Ok(Some(format!("'{}'", name.replace('\'', "''"))))),
+        by_text("pg_size_pretty", |size| Ok(size_pretty(size))),
+        regclass(relations.to_vec()),
+    ];
+    let all =
+        constants().into_iter().chain(quoting).chain(about_types()).chain(about_session(facts));
+    all.for_each(|one| context.register_udf(one));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_they_need_it() {
+        assert_eq!(quoted_ident("a_1"), "a_1");
+        assert_eq!(quoted_ident("A\"b"), "\"A\"\"b\"");
+        assert_eq!(quoted_ident("1a"), "\"1a\"");
+        assert_eq!(size_pretty("10239").as_deref(), Some("10239 bytes"));
+        assert_eq!(size_pretty("10240").as_deref(), Some("10 kB"));
+    }
+}

@@ -1,0 +1,69 @@
+//! What PostgreSQL's clients ask of PostgreSQL itself before and beside their own statements: its own
+//! tables (`pg_catalog`), the standard's (`information_schema`), and functions about the session.
+//!
+//! Tables are rows made once and shared by all sessions. Those of things that are not here, as
+//! indexes and triggers, are empty and not missing: clients join with them.
+
+mod cells;
+mod empty;
+pub mod functions;
+mod relations;
+mod types;
+
+use crate::error::SqlError;
+use crate::rewrite::CATALOG_SCHEMA;
+use cells::Table;
+use datafusion::arrow::datatypes::Schema;
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider as _};
+use datafusion::datasource::MemTable;
+use datafusion::prelude::SessionContext;
+use std::sync::Arc;
+
+pub use empty::has_no_rows;
+pub use relations::Relation;
+
+/// The standard's schema.
+const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// The tables, shared by all sessions.
+#[derive(Debug)]
+pub struct Catalog {
+    own: Arc<MemorySchemaProvider>,
+    standard: Arc<MemorySchemaProvider>,
+}
+
+impl Catalog {
+    /// Of a database with these relations.
+    ///
+    /// # Errors
+    /// When rows do not fit their columns.
+    pub fn new(relations: &[Relation]) -> Result<Catalog, SqlError> {
+        let own =
+            types::tables().into_iter().chain(relations::tables(relations)).chain(empty::tables());
+        let standard = relations::standard_tables(relations);
+        Ok(Catalog { own: schema_of(own)?, standard: schema_of(standard.into_iter())? })
+    }
+
+    /// Lets a session see them.
+    ///
+    /// # Errors
+    /// When it has no catalog of that name.
+    pub fn register(&self, context: &SessionContext, name: &str) -> Result<(), SqlError> {
+        let catalog = context.catalog(name);
+        let catalog = catalog.ok_or_else(|| SqlError::unexpected(format!("no catalog {name}")))?;
+        catalog.register_schema(CATALOG_SCHEMA, self.own.clone())?;
+        catalog.register_schema(INFORMATION_SCHEMA, self.standard.clone())?;
+        Ok(())
+    }
+}
+
+fn schema_of(tables: impl Iterator<Item = Table>) -> Result<Arc<MemorySchemaProvider>, SqlError> {
+    let schema = Arc::new(MemorySchemaProvider::new());
+    for table in tables {
+        let batch = table.batch()?;
+        let described: Schema = batch.schema().as_ref().clone();
+        let provider = MemTable::try_new(Arc::new(described), vec![vec![batch]])?;
+        schema.register_table(table.name.to_string(), Arc::new(provider))?;
+    }
+    Ok(schema)
+}

@@ -1,0 +1,162 @@
+//! `pg_type`, and what types are called (<https://www.postgresql.org/docs/15/catalog-pg-type.html>).
+
+use super::cells::{Cell, Table, number, text, yes};
+use datafusion::arrow::datatypes::DataType;
+
+/// A type.
+struct Known {
+    oid: i32,
+    /// Its name within.
+    name: &'static str,
+    /// What statements call it.
+    shown: &'static str,
+    size: i16,
+    category: &'static str,
+    /// The number of its arrays' type.
+    array: i32,
+}
+
+const fn known(
+    oid: i32,
+    name: &'static str,
+    shown: &'static str,
+    size: i16,
+    category: &'static str,
+    array: i32,
+) -> Known {
+    Known { oid, name, shown, size, category, array }
+}
+
+/// All that a column here may have, and those that clients look for.
+const KNOWN: &[Known] = &[
+    known(16, "bool", "boolean", 1, "B", 1000),
+    known(17, "bytea", "bytea", -1, "U", 1001),
+    known(18, "char", "\"char\"", 1, "Z", 1002),
+    known(19, "name", "name", 64, "S", 1003),
+    known(20, "int8", "bigint", 8, "N", 1016),
+    known(21, "int2", "smallint", 2, "N", 1005),
+    known(23, "int4", "integer", 4, "N", 1007),
+    known(25, "text", "text", -1, "S", 1009),
+    known(26, "oid", "oid", 4, "N", 1028),
+    known(114, "json", "json", -1, "U", 199),
+    known(700, "float4", "real", 4, "N", 1021),
+    known(701, "float8", "double precision", 8, "N", 1022),
+    known(705, "unknown", "unknown", -2, "X", 0),
+    known(1042, "bpchar", "character", -1, "S", 1014),
+    known(1043, "varchar", "character varying", -1, "S", 1015),
+    known(1082, "date", "date", 4, "D", 1182),
+    known(1083, "time", "time without time zone", 8, "D", 1183),
+    known(1114, "timestamp", "timestamp without time zone", 8, "D", 1115),
+    known(1184, "timestamptz", "timestamp with time zone", 8, "D", 1185),
+    known(1186, "interval", "interval", 16, "T", 1187),
+    known(1700, "numeric", "numeric", -1, "N", 1231),
+    known(2205, "regclass", "regclass", 4, "N", 2210),
+    known(2950, "uuid", "uuid", 16, "U", 2951),
+    known(3802, "jsonb", "jsonb", -1, "U", 3807),
+];
+
+/// What statements call the type of that number.
+pub fn type_name(oid: i32) -> Option<String> {
+    KNOWN.iter().find_map(|one| match oid {
+        _ if one.oid == oid => Some(one.shown.to_string()),
+        _ if one.array == oid && oid != 0 => Some(format!("{}[]", one.shown)),
+        _ => None,
+    })
+}
+
+/// What the type of that number is called within.
+pub fn name_within(oid: i32) -> Option<&'static str> {
+    KNOWN.iter().find(|one| one.oid == oid).map(|one| one.name)
+}
+
+/// The number of the type of that name, whichever of its names.
+pub fn oid_of(name: &str) -> Option<i32> {
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
+    let plain = name.strip_suffix("[]").unwrap_or(name);
+    let plain = plain.strip_prefix('_').unwrap_or(plain);
+    let found = KNOWN.iter().find(|one| one.name == plain || one.shown == plain)?;
+    Some(if plain.len() < name.len() { found.array } else { found.oid })
+}
+
+/// The type of a column's or value's arrow type.
+pub fn of_arrow(data_type: &DataType) -> i32 {
+    match data_type {
+        DataType::Boolean => 16,
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => 21,
+        DataType::Int32 | DataType::UInt16 => 23,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => 20,
+        DataType::Float32 => 700,
+        DataType::Float64 => 701,
+        DataType::Date32 => 1082,
+        DataType::Timestamp(_, None) => 1114,
+        DataType::Timestamp(_, Some(_)) => 1184,
+        DataType::Interval(_) => 1186,
+        DataType::Decimal128(..) | DataType::Decimal256(..) => 1700,
+        DataType::List(of) => {
+            let of = of_arrow(of.data_type());
+            KNOWN.iter().find(|one| one.oid == of).map_or(1009, |one| one.array)
+        }
+        _ => 25,
+    }
+}
+
+/// `pg_type`.
+pub fn tables() -> Vec<Table> {
+    let row = |oid: i32, name: &str, size: i16, category: &str, elem: i32, array: i32| {
+        vec![
+            number(oid),
+            text(name),
+            number(11),
+            number(10),
+            number(i32::from(size)),
+            yes(0 < size && size <= 8),
+            text("b"),
+            text(category),
+            yes(oid == 25 || oid == 701 || oid == 1184),
+            yes(true),
+            text(","),
+            number(0),
+            number(elem),
+            number(array),
+            text(if elem == 0 { "textin" } else { "array_in" }),
+            text("d"),
+            text("x"),
+            yes(false),
+            number(0),
+            number(-1),
+            number(0),
+            number(if category == "S" { 100 } else { 0 }),
+            Cell::Null,
+        ]
+    };
+    let mut rows = Vec::new();
+    for one in KNOWN {
+        rows.push(row(one.oid, one.name, one.size, one.category, 0, one.array));
+        if one.array != 0 {
+            rows.push(row(one.array, &format!("_{}", one.name), -1, "A", one.oid, 0));
+        }
+    }
+    let columns = "oid:o typname:n typnamespace:o typowner:o typlen:s typbyval:b typtype:c \
+                   typcategory:c typispreferred:b typisdefined:b typdelim:c typrelid:o typelem:o \
+                   typarray:o typinput:t typalign:c typstorage:c typnotnull:b typbasetype:o \
+                   typtypmod:i typndims:i typcollation:o typdefault:t";
+    vec![Table { name: "pg_type", columns, rows }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_fit() {
+        assert_eq!(oid_of("timestamptz"), Some(1184));
+        assert_eq!(oid_of("double precision[]"), Some(1022));
+        assert_eq!(oid_of("pg_catalog._text"), Some(1009));
+        assert_eq!(type_name(1009).as_deref(), Some("text[]"));
+        assert_eq!((type_name(0), oid_of("nothing")), (None, None));
+        for one in KNOWN {
+            assert_eq!(oid_of(one.name), Some(one.oid));
+            assert_eq!(type_name(one.oid).as_deref(), Some(one.shown));
+        }
+    }
+}

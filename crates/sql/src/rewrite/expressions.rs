@@ -1,0 +1,104 @@
+//! Expressions taken apart and put together.
+
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Select, SelectItem,
+    TimezoneInfo, Value, ValueWithSpan,
+};
+
+pub fn is_aggregate(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(function) => ["max", "min", "count", "array_agg", "string_agg", "bool_or"]
+            .iter()
+            .any(|name| is_named(&function.name, name)),
+        _ => false,
+    }
+}
+
+pub fn only_column(select: &mut Select) -> Option<&mut Expr> {
+    match select.projection.as_mut_slice() {
+        [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] => Some(expr),
+        _ => None,
+    }
+}
+
+pub fn arguments(function: &Function) -> Option<Vec<&Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let plain = |arg| match arg {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Some(expr),
+        _ => None,
+    };
+    list.args.iter().map(plain).collect()
+}
+
+pub fn is_named(name: &ObjectName, wanted: &str) -> bool {
+    let last = name.0.last().and_then(ObjectNamePart::as_ident);
+    last.is_some_and(|ident| ident.value.eq_ignore_ascii_case(wanted))
+}
+
+pub fn only_argument(function: &Function) -> Option<&Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => Some(expr),
+        _ => None,
+    }
+}
+
+pub fn is_now(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(function) => {
+            ["now", "current_timestamp"].iter().any(|name| is_named(&function.name, name))
+        }
+        _ => false,
+    }
+}
+
+pub fn is_placeholder(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }))
+}
+
+/// A literal's text.
+pub fn literal(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
+            Some(text.clone())
+        }
+        _ => None,
+    }
+}
+
+pub fn text_literal(text: String) -> Expr {
+    Expr::Value(Value::SingleQuotedString(text).into())
+}
+
+pub fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    let list = FunctionArgumentList {
+        duplicate_treatment: None,
+        args: args.collect(),
+        clauses: Vec::new(),
+    };
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+pub fn cast(expr: Expr, data_type: SqlType) -> Expr {
+    let (kind, array, format) = (CastKind::Cast, false, None);
+    Expr::Cast { kind, expr: Box::new(expr), data_type, array, format }
+}
+
+pub fn instant() -> SqlType {
+    SqlType::Timestamp(None, TimezoneInfo::WithTimeZone)
+}
+
+pub fn text_array() -> SqlType {
+    SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(SqlType::Text), None))
+}

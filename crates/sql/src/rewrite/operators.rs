@@ -1,0 +1,77 @@
+//! Operators and patterns.
+
+use super::expressions::{call, literal, text_literal};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, ValueWithSpan};
+
+pub fn operator_of(text: &str) -> Option<BinaryOperator> {
+    Some(match text {
+        "~" => BinaryOperator::PGRegexMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "=" => BinaryOperator::Eq,
+        "<>" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "||" => BinaryOperator::StringConcat,
+        _ => return None,
+    })
+}
+
+/// In PostgreSQL a dot is any character, a newline, too.
+pub fn dot_is_any(pattern: &mut Expr) {
+    if let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern
+        && !text.starts_with("(?")
+    {
+        text.insert_str(0, DOT_IS_ANY);
+    }
+}
+
+/// What makes a dot match a newline.
+pub const DOT_IS_ANY: &str = "(?s)";
+
+/// `LIKE pattern ESCAPE '/'` as one whose escape is a backslash, the only one that DataFusion knows.
+pub fn with_backslash(pattern: &Expr, escape: char) -> Expr {
+    let Some(text) = joined(pattern) else {
+        let plain = call(
+            "replace",
+            vec![pattern.clone(), text_literal("\\".into()), text_literal("\\\\".into())],
+        );
+        return call(
+            "replace",
+            vec![plain, text_literal(escape.into()), text_literal("\\".into())],
+        );
+    };
+    let mut made = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if character == escape => {
+                made.push('\\');
+                made.extend(characters.next());
+            }
+            '\\' => made.push_str("\\\\"),
+            plain => made.push(plain),
+        }
+    }
+    text_literal(made)
+}
+
+/// The text of literals that are put together.
+pub fn joined(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
+            Some(joined(left)? + &joined(right)?)
+        }
+        Expr::Nested(inner) => joined(inner),
+        plain => literal(plain),
+    }
+}

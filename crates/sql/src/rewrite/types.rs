@@ -1,0 +1,133 @@
+//! Types by PostgreSQL's names, and literals of those that arrow reads in another way.
+
+use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
+use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
+use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, DataType as SqlType, Expr, ObjectName, TimezoneInfo,
+};
+use std::sync::Arc;
+
+/// Casts to types that only PostgreSQL's own tables have.
+pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
+    let last = name.0.last()?.as_ident()?.value.to_ascii_lowercase();
+    Some(match last.as_str() {
+        "regclass" => call("to_regclass", vec![inner.clone()]),
+        "oid" | "xid" | "cid" => match inner {
+            // The type's name goes back to its number.
+            Expr::Function(function) if is_named(&function.name, REGTYPE) => {
+                call("to_regtype", only_argument(function).cloned().into_iter().collect())
+            }
+            _ => cast(inner.clone(), SqlType::Int(None)),
+        },
+        "regtype" => call(REGTYPE, vec![inner.clone()]),
+        "regproc" | "regprocedure" => {
+            let plain = literal(inner);
+            let plain = plain.as_deref().and_then(|text| text.strip_prefix("pg_catalog."));
+            match plain {
+                Some(plain) => text_literal(plain.to_string()),
+                None => cast(inner.clone(), SqlType::Text),
+            }
+        }
+        "name" | "char" | "text" | "bpchar" | "cstring" => cast(inner.clone(), SqlType::Text),
+        "jsonb" | "json" => call(JSONB_IN, vec![inner.clone()]),
+        "int4" => cast(inner.clone(), SqlType::Int(None)),
+        "int8" => cast(inner.clone(), SqlType::BigInt(None)),
+        "timestamptz" => cast(inner.clone(), instant()),
+        "float8" => cast(inner.clone(), SqlType::DoublePrecision),
+        "bool" => cast(inner.clone(), SqlType::Boolean),
+        _ => return None,
+    })
+}
+
+/// Arrays of texts.
+pub fn texts() -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
+}
+
+/// The type of a parameter that is cast.
+pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
+    let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
+    Some(match sql_type {
+        SqlType::Boolean | SqlType::Bool => DataType::Boolean,
+        SqlType::SmallInt(_) | SqlType::Int2(_) => DataType::Int16,
+        SqlType::Int(_) | SqlType::Integer(_) | SqlType::Int4(_) => DataType::Int32,
+        SqlType::BigInt(_) | SqlType::Int8(_) => DataType::Int64,
+        SqlType::Real | SqlType::Float4 => DataType::Float32,
+        SqlType::DoublePrecision | SqlType::Double(_) | SqlType::Float8 | SqlType::Float(_) => {
+            DataType::Float64
+        }
+        SqlType::Numeric(_) | SqlType::Decimal(_) => DataType::Float64,
+        SqlType::JSONB | SqlType::JSON => JSONB_PARAMETER,
+        SqlType::Date => DataType::Date32,
+        SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
+        SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some(crate::samples::ZONE.into()))
+        }
+        SqlType::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        SqlType::Text | SqlType::Varchar(_) | SqlType::CharacterVarying(_) | SqlType::Char(_) => {
+            DataType::Utf8View
+        }
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => list(arrow_type(of)?),
+        _ => return None,
+    })
+}
+
+/// An interval as arrow reads it: `1 day 02:03:04.5` is `1 day 2 hours 3 minutes 4.5 seconds`.
+pub fn interval_text(text: &str) -> String {
+    let word = |word: &str| {
+        let (sign, clock) = word.strip_prefix('-').map_or(("", word), |rest| ("-", rest));
+        let parts: Vec<&str> = clock.split(':').collect();
+        let units = ["hours", "minutes", "seconds"];
+        let is_clock = (2..=units.len()).contains(&parts.len())
+            && parts.iter().all(|part| part.parse::<f64>().is_ok());
+        match is_clock {
+            true => {
+                let all =
+                    parts.iter().zip(units).map(|(part, unit)| format!("{sign}{part} {unit}"));
+                all.collect::<Vec<_>>().join(" ")
+            }
+            false => word.to_string(),
+        }
+    };
+    text.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// PostgreSQL's literal of an array: `{a,"b c",NULL}`; none when it is no such literal.
+pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let mut all = Vec::new();
+    if inner.trim().is_empty() {
+        return Some(all);
+    }
+    let (mut one, mut is_open, mut was_quoted) = (String::new(), false, false);
+    let mut push = |one: &mut String, was_quoted: &mut bool| {
+        let plain = std::mem::take(one);
+        all.push(match std::mem::take(was_quoted) {
+            true => Some(plain),
+            false if plain.trim().eq_ignore_ascii_case("null") => None,
+            false => Some(plain.trim().to_string()),
+        });
+    };
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => one.push(characters.next()?),
+            '"' => {
+                is_open = !is_open;
+                was_quoted = true;
+            }
+            ',' if !is_open => push(&mut one, &mut was_quoted),
+            // Arrays of arrays are not known.
+            '{' | '}' if !is_open => return None,
+            // What stands around quotes.
+            space if was_quoted && !is_open && space.is_whitespace() => {}
+            plain => one.push(plain),
+        }
+    }
+    if is_open {
+        return None;
+    }
+    push(&mut one, &mut was_quoted);
+    Some(all)
+}

@@ -1,0 +1,123 @@
+"""psycopg 3, SQLAlchemy and asyncpg against a server at the port that the first argument says; silent
+when all is well."""
+
+import asyncio
+import datetime
+import sys
+
+import asyncpg
+import psycopg
+import sqlalchemy as sa
+from psycopg.types import TypeInfo
+from sqlalchemy.dialects.postgresql import JSONB
+
+PORT = int(sys.argv[1])
+NOON = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.timezone.utc)
+LINES = "".join(
+    f'cpu{{host="{host}"}} {value} {int(NOON.timestamp()) * 1000 + value}\n'
+    for host in "ab"
+    for value in range(10)
+)
+DSN = f"host=127.0.0.1 port={PORT} user=me dbname=metrics"
+
+
+def refused(code, cursor, statement, *arguments):
+    try:
+        cursor.execute(statement, *arguments)
+    except psycopg.Error as error:
+        assert error.sqlstate == code, (statement, error.sqlstate, error)
+        return
+    raise AssertionError(f"{statement} passed")
+
+
+def psycopg3():
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        cursor = connection.cursor()
+        with cursor.copy("COPY metrics FROM STDIN") as copy:
+            copy.write(LINES)
+        assert cursor.rowcount == 20, cursor.rowcount
+        one = lambda statement, *arguments: cursor.execute(statement, *arguments).fetchone()
+        assert one("SELECT count(*) FROM metrics WHERE name = %s", ["cpu"]) == (20,)
+        assert one("SELECT time, value, labels FROM metrics WHERE labels @> %s ORDER BY time LIMIT %s",
+                   ['{"host": "b"}', 1]) == (NOON, 0.0, {"host": "b"})
+        assert one("SELECT count(*) FROM metrics WHERE labels->>'host' = ANY(%s)", [["a", "c"]]) == (10,)
+        assert one("SELECT count(*) FROM metrics WHERE value < %s", [2.5]) == (6,)
+        assert one("SELECT x FROM (VALUES (1), (2), (3)) v(x) WHERE x < %s ORDER BY x DESC", [2.7]) == (2,)
+        assert one("SELECT count(*) FROM metrics WHERE time > %s - %s", [NOON, datetime.timedelta(days=1)]) == (20,)
+        assert one("SELECT count(*) FROM metrics WHERE time > %s", [NOON.date()]) == (20,)
+        assert one("SELECT %s::int, %s::text, %s::float8, %s::bool", [1, "x", 1.5, True]) == (1, "x", 1.5, True)
+        assert one("SELECT 1, 1, NULL") == (1, 1, None)
+        binary = connection.cursor(binary=True)
+        row = binary.execute("SELECT time, value, labels, name FROM metrics ORDER BY 2 DESC, 3 LIMIT 1").fetchone()
+        assert row == (NOON + datetime.timedelta(milliseconds=9), 9.0, {"host": "a"}, "cpu"), row
+        for code, statement in [("42601", "SELEC 1"), ("42P01", "SELECT * FROM nowhere"), ("22012", "SELECT 1/0")]:
+            refused(code, cursor, statement)
+        with connection.pipeline():
+            cursor.execute("SELECT 1")
+            second = connection.execute("SELECT 2")
+        assert second.fetchone() == (2,)
+        with cursor.copy("COPY (SELECT name, value FROM metrics ORDER BY 2 LIMIT 2) TO STDOUT") as copy:
+            assert [bytes(line) for line in copy] == [b"cpu\t0\n", b"cpu\t0\n"]
+        assert TypeInfo.fetch(connection, "jsonb").oid == 3802
+        try:
+            with cursor.copy("COPY metrics FROM STDIN") as copy:
+                copy.write("lost 1\n")
+                raise ValueError("on purpose")
+        except ValueError:
+            pass
+        assert one("SELECT count(*) FROM metrics WHERE name = 'lost'") == (0,)
+    with psycopg.connect(DSN) as connection:
+        cursor = connection.cursor()
+        refused("42P01", cursor, "SELECT * FROM nowhere")
+        refused("25P02", cursor, "SELECT 1")
+        connection.rollback()
+        with connection.transaction(), connection.transaction():
+            assert cursor.execute("SELECT 1").fetchone() == (1,)
+
+
+def sqlalchemy():
+    engine = sa.create_engine(f"postgresql+psycopg://me@127.0.0.1:{PORT}/metrics")
+    looked = sa.inspect(engine)
+    assert looked.get_table_names() == ["metrics", "metrics_cx"]
+    assert looked.has_table("metrics") and "public" in looked.get_schema_names()
+    types = {column["name"]: type(column["type"]).__name__ for column in looked.get_columns("metrics")}
+    assert types == {"sample": "TEXT", "time": "TIMESTAMP", "name": "TEXT",
+                     "value": "DOUBLE_PRECISION", "labels": "JSONB"}, types
+    metrics = sa.Table("metrics", sa.MetaData(), sa.Column("labels", JSONB), autoload_with=engine)
+    with engine.connect() as connection:
+        host = metrics.c.labels["host"].astext.label("host")
+        asked = sa.select(host, sa.func.max(metrics.c.value)).where(metrics.c.name == "cpu")
+        rows = connection.execute(asked.group_by(sa.text("1")).order_by(sa.text("1"))).all()
+        assert rows == [("a", 9.0), ("b", 9.0)], rows
+        assert connection.execute(sa.select(sa.exists(sa.select(metrics.c.name)))).scalar() is True
+        with connection.begin_nested():
+            connection.execute(sa.text("SELECT 1"))
+
+
+async def asyncpgs():
+    async with asyncpg.create_pool(host="127.0.0.1", port=PORT, user="me", database="metrics",
+                                   min_size=2, max_size=2) as pool:
+        for _ in range(3):
+            async with pool.acquire() as connection:
+                assert await connection.fetchval("SELECT $1::int + 1", 1) == 2
+        async with pool.acquire() as connection:
+            rows = await connection.fetch(
+                "SELECT value FROM metrics WHERE labels->>'host' = ANY($1) AND time >= $2 ORDER BY value LIMIT $3",
+                ["a"], NOON, 2)
+            assert [row["value"] for row in rows] == [0.0, 1.0]
+            count = "SELECT count(*) FROM metrics WHERE time < now() - $1"
+            assert await connection.fetchval(count, datetime.timedelta(hours=1)) == 20
+            async with connection.transaction():
+                cursor = await connection.cursor("SELECT value FROM metrics ORDER BY value")
+                assert len(await cursor.fetch(3)) == 3 and len(await cursor.fetch(30)) == 17
+            try:
+                await connection.fetch("SELECT count(*) FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b",
+                                       timeout=0.3)
+            except TimeoutError:
+                pass
+            assert await connection.fetchval("SELECT 3") == 3
+
+
+psycopg3()
+sqlalchemy()
+asyncio.run(asyncpgs())
