@@ -1,8 +1,9 @@
-//! Casts that a statement asks for and that PostgreSQL does in another way than DataFusion: numbers
-//! with a fraction become whole ones by rounding, not by cutting; times and numbers become the text
-//! that PostgreSQL shows.
+//! Casts and functions that PostgreSQL has in another way than DataFusion, and that are told apart by
+//! the types of what they are given: numbers with a fraction become whole ones by rounding, not by
+//! cutting, and to the even one of two; times and numbers become the text that PostgreSQL shows; NaN
+//! is the largest number.
 
-use crate::shown;
+use crate::{extremes, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -36,6 +37,37 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    match expr {
+        Expr::Cast(_) => change_cast(expr, schema),
+        Expr::ScalarFunction(ref function) if function.name() == "round" => {
+            match function.args.as_slice() {
+                [one] if is_float(one, schema) => {
+                    Ok(Transformed::yes(ROUND.call(vec![one.clone()])))
+                }
+                _ => Ok(Transformed::no(expr)),
+            }
+        }
+        Expr::AggregateFunction(mut called) => {
+            let own = match called.func.name() {
+                "min" => &*extremes::MIN,
+                "max" => &*extremes::MAX,
+                _ => return Ok(Transformed::no(Expr::AggregateFunction(called))),
+            };
+            let is_ours = called.params.args.first().is_some_and(|one| is_float(one, schema));
+            if is_ours {
+                called.func = own.clone();
+            }
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_ours))
+        }
+        _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
+}
+
+fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };

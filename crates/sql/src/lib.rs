@@ -14,6 +14,7 @@ mod casts;
 mod catalog;
 mod database;
 mod error;
+mod extremes;
 mod filters;
 mod jsonb;
 mod names;

@@ -272,6 +272,10 @@ fn compared(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr>
 }
 
 fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    // A cast keeps what the field said before; to `jsonb` none is a cast.
+    if matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
+        return Ok(false);
+    }
     let (_, field) = expr.to_field(schema)?;
     Ok(field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB))
 }

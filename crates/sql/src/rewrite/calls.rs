@@ -4,8 +4,8 @@ use super::expressions::{
     arguments, call, cast, instant, is_named, literal, only_column, text_literal,
 };
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr, Function, FunctionArgumentClause, FunctionArguments, LimitClause,
-    OrderByExpr, OrderByOptions, Select, SelectItem, SetExpr, Value,
+    BinaryOperator, DataType as SqlType, Expr, Function, FunctionArgumentClause, FunctionArguments,
+    LimitClause, OrderByExpr, OrderByOptions, Select, SelectItem, SetExpr, Value,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -31,6 +31,7 @@ pub fn renamed(function: &Function) -> Option<Expr> {
         {
             Some(Expr::Value(Value::Number("2".into(), false).into()))
         }
+        [number] if is("sign") => Some(call("signum", vec![(*number).clone()])),
         [array, dimension] if is("array_upper") => {
             Some(call("array_length", vec![(*array).clone(), (*dimension).clone()]))
         }
@@ -111,4 +112,15 @@ pub fn exists_as_count(select: &mut Select) {
             *expr = made;
         }
     }
+}
+
+/// `to_timestamp(seconds)`, to the nearest microsecond.
+pub fn instant_of_seconds(seconds: Expr) -> Expr {
+    let micros = Expr::BinaryOp {
+        left: Box::new(cast(seconds, SqlType::DoublePrecision)),
+        op: BinaryOperator::Multiply,
+        right: Box::new(Expr::Value(Value::Number("1000000".into(), false).into())),
+    };
+    let micros = cast(call("round", vec![micros]), SqlType::BigInt(None));
+    cast(call("to_timestamp_micros", vec![micros]), instant())
 }

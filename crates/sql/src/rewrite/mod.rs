@@ -11,7 +11,7 @@ mod types;
 use crate::error::SqlError;
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
-use calls::{array_of_query, exists_as_count, renamed};
+use calls::{array_of_query, exists_as_count, instant_of_seconds, renamed};
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, Ident, LimitClause,
@@ -19,11 +19,11 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{
-    call, cast, instant, is_aggregate, is_named, is_now, is_placeholder, literal, only_argument,
-    text_array, text_literal,
+    call, cast, is_aggregate, is_named, is_now, is_placeholder, literal, only_argument, text_array,
+    text_literal,
 };
 use nothing::{ask_nothing_of_nothing, is_of_nothing, one_row};
-use operators::{dot_is_any, operator_of, with_backslash};
+use operators::{bind_tightly, dot_is_any, operator_of, with_backslash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use types::{arrow_type, catalog_cast, texts};
@@ -212,6 +212,7 @@ impl Rewriter {
             Expr::Collate { expr: inner, .. } => *expr = (**inner).clone(),
             Expr::BinaryOp { .. } => self.operator(expr),
             Expr::AnyOp { .. } | Expr::AllOp { .. } => self.any_of(expr),
+            Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => bind_tightly(expr),
             Expr::TypedString(typed) => {
                 let value = Box::new(Expr::Value(typed.value.clone()));
                 let data_type = typed.data_type.clone();
@@ -258,9 +259,8 @@ impl Rewriter {
         if let Expr::Function(function) = expr
             && is_named(&function.name, "to_timestamp")
             && let Some(one) = only_argument(function)
-            && !matches!(one, Expr::Cast { .. })
         {
-            *expr = cast(expr.clone(), instant());
+            *expr = instant_of_seconds(one.clone());
         }
         Ok(())
     }
@@ -407,7 +407,11 @@ mod tests {
                 "SELECT polname, array(SELECT 1) FROM pg_catalog.pg_policy p WHERE x = any(y)",
                 "SELECT NULL, NULL FROM pg_catalog.pg_policy p WHERE false",
             ),
-            ("SELECT to_timestamp(5)", "SELECT CAST(to_timestamp(5) AS TIMESTAMP WITH TIME ZONE)"),
+            (
+                "SELECT to_timestamp(5)",
+                "SELECT CAST(to_timestamp_micros(CAST(round(CAST(5 AS DOUBLE PRECISION) * 1000000) AS BIGINT)) AS TIMESTAMP WITH TIME ZONE)",
+            ),
+            ("SELECT a IS DISTINCT FROM 1 AND b OR c", "SELECT a IS DISTINCT FROM 1 AND b OR c"),
         ] {
             assert_eq!(rewritten(text).unwrap().0, expected, "{text}");
         }
@@ -431,6 +435,23 @@ mod tests {
         }
         assert_eq!(interval_text("1 day -02:03:04.5"), "1 day -02 hours -03 minutes -04.5 seconds");
         assert_eq!(interval_text("5 minutes"), "5 minutes");
+    }
+
+    #[test]
+    fn distinct_from_binds_more_tightly_than_and() {
+        let text = "SELECT a IS DISTINCT FROM 1 AND b OR c";
+        let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+        rewrite(&mut all[0]).unwrap();
+        let Statement::Query(query) = &all[0] else { panic!("{text}") };
+        let SetExpr::Select(select) = &*query.body else { panic!("{text}") };
+        let SelectItem::ExprWithAlias { expr, .. } = &select.projection[0] else {
+            panic!("{text}")
+        };
+        let Expr::BinaryOp { left, op: BinaryOperator::Or, .. } = expr else { panic!("{expr:?}") };
+        let Expr::BinaryOp { left, op: BinaryOperator::And, .. } = &**left else {
+            panic!("{left:?}")
+        };
+        assert!(matches!(**left, Expr::IsDistinctFrom(..)), "{left:?}");
     }
 
     #[test]

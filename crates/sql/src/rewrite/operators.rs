@@ -75,3 +75,22 @@ pub fn joined(expr: &Expr) -> Option<String> {
         plain => literal(plain),
     }
 }
+
+/// `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; the parser takes all behind `FROM`.
+pub fn bind_tightly(expr: &mut Expr) {
+    let (Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right)) = &*expr else {
+        return;
+    };
+    let Expr::BinaryOp { left, op, right: behind } = &**right else { return };
+    if !matches!(op, BinaryOperator::And | BinaryOperator::Or) {
+        return;
+    }
+    let (op, behind, inner) = (op.clone(), behind.clone(), left.clone());
+    let mut made = match &*expr {
+        Expr::IsDistinctFrom(left, _) => Expr::IsDistinctFrom(left.clone(), inner),
+        Expr::IsNotDistinctFrom(left, _) => Expr::IsNotDistinctFrom(left.clone(), inner),
+        _ => return,
+    };
+    bind_tightly(&mut made);
+    *expr = Expr::BinaryOp { left: Box::new(made), op, right: behind };
+}
