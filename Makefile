@@ -6,9 +6,10 @@
 #   make fuzz        looks for inputs that break a decoder, a minute for each, and keeps what it learns
 #   make test-redis  Redis' own suite of tests against the release binary
 #   make test-redis-py  redis-py's own tests against a debug binary, minutes
+#   make test-sql    Quipu's SQL and PostgreSQL's asked the same 20,000 statements, minutes
 #   make fmt         format all code
 
-.PHONY: run test test-redis test-redis-py bench bench-full fuzz fmt tools
+.PHONY: run test test-redis test-redis-py test-sql bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -28,6 +29,12 @@ test-redis: tools
 test-redis-py: tools
 	cargo build --package server
 	python3 tests/clients/redis_py_suite.py target/debug/quipu $(ARGS)
+
+# ARGS="--seed 2 --count 1000" asks others, and fewer.
+test-sql: tools
+	cargo build --package server --features jemalloc,sql
+	cargo xtask setup
+	target/test-python/bin/python tests/clients/postgres_differential.py target/debug/quipu $(ARGS)
 
 # ARGS="--resume" goes on after an interruption; ARGS="--victoria-metrics PATH" takes a newer peer.
 bench: tools

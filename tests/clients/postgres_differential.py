@@ -1,18 +1,27 @@
-"""Asks a server of Quipu's and one of PostgreSQL's the same, and says where they answer otherwise.
+"""Asks Quipu and PostgreSQL the same, and says where they answer otherwise: `make test-sql`.
 
-    postgres_differential.py QUIPU_PORT POSTGRES_DSN [--seed N] [--count N] [--show N]
+    postgres_differential.py BINARY [--seed N] [--count N] [--show N]
 
-Statements are made from a seed, over the same rows in a table `metrics`. An error is an answer: where
-one server has one and the other has rows, that is told apart, too, but by its code only.
+Both servers are started here, in temporary directories, and stopped again. Statements are made from a
+seed, over the same rows in a table `metrics`. Numbers are compared in six digits: sums depend on
+their order. Where one server refuses what the other answers, that is counted and shown, too.
 """
 
 import argparse
 import collections
+import contextlib
 import datetime
+import glob
 import json
 import math
+import os
 import random
+import re
+import shutil
+import subprocess
 import sys
+import tempfile
+import time
 
 import psycopg
 
@@ -76,6 +85,9 @@ class Statements:
         ]
         return r.choice(plain + made)()
 
+    def string_length(self):
+        return f"length({self.string(0)})"
+
     def number(self, depth=1):
         r = self.rng
         plain = [lambda: "value", lambda: repr(r.choice([0, 1, 2, 2.5, -3, 10])), lambda: f"length({self.string(0)})"]
@@ -84,7 +96,7 @@ class Statements:
         inner = lambda: self.number(depth - 1)
         made = [
             lambda: f"({inner()} {r.choice('+-*')} {inner()})", lambda: f"abs({inner()})", lambda: f"floor({inner()})",
-            lambda: f"ceil({inner()})", lambda: f"sign({inner()})", lambda: f"round(({inner()})::float8)",
+            lambda: f"ceil({inner()})", lambda: f"sign({self.string_length()})", lambda: f"round(({inner()})::float8)",
             lambda: f"coalesce({inner()}, 0)", lambda: f"greatest({inner()}, {inner()})", lambda: f"least({inner()}, {inner()})",
             lambda: f"extract({r.choice(['hour', 'minute', 'day', 'month', 'year', 'dow', 'epoch', 'doy', 'week', 'quarter'])} FROM time)",
             lambda: f"strpos({self.string(0)}, 'a')", lambda: f"ascii({self.string(0)})", lambda: f"char_length({self.string(0)})",
@@ -179,7 +191,7 @@ def shown(cell):
             number = float(cell)
         except ValueError:
             return cell
-        return "NaN" if math.isnan(number) else f"{number:.7g}"
+        return "NaN" if math.isnan(number) else f"{number:.6g}"
     return cell
 
 
@@ -190,17 +202,64 @@ def connected(dsn):
     return connection
 
 
+@contextlib.contextmanager
+def quipu(binary):
+    with tempfile.TemporaryDirectory() as directory:
+        log = os.path.join(directory, "log")
+        flags = ["--data-dir", os.path.join(directory, "data"), "--http-listen", "127.0.0.1:0",
+                 "--postgres-listen", "127.0.0.1:0", "--redis-listen", "", "--self-scrape-interval", "0"]
+        with open(log, "w") as output:
+            server = subprocess.Popen([binary, "serve", *flags], stdout=output, stderr=output)
+        try:
+            for _ in range(300):
+                found = re.search(r"clients are served at \S+:(\d+) \(--postgres", open(log).read())
+                if found:
+                    break
+                time.sleep(0.1)
+            else:
+                raise SystemExit(open(log).read())
+            yield f"host=127.0.0.1 port={found[1]} user=me dbname=metrics"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@contextlib.contextmanager
+def postgresql():
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    if not found:
+        raise SystemExit("PostgreSQL is not there: apt-get install postgresql")
+    with tempfile.TemporaryDirectory() as directory:
+        # It does not run as root.
+        account = ["runuser", "-u", "nobody", "--"] if os.getuid() == 0 else []
+        if account:
+            shutil.chown(directory, "nobody")
+        data = os.path.join(directory, "data")
+        run = lambda *words: subprocess.run([*account, *words], check=True, stdout=subprocess.DEVNULL, cwd="/")
+        run(f"{found[-1]}/initdb", "-D", data, "-U", "me", "-A", "trust", "-E", "UTF8", "--lc-collate=C",
+            "--lc-ctype=C.UTF-8", "--lc-messages=C")
+        settings = f"-c listen_addresses='' -k {directory} -c fsync=off -c timezone=UTC"
+        control = [f"{found[-1]}/pg_ctl", "-D", data, "-l", os.path.join(directory, "log")]
+        run(*control, "-o", settings, "-w", "start")
+        try:
+            yield f"host={directory} user=me dbname=postgres"
+        finally:
+            run(*control, "-m", "immediate", "stop")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("port")
-    parser.add_argument("postgres")
+    parser.add_argument("binary")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--show", type=int, default=40)
     options = parser.parse_args()
+    with quipu(options.binary) as one, postgresql() as other:
+        return compared(options, connected(one), connected(other))
+
+
+def compared(options, ours, theirs):
     rng = random.Random(options.seed)
-    ours = connected(f"host=127.0.0.1 port={options.port} user=me dbname=metrics")
-    theirs = connected(options.postgres)
     rows = rows_of(rng)
     theirs.execute("DROP TABLE IF EXISTS metrics")
     theirs.execute("CREATE TABLE metrics (time timestamptz, name text, value float8, labels jsonb)")

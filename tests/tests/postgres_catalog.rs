@@ -171,6 +171,14 @@ fn what_postgresql_means_is_what_comes() -> Result<()> {
             "2024-01-01 00:00:00+00|1970-01-01 00:00:00+00",
         ),
         ("SELECT '{a,b}'::text[]", "{a,b}"),
+        (
+            "SELECT name, min(value), max(value) FROM metrics WHERE name = 'odd' GROUP BY 1",
+            "odd|1|NaN",
+        ),
+        ("SELECT least(2, -('NaN'::float8)), 'NaN'::float8 - 1 > 5", "2|t"),
+        ("SELECT 1 IS DISTINCT FROM 1 AND 2 = 2, round(2.5::float8)", "f|2"),
+        ("SELECT to_timestamp(1709207999.001) = '2024-02-29 11:59:59.001+00'", "t"),
+        ("SELECT name LIKE 'o/_d' ESCAPE '/' FROM metrics WHERE name = 'odd' LIMIT 1", "f"),
         ("SELECT E'a\\nb' ~ 'a.b'", "t"),
     ] {
         assert_eq!(psql.ask(&[asked], "")?, expected, "{asked}");

@@ -39,6 +39,15 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(_) => change_cast(expr, schema),
+        // What cannot be told is NaN with a sign, by which arrow orders it: below all numbers.
+        Expr::Negative(_) if is_float(&expr, schema) => {
+            Ok(Transformed::yes(NUMBER.call(vec![expr])))
+        }
+        Expr::BinaryExpr(ref binary)
+            if binary.op.is_numerical_operators() && is_float(&expr, schema) =>
+        {
+            Ok(Transformed::yes(NUMBER.call(vec![expr])))
+        }
         Expr::ScalarFunction(ref function) if function.name() == "round" => {
             match function.args.as_slice() {
                 [one] if is_float(one, schema) => {
@@ -88,12 +97,15 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_round", Kind::Round));
+static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_number", Kind::Number));
 static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_text", Kind::Text));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     /// To the nearest whole number, to the even one of two.
     Round,
+    /// With the one NaN that there is.
+    Number,
     /// As PostgreSQL shows it.
     Text,
 }
@@ -119,9 +131,10 @@ impl ScalarUDFImpl for Function {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match self.kind {
             Kind::Round => DataType::Float64,
+            Kind::Number => types.first().cloned().unwrap_or(DataType::Float64),
             Kind::Text => DataType::Utf8View,
         })
     }
@@ -135,6 +148,13 @@ impl ScalarUDFImpl for Function {
                 let values = wide.as_primitive::<Float64Type>().iter();
                 let rounded = values.map(|one| one.map(f64::round_ties_even));
                 Arc::new(rounded.collect::<Float64Array>())
+            }
+            Kind::Number => {
+                let wide = datafusion::arrow::compute::cast(array, &DataType::Float64)?;
+                let values: Float64Array = wide
+                    .as_primitive::<Float64Type>()
+                    .unary(|one| if one.is_nan() { f64::NAN } else { one });
+                datafusion::arrow::compute::cast(&values, array.data_type())?
             }
             Kind::Text => match shown::column(array) {
                 Some(shown) => shown,
