@@ -71,6 +71,10 @@ def psycopg3():
         refused("42P01", cursor, "SELECT * FROM nowhere")
         refused("25P02", cursor, "SELECT 1")
         connection.rollback()
+        with connection.cursor(name="Some") as named:
+            named.execute("SELECT value FROM metrics WHERE value < %s ORDER BY value", [5.0])
+            assert named.fetchmany(3) == [(0.0,), (0.0,), (1.0,)] and len(named.fetchall()) == 7
+        connection.commit()
         with connection.transaction(), connection.transaction():
             assert cursor.execute("SELECT 1").fetchone() == (1,)
 
@@ -90,6 +94,9 @@ def sqlalchemy():
         rows = connection.execute(asked.group_by(sa.text("1")).order_by(sa.text("1"))).all()
         assert rows == [("a", 9.0), ("b", 9.0)], rows
         assert connection.execute(sa.select(sa.exists(sa.select(metrics.c.name)))).scalar() is True
+        asked = sa.select(metrics.c.value).where(metrics.c.name == "cpu")
+        rows = connection.execute(asked, execution_options={"stream_results": True, "max_row_buffer": 3})
+        assert sum(1 for _ in rows) == 20
         with connection.begin_nested():
             connection.execute(sa.text("SELECT 1"))
 

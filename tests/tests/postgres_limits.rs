@@ -190,3 +190,32 @@ fn all_in_one_piece_is_answered() -> Result<()> {
     ensure!(said.ends_with(tail), "{}", String::from_utf8_lossy(&said));
     Ok(())
 }
+
+#[test]
+fn cursors_end_with_their_transaction() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory, &[("query.max-concurrency", "1")])?;
+    let mut raw = Raw::of(&server)?;
+    let declare = "DECLARE c CURSOR FOR SELECT * FROM generate_series(1, 5)";
+    raw.query(declare)?;
+    assert_eq!(Raw::code(&raw.until('Z')?)?, "25P01");
+    raw.query(&format!(
+        "BEGIN; {declare}; FETCH 2 FROM c; FETCH ALL FROM c; FETCH FROM c; CLOSE c"
+    ))?;
+    let said = raw.until('Z')?;
+    assert_eq!(Raw::kinds(&said), "CCTDDCTDDDCTCCZ");
+    let tags = said.iter().filter(|one| one.kind == 'C').map(|one| one.body.as_slice());
+    let expected: [&[u8]; 6] = [
+        b"BEGIN\0",
+        b"DECLARE CURSOR\0",
+        b"FETCH 2\0",
+        b"FETCH 3\0",
+        b"FETCH 0\0",
+        b"CLOSE CURSOR\0",
+    ];
+    assert_eq!(tags.collect::<Vec<_>>(), expected);
+    raw.query(&format!("{declare}; FETCH 1 FROM c; COMMIT; FETCH 1 FROM c"))?;
+    assert_eq!(Raw::code(&raw.until('Z')?)?, "34000");
+    assert_eq!(Psql::of(&server)?.ask(&["SELECT 1"], "")?, "1");
+    Ok(())
+}

@@ -7,9 +7,10 @@ use crate::error::SqlError;
 use crate::rewrite::{Hints, Rewritten, rewrite};
 use crate::samples::Vocabulary;
 use datafusion::sql::sqlparser::ast::{
-    ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget,
-    DiscardObject, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset,
-    SelectItem, Set, SetExpr, Statement, Value,
+    CloseCursor, ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource,
+    CopyTarget, Declare, DiscardObject, Expr, FetchDirection, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, ObjectName, Reset, SelectItem, Set, SetExpr, Statement, Value,
+    ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -33,6 +34,22 @@ pub enum Parsed {
     CopyIn(CopyIn),
     /// `COPY .. TO STDOUT`.
     CopyOut(Box<CopyOut>),
+    /// `DECLARE name CURSOR FOR query`.
+    Declare {
+        /// The cursor.
+        name: String,
+        /// The text of its query.
+        text: String,
+    },
+    /// `FETCH count FROM name`; all without a count.
+    Fetch {
+        /// The cursor.
+        name: String,
+        /// How many rows.
+        count: Option<usize>,
+    },
+    /// `CLOSE name`; all without one.
+    Close(Option<String>),
     /// `SET name = value`.
     Set {
         /// The setting, in small letters.
@@ -148,11 +165,31 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     {
         return Ok(Parsed::CopyIn(copy));
     }
+    if let Some(fetch) = fetch_next(&words) {
+        return Ok(fetch);
+    }
     let dialect = PostgreSqlDialect {};
     let mut parser = Parser::new(&dialect).with_tokens(tokens.to_vec());
     let statement = parser.parse_statement().map_err(invalid)?;
     parser.expect_token(&Token::EOF).map_err(invalid)?;
     classify(statement)
+}
+
+/// `FETCH FROM name` and `FETCH name`, which the parser does not know: the next row.
+fn fetch_next(words: &[&Token]) -> Option<Parsed> {
+    let is =
+        |at: usize, one: &str| word(words.get(at)).is_some_and(|w| w.eq_ignore_ascii_case(one));
+    let name = match words {
+        [_, name] if is(0, "fetch") => name,
+        [_, _, name] if is(0, "fetch") && (is(1, "from") || is(1, "in")) => name,
+        _ => return None,
+    };
+    let Token::Word(name) = name else { return None };
+    let name = match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    };
+    Some(Parsed::Fetch { name, count: Some(1) })
 }
 
 /// Statements are trees, and what looks at trees calls itself: the stack has an end.
@@ -203,7 +240,15 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         Statement::Rollback { .. } => Parsed::Rollback,
         Statement::LISTEN { .. } => Parsed::Nothing("LISTEN"),
         Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
-        Statement::Close { .. } => Parsed::Nothing("CLOSE CURSOR"),
+        Statement::Close { cursor: CloseCursor::All } => Parsed::Close(None),
+        Statement::Close { cursor: CloseCursor::Specific { name } } => {
+            Parsed::Close(Some(ident(&name)))
+        }
+        Statement::Declare { ref stmts } => declared(stmts).ok_or_else(|| unknown(&statement))?,
+        Statement::Fetch { ref name, ref direction, into: None, .. } => {
+            let count = forward(direction).ok_or_else(|| unknown(&statement))?;
+            Parsed::Fetch { name: ident(name), count }
+        }
         Statement::Savepoint { .. } => Parsed::Nothing("SAVEPOINT"),
         Statement::ReleaseSavepoint { .. } => Parsed::Nothing("RELEASE"),
         Statement::CreateExtension(extension) => Parsed::CreateExtension(extension.name.value),
@@ -284,6 +329,34 @@ fn copy_out(
     match Query::parsed(Statement::Query(query))? {
         Parsed::Query(query) => Ok(CopyOut { query: *query, format }),
         _ => Err(SqlError::unexpected("a query that is none")),
+    }
+}
+
+/// A cursor that goes forward, through one query.
+fn declared(all: &[Declare]) -> Option<Parsed> {
+    let [Declare { names, for_query: Some(query), hold, .. }] = all else { return None };
+    let [name] = names.as_slice() else { return None };
+    // One that outlives its transaction would have to keep all its rows.
+    (*hold != Some(true)).then(|| Parsed::Declare { name: ident(name), text: query.to_string() })
+}
+
+/// How many rows a direction asks for; none of those that go back, nothing for all of them.
+fn forward(direction: &FetchDirection) -> Option<Option<usize>> {
+    let number = |limit: &ValueWithSpan| limit.to_string().parse().ok();
+    match direction {
+        FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(Some(1)),
+        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
+            number(limit).map(Some)
+        }
+        FetchDirection::All | FetchDirection::ForwardAll => Some(None),
+        _ => None,
+    }
+}
+
+fn ident(name: &Ident) -> String {
+    match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
     }
 }
 
@@ -511,6 +584,22 @@ mod tests {
         assert_eq!(copy.format, expected);
         assert!(matches!(one("COPY metrics (name) TO STDOUT"), Parsed::CopyOut(_)));
         for text in ["COPY metrics TO '/tmp/x'", "COPY metrics TO STDOUT WITH (FORMAT binary)"] {
+            assert_eq!(parse(text).err().map(|error| error.code), Some("0A000"), "{text}");
+        }
+    }
+
+    #[test]
+    fn cursors() {
+        let declared = Parsed::Declare { name: "Sc".into(), text: "SELECT 1".into() };
+        assert_eq!(one("DECLARE \"Sc\" NO SCROLL CURSOR WITHOUT HOLD FOR SELECT 1"), declared);
+        let fetch = |count| Parsed::Fetch { name: "sc".into(), count };
+        assert_eq!(one("FETCH FORWARD 100 FROM \"sc\""), fetch(Some(100)));
+        assert_eq!(one("FETCH ALL FROM SC"), fetch(None));
+        assert_eq!(one("FETCH FROM sc"), fetch(Some(1)));
+        assert_eq!(one("fetch SC"), fetch(Some(1)));
+        assert_eq!(one("CLOSE sc"), Parsed::Close(Some("sc".into())));
+        assert_eq!(one("CLOSE ALL"), Parsed::Close(None));
+        for text in ["FETCH BACKWARD 1 FROM sc", "DECLARE sc CURSOR WITH HOLD FOR SELECT 1"] {
             assert_eq!(parse(text).err().map(|error| error.code), Some("0A000"), "{text}");
         }
     }

@@ -59,6 +59,10 @@ impl Queries {
                 session.settings().reset(None);
                 done("DISCARD ALL")
             }
+            Parsed::Close(_) => done("CLOSE CURSOR"),
+            Parsed::Declare { .. } | Parsed::Fetch { .. } => {
+                Err(error("0A000", "FETCH is not known in this way: ask for text"))
+            }
             Parsed::CreateExtension(name) => match EXTENSIONS.contains(&name.as_str()) {
                 true => done("CREATE EXTENSION"),
                 false => Err(error("0A000", format!("extension \"{name}\" is not available"))),

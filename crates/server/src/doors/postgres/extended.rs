@@ -9,7 +9,7 @@ use super::prepared::{Parser, Prepared};
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _, StreamExt as _};
 use pgwire::api::portal::{Portal, PortalExecutionState};
-use pgwire::api::query::ExtendedQueryHandler;
+use pgwire::api::query::{ExtendedQueryHandler, send_execution_response};
 use pgwire::api::results::{QueryResponse, Response, Tag};
 use pgwire::api::stmt::StoredStatement;
 use pgwire::api::store::{Entry, PortalStore};
@@ -127,6 +127,15 @@ impl ExtendedQueryHandler for Queries {
             *state = PortalExecutionState::Finished;
             return self.copy_out(client, (**copy).clone()).await;
         }
+        if let Prepared::Query(described) = &portal.statement.statement
+            && described.cursor.is_some()
+        {
+            let status = client.transaction_status();
+            self.begin(status, None)?;
+            self.declare(client, status, described, Some(&portal))?;
+            *state = PortalExecutionState::Finished;
+            return send_execution_response(client, Tag::new("DECLARE CURSOR")).await;
+        }
         if matches!(*state, PortalExecutionState::Initial) {
             match self.first_execution(client, &portal).await? {
                 Response::Query(rows) => *state = PortalExecutionState::Suspended(rows),
@@ -135,20 +144,20 @@ impl ExtendedQueryHandler for Queries {
         }
         // None is all of them.
         let rows_max = usize::try_from(message.max_rows).ok().filter(|rows| *rows != 0);
-        let is_over = match &mut *state {
+        let sent = match &mut *state {
             PortalExecutionState::Suspended(rows) => send_rows(client, rows, rows_max).await?,
-            _ => {
-                let none = Tag::new("SELECT").with_rows(0);
-                client.feed(PgWireBackendMessage::CommandComplete(none.into())).await?;
-                true
-            }
+            _ => Sent { count: 0, is_over: true },
         };
-        match is_over {
-            true => *state = PortalExecutionState::Finished,
+        match sent.is_over {
+            true => {
+                *state = PortalExecutionState::Finished;
+                let tag = Tag::new("SELECT").with_rows(sent.count);
+                client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
+            }
             false => {
-                let deadline = Instant::now() + self.door.app.config.query.timeout;
-                let mut session = self.session()?.state();
-                session.portals_until = Some(session.portals_until.unwrap_or(deadline));
+                self.portal_waits()?;
+                let waits = PgWireBackendMessage::PortalSuspended(PortalSuspended::new());
+                client.feed(waits).await?;
             }
         }
         Ok(())
@@ -213,6 +222,17 @@ impl Queries {
         }
     }
 
+    /// A portal waits for its client from now on, and not for ever.
+    ///
+    /// # Errors
+    /// When the session has not begun.
+    pub fn portal_waits(&self) -> PgWireResult<()> {
+        let deadline = Instant::now() + self.door.app.config.query.timeout;
+        let mut state = self.session()?.state();
+        state.portals_until = Some(state.portals_until.unwrap_or(deadline));
+        Ok(())
+    }
+
     /// Forgets all portals, and frees what they hold.
     pub fn forget_portals<C>(&self, client: &C)
     where
@@ -254,12 +274,23 @@ impl Queries {
     }
 }
 
-/// Sends so many rows; returns whether they were the last.
-async fn send_rows<C>(
+/// What was sent of a portal.
+pub struct Sent {
+    /// How many rows.
+    pub count: usize,
+    /// Whether there are no more.
+    pub is_over: bool,
+}
+
+/// Sends so many rows, all that are left for none.
+///
+/// # Errors
+/// Those of the query, and of the connection.
+pub async fn send_rows<C>(
     client: &mut C,
     rows: &mut QueryResponse,
     rows_max: Option<usize>,
-) -> PgWireResult<bool>
+) -> PgWireResult<Sent>
 where
     C: Sink<PgWireBackendMessage> + Unpin + Send + Sync,
     PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
@@ -267,13 +298,10 @@ where
     let mut count = 0;
     while rows_max.is_none_or(|rows_max| count < rows_max) {
         let Some(row) = rows.data_rows().next().await else {
-            let tag = Tag::new(rows.command_tag()).with_rows(count);
-            client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
-            return Ok(true);
+            return Ok(Sent { count, is_over: true });
         };
         client.feed(PgWireBackendMessage::DataRow(row?)).await?;
         count += 1;
     }
-    client.feed(PgWireBackendMessage::PortalSuspended(PortalSuspended::new())).await?;
-    Ok(false)
+    Ok(Sent { count, is_over: false })
 }

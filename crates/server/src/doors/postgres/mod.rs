@@ -14,6 +14,7 @@ mod connection;
 mod copies;
 mod copy;
 mod copy_out;
+mod cursors;
 mod extended;
 mod frames;
 mod handlers;

@@ -10,7 +10,7 @@ use pgwire::api::stmt::QueryParser;
 use pgwire::api::{ClientInfo, Type};
 use pgwire::error::PgWireResult;
 use sql::datafusion::arrow::datatypes::{DataType, SchemaRef};
-use sql::statements::Parsed;
+use sql::statements::{Parsed, Query};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -30,10 +30,19 @@ pub enum Prepared {
 #[derive(Clone, Debug)]
 pub struct Described {
     text: Arc<str>,
+    /// The cursor that it declares, instead of being answered at once.
+    pub cursor: Option<String>,
     /// Its columns.
     pub schema: SchemaRef,
     /// The types of its parameters, as far as they are known.
     pub parameters: Vec<Option<DataType>>,
+}
+
+impl Described {
+    /// The same, declared as that cursor, or answered at once for none.
+    pub fn with_cursor(self, cursor: Option<String>) -> Described {
+        Described { cursor, ..self }
+    }
 }
 
 /// Understands statements for a session.
@@ -80,6 +89,26 @@ impl Parser {
         }
     }
 
+    /// Plans a query, and keeps of the plan what takes little.
+    async fn describe(&self, text: &str, statement: Box<Query>) -> PgWireResult<Described> {
+        let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
+        let parameters = plan.parameters().map_err(of_sql)?;
+        let (text, schema): (Arc<str>, _) = (text.into(), plan.schema());
+        self.remember(text.clone(), plan);
+        Ok(Described { text, cursor: None, schema, parameters })
+    }
+
+    /// The same of the text of one query.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub async fn describe_text(&self, text: &str) -> PgWireResult<Described> {
+        match self.session()?.sql.parse(text).await.map_err(of_sql)?.pop() {
+            Some(Parsed::Query(statement)) => self.describe(text, statement).await,
+            _ => Err(error("42601", "a cursor is for a query")),
+        }
+    }
+
     fn remember(&self, text: Arc<str>, plan: sql::Statement) {
         if !plan.is_reusable() {
             return;
@@ -112,12 +141,11 @@ impl QueryParser for Parser {
         }
         Ok(match all.pop() {
             Some(Parsed::Query(statement)) => {
-                let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
-                let parameters = plan.parameters().map_err(of_sql)?;
-                let text: Arc<str> = text.into();
-                let schema = plan.schema();
-                self.remember(text.clone(), plan);
-                Some(Prepared::Query(Described { text, schema, parameters }))
+                Some(Prepared::Query(self.describe(text, statement).await?))
+            }
+            Some(Parsed::Declare { name, text }) => {
+                let described = self.describe_text(&text).await?;
+                Some(Prepared::Query(described.with_cursor(Some(name))))
             }
             Some(other) => Some(Prepared::Other(other)),
             None => None,
@@ -138,6 +166,7 @@ impl QueryParser for Parser {
     ) -> PgWireResult<Vec<FieldInfo>> {
         let format = format.unwrap_or(&Format::UnifiedText);
         match statement {
+            Prepared::Query(described) if described.cursor.is_some() => Ok(Vec::new()),
             Prepared::Query(described) => answers::fields(&described.schema, format),
             Prepared::Other(parsed) => Ok(field_of(parsed, format).into_iter().collect()),
         }

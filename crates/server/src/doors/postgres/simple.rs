@@ -77,6 +77,19 @@ impl Queries {
         if let Parsed::CopyOut(copy) = parsed {
             return self.copy_out(client, *copy).await;
         }
+        match &parsed {
+            Parsed::Declare { name, text } => {
+                let described = self.parser.describe_text(text).await?;
+                let described = described.with_cursor(Some(name.clone()));
+                let status = client.transaction_status();
+                self.declare(client, status, &described, None)?;
+                return send_execution_response(client, Tag::new("DECLARE CURSOR")).await;
+            }
+            Parsed::Fetch { name, count } => {
+                return self.fetch_cursor(client, name, *count).await;
+            }
+            _ => {}
+        }
         match self.run_parsed(parsed).await? {
             Response::Query(rows) => send_query_response(client, rows, true).await,
             other => self.send_other(client, other, false).await,
@@ -106,6 +119,18 @@ impl Queries {
             Parsed::Deallocate(None) | Parsed::DiscardAll => {
                 let names = session.state().kept.clear_statements();
                 names.iter().for_each(|name| client.portal_store().rm_statement(name));
+                None
+            }
+            Parsed::Close(Some(name)) => {
+                if client.portal_store().get_portal(name).is_none() {
+                    return Err(error("34000", format!("cursor \"{name}\" does not exist")));
+                }
+                client.portal_store().rm_portal(name);
+                session.state().kept.remove_portal(name);
+                None
+            }
+            Parsed::Close(None) => {
+                self.forget_portals(client);
                 None
             }
             Parsed::Begin if !is_idle => {
