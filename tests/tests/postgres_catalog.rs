@@ -84,6 +84,16 @@ fn drivers_first_questions_are_answered() -> Result<()> {
             "SELECT set_config('a.b', 'c', false), current_setting('a.b'), current_setting('a.z', true)",
             "c|c|",
         ),
+        // Tables that have no rows here are counted, and joined, as others are.
+        ("SELECT (SELECT count(*) FROM pg_trigger), count(*) FROM pg_trigger", "0|0"),
+        ("SELECT n FROM (SELECT count(*) AS n FROM pg_trigger) t", "0"),
+        ("SELECT max(tgname), count(*) + 1 FROM pg_trigger HAVING count(*) = 0", "|1"),
+        ("SELECT count(*) FROM pg_trigger GROUP BY tgname", ""),
+        (
+            "SELECT nspname FROM pg_trigger t RIGHT JOIN pg_namespace n ON true WHERE nspname = 'public'",
+            "public",
+        ),
+        ("SELECT nspname FROM pg_namespace n JOIN pg_trigger t ON true", ""),
     ] {
         let said = psql.ask(&[asked], "")?;
         assert_eq!(said, expected, "{asked}");

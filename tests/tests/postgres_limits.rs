@@ -175,6 +175,33 @@ fn statements_of_one_text_come_one_after_the_other() -> Result<()> {
 }
 
 #[test]
+fn rollback_warns_of_its_own_transaction_alone() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory, &[])?;
+    let mut raw = Raw::of(&server)?;
+    let copy = |raw: &mut Raw| -> Result<()> {
+        raw.query("COPY metrics FROM STDIN")?;
+        raw.until('G')?;
+        raw.say('d', b"a 1 1709208000000\n")?;
+        raw.say('c', b"")?;
+        raw.until('Z').map(drop)
+    };
+    let rolled_back = |raw: &mut Raw| -> Result<String> {
+        raw.query("ROLLBACK")?;
+        Ok(Raw::kinds(&raw.until('Z')?))
+    };
+    copy(&mut raw)?;
+    raw.query("BEGIN")?;
+    raw.until('Z')?;
+    assert_eq!(rolled_back(&mut raw)?, "CZ");
+    raw.query("BEGIN")?;
+    raw.until('Z')?;
+    copy(&mut raw)?;
+    assert_eq!(rolled_back(&mut raw)?, "NCZ");
+    Ok(())
+}
+
+#[test]
 fn all_in_one_piece_is_answered() -> Result<()> {
     use std::io::{Read as _, Write as _};
     let directory = tempfile::tempdir()?;

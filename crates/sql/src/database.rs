@@ -1,16 +1,17 @@
 //! A session: its tables, and the statements that it answers.
 
 use crate::bounded::bound;
-use crate::casts;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
 use crate::error::SqlError;
+use crate::hidden::Hidden;
 use crate::operators::{JsonbOperators, PostgresTypes, functions};
 use crate::promql_tables;
 use crate::rewrite::Hints;
 use crate::samples::{ReadLimits, Samples, Vocabulary, ZONE};
-use crate::statements::{Parsed, Query, parse};
+use crate::statements::{Parsed, Query, Rephrased, parse};
 use crate::threads::{Task, Threads};
+use crate::typed;
 use crate::yielding::EveryStepYields;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -25,7 +26,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
 use engine::QueryOptions;
-use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
 use promql::Dialect;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,7 +71,11 @@ pub const TABLES: &[(&str, Vocabulary)] =
 
 /// A statement that is planned.
 #[derive(Clone, Debug)]
-pub struct Statement {
+pub struct Statement(Hidden<Planned>);
+
+/// Its parts.
+#[derive(Debug)]
+struct Planned {
     plan: LogicalPlan,
     hints: Hints,
     parameters: BTreeSet<String>,
@@ -99,7 +105,7 @@ impl Batches {
 
 /// The tables and settings of one client.
 pub struct Session {
-    context: SessionContext,
+    context: Hidden<SessionContext>,
     threads: Arc<Threads>,
 }
 
@@ -167,7 +173,7 @@ impl Database {
         }
         self.catalog.register(&context, CATALOG)?;
         catalog::functions::register(&context, &self.relations, facts);
-        Ok(Session { context, threads: self.threads.clone() })
+        Ok(Session { context: Hidden::new(context), threads: self.threads.clone() })
     }
 }
 
@@ -176,54 +182,57 @@ impl Session {
     ///
     /// # Errors
     /// When one cannot be read.
-    pub async fn parse(&self, text: &str) -> Result<Vec<Parsed>, SqlError> {
+    pub fn parse(&self, text: &str) -> BoxFuture<'_, Result<Vec<Parsed>, SqlError>> {
         let text = text.to_string();
-        self.threads.run(async move { parse(&text) }).await
+        self.threads.run(async move { parse(&text) }).boxed()
     }
 
     /// Plans a statement that only reads.
     ///
     /// # Errors
     /// When it is none.
-    pub async fn plan(&self, query: Box<Query>) -> Result<Statement, SqlError> {
-        let context = self.context.clone();
-        self.threads.run(plan(context, query)).await
+    pub fn plan(&self, query: Query) -> BoxFuture<'_, Result<Statement, SqlError>> {
+        self.threads.run(plan(self.context.clone(), query)).boxed()
     }
 
     /// Runs a planned statement.
     ///
     /// # Errors
     /// When it cannot be run; what fails on the way is in the rows.
-    pub async fn run(
+    pub fn run(
         &self,
         statement: Statement,
         parameters: Vec<ScalarValue>,
-    ) -> Result<Answer, SqlError> {
-        let context = self.context.clone();
-        let rows = self.threads.run(begin(context, statement.plan, parameters)).await?;
-        let schema = rows.schema();
-        let (sender, made) = mpsc::channel(BATCHES_WAITING);
-        let maker = self.threads.spawn(hand_over(rows, sender));
-        Ok(Answer { schema, batches: Batches { made, _maker: maker } })
+    ) -> BoxFuture<'_, Result<Answer, SqlError>> {
+        let begun = self.threads.run(begin(self.context.clone(), statement, parameters));
+        let begun = begun.map_ok(|rows| {
+            let schema = rows.schema();
+            let (sender, made) = mpsc::channel(BATCHES_WAITING);
+            let maker = self.threads.spawn(hand_over(rows, sender));
+            Answer { schema, batches: Batches { made, _maker: maker } }
+        });
+        begun.boxed()
     }
 }
 
-async fn plan(context: SessionContext, query: Box<Query>) -> Result<Statement, SqlError> {
-    let statement = parser::Statement::Statement(Box::new(query.statement.clone()));
+async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement, SqlError> {
+    let Rephrased { statement, hints, parameters, is_reusable } = query.rephrased();
+    let statement = parser::Statement::Statement(Box::new(statement.clone()));
     let plan = context.state().statement_to_plan(statement).await?;
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
-    let plan = casts::as_postgres_does(plan)?;
-    let Query { hints, parameters, is_reusable, .. } = *query;
-    Ok(Statement { plan, hints, parameters, is_reusable })
+    let plan = typed::as_postgres_does(plan)?;
+    let (hints, parameters) = (hints.clone(), parameters.clone());
+    Ok(Statement(Hidden::new(Planned { plan, hints, parameters, is_reusable: *is_reusable })))
 }
 
 async fn begin(
-    context: SessionContext,
-    mut plan: LogicalPlan,
+    context: Hidden<SessionContext>,
+    statement: Statement,
     parameters: Vec<ScalarValue>,
 ) -> Result<SendableRecordBatchStream, SqlError> {
+    let mut plan = statement.0.plan.clone();
     if !parameters.is_empty() {
         plan = plan.with_param_values(parameters)?;
     }
@@ -247,12 +256,12 @@ async fn hand_over(
 impl Statement {
     /// Whether its plan says the same at another time.
     pub fn is_reusable(&self) -> bool {
-        self.is_reusable
+        self.0.is_reusable
     }
 
     /// Its columns.
     pub fn schema(&self) -> SchemaRef {
-        self.plan.schema().inner().clone()
+        self.0.plan.schema().inner().clone()
     }
 
     /// The types of `$1`, `$2`, ..., as far as they are known.
@@ -260,13 +269,14 @@ impl Statement {
     /// # Errors
     /// When the plan makes no sense, or one between others is never used.
     pub fn parameters(&self) -> Result<Vec<Option<DataType>>, SqlError> {
-        let mut by_name = self.plan.get_parameter_types()?;
-        let mut all = Vec::with_capacity(self.parameters.len());
-        while all.len() < self.parameters.len() {
+        let Planned { plan, hints, parameters, .. } = &*self.0;
+        let mut by_name = plan.get_parameter_types()?;
+        let mut all = Vec::with_capacity(parameters.len());
+        while all.len() < parameters.len() {
             let name = format!("${}", all.len() + 1);
-            let known = self.parameters.contains(&name).then_some(None);
+            let known = parameters.contains(&name).then_some(None);
             match by_name.remove(&name).or(known) {
-                Some(known) => all.push(self.hints.get(&name).cloned().or(known)),
+                Some(known) => all.push(hints.get(&name).cloned().or(known)),
                 None => {
                     return Err(SqlError::invalid(format!(
                         "could not determine data type of parameter {name}"

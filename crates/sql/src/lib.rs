@@ -10,12 +10,13 @@
 //! It knows no sockets and no wire types.
 
 mod bounded;
-mod casts;
+
 mod catalog;
 mod database;
 mod error;
 mod extremes;
 mod filters;
+mod hidden;
 mod jsonb;
 mod names;
 mod operators;
@@ -23,9 +24,11 @@ mod promql_tables;
 mod rewrite;
 mod rows;
 mod samples;
+mod scan;
 pub mod shown;
 pub mod statements;
 mod threads;
+mod typed;
 mod yielding;
 
 pub use catalog::functions::Facts;

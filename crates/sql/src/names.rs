@@ -36,10 +36,7 @@ pub fn name_columns(items: &mut [SelectItem], is_outermost: bool) {
             SelectItem::ExprWithAlias { expr, alias } => (expr, alias.clone()),
             _ => continue,
         };
-        let key = match name.quote_style {
-            Some(_) => name.value.clone(),
-            None => name.value.to_lowercase(),
-        };
+        let key = folded(&name);
         let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
         let hides_column = is_outermost
             && matches!(expr, Expr::Cast { expr, .. } if column_of(expr) == Some(key.as_str()))
@@ -99,7 +96,8 @@ fn name_of(expr: &Expr) -> Option<String> {
     }
 }
 
-fn folded(ident: &Ident) -> String {
+/// A name as PostgreSQL understands it: in small letters, unless it stands in quotes.
+pub fn folded(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),

@@ -9,17 +9,15 @@
 use crate::error::SqlError;
 use crate::rows::Rows;
 use crate::samples::{Column, Vocabulary};
+use crate::scan::{self, Source};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use engine::{QueryOptions, StepRange, Value};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
@@ -28,8 +26,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::Store;
 
-/// Batches that wait for who reads them.
-const BATCHES_WAITING: usize = 2;
 const MICROS_PER_MILLI: i64 = 1000;
 const COLUMNS: [Column; 4] = [Column::Time, Column::Name, Column::Value, Column::Labels];
 
@@ -196,46 +192,12 @@ impl TableProvider for Answer {
         _: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all: Vec<usize> = (0..COLUMNS.len()).collect();
-        let wanted = projection.unwrap_or(&all);
-        let schema = Arc::new(self.schema.project(wanted)?);
-        let columns = wanted.iter().map(|at| COLUMNS[*at]).collect();
-        let scan = Scan { answer: self.clone(), columns, schema: schema.clone() };
-        let exec =
-            StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?;
-        Ok(Arc::new(exec))
+        scan::plan(self.clone(), &COLUMNS, &self.schema, projection, limit)
     }
 }
 
-/// One asking.
-#[derive(Debug)]
-struct Scan {
-    answer: Answer,
-    columns: Vec<Column>,
-    schema: SchemaRef,
-}
-
-impl PartitionStream for Scan {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let batch_len = context.session_config().batch_size();
-        let mut builder = RecordBatchReceiverStream::builder(self.schema.clone(), BATCHES_WAITING);
-        let sender = builder.tx();
-        let rows = Rows::new(&self.columns, self.schema.clone(), batch_len);
-        let answer = self.answer.clone();
-        builder.spawn_blocking(move || {
-            // Nobody hears when whoever asked has gone.
-            answer.give(rows, &mut |batch| sender.blocking_send(Ok(batch)).is_ok())
-        });
-        builder.build()
-    }
-}
-
-impl Answer {
-    fn give(mut self, mut rows: Rows, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
+impl Source for Answer {
+    fn give(mut self, rows: &mut Rows, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
         self.options.deadline = Some(Instant::now() + self.timeout);
         let now_ms = || self.store.now().div_euclid(NANOS_PER_MILLI);
         let start_ms = self.asked.start_ms.unwrap_or_else(now_ms);
@@ -248,20 +210,17 @@ impl Answer {
             }
         };
         let value = result.map_err(|error| external(&error))?.value;
-        push(&value, start_ms, &mut rows, take)?;
-        if let Some(batch) = rows.finish()? {
-            take(batch);
-        }
-        Ok(())
+        push(&value, start_ms, rows, take).map(drop)
     }
 }
 
+/// Adds the rows of an answer until `take` says no.
 fn push(
     value: &Value,
     at_ms: i64,
     rows: &mut Rows,
     take: &mut dyn FnMut(RecordBatch) -> bool,
-) -> Result<()> {
+) -> Result<bool> {
     let nanos = |millis: i64| millis.saturating_mul(NANOS_PER_MILLI);
     match value {
         Value::Scalar(number) => {
@@ -270,17 +229,21 @@ fn push(
         Value::String(_) => Err(wrong("the expression is a text, which has no rows")),
         Value::Vector(samples) => {
             for sample in samples.iter().filter(|sample| sample.histogram.is_none()) {
-                rows.push_series(&sample.labels, &[nanos(at_ms)], &[sample.value], take)?;
+                if !rows.push_series(&sample.labels, &[nanos(at_ms)], &[sample.value], take)? {
+                    return Ok(false);
+                }
             }
-            Ok(())
+            Ok(true)
         }
         Value::Matrix(matrix) => {
             for idx in 0..matrix.len() {
                 let (times, values): (Vec<i64>, Vec<f64>) =
                     matrix.points(idx).map(|(at_ms, value)| (nanos(at_ms), value)).unzip();
-                rows.push_series(matrix.labels(idx), &times, &values, take)?;
+                if !rows.push_series(matrix.labels(idx), &times, &values, take)? {
+                    return Ok(false);
+                }
             }
-            Ok(())
+            Ok(true)
         }
     }
 }

@@ -50,14 +50,14 @@ impl Rows {
     }
 
     /// Adds the samples of a series, without the marks of its end; `take` gets batches that are full
-    /// and says whether it wants more.
+    /// and says whether it wants more. Returns what it said last.
     pub fn push_series(
         &mut self,
         labels: &Labels,
         times: &[i64],
         values: &[f64],
         take: &mut dyn FnMut(RecordBatch) -> bool,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut start = 0;
         while start < times.len() {
             let end = times.len().min(start + self.len_max - self.len);
@@ -67,10 +67,10 @@ impl Rows {
                 && let Some(batch) = self.finish()?
                 && !take(batch)
             {
-                return Ok(());
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn push(&mut self, labels: &Labels, times: &[i64], values: &[f64]) -> Result<()> {

@@ -1,28 +1,24 @@
 //! The table of all samples: a row for each.
 //!
 //! ```text
-//! conditions ─► matchers, times ─► Store::select ─► series by series, on a thread that may block
-//!   ─► batches of rows ─► a channel of few ─► DataFusion: who does not read stops who reads the store
+//! conditions ─► matchers, times ─► Store::select ─► series by series ─► rows (scan.rs)
 //! ```
 
 use crate::filters::Asked;
 use crate::operators::jsonb_field;
 use crate::rows::Rows;
+use crate::scan::{self, Source};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
-use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{SelectLimits, Selection, Store};
 
-/// Batches that wait for who reads them.
-const BATCHES_WAITING: usize = 2;
 /// The zone of times: they are instants, shown in UTC.
 pub const ZONE: &str = "+00:00";
 
@@ -142,121 +138,67 @@ impl TableProvider for Samples {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let all: Vec<usize> = (0..Column::ALL.len()).collect();
-        let wanted = projection.unwrap_or(&all);
-        let schema = Arc::new(self.schema.project(wanted)?);
-        let scan = Scan {
-            store: self.store.clone(),
-            asked: Asked::of(filters),
-            columns: wanted.iter().map(|at| Column::ALL[*at]).collect(),
-            schema: schema.clone(),
-            limits: self.limits.clone(),
-        };
-        let exec =
-            StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?;
-        Ok(Arc::new(exec))
+        let (store, limits) = (self.store.clone(), self.limits.clone());
+        let reading = Reading { store, asked: Asked::of(filters), limits };
+        scan::plan(reading, &Column::ALL, &self.schema, projection, limit)
     }
 }
 
 /// One reading of the table.
-struct Scan {
-    store: Arc<Store>,
-    asked: Asked,
-    columns: Vec<Column>,
-    schema: SchemaRef,
-    limits: ReadLimits,
-}
-
-impl std::fmt::Debug for Scan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Scan({:?}, {:?})", self.asked, self.columns)
-    }
-}
-
-impl PartitionStream for Scan {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let batch_len = context.session_config().batch_size();
-        let mut builder = RecordBatchReceiverStream::builder(self.schema.clone(), BATCHES_WAITING);
-        let sender = builder.tx();
-        let reading = Reading {
-            store: self.store.clone(),
-            asked: self.asked.clone(),
-            limits: SelectLimits {
-                series_max: self.limits.series_max,
-                deadline: Some(Instant::now() + self.limits.timeout),
-                cost_max: u64::MAX,
-            },
-            rows: Rows::new(&self.columns, self.schema.clone(), batch_len),
-        };
-        builder.spawn_blocking(move || {
-            // Nobody hears when whoever asked has gone.
-            reading.read(&mut |batch| sender.blocking_send(Ok(batch)).is_ok())
-        });
-        builder.build()
-    }
-}
-
-/// A reading on its way.
+#[derive(Clone)]
 struct Reading {
     store: Arc<Store>,
     asked: Asked,
-    limits: SelectLimits,
-    rows: Rows,
+    limits: ReadLimits,
 }
 
-impl Reading {
-    /// Hands over batch by batch until `take` says no.
-    fn read(mut self, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Reading({:?})", self.asked)
+    }
+}
+
+impl Source for Reading {
+    fn give(self, rows: &mut Rows, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
         if self.asked.range.is_empty() {
             return Ok(());
         }
-        let sets = [self.asked.matchers.clone()];
+        let limits = SelectLimits {
+            series_max: self.limits.series_max,
+            deadline: Some(Instant::now() + self.limits.timeout),
+            cost_max: u64::MAX,
+        };
+        let sets = [self.asked.matchers];
         let questions = self.store.strict();
-        let selection =
-            questions.select(&sets, self.asked.range, &self.limits).map_err(external)?;
+        let selection = questions.select(&sets, self.asked.range, &limits).map_err(external)?;
         let mut start = 0;
         while start < selection.len() {
             let end = (start + selection.batch_len().max(1)).min(selection.len());
-            if !self.read_some(&selection, start..end, take)? {
+            if !read_some(&selection, start..end, rows, take)? {
                 return Ok(());
             }
             start = end;
         }
-        if let Some(batch) = self.rows.finish()? {
-            take(batch);
-        }
         Ok(())
     }
+}
 
-    fn read_some(
-        &mut self,
-        selection: &Selection,
-        range: std::ops::Range<usize>,
-        take: &mut dyn FnMut(RecordBatch) -> bool,
-    ) -> Result<bool> {
-        let labels = selection.labels_of(range.clone()).map_err(external)?;
-        let (rows, mut failed, mut is_wanted) = (&mut self.rows, None, true);
-        let read = selection.read(range.clone(), &mut |idx, times, values| {
-            if failed.is_some() || !is_wanted || times.is_empty() {
-                return;
-            }
-            let pushed =
-                rows.push_series(&labels[idx - range.start], times, values, &mut |batch| {
-                    is_wanted = take(batch);
-                    is_wanted
-                });
-            failed = pushed.err();
-        });
-        read.map_err(external)?;
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(is_wanted),
+/// Adds the rows of some series; whether more are wanted.
+fn read_some(
+    selection: &Selection,
+    range: Range<usize>,
+    rows: &mut Rows,
+    take: &mut dyn FnMut(RecordBatch) -> bool,
+) -> Result<bool> {
+    let labels = selection.labels_of(range.clone()).map_err(external)?;
+    let mut so_far = Ok(true);
+    let read = selection.read(range.clone(), &mut |idx, times, values| {
+        if matches!(so_far, Ok(true)) && !times.is_empty() {
+            so_far = rows.push_series(&labels[idx - range.start], times, values, take);
         }
-    }
+    });
+    read.map_err(external)?;
+    so_far
 }
 
 fn external(error: store::Error) -> DataFusionError {

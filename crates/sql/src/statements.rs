@@ -4,6 +4,8 @@
 //! PostgreSQL 17 added to it are not known to the parser.
 
 use crate::error::SqlError;
+use crate::hidden::Hidden;
+use crate::names::folded;
 use crate::rewrite::{Hints, Rewritten, rewrite};
 use crate::samples::Vocabulary;
 use datafusion::sql::sqlparser::ast::{
@@ -15,7 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
 use std::collections::BTreeSet;
 
 /// Bytes of a text with statements.
@@ -29,11 +31,11 @@ const TABLES_MAX: usize = 200;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Parsed {
     /// One that DataFusion plans.
-    Query(Box<Query>),
+    Query(Query),
     /// `COPY .. FROM STDIN`.
     CopyIn(CopyIn),
     /// `COPY .. TO STDOUT`.
-    CopyOut(Box<CopyOut>),
+    CopyOut(CopyOut),
     /// `DECLARE name CURSOR FOR query`.
     Declare {
         /// The cursor.
@@ -85,7 +87,11 @@ pub enum Parsed {
 
 /// A statement that DataFusion plans, in words that it knows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Query {
+pub struct Query(Hidden<Rephrased>);
+
+/// A statement in DataFusion's words.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Rephrased {
     pub(crate) statement: Statement,
     pub(crate) hints: Hints,
     pub(crate) parameters: BTreeSet<String>,
@@ -95,7 +101,12 @@ pub struct Query {
 impl Query {
     fn parsed(mut statement: Statement) -> Result<Parsed, SqlError> {
         let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
-        Ok(Parsed::Query(Box::new(Query { statement, hints, parameters, is_reusable })))
+        let rephrased = Rephrased { statement, hints, parameters, is_reusable };
+        Ok(Parsed::Query(Query(Hidden::new(rephrased))))
+    }
+
+    pub(crate) fn rephrased(&self) -> &Rephrased {
+        &self.0
     }
 }
 
@@ -185,10 +196,7 @@ fn fetch_next(words: &[&Token]) -> Option<Parsed> {
         _ => return None,
     };
     let Token::Word(name) = name else { return None };
-    let name = match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
-    };
+    let name = folded(&name.clone().into_ident(Span::empty()));
     Some(Parsed::Fetch { name, count: Some(1) })
 }
 
@@ -242,12 +250,12 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
         Statement::Close { cursor: CloseCursor::All } => Parsed::Close(None),
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
-            Parsed::Close(Some(ident(&name)))
+            Parsed::Close(Some(folded(&name)))
         }
         Statement::Declare { ref stmts } => declared(stmts).ok_or_else(|| unknown(&statement))?,
         Statement::Fetch { ref name, ref direction, into: None, .. } => {
             let count = forward(direction).ok_or_else(|| unknown(&statement))?;
-            Parsed::Fetch { name: ident(name), count }
+            Parsed::Fetch { name: folded(name), count }
         }
         Statement::Savepoint { .. } => Parsed::Nothing("SAVEPOINT"),
         Statement::ReleaseSavepoint { .. } => Parsed::Nothing("RELEASE"),
@@ -269,7 +277,7 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             options,
             legacy_options,
             ..
-        } => Parsed::CopyOut(Box::new(copy_out(source, options, legacy_options)?)),
+        } => Parsed::CopyOut(copy_out(source, options, legacy_options)?),
         explain @ Statement::Explain { .. } => Query::parsed(explain)?,
         other => return Err(unknown(&other)),
     })
@@ -327,7 +335,7 @@ fn copy_out(
         }
     }
     match Query::parsed(Statement::Query(query))? {
-        Parsed::Query(query) => Ok(CopyOut { query: *query, format }),
+        Parsed::Query(query) => Ok(CopyOut { query, format }),
         _ => Err(SqlError::unexpected("a query that is none")),
     }
 }
@@ -337,7 +345,7 @@ fn declared(all: &[Declare]) -> Option<Parsed> {
     let [Declare { names, for_query: Some(query), hold, .. }] = all else { return None };
     let [name] = names.as_slice() else { return None };
     // One that outlives its transaction would have to keep all its rows.
-    (*hold != Some(true)).then(|| Parsed::Declare { name: ident(name), text: query.to_string() })
+    (*hold != Some(true)).then(|| Parsed::Declare { name: folded(name), text: query.to_string() })
 }
 
 /// How many rows a direction asks for; none of those that go back, nothing for all of them.
@@ -350,13 +358,6 @@ fn forward(direction: &FetchDirection) -> Option<Option<usize>> {
         }
         FetchDirection::All | FetchDirection::ForwardAll => Some(None),
         _ => None,
-    }
-}
-
-fn ident(name: &Ident) -> String {
-    match name.quote_style {
-        Some(_) => name.value.clone(),
-        None => name.value.to_lowercase(),
     }
 }
 

@@ -2,16 +2,63 @@
 
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Select, SelectItem,
-    TimezoneInfo, Value, ValueWithSpan,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, TimezoneInfo, Value, ValueWithSpan, Visit, Visitor,
 };
+use std::ops::ControlFlow;
 
-pub fn is_aggregate(expr: &Expr) -> bool {
-    match expr {
-        Expr::Function(function) => ["max", "min", "count", "array_agg", "string_agg", "bool_or"]
-            .iter()
-            .any(|name| is_named(&function.name, name)),
-        _ => false,
+/// Aggregates that clients ask of PostgreSQL's own tables.
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "array_agg",
+    "string_agg",
+    "json_agg",
+    "jsonb_agg",
+    "bool_or",
+    "bool_and",
+    "every",
+];
+
+/// Whether rows become one by an expression, not counting those of subqueries.
+pub fn aggregates(expr: &Expr) -> bool {
+    let mut finder = Aggregates { queries: 0 };
+    Visit::visit(expr, &mut finder).is_break()
+}
+
+struct Aggregates {
+    /// Queries around what is looked at.
+    queries: usize,
+}
+
+impl Visitor for Aggregates {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let is_found = match expr {
+            Expr::Function(function) => {
+                let name = &function.name;
+                function.over.is_none() && AGGREGATES.iter().any(|one| is_named(name, one))
+            }
+            _ => false,
+        };
+        match self.queries == 0 && is_found {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 

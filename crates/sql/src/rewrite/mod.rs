@@ -19,10 +19,9 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{
-    call, cast, is_aggregate, is_named, is_now, is_placeholder, literal, only_argument, text_array,
-    text_literal,
+    call, cast, is_named, is_now, is_placeholder, literal, only_argument, text_literal,
 };
-use nothing::{ask_nothing_of_nothing, is_of_nothing, one_row};
+use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, operator_of, with_backslash};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -124,7 +123,7 @@ impl VisitorMut for Rewriter {
                 }
             }
         }
-        if matches!(&*query.body, SetExpr::Select(select) if is_of_nothing(select)) {
+        if matches!(&*query.body, SetExpr::Select(select) if gives_nothing(select)) {
             query.order_by = None;
         }
         self.queries += 1;
@@ -220,17 +219,16 @@ impl Rewriter {
                 *expr = Expr::Cast { kind, expr: value, data_type, array, format };
                 self.cast(expr)?;
             }
-            Expr::Subquery(query) => match &*query.body {
-                SetExpr::Select(select) if is_of_nothing(select) => {
-                    let is_array = matches!(
-                        select.projection.first(),
-                        Some(SelectItem::ExprWithAlias { expr, .. }) if is_aggregate(expr)
-                    );
-                    let nothing = Expr::Value(Value::Null.into());
-                    *expr = if is_array { cast(nothing, text_array()) } else { nothing };
+            Expr::Subquery(query) => {
+                let answer = match &*query.body {
+                    SetExpr::Select(select) => answer_of_nothing(select),
+                    _ => None,
+                };
+                match answer {
+                    Some(answer) => *expr = answer,
+                    None => one_row(query),
                 }
-                _ => one_row(query),
-            },
+            }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
                 let escape = escape_char.take();
                 let escape = escape.and_then(|value| value.into_string()).unwrap_or_default();
@@ -412,6 +410,26 @@ mod tests {
                 "SELECT CAST(to_timestamp_micros(CAST(round(CAST(5 AS DOUBLE PRECISION) * 1000000) AS BIGINT)) AS TIMESTAMP WITH TIME ZONE)",
             ),
             ("SELECT a IS DISTINCT FROM 1 AND b OR c", "SELECT a IS DISTINCT FROM 1 AND b OR c"),
+            (
+                "SELECT (SELECT count(*) FROM pg_trigger), (SELECT tgname FROM pg_trigger)",
+                "SELECT 0, NULL",
+            ),
+            (
+                "SELECT count(*) + 1 FROM pg_trigger",
+                "SELECT count(*) + 1 FROM pg_catalog.pg_trigger",
+            ),
+            (
+                "SELECT a, max(b) FROM pg_trigger GROUP BY a",
+                "SELECT NULL, NULL FROM pg_catalog.pg_trigger WHERE false GROUP BY a",
+            ),
+            (
+                "SELECT a FROM pg_trigger RIGHT JOIN m ON true",
+                "SELECT a FROM pg_catalog.pg_trigger RIGHT JOIN m ON true",
+            ),
+            (
+                "SELECT n FROM (SELECT count(*) AS n FROM pg_trigger) AS t",
+                "SELECT n FROM (SELECT count(*) AS n FROM pg_catalog.pg_trigger) AS t",
+            ),
         ] {
             assert_eq!(rewritten(text).unwrap().0, expected, "{text}");
         }

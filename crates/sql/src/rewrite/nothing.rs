@@ -1,23 +1,17 @@
 //! PostgreSQL's own tables that have no rows here, and those that are asked for one row.
 
 use super::CATALOG_SCHEMA;
-use super::expressions::{call, is_aggregate, is_named, only_column};
+use super::expressions::{aggregates, call, cast, is_named, only_column, text_array};
 use crate::{catalog, names};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SetExpr, TableFactor, Value,
+    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, JoinOperator,
+    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor, Value,
 };
 
 /// A query of one of PostgreSQL's tables that have no rows here has none either, and its columns need
 /// not be worked out: clients ask for them in ways that DataFusion does not know.
 pub fn ask_nothing_of_nothing(select: &mut Select) {
-    let has_rows = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-            is_aggregate(expr)
-        }
-        _ => false,
-    };
-    if !is_of_nothing(select) || select.projection.iter().any(has_rows) {
+    if !gives_nothing(select) {
         return;
     }
     for item in &mut select.projection {
@@ -31,18 +25,76 @@ pub fn ask_nothing_of_nothing(select: &mut Select) {
     select.selection = Some(Expr::Value(Value::Boolean(false).into()));
 }
 
-/// Whether a query is of one of PostgreSQL's tables that have no rows here.
-pub fn is_of_nothing(select: &Select) -> bool {
-    select.from.iter().any(|from| {
-        let joined = from.joins.iter().filter(|join| {
-            matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_))
-        });
-        let mut all = std::iter::once(&from.relation).chain(joined.map(|join| &join.relation));
-        all.any(is_nothing)
+/// Whether a query has no rows, since what it asks has none. An aggregate has one even of nothing,
+/// unless it is one of groups.
+pub fn gives_nothing(select: &Select) -> bool {
+    let is_grouped = match &select.group_by {
+        GroupByExpr::Expressions(by, modifiers) => {
+            let is_plain = |expr: &Expr| {
+                !matches!(expr, Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_))
+            };
+            !by.is_empty() && modifiers.is_empty() && by.iter().all(is_plain)
+        }
+        GroupByExpr::All(_) => false,
+    };
+    let is_one_row = || {
+        let of_item = |item: &SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                aggregates(expr)
+            }
+            _ => false,
+        };
+        select.having.is_some() || select.projection.iter().any(of_item)
+    };
+    asks_nothing(select) && (is_grouped || !is_one_row())
+}
+
+/// What a subquery says that counts, or gathers, the rows of a table that has none; nothing where that
+/// is not known, or the subquery is another.
+pub fn answer_of_nothing(select: &Select) -> Option<Expr> {
+    let nothing = || Expr::Value(Value::Null.into());
+    if gives_nothing(select) {
+        return Some(nothing());
+    }
+    let [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] =
+        select.projection.as_slice()
+    else {
+        return None;
+    };
+    let Expr::Function(function) = expr else { return None };
+    if !asks_nothing(select) || select.having.is_some() || !aggregates(expr) {
+        return None;
+    }
+    Some(match () {
+        () if is_named(&function.name, "count") => {
+            Expr::Value(Value::Number("0".into(), false).into())
+        }
+        () if is_named(&function.name, "array_agg") => cast(nothing(), text_array()),
+        () if is_named(&function.name, "string_agg") => cast(nothing(), SqlType::Text),
+        () => nothing(),
     })
 }
 
-pub fn is_nothing(table: &TableFactor) -> bool {
+/// Whether what a query reads has no rows.
+fn asks_nothing(select: &Select) -> bool {
+    select.from.iter().any(|from| {
+        let first = is_nothing(&from.relation);
+        from.joins.iter().fold(first, |left, join| {
+            let right = is_nothing(&join.relation);
+            match join.join_operator {
+                JoinOperator::Join(_) | JoinOperator::Inner(_) | JoinOperator::CrossJoin(_) => {
+                    left || right
+                }
+                JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => left,
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => right,
+                JoinOperator::FullOuter(_) => left && right,
+                _ => false,
+            }
+        })
+    })
+}
+
+fn is_nothing(table: &TableFactor) -> bool {
     match table {
         TableFactor::Table { name, args: None, .. } => {
             let parts: Vec<&str> =
@@ -53,7 +105,7 @@ pub fn is_nothing(table: &TableFactor) -> bool {
             }
         }
         TableFactor::Derived { subquery, .. } => {
-            matches!(&*subquery.body, SetExpr::Select(select) if is_of_nothing(select))
+            matches!(&*subquery.body, SetExpr::Select(select) if gives_nothing(select))
         }
         // No relation has options.
         TableFactor::Table { name, args: Some(called), .. } if is_named(name, "unnest") => {
@@ -80,7 +132,7 @@ pub fn one_row(query: &mut Query) {
     );
     if let Some(expr) = only_column(select)
         && asks_own
-        && !is_aggregate(expr)
+        && !aggregates(expr)
     {
         *expr = call("max", vec![expr.clone()]);
     }

@@ -114,13 +114,17 @@ pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
         match character {
             '\\' => one.push(characters.next()?),
             '"' => {
+                // What stands before quotes.
+                if !was_quoted && one.trim().is_empty() {
+                    one.clear();
+                }
                 is_open = !is_open;
                 was_quoted = true;
             }
             ',' if !is_open => push(&mut one, &mut was_quoted),
             // Arrays of arrays are not known.
             '{' | '}' if !is_open => return None,
-            // What stands around quotes.
+            // What stands behind quotes.
             space if was_quoted && !is_open && space.is_whitespace() => {}
             plain => one.push(plain),
         }

@@ -130,7 +130,7 @@ impl Postgres {
                     continue;
                 }
                 () = handlers.query.portals_had_their_time() => {
-                    handlers.query.forget_portals(&messages);
+                    handlers.query.forget_late_portals(&messages);
                     continue;
                 }
                 () = patient(patience) => {

@@ -11,7 +11,7 @@ use pgwire::api::copy::CopyHandler;
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyData, CopyDone, CopyFail};
-use pgwire::messages::response::CommandComplete;
+use pgwire::messages::response::{CommandComplete, TransactionStatus};
 use std::fmt::Debug;
 
 impl Queries {
@@ -79,7 +79,9 @@ impl CopyHandler for Queries {
         let copying = self.take_copying()?;
         let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
         let (_, copied) = self.work(copying, Copying::finish).await?;
-        self.session()?.state().has_copied = true;
+        if client.transaction_status() == TransactionStatus::Transaction {
+            self.session()?.state().has_copied = true;
+        }
         if copied.rejected != 0 {
             let words =
                 format!("{} rows were skipped due to data type incompatibility", copied.rejected);

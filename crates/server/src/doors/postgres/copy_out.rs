@@ -20,7 +20,7 @@ impl Queries {
         C: Sink<PgWireBackendMessage> + Unpin + Send + Sync,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let statement = self.session()?.sql.plan(Box::new(copy.query)).await.map_err(of_sql)?;
+        let statement = self.session()?.sql.plan(copy.query).await.map_err(of_sql)?;
         let answer = self.query(statement, Vec::new(), &Format::UnifiedText).await?;
         let Response::Query(mut rows) = answer else {
             return Err(error("XX000", "a query without rows"));

@@ -108,8 +108,11 @@ impl Queries {
             _ => super::extended::Sent { count: 0, is_over: true },
         };
         match sent.is_over {
-            true => *state = PortalExecutionState::Finished,
-            false => self.portal_waits()?,
+            true => {
+                *state = PortalExecutionState::Finished;
+                self.session()?.state().kept.portal_is_over(name);
+            }
+            false => self.portal_waits(name)?,
         }
         let tag = Tag::new("FETCH").with_rows(sent.count);
         client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;

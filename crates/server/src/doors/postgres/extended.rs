@@ -125,7 +125,7 @@ impl ExtendedQueryHandler for Queries {
         if let Prepared::Other(Parsed::CopyOut(copy)) = &portal.statement.statement {
             self.begin(client.transaction_status(), None)?;
             *state = PortalExecutionState::Finished;
-            return self.copy_out(client, (**copy).clone()).await;
+            return self.copy_out(client, copy.clone()).await;
         }
         if let Prepared::Query(described) = &portal.statement.statement
             && described.cursor.is_some()
@@ -151,11 +151,12 @@ impl ExtendedQueryHandler for Queries {
         match sent.is_over {
             true => {
                 *state = PortalExecutionState::Finished;
+                self.session()?.state().kept.portal_is_over(name);
                 let tag = Tag::new("SELECT").with_rows(sent.count);
                 client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
             }
             false => {
-                self.portal_waits()?;
+                self.portal_waits(name)?;
                 let waits = PgWireBackendMessage::PortalSuspended(PortalSuspended::new());
                 client.feed(waits).await?;
             }
@@ -215,7 +216,7 @@ impl ExtendedQueryHandler for Queries {
 impl Queries {
     /// Waits until a portal that waits for its client has had its time; for ever where none waits.
     pub async fn portals_had_their_time(&self) {
-        let until = self.session().ok().and_then(|session| session.state().portals_until);
+        let until = self.session().ok().and_then(|session| session.state().kept.waiting_until());
         match until {
             Some(until) => sleep_until(until).await,
             None => std::future::pending().await,
@@ -226,11 +227,21 @@ impl Queries {
     ///
     /// # Errors
     /// When the session has not begun.
-    pub fn portal_waits(&self) -> PgWireResult<()> {
-        let deadline = Instant::now() + self.door.app.config.query.timeout;
-        let mut state = self.session()?.state();
-        state.portals_until = Some(state.portals_until.unwrap_or(deadline));
+    pub fn portal_waits(&self, name: &str) -> PgWireResult<()> {
+        let until = Instant::now() + self.door.app.config.query.timeout;
+        self.session()?.state().kept.portal_waits(name, until);
         Ok(())
+    }
+
+    /// Forgets the portals that have waited too long for their client, and frees what they hold.
+    pub fn forget_late_portals<C>(&self, client: &C)
+    where
+        C: ClientPortalStore,
+        C::PortalStore: PortalStore,
+    {
+        let Ok(session) = self.session() else { return };
+        let late = session.state().kept.take_late(Instant::now());
+        late.iter().for_each(|name| client.portal_store().rm_portal(name));
     }
 
     /// Forgets all portals, and frees what they hold.
@@ -241,9 +252,7 @@ impl Queries {
     {
         client.portal_store().clear_portals();
         if let Ok(session) = self.session() {
-            let mut state = session.state();
-            state.kept.clear_portals();
-            state.portals_until = None;
+            session.state().kept.clear_portals();
         }
     }
 

@@ -2,6 +2,7 @@
 //! parameters.
 
 use std::collections::HashMap;
+use tokio::time::Instant;
 
 /// Prepared statements, and portals, of one connection.
 pub const COUNT_MAX: usize = 10_000;
@@ -51,6 +52,8 @@ impl Sizes {
 pub struct Kept {
     statements: Sizes,
     portals: Sizes,
+    /// Until when portals wait for their client.
+    waiting: HashMap<String, Instant>,
 }
 
 impl Kept {
@@ -77,23 +80,51 @@ impl Kept {
     /// # Errors
     /// In words, when that is too much.
     pub fn put_portal(&mut self, name: &str, size: usize) -> Result<(), String> {
-        self.portals.put(name, size)
+        self.portals.put(name, size)?;
+        self.waiting.remove(name);
+        Ok(())
     }
 
     /// One is forgotten.
     pub fn remove_portal(&mut self, name: &str) {
         self.portals.remove(name);
+        self.waiting.remove(name);
+    }
+
+    /// A portal has rows left, and waits for its client; for the first time until then.
+    pub fn portal_waits(&mut self, name: &str, until: Instant) {
+        self.waiting.entry(name.to_string()).or_insert(until);
+    }
+
+    /// A portal has no rows left: it holds nothing that others want.
+    pub fn portal_is_over(&mut self, name: &str) {
+        self.waiting.remove(name);
+    }
+
+    /// When the first of the portals that wait has had its time.
+    pub fn waiting_until(&self) -> Option<Instant> {
+        self.waiting.values().min().copied()
+    }
+
+    /// Forgets the portals that have had their time by now; their names.
+    pub fn take_late(&mut self, now: Instant) -> Vec<String> {
+        let late = self.waiting.iter().filter(|(_, until)| **until <= now);
+        let late: Vec<String> = late.map(|(name, _)| name.clone()).collect();
+        late.iter().for_each(|name| self.remove_portal(name));
+        late
     }
 
     /// All are forgotten.
     pub fn clear_portals(&mut self) {
         self.portals.clear();
+        self.waiting.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn count_and_size_are_bounded_and_come_back() {
@@ -114,5 +145,26 @@ mod tests {
         kept.put_portal("y", SIZE_MAX / 2).unwrap();
         kept.remove_portal("y");
         assert_eq!(kept.portals.size, 0);
+    }
+
+    #[test]
+    fn each_portal_has_its_own_time() {
+        let mut kept = Kept::default();
+        let now = Instant::now();
+        let at = |seconds| now + Duration::from_secs(seconds);
+        for (name, seconds) in [("a", 3), ("b", 1), ("c", 2)] {
+            kept.put_portal(name, 1).unwrap();
+            kept.portal_waits(name, at(seconds));
+        }
+        // Asking again does not lengthen it.
+        kept.portal_waits("b", at(9));
+        kept.portal_is_over("c");
+        assert_eq!(kept.waiting_until(), Some(at(1)));
+        assert_eq!(kept.take_late(at(2)), ["b"]);
+        assert_eq!(kept.waiting_until(), Some(at(3)));
+        // Another portal of that name has a time of its own.
+        kept.put_portal("a", 1).unwrap();
+        assert_eq!(kept.waiting_until(), None);
+        assert_eq!(kept.portals.by_name.len(), 2);
     }
 }

@@ -60,25 +60,9 @@ fn appended(text: &str) -> Result<Vec<(String, String)>, String> {
 
 /// PostgreSQL's literal of an array of texts: `{a,"b c"}`.
 fn array(text: &str, setting: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("{setting}: {text:?} is no list such as {{a,b}}");
-    let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    let inner = inner.ok_or_else(wrong)?;
-    let (mut all, mut one, mut is_quoted) = (Vec::new(), String::new(), false);
-    let mut characters = inner.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => one.extend(characters.next()),
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => all.push(std::mem::take(&mut one)),
-            plain => one.push(plain),
-        }
-    }
-    if is_quoted {
-        return Err(wrong());
-    }
-    all.push(one);
-    let trimmed = all.iter().map(|one| one.trim().to_string());
-    Ok(trimmed.filter(|one| !one.is_empty()).collect())
+    let all = sql::array_of(text);
+    let all = all.ok_or_else(|| format!("{setting}: {text:?} is no list such as {{a,b}}"))?;
+    Ok(all.into_iter().flatten().filter(|one| !one.is_empty()).collect())
 }
 
 #[cfg(test)]

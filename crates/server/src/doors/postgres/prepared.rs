@@ -90,7 +90,7 @@ impl Parser {
     }
 
     /// Plans a query, and keeps of the plan what takes little.
-    async fn describe(&self, text: &str, statement: Box<Query>) -> PgWireResult<Described> {
+    async fn describe(&self, text: &str, statement: Query) -> PgWireResult<Described> {
         let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
         let parameters = plan.parameters().map_err(of_sql)?;
         let (text, schema): (Arc<str>, _) = (text.into(), plan.schema());

@@ -7,7 +7,6 @@ use super::settings::{Scope, Settings, VERSION};
 use crate::admission::Permit;
 use sql::{Facts, Session as SqlSession, SqlError, TABLES};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::time::Instant;
 
 /// Where samples may be copied to beside the tables themselves.
 const COPY_SUFFIXES: &[&str] = &["", "_copy", "_samples"];
@@ -65,8 +64,6 @@ pub struct State {
     pub has_copied: bool,
     /// Its place among the running queries, one for all portals.
     pub place: Weak<Permit>,
-    /// When the first portal that waits for its client has had its time.
-    pub portals_until: Option<Instant>,
 }
 
 impl Session {

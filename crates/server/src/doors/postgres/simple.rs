@@ -75,7 +75,7 @@ impl Queries {
         self.begin(client.transaction_status(), Some(&parsed))?;
         self.before(client, &parsed).await?;
         if let Parsed::CopyOut(copy) = parsed {
-            return self.copy_out(client, *copy).await;
+            return self.copy_out(client, copy).await;
         }
         match &parsed {
             Parsed::Declare { name, text } => {
