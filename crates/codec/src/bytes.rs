@@ -49,6 +49,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// A cursor at the start of `bytes`.
+    #[inline]
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes, offset: 0 }
     }
@@ -64,6 +65,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Whether everything has been read.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.remaining() == 0
     }
@@ -91,6 +93,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next four bytes, little endian.
+    #[inline]
     pub fn u32(&mut self) -> Result<u32, Error> {
         let mut array = [0; 4];
         array.copy_from_slice(self.slice(4)?);
@@ -98,6 +101,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next eight bytes, little endian.
+    #[inline]
     pub fn u64(&mut self) -> Result<u64, Error> {
         let mut array = [0; 8];
         array.copy_from_slice(self.slice(8)?);

@@ -300,6 +300,7 @@ impl LabelsBuilder {
     }
 
     /// Adds a label without looking for an earlier one of that name; an empty value is skipped.
+    #[inline]
     pub fn push(&mut self, name: &str, value: &str) {
         if value.is_empty() {
             return;

@@ -275,6 +275,7 @@ impl Segment {
     }
 
     /// The column of a block for the group's tag at `position`.
+    #[inline]
     fn column(
         &self,
         group: &GroupRecord,

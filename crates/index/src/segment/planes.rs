@@ -76,6 +76,7 @@ impl<'a> Planes<'a> {
     }
 
     /// The column of `len` slots that starts at `offset` of the section.
+    #[inline]
     pub(crate) fn open(
         section: &'a [u8],
         offset: u64,

@@ -48,7 +48,8 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         server = Server::start(config, Arc::new(RealVfs::new())) => server?,
         name = signals.next() => anyhow::bail!("{name} while starting"),
     };
-    println!("{}", welcome(server.app(), &data_dir, server.address_of(Listener::Redis)));
+    let doors = [server.address_of(Listener::Redis), server.address_of(Listener::Postgres)];
+    println!("{}", welcome(server.app(), &data_dir, doors));
     let name = tokio::select! {
         name = signals.next() => name,
         () = server.app().stop_wanted.notified() => "SHUTDOWN",
@@ -66,16 +67,22 @@ async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 /// What a person sees first: where it is, and things to try.
-fn welcome(app: &App, data_dir: &str, keys: Option<SocketAddr>) -> String {
+fn welcome(app: &App, data_dir: &str, [keys, sql]: [Option<SocketAddr>; 2]) -> String {
     let url = app.url();
     let login = match app.config.credentials.are_required() {
         true => " -u USER:PASSWORD",
         false => "",
     };
-    let keys = keys.map_or(String::new(), |address| {
+    let keys = keys.map(|address| {
         let port = address.port();
-        format!("4. keys    redis-cli -p {port} set greeting hello\n")
+        format!("keys    redis-cli -p {port} set greeting hello\n")
     });
+    let sql = sql.map(|address| {
+        let port = address.port();
+        format!("SQL     psql -h 127.0.0.1 -p {port} -c 'SELECT * FROM metrics LIMIT 5'\n")
+    });
+    let doors = keys.into_iter().chain(sql).zip(4..);
+    let doors: String = doors.map(|(one, number)| format!("{number}. {one}")).collect();
     format!(
         "Quipu {version} keeps {data_dir} and listens on {url}\n\
          \n\
@@ -83,7 +90,7 @@ fn welcome(app: &App, data_dir: &str, keys: Option<SocketAddr>) -> String {
          1. write   curl{login} -d 'weather,city=Cusco temperature=14.5' '{url}/write'\n\
          2. query   curl{login} -g '{url}/api/v1/query?query=weather_temperature'\n\
          3. look    open {url}/ in a browser\n\
-         {keys}",
+         {doors}",
         version = env!("CARGO_PKG_VERSION"),
     )
 }
