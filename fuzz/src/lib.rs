@@ -43,6 +43,7 @@ pub const TARGETS: &[Target] = &[
     ("promql-parse", promql::fuzzing::fuzz_parse),
     ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
     ("engine-evaluate", engine::fuzzing::fuzz_evaluate),
+    ("sql-statements", sql::fuzzing::fuzz_statements),
 ];
 /// Bytes of an input.
 pub const INPUT_SIZE_MAX: usize = 4096;

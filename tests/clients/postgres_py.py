@@ -9,6 +9,7 @@ import asyncpg
 import psycopg
 import sqlalchemy as sa
 from psycopg.types import TypeInfo
+from psycopg.types.json import Jsonb
 from sqlalchemy.dialects.postgresql import JSONB
 
 PORT = int(sys.argv[1])
@@ -82,7 +83,7 @@ def psycopg3():
 def sqlalchemy():
     engine = sa.create_engine(f"postgresql+psycopg://me@127.0.0.1:{PORT}/metrics")
     looked = sa.inspect(engine)
-    assert looked.get_table_names() == ["metrics", "metrics_cx"]
+    assert {"metrics", "metrics_cx", "metrics_labels"} <= set(looked.get_table_names())
     assert looked.has_table("metrics") and "public" in looked.get_schema_names()
     types = {column["name"]: type(column["type"]).__name__ for column in looked.get_columns("metrics")}
     assert types == {"sample": "TEXT", "time": "TIMESTAMP", "name": "TEXT",
@@ -125,6 +126,29 @@ async def asyncpgs():
             assert await connection.fetchval("SELECT 3") == 3
 
 
+INSERT = "INSERT INTO metrics (time, name, value, labels) VALUES "
+FLOORS = "SELECT array_agg(labels->>'floor' ORDER BY value) FROM metrics WHERE name = 'room'"
+
+
+def psycopg3_inserts():
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        cursor = connection.cursor()
+        rows = [(NOON, "room", float(floor), Jsonb({"floor": str(floor)})) for floor in range(3)]
+        cursor.executemany(INSERT + "(%s, %s, %s, %s)", rows)
+        assert cursor.rowcount == 3, cursor.rowcount
+        assert cursor.execute(FLOORS).fetchone() == (["0", "1", "2"],)
+
+
+async def asyncpg_inserts():
+    connection = await asyncpg.connect(host="127.0.0.1", port=PORT, user="me", database="metrics")
+    rows = [(NOON, "room", 3.5, '{"floor": "3"}'), (NOON, "room", 4.5, '{"floor": "4"}')]
+    await connection.executemany(INSERT + "($1, $2, $3, $4)", rows)
+    assert await connection.fetchval(FLOORS) == list("01234")
+    await connection.close()
+
+
 psycopg3()
 sqlalchemy()
 asyncio.run(asyncpgs())
+psycopg3_inserts()
+asyncio.run(asyncpg_inserts())

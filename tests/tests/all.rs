@@ -20,6 +20,8 @@ mod partitions;
 mod postgres;
 mod postgres_catalog;
 mod postgres_clients;
+mod postgres_frames;
+mod postgres_insert;
 mod postgres_limits;
 mod prometheus;
 mod promql_scripts;

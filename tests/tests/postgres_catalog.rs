@@ -70,7 +70,8 @@ fn drivers_first_questions_are_answered() -> Result<()> {
         ),
         (
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1",
-            "metrics\nmetrics_cx",
+            "metrics\nmetrics_copy\nmetrics_cx\nmetrics_cx_copy\nmetrics_cx_labels\nmetrics_cx_samples\n\
+             metrics_cx_values\nmetrics_labels\nmetrics_samples\nmetrics_values",
         ),
         (
             "SELECT column_name, data_type, udt_name FROM information_schema.columns WHERE table_name = 'metrics' AND column_name = 'value'",
@@ -202,7 +203,7 @@ fn what_postgresql_means_is_what_comes() -> Result<()> {
         ("SELECT nothing FROM metrics", "42703"),
         ("SELECT 1/0", "22012"),
         ("SELECT 'abc'::int", "22P02"),
-        ("INSERT INTO metrics VALUES (1)", "0A000"),
+        ("UPDATE metrics SET value = 1", "0A000"),
         ("SELECT length(repeat('x', 300000000))", "53200"),
     ] {
         let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;

@@ -6,10 +6,12 @@ use crate::catalog::{self, Catalog, Relation};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::operators::{JsonbOperators, PostgresTypes, functions};
+use crate::prom;
 use crate::promql_tables;
 use crate::rewrite::Hints;
-use crate::samples::{ReadLimits, Samples, Vocabulary, ZONE};
+use crate::samples::{ReadLimits, Samples};
 use crate::statements::{Parsed, Query, Rephrased, parse};
+use crate::tables::{TABLES, Table, ZONE};
 use crate::threads::{Task, Threads};
 use crate::typed;
 use crate::yielding::EveryStepYields;
@@ -64,10 +66,6 @@ pub struct Database {
     runtime: Arc<RuntimeEnv>,
     threads: Arc<Threads>,
 }
-
-/// The tables that are there without anybody making them.
-pub const TABLES: &[(&str, Vocabulary)] =
-    &[("metrics", Vocabulary::Classic), ("metrics_cx", Vocabulary::Composite)];
 
 /// A statement that is planned.
 #[derive(Clone, Debug)]
@@ -127,9 +125,10 @@ impl Database {
         };
         let functions = promql_tables::FUNCTIONS.iter().map(ask).collect();
         let limits = ReadLimits { series_max: limits.series_max, timeout: limits.timeout };
-        let table = |vocabulary| Samples::new(store.clone(), limits.clone(), vocabulary);
-        let tables: Vec<_> =
-            TABLES.iter().map(|(name, kind)| (*name, Arc::new(table(*kind)))).collect();
+        let table = |table: &Table| {
+            (table.name, Arc::new(Samples::new(store.clone(), limits.clone(), table)))
+        };
+        let tables: Vec<_> = TABLES.iter().map(table).collect();
         let relation = |(name, table): &(&str, Arc<Samples>)| Relation {
             name: (*name).to_string(),
             schema: table.schema(),
@@ -164,6 +163,7 @@ impl Database {
             SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
         let context = SessionContext::new_with_state(state);
         functions().for_each(|function| context.register_udf((*function).clone()));
+        prom::functions().for_each(|function| context.register_udf(function));
         bound(&context)?;
         for (name, table) in &self.tables {
             context.register_table(*name, table.clone())?;

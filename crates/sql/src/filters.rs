@@ -4,8 +4,9 @@
 
 use crate::jsonb;
 use crate::operators::{CONTAINS, FIELD_TEXT, HAS_KEY};
+use crate::prom;
 use crate::rewrite::DOT_IS_ANY;
-use crate::samples::Column;
+use crate::tables::Column;
 use datafusion::arrow::array::{Array as _, AsArray as _};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -175,8 +176,22 @@ impl Asked {
     }
 }
 
+/// Whether an expression is a column, or the same taken from a sample's line, which has milliseconds
+/// where the store has nanoseconds.
 fn is_column(expr: &Expr, column: Column) -> bool {
-    matches!(expr, Expr::Column(found) if column.is_named(&found.name))
+    match expr {
+        Expr::Column(found) => column.is_named(&found.name),
+        Expr::ScalarFunction(function) => {
+            let taken = match column {
+                Column::Name => prom::NAME,
+                Column::Labels => prom::LABELS,
+                _ => return false,
+            };
+            let [Expr::Column(line)] = function.args.as_slice() else { return false };
+            function.name() == taken && Column::Sample.is_named(&line.name)
+        }
+        _ => false,
+    }
 }
 
 /// The label whose value an expression is.

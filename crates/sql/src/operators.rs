@@ -3,7 +3,7 @@
 use crate::error::SqlError;
 use crate::jsonb;
 use crate::rewrite::JSONB_IN;
-use crate::samples::ZONE;
+use crate::tables::ZONE;
 use datafusion::arrow::array::{Array, ArrayRef, BooleanBuilder, StringViewBuilder};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::cast::as_string_view_array;

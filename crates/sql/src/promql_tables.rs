@@ -8,8 +8,8 @@
 
 use crate::error::SqlError;
 use crate::rows::Rows;
-use crate::samples::{Column, Vocabulary};
 use crate::scan::{self, Source};
+use crate::tables::Column;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -55,7 +55,7 @@ impl Function {
         timeout: Duration,
         dialect: Dialect,
     ) -> Function {
-        let fields: Vec<_> = COLUMNS.iter().map(|one| one.field(Vocabulary::Classic)).collect();
+        let fields: Vec<_> = COLUMNS.iter().map(|one| one.field(one.name())).collect();
         let options = QueryOptions { dialect, ..options.clone() };
         Function { store, options, timeout, schema: Arc::new(Schema::new(fields)) }
     }
@@ -115,7 +115,7 @@ fn moment(value: &ScalarValue) -> Result<i64> {
     if let Some(seconds) = number(value) {
         return millis(seconds);
     }
-    let instant = DataType::Timestamp(TimeUnit::Microsecond, Some(crate::samples::ZONE.into()));
+    let instant = DataType::Timestamp(TimeUnit::Microsecond, Some(crate::tables::ZONE.into()));
     match value.cast_to(&instant)? {
         ScalarValue::TimestampMicrosecond(Some(micros), _) => {
             Ok(micros.div_euclid(MICROS_PER_MILLI))

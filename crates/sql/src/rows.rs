@@ -1,9 +1,9 @@
 //! Samples, series by series, to columns. Text that all rows of a series share is kept once.
 
 use crate::jsonb;
-use crate::samples::{Column, ZONE};
+use crate::tables::{Column, ZONE};
 use datafusion::arrow::array::{
-    ArrayRef, Float64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder,
+    ArrayRef, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder,
     TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::buffer::Buffer;
@@ -25,6 +25,7 @@ enum Growing {
     Value(Float64Builder),
     Name(StringViewBuilder),
     Labels(StringViewBuilder),
+    SeriesId(Int64Builder),
 }
 
 /// Rows that become batches.
@@ -44,6 +45,7 @@ impl Rows {
             Column::Value => Growing::Value(Float64Builder::new()),
             Column::Name => Growing::Name(StringViewBuilder::new()),
             Column::Labels => Growing::Labels(StringViewBuilder::new()),
+            Column::SeriesId => Growing::SeriesId(Int64Builder::new()),
         };
         let columns = columns.iter().map(growing).collect();
         Rows { schema, columns, len: 0, len_max: len_max.max(1) }
@@ -98,6 +100,10 @@ impl Rows {
                     );
                     push_shared(out, &text, count)?;
                 }
+                Growing::SeriesId(out) => {
+                    let id = series_id(labels);
+                    (0..count).for_each(|_| out.append_value(id));
+                }
                 Growing::Sample(out) => push_lines(out, labels, samples())?,
             }
         }
@@ -114,6 +120,7 @@ impl Rows {
             match column {
                 Growing::Time(out) => Arc::new(out.finish()),
                 Growing::Value(out) => Arc::new(out.finish()),
+                Growing::SeriesId(out) => Arc::new(out.finish()),
                 Growing::Sample(out) | Growing::Name(out) | Growing::Labels(out) => {
                     Arc::new(out.finish())
                 }
@@ -125,6 +132,12 @@ impl Rows {
         self.len = 0;
         Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
     }
+}
+
+/// See [`Column::SeriesId`].
+fn series_id(labels: &Labels) -> i64 {
+    let bits = labels.fingerprint() & u128::from(i64::MAX.unsigned_abs());
+    i64::try_from(bits).expect("63 bits")
 }
 
 fn push_shared(out: &mut StringViewBuilder, text: &str, count: usize) -> Result<()> {

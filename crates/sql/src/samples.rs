@@ -1,15 +1,15 @@
-//! The table of all samples: a row for each.
+//! Tables of samples and of series, read from the store.
 //!
 //! ```text
 //! conditions ─► matchers, times ─► Store::select ─► series by series ─► rows (scan.rs)
 //! ```
 
 use crate::filters::Asked;
-use crate::operators::jsonb_field;
 use crate::rows::Rows;
 use crate::scan::{self, Source};
+use crate::tables::{Column, Rows as Kind, Table};
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -18,67 +18,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{SelectLimits, Selection, Store};
-
-/// The zone of times: they are instants, shown in UTC.
-pub const ZONE: &str = "+00:00";
-
-/// A column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    /// The whole sample as a line of exposition text.
-    Sample,
-    /// When.
-    Time,
-    /// The metric's name.
-    Name,
-    /// What.
-    Value,
-    /// All other labels.
-    Labels,
-}
-
-/// Which names the columns have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vocabulary {
-    /// `time`, `name`: pg_prometheus'.
-    Classic,
-    /// `ts`, `metric`: pg_prometheus_cx'.
-    Composite,
-}
-
-impl Column {
-    const ALL: [Column; 5] =
-        [Column::Sample, Column::Time, Column::Name, Column::Value, Column::Labels];
-
-    fn name(self, vocabulary: Vocabulary) -> &'static str {
-        match (self, vocabulary) {
-            (Column::Sample, _) => "sample",
-            (Column::Time, Vocabulary::Classic) => "time",
-            (Column::Time, Vocabulary::Composite) => "ts",
-            (Column::Name, Vocabulary::Classic) => "name",
-            (Column::Name, Vocabulary::Composite) => "metric",
-            (Column::Value, _) => "value",
-            (Column::Labels, _) => "labels",
-        }
-    }
-
-    /// Whether it has that name in either vocabulary.
-    pub fn is_named(self, name: &str) -> bool {
-        [Vocabulary::Classic, Vocabulary::Composite].iter().any(|one| self.name(*one) == name)
-    }
-
-    /// It as a column of a table.
-    pub fn field(self, vocabulary: Vocabulary) -> Field {
-        let name = self.name(vocabulary);
-        let micros = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
-        match self {
-            Column::Sample | Column::Name => Field::new(name, DataType::Utf8View, false),
-            Column::Time => Field::new(name, micros, false),
-            Column::Value => Field::new(name, DataType::Float64, false),
-            Column::Labels => jsonb_field(name, false),
-        }
-    }
-}
 
 /// What reading may cost.
 #[derive(Clone, Debug)]
@@ -89,10 +28,12 @@ pub struct ReadLimits {
     pub timeout: Duration,
 }
 
-/// The table.
+/// A table over a store.
 pub struct Samples {
     store: Arc<Store>,
     limits: ReadLimits,
+    rows: Kind,
+    columns: Vec<Column>,
     schema: SchemaRef,
 }
 
@@ -103,10 +44,10 @@ impl std::fmt::Debug for Samples {
 }
 
 impl Samples {
-    /// The samples of a store, their columns named so.
-    pub fn new(store: Arc<Store>, limits: ReadLimits, vocabulary: Vocabulary) -> Samples {
-        let fields: Vec<Field> = Column::ALL.iter().map(|one| one.field(vocabulary)).collect();
-        Samples { store, limits, schema: Arc::new(Schema::new(fields)) }
+    /// What a store has, as that table shows it.
+    pub fn new(store: Arc<Store>, limits: ReadLimits, table: &Table) -> Samples {
+        let columns = table.columns.iter().map(|(column, _)| *column).collect();
+        Samples { store, limits, rows: table.rows, columns, schema: table.schema() }
     }
 }
 
@@ -139,8 +80,8 @@ impl TableProvider for Samples {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (store, limits) = (self.store.clone(), self.limits.clone());
-        let reading = Reading { store, asked: Asked::of(filters), limits };
-        scan::plan(reading, &Column::ALL, &self.schema, projection, limit)
+        let reading = Reading { store, rows: self.rows, asked: Asked::of(filters), limits };
+        scan::plan(reading, &self.columns, &self.schema, projection, limit)
     }
 }
 
@@ -148,6 +89,7 @@ impl TableProvider for Samples {
 #[derive(Clone)]
 struct Reading {
     store: Arc<Store>,
+    rows: Kind,
     asked: Asked,
     limits: ReadLimits,
 }
@@ -160,7 +102,7 @@ impl std::fmt::Debug for Reading {
 
 impl Source for Reading {
     fn give(self, rows: &mut Rows, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
-        if self.asked.range.is_empty() {
+        if self.rows == Kind::None || self.asked.range.is_empty() {
             return Ok(());
         }
         let limits = SelectLimits {
@@ -174,7 +116,11 @@ impl Source for Reading {
         let mut start = 0;
         while start < selection.len() {
             let end = (start + selection.batch_len().max(1)).min(selection.len());
-            if !read_some(&selection, start..end, rows, take)? {
+            let goes_on = match self.rows {
+                Kind::Series => name_some(&selection, start..end, rows, take)?,
+                _ => read_some(&selection, start..end, rows, take)?,
+            };
+            if !goes_on {
                 return Ok(());
             }
             start = end;
@@ -199,6 +145,21 @@ fn read_some(
     });
     read.map_err(external)?;
     so_far
+}
+
+/// Adds a row for each of some series; whether more are wanted.
+fn name_some(
+    selection: &Selection,
+    range: Range<usize>,
+    rows: &mut Rows,
+    take: &mut dyn FnMut(RecordBatch) -> bool,
+) -> Result<bool> {
+    for labels in &selection.labels_of(range).map_err(external)? {
+        if !rows.push_series(labels, &[0], &[0.0], take)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn external(error: store::Error) -> DataFusionError {

@@ -5,7 +5,7 @@
 //! ```
 
 use crate::rows::Rows;
-use crate::samples::Column;
+use crate::tables::Column;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;

@@ -5,14 +5,14 @@
 
 use crate::error::SqlError;
 use crate::hidden::Hidden;
+use crate::insert::Insert;
 use crate::names::folded;
 use crate::rewrite::{Hints, Rewritten, rewrite};
-use crate::samples::Vocabulary;
 use datafusion::sql::sqlparser::ast::{
-    CloseCursor, ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource,
-    CopyTarget, Declare, DiscardObject, Expr, FetchDirection, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, ObjectName, Reset, SelectItem, Set, SetExpr, Statement, Value,
-    ValueWithSpan,
+    self, CloseCursor, ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption,
+    CopySource, CopyTarget, Declare, DiscardObject, Expr, FetchDirection, FunctionArg,
+    FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset, SelectItem, Set, SetExpr,
+    Statement, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -36,6 +36,8 @@ pub enum Parsed {
     CopyIn(CopyIn),
     /// `COPY .. TO STDOUT`.
     CopyOut(CopyOut),
+    /// `INSERT INTO table`.
+    Insert(Insert),
     /// `DECLARE name CURSOR FOR query`.
     Declare {
         /// The cursor.
@@ -80,7 +82,7 @@ pub enum Parsed {
     /// `CREATE EXTENSION name`.
     CreateExtension(String),
     /// `SELECT create_prometheus_table('name')`, or its kin.
-    CreatePrometheusTable(String, Vocabulary),
+    CreatePrometheusTable(String),
     /// Something that has no meaning here and does no harm; what is answered.
     Nothing(&'static str),
 }
@@ -103,6 +105,11 @@ impl Query {
         let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
         let rephrased = Rephrased { statement, hints, parameters, is_reusable };
         Ok(Parsed::Query(Query(Hidden::new(rephrased))))
+    }
+
+    /// Of a query that was read.
+    pub(crate) fn of(query: Box<ast::Query>) -> Result<Parsed, SqlError> {
+        Query::parsed(Statement::Query(query))
     }
 
     pub(crate) fn rephrased(&self) -> &Rephrased {
@@ -267,9 +274,10 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             Parsed::Deallocate((!is_all).then_some(name.value))
         }
         Statement::Query(query) => match created_table(&query.body) {
-            Some((name, vocabulary)) => Parsed::CreatePrometheusTable(name, vocabulary),
-            None => Query::parsed(Statement::Query(query))?,
+            Some(name) => Parsed::CreatePrometheusTable(name),
+            None => Query::of(query)?,
         },
+        Statement::Insert(insert) => Parsed::Insert(Insert::of(insert)?),
         Statement::Copy {
             source,
             to: true,
@@ -334,7 +342,7 @@ fn copy_out(
             }
         }
     }
-    match Query::parsed(Statement::Query(query))? {
+    match Query::of(query)? {
         Parsed::Query(query) => Ok(CopyOut { query, format }),
         _ => Err(SqlError::unexpected("a query that is none")),
     }
@@ -410,19 +418,18 @@ fn value_text(expr: &Expr) -> String {
 }
 
 /// The table that a query makes by calling `create_prometheus_table('name')`.
-fn created_table(body: &SetExpr) -> Option<(String, Vocabulary)> {
+fn created_table(body: &SetExpr) -> Option<String> {
     let SetExpr::Select(select) = body else { return None };
     let [SelectItem::UnnamedExpr(Expr::Function(function))] = select.projection.as_slice() else {
         return None;
     };
-    let vocabulary = match plain(&function.name).as_str() {
-        "create_prometheus_table" => Vocabulary::Classic,
-        "create_prometheus_cx_table" => Vocabulary::Composite,
-        _ => return None,
-    };
+    let makers = ["create_prometheus_table", "create_prometheus_cx_table"];
+    if !makers.contains(&plain(&function.name).as_str()) {
+        return None;
+    }
     let FunctionArguments::List(list) = &function.args else { return None };
     match list.args.first()? {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some((value_text(expr), vocabulary)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(value_text(expr)),
         _ => None,
     }
 }
@@ -624,7 +631,7 @@ mod tests {
         assert!(parse(" ; ; -- nothing\n").unwrap().is_empty());
         assert!(parse("SELEC 1").is_err());
         let created = "SELECT create_prometheus_cx_table('m')";
-        let expected = Parsed::CreatePrometheusTable("m".into(), Vocabulary::Composite);
+        let expected = Parsed::CreatePrometheusTable("m".into());
         assert_eq!(one(created), expected);
         let code = |text: &str| parse(text).err().map(|error| error.code);
         assert_eq!(code(&"x".repeat(TEXT_SIZE_MAX + 1)), Some("54000"));

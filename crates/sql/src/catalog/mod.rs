@@ -8,7 +8,7 @@ mod cells;
 mod empty;
 pub mod functions;
 mod relations;
-mod types;
+pub mod types;
 
 use crate::error::SqlError;
 use crate::rewrite::CATALOG_SCHEMA;

@@ -11,6 +11,7 @@ mod types;
 use crate::error::SqlError;
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
+use crate::tables::Column;
 use calls::{array_of_query, exists_as_count, instant_of_seconds, renamed};
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::sql::sqlparser::ast::{
@@ -19,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{
-    call, cast, is_named, is_now, is_placeholder, literal, only_argument, text_literal,
+    call, cast, instant, is_named, is_now, is_placeholder, literal, only_argument, text_literal,
 };
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, operator_of, with_backslash};
@@ -54,6 +55,23 @@ pub struct Rewritten {
     pub parameters: BTreeSet<String>,
     /// Whether its plan says the same at another time.
     pub is_reusable: bool,
+}
+
+/// A value as it is inserted into a column of samples.
+pub fn cast_to(expr: Expr, column: Column) -> Expr {
+    let wanted = match column {
+        Column::Sample | Column::Name => SqlType::Text,
+        Column::Time => instant(),
+        Column::Value => SqlType::DoublePrecision,
+        Column::SeriesId => SqlType::BigInt(None),
+        Column::Labels => SqlType::JSONB,
+    };
+    cast(expr, wanted)
+}
+
+/// The time at which a statement begins.
+pub fn now() -> Expr {
+    call("now", Vec::new())
 }
 
 /// Changes a statement to what DataFusion knows.

@@ -62,7 +62,7 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Date => DataType::Date32,
         SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
         SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            DataType::Timestamp(TimeUnit::Microsecond, Some(crate::samples::ZONE.into()))
+            DataType::Timestamp(TimeUnit::Microsecond, Some(crate::tables::ZONE.into()))
         }
         SqlType::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
         SqlType::Text | SqlType::Varchar(_) | SqlType::CharacterVarying(_) | SqlType::Char(_) => {

@@ -81,10 +81,10 @@ struct Lines<'a, 'h> {
 }
 
 /// A sample's line, taken apart.
-struct Parts<'a> {
-    key: &'a [u8],
-    value: f64,
-    timestamp: Timestamp,
+pub(super) struct Parts<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) value: f64,
+    pub(super) timestamp: Timestamp,
     /// What stands behind the `#` of an exemplar.
     exemplar: Option<&'a [u8]>,
 }
@@ -246,7 +246,7 @@ fn shorten(text: &str) -> String {
 }
 
 /// Takes a sample's line apart, without white space at its ends.
-fn sample<'a>(text: &'a [u8], options: &Options) -> Result<Parts<'a>, Fault> {
+pub(super) fn sample<'a>(text: &'a [u8], options: &Options) -> Result<Parts<'a>, Fault> {
     if LINE_SIZE_MAX < text.len() {
         return Err(Fault::LineTooLong(text.len()));
     }

@@ -16,6 +16,7 @@ pub mod decode;
 pub mod encode;
 mod exemplars;
 pub mod keys;
+mod line;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ mod tests;
 pub use created::Created;
 pub use decode::{Format, Options, decode};
 pub use keys::ExpositionKeys;
+pub use line::{Line, decode_line};
 
 /// Bytes of a series' name and labels.
 pub const KEY_SIZE_MAX: usize = 512 << 10;

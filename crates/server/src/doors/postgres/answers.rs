@@ -127,7 +127,7 @@ pub fn response<P: Send + 'static>(
 }
 
 /// The same batches, with an error where it has to end.
-fn until(batches: Batches, ends: Ends) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
+pub fn until(batches: Batches, ends: Ends) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
     stream::unfold(Some((batches, ends)), |state| async move {
         let (mut batches, ends) = state?;
         let next = tokio::select! {

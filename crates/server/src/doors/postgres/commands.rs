@@ -1,7 +1,7 @@
 //! Statements about the session, and those that begin a `COPY`.
 
 use super::answers::{error, of_sql};
-use super::copy::Copying;
+use super::copy::{Came, Copying};
 use super::handlers::Queries;
 use super::labels;
 use super::prepared::field_of;
@@ -27,7 +27,7 @@ impl Queries {
         let done = |tag: &str| Ok(Response::Execution(Tag::new(tag)));
         match parsed {
             // It is planned before it comes here.
-            Parsed::Query(_) | Parsed::CopyOut(_) => {
+            Parsed::Query(_) | Parsed::CopyOut(_) | Parsed::Insert(_) => {
                 Err(error("XX000", "a query that was not planned"))
             }
             Parsed::CopyIn(asked) => self.begin_copy(session, asked),
@@ -67,7 +67,7 @@ impl Queries {
                 true => done("CREATE EXTENSION"),
                 false => Err(error("0A000", format!("extension \"{name}\" is not available"))),
             },
-            Parsed::CreatePrometheusTable(ref name, _) => match takes_samples(name) {
+            Parsed::CreatePrometheusTable(ref name) => match takes_samples(name) {
                 true => one_text(&parsed, "", format),
                 false => {
                     let words = format!(
@@ -81,15 +81,23 @@ impl Queries {
     }
 
     fn begin_copy(&self, session: &Session, asked: CopyIn) -> PgWireResult<Response> {
+        session.state().copying = Some(self.copying(session, asked, Came::Copied)?);
+        let nothing = futures::stream::empty();
+        Ok(Response::CopyIn(CopyResponse::new(0, 1, nothing)))
+    }
+
+    /// What takes lines for a table.
+    ///
+    /// # Errors
+    /// When it takes none, and when a setting of labels cannot be understood.
+    pub fn copying(&self, session: &Session, asked: CopyIn, came: Came) -> PgWireResult<Copying> {
         if !takes_samples(&asked.table) {
             let words = format!("relation \"{}\" does not exist, or takes no samples", asked.table);
             return Err(error("42P01", words));
         }
         let extra = labels::of(&session.settings()).map_err(|words| error("22023", words))?;
         let now = self.door.app.vfs.now();
-        session.state().copying = Some(Copying::new(asked, ExpositionKeys::new(extra), now));
-        let nothing = futures::stream::empty();
-        Ok(Response::CopyIn(CopyResponse::new(0, 1, nothing)))
+        Ok(Copying::new(asked, came, ExpositionKeys::new(extra), now))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The messages of a `COPY`: its lines, its end.
 
 use super::answers::{error, of_copy};
-use super::copy::{CopyError, Copying};
+use super::copy::{Copied, CopyError, Copying};
 use super::handlers::Queries;
 use crate::app::App;
 use async_trait::async_trait;
@@ -35,6 +35,34 @@ impl Queries {
         Ok(())
     }
 
+    /// A piece comes.
+    ///
+    /// # Errors
+    /// As [`Copying::push`] and [`Copying::work`].
+    pub async fn push(&self, mut copying: Copying, piece: &[u8]) -> PgWireResult<Copying> {
+        let memory = &self.door.app.body_memory;
+        match copying.push(piece, memory).await.map_err(of_copy)? {
+            true => Ok(self.work(copying, Copying::work).await?.0),
+            false => Ok(copying),
+        }
+    }
+
+    /// All have come, and are stored.
+    ///
+    /// # Errors
+    /// As [`Copying::finish`].
+    pub async fn finish(
+        &self,
+        copying: Copying,
+        status: TransactionStatus,
+    ) -> PgWireResult<Copied> {
+        let (_, copied) = self.work(copying, Copying::finish).await?;
+        if status == TransactionStatus::Transaction {
+            self.session()?.state().has_copied = true;
+        }
+        Ok(copied)
+    }
+
     /// Does something with a `COPY`, on a thread that may block and when it is its turn.
     async fn work<T: Send + 'static>(
         &self,
@@ -62,11 +90,8 @@ impl CopyHandler for Queries {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let Some(mut copying) = self.take_copying()? else { return Ok(()) };
-        let memory = &self.door.app.body_memory;
-        if copying.push(&piece.data, memory).await.map_err(of_copy)? {
-            copying = self.work(copying, Copying::work).await?.0;
-        }
+        let Some(copying) = self.take_copying()? else { return Ok(()) };
+        let copying = self.push(copying, &piece.data).await?;
         self.put_copying(copying)
     }
 
@@ -78,10 +103,7 @@ impl CopyHandler for Queries {
     {
         let copying = self.take_copying()?;
         let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
-        let (_, copied) = self.work(copying, Copying::finish).await?;
-        if client.transaction_status() == TransactionStatus::Transaction {
-            self.session()?.state().has_copied = true;
-        }
+        let copied = self.finish(copying, client.transaction_status()).await?;
         if copied.rejected != 0 {
             let words =
                 format!("{} rows were skipped due to data type incompatibility", copied.rejected);

@@ -44,9 +44,36 @@ pub struct CopyError {
     pub hint: Option<String>,
 }
 
-/// A `COPY` on its way.
+/// How lines came.
+#[derive(Clone, Copy, Debug)]
+pub enum Came {
+    /// By `COPY`.
+    Copied,
+    /// By `INSERT`, whose rows were made lines of that format.
+    Inserted(Format),
+}
+
+impl Came {
+    fn format(self) -> Format {
+        match self {
+            Came::Copied => Format::Text,
+            Came::Inserted(format) => format,
+        }
+    }
+
+    /// Where something is, for errors.
+    fn place(self, table: &str, line: u32) -> String {
+        match self {
+            Came::Copied => format!("COPY {table}, line {line}"),
+            Came::Inserted(_) => format!("INSERT INTO {table}, row {line}"),
+        }
+    }
+}
+
+/// A `COPY` on its way, or the rows of an `INSERT`.
 pub struct Copying {
     asked: CopyIn,
+    came: Came,
     lines: Lines,
     outcome: Outcome,
     received: usize,
@@ -69,6 +96,7 @@ struct Lines {
     keys: ExpositionKeys,
     /// The time of lines that have none: when it began.
     now: i64,
+    format: Format,
 }
 
 /// What came of a `COPY`.
@@ -114,7 +142,8 @@ impl Lines {
         end: usize,
         take: &mut dyn FnMut(Decoded<'_>, bool) -> Result<(), CopyError>,
     ) -> Result<(), CopyError> {
-        let options = Options { format: Format::Text, now: self.now, created: Created::Samples };
+        let Lines { now, format, .. } = *self;
+        let options = Options { format, now, created: Created::Samples };
         let hasher = app.store.hasher();
         let body = &self.bytes[..end];
         let mut next = (self.seen.offset < end).then_some(self.seen);
@@ -153,7 +182,7 @@ impl Lines {
 
 impl Copying {
     /// One that has just begun.
-    pub fn new(asked: CopyIn, keys: ExpositionKeys, now: i64) -> Copying {
+    pub fn new(asked: CopyIn, came: Came, keys: ExpositionKeys, now: i64) -> Copying {
         let lines = Lines {
             bytes: Vec::new(),
             held: None,
@@ -162,9 +191,11 @@ impl Copying {
             end: 0,
             keys,
             now,
+            format: came.format(),
         };
         Copying {
             asked,
+            came,
             lines,
             outcome: Outcome::default(),
             received: 0,
@@ -181,10 +212,14 @@ impl Copying {
     pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
         if !self.asked.skips_errors && WHOLE_SIZE_MAX < self.lines.bytes.len() + piece.len() {
-            let words =
-                format!("COPY of more than {WHOLE_SIZE_MAX} bytes cannot be stored as a whole");
-            let hint =
-                "Copy it in parts, or WITH (ON_ERROR ignore), which stores as it goes.".to_string();
+            let words = format!("more than {WHOLE_SIZE_MAX} bytes cannot be stored as a whole");
+            let hint = match self.came {
+                Came::Copied => {
+                    "Copy it in parts, or WITH (ON_ERROR ignore), which stores as it goes."
+                }
+                Came::Inserted(_) => "Insert it in parts.",
+            }
+            .to_string();
             return Err(self.too_much(words, Some(hint)));
         }
         self.lines.push(piece, memory).await.map_err(|failure| failed(&failure))?;
@@ -198,7 +233,7 @@ impl Copying {
     fn too_much(&self, message: String, hint: Option<String>) -> CopyError {
         let unseen = &self.lines.bytes[self.lines.seen.offset..];
         let line = self.lines.seen.line + count_lines(unseen);
-        let context = Some(format!("COPY {}, line {line}", self.asked.table));
+        let context = Some(self.came.place(&self.asked.table, line));
         CopyError { code: "54000", message, context, hint }
     }
 
@@ -294,17 +329,14 @@ impl Copying {
         let nth = error.position.saturating_sub(1) as usize;
         let mut lines = self.lines.bytes.split(|byte| *byte == b'\n');
         let text = lines.nth(nth).unwrap_or_default();
+        let place = self.came.place(&self.asked.table, error.position);
         let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN_SIZE_MAX)]);
         CopyError {
             code: "22P02",
             message: format!("invalid input syntax for prometheus sample: {}", error.reason),
-            context: Some(format!(
-                "COPY {}, line {}: \"{}\"",
-                self.asked.table,
-                error.position,
-                shown.trim_end()
-            )),
-            hint: Some("WITH (ON_ERROR ignore) leaves bad lines out.".into()),
+            context: Some(format!("{place}: \"{}\"", shown.trim_end())),
+            hint: matches!(self.came, Came::Copied)
+                .then(|| "WITH (ON_ERROR ignore) leaves bad lines out.".into()),
         }
     }
 }

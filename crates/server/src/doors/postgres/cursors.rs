@@ -3,7 +3,7 @@
 use super::answers::error;
 use super::extended::send_rows;
 use super::handlers::Queries;
-use super::prepared::{Described, Prepared};
+use super::prepared::{Described, Prepared, Purpose};
 use futures::{Sink, SinkExt as _};
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::{Format, Portal, PortalExecutionState};
@@ -35,30 +35,29 @@ impl Queries {
         &self,
         client: &C,
         status: TransactionStatus,
-        described: &Described,
+        (name, described): (&str, &Described),
         bound: Option<&Portal<Prepared>>,
     ) -> PgWireResult<()>
     where
         C: ClientPortalStore,
         C::PortalStore: PortalStore,
     {
-        let name = described.cursor.clone().unwrap_or_default();
         if status == TransactionStatus::Idle {
             let words = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(error("25P01", words));
         }
         let portals = portals(client)?;
-        if portals.get_portal(&name).is_some() {
+        if portals.get_portal(name).is_some() {
             return Err(error("42P03", format!("cursor \"{name}\" already exists")));
         }
         let parameters = bound.map(|portal| portal.parameters.clone()).unwrap_or_default();
         let size = parameters.iter().flatten().map(|bytes| bytes.len()).sum();
-        let kept = self.session()?.state().kept.put_portal(&name, size);
+        let kept = self.session()?.state().kept.put_portal(name, size);
         kept.map_err(|words| error("54000", words))?;
         let types = bound.map(|portal| portal.statement.parameter_types.clone());
-        let query = Prepared::Query(described.clone().with_cursor(None));
+        let query = Prepared::Query(described.clone().with_purpose(Purpose::Answer));
         let statement = StoredStatement::new(String::new(), query, types.unwrap_or_default());
-        let mut portal = Portal::new_cursor(name, Arc::new(statement));
+        let mut portal = Portal::new_cursor(name.to_string(), Arc::new(statement));
         portal.parameters = parameters;
         if let Some(bound) = bound {
             portal.parameter_format = bound.parameter_format.clone();

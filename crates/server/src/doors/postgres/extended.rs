@@ -5,7 +5,7 @@
 
 use super::answers::error;
 use super::handlers::Queries;
-use super::prepared::{Parser, Prepared};
+use super::prepared::{Described, Parser, Prepared, Purpose};
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _, StreamExt as _};
 use pgwire::api::portal::{Portal, PortalExecutionState};
@@ -128,13 +128,10 @@ impl ExtendedQueryHandler for Queries {
             return self.copy_out(client, copy.clone()).await;
         }
         if let Prepared::Query(described) = &portal.statement.statement
-            && described.cursor.is_some()
+            && let Some(tag) = self.keep_rows(client, described, &portal).await?
         {
-            let status = client.transaction_status();
-            self.begin(status, None)?;
-            self.declare(client, status, described, Some(&portal))?;
             *state = PortalExecutionState::Finished;
-            return send_execution_response(client, Tag::new("DECLARE CURSOR")).await;
+            return send_execution_response(client, tag).await;
         }
         if matches!(*state, PortalExecutionState::Initial) {
             match self.first_execution(client, &portal).await? {
@@ -253,6 +250,34 @@ impl Queries {
         client.portal_store().clear_portals();
         if let Ok(session) = self.session() {
             session.state().kept.clear_portals();
+        }
+    }
+
+    /// Does what a query is for whose rows are not answered; none for others.
+    async fn keep_rows<C>(
+        &self,
+        client: &C,
+        described: &Described,
+        portal: &Portal<Prepared>,
+    ) -> PgWireResult<Option<Tag>>
+    where
+        C: ClientInfo + ClientPortalStore + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+    {
+        let status = client.transaction_status();
+        match &described.purpose {
+            Purpose::Answer => Ok(None),
+            Purpose::Cursor(name) => {
+                self.begin(status, None)?;
+                self.declare(client, status, (name, described), Some(portal))?;
+                Ok(Some(Tag::new("DECLARE CURSOR")))
+            }
+            Purpose::Insert(target) => {
+                self.begin(status, None)?;
+                let parameters = super::parameters::values(described, portal)?;
+                let plan = self.parser.plan(described).await?;
+                self.insert(target, plan, parameters, status).await.map(Some)
+            }
         }
     }
 

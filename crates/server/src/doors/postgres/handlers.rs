@@ -14,6 +14,7 @@ use pgwire::api::results::Response;
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::cancel::CancelRequest;
 use pgwire::messages::response::TransactionStatus;
+use sql::Answer;
 use sql::datafusion::common::ScalarValue;
 use sql::statements::Parsed;
 use std::sync::Arc;
@@ -118,6 +119,19 @@ impl Queries {
         parameters: Vec<ScalarValue>,
         format: &Format,
     ) -> PgWireResult<Response> {
+        let (answer, ends, permit) = self.run(statement, parameters).await?;
+        answers::response(answer, format, ends, permit)
+    }
+
+    /// Runs what is planned: its rows, what ends them, and its place among the queries.
+    ///
+    /// # Errors
+    /// As [`Queries::query`].
+    pub async fn run(
+        &self,
+        statement: sql::Statement,
+        parameters: Vec<ScalarValue>,
+    ) -> PgWireResult<(Answer, Ends, Arc<Permit>)> {
         let app = &self.door.app;
         let permit = tokio::select! {
             biased;
@@ -137,7 +151,7 @@ impl Queries {
             () = self.cancelled.heard() => return Err(PgWireError::QueryCanceled),
             answer = timeout(time, running) => answer.map_err(|_| answers::timed_out(time))?,
         };
-        answers::response(answer.map_err(of_sql)?, format, ends, permit)
+        Ok((answer.map_err(of_sql)?, ends, permit))
     }
 }
 

@@ -18,6 +18,7 @@ mod cursors;
 mod extended;
 mod frames;
 mod handlers;
+mod inserts;
 mod kept;
 mod labels;
 mod parameters;

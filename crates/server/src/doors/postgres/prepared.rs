@@ -2,6 +2,7 @@
 //! hundred times as much. The plans of those last used are kept beside them.
 
 use super::answers::{self, error, fatal, of_sql};
+use super::inserts::Target;
 use super::session::Session;
 use async_trait::async_trait;
 use pgwire::api::portal::Format;
@@ -10,6 +11,7 @@ use pgwire::api::stmt::QueryParser;
 use pgwire::api::{ClientInfo, Type};
 use pgwire::error::PgWireResult;
 use sql::datafusion::arrow::datatypes::{DataType, SchemaRef};
+use sql::insert::Insert;
 use sql::statements::{Parsed, Query};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -26,12 +28,23 @@ pub enum Prepared {
     Other(Parsed),
 }
 
+/// What becomes of the rows of a query.
+#[derive(Clone, Debug)]
+pub enum Purpose {
+    /// They are the answer.
+    Answer,
+    /// They wait until they are fetched from a cursor of that name.
+    Cursor(String),
+    /// They are stored.
+    Insert(Target),
+}
+
 /// What is known of a statement that `sql` plans.
 #[derive(Clone, Debug)]
 pub struct Described {
     text: Arc<str>,
-    /// The cursor that it declares, instead of being answered at once.
-    pub cursor: Option<String>,
+    /// What becomes of its rows.
+    pub purpose: Purpose,
     /// Its columns.
     pub schema: SchemaRef,
     /// The types of its parameters, as far as they are known.
@@ -39,9 +52,9 @@ pub struct Described {
 }
 
 impl Described {
-    /// The same, declared as that cursor, or answered at once for none.
-    pub fn with_cursor(self, cursor: Option<String>) -> Described {
-        Described { cursor, ..self }
+    /// The same, for something else.
+    pub fn with_purpose(self, purpose: Purpose) -> Described {
+        Described { purpose, ..self }
     }
 }
 
@@ -80,8 +93,8 @@ impl Parser {
             return Ok(plan);
         }
         match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
-            Some(Parsed::Query(statement)) => {
-                let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
+            Some(Parsed::Query(query) | Parsed::Insert(Insert { query, .. })) => {
+                let plan = self.session()?.sql.plan(query).await.map_err(of_sql)?;
                 self.remember(described.text.clone(), plan.clone());
                 Ok(plan)
             }
@@ -95,7 +108,7 @@ impl Parser {
         let parameters = plan.parameters().map_err(of_sql)?;
         let (text, schema): (Arc<str>, _) = (text.into(), plan.schema());
         self.remember(text.clone(), plan);
-        Ok(Described { text, cursor: None, schema, parameters })
+        Ok(Described { text, purpose: Purpose::Answer, schema, parameters })
     }
 
     /// The same of the text of one query.
@@ -145,7 +158,12 @@ impl QueryParser for Parser {
             }
             Some(Parsed::Declare { name, text }) => {
                 let described = self.describe_text(&text).await?;
-                Some(Prepared::Query(described.with_cursor(Some(name))))
+                Some(Prepared::Query(described.with_purpose(Purpose::Cursor(name))))
+            }
+            Some(Parsed::Insert(insert)) => {
+                let target = Target { columns: insert.columns(), table: insert.table };
+                let described = self.describe(text, insert.query).await?;
+                Some(Prepared::Query(described.with_purpose(Purpose::Insert(target))))
             }
             Some(other) => Some(Prepared::Other(other)),
             None => None,
@@ -166,8 +184,10 @@ impl QueryParser for Parser {
     ) -> PgWireResult<Vec<FieldInfo>> {
         let format = format.unwrap_or(&Format::UnifiedText);
         match statement {
-            Prepared::Query(described) if described.cursor.is_some() => Ok(Vec::new()),
-            Prepared::Query(described) => answers::fields(&described.schema, format),
+            Prepared::Query(described) => match described.purpose {
+                Purpose::Answer => answers::fields(&described.schema, format),
+                Purpose::Cursor(_) | Purpose::Insert(_) => Ok(Vec::new()),
+            },
             Prepared::Other(parsed) => Ok(field_of(parsed, format).into_iter().collect()),
         }
     }

@@ -5,11 +5,9 @@ use super::copy::Copying;
 use super::kept::Kept;
 use super::settings::{Scope, Settings, VERSION};
 use crate::admission::Permit;
-use sql::{Facts, Session as SqlSession, SqlError, TABLES};
+use sql::tables::TABLES;
+use sql::{Facts, Session as SqlSession, SqlError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// Where samples may be copied to beside the tables themselves.
-const COPY_SUFFIXES: &[&str] = &["", "_copy", "_samples"];
 
 /// What a connection remembers.
 pub struct Session {
@@ -92,10 +90,5 @@ impl Session {
 
 /// Whether samples may be copied to a table of that name.
 pub fn takes_samples(table: &str) -> bool {
-    let is_known = |name: &str| {
-        COPY_SUFFIXES
-            .iter()
-            .any(|suffix| table.strip_suffix(suffix).is_some_and(|base| base == name))
-    };
-    TABLES.iter().any(|(name, _)| is_known(name))
+    TABLES.iter().any(|one| one.name == table && one.takes_samples)
 }

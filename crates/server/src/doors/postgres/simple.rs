@@ -2,6 +2,7 @@
 
 use super::answers::{error, of_sql, warning};
 use super::handlers::Queries;
+use super::inserts::Target;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
 use pgwire::api::query::{
@@ -80,13 +81,19 @@ impl Queries {
         match &parsed {
             Parsed::Declare { name, text } => {
                 let described = self.parser.describe_text(text).await?;
-                let described = described.with_cursor(Some(name.clone()));
                 let status = client.transaction_status();
-                self.declare(client, status, &described, None)?;
+                self.declare(client, status, (name, &described), None)?;
                 return send_execution_response(client, Tag::new("DECLARE CURSOR")).await;
             }
             Parsed::Fetch { name, count } => {
                 return self.fetch_cursor(client, name, *count).await;
+            }
+            Parsed::Insert(insert) => {
+                let target = Target { table: insert.table.clone(), columns: insert.columns() };
+                let plan = self.session()?.sql.plan(insert.query.clone()).await.map_err(of_sql)?;
+                let status = client.transaction_status();
+                let tag = self.insert(&target, plan, Vec::new(), status).await?;
+                return send_execution_response(client, tag).await;
             }
             _ => {}
         }

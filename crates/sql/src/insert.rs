@@ -1,0 +1,377 @@
+//! `INSERT INTO metrics`: a query whose rows become lines of exposition text, which go where those of
+//! a `COPY` go.
+
+use crate::catalog::types;
+use crate::error::SqlError;
+use crate::names::folded;
+use crate::rewrite::{cast_to, now};
+use crate::statements::{Parsed, Query};
+use crate::tables::Column;
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
+use datafusion::arrow::compute::{CastOptions, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Insert as Statement, ObjectName, ObjectNamePart, SetExpr, TableObject, Value,
+};
+use model::{Labels, METRIC_NAME};
+use wire::exposition::Format;
+use wire::exposition::encode::push_series;
+use wire::prom_json::push_exposition_value;
+
+/// Microseconds of a second.
+const MICROS: i64 = 1_000_000;
+
+/// `INSERT INTO table (columns) query`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Insert {
+    /// The table.
+    pub table: String,
+    /// Whose rows.
+    pub query: Query,
+    columns: Columns,
+}
+
+/// Which columns the values of a row are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(Option<Vec<Column>>);
+
+/// What `INSERT` wants of each column, by SQL's names.
+fn sql_type(column: Column) -> &'static str {
+    match column {
+        Column::Sample | Column::Name => "text",
+        Column::Time => "timestamptz",
+        Column::Value => "double precision",
+        Column::Labels => "jsonb",
+        Column::SeriesId => "bigint",
+    }
+}
+
+impl Insert {
+    /// Of a statement.
+    ///
+    /// # Errors
+    /// When it has what is not known here, and when its columns are none of samples.
+    pub fn of(statement: Statement) -> Result<Insert, SqlError> {
+        if statement.on.is_some() || statement.returning.is_some() {
+            let words = "INSERT with ON CONFLICT or RETURNING is not known here: of two samples of \
+                         one series at one time the later one stays";
+            return Err(SqlError::unsupported(words));
+        }
+        let (TableObject::TableName(name), Some(mut source)) = (statement.table, statement.source)
+        else {
+            return Err(SqlError::unsupported("INSERT takes VALUES or a query"));
+        };
+        let table = last_name(&name).map(folded).unwrap_or_default();
+        let named = statement.columns.iter().map(column_of).collect::<Result<Vec<_>, _>>()?;
+        let columns = Columns((!named.is_empty()).then_some(named));
+        if let SetExpr::Values(values) = &mut *source.body {
+            for row in &mut values.rows {
+                let kinds = columns.of(row.content.len())?;
+                for (expr, column) in row.content.iter_mut().zip(kinds) {
+                    *expr = value_for(expr, *column)?;
+                }
+            }
+        }
+        match Query::of(source)? {
+            Parsed::Query(query) => Ok(Insert { table, query, columns }),
+            _ => Err(SqlError::unsupported("INSERT takes VALUES or a query")),
+        }
+    }
+
+    /// Which columns its rows fill.
+    pub fn columns(&self) -> Columns {
+        self.columns.clone()
+    }
+}
+
+fn last_name(name: &ObjectName) -> Option<&Ident> {
+    name.0.last().and_then(ObjectNamePart::as_ident)
+}
+
+fn column_of(name: &ObjectName) -> Result<Column, SqlError> {
+    let name = last_name(name).map(folded).unwrap_or_default();
+    Column::OF_SAMPLES.into_iter().find(|one| one.is_named(&name)).ok_or_else(|| {
+        let message = format!(
+            "column \"{name}\" does not exist: samples have sample, or time, name, value and labels"
+        );
+        SqlError { code: "42703", message }
+    })
+}
+
+/// A value as its column wants it.
+fn value_for(expr: &Expr, column: Column) -> Result<Expr, SqlError> {
+    let is_default = matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"));
+    match (is_default, column) {
+        (false, _) => Ok(cast_to(expr.clone(), column)),
+        (true, Column::Time) => Ok(now()),
+        (true, Column::Labels) => {
+            Ok(cast_to(Expr::Value(Value::SingleQuotedString("{}".into()).into()), column))
+        }
+        (true, _) => Err(missing(column)),
+    }
+}
+
+fn missing(column: Column) -> SqlError {
+    let name = column.name();
+    SqlError { code: "23502", message: format!("null value in column \"{name}\"") }
+}
+
+impl Columns {
+    /// Those of rows of so many values.
+    fn of(&self, count: usize) -> Result<&[Column], SqlError> {
+        let all: &[Column] = match &self.0 {
+            Some(named) => named,
+            None => Column::OF_SAMPLES.get(..count).unwrap_or(&Column::OF_SAMPLES),
+        };
+        if all.len() != count {
+            let words = match all.len() < count {
+                true => "INSERT has more expressions than target columns",
+                false => "INSERT has more target columns than expressions",
+            };
+            return Err(SqlError::invalid(words));
+        }
+        for (at, column) in all.iter().enumerate() {
+            if all[..at].contains(column) {
+                let name = column.name();
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(SqlError { code: "42701", message });
+            }
+        }
+        let is_line = all == [Column::Sample];
+        let has_parts = !all.contains(&Column::Sample)
+            && all.contains(&Column::Name)
+            && all.contains(&Column::Value);
+        match is_line || has_parts {
+            true => Ok(all),
+            false => Err(SqlError::unsupported(
+                "a sample is inserted as a line, INSERT INTO metrics VALUES ('up 1'), or by its \
+                 parts, INSERT INTO metrics (time, name, value, labels)",
+            )),
+        }
+    }
+
+    /// What the lines of such rows are written in: as they came, or to the microsecond.
+    pub fn format(&self) -> Format {
+        match &self.0 {
+            Some(all) if !all.contains(&Column::Sample) => Format::OpenMetrics,
+            _ => Format::Text,
+        }
+    }
+
+    /// Appends rows as lines of exposition text; returns how many.
+    ///
+    /// # Errors
+    /// When a value is missing, or none of its column's.
+    pub fn push_lines(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<usize, SqlError> {
+        let columns = self.of(batch.num_columns())?;
+        let mut row = Cells::default();
+        for (column, array) in columns.iter().zip(batch.columns()) {
+            *row.of(*column) = Some(converted(array, *column)?);
+        }
+        match &row.sample {
+            Some(lines) => push_given(lines, out)?,
+            None => (0..batch.num_rows()).try_for_each(|at| row.push_line(at, out))?,
+        }
+        Ok(batch.num_rows())
+    }
+}
+
+/// The columns of some rows, each of its type.
+#[derive(Default)]
+struct Cells {
+    sample: Option<ArrayRef>,
+    time: Option<ArrayRef>,
+    name: Option<ArrayRef>,
+    value: Option<ArrayRef>,
+    labels: Option<ArrayRef>,
+    id: Option<ArrayRef>,
+}
+
+impl Cells {
+    fn of(&mut self, column: Column) -> &mut Option<ArrayRef> {
+        match column {
+            Column::Sample => &mut self.sample,
+            Column::Time => &mut self.time,
+            Column::Name => &mut self.name,
+            Column::Value => &mut self.value,
+            Column::Labels => &mut self.labels,
+            // No sample has it by itself: it is none of those that can be named.
+            Column::SeriesId => &mut self.id,
+        }
+    }
+
+    fn push_line(&self, at: usize, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let (Some(names), Some(values)) = (&self.name, &self.value) else {
+            return Err(missing(Column::Name));
+        };
+        let mut pairs =
+            vec![(METRIC_NAME.to_string(), names.as_string_view().value(at).to_string())];
+        if let Some(labels) = &self.labels {
+            pairs.extend(labels_of(labels.as_string_view().value(at))?);
+        }
+        push_series(out, &Labels::from_pairs(&pairs));
+        out.push(b' ');
+        push_exposition_value(out, values.as_primitive::<Float64Type>().value(at));
+        if let Some(times) = &self.time {
+            let micros = times.as_primitive::<TimestampMicrosecondType>().value(at);
+            let sign = if micros < 0 { "-" } else { "" };
+            let (micros, second) = (micros.unsigned_abs(), MICROS.unsigned_abs());
+            let text = format!(" {sign}{}.{:06}", micros / second, micros % second);
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.push(b'\n');
+        Ok(())
+    }
+}
+
+/// A column's values in its type, none missing.
+fn converted(array: &ArrayRef, column: Column) -> Result<ArrayRef, SqlError> {
+    if array.null_count() != 0 || *array.data_type() == DataType::Null {
+        return Err(missing(column));
+    }
+    let field = column.field(column.name());
+    let given = array.data_type();
+    let is_text = |one: &DataType| one.is_string();
+    // PostgreSQL turns values into others only where it is told to, but for literals, which come as
+    // texts.
+    let is_kin = match column {
+        Column::Value => given.is_numeric(),
+        Column::Time => matches!(given, DataType::Timestamp(..) | DataType::Date32),
+        _ => false,
+    };
+    if !is_text(given) && !is_kin {
+        return Err(mismatched(array, column));
+    }
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, field.data_type(), &options).map_err(|failure| {
+        use datafusion::arrow::error::ArrowError;
+        match failure {
+            ArrowError::ParseError(words) | ArrowError::CastError(words)
+                if is_text(array.data_type()) =>
+            {
+                not_that(words)
+            }
+            _ => mismatched(array, column),
+        }
+    })
+}
+
+fn not_that(message: String) -> SqlError {
+    SqlError { code: "22P02", message }
+}
+
+fn mismatched(array: &ArrayRef, column: Column) -> SqlError {
+    let given = types::type_name(types::of_arrow(array.data_type()));
+    let given = given.unwrap_or_else(|| array.data_type().to_string());
+    let (name, wanted) = (column.name(), sql_type(column));
+    let message =
+        format!("column \"{name}\" is of type {wanted} but expression is of type {given}");
+    SqlError { code: "42804", message }
+}
+
+/// Lines as they were given, each by itself.
+fn push_given(lines: &ArrayRef, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    for line in lines.as_string_view().iter().flatten() {
+        let is_one = !line.contains('\n') && !line.trim().is_empty() && !line.starts_with('#');
+        if !is_one {
+            let words = format!("invalid input syntax for prometheus sample: {line:?} is not one");
+            return Err(not_that(words));
+        }
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    Ok(())
+}
+
+/// The pairs of a `jsonb` object of texts.
+///
+/// # Errors
+/// When it is none, or a label cannot be called so.
+pub fn labels_of(text: &str) -> Result<Vec<(String, String)>, SqlError> {
+    let parsed: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(text);
+    let map = parsed.map_err(|_| not_that(format!("labels are an object of texts, not {text}")))?;
+    let pair = |(name, value): (String, _)| match value {
+        serde_json::Value::String(_) if name == METRIC_NAME || name.is_empty() => {
+            Err(not_that(format!("a label cannot be called {name:?}")))
+        }
+        serde_json::Value::String(value) => Ok((name, value)),
+        other => Err(not_that(format!("label {name:?} is {other}, which is no text"))),
+    };
+    map.into_iter().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statements::parse;
+    use datafusion::arrow::array::{
+        Float64Array, Int64Array, StringArray, TimestampNanosecondArray,
+    };
+    use std::sync::Arc;
+
+    fn inserted(text: &str) -> Result<Insert, SqlError> {
+        match parse(text)?.pop() {
+            Some(Parsed::Insert(insert)) => Ok(insert),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    fn lines(text: &str, columns: Vec<ArrayRef>) -> Result<String, SqlError> {
+        let named =
+            columns.into_iter().enumerate().map(|(at, array)| (at.to_string(), array, true));
+        let batch = RecordBatch::try_from_iter_with_nullable(named).unwrap();
+        let mut out = Vec::new();
+        inserted(text)?.columns().push_lines(&batch, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn rows_become_lines() {
+        let texts = |all: &[&str]| Arc::new(StringArray::from(all.to_vec())) as ArrayRef;
+        let parts = "INSERT INTO metrics (time, name, value, labels) SELECT 1";
+        let columns = vec![
+            Arc::new(TimestampNanosecondArray::from(vec![
+                1_500_000_000_123_456_789,
+                -1_500_000_000,
+            ])) as ArrayRef,
+            texts(&["a", "b c"]),
+            Arc::new(Float64Array::from(vec![f64::NAN, 1e-9])),
+            texts(&["{\"x\": \"1\\n\"}", "{}"]),
+        ];
+        let expected = "a{x=\"1\\n\"} NaN 1500000000.123456\n{\"b c\"} 1e-09 -1.500000\n";
+        assert_eq!(lines(parts, columns).unwrap(), expected);
+        let given = lines("INSERT INTO metrics_cx VALUES ('x')", vec![texts(&["up 1"])]);
+        assert_eq!(given.unwrap(), "up 1\n");
+        let numbers = || Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
+        let both = "INSERT INTO metrics_cx (metric, value) SELECT 1";
+        assert_eq!(lines(both, vec![texts(&["a", "b"]), numbers()]).unwrap(), "a 1\nb 2\n");
+        for (columns, code) in [
+            (vec![numbers(), numbers()], "42804"),
+            (vec![texts(&["a"]), texts(&["x"])], "22P02"),
+            (vec![texts(&["a"]), Arc::new(Float64Array::from(vec![None])) as ArrayRef], "23502"),
+            (vec![texts(&["a"])], "42601"),
+        ] {
+            assert_eq!(lines(both, columns).unwrap_err().code, code);
+        }
+        let labels = "INSERT INTO metrics (name, value, labels) SELECT 1";
+        for text in ["[]", "{\"a\": 1}", "{\"__name__\": \"x\"}", "x"] {
+            let columns = vec![texts(&["a"]), texts(&["1"]), texts(&[text])];
+            assert_eq!(lines(labels, columns).unwrap_err().code, "22P02", "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_inserted_is_refused() {
+        for (text, code) in [
+            ("INSERT INTO metrics (time, value) VALUES (now(), 1)", "0A000"),
+            ("INSERT INTO metrics (nothing) VALUES (1)", "42703"),
+            ("INSERT INTO metrics (name, name) VALUES (1, 2)", "42701"),
+            ("INSERT INTO metrics (name, value) VALUES ('a')", "42601"),
+            ("INSERT INTO metrics (name, value) VALUES ('a', DEFAULT)", "23502"),
+            ("INSERT INTO metrics VALUES ('a') RETURNING *", "0A000"),
+            ("INSERT INTO metrics VALUES ('a') ON CONFLICT DO NOTHING", "0A000"),
+        ] {
+            assert_eq!(inserted(text).map_err(|error| error.code).unwrap_err(), code, "{text}");
+        }
+    }
+}

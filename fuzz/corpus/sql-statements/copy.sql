@@ -1,0 +1,1 @@
+COPY public.metrics (sample) FROM STDIN WITH (FORMAT text, ON_ERROR ignore, REJECT_LIMIT 5); COPY (SELECT * FROM promql('rate(x[5m])', now() - interval '1h', now(), '30s')) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER ';', NULL 'x');

@@ -1,0 +1,1 @@
+INSERT INTO metrics VALUES ('up{job="a"} 1 1500'), ($1); INSERT INTO metrics_cx (ts, metric, value, labels) VALUES (DEFAULT, 'a', 'NaN', '{"b": "c"}'::jsonb), (now(), $2, 1 / 0, DEFAULT); INSERT INTO "metrics" (name, value) SELECT 'x' || name, sum(value) FROM metrics GROUP BY 1

@@ -1,0 +1,1 @@
+SELECT time_bucket('5 minutes', time) AS bucket, labels->>'job', last(value, time), count(*) FILTER (WHERE value > 1e3) FROM metrics WHERE name = ANY('{up,"a b"}') AND labels @> '{"job": "x"}' AND time > now() - interval '1 day -02:03:04.5' GROUP BY 1, 2 HAVING max(value) IS DISTINCT FROM 1 ORDER BY 1 DESC LIMIT '5' OFFSET $1;

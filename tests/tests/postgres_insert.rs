@@ -1,0 +1,143 @@
+//! pg_prometheus' tables and functions as its users use them: `INSERT`, `_values` and `_labels`, a
+//! sample taken apart and put together.
+
+use anyhow::{Result, ensure};
+use e2e::postgres::Raw;
+use e2e::{Launch, Psql, Server};
+
+/// 2024-02-29 12:00:00 UTC in milliseconds.
+const NOON: i64 = 1_709_208_000_000;
+
+fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
+    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
+    let server = launch.flag("self-scrape-interval", "0").start()?;
+    let psql = Psql::of(&server)?;
+    Ok((server, psql))
+}
+
+#[test]
+fn what_is_inserted_is_there_after_a_crash() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let lines = format!(
+        "INSERT INTO metrics VALUES ('cpu{{service=\"nginx\"}} 34.6 {NOON}'), ('cpu{{service=\"db\"}} 1e+09 {NOON}')"
+    );
+    assert_eq!(psql.ask(&[&lines], "")?, "INSERT 0 2");
+    let parts = "INSERT INTO metrics (time, name, value, labels) VALUES \
+                 ('2024-02-29 12:00:00.123456+00', 'room temp', 'NaN', '{\"floor\": \"1\"}'), \
+                 ('2024-02-29 12:00:01+00', 'cpu', 7, '{\"service\": \"nginx\"}')";
+    assert_eq!(psql.ask(&[parts], "")?, "INSERT 0 2");
+    let settings = "SET pg_prometheus.job_label = 'node'";
+    let from_query = "INSERT INTO metrics_cx (metric, ts, value) \
+                      SELECT 'copied', ts, value * 2 FROM metrics_cx WHERE metric = 'cpu' AND value < 100";
+    assert_eq!(psql.ask(&[settings, from_query], "")?, "SET\nINSERT 0 2");
+    let check = |server: &Server, psql: &Psql| -> Result<()> {
+        let all = "SELECT time, name, value, labels FROM metrics ORDER BY name, time, value";
+        let expected = "\
+            2024-02-29 12:00:00+00|copied|69.2|{\"job\": \"node\"}\n\
+            2024-02-29 12:00:01+00|copied|14|{\"job\": \"node\"}\n\
+            2024-02-29 12:00:00+00|cpu|34.6|{\"service\": \"nginx\"}\n\
+            2024-02-29 12:00:00+00|cpu|1000000000|{\"service\": \"db\"}\n\
+            2024-02-29 12:00:01+00|cpu|7|{\"service\": \"nginx\"}\n\
+            2024-02-29 12:00:00.123456+00|room temp|NaN|{\"floor\": \"1\"}";
+        assert_eq!(psql.ask(&[all], "")?, expected);
+        let at = NOON as f64 / 1000.0;
+        let vector = server.vector("cpu{service=\"nginx\"}", at)?;
+        ensure!(vector.values().eq(["34.6"]), "{vector:?}");
+        Ok(())
+    };
+    check(&server, &psql)?;
+    server.kill()?;
+    let (server, psql) = start(&directory)?;
+    check(&server, &psql)
+}
+
+#[test]
+fn a_bad_row_changes_nothing() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    for (asked, code, words) in [
+        ("INSERT INTO metrics VALUES ('good 1'), ('bad{x=} 2')", "22P02", "INTO metrics, row 2"),
+        ("INSERT INTO metrics VALUES ('a 1' || chr(10) || 'b 2')", "22P02", "is not one"),
+        ("INSERT INTO metrics VALUES (NULL)", "23502", "sample"),
+        ("INSERT INTO metrics (name, value) VALUES ('a', 'x')", "22", "x"),
+        ("INSERT INTO metrics (name, value) SELECT name, name FROM metrics_cx", "42703", "name"),
+        ("INSERT INTO metrics (name, value) SELECT 'a', 'x'", "22P02", "x"),
+        ("INSERT INTO metrics (name, value) SELECT 'a', true", "42804", "boolean"),
+        ("INSERT INTO metrics (name, value, labels) VALUES ('a', 1, '{\"b\": 1}')", "22P02", "b"),
+        ("INSERT INTO metrics (name, value, time) VALUES ('a', 1, NULL)", "23502", "time"),
+        ("INSERT INTO nowhere (name, value) VALUES ('a', 1)", "42P01", "nowhere"),
+        ("INSERT INTO metrics_labels (name, value) VALUES ('a', 1)", "42P01", "metrics_labels"),
+        ("INSERT INTO metrics (name, value) VALUES ('a', 1) RETURNING name", "0A000", "RETURNING"),
+    ] {
+        let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;
+        let is_told = said.error.contains(code) && said.error.contains(words);
+        ensure!(!said.is_ok && is_told, "{asked}: {said:?}");
+    }
+    assert_eq!(psql.ask(&["SELECT count(*) FROM metrics"], "")?, "0");
+    // The connection lives, and a failed transaction ends as others do.
+    let mut raw = Raw::of(&_server)?;
+    raw.query("BEGIN")?;
+    raw.until('Z')?;
+    raw.query("INSERT INTO metrics VALUES ('a 1')")?;
+    assert_eq!(Raw::kinds(&raw.until('Z')?), "CZ");
+    raw.query("ROLLBACK")?;
+    assert_eq!(Raw::kinds(&raw.until('Z')?), "NCZ");
+    Ok(())
+}
+
+#[test]
+fn samples_and_series_are_apart_as_pg_prometheus_keeps_them() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    let lines = format!(
+        "up{{job=\"a\"}} 1 {NOON}\nup{{job=\"a\"}} 2 {}\nup{{job=\"b\"}} 3 {NOON}\nx 4 {NOON}\n",
+        NOON + 1
+    );
+    psql.ask(&["COPY metrics_copy FROM STDIN"], &lines)?;
+    for (asked, expected) in [
+        ("SELECT count(*), count(DISTINCT id), min(id) >= 0 FROM metrics_labels", "3|3|t"),
+        ("SELECT DISTINCT metric_name FROM metrics_labels ORDER BY 1", "up\nx"),
+        (
+            "SELECT metric_name, labels FROM metrics_labels WHERE labels @> '{\"job\": \"b\"}'",
+            "up|{\"job\": \"b\"}",
+        ),
+        (
+            "SELECT l.labels->>'job', sum(v.value) FROM metrics_values v JOIN metrics_labels l \
+             ON v.labels_id = l.id WHERE l.metric_name = 'up' GROUP BY 1 ORDER BY 1",
+            "a|3\nb|3",
+        ),
+        ("SELECT count(*) FROM metrics_copy", "0"),
+        (
+            "SELECT count(*), min(sample) FROM metrics_samples WHERE sample LIKE 'x%'",
+            &format!("1|x 4 {NOON}"),
+        ),
+        (
+            "SELECT v.ts FROM metrics_cx_values v JOIN metrics_cx_labels l ON l.id = labels_id WHERE metric_name = 'x'",
+            "2024-02-29 12:00:00+00",
+        ),
+        (
+            "SELECT prom_value(sample), prom_time(sample) FROM metrics WHERE prom_name(sample) = 'x'",
+            "4|2024-02-29 12:00:00+00",
+        ),
+        (
+            "SELECT count(*) FROM metrics_samples WHERE prom_name(sample) = 'up' AND prom_labels(sample) @> '{\"job\": \"a\"}'",
+            "2",
+        ),
+        ("SELECT prom_labels('a{b=\"c\"} 1', true)", "{\"b\": \"c\", \"metric_name\": \"a\"}"),
+        (
+            "SELECT prom_construct('2024-02-29 12:00:00+00', 'a', 1.5, '{\"b\": \"c\"}')",
+            &format!("a{{b=\"c\"}} 1.5 {NOON}"),
+        ),
+        (
+            "SELECT prom_label('a{b=\"c\"} 1', 'b'), prom_label('a 1', 'b') IS NULL, prom_label_count('a 1')",
+            "c|t|0",
+        ),
+        ("SELECT create_prometheus_table('metrics')", ""),
+        ("SELECT create_prometheus_cx_table('metrics_cx')", ""),
+    ] {
+        let said = psql.ask(&[asked], "")?;
+        assert_eq!(said, *expected, "{asked}");
+    }
+    Ok(())
+}
