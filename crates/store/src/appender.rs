@@ -107,6 +107,24 @@ impl Appender {
         self.end(request, durability)
     }
 
+    /// The rows whose keys the partitions of their times do not know, by their places in the batch.
+    pub fn unknown_keys(&self, batch: &WriteBatch<'_>) -> Vec<usize> {
+        let (length, mut start, mut unknown) = (self.ground.length, 0, Vec::new());
+        let period_of = |row: &Row| length.of(row.timestamp);
+        for rows in batch.rows.chunk_by(|a, b| period_of(a) == period_of(b)) {
+            match self.partitions.get(period_of(&rows[0])) {
+                Some(partition) => {
+                    let hashes = rows.iter().map(|row| row.hash);
+                    let found = partition.read().series.map.unknown(hashes);
+                    unknown.extend(found.into_iter().map(|at| start + at));
+                }
+                None => unknown.extend(start..start + rows.len()),
+            }
+            start += rows.len();
+        }
+        unknown
+    }
+
     /// Appends rows of one period.
     fn append_rows(
         &self,

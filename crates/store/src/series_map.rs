@@ -103,6 +103,27 @@ impl SeriesMap {
         }
     }
 
+    /// Which of some hashes are not there, by their places.
+    pub fn unknown(&self, hashes: impl Iterator<Item = u128>) -> Vec<usize> {
+        let (mut group, mut found) = ([0; GROUP_ROWS], [None; GROUP_ROWS]);
+        let (mut unknown, mut start) = (Vec::new(), 0);
+        let mut hashes = hashes.fuse();
+        loop {
+            let mut len = 0;
+            for (slot, hash) in group.iter_mut().zip(hashes.by_ref()) {
+                *slot = hash;
+                len += 1;
+            }
+            if len == 0 {
+                return unknown;
+            }
+            self.find_group(&group[..len], &mut found);
+            let absent = found[..len].iter().enumerate().filter(|(_, found)| found.is_none());
+            unknown.extend(absent.map(|(at, _)| start + at));
+            start += len;
+        }
+    }
+
     /// Adds a key that is not there.
     pub fn insert(&mut self, hash: u128, target: Target) {
         if self.slots.len() * 3 < (self.len + 1) * 4 {
@@ -237,5 +258,11 @@ mod tests {
             let wanted = (i % 2 == 1).then_some(Target::Entity(i as u32));
             assert_eq!(find(&map, key(i)), wanted);
         }
+        // More than a group, and a last one that is not full.
+        let unknown = map.unknown((0..700).map(key));
+        let wanted = (0..700).filter(|i| i % 2 == 0 || 600 <= *i).collect::<Vec<usize>>();
+        assert_eq!(unknown, wanted);
+        assert_eq!(SeriesMap::new().unknown([7, 8].into_iter()), [0, 1]);
+        assert!(map.unknown(std::iter::empty()).is_empty());
     }
 }

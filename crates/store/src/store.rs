@@ -168,6 +168,12 @@ impl Store {
         self.appender.hasher
     }
 
+    /// The rows of a batch whose keys are not known yet, by their places: what
+    /// [`Store::append`] would have to look at for the first time. Others were looked at before.
+    pub fn unknown_keys(&self, batch: &WriteBatch<'_>) -> Vec<usize> {
+        self.appender.unknown_keys(batch)
+    }
+
     /// Appends a batch; blocks until it is as durable as asked.
     ///
     /// # Errors

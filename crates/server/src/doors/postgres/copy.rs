@@ -61,6 +61,14 @@ impl Came {
         }
     }
 
+    /// The statement's name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Came::Copied => "COPY FROM",
+            Came::Inserted(_) => "INSERT",
+        }
+    }
+
     /// Where something is, for errors.
     fn place(self, table: &str, line: u32) -> String {
         match self {
@@ -276,7 +284,8 @@ impl Copying {
     fn look(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
         let (checked, mut bad) = (&mut self.checked, None);
         let looked = self.lines.decode(app, end, &mut |decoded, _| {
-            let bad_key = first_bad_key(&decoded.batch, checked);
+            let unknown = app.store.unknown_keys(&decoded.batch);
+            let bad_key = first_bad_key(&decoded.batch, &unknown, checked);
             let bad_line = decoded.errors.kept().first().cloned();
             let both = [bad_key, bad_line].into_iter().flatten();
             bad = both.min_by_key(|one| one.position);
@@ -342,10 +351,14 @@ impl Copying {
 }
 
 /// Labels are looked at when the store meets a series for the first time: too late for who wants all
-/// lines or none.
-fn first_bad_key(batch: &WriteBatch<'_>, checked: &mut HashSet<u128>) -> Option<LineError> {
+/// lines or none. Series that it knows had good ones.
+fn first_bad_key(
+    batch: &WriteBatch<'_>,
+    unknown: &[usize],
+    checked: &mut HashSet<u128>,
+) -> Option<LineError> {
     let (mut tags, mut name) = (LabelsBuilder::new(), String::new());
-    for row in &batch.rows {
+    for row in unknown.iter().map(|at| &batch.rows[*at]) {
         if CHECKED_MAX <= checked.len() {
             checked.clear();
         }
