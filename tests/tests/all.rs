@@ -18,6 +18,7 @@ mod native_histograms_prometheus;
 mod page;
 mod partitions;
 mod postgres;
+mod postgres_answers;
 mod postgres_catalog;
 mod postgres_clients;
 mod postgres_frames;

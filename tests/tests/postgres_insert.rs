@@ -69,6 +69,15 @@ fn a_bad_row_changes_nothing() -> Result<()> {
         ("INSERT INTO nowhere (name, value) VALUES ('a', 1)", "42P01", "nowhere"),
         ("INSERT INTO metrics_labels (name, value) VALUES ('a', 1)", "42P01", "metrics_labels"),
         ("INSERT INTO metrics (name, value) VALUES ('a', 1) RETURNING name", "0A000", "RETURNING"),
+        ("INSERT INTO metrics VALUES ('good 1'), ('\\.')", "22P02", "is not one"),
+        ("INSERT INTO metrics VALUES ('good 1'), (' # HELP x y')", "22P02", "is not one"),
+        ("INSERT INTO metrics VALUES (E'good 1\r')", "22P02", "is not one"),
+        ("INSERT INTO other.metrics VALUES ('good 1')", "42P01", "other.metrics"),
+        ("INSERT INTO metrics (name, value) VALUES ('a', now())", "42804", "timestamp"),
+        ("INSERT INTO metrics (name, value) VALUES ('a', true)", "42804", "boolean"),
+        ("INSERT INTO metrics (name, value) VALUES (1, 1)", "42804", "bigint"),
+        ("INSERT INTO metrics (time, name, value) VALUES ('2400-01-01', 'a', 1)", "22008", "range"),
+        ("INSERT INTO metrics (name, value) VALUES ('a' || chr(0), 1)", "22021", "0x00"),
     ] {
         let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;
         let is_told = said.error.contains(code) && said.error.contains(words);

@@ -1,17 +1,20 @@
 //! A session: its tables, and the statements that it answers.
 
+use crate::arrays::no_null_array;
 use crate::bounded::bound;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
-use crate::operators::{JsonbOperators, PostgresTypes, functions};
+use crate::intervals::time_bucket;
+use crate::jsonb_functions::functions;
+use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::prom;
 use crate::promql_tables;
 use crate::rewrite::Hints;
 use crate::samples::{ReadLimits, Samples};
 use crate::statements::{Parsed, Query, Rephrased, parse};
-use crate::tables::{TABLES, Table, ZONE};
+use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::typed;
 use crate::yielding::EveryStepYields;
@@ -23,14 +26,13 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
-use promql::Dialect;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,11 +61,8 @@ pub struct Limits {
 
 /// All sessions' common ground.
 pub struct Database {
-    relations: Vec<Relation>,
-    tables: Vec<(&'static str, Arc<Samples>)>,
-    catalog: Catalog,
-    functions: Vec<(&'static str, Arc<promql_tables::Function>)>,
-    runtime: Arc<RuntimeEnv>,
+    /// What they share: tables, and functions that say the same to everybody.
+    shared: Hidden<SessionState>,
     threads: Arc<Threads>,
 }
 
@@ -119,62 +118,55 @@ impl Database {
             .with_disk_manager_builder(disk)
             .build_arc()?;
         let threads = Threads::new().map_err(|error| SqlError::unexpected(error.to_string()))?;
-        let ask = |(name, dialect): &(&'static str, Dialect)| {
-            let (store, timeout) = (store.clone(), limits.timeout);
-            (*name, Arc::new(promql_tables::Function::new(store, &limits.query, timeout, *dialect)))
-        };
-        let functions = promql_tables::FUNCTIONS.iter().map(ask).collect();
+        let context = SessionContext::new_with_state(state(runtime));
+        functions().for_each(|function| context.register_udf((*function).clone()));
+        context.register_udf(time_bucket());
+        context.register_udf(no_null_array());
+        prom::functions().for_each(|function| context.register_udf(function));
+        for (name, dialect) in promql_tables::FUNCTIONS {
+            let (store, query) = (store.clone(), &limits.query);
+            let ask = promql_tables::Function::new(store, query, limits.timeout, *dialect);
+            context.register_udtf(name, Arc::new(ask));
+        }
         let limits = ReadLimits { series_max: limits.series_max, timeout: limits.timeout };
-        let table = |table: &Table| {
-            (table.name, Arc::new(Samples::new(store.clone(), limits.clone(), table)))
-        };
-        let tables: Vec<_> = TABLES.iter().map(table).collect();
-        let relation = |(name, table): &(&str, Arc<Samples>)| Relation {
-            name: (*name).to_string(),
-            schema: table.schema(),
-        };
-        let relations: Vec<Relation> = tables.iter().map(relation).collect();
-        let catalog = Catalog::new(&relations)?;
-        let threads = Arc::new(threads);
-        Ok(Database { relations, tables, catalog, functions, runtime, threads })
+        let mut relations = Vec::with_capacity(TABLES.len());
+        for table in TABLES {
+            let samples = Arc::new(Samples::new(store.clone(), limits.clone(), table));
+            relations.push(Relation { name: table.name.to_string(), schema: samples.schema() });
+            context.register_table(table.name, samples)?;
+        }
+        Catalog::new(&relations)?.register(&context, CATALOG)?;
+        catalog::functions::register(&context, &relations);
+        bound(&context);
+        Ok(Database { shared: Hidden::new(context.state()), threads: Arc::new(threads) })
     }
 
     /// A session of somebody of whom `facts` tell.
-    ///
-    /// # Errors
-    /// When its functions do not fit together.
-    pub fn session(&self, facts: &Arc<dyn Facts>) -> Result<Session, SqlError> {
-        let mut config = SessionConfig::new()
-            .with_default_catalog_and_schema(CATALOG, SCHEMA)
-            .with_information_schema(false);
-        let options = config.options_mut();
-        options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
-        options.execution.time_zone = Some(ZONE.to_string());
-        let state = SessionStateBuilder::new()
-            .with_config(config)
-            .with_runtime_env(self.runtime.clone())
-            .with_default_features()
-            .with_type_planner(Arc::new(PostgresTypes))
-            .with_physical_optimizer_rule(Arc::new(EveryStepYields))
-            .build();
-        let mut planners = vec![Arc::new(JsonbOperators) as _];
-        planners.extend(state.expr_planners().iter().cloned());
-        let state =
-            SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
-        let context = SessionContext::new_with_state(state);
-        functions().for_each(|function| context.register_udf((*function).clone()));
-        prom::functions().for_each(|function| context.register_udf(function));
-        bound(&context)?;
-        for (name, table) in &self.tables {
-            context.register_table(*name, table.clone())?;
-        }
-        for (name, function) in &self.functions {
-            context.register_udtf(name, function.clone());
-        }
-        self.catalog.register(&context, CATALOG)?;
-        catalog::functions::register(&context, &self.relations, facts);
-        Ok(Session { context: Hidden::new(context), threads: self.threads.clone() })
+    pub fn session(&self, facts: &Arc<dyn Facts>) -> Session {
+        let context = SessionContext::new_with_state((*self.shared).clone());
+        catalog::functions::register_own(&context, facts);
+        Session { context: Hidden::new(context), threads: self.threads.clone() }
     }
+}
+
+/// A session's state before anything of ours is in it.
+fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
+    let mut config = SessionConfig::new()
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_information_schema(false);
+    let options = config.options_mut();
+    options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
+    options.execution.time_zone = Some(ZONE.to_string());
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_type_planner(Arc::new(PostgresTypes))
+        .with_physical_optimizer_rule(Arc::new(EveryStepYields))
+        .build();
+    let mut planners = vec![Arc::new(JsonbOperators) as _];
+    planners.extend(state.expr_planners().iter().cloned());
+    SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build()
 }
 
 impl Session {

@@ -3,7 +3,7 @@
 //! little.
 
 use crate::jsonb;
-use crate::operators::{CONTAINS, FIELD_TEXT, HAS_KEY};
+use crate::jsonb_functions::{CONTAINS, FIELD_TEXT, HAS_KEY};
 use crate::prom;
 use crate::rewrite::DOT_IS_ANY;
 use crate::tables::Column;
@@ -104,12 +104,17 @@ impl Asked {
         let mut patterns = Vec::with_capacity(list.len());
         for one in list {
             match one {
+                // Nothing equals what is not known.
+                Expr::Literal(value, _) if value.is_null() => {}
                 Expr::Literal(value, _) => match text_of(value).filter(|text| !text.is_empty()) {
                     Some(text) => patterns.push(escaped(text)),
                     None => return false,
                 },
                 _ => return false,
             }
+        }
+        if patterns.is_empty() {
+            return false;
         }
         self.matchers.push(Matcher::new(label, MatchOp::Regex, patterns.join("|")));
         true

@@ -13,6 +13,7 @@ use datafusion::arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondTy
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Insert as Statement, ObjectName, ObjectNamePart, SetExpr, TableObject, Value,
 };
+use model::sample::NANOS_PER_MICRO;
 use model::{Labels, METRIC_NAME};
 use wire::exposition::Format;
 use wire::exposition::encode::push_series;
@@ -61,7 +62,7 @@ impl Insert {
         else {
             return Err(SqlError::unsupported("INSERT takes VALUES or a query"));
         };
-        let table = last_name(&name).map(folded).unwrap_or_default();
+        let table = table_of(&name)?;
         let named = statement.columns.iter().map(column_of).collect::<Result<Vec<_>, _>>()?;
         let columns = Columns((!named.is_empty()).then_some(named));
         if let SetExpr::Values(values) = &mut *source.body {
@@ -84,6 +85,20 @@ impl Insert {
     }
 }
 
+/// A table's name; all there are stand in one schema.
+fn table_of(name: &ObjectName) -> Result<String, SqlError> {
+    let parts: Vec<String> =
+        name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
+    match parts.as_slice() {
+        [table] => Ok(table.clone()),
+        [.., schema, table] if schema == "public" => Ok(table.clone()),
+        other => {
+            let message = format!("relation \"{}\" does not exist", other.join("."));
+            Err(SqlError { code: "42P01", message })
+        }
+    }
+}
+
 fn last_name(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(ObjectNamePart::as_ident)
 }
@@ -102,12 +117,23 @@ fn column_of(name: &ObjectName) -> Result<Column, SqlError> {
 fn value_for(expr: &Expr, column: Column) -> Result<Expr, SqlError> {
     let is_default = matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"));
     match (is_default, column) {
-        (false, _) => Ok(cast_to(expr.clone(), column)),
+        (false, _) if has_no_type(expr) => Ok(cast_to(expr.clone(), column)),
+        // What has one is looked at when its rows come.
+        (false, _) => Ok(expr.clone()),
         (true, Column::Time) => Ok(now()),
         (true, Column::Labels) => {
             Ok(cast_to(Expr::Value(Value::SingleQuotedString("{}".into()).into()), column))
         }
         (true, _) => Err(missing(column)),
+    }
+}
+
+/// Whether a value is what its column makes of it: a text between quotes, or a parameter.
+fn has_no_type(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => has_no_type(inner),
+        Expr::Value(value) => !matches!(value.value, Value::Number(..) | Value::Boolean(_)),
+        _ => false,
     }
 }
 
@@ -209,11 +235,16 @@ impl Cells {
         if let Some(labels) = &self.labels {
             pairs.extend(labels_of(labels.as_string_view().value(at))?);
         }
+        pairs.iter().try_for_each(|(name, value)| no_zero(name).and_then(|()| no_zero(value)))?;
         push_series(out, &Labels::from_pairs(&pairs));
         out.push(b' ');
         push_exposition_value(out, values.as_primitive::<Float64Type>().value(at));
         if let Some(times) = &self.time {
             let micros = times.as_primitive::<TimestampMicrosecondType>().value(at);
+            if micros.checked_mul(NANOS_PER_MICRO).is_none() {
+                let message = "timestamp out of range: it is not within 1678 to 2261".to_string();
+                return Err(SqlError { code: "22008", message });
+            }
             let sign = if micros < 0 { "-" } else { "" };
             let (micros, second) = (micros.unsigned_abs(), MICROS.unsigned_abs());
             let text = format!(" {sign}{}.{:06}", micros / second, micros % second);
@@ -256,6 +287,14 @@ fn converted(array: &ArrayRef, column: Column) -> Result<ArrayRef, SqlError> {
     })
 }
 
+/// That a text has no zero byte: PostgreSQL's texts have none, and its clients end there.
+fn no_zero(text: &str) -> Result<(), SqlError> {
+    match text.contains('\0') {
+        true => Err(SqlError::not_text("invalid byte sequence for encoding \"UTF8\": 0x00")),
+        false => Ok(()),
+    }
+}
+
 fn not_that(message: String) -> SqlError {
     SqlError { code: "22P02", message }
 }
@@ -272,7 +311,12 @@ fn mismatched(array: &ArrayRef, column: Column) -> SqlError {
 /// Lines as they were given, each by itself.
 fn push_given(lines: &ArrayRef, out: &mut Vec<u8>) -> Result<(), SqlError> {
     for line in lines.as_string_view().iter().flatten() {
-        let is_one = !line.contains('\n') && !line.trim().is_empty() && !line.starts_with('#');
+        no_zero(line)?;
+        let said = line.trim();
+        let is_one = !line.contains(['\n', '\r'])
+            && !said.is_empty()
+            && !said.starts_with('#')
+            && said != "\\.";
         if !is_one {
             let words = format!("invalid input syntax for prometheus sample: {line:?} is not one");
             return Err(not_that(words));

@@ -104,6 +104,49 @@ pub fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     }
 }
 
+/// `left || right`: the keys of both, those to the right winning; what is no object is an array, or
+/// becomes one.
+pub fn joined(left: &Value, right: &Value) -> Value {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let both = left.iter().chain(right);
+            Value::Object(both.map(|(key, value)| (key.clone(), value.clone())).collect())
+        }
+        (left, right) => {
+            let all = |one: &Value| match one {
+                Value::Array(all) => all.clone(),
+                plain => vec![plain.clone()],
+            };
+            Value::Array(all(left).into_iter().chain(all(right)).collect())
+        }
+    }
+}
+
+/// `value - keys`: without those keys, or those strings of an array.
+pub fn without<K: AsRef<str>>(value: &Value, keys: &[K]) -> Value {
+    let is_kept = |key: &str| keys.iter().all(|one| one.as_ref() != key);
+    match value {
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(key, _)| is_kept(key));
+            Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect())
+        }
+        Value::Array(all) => {
+            let kept = all.iter().filter(|one| one.as_str().is_none_or(is_kept));
+            Value::Array(kept.cloned().collect())
+        }
+        plain => plain.clone(),
+    }
+}
+
+/// `value - at`: an array without one of its values, counted from its end if that is below zero.
+pub fn without_at(value: &Value, at: i64) -> Value {
+    let Value::Array(all) = value else { return value.clone() };
+    let len = i64::try_from(all.len()).unwrap_or(i64::MAX);
+    let at = usize::try_from(if at < 0 { len.saturating_add(at) } else { at }).ok();
+    let kept = all.iter().enumerate().filter(|(place, _)| Some(*place) != at);
+    Value::Array(kept.map(|(_, one)| one.clone()).collect())
+}
+
 /// A value as text: strings without their quotes, none for null.
 pub fn text_of(value: &Value) -> Option<String> {
     match value {

@@ -9,17 +9,21 @@
 //!
 //! It knows no sockets and no wire types.
 
+mod arrays;
 mod bounded;
-
 mod catalog;
 mod database;
+mod dialect;
 mod error;
 mod extremes;
 mod filters;
 pub mod fuzzing;
 mod hidden;
 pub mod insert;
+mod instants;
+mod intervals;
 mod jsonb;
+mod jsonb_functions;
 mod names;
 mod operators;
 mod prom;
@@ -31,6 +35,7 @@ mod scan;
 pub mod shown;
 pub mod statements;
 pub mod tables;
+mod texts;
 mod threads;
 mod typed;
 mod yielding;
@@ -39,7 +44,8 @@ pub use catalog::functions::Facts;
 pub use database::{Answer, Batches, Database, Limits, Session, Statement};
 pub use datafusion;
 pub use error::SqlError;
+pub use instants::{clock_of, instant_of};
+pub use jsonb_functions::{JSONB, TYPE_KEY};
 pub use names::shown_name;
-pub use operators::{JSONB, TYPE_KEY};
 pub use rewrite::{JSONB_PARAMETER, array_of, interval_text};
 pub use tables::ZONE;

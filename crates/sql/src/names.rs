@@ -127,12 +127,12 @@ fn type_name(written: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Postgres;
     use datafusion::sql::sqlparser::ast::{SetExpr, Statement};
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn names(text: &str) -> Vec<String> {
-        let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+        let mut all = Parser::parse_sql(&Postgres, text).unwrap();
         let Some(Statement::Query(query)) = all.pop() else { panic!("{text}") };
         let SetExpr::Select(mut select) = *query.body else { panic!("{text}") };
         name_columns(&mut select.projection, true);

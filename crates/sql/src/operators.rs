@@ -1,234 +1,19 @@
-//! Operators of `jsonb` as functions, and the name of its type.
+//! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
-use crate::error::SqlError;
-use crate::jsonb;
+use crate::jsonb_functions::{
+    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, JSONB, PATH, PATH_TEXT,
+    TYPE_KEY, call, jsonb_field,
+};
 use crate::rewrite::JSONB_IN;
 use crate::tables::ZONE;
-use datafusion::arrow::array::{Array, ArrayRef, BooleanBuilder, StringViewBuilder};
+use crate::texts;
+use crate::typed::{as_interval, literal_time, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::common::cast::as_string_view_array;
-use datafusion::common::{DFSchema, DataFusionError, Result, plan_err};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
-use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable as _, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{Expr, ExprSchemable as _};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
-
-/// `->>`.
-pub const FIELD_TEXT: &str = "jsonb_field_text";
-/// `->`.
-pub const FIELD: &str = "jsonb_field";
-/// `@>`.
-pub const CONTAINS: &str = "jsonb_contains";
-/// `?`.
-pub const HAS_KEY: &str = "jsonb_exists";
-
-/// What a field of that type says of itself: arrow has no `jsonb`.
-pub const TYPE_KEY: &str = "quipu.type";
-/// See [`TYPE_KEY`].
-pub const JSONB: &str = "jsonb";
-
-/// A field of `jsonb`.
-pub fn jsonb_field(name: &str, is_nullable: bool) -> Field {
-    let metadata = HashMap::from([(TYPE_KEY.to_string(), JSONB.to_string())]);
-    Field::new(name, DataType::Utf8View, is_nullable).with_metadata(metadata)
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Operation {
-    FieldText,
-    Field,
-    Contains,
-    HasKey,
-}
-
-/// An operator with a `jsonb` to its left and a text to its right.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct JsonbFunction {
-    name: &'static str,
-    operation: Operation,
-    signature: Signature,
-}
-
-impl JsonbFunction {
-    fn udf(name: &'static str, operation: Operation) -> Arc<ScalarUDF> {
-        let texts = vec![DataType::Utf8View, DataType::Utf8View];
-        let signature = Signature::exact(texts, Volatility::Immutable);
-        Arc::new(ScalarUDF::from(JsonbFunction { name, operation, signature }))
-    }
-}
-
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
-    [
-        JsonbFunction::udf(FIELD_TEXT, Operation::FieldText),
-        JsonbFunction::udf(FIELD, Operation::Field),
-        JsonbFunction::udf(CONTAINS, Operation::Contains),
-        JsonbFunction::udf(HAS_KEY, Operation::HasKey),
-        JsonbIn::udf(),
-    ]
-});
-
-/// The functions that operators become.
-pub fn functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
-    FUNCTIONS.iter().cloned()
-}
-
-impl ScalarUDFImpl for JsonbFunction {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(match self.operation {
-            Operation::FieldText | Operation::Field => DataType::Utf8View,
-            Operation::Contains | Operation::HasKey => DataType::Boolean,
-        })
-    }
-
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(match self.operation {
-            Operation::FieldText => Field::new(self.name, DataType::Utf8View, true),
-            Operation::Field => jsonb_field(self.name, true),
-            Operation::Contains | Operation::HasKey => {
-                Field::new(self.name, DataType::Boolean, true)
-            }
-        }))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [left, right] = arrays.as_slice() else {
-            return plan_err!("{} takes two arguments", self.name);
-        };
-        let (left, right) = (as_string_view_array(left)?, as_string_view_array(right)?);
-        let pairs = left.iter().zip(right.iter());
-        let mut memory = Memory::default();
-        let array: ArrayRef = match self.operation {
-            Operation::FieldText | Operation::Field => {
-                let mut out = StringViewBuilder::with_capacity(left.len());
-                for pair in pairs {
-                    out.append_option(memory.field(pair, self.operation));
-                }
-                Arc::new(out.finish())
-            }
-            Operation::Contains | Operation::HasKey => {
-                let mut out = BooleanBuilder::with_capacity(left.len());
-                for pair in pairs {
-                    out.append_option(memory.test(pair, self.operation)?);
-                }
-                Arc::new(out.finish())
-            }
-        };
-        Ok(ColumnarValue::Array(array))
-    }
-}
-
-/// The last value that was parsed: rows of one series follow each other.
-#[derive(Default)]
-struct Memory {
-    left: Option<(String, Option<serde_json::Value>)>,
-    right: Option<(String, Option<serde_json::Value>)>,
-}
-
-fn parsed<'m>(
-    memory: &'m mut Option<(String, Option<serde_json::Value>)>,
-    text: &str,
-) -> Option<&'m serde_json::Value> {
-    if memory.as_ref().is_none_or(|(known, _)| known != text) {
-        *memory = Some((text.to_string(), jsonb::parse(text)));
-    }
-    memory.as_ref()?.1.as_ref()
-}
-
-impl Memory {
-    fn field(
-        &mut self,
-        pair: (Option<&str>, Option<&str>),
-        operation: Operation,
-    ) -> Option<String> {
-        let (Some(left), Some(key)) = pair else { return None };
-        let found = jsonb::field(parsed(&mut self.left, left)?, key)?;
-        match operation {
-            Operation::FieldText => jsonb::text_of(found),
-            _ => Some(jsonb::shown(found)),
-        }
-    }
-
-    fn test(
-        &mut self,
-        pair: (Option<&str>, Option<&str>),
-        operation: Operation,
-    ) -> Result<Option<bool>> {
-        let (Some(left), Some(right)) = pair else { return Ok(None) };
-        let value = parsed(&mut self.left, left).ok_or_else(|| no_json(left))?;
-        Ok(Some(match operation {
-            Operation::HasKey => jsonb::has_key(value, right),
-            _ => {
-                let right = parsed(&mut self.right, right).ok_or_else(|| no_json(right))?;
-                jsonb::contains(value, right)
-            }
-        }))
-    }
-}
-
-fn no_json(text: &str) -> DataFusionError {
-    let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
-    let message = format!("invalid input syntax for type json: \"{shown}\"");
-    DataFusionError::External(Box::new(SqlError { code: "22P02", message }))
-}
-
-/// Characters of a text that an error shows.
-const SHOWN_LEN_MAX: usize = 100;
-
-/// A text as `jsonb`: read, and shown as PostgreSQL shows it, which makes equal values equal texts.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct JsonbIn {
-    signature: Signature,
-}
-
-impl JsonbIn {
-    fn udf() -> Arc<ScalarUDF> {
-        let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
-        Arc::new(ScalarUDF::from(JsonbIn { signature }))
-    }
-}
-
-impl ScalarUDFImpl for JsonbIn {
-    fn name(&self) -> &str {
-        JSONB_IN
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Utf8View)
-    }
-
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(jsonb_field(JSONB_IN, true)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [texts] = arrays.as_slice() else { return plan_err!("{JSONB_IN} takes a text") };
-        let texts = as_string_view_array(texts)?;
-        let mut out = StringViewBuilder::with_capacity(texts.len());
-        for text in texts {
-            let value = text.map(|text| jsonb::parse(text).ok_or_else(|| no_json(text)));
-            out.append_option(value.transpose()?.map(|value| jsonb::shown(&value)));
-        }
-        Ok(ColumnarValue::Array(Arc::new(out.finish())))
-    }
-}
+use std::sync::Arc;
 
 /// Makes functions of operators.
 #[derive(Debug)]
@@ -245,6 +30,22 @@ impl ExprPlanner for JsonbOperators {
             BinaryOperator::Arrow => FIELD,
             BinaryOperator::AtArrow | BinaryOperator::ArrowAt => CONTAINS,
             BinaryOperator::Question => HAS_KEY,
+            BinaryOperator::QuestionPipe => HAS_ANY,
+            BinaryOperator::QuestionAnd => HAS_ALL,
+            BinaryOperator::HashArrow => PATH,
+            BinaryOperator::HashLongArrow => PATH_TEXT,
+            BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
+            BinaryOperator::Minus | BinaryOperator::Plus => {
+                return Ok(PlannerResult::Original(with_time(expr, schema)));
+            }
+            BinaryOperator::StringConcat => match joined(&expr, schema)? {
+                Some(Joins::Jsonb) => CONCAT,
+                Some(Joins::Texts) => {
+                    let joined = texts::JOINED.call(vec![expr.left, expr.right]);
+                    return Ok(PlannerResult::Planned(joined));
+                }
+                None => return Ok(PlannerResult::Original(expr)),
+            },
             BinaryOperator::Eq | BinaryOperator::NotEq => {
                 return Ok(PlannerResult::Original(compared(expr, schema)?));
             }
@@ -257,6 +58,57 @@ impl ExprPlanner for JsonbOperators {
         }
         Ok(PlannerResult::Planned(call(name, args)))
     }
+}
+
+/// A text that is taken from a time, or from which one is taken, is a time, too; one that is added is
+/// an interval.
+fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let time_of = |side: &Expr| match side.get_type(schema) {
+        Ok(one @ DataType::Timestamp(..)) => Some(one),
+        _ => None,
+    };
+    let is_taken = expr.op == BinaryOperator::Minus;
+    if let Some(time) = time_of(&expr.left) {
+        let read = is_taken.then(|| literal_time(&expr.right, &time)).flatten();
+        // What is taken from now is how long ago something was.
+        let is_length =
+            !is_taken || matches!(&expr.left, Expr::ScalarFunction(f) if f.name() == "now");
+        expr.right = read.unwrap_or_else(|| match is_length {
+            true => as_interval(expr.right),
+            false => text_as_interval(expr.right),
+        });
+    } else if let Some(time) = time_of(&expr.right) {
+        let read = is_taken.then(|| literal_time(&expr.left, &time)).flatten();
+        expr.left = read.unwrap_or_else(|| text_as_interval(expr.left));
+    }
+    expr
+}
+
+/// What `||` puts together.
+enum Joins {
+    Jsonb,
+    Texts,
+}
+
+/// None where it is arrays, or nothing is known of it.
+fn joined(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Joins>> {
+    let is_open = |side: &Expr| matches!(side, Expr::Literal(..) | Expr::Placeholder(_));
+    let sides = [&expr.left, &expr.right];
+    let mut are_jsonb = [false; 2];
+    for (side, is_one) in sides.iter().zip(&mut are_jsonb) {
+        *is_one = is_jsonb(side, schema)?;
+    }
+    let may_be = sides.iter().zip(are_jsonb).all(|(side, is_one)| is_one || is_open(side));
+    if may_be && are_jsonb.contains(&true) {
+        return Ok(Some(Joins::Jsonb));
+    }
+    let is_array = |side: &&Expr| {
+        matches!(
+            side.get_type(schema),
+            Ok(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
+        )
+    };
+    Ok((!sides.iter().any(is_array)).then_some(Joins::Texts))
 }
 
 /// A text that is compared with a `jsonb` is one, too.
@@ -278,11 +130,6 @@ fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     }
     let (_, field) = expr.to_field(schema)?;
     Ok(field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB))
-}
-
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let function = functions().find(|function| function.name() == name);
-    function.expect("each operator has its function").call(args)
 }
 
 /// Types that DataFusion does not know by PostgreSQL's names.

@@ -5,7 +5,7 @@
 
 use crate::error::SqlError;
 use crate::jsonb;
-use crate::operators::jsonb_field;
+use crate::jsonb_functions::jsonb_field;
 use crate::tables::ZONE;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray as _, BooleanArray, Float64Array, Int32Array, StringViewArray,
@@ -170,7 +170,8 @@ impl Function {
                 Arc::new(all.with_timezone(ZONE))
             }
             Work::Value => {
-                let all: Float64Array = given.each(|at| Ok(Some(given.line(at)?.value)))?;
+                let all: Float64Array =
+                    given.each(|at| Ok(Some(one_nan(given.line(at)?.value))))?;
                 Arc::new(all)
             }
             Work::HasLabel => {
@@ -193,6 +194,11 @@ impl Function {
             }
         })
     }
+}
+
+/// A value with the one NaN that SQL knows: marks of staleness are others.
+fn one_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
 }
 
 /// The arguments of a call, row by row.

@@ -7,6 +7,7 @@
 //! A statement that calls it is planned anew each time.
 
 use crate::error::SqlError;
+use crate::instants::instant_of;
 use crate::rows::Rows;
 use crate::scan::{self, Source};
 use crate::tables::Column;
@@ -115,10 +116,17 @@ fn moment(value: &ScalarValue) -> Result<i64> {
     if let Some(seconds) = number(value) {
         return millis(seconds);
     }
+    if let Some(micros) = value.try_as_str().flatten().and_then(instant_of) {
+        return moment(&ScalarValue::TimestampMicrosecond(Some(micros), None));
+    }
     let instant = DataType::Timestamp(TimeUnit::Microsecond, Some(crate::tables::ZONE.into()));
     match value.cast_to(&instant)? {
         ScalarValue::TimestampMicrosecond(Some(micros), _) => {
-            Ok(micros.div_euclid(MICROS_PER_MILLI))
+            let millis = micros.div_euclid(MICROS_PER_MILLI);
+            match millis.abs() <= MILLIS_MAX {
+                true => Ok(millis),
+                false => Err(wrong("a time is out of range")),
+            }
         }
         _ => Err(wrong("a time is missing")),
     }
@@ -151,9 +159,12 @@ fn number(value: &ScalarValue) -> Option<f64> {
     }
 }
 
+/// Milliseconds that nanoseconds can say, before 1970 and after.
+const MILLIS_MAX: i64 = i64::MAX / NANOS_PER_MILLI;
+
 fn millis(seconds: f64) -> Result<i64> {
     let millis = seconds * 1000.0;
-    match millis.abs() < i64::MAX as f64 {
+    match millis.abs() <= MILLIS_MAX as f64 {
         true => Ok(millis.round() as i64),
         false => Err(wrong("a number of seconds is too large")),
     }

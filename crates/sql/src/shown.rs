@@ -1,8 +1,8 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewArray};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray};
 use datafusion::arrow::datatypes::{
-    DataType, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType,
+    DataType, Field, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use jiff::Timestamp;
@@ -27,6 +27,12 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
             let zone = if zone.is_some() { "+00" } else { "" };
             let show = |micros: Option<i64>| micros.map(|micros| instant(micros, zone));
             micros(array, *unit).into_iter().map(show).collect()
+        }
+        DataType::List(_) => {
+            let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
+            let shown = column(&values)?;
+            let field = Arc::new(Field::new_list_field(DataType::Utf8View, true));
+            return Some(Arc::new(ListArray::new(field, offsets, shown, nulls)));
         }
         _ => return None,
     };

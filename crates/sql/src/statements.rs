@@ -3,6 +3,7 @@
 //! A text is cut at its semicolons first, by tokens. `COPY` is read here: the options that
 //! PostgreSQL 17 added to it are not known to the parser.
 
+use crate::dialect::{Postgres, check_nesting};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::insert::Insert;
@@ -12,11 +13,10 @@ use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption,
     CopySource, CopyTarget, Declare, DiscardObject, Expr, FetchDirection, FunctionArg,
     FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset, SelectItem, Set, SetExpr,
-    Statement, Value, ValueWithSpan,
+    Statement, TransactionAccessMode, TransactionMode, Value, ValueWithSpan,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
 use std::collections::BTreeSet;
 
@@ -24,6 +24,8 @@ use std::collections::BTreeSet;
 pub const TEXT_SIZE_MAX: usize = 1 << 20;
 /// Words and signs of a statement, but for values, commas and spaces.
 const WORDS_MAX: usize = 20_000;
+/// Steps that the parser takes into a statement; parentheses take two each.
+const STEPS_MAX: usize = 200;
 /// Tables joined, and queries united, in a statement.
 const TABLES_MAX: usize = 200;
 
@@ -68,7 +70,17 @@ pub enum Parsed {
     /// `RESET name`; none for all.
     Reset(Option<String>),
     /// `BEGIN`.
-    Begin,
+    Begin {
+        /// Whether nothing may be written in it; none where it does not say.
+        is_read_only: Option<bool>,
+    },
+    /// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS`, `READ ONLY` or `READ WRITE`.
+    SetReadOnly {
+        /// Whether nothing may be written.
+        is_read_only: bool,
+        /// Whether it is of this transaction, and not of those to come.
+        is_local: bool,
+    },
     /// `COMMIT`.
     Commit,
     /// `ROLLBACK`.
@@ -164,7 +176,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
                      stands for one here";
         return Err(SqlError::not_text(words));
     }
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize().map_err(invalid)?;
+    let tokens = Tokenizer::new(&Postgres, text).tokenize().map_err(invalid)?;
     let pieces = tokens.split(|token| *token == Token::SemiColon);
     let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
     pieces.filter(is_said).map(statement).collect()
@@ -174,10 +186,21 @@ fn invalid(error: impl std::fmt::Display) -> SqlError {
     SqlError::invalid(error.to_string())
 }
 
+fn unreadable(error: ParserError) -> SqlError {
+    match error {
+        ParserError::RecursionLimitExceeded => {
+            let message = "stack depth limit exceeded: parts stand too deep in each other".into();
+            SqlError { code: "54001", message }
+        }
+        other => invalid(other),
+    }
+}
+
 fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     let words: Vec<&Token> =
         tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_))).collect();
     check_size(&words)?;
+    check_nesting(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
         && let Some(copy) = (Words { words: &words, at: 1 }).copy_in()?
     {
@@ -186,10 +209,10 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
     }
-    let dialect = PostgreSqlDialect {};
-    let mut parser = Parser::new(&dialect).with_tokens(tokens.to_vec());
-    let statement = parser.parse_statement().map_err(invalid)?;
-    parser.expect_token(&Token::EOF).map_err(invalid)?;
+    let mut parser =
+        Parser::new(&Postgres).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
+    let statement = parser.parse_statement().map_err(unreadable)?;
+    parser.expect_token(&Token::EOF).map_err(unreadable)?;
     classify(statement)
 }
 
@@ -249,7 +272,12 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             Reset::ALL => Parsed::Reset(None),
             Reset::ConfigurationParameter(name) => Parsed::Reset(Some(plain(&name))),
         },
-        Statement::StartTransaction { .. } => Parsed::Begin,
+        Statement::StartTransaction { modes, .. } => {
+            Parsed::Begin { is_read_only: read_only(&modes) }
+        }
+        Statement::Commit { chain: true, .. } | Statement::Rollback { chain: true, .. } => {
+            return Err(SqlError::unsupported("AND CHAIN is not known here: say BEGIN"));
+        }
         Statement::Commit { .. } => Parsed::Commit,
         Statement::Rollback { savepoint: Some(_), .. } => Parsed::RollbackTo,
         Statement::Rollback { .. } => Parsed::Rollback,
@@ -315,8 +343,7 @@ fn copy_out(
             let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
             let columns = if columns.is_empty() { "*".to_string() } else { columns.join(", ") };
             let text = format!("SELECT {columns} FROM {table_name}");
-            let mut parser =
-                Parser::new(&PostgreSqlDialect {}).try_with_sql(&text).map_err(invalid)?;
+            let mut parser = Parser::new(&Postgres).try_with_sql(&text).map_err(invalid)?;
             parser.parse_query().map_err(invalid)?
         }
     };
@@ -342,10 +369,38 @@ fn copy_out(
             }
         }
     }
+    check_format(&format)?;
     match Query::of(query)? {
         Parsed::Query(query) => Ok(CopyOut { query, format }),
         _ => Err(SqlError::unexpected("a query that is none")),
     }
+}
+
+/// Whether lines of a format can be read again, by PostgreSQL's rules.
+fn check_format(format: &CopyFormat) -> Result<(), SqlError> {
+    let CopyFormat { is_csv, delimiter, null, .. } = format;
+    let wrong = |words: &str| Err(SqlError::wrong_value(words));
+    if !delimiter.is_ascii() {
+        return wrong("COPY delimiter must be a single one-byte character");
+    }
+    if ['\n', '\r'].contains(delimiter) {
+        return wrong("COPY delimiter cannot be newline or carriage return");
+    }
+    let means_something =
+        |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || "\\.".contains(one);
+    if !is_csv && means_something(*delimiter) {
+        return wrong("COPY delimiter cannot be a small letter, a digit, a dot or a backslash");
+    }
+    if *is_csv && *delimiter == '"' {
+        return wrong("COPY delimiter and quote must be different");
+    }
+    if null.contains(['\n', '\r']) {
+        return wrong("COPY null representation cannot use newline or carriage return");
+    }
+    if null.contains(*delimiter) {
+        return wrong("COPY delimiter must not appear in the NULL specification");
+    }
+    Ok(())
 }
 
 /// A cursor that goes forward, through one query.
@@ -388,11 +443,21 @@ fn setting(statement: Set) -> Result<Parsed, SqlError> {
         }
         Set::SetTimeZone { value, .. } => Ok(set("timezone", &value_text(&value))),
         Set::SetNames { charset_name, .. } => Ok(set("client_encoding", &charset_name.value)),
-        Set::SetTransaction { .. } | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {
-            Ok(Parsed::Nothing("SET"))
-        }
+        Set::SetTransaction { modes, session, .. } => Ok(match read_only(&modes) {
+            Some(is_read_only) => Parsed::SetReadOnly { is_read_only, is_local: !session },
+            None => Parsed::Nothing("SET"),
+        }),
+        Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Ok(Parsed::Nothing("SET")),
         other => Err(SqlError::unsupported(format!("{other}: this way of SET is not known"))),
     }
+}
+
+/// Whether modes of a transaction let nothing be written in it.
+fn read_only(modes: &[TransactionMode]) -> Option<bool> {
+    modes.iter().rev().find_map(|mode| match mode {
+        TransactionMode::AccessMode(mode) => Some(*mode == TransactionAccessMode::ReadOnly),
+        TransactionMode::IsolationLevel(_) => None,
+    })
 }
 
 fn set(name: &str, value: &str) -> Parsed {
@@ -627,7 +692,10 @@ mod tests {
     #[test]
     fn several_at_once() {
         let all = parse(";BEGIN; SELECT ';' ;; commit").unwrap();
-        assert!(matches!(all.as_slice(), [Parsed::Begin, Parsed::Query(_), Parsed::Commit]));
+        assert!(matches!(
+            all.as_slice(),
+            [Parsed::Begin { is_read_only: None }, Parsed::Query(_), Parsed::Commit]
+        ));
         assert!(parse(" ; ; -- nothing\n").unwrap().is_empty());
         assert!(parse("SELEC 1").is_err());
         let created = "SELECT create_prometheus_cx_table('m')";

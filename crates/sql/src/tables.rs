@@ -1,7 +1,7 @@
 //! The tables that are there without anybody making them: what a row is, and what its columns are
 //! called. pg_prometheus and pg_prometheus_cx have the same under different names.
 
-use crate::operators::jsonb_field;
+use crate::jsonb_functions::jsonb_field;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::sync::Arc;
 

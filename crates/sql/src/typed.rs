@@ -3,16 +3,20 @@
 //! cutting, and to the even one of two; times and numbers become the text that PostgreSQL shows; NaN
 //! is the largest number.
 
-use crate::{extremes, shown};
+use crate::bounded::{bounded, planned_growth};
+use crate::instants::{clock_of, instant_of};
+use crate::intervals::{INTERVAL, WORTH, is_interval};
+use crate::{extremes, interval_text, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ExprSchemable as _, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility,
+    Between, BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable as _, LogicalPlan, Operator,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -39,14 +43,21 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(_) => change_cast(expr, schema),
-        // What cannot be told is NaN with a sign, by which arrow orders it: below all numbers.
-        Expr::Negative(_) if is_float(&expr, schema) => {
-            Ok(Transformed::yes(NUMBER.call(vec![expr])))
+        Expr::BinaryExpr(binary) if compares(binary.op) => {
+            let BinaryExpr { left, op, right } = binary;
+            let sides = vec![*left, *right];
+            Ok(compared(sides, schema).update_data(|sides| {
+                let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
+                Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
+            }))
         }
-        Expr::BinaryExpr(ref binary)
-            if binary.op.is_numerical_operators() && is_float(&expr, schema) =>
-        {
-            Ok(Transformed::yes(NUMBER.call(vec![expr])))
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let sides = vec![*expr, *low, *high];
+            Ok(compared(sides, schema).update_data(|sides| {
+                let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
+                let (low, high) = (Box::new(low), Box::new(high));
+                Expr::Between(Between { expr: Box::new(expr), negated, low, high })
+            }))
         }
         Expr::ScalarFunction(ref function) if function.name() == "round" => {
             match function.args.as_slice() {
@@ -55,6 +66,23 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 }
                 _ => Ok(Transformed::no(expr)),
             }
+        }
+        // What the planner makes of brackets and `||` by itself.
+        Expr::ScalarFunction(called) => Ok(match planned_growth(called.func.name()) {
+            Some(growth) if !called.args.is_empty() => {
+                let bounded = Arc::new(bounded(called.func, growth));
+                Transformed::yes(bounded.call(called.args))
+            }
+            _ => Transformed::no(Expr::ScalarFunction(called)),
+        }),
+        // What cannot be told is NaN with a sign, by which arrow orders it: below all numbers.
+        Expr::Negative(_) if is_float(&expr, schema) => {
+            Ok(Transformed::yes(NUMBER.call(vec![expr])))
+        }
+        Expr::BinaryExpr(ref binary)
+            if binary.op.is_numerical_operators() && is_float(&expr, schema) =>
+        {
+            Ok(Transformed::yes(NUMBER.call(vec![expr])))
         }
         Expr::AggregateFunction(mut called) => {
             let own = match called.func.name() {
@@ -72,12 +100,83 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
+fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// What is compared with each other: intervals by what they are worth, texts with times as times.
+fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let types: Vec<Option<DataType>> =
+        sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let of = |wanted: fn(&DataType) -> bool| types.iter().flatten().find(|one| wanted(one));
+    if of(is_interval).is_some() {
+        let worths = sides.into_iter().map(|side| WORTH.call(vec![as_interval(side)]));
+        return Transformed::yes(worths.collect());
+    }
+    if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
+        let mut is_changed = false;
+        let read = |side: Expr| match literal_time(&side, time) {
+            Some(read) => {
+                is_changed = true;
+                read
+            }
+            None => side,
+        };
+        let sides: Vec<Expr> = sides.into_iter().map(read).collect();
+        return Transformed::new_transformed(sides, is_changed);
+    }
+    Transformed::no(sides)
+}
+
+fn interval() -> Arc<Field> {
+    Arc::new(Field::new("interval", INTERVAL, true))
+}
+
+/// A text or a parameter that stands where an interval does is one.
+pub fn as_interval(expr: Expr) -> Expr {
+    match expr {
+        Expr::Placeholder(Placeholder { id, .. }) => {
+            Expr::Placeholder(Placeholder { id, field: Some(interval()) })
+        }
+        other => text_as_interval(other),
+    }
+}
+
+/// A text between quotes as an interval; else what was given.
+pub fn text_as_interval(expr: Expr) -> Expr {
+    let text = match &expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten().map(interval_text),
+        _ => None,
+    };
+    match text {
+        Some(text) => {
+            let inner = Box::new(Expr::Literal(ScalarValue::from(text), None));
+            Expr::Cast(Cast { expr: inner, field: interval() })
+        }
+        None => expr,
+    }
+}
+
+/// A text between quotes as a time of that type, if it is one.
+pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
+    let (Expr::Literal(value, _), DataType::Timestamp(_, zone)) = (expr, wanted) else {
+        return None;
+    };
+    let text = value.try_as_str().flatten()?;
+    let micros = if zone.is_some() { instant_of(text) } else { clock_of(text) }?;
+    Some(Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()), None))
+}
+
 fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
 }
 
 fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
+    if let Some(read) = literal_time(inner, field.data_type()) {
+        return Ok(Transformed::yes(read));
+    }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
     let function = match (from, field.data_type()) {

@@ -1,7 +1,7 @@
 //! Small tables written down: a line of columns, rows of cells.
 
 use crate::error::SqlError;
-use crate::operators::TYPE_KEY;
+use crate::jsonb_functions::TYPE_KEY;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float64Builder, Int16Builder, Int32Builder, ListBuilder, RecordBatch,
     StringViewBuilder,

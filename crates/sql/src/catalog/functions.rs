@@ -368,17 +368,21 @@ fn set_config(facts: Arc<dyn Facts>) -> ScalarUDF {
     })
 }
 
-/// Gives a session its functions.
-pub fn register(context: &SessionContext, relations: &[Relation], facts: &Arc<dyn Facts>) {
+/// Gives all sessions the functions that say the same to everybody.
+pub fn register(context: &SessionContext, relations: &[Relation]) {
     let quoting = vec![
         by_text("quote_ident", |name| Ok(Some(quoted_ident(name)))),
         by_text("quote_literal", |name| Ok(Some(format!("'{}'", name.replace('\'', "''"))))),
         by_text("pg_size_pretty", |size| Ok(size_pretty(size))),
         regclass(relations.to_vec()),
     ];
-    let all =
-        constants().into_iter().chain(quoting).chain(about_types()).chain(about_session(facts));
+    let all = constants().into_iter().chain(quoting).chain(about_types());
     all.for_each(|one| context.register_udf(one));
+}
+
+/// Gives a session those that tell of it.
+pub fn register_own(context: &SessionContext, facts: &Arc<dyn Facts>) {
+    about_session(facts).into_iter().for_each(|one| context.register_udf(one));
 }
 
 #[cfg(test)]

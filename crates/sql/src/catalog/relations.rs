@@ -2,7 +2,7 @@
 
 use super::cells::{Cell, Table, number, text, yes};
 use super::types::{of_arrow, type_name};
-use crate::operators::{JSONB, TYPE_KEY};
+use crate::jsonb_functions::{JSONB, TYPE_KEY};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 
 /// Numbers of what is here and not PostgreSQL's begin with it.

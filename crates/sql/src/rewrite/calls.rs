@@ -1,23 +1,100 @@
 //! Functions of PostgreSQL's and TimescaleDB's that DataFusion has by other names or in other places.
 
 use super::expressions::{
-    arguments, call, cast, instant, is_named, literal, only_column, text_literal,
+    aggregates, arguments, call, cast, instant, is_named, literal, only_column, text_literal,
 };
+use super::types::interval_text;
+use crate::dialect::Postgres;
+use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, Expr, Function, FunctionArgumentClause, FunctionArguments,
-    LimitClause, OrderByExpr, OrderByOptions, Select, SelectItem, SetExpr, Value,
+    BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, OrderByExpr, OrderByKind,
+    OrderByOptions, Query, Select, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 /// `ARRAY(query)` is `(query for the array of all)`.
-pub fn array_of_query(function: &mut Function) -> Option<Expr> {
-    let FunctionArguments::Subquery(query) = &mut function.args else { return None };
-    let SetExpr::Select(select) = &mut *query.body else { return None };
-    let expr = only_column(select)?;
-    *expr = call("array_agg", vec![expr.clone()]);
-    query.order_by = None;
-    Some(Expr::Subquery(query.clone()))
+///
+/// # Errors
+/// When the query does more than choose and order.
+pub fn array_of_query(function: &mut Function) -> Result<Option<Expr>, SqlError> {
+    let FunctionArguments::Subquery(query) = &mut function.args else { return Ok(None) };
+    let is_plain = query.limit_clause.is_none() && query.fetch.is_none();
+    let (SetExpr::Select(select), true) = (&mut *query.body, is_plain) else {
+        return Err(SqlError::unsupported(ARRAY_OF_QUERY));
+    };
+    let is_grouped = match &select.group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(by, modifiers) => !by.is_empty() || !modifiers.is_empty(),
+    };
+    if select.distinct.is_some() || is_grouped || select.having.is_some() {
+        return Err(SqlError::unsupported(ARRAY_OF_QUERY));
+    }
+    let order = match query.order_by.take().map(|order| order.kind) {
+        Some(OrderByKind::Expressions(order)) => order,
+        Some(OrderByKind::All(_)) => return Err(SqlError::unsupported(ARRAY_OF_QUERY)),
+        None => Vec::new(),
+    };
+    let Some(expr) = only_column(select).filter(|expr| !aggregates(expr)) else {
+        return Err(SqlError::unsupported(ARRAY_OF_QUERY));
+    };
+    let order = order.into_iter().map(|mut by| {
+        // The first column, which is the only one.
+        if matches!(&by.expr, Expr::Value(value) if value.value.to_string() == "1") {
+            by.expr = expr.clone();
+        }
+        by
+    });
+    let order: Vec<OrderByExpr> = order.collect();
+    *expr = gathered("array_agg", expr, order);
+    Ok(Some(Expr::Subquery(query.clone())))
+}
+
+const ARRAY_OF_QUERY: &str = "ARRAY(SELECT ..) is known of one column, without LIMIT, DISTINCT, GROUP BY and UNION: use \
+     array_agg over a subquery";
+
+/// `name(value ORDER BY ..)`.
+fn gathered(name: &str, value: &Expr, order: Vec<OrderByExpr>) -> Expr {
+    let mut made = call(name, vec![value.clone()]);
+    if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut made
+        && !order.is_empty()
+    {
+        list.clauses.push(FunctionArgumentClause::OrderBy(order));
+    }
+    made
+}
+
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
+pub fn fetch_as_limit(query: &mut Query) {
+    let is_plain = query.fetch.as_ref().is_some_and(|fetch| !fetch.with_ties && !fetch.percent);
+    let Some(fetch) = query.fetch.take_if(|_| is_plain) else { return };
+    let one = || Expr::Value(Value::Number("1".into(), false).into());
+    let limit = Some(fetch.quantity.unwrap_or_else(one));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: wanted, .. }) => *wanted = limit,
+        other => {
+            *other = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() })
+        }
+    }
+}
+
+/// A number with a fraction, written as such, as a whole one: PostgreSQL's `numeric` rounds halves up.
+pub fn rounded(expr: &Expr) -> Option<Expr> {
+    let expr = if let Expr::Nested(inner) = expr { inner } else { expr };
+    let (sign, plain) = match expr {
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => ("-", &**expr),
+        plain => ("", plain),
+    };
+    let plain = if let Expr::Nested(inner) = plain { inner } else { plain };
+    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = plain else {
+        return None;
+    };
+    let number: f64 = digits.parse().ok().filter(|_| digits.contains('.'))?;
+    let whole = Expr::Value(Value::Number(format!("{:.0}", number.round()), false).into());
+    Some(match sign {
+        "" => whole,
+        _ => Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(whole) },
+    })
 }
 
 /// Functions of PostgreSQL's and TimescaleDB's that DataFusion has by other names.
@@ -35,21 +112,6 @@ pub fn renamed(function: &Function) -> Option<Expr> {
         [array, dimension] if is("array_upper") => {
             Some(call("array_length", vec![(*array).clone(), (*dimension).clone()]))
         }
-        [width, time] if is("time_bucket") => {
-            let origin = match literal(width).or_else(|| interval_of(width)) {
-                Some(text) if text.contains("mon") || text.contains("year") => "2000-01-01",
-                // A Monday: buckets of weeks begin with one.
-                _ => "2000-01-03",
-            };
-            let width = match literal(width) {
-                Some(_) => {
-                    cast((*width).clone(), SqlType::Interval { fields: None, precision: None })
-                }
-                None => (*width).clone(),
-            };
-            let origin = cast(text_literal(origin.into()), instant());
-            Some(call("date_bin", vec![width, (*time).clone(), origin]))
-        }
         [value, time] if is("first") || is("last") => {
             let name = if is("first") { "first_value" } else { "last_value" };
             Some(ordered(name, value, time, function))
@@ -58,29 +120,35 @@ pub fn renamed(function: &Function) -> Option<Expr> {
     }
 }
 
-pub fn interval_of(expr: &Expr) -> Option<String> {
-    match expr {
-        Expr::Interval(interval) => {
-            let unit = interval.leading_field.as_ref().map(ToString::to_string);
-            let unit = unit.unwrap_or_default().to_ascii_lowercase();
-            Some(format!("{} {unit}", literal(&interval.value)?.to_ascii_lowercase()))
-        }
-        Expr::Cast { expr, .. } | Expr::Nested(expr) => interval_of(expr).or_else(|| literal(expr)),
-        _ => None,
+/// A text that stands where a width does is an interval.
+pub fn width_as_interval(function: &mut Function) {
+    if !is_named(&function.name, "time_bucket") {
+        return;
+    }
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let interval = SqlType::Interval { fields: None, precision: None };
+    if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(width))) = list.args.first_mut()
+        && let Some(text) = literal(width)
+    {
+        *width = cast(text_literal(interval_text(&text)), interval);
     }
 }
 
-/// `name(value ORDER BY time)`, filtered and windowed as the call that it stands for.
-pub fn ordered(name: &str, value: &Expr, time: &Expr, function: &Function) -> Expr {
-    let Expr::Function(mut made) = call(name, vec![value.clone()]) else {
-        return value.clone();
-    };
-    if let FunctionArguments::List(list) = &mut made.args {
-        let options = OrderByOptions { asc: Some(true), nulls_first: None };
-        let by = OrderByExpr { expr: time.clone(), options, with_fill: None };
-        list.clauses.push(FunctionArgumentClause::OrderBy(vec![by]));
-    }
-    made.filter = function.filter.clone();
+/// `name(value ORDER BY time)`, filtered and windowed as the call that it stands for; what has no time
+/// is left out.
+fn ordered(name: &str, value: &Expr, time: &Expr, function: &Function) -> Expr {
+    let options = OrderByOptions { asc: Some(true), nulls_first: None };
+    let by = OrderByExpr { expr: time.clone(), options, with_fill: None };
+    let Expr::Function(mut made) = gathered(name, value, vec![by]) else { return value.clone() };
+    let has_time = Expr::IsNotNull(Box::new(time.clone()));
+    made.filter = Some(Box::new(match &function.filter {
+        None => has_time,
+        Some(filter) => Expr::BinaryOp {
+            left: Box::new(Expr::Nested(filter.clone())),
+            op: BinaryOperator::And,
+            right: Box::new(has_time),
+        },
+    }));
     made.over = function.over.clone();
     Expr::Function(made)
 }
@@ -101,7 +169,7 @@ pub fn exists_as_count(select: &mut Select) {
         }
         let sign = if *negated { "=" } else { "<>" };
         let text = format!("SELECT (SELECT count(*) {sign} 0 FROM ({inner}) AS found)");
-        let mut parser = match Parser::new(&PostgreSqlDialect {}).try_with_sql(&text) {
+        let mut parser = match Parser::new(&Postgres).try_with_sql(&text) {
             Ok(parser) => parser,
             Err(_) => continue,
         };

@@ -9,21 +9,26 @@ mod operators;
 mod types;
 
 use crate::error::SqlError;
+use crate::intervals::INTERVAL;
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
-use calls::{array_of_query, exists_as_count, instant_of_seconds, renamed};
-use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use calls::{
+    array_of_query, exists_as_count, fetch_as_limit, instant_of_seconds, renamed, rounded,
+    width_as_interval,
+};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, Ident, LimitClause,
     ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Value,
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{
-    call, cast, instant, is_named, is_now, is_placeholder, literal, only_argument, text_literal,
+    arguments, call, cast, instant, is_named, is_now, is_placeholder, literal, only_argument,
+    text_literal,
 };
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
-use operators::{bind_tightly, dot_is_any, operator_of, with_backslash};
+use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use types::{arrow_type, catalog_cast, texts};
@@ -37,6 +42,8 @@ pub const CATALOG_SCHEMA: &str = "pg_catalog";
 pub const REGTYPE: &str = "regtype_name";
 /// What a text becomes when it is cast to `jsonb`.
 pub const JSONB_IN: &str = "jsonb_in";
+/// What makes an array of nothing out of none.
+pub const NO_NULL_ARRAY: &str = "array_of_query";
 /// Steps into an expression that a statement may take.
 const DEPTH_MAX: usize = 500;
 
@@ -119,6 +126,10 @@ fn small_numbers(items: &mut [SelectItem]) {
     }
 }
 
+fn text_or_null(text: Option<String>) -> Expr {
+    text.map_or_else(|| Expr::Value(Value::Null.into()), text_literal)
+}
+
 struct Rewriter {
     hints: Hints,
     is_reusable: bool,
@@ -131,6 +142,7 @@ impl VisitorMut for Rewriter {
     type Break = Box<SqlError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        fetch_as_limit(query);
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let exprs = limit.iter_mut().chain(offset.as_mut().map(|offset| &mut offset.value));
             for expr in exprs {
@@ -219,9 +231,13 @@ impl Rewriter {
     fn change(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         match expr {
             Expr::Function(function) if is_named(&function.name, "array") => {
-                if let Some(changed) = array_of_query(function) {
+                if let Some(changed) = array_of_query(function)? {
                     *expr = changed;
-                    return self.change(expr);
+                    self.change(expr)?;
+                    if matches!(expr, Expr::Subquery(_)) {
+                        *expr = call(NO_NULL_ARRAY, vec![expr.clone()]);
+                    }
+                    return Ok(());
                 }
             }
             Expr::Function(function) => self.function(function)?,
@@ -230,6 +246,11 @@ impl Rewriter {
             Expr::BinaryOp { .. } => self.operator(expr),
             Expr::AnyOp { .. } | Expr::AllOp { .. } => self.any_of(expr),
             Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => bind_tightly(expr),
+            Expr::Interval(interval) => {
+                if let Some(text) = literal(&interval.value) {
+                    *interval.value = text_literal(interval_text(&text));
+                }
+            }
             Expr::TypedString(typed) => {
                 let value = Box::new(Expr::Value(typed.value.clone()));
                 let data_type = typed.data_type.clone();
@@ -248,11 +269,7 @@ impl Rewriter {
                 }
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
-                let escape = escape_char.take();
-                let escape = escape.and_then(|value| value.into_string()).unwrap_or_default();
-                if let Some(escape) = escape.chars().next().filter(|one| *one != '\\') {
-                    **pattern = with_backslash(pattern, escape);
-                }
+                escape_by_backslash(pattern, escape_char.take());
             }
             Expr::SimilarTo { .. } => {
                 let words = "SIMILAR TO is not known here: use ~ with a regular expression";
@@ -288,22 +305,29 @@ impl Rewriter {
         {
             parts.remove(0);
         }
+        width_as_interval(function);
+        if is_named(&function.name, "time_bucket")
+            && let Some([width, ..]) = arguments(function).as_deref()
+        {
+            self.hint(width, INTERVAL);
+        }
         Ok(())
     }
 
     fn cast(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
         if let Some(known) = arrow_type(data_type) {
+            let is_whole = known.is_integer();
             self.hint(inner, known);
+            if let Some(whole) = rounded(inner).filter(|_| is_whole) {
+                **inner = whole;
+            }
         }
         match data_type {
             SqlType::JSONB | SqlType::JSON => *expr = call(JSONB_IN, vec![(**inner).clone()]),
             SqlType::Array(_) => {
                 if let Some(texts) = literal(inner).and_then(|text| array_of(&text)) {
-                    let elements = texts.into_iter().map(|text| match text {
-                        Some(text) => text_literal(text),
-                        None => Expr::Value(Value::Null.into()),
-                    });
+                    let elements = texts.into_iter().map(text_or_null);
                     let array = Array { elem: elements.collect(), named: true };
                     **inner = Expr::Array(array);
                 } else if !matches!(**inner, Expr::Array(_)) && !is_placeholder(inner) {
@@ -347,7 +371,7 @@ impl Rewriter {
                 self.hint(right, DataType::Utf8View);
             }
             BinaryOperator::Minus | BinaryOperator::Plus if is_now(left) => {
-                self.hint(right, DataType::Interval(IntervalUnit::MonthDayNano));
+                self.hint(right, INTERVAL);
             }
             _ => {}
         }
@@ -372,7 +396,7 @@ impl Rewriter {
                 _ => return,
             },
             plain => match literal(plain).and_then(|text| array_of(&text)) {
-                Some(all) => all.into_iter().flatten().map(text_literal).collect(),
+                Some(all) => all.into_iter().map(text_or_null).collect(),
                 None => return,
             },
         };
@@ -387,11 +411,11 @@ impl Rewriter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+    use crate::dialect::Postgres;
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn rewritten(text: &str) -> Result<(String, Hints), SqlError> {
-        let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+        let mut all = Parser::parse_sql(&Postgres, text).unwrap();
         let hints = rewrite(&mut all[0])?.hints;
         // Names that were given are another matter.
         let shown = all[0].to_string();
@@ -410,6 +434,7 @@ mod tests {
             ),
             ("SELECT 7, 7000000000", "SELECT CAST(7 AS INT), 7000000000"),
             ("SELECT a <> ALL(ARRAY['x'])", "SELECT a NOT IN ('x')"),
+            ("SELECT a = ANY('{x,NULL}')", "SELECT a IN ('x', NULL)"),
             ("SELECT a = ANY('{}')", "SELECT false"),
             ("SELECT pg_catalog.f(1)", "SELECT f(1)"),
             (
@@ -458,9 +483,12 @@ mod tests {
         for (text, expected) in [
             (
                 "SELECT time_bucket('1 hour', t)",
-                "SELECT date_bin(CAST('1 hour' AS INTERVAL), t, CAST('2000-01-03' AS TIMESTAMP WITH TIME ZONE))",
+                "SELECT time_bucket(CAST('1 hour' AS INTERVAL), t)",
             ),
-            ("SELECT last(v, t) FROM m", "SELECT last_value(v ORDER BY t ASC) FROM m"),
+            (
+                "SELECT last(v, t) FROM m",
+                "SELECT last_value(v ORDER BY t ASC) FILTER (WHERE t IS NOT NULL) FROM m",
+            ),
             ("SELECT a LIKE 'x/_' || '%' ESCAPE '/'", "SELECT a LIKE 'x\\_%'"),
             (
                 "SELECT EXISTS (SELECT 1 FROM m)",
@@ -476,7 +504,7 @@ mod tests {
     #[test]
     fn distinct_from_binds_more_tightly_than_and() {
         let text = "SELECT a IS DISTINCT FROM 1 AND b OR c";
-        let mut all = Parser::parse_sql(&PostgreSqlDialect {}, text).unwrap();
+        let mut all = Parser::parse_sql(&Postgres, text).unwrap();
         rewrite(&mut all[0]).unwrap();
         let Statement::Query(query) = &all[0] else { panic!("{text}") };
         let SetExpr::Select(select) = &*query.body else { panic!("{text}") };

@@ -38,8 +38,16 @@ pub fn dot_is_any(pattern: &mut Expr) {
 /// What makes a dot match a newline.
 pub const DOT_IS_ANY: &str = "(?s)";
 
+/// A pattern with an escape of its own as one whose escape is a backslash.
+pub fn escape_by_backslash(pattern: &mut Expr, escape: Option<ValueWithSpan>) {
+    let escape = escape.and_then(|value| value.value.into_string()).unwrap_or_default();
+    if let Some(escape) = escape.chars().next().filter(|one| *one != '\\') {
+        *pattern = with_backslash(pattern, escape);
+    }
+}
+
 /// `LIKE pattern ESCAPE '/'` as one whose escape is a backslash, the only one that DataFusion knows.
-pub fn with_backslash(pattern: &Expr, escape: char) -> Expr {
+fn with_backslash(pattern: &Expr, escape: char) -> Expr {
     let Some(text) = joined(pattern) else {
         let plain = call(
             "replace",

@@ -50,7 +50,20 @@ impl Queries {
                 let value = value.ok_or_else(|| error("42704", words))?;
                 one_text(&parsed, &value, format)
             }
-            Parsed::Begin => Ok(Response::TransactionStart(Tag::new("BEGIN"))),
+            Parsed::Begin { is_read_only } => {
+                session.settings().begin_transaction(is_read_only);
+                Ok(Response::TransactionStart(Tag::new("BEGIN")))
+            }
+            Parsed::SetReadOnly { is_read_only, is_local: true } => {
+                session.settings().set_read_only(is_read_only);
+                done("SET")
+            }
+            Parsed::SetReadOnly { is_read_only, is_local: false } => {
+                let value = if is_read_only { "on" } else { "off" };
+                let name = "default_transaction_read_only";
+                session.settings().set(name, value).map_err(of_sql)?;
+                done("SET")
+            }
             Parsed::Commit => Ok(Response::TransactionEnd(Tag::new("COMMIT"))),
             Parsed::Rollback => Ok(Response::TransactionEnd(Tag::new("ROLLBACK"))),
             Parsed::RollbackTo => Ok(Response::TransactionStart(Tag::new("ROLLBACK"))),
@@ -94,6 +107,10 @@ impl Queries {
         if !takes_samples(&asked.table) {
             let words = format!("relation \"{}\" does not exist, or takes no samples", asked.table);
             return Err(error("42P01", words));
+        }
+        if session.settings().is_read_only() {
+            let words = format!("cannot execute {} in a read-only transaction", came.word());
+            return Err(error("25006", words));
         }
         let extra = labels::of(&session.settings()).map_err(|words| error("22023", words))?;
         let now = self.door.app.vfs.now();

@@ -106,6 +106,9 @@ fn push_escaped(line: &mut Vec<u8>, value: &[u8], delimiter: &[u8]) {
             b'\n' => line.extend_from_slice(b"\\n"),
             b'\r' => line.extend_from_slice(b"\\r"),
             b'\t' => line.extend_from_slice(b"\\t"),
+            0x08 => line.extend_from_slice(b"\\b"),
+            0x0b => line.extend_from_slice(b"\\v"),
+            0x0c => line.extend_from_slice(b"\\f"),
             plain => {
                 if delimiter == [*plain] {
                     line.push(b'\\');

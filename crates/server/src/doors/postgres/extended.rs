@@ -51,11 +51,7 @@ impl ExtendedQueryHandler for Queries {
         kept.map_err(|words| error("54000", words))?;
         let parsed = StoredStatement::parse(client, &message, self.query_parser()).await;
         let parsed = parsed.and_then(|parsed| {
-            let prepared = parsed.as_ref().map(|one| &one.statement);
-            let other = match prepared {
-                Some(Prepared::Other(other)) => Some(other),
-                _ => None,
-            };
+            let other = parsed.as_ref().and_then(|one| one.statement.other());
             self.begin(client.transaction_status(), other)?;
             Ok(parsed)
         });
@@ -81,6 +77,9 @@ impl ExtendedQueryHandler for Queries {
     {
         let statement_name = message.statement_name.as_deref().unwrap_or(DEFAULT_NAME);
         let name = message.portal_name.as_deref().unwrap_or(DEFAULT_NAME);
+        if name != DEFAULT_NAME && client.portal_store().get_portal(name).is_some() {
+            return Err(error("42P03", format!("cursor \"{name}\" already exists")));
+        }
         let Some(statement) = client.portal_store().get_statement(statement_name) else {
             let words = format!("prepared statement \"{statement_name}\" does not exist");
             return Err(error("26000", words));
@@ -122,12 +121,16 @@ impl ExtendedQueryHandler for Queries {
         };
         let state = portal.state();
         let mut state = state.lock().await;
-        if let Prepared::Other(Parsed::CopyOut(copy)) = &portal.statement.statement {
-            self.begin(client.transaction_status(), None)?;
+        let prepared = &portal.statement.statement;
+        self.begin(client.transaction_status(), prepared.other())?;
+        if matches!(*state, PortalExecutionState::Finished) && !prepared.has_rows() {
+            return Err(error("55000", format!("portal \"{name}\" cannot be run")));
+        }
+        if let Prepared::Other(Parsed::CopyOut(copy)) = prepared {
             *state = PortalExecutionState::Finished;
             return self.copy_out(client, copy.clone()).await;
         }
-        if let Prepared::Query(described) = &portal.statement.statement
+        if let Prepared::Query(described) = prepared
             && let Some(tag) = self.keep_rows(client, described, &portal).await?
         {
             *state = PortalExecutionState::Finished;
@@ -136,7 +139,10 @@ impl ExtendedQueryHandler for Queries {
         if matches!(*state, PortalExecutionState::Initial) {
             match self.first_execution(client, &portal).await? {
                 Response::Query(rows) => *state = PortalExecutionState::Suspended(rows),
-                other => return self.send_other(client, other, true).await,
+                other => {
+                    *state = PortalExecutionState::Finished;
+                    return self.send_other(client, other, true).await;
+                }
             }
         }
         // None is all of them.
@@ -268,12 +274,10 @@ impl Queries {
         match &described.purpose {
             Purpose::Answer => Ok(None),
             Purpose::Cursor(name) => {
-                self.begin(status, None)?;
                 self.declare(client, status, (name, described), Some(portal))?;
                 Ok(Some(Tag::new("DECLARE CURSOR")))
             }
             Purpose::Insert(target) => {
-                self.begin(status, None)?;
                 let parameters = super::parameters::values(described, portal)?;
                 let plan = self.parser.plan(described).await?;
                 self.insert(target, plan, parameters, status).await.map(Some)
@@ -294,12 +298,8 @@ impl Queries {
     {
         let prepared = &portal.statement.statement;
         let parameters = match prepared {
-            Prepared::Query(described) => {
-                self.begin(client.transaction_status(), None)?;
-                super::parameters::values(described, portal)?
-            }
+            Prepared::Query(described) => super::parameters::values(described, portal)?,
             Prepared::Other(parsed) => {
-                self.begin(client.transaction_status(), Some(parsed))?;
                 self.before(client, parsed).await?;
                 Vec::new()
             }

@@ -69,6 +69,7 @@ pub fn values(described: &Described, portal: &Portal<Prepared>) -> PgWireResult<
         let declared = declared.get(at).cloned().flatten();
         let declared = declared.filter(|one| *one != Type::UNKNOWN);
         let bytes = portal.parameters.get(at).and_then(Option::as_deref);
+        check_type(at, declared.as_ref(), wanted.as_ref())?;
         match bytes {
             None => null(declared.as_ref(), wanted.as_ref()).map_err(wrong(at)),
             Some(bytes) if is_binary(&portal.parameter_format, at) => {
@@ -78,6 +79,24 @@ pub fn values(described: &Described, portal: &Portal<Prepared>) -> PgWireResult<
         }
     };
     described.parameters.iter().enumerate().map(value).collect()
+}
+
+/// Whether a value of a declared type may stand where another is wanted: numbers are no times.
+fn check_type(at: usize, declared: Option<&Type>, wanted: Option<&DataType>) -> PgWireResult<()> {
+    let Some((declared, wanted)) = declared.zip(wanted) else { return Ok(()) };
+    let is_number =
+        arrow_type(declared).is_some_and(|one| one.is_numeric() || one == DataType::Boolean);
+    let is_time = matches!(
+        wanted,
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Interval(_) | DataType::Duration(_)
+    );
+    if is_number && is_time {
+        let wanted = arrow_pg::datatypes::into_pg_type(wanted)?;
+        let words =
+            format!("parameter ${} is of type {declared}, where {wanted} is wanted", at + 1);
+        return Err(error("42804", words));
+    }
+    Ok(())
 }
 
 fn null(
@@ -118,6 +137,17 @@ fn plain(
                 .map(|one| ScalarValue::Utf8(one).cast_to(of.data_type()).map_err(wrong(at)));
             let elements = elements.collect::<PgWireResult<Vec<_>>>()?;
             Ok(list(&elements, of.data_type()))
+        }
+        Some(DataType::Timestamp(_, zone)) => {
+            let read = if zone.is_some() { sql::instant_of } else { sql::clock_of };
+            let micros = read(&text).ok_or_else(|| {
+                let words = format!(
+                    "parameter ${}: invalid input syntax for a timestamp: {text:?}",
+                    at + 1
+                );
+                error("22007", words)
+            })?;
+            Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone))
         }
         Some(target) => value.cast_to(&target).map_err(wrong(at)),
         None => Ok(value),

@@ -28,6 +28,24 @@ pub enum Prepared {
     Other(Parsed),
 }
 
+impl Prepared {
+    /// What it is, if `sql` plans nothing of it.
+    pub fn other(&self) -> Option<&Parsed> {
+        match self {
+            Prepared::Query(_) => None,
+            Prepared::Other(parsed) => Some(parsed),
+        }
+    }
+
+    /// Whether it answers with rows.
+    pub fn has_rows(&self) -> bool {
+        match self {
+            Prepared::Query(described) => matches!(described.purpose, Purpose::Answer),
+            Prepared::Other(parsed) => field_of(parsed, &Format::UnifiedText).is_some(),
+        }
+    }
+}
+
 /// What becomes of the rows of a query.
 #[derive(Clone, Debug)]
 pub enum Purpose {

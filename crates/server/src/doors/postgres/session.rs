@@ -66,15 +66,12 @@ pub struct State {
 
 impl Session {
     /// Of a client that has just come.
-    ///
-    /// # Errors
-    /// When its tables cannot be made.
-    pub fn new(door: &Postgres, client: Client) -> Result<Arc<Session>, SqlError> {
+    pub fn new(door: &Postgres, client: Client) -> Arc<Session> {
         let client = Arc::new(client);
         client.settings().begin_session();
         let facts: Arc<dyn Facts> = client.clone();
-        let sql = door.database.session(&facts)?;
-        Ok(Arc::new(Session { sql, client, state: Mutex::default() }))
+        let sql = door.database.session(&facts);
+        Arc::new(Session { sql, client, state: Mutex::default() })
     }
 
     /// Its settings. Not to be held while anybody is waited for.

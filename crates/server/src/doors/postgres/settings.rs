@@ -117,6 +117,11 @@ impl Settings {
             let words = format!("time zone {value:?} is not supported yet: times are shown in UTC");
             return Err(SqlError::wrong_value(words));
         }
+        let is_switch = ["transaction_read_only", "default_transaction_read_only"];
+        if is_switch.contains(&name.as_str()) && !is_on(value) && !is_off(value) {
+            let words = format!("parameter \"{name}\" requires a Boolean value");
+            return Err(SqlError::wrong_value(words));
+        }
         if name == "statement_timeout" && milliseconds(value).is_none() {
             let words = format!("invalid value for parameter \"statement_timeout\": {value:?}");
             return Err(SqlError::wrong_value(words));
@@ -158,11 +163,33 @@ impl Settings {
         self.first = std::mem::take(&mut self.own);
     }
 
-    /// A transaction begins.
-    pub fn begin_transaction(&mut self) {
+    /// A transaction begins, unless one is under way.
+    pub fn begin_transaction(&mut self, is_read_only: Option<bool>) {
+        let default = self.get("default_transaction_read_only").is_some_and(is_on);
         if self.before.is_none() {
             self.before = Some(self.own.clone());
+            self.set_read_only(default);
         }
+        if let Some(is_read_only) = is_read_only {
+            self.set_read_only(is_read_only);
+        }
+    }
+
+    /// Whether nothing may be written in the transaction under way; does nothing outside one.
+    pub fn set_read_only(&mut self, is_read_only: bool) {
+        if self.before.is_some() {
+            let value = if is_read_only { "on" } else { "off" };
+            self.local.insert("transaction_read_only".into(), value.into());
+        }
+    }
+
+    /// Whether nothing may be written: in the transaction under way, or else in those to come.
+    pub fn is_read_only(&self) -> bool {
+        let name = match self.before {
+            Some(_) => "transaction_read_only",
+            None => "default_transaction_read_only",
+        };
+        self.get(name).is_some_and(is_on)
     }
 
     /// A transaction ends; whether what was set in it holds on.
@@ -219,6 +246,14 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+fn is_on(value: &str) -> bool {
+    ["on", "true", "yes", "1"].iter().any(|one| value.trim().eq_ignore_ascii_case(one))
+}
+
+fn is_off(value: &str) -> bool {
+    ["off", "false", "no", "0"].iter().any(|one| value.trim().eq_ignore_ascii_case(one))
 }
 
 /// Settings that drivers make and that mean nothing here.
@@ -297,13 +332,13 @@ mod tests {
         settings.begin_session();
         settings.set_for(Scope::Transaction, "a.b", "nowhere").unwrap();
         assert_eq!(settings.get("a.b"), Some("first"));
-        settings.begin_transaction();
+        settings.begin_transaction(None);
         settings.set("a.b", "own").unwrap();
         settings.set_for(Scope::Transaction, "a.b", "local").unwrap();
         assert_eq!(settings.get("a.b"), Some("local"));
         settings.end_transaction(true);
         assert_eq!(settings.get("a.b"), Some("own"));
-        settings.begin_transaction();
+        settings.begin_transaction(None);
         settings.set("a.b", "lost").unwrap();
         settings.end_transaction(false);
         assert_eq!(settings.get("a.b"), Some("own"));
@@ -330,5 +365,28 @@ mod tests {
             let _ = settings.set(&format!("a.b{number}"), "x");
         }
         assert_eq!(settings.set("a.z", "x").map_err(|error| error.code), Err("54000"));
+    }
+
+    #[test]
+    fn what_may_not_be_written_to() {
+        let mut settings = Settings::default();
+        assert!(!settings.is_read_only());
+        settings.begin_transaction(Some(true));
+        assert!(settings.is_read_only());
+        // Within a transaction it may be said again.
+        settings.begin_transaction(Some(false));
+        assert!(!settings.is_read_only());
+        settings.end_transaction(true);
+        settings.set("default_transaction_read_only", "yes").unwrap();
+        assert!(settings.is_read_only());
+        settings.begin_transaction(None);
+        assert!(settings.is_read_only());
+        settings.set_for(Scope::Transaction, "transaction_read_only", "off").unwrap();
+        assert!(!settings.is_read_only());
+        settings.end_transaction(true);
+        settings.reset(None);
+        settings.set_read_only(true);
+        assert!(!settings.is_read_only(), "there is no transaction");
+        assert!(settings.set("default_transaction_read_only", "perhaps").is_err());
     }
 }

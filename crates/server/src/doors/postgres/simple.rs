@@ -65,6 +65,9 @@ impl SimpleQueryHandler for Queries {
     }
 }
 
+/// What is said where PostgreSQL would take samples back.
+const STAYS: &str = "samples that were copied or inserted stay: they are stored at once";
+
 impl Queries {
     async fn answer_one<C>(&self, client: &mut C, parsed: Parsed) -> PgWireResult<()>
     where
@@ -112,7 +115,8 @@ impl Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let session = self.session()?;
-        let is_idle = client.transaction_status() == TransactionStatus::Idle;
+        let status = client.transaction_status();
+        let is_idle = status == TransactionStatus::Idle;
         let said = match parsed {
             Parsed::Deallocate(Some(name)) => {
                 if client.portal_store().get_statement(name).is_none() {
@@ -140,14 +144,22 @@ impl Queries {
                 self.forget_portals(client);
                 None
             }
-            Parsed::Begin if !is_idle => {
+            Parsed::Begin { .. } if !is_idle => {
                 Some(("25001", "there is already a transaction in progress"))
             }
             Parsed::Commit | Parsed::Rollback if is_idle => {
                 Some(("25P01", "there is no transaction in progress"))
             }
+            Parsed::RollbackTo | Parsed::Nothing("SAVEPOINT" | "RELEASE") if is_idle => {
+                let words = "savepoints can only be used in transaction blocks";
+                return Err(error("25P01", words));
+            }
             Parsed::Rollback | Parsed::RollbackTo if session.state().has_copied => {
-                Some(("01000", "samples that were copied stay: they are stored at once"))
+                Some(("01000", STAYS))
+            }
+            // What has failed is rolled back.
+            Parsed::Commit if session.state().has_copied && status == TransactionStatus::Error => {
+                Some(("01000", STAYS))
             }
             _ => None,
         };
@@ -174,7 +186,6 @@ impl Queries {
         match response {
             Response::Execution(tag) => send_execution_response(client, tag).await,
             Response::TransactionStart(tag) => {
-                self.session()?.settings().begin_transaction();
                 client.set_transaction_status(TransactionStatus::Transaction);
                 send_execution_response(client, tag).await
             }

@@ -1,7 +1,7 @@
 //! Lets clients in: who they are, what they set as they come, what they are told first.
 
 use super::Postgres;
-use super::answers::{fatal, of_sql};
+use super::answers::fatal;
 use super::cancels::Cancelled;
 use super::prepared::Parser;
 use super::session::{Client, Session};
@@ -78,7 +78,7 @@ impl Welcome {
         // As PostgreSQL, which calls it after who asks.
         let database = if database.is_empty() { user.clone() } else { database };
         let client = Client { user, database, settings: Mutex::new(settings) };
-        self.parser.begin(Session::new(&self.door, client).map_err(of_sql)?);
+        self.parser.begin(Session::new(&self.door, client));
         Ok(())
     }
 }

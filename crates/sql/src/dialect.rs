@@ -1,0 +1,235 @@
+//! PostgreSQL's dialect as the parser has it, but for what it reads twice.
+//!
+//! Where a parser tries one reading and then another, statements whose parts stand in each other take
+//! time that doubles with each step: [`check_nesting`] bounds the steps.
+
+use crate::error::SqlError;
+use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+use std::any::TypeId;
+
+/// How often parts that are read twice may stand in each other.
+const READ_TWICE_MAX: usize = 8;
+/// PostgreSQL's own bound on the dimensions of an array.
+const DIMENSIONS_MAX: usize = 6;
+
+/// PostgreSQL's dialect. Arguments are named by names alone, `f(a => 1)`, as PostgreSQL has it: the
+/// parser's own would let expressions name them, and read each argument twice to find out.
+#[derive(Debug)]
+pub struct Postgres;
+
+const OF_THE_PARSER: PostgreSqlDialect = PostgreSqlDialect {};
+
+macro_rules! as_the_parser_has_it {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $returned:ty;)*) => {
+        $(fn $name(&self $(, $argument: $kind)*) -> $returned {
+            OF_THE_PARSER.$name($($argument),*)
+        })*
+    };
+}
+
+impl Dialect for Postgres {
+    fn dialect(&self) -> TypeId {
+        OF_THE_PARSER.dialect()
+    }
+
+    fn supports_named_fn_args_with_expr_name(&self) -> bool {
+        false
+    }
+
+    as_the_parser_has_it! {
+        identifier_quote_style(identifier: &str) -> Option<char>;
+        is_delimited_identifier_start(character: char) -> bool;
+        is_identifier_start(character: char) -> bool;
+        is_identifier_part(character: char) -> bool;
+        supports_unicode_string_literal() -> bool;
+        is_reserved_for_identifier(keyword: Keyword) -> bool;
+        is_custom_operator_part(character: char) -> bool;
+        get_next_precedence(parser: &Parser<'_>) -> Option<Result<u8, ParserError>>;
+        supports_filter_during_aggregation() -> bool;
+        supports_group_by_expr() -> bool;
+        prec_value(precedence: Precedence) -> u8;
+        allow_extract_custom() -> bool;
+        allow_extract_single_quotes() -> bool;
+        supports_create_index_with_clause() -> bool;
+        supports_explain_with_utility_options() -> bool;
+        supports_listen_notify() -> bool;
+        supports_factorial_operator() -> bool;
+        supports_bitwise_shift_operators() -> bool;
+        supports_comment_on() -> bool;
+        supports_load_extension() -> bool;
+        supports_named_fn_args_with_colon_operator() -> bool;
+        supports_empty_projections() -> bool;
+        supports_nested_comments() -> bool;
+        supports_string_escape_constant() -> bool;
+        supports_numeric_literal_underscores() -> bool;
+        supports_array_typedef_with_brackets() -> bool;
+        supports_geometric_types() -> bool;
+        supports_set_names() -> bool;
+        supports_alter_column_type_using() -> bool;
+        supports_notnull_operator() -> bool;
+        supports_interval_options() -> bool;
+        supports_insert_table_alias() -> bool;
+        supports_create_table_like_parenthesized() -> bool;
+        supports_select_wildcard_with_alias() -> bool;
+        supports_comma_separated_trim() -> bool;
+        supports_xml_expressions() -> bool;
+        supports_comment_optimizer_hint() -> bool;
+    }
+}
+
+/// Words that begin an expression of their own kind: when that cannot be read they are taken for
+/// names of functions.
+const READ_TWICE: &[Keyword] = &[
+    Keyword::ARRAY,
+    Keyword::CASE,
+    Keyword::CAST,
+    Keyword::CEIL,
+    Keyword::CONVERT,
+    Keyword::EXISTS,
+    Keyword::EXTRACT,
+    Keyword::FLOOR,
+    Keyword::MAP,
+    Keyword::MATCH,
+    Keyword::OVERLAY,
+    Keyword::POSITION,
+    Keyword::PRIOR,
+    Keyword::SAFE_CAST,
+    Keyword::STRUCT,
+    Keyword::SUBSTR,
+    Keyword::SUBSTRING,
+    Keyword::TRIM,
+    Keyword::TRY_CAST,
+    Keyword::TRY_CONVERT,
+];
+
+/// What is open in a statement.
+struct Open {
+    is_read_twice: bool,
+    is_bracket: bool,
+    /// Whether tables are named here, and not columns.
+    names_tables: bool,
+}
+
+/// Whether parts of a statement that the parser reads twice stand in each other too often; its words
+/// are without spaces.
+///
+/// # Errors
+/// When they do.
+pub fn check_nesting(words: &[&Token]) -> Result<(), SqlError> {
+    let (mut all, mut names_tables, mut intervals): (Vec<Open>, _, _) = (Vec::new(), false, 0);
+    for (at, token) in words.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| words[before]);
+        let is_bracket = **token == Token::LBracket;
+        match token {
+            Token::LParen | Token::LBracket => {
+                let begins_tables = names_tables && before.is_some_and(begins_tables);
+                let is_read_twice =
+                    before.and_then(keyword).is_some_and(|word| READ_TWICE.contains(&word))
+                        || begins_tables
+                            && words.get(at + 1).is_some_and(|next| **next == Token::LParen);
+                all.push(Open { is_read_twice, is_bracket, names_tables });
+                names_tables = begins_tables;
+            }
+            Token::RParen | Token::RBracket => {
+                names_tables = all.pop().is_some_and(|open| open.names_tables);
+            }
+            other => match keyword(other) {
+                Some(Keyword::FROM | Keyword::JOIN | Keyword::USING) => names_tables = true,
+                Some(
+                    Keyword::SELECT
+                    | Keyword::WHERE
+                    | Keyword::ON
+                    | Keyword::GROUP
+                    | Keyword::ORDER
+                    | Keyword::HAVING,
+                ) => names_tables = false,
+                _ => {}
+            },
+        }
+        intervals = match keyword(token) {
+            Some(Keyword::INTERVAL) => intervals + 1,
+            _ if **token == Token::LParen => intervals,
+            _ => 0,
+        };
+        let twice = all.iter().filter(|open| open.is_read_twice).count() + intervals;
+        let dimensions = all.iter().rev().take_while(|open| open.is_bracket).count();
+        check(is_bracket, twice, dimensions)?;
+    }
+    Ok(())
+}
+
+fn check(is_bracket: bool, twice: usize, dimensions: usize) -> Result<(), SqlError> {
+    if READ_TWICE_MAX < twice {
+        let message = format!(
+            "calls of CAST and its kin, or joins in parentheses, more than {READ_TWICE_MAX} in each other"
+        );
+        return Err(SqlError { code: "54001", message });
+    }
+    if is_bracket && DIMENSIONS_MAX < dimensions {
+        let words = format!(
+            "number of array dimensions ({dimensions}) exceeds the maximum allowed ({DIMENSIONS_MAX})"
+        );
+        return Err(SqlError::limit(words));
+    }
+    Ok(())
+}
+
+fn begins_tables(token: &Token) -> bool {
+    matches!(token, Token::LParen | Token::Comma)
+        || matches!(keyword(token), Some(Keyword::FROM | Keyword::JOIN | Keyword::LATERAL))
+}
+
+fn keyword(token: &Token) -> Option<Keyword> {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statements::parse;
+    use std::time::{Duration, Instant};
+
+    /// Deep stacks are what statements are read with.
+    fn code_of(text: String) -> Option<&'static str> {
+        let read = move || parse(&text).err().map(|error| error.code);
+        std::thread::Builder::new().stack_size(64 << 20).spawn(read).unwrap().join().unwrap()
+    }
+
+    #[test]
+    fn what_stands_in_each_other_takes_no_time_that_doubles() {
+        let began = Instant::now();
+        let nested = |open: &str, inner: &str, close: &str, count: usize| {
+            format!("SELECT {}{inner}{}", open.repeat(count), close.repeat(count))
+        };
+        assert_eq!(code_of(nested("abs(", "1", ")", 30)), None);
+        assert_eq!(code_of(nested("abs(a => ", "1", ")", 8)), None);
+        assert_eq!(code_of(nested("(1 + ", "1", ")", 30)), None);
+        assert_eq!(code_of(nested("a IN (b, ", "1", ")", 20)), None);
+        assert_eq!(code_of(nested("abs(", "1 1", ")", 30)), Some("42601"));
+        for (open, close) in [
+            ("CAST(", " AS int)"),
+            ("position(", ")"),
+            ("trim(", ")"),
+            ("EXISTS(", ")"),
+            ("substring(", ")"),
+            ("INTERVAL ", ""),
+            ("INTERVAL (", ")"),
+            ("ARRAY(", ")"),
+            ("x FROM ((SELECT ", ") JOIN b ON true)"),
+            ("x FROM a, ((SELECT ", ") JOIN b ON true)"),
+        ] {
+            let text = nested(open, "1 1", close, 30);
+            assert_eq!(code_of(text.clone()), Some("54001"), "{text}");
+            let few = nested(open, "1", close, 8);
+            assert_ne!(code_of(few.clone()), Some("54001"), "{few}");
+        }
+        assert_eq!(code_of(nested("ARRAY[", "1 1", "]", 30)), Some("54000"));
+        assert_eq!(code_of(nested("[", "1 1", "]", 30)), Some("54000"));
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    }
+}

@@ -1,0 +1,150 @@
+//! Texts that are times, as PostgreSQL reads them (<https://www.postgresql.org/docs/15/datatype-datetime.html>):
+//! those of ISO 8601, with or without seconds, and a zone that says how far from UTC it is.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+
+/// Microseconds of a second.
+const MICROS: i64 = 1_000_000;
+/// Digits behind the point of a second that are kept.
+const DIGITS: usize = 6;
+
+/// The instant that a text is, in microseconds since 1970; none when it is no such text. Without a
+/// zone it is one of UTC.
+pub fn instant_of(text: &str) -> Option<i64> {
+    let (clock, offset) = moment(text)?;
+    clock.checked_sub(offset)
+}
+
+/// The date and time of day that a text is, whatever its zone.
+pub fn clock_of(text: &str) -> Option<i64> {
+    moment(text).map(|(clock, _)| clock)
+}
+
+/// Date and time of day, as if they were of UTC, and how far their zone is ahead of it, both in
+/// microseconds.
+fn moment(text: &str) -> Option<(i64, i64)> {
+    let text = text.trim();
+    match text.to_ascii_lowercase().as_str() {
+        "epoch" => return Some((0, 0)),
+        "infinity" => return Some((i64::MAX, 0)),
+        "-infinity" => return Some((i64::MIN, 0)),
+        _ => {}
+    }
+    let end = text.find(['T', 't', ' ']).unwrap_or(text.len());
+    let (date, rest) = text.split_at(end);
+    let date = date_of(date)?;
+    let rest = rest.trim_start_matches(['T', 't']).trim();
+    let (time, zone) = match rest.find(|one: char| !one.is_ascii_digit() && !":.".contains(one)) {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    let (time, micros) = if time.is_empty() { (Time::midnight(), 0) } else { time_of(time)? };
+    let clock = DateTime::from_parts(date, time);
+    let whole = TimeZone::UTC.to_timestamp(clock).ok()?.as_microsecond();
+    Some((whole.checked_add(micros)?, offset_of(zone.trim())?))
+}
+
+fn date_of(text: &str) -> Option<Date> {
+    let mut parts = text.split('-');
+    let year = parts.next().filter(|year| year.len() == 4)?;
+    let date = Date::new(number(year)?, number(parts.next()?)?, number(parts.next()?)?).ok()?;
+    parts.next().is_none().then_some(date)
+}
+
+/// A time of day to the second, and the microseconds that are left.
+fn time_of(text: &str) -> Option<(Time, i64)> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let parts: Vec<&str> = whole.split(':').collect();
+    let (hour, minute, second) = match parts.as_slice() {
+        [hour, minute] if fraction.is_empty() => (hour, minute, "0"),
+        [hour, minute, second] => (hour, minute, *second),
+        _ => return None,
+    };
+    let time = Time::new(number(hour)?, number(minute)?, number(second)?, 0).ok()?;
+    let is_read = fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let mut digits = fraction.bytes().chain(std::iter::repeat(b'0'));
+    let micros =
+        digits.by_ref().take(DIGITS).fold(0, |all, byte| all * 10 + i64::from(byte - b'0'));
+    // To the nearest.
+    let is_more = digits.next().is_some_and(|byte| b'5' <= byte);
+    is_read.then_some((time, micros + i64::from(is_more)))
+}
+
+/// How far a zone is ahead of UTC, in microseconds.
+fn offset_of(zone: &str) -> Option<i64> {
+    if ["", "z", "utc", "gmt"].iter().any(|one| zone.eq_ignore_ascii_case(one)) {
+        return Some(0);
+    }
+    let (sign, digits) = match zone.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let parts: Vec<&str> = match digits.len() {
+        // hhmm
+        4 if !digits.contains(':') => vec![digits.get(..2)?, digits.get(2..)?],
+        _ => digits.split(':').collect(),
+    };
+    let mut seconds = 0;
+    for (at, part) in parts.iter().enumerate() {
+        let (most, scale) = *[(15, 3600), (59, 60), (59, 1)].get(at)?;
+        let part: i64 = number(part)?;
+        seconds += if part <= most { part * scale } else { return None };
+    }
+    Some(sign * seconds * MICROS)
+}
+
+/// A number of one to four digits, and nothing else.
+fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
+    let is_plain =
+        (1..=4).contains(&digits.len()) && digits.bytes().all(|one| one.is_ascii_digit());
+    digits.parse().ok().filter(|_| is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_postgresql_reads_them() {
+        const NOON: i64 = 1_709_208_000 * MICROS;
+        for (text, expected) in [
+            ("2024-02-29 12:00:00+00", NOON),
+            ("2024-02-29 12:00", NOON),
+            ("2024-02-29T12:00Z", NOON),
+            (" 2024-02-29 12:00:00 UTC ", NOON),
+            ("2024-02-29 13:30:00+01:30", NOON),
+            ("2024-02-29 13:30:00 +0130", NOON),
+            ("2024-02-29 04:00-08", NOON),
+            ("2024-02-29", NOON - 12 * 3600 * MICROS),
+            ("2024-02-29 12:00:00.1234565", NOON + 123_457),
+            ("2024-02-29 11:59:59.9999999", NOON),
+            ("1969-12-31 23:59:59.999999", -1),
+            ("epoch", 0),
+            ("Infinity", i64::MAX),
+            ("2500-01-01", 16_725_225_600 * MICROS),
+        ] {
+            assert_eq!(instant_of(text), Some(expected), "{text}");
+        }
+        assert_eq!(clock_of("2024-02-29 12:00:00+05"), Some(NOON));
+        for text in [
+            "",
+            "now",
+            "2024-02-30",
+            "2024-13-01",
+            "2024-02-29 25:00",
+            "2024-02-29 12",
+            "2024-02-29 12:00.5",
+            "2024-02-29 12:00:00.x",
+            "2024-02-29 12:00:00 CET",
+            "2024-02-29 12:00:00+99",
+            "+024-02-29",
+            "2024-02-29-01",
+            "2024-02-29 12:00:00+",
+            "2024-02-29 12:00:00é",
+        ] {
+            assert_eq!(instant_of(text), None, "{text}");
+        }
+    }
+}

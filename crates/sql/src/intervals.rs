@@ -1,0 +1,316 @@
+//! Intervals as PostgreSQL compares them, and TimescaleDB's buckets.
+//!
+//! An interval has months, days and parts of a day. Arrow compares the months first; PostgreSQL takes
+//! a month for 30 days and a day for 24 hours. Where times are taken from each other arrow has a
+//! length of time, which is of another type.
+
+use crate::error::SqlError;
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Decimal128Array, Int64Array, TimestampMicrosecondArray,
+};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
+};
+use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use model::sample::NANOS_PER_MICRO;
+use std::sync::{Arc, LazyLock};
+
+const DAY_MICROS: i64 = 86_400 * 1_000_000;
+const MONTH_DAYS: i64 = 30;
+/// Digits of a number of microseconds: those of 2^31 months and more.
+const DIGITS: u8 = 38;
+/// From where buckets are counted that are no months: the first Monday of 2000, so that weeks begin
+/// with one (<https://docs.tigerdata.com/api/latest/hyperfunctions/time_bucket/>).
+const MONDAY: i64 = 946_857_600 * 1_000_000;
+/// From where months are counted.
+const YEAR: i64 = 2000;
+
+/// The type of intervals.
+pub const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// Whether a type is an interval's, or a length of time.
+pub fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
+}
+
+/// What an interval is worth in microseconds, by which they are compared.
+pub static WORTH: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    Arc::new(ScalarUDF::from(Worth { signature }))
+});
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Worth {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Worth {
+    fn name(&self) -> &str {
+        "interval_worth"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Decimal128(DIGITS, 0))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [array] = arrays.as_slice() else { return plan_err!("one interval is compared") };
+        let worth: Decimal128Array = match array.data_type() {
+            DataType::Duration(_) => {
+                let micros = cast(array, &DataType::Duration(TimeUnit::Microsecond))?;
+                let micros = cast(&micros, &DataType::Int64)?;
+                let micros = micros.as_primitive::<Int64Type>();
+                micros.iter().map(|one| one.map(i128::from)).collect()
+            }
+            _ => {
+                let intervals = cast(array, &INTERVAL)?;
+                let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+                intervals.iter().map(|one| one.map(|one| worth(&one))).collect()
+            }
+        };
+        Ok(ColumnarValue::Array(Arc::new(worth.with_precision_and_scale(DIGITS, 0)?)))
+    }
+}
+
+fn worth(interval: &IntervalMonthDayNano) -> i128 {
+    let days = i64::from(interval.months) * MONTH_DAYS + i64::from(interval.days);
+    let micros = interval.nanoseconds.div_euclid(NANOS_PER_MICRO);
+    i128::from(days) * i128::from(DAY_MICROS) + i128::from(micros)
+}
+
+/// `time_bucket(width, time [, origin])`, of times by intervals and of whole numbers by such.
+pub fn time_bucket() -> ScalarUDF {
+    ScalarUDF::from(TimeBucket { signature: Signature::user_defined(Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TimeBucket {
+    signature: Signature,
+}
+
+fn micros_of(zone: Option<Arc<str>>) -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, zone)
+}
+
+impl ScalarUDFImpl for TimeBucket {
+    fn name(&self) -> &str {
+        "time_bucket"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [width, time, others @ ..] = types else {
+            return plan_err!("No function matches time_bucket with {} arguments", types.len());
+        };
+        if 1 < others.len() {
+            return plan_err!("No function matches time_bucket with {} arguments", types.len());
+        }
+        if width.is_integer() && time.is_integer() {
+            return Ok(vec![DataType::Int64; types.len()]);
+        }
+        let time = match time {
+            DataType::Timestamp(_, zone) => micros_of(zone.clone()),
+            DataType::Date32 => micros_of(None),
+            DataType::Null | DataType::Utf8 | DataType::Utf8View => {
+                micros_of(Some(crate::tables::ZONE.into()))
+            }
+            other => return plan_err!("No function matches time_bucket of {other}"),
+        };
+        let origin = match others.first() {
+            Some(one) if is_interval(one) => Some(INTERVAL),
+            Some(_) => Some(time.clone()),
+            None => None,
+        };
+        Ok([INTERVAL, time].into_iter().chain(origin).collect())
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.get(1).cloned().unwrap_or(DataType::Null))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { args.number_rows };
+        let arrays = args.args.iter().map(|one| one.to_array(rows)).collect::<Result<Vec<_>>>()?;
+        let made = match arrays[0].data_type() {
+            DataType::Int64 => numbers(&arrays)?,
+            _ => times(&arrays)?,
+        };
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
+            false => ColumnarValue::Array(made),
+        })
+    }
+}
+
+fn numbers(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let column = |at: usize| arrays[at].as_primitive::<Int64Type>();
+    let row = |at: usize| {
+        if arrays.iter().any(|array| array.is_null(at)) {
+            return Ok(None);
+        }
+        let (width, number) = (positive(column(0).value(at))?, column(1).value(at));
+        let offset = if arrays.len() == 3 { column(2).value(at) } else { 0 };
+        floor(number, width, offset).map(Some)
+    };
+    let all = (0..arrays[0].len()).map(row).collect::<Result<Int64Array>>()?;
+    Ok(Arc::new(all))
+}
+
+fn times(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let widths = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
+    let times = arrays[1].as_primitive::<TimestampMicrosecondType>();
+    let row = |at: usize| {
+        if arrays.iter().any(|array| array.is_null(at)) {
+            return Ok(None);
+        }
+        let (width, time) = (widths.value(at), times.value(at));
+        let made = match arrays.get(2) {
+            None => bucket(&width, time, None),
+            Some(origin) if *origin.data_type() == INTERVAL => {
+                let offset = origin.as_primitive::<IntervalMonthDayNanoType>().value(at);
+                shifted(&width, time, &offset)
+            }
+            Some(origin) => bucket(
+                &width,
+                time,
+                Some(origin.as_primitive::<TimestampMicrosecondType>().value(at)),
+            ),
+        };
+        made.map(Some)
+    };
+    let all = (0..times.len()).map(row).collect::<Result<TimestampMicrosecondArray>>()?;
+    let zone = match arrays[1].data_type() {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    Ok(Arc::new(all.with_timezone_opt(zone)))
+}
+
+/// Buckets that begin so much later.
+fn shifted(width: &IntervalMonthDayNano, time: i64, by: &IntervalMonthDayNano) -> Result<i64> {
+    if by.months != 0 {
+        return Err(wrong("an offset of months is not known here"));
+    }
+    let by = i64::try_from(worth(by)).map_err(|_| out_of_range())?;
+    let before = time.checked_sub(by).ok_or_else(out_of_range)?;
+    bucket(width, before, None)?.checked_add(by).ok_or_else(out_of_range)
+}
+
+fn bucket(width: &IntervalMonthDayNano, time: i64, origin: Option<i64>) -> Result<i64> {
+    if width.months == 0 {
+        let micros = positive(i64::try_from(worth(width)).map_err(|_| out_of_range())?)?;
+        return floor(time, micros, origin.unwrap_or(MONDAY));
+    }
+    if width.days != 0 || width.nanoseconds != 0 {
+        return Err(wrong("a bucket is months or a length of time, not both"));
+    }
+    let origin = origin.map(month_of).transpose()?.unwrap_or(0);
+    let month = floor(month_of(time)?, positive(i64::from(width.months))?, origin)?;
+    begin_of(month)
+}
+
+/// The bucket that a number is in, where one begins at `origin`.
+fn floor(number: i64, width: i64, origin: i64) -> Result<i64> {
+    // Only what is left of the origin matters, which keeps the difference small.
+    let origin = origin.rem_euclid(width);
+    let since = number.checked_sub(origin).ok_or_else(out_of_range)?;
+    number.checked_sub(since.rem_euclid(width)).ok_or_else(out_of_range)
+}
+
+/// Months since the year 2000.
+fn month_of(micros: i64) -> Result<i64> {
+    let at = Timestamp::from_microsecond(micros).map_err(|_| out_of_range())?;
+    let date = at.to_zoned(TimeZone::UTC).date();
+    Ok((i64::from(date.year()) - YEAR) * 12 + i64::from(date.month()) - 1)
+}
+
+/// When a month begins, in microseconds since 1970.
+fn begin_of(month: i64) -> Result<i64> {
+    let year = i16::try_from(month.div_euclid(12) + YEAR).map_err(|_| out_of_range())?;
+    let number = i8::try_from(month.rem_euclid(12) + 1).map_err(|_| out_of_range())?;
+    let date = Date::new(year, number, 1).map_err(|_| out_of_range())?;
+    let at = date.to_zoned(TimeZone::UTC).map_err(|_| out_of_range())?;
+    Ok(at.timestamp().as_microsecond())
+}
+
+fn positive(width: i64) -> Result<i64> {
+    if width <= 0 { Err(wrong("period must be greater than 0")) } else { Ok(width) }
+}
+
+fn wrong(words: &str) -> DataFusionError {
+    let message = format!("time_bucket: {words}");
+    DataFusionError::External(Box::new(SqlError { code: "22023", message }))
+}
+
+fn out_of_range() -> DataFusionError {
+    let message = "timestamp out of range".to_string();
+    DataFusionError::External(Box::new(SqlError { code: "22008", message }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instants::instant_of;
+
+    fn interval(months: i32, days: i32, seconds: i64) -> IntervalMonthDayNano {
+        IntervalMonthDayNano::new(months, days, seconds * 1_000_000_000)
+    }
+
+    #[test]
+    fn intervals_are_worth_what_postgresql_takes_them_for() {
+        assert_eq!(worth(&interval(0, 1, 0)), worth(&interval(0, 0, 86_400)));
+        assert_eq!(worth(&interval(1, 0, 0)), worth(&interval(0, 30, 0)));
+        assert!(worth(&interval(0, 40, 0)) > worth(&interval(1, 0, 0)));
+        assert!(worth(&interval(i32::MAX, 0, 0)) > worth(&interval(0, i32::MAX, 0)));
+        assert_eq!(worth(&IntervalMonthDayNano::new(0, 0, -1)), -1);
+    }
+
+    #[test]
+    fn buckets_begin_where_timescaledb_has_them() {
+        for (width, time, expected) in [
+            (interval(0, 0, 300), "2024-02-29 12:04:59.999999", "2024-02-29 12:00"),
+            (interval(0, 7, 0), "2024-02-29 12:00", "2024-02-26"),
+            (interval(0, 1, 0), "1969-12-31 23:00", "1969-12-31"),
+            (interval(1, 0, 0), "2024-02-29 12:00", "2024-02-01"),
+            (interval(3, 0, 0), "2024-05-31", "2024-04-01"),
+            (interval(12, 0, 0), "1999-12-31", "1999-01-01"),
+            (interval(120, 0, 0), "1999-12-31", "1990-01-01"),
+            (interval(0, 0, 7), "2000-01-03 00:00:06", "2000-01-03"),
+        ] {
+            let found = bucket(&width, instant_of(time).unwrap(), None).unwrap();
+            assert_eq!(found, instant_of(expected).unwrap(), "{width:?} {time}");
+        }
+        let noon = instant_of("2024-02-29 12:00").unwrap();
+        let origin = instant_of("2024-01-01 00:30");
+        assert_eq!(bucket(&interval(0, 1, 0), noon, origin).unwrap(), noon - 23 * 1_800_000_000);
+        let off = shifted(&interval(0, 0, 3600), noon, &interval(0, 0, 900)).unwrap();
+        assert_eq!(off, noon - 45 * 60_000_000);
+        for width in [interval(0, 0, 0), interval(0, -1, 0), interval(-1, 0, 0), interval(1, 1, 0)]
+        {
+            assert!(bucket(&width, noon, None).is_err(), "{width:?}");
+        }
+        for time in [i64::MIN, i64::MAX] {
+            for width in [interval(1, 0, 0), interval(0, i32::MAX, 0)] {
+                let _ = bucket(&width, time, None);
+            }
+        }
+        assert!(bucket(&interval(0, 1, 0), i64::MIN, None).is_err());
+    }
+}

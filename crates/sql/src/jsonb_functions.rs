@@ -1,0 +1,402 @@
+//! What operators of `jsonb` do, as functions, and the name of its type.
+
+use crate::bounded::{Growth, bounded};
+use crate::error::SqlError;
+use crate::jsonb;
+use crate::rewrite::{JSONB_IN, array_of};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, BooleanBuilder, StringViewBuilder};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::common::cast::as_string_view_array;
+use datafusion::common::{DataFusionError, Result, plan_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+/// `->>`.
+pub const FIELD_TEXT: &str = "jsonb_field_text";
+/// `->`.
+pub const FIELD: &str = "jsonb_field";
+/// `@>`.
+pub const CONTAINS: &str = "jsonb_contains";
+/// `?`.
+pub const HAS_KEY: &str = "jsonb_exists";
+/// `?|`.
+pub const HAS_ANY: &str = "jsonb_exists_any";
+/// `?&`.
+pub const HAS_ALL: &str = "jsonb_exists_all";
+/// `||`.
+pub const CONCAT: &str = "jsonb_concat";
+/// `-`.
+pub const DELETE: &str = "jsonb_delete";
+/// `#>`.
+pub const PATH: &str = "jsonb_extract_path_of";
+/// `#>>`.
+pub const PATH_TEXT: &str = "jsonb_extract_path_text_of";
+
+/// What a field of that type says of itself: arrow has no `jsonb`.
+pub const TYPE_KEY: &str = "quipu.type";
+/// See [`TYPE_KEY`].
+pub const JSONB: &str = "jsonb";
+
+/// A field of `jsonb`.
+pub fn jsonb_field(name: &str, is_nullable: bool) -> Field {
+    let metadata = HashMap::from([(TYPE_KEY.to_string(), JSONB.to_string())]);
+    Field::new(name, DataType::Utf8View, is_nullable).with_metadata(metadata)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Operation {
+    FieldText,
+    Field,
+    Contains,
+    HasKey,
+    HasAny,
+    HasAll,
+    Concat,
+    Delete,
+    Path,
+    PathText,
+}
+
+/// What an operation makes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Makes {
+    Text,
+    Jsonb,
+    Truth,
+}
+
+impl Operation {
+    fn makes(self) -> Makes {
+        match self {
+            Operation::FieldText | Operation::PathText => Makes::Text,
+            Operation::Field | Operation::Concat | Operation::Delete | Operation::Path => {
+                Makes::Jsonb
+            }
+            Operation::Contains | Operation::HasKey | Operation::HasAny | Operation::HasAll => {
+                Makes::Truth
+            }
+        }
+    }
+
+    /// Whether what stands to its right is keys, and not a text.
+    fn takes_keys(self) -> bool {
+        use Operation::{Delete, HasAll, HasAny, Path, PathText};
+        matches!(self, HasAny | HasAll | Delete | Path | PathText)
+    }
+}
+
+/// An operator with a `jsonb` to its left, and a text or keys to its right.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JsonbFunction {
+    name: &'static str,
+    operation: Operation,
+    signature: Signature,
+}
+
+impl JsonbFunction {
+    fn udf(name: &'static str, operation: Operation) -> Arc<ScalarUDF> {
+        let signature = match operation.takes_keys() {
+            true => Signature::user_defined(Volatility::Immutable),
+            false => Signature::exact(
+                vec![DataType::Utf8View, DataType::Utf8View],
+                Volatility::Immutable,
+            ),
+        };
+        Arc::new(ScalarUDF::from(JsonbFunction { name, operation, signature }))
+    }
+}
+
+static FUNCTIONS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
+    let all = [
+        (FIELD_TEXT, Operation::FieldText),
+        (FIELD, Operation::Field),
+        (CONTAINS, Operation::Contains),
+        (HAS_KEY, Operation::HasKey),
+        (HAS_ANY, Operation::HasAny),
+        (HAS_ALL, Operation::HasAll),
+        (CONCAT, Operation::Concat),
+        (DELETE, Operation::Delete),
+        (PATH, Operation::Path),
+        (PATH_TEXT, Operation::PathText),
+    ];
+    let all = all.into_iter().map(|(name, operation)| match operation {
+        Operation::Concat => {
+            Arc::new(bounded(JsonbFunction::udf(name, operation), Growth::Times(2)))
+        }
+        _ => JsonbFunction::udf(name, operation),
+    });
+    all.chain([JsonbIn::udf()]).collect()
+});
+
+/// A call of one of them.
+///
+/// # Panics
+/// When there is none of that name.
+pub fn call(name: &str, args: Vec<Expr>) -> Expr {
+    let function = functions().find(|function| function.name() == name);
+    function.expect("each operator has its function").call(args)
+}
+
+/// The functions that operators become.
+pub fn functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
+    FUNCTIONS.iter().cloned()
+}
+
+impl ScalarUDFImpl for JsonbFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [_, right] = types else { return plan_err!("{} takes two arguments", self.name) };
+        let right = match right {
+            DataType::List(_) => {
+                DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
+            }
+            whole if whole.is_integer() => DataType::Int64,
+            _ => DataType::Utf8View,
+        };
+        Ok(vec![DataType::Utf8View, right])
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.operation.makes() {
+            Makes::Text | Makes::Jsonb => DataType::Utf8View,
+            Makes::Truth => DataType::Boolean,
+        })
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(match self.operation.makes() {
+            Makes::Text => Field::new(self.name, DataType::Utf8View, true),
+            Makes::Jsonb => jsonb_field(self.name, true),
+            Makes::Truth => Field::new(self.name, DataType::Boolean, true),
+        }))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [left, right] = arrays.as_slice() else {
+            return plan_err!("{} takes two arguments", self.name);
+        };
+        let left = as_string_view_array(left)?;
+        let right = Right::of(self.operation, right)?;
+        let mut memory = Memory::default();
+        let array: ArrayRef = match self.operation.makes() {
+            Makes::Text | Makes::Jsonb => {
+                let mut out = StringViewBuilder::with_capacity(left.len());
+                for (row, left) in left.iter().enumerate() {
+                    out.append_option(memory.made(left, &right.at(row), self.operation)?);
+                }
+                Arc::new(out.finish())
+            }
+            Makes::Truth => {
+                let mut out = BooleanBuilder::with_capacity(left.len());
+                for (row, left) in left.iter().enumerate() {
+                    out.append_option(memory.test(left, &right.at(row), self.operation)?);
+                }
+                Arc::new(out.finish())
+            }
+        };
+        Ok(ColumnarValue::Array(array))
+    }
+}
+
+/// What stands to the right, row by row.
+struct Right<'a> {
+    array: &'a ArrayRef,
+    /// Whether a text is an array's literal.
+    is_array: bool,
+}
+
+/// One of it.
+enum One<'a> {
+    Nothing,
+    Text(&'a str),
+    Keys(Vec<String>),
+    At(i64),
+}
+
+impl<'a> Right<'a> {
+    fn of(operation: Operation, array: &'a ArrayRef) -> Result<Right<'a>> {
+        let is_known = match array.data_type() {
+            DataType::Utf8View => true,
+            DataType::List(_) | DataType::Int64 => operation.takes_keys(),
+            _ => false,
+        };
+        match is_known {
+            true => {
+                let is_array = operation.takes_keys() && operation != Operation::Delete;
+                Ok(Right { array, is_array })
+            }
+            false => plan_err!("an operator of jsonb does not take {}", array.data_type()),
+        }
+    }
+
+    fn at(&self, row: usize) -> One<'a> {
+        if self.array.is_null(row) {
+            return One::Nothing;
+        }
+        match self.array.data_type() {
+            DataType::Int64 => One::At(self.array.as_primitive::<Int64Type>().value(row)),
+            DataType::List(_) => {
+                let list = self.array.as_list::<i32>().value(row);
+                let texts = cast(&list, &DataType::Utf8View);
+                let texts = texts.map(|texts| {
+                    texts.as_string_view().iter().flatten().map(str::to_string).collect()
+                });
+                texts.map_or(One::Nothing, One::Keys)
+            }
+            _ => {
+                let text = self.array.as_string_view().value(row);
+                match self.is_array {
+                    true => array_of(text)
+                        .map_or(One::Nothing, |all| One::Keys(all.into_iter().flatten().collect())),
+                    false => One::Text(text),
+                }
+            }
+        }
+    }
+}
+
+/// The last value that was parsed: rows of one series follow each other.
+#[derive(Default)]
+struct Memory {
+    left: Option<(String, Option<serde_json::Value>)>,
+    right: Option<(String, Option<serde_json::Value>)>,
+}
+
+fn parsed<'m>(
+    memory: &'m mut Option<(String, Option<serde_json::Value>)>,
+    text: &str,
+) -> Option<&'m serde_json::Value> {
+    if memory.as_ref().is_none_or(|(known, _)| known != text) {
+        *memory = Some((text.to_string(), jsonb::parse(text)));
+    }
+    memory.as_ref()?.1.as_ref()
+}
+
+impl Memory {
+    fn made(
+        &mut self,
+        left: Option<&str>,
+        right: &One<'_>,
+        operation: Operation,
+    ) -> Result<Option<String>> {
+        let Some(left) = left else { return Ok(None) };
+        match right {
+            One::Nothing => return Ok(None),
+            One::Text(part) if operation == Operation::Concat => {
+                let right = parsed(&mut self.right, part).ok_or_else(|| no_json(part))?;
+                let left = parsed(&mut self.left, left).ok_or_else(|| no_json(left))?;
+                return Ok(Some(jsonb::shown(&jsonb::joined(left, right))));
+            }
+            _ => {}
+        }
+        let Some(value) = parsed(&mut self.left, left) else { return Ok(None) };
+        let found = match right {
+            One::Text(key) if operation == Operation::Delete => {
+                return Ok(Some(jsonb::shown(&jsonb::without(value, &[key]))));
+            }
+            One::Keys(keys) if operation == Operation::Delete => {
+                return Ok(Some(jsonb::shown(&jsonb::without(value, keys))));
+            }
+            One::At(at) if operation == Operation::Delete => {
+                return Ok(Some(jsonb::shown(&jsonb::without_at(value, *at))));
+            }
+            One::Text(key) => jsonb::field(value, key),
+            One::Keys(keys) => keys.iter().try_fold(value, |value, key| jsonb::field(value, key)),
+            One::At(_) | One::Nothing => None,
+        };
+        Ok(match operation.makes() {
+            Makes::Text => found.and_then(jsonb::text_of),
+            _ => found.map(jsonb::shown),
+        })
+    }
+
+    fn test(
+        &mut self,
+        left: Option<&str>,
+        right: &One<'_>,
+        operation: Operation,
+    ) -> Result<Option<bool>> {
+        let Some(left) = left else { return Ok(None) };
+        let value = parsed(&mut self.left, left).ok_or_else(|| no_json(left))?;
+        Ok(match right {
+            One::Text(key) if operation == Operation::HasKey => Some(jsonb::has_key(value, key)),
+            One::Text(part) => {
+                let part = parsed(&mut self.right, part).ok_or_else(|| no_json(part))?;
+                Some(jsonb::contains(value, part))
+            }
+            One::Keys(keys) => {
+                let mut has = keys.iter().map(|key| jsonb::has_key(value, key));
+                Some(match operation {
+                    Operation::HasAll => has.all(|one| one),
+                    _ => has.any(|one| one),
+                })
+            }
+            One::At(_) | One::Nothing => None,
+        })
+    }
+}
+
+fn no_json(text: &str) -> DataFusionError {
+    let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
+    let message = format!("invalid input syntax for type json: \"{shown}\"");
+    DataFusionError::External(Box::new(SqlError { code: "22P02", message }))
+}
+
+/// Characters of a text that an error shows.
+const SHOWN_LEN_MAX: usize = 100;
+
+/// A text as `jsonb`: read, and shown as PostgreSQL shows it, which makes equal values equal texts.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct JsonbIn {
+    signature: Signature,
+}
+
+impl JsonbIn {
+    fn udf() -> Arc<ScalarUDF> {
+        let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
+        Arc::new(ScalarUDF::from(JsonbIn { signature }))
+    }
+}
+
+impl ScalarUDFImpl for JsonbIn {
+    fn name(&self) -> &str {
+        JSONB_IN
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8View)
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        Ok(Arc::new(jsonb_field(JSONB_IN, true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
+        let [texts] = arrays.as_slice() else { return plan_err!("{JSONB_IN} takes a text") };
+        let texts = as_string_view_array(texts)?;
+        let mut out = StringViewBuilder::with_capacity(texts.len());
+        for text in texts {
+            let value = text.map(|text| jsonb::parse(text).ok_or_else(|| no_json(text)));
+            out.append_option(value.transpose()?.map(|value| jsonb::shown(&value)));
+        }
+        Ok(ColumnarValue::Array(Arc::new(out.finish())))
+    }
+}

@@ -1,0 +1,275 @@
+//! What SQL says where PostgreSQL and DataFusion, which plans it, are of two minds: answers are
+//! PostgreSQL's, or there is an error.
+
+use anyhow::{Result, ensure};
+use e2e::postgres::Raw;
+use e2e::{Launch, Psql, Server};
+
+/// 2024-02-29 12:00:00 UTC in milliseconds.
+const NOON: i64 = 1_709_208_000_000;
+
+fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
+    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
+    let server = launch.flag("self-scrape-interval", "0").start()?;
+    let psql = Psql::of(&server)?;
+    let lines = format!(
+        "up{{job=\"a\",env=\"dev\"}} 1 {NOON}\nup{{job=\"b\"}} 0 {}\ncpu 2.5 {}\n",
+        NOON + 7_200_000,
+        NOON + 172_800_000,
+    );
+    psql.ask(&["COPY metrics FROM STDIN"], &lines)?;
+    Ok((server, psql))
+}
+
+fn check(cases: &[(&str, &str)]) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    for (asked, expected) in cases {
+        let said = psql.ask(&[asked], "")?;
+        assert_eq!(said, *expected, "{asked}");
+    }
+    Ok(())
+}
+
+#[test]
+fn intervals_are_compared_by_what_they_are_worth() -> Result<()> {
+    check(&[
+        ("SELECT interval '24 hours' = interval '1 day'", "t"),
+        ("SELECT interval '40 days' > interval '1 month'", "t"),
+        ("SELECT interval '1:30' = interval '90 minutes'", "t"),
+        ("SELECT interval '36 hours' BETWEEN interval '1 day' AND '2 days'", "t"),
+        (
+            "SELECT name FROM metrics WHERE time - '2024-02-29 12:00:00+00' < interval '1 day' ORDER BY 1",
+            "up\nup",
+        ),
+        (
+            "SELECT count(*) FROM metrics WHERE time - '2024-02-29 12:00:00+00'::timestamptz >= '1 day'",
+            "1",
+        ),
+        (
+            "SELECT count(*) FROM metrics WHERE interval '90 minutes' < time - timestamptz '2024-02-29 12:00'",
+            "2",
+        ),
+    ])
+}
+
+#[test]
+fn buckets_are_timescaledbs() -> Result<()> {
+    check(&[
+        (
+            "SELECT DISTINCT time_bucket('1 MONTH', time) FROM metrics ORDER BY 1",
+            "2024-02-01 00:00:00+00\n2024-03-01 00:00:00+00",
+        ),
+        (
+            "SELECT DISTINCT time_bucket(interval '1 decade', time) FROM metrics",
+            "2020-01-01 00:00:00+00",
+        ),
+        ("SELECT time_bucket('1 week', max(time)) FROM metrics", "2024-02-26 00:00:00+00"),
+        (
+            "SELECT time_bucket('1 day', timestamptz '2024-02-29 12:00', timestamptz '2024-01-01 06:00')",
+            "2024-02-29 06:00:00+00",
+        ),
+        (
+            "SELECT time_bucket('1 hour', timestamptz '2024-02-29 12:10', interval '15 minutes')",
+            "2024-02-29 11:15:00+00",
+        ),
+        ("SELECT time_bucket(10, 25), time_bucket(10, -1)", "20|-10"),
+        (
+            "SELECT time_bucket('5 minutes', time) AS b, count(*) FROM metrics GROUP BY b ORDER BY b LIMIT 1",
+            "2024-02-29 12:00:00+00|1",
+        ),
+        ("SELECT last(value, time), first(name, time) FROM metrics", "2.5|up"),
+        ("SELECT last(v, t) FROM (VALUES (1, 5), (2, NULL)) AS x(v, t)", "1"),
+    ])?;
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    for (asked, code) in [
+        ("SELECT time_bucket('0 seconds', time) FROM metrics", "22023"),
+        ("SELECT time_bucket('1 month 1 day', time) FROM metrics", "22023"),
+        ("SELECT time_bucket('-1 day', time) FROM metrics", "22023"),
+    ] {
+        let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;
+        ensure!(!said.is_ok && said.error.contains(code), "{asked}: {said:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn lists_and_arrays_keep_what_is_null() -> Result<()> {
+    check(&[
+        ("SELECT count(*) FROM metrics WHERE name = ANY('{up,NULL}')", "2"),
+        ("SELECT count(*) FROM metrics WHERE name <> ALL('{cpu,NULL}')", "0"),
+        ("SELECT 'x' = ANY('{a,NULL}') IS NULL, 'a' = ANY('{a,NULL}')", "t|t"),
+        ("SELECT ARRAY(SELECT name FROM metrics ORDER BY time DESC)", "{cpu,up,up}"),
+        ("SELECT ARRAY(SELECT value FROM metrics WHERE name = 'up' ORDER BY 1)", "{0,1}"),
+        ("SELECT ARRAY(SELECT name FROM metrics WHERE false)", "{}"),
+    ])?;
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    let asked = "SELECT ARRAY(SELECT DISTINCT name FROM metrics)";
+    let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;
+    ensure!(!said.is_ok && said.error.contains("0A000"), "{said:?}");
+    Ok(())
+}
+
+#[test]
+fn operators_of_jsonb_are_postgresqls() -> Result<()> {
+    let whole = "FROM metrics WHERE labels->>'job' = 'a'";
+    let cases = [
+        (
+            "labels || '{\"env\": \"prod\", \"x\": \"1\"}'",
+            "{\"x\": \"1\", \"env\": \"prod\", \"job\": \"a\"}",
+        ),
+        ("labels - 'env'", "{\"job\": \"a\"}"),
+        ("labels - '{env,job}'::text[]", "{}"),
+        ("labels ?| ARRAY['env', 'nothing'], labels ?& ARRAY['env', 'nothing']", "t|f"),
+        ("labels #>> '{env}', labels #> '{env}'", "dev|\"dev\""),
+        ("labels #>> '{env,x}' IS NULL", "t"),
+        ("'[1, \"a\"]'::jsonb || '2'::jsonb, '[1, 2, 3]'::jsonb - (-1)", "[1, \"a\", 2]|[1, 2]"),
+        ("(labels || '{\"a\": 1}')->>'a', labels->>'job' || '!'", "1|a!"),
+    ];
+    let asked: Vec<String> =
+        cases.iter().map(|(asked, _)| format!("SELECT {asked} {whole}")).collect();
+    let both = asked.iter().map(String::as_str).zip(cases.iter().map(|(_, expected)| *expected));
+    check(&both.collect::<Vec<_>>())
+}
+
+#[test]
+fn texts_and_times_are_read_as_postgresql_reads_them() -> Result<()> {
+    check(&[
+        (
+            "SELECT value || '', 1 || 'a', 'x' || NULL IS NULL FROM metrics WHERE name = 'cpu'",
+            "2.5|1a|t",
+        ),
+        ("SELECT count(*) FROM metrics WHERE time > '2024-02-29 12:30'", "2"),
+        (
+            "SELECT count(*) FROM metrics WHERE time BETWEEN '2024-02-29' AND '2024-03-01 00:00'",
+            "2",
+        ),
+        ("SELECT count(*) FROM metrics WHERE time < '2500-01-01' AND time > '1600-01-01'", "3"),
+        ("SELECT count(*) FROM metrics WHERE time < 'infinity' AND time > '-infinity'", "3"),
+        ("SELECT '2024-02-29 14:00+02'::timestamptz", "2024-02-29 12:00:00+00"),
+        ("SELECT 2.5::int, (-2.5)::int, 3.5::bigint, 2.4::int", "3|-3|4|2"),
+        ("SELECT name FROM metrics ORDER BY time FETCH FIRST 1 ROW ONLY", "up"),
+        ("SELECT name FROM metrics ORDER BY time OFFSET 2 ROWS FETCH NEXT 5 ROWS ONLY", "cpu"),
+        ("SELECT prom_value('a NaN') = 'NaN'::float8", "t"),
+    ])
+}
+
+#[test]
+fn what_makes_much_of_little_ends() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let nested = |inner: &str, outer: &str, times: usize| {
+        (0..times).fold(inner.to_string(), |inner, _| outer.replace('@', &inner))
+    };
+    let replaced = nested("'x'", "replace(@, 'x', 'xxxxxxxxxxxxxxxx')", 16);
+    let matched = nested("'x'", "regexp_replace(@, 'x', 'xxxxxxxxxxxxxxxx', 'g')", 16);
+    let table = |each: &str, times: usize| {
+        let inner = nested("SELECT 'x' AS a", &format!("SELECT {each} AS a FROM (@) AS t"), times);
+        format!("SELECT length(a) FROM ({inner}) AS t")
+    };
+    for asked in [
+        format!("SELECT length({replaced})"),
+        format!("SELECT length({matched})"),
+        table("a || a", 40),
+        table("concat(a, a)", 40),
+        table("concat_ws(a, a, a)", 40),
+        table("quote_literal(quote_literal(a))", 60),
+        "SELECT cardinality(a) FROM (SELECT string_to_array(repeat('x,', 20000000), ',') AS a) AS t"
+            .to_string(),
+    ] {
+        let said = psql.say(&["\\set VERBOSITY verbose", &asked], "")?;
+        let is_told = said.error.contains("53200") || said.error.contains("54001");
+        ensure!(!said.is_ok && is_told, "{asked}: {said:?}");
+    }
+    let peak = server.resident_bytes("VmHWM")?;
+    ensure!(peak < 1 << 30, "{peak} bytes");
+    Ok(())
+}
+
+#[test]
+fn nothing_is_written_where_nothing_may_be() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let insert = "INSERT INTO metrics VALUES ('x 1')";
+    for before in [
+        &["BEGIN READ ONLY"][..],
+        &["BEGIN", "SET TRANSACTION READ ONLY"],
+        &["BEGIN", "SET transaction_read_only = on"],
+        &["SET default_transaction_read_only = on"],
+        &["SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY"],
+        &["SET default_transaction_read_only = on", "BEGIN"],
+    ] {
+        for write in [insert, "COPY metrics FROM STDIN"] {
+            let all: Vec<&str> =
+                ["\\set VERBOSITY verbose"].iter().chain(before).chain([&write]).copied().collect();
+            let said = psql.say(&all, "x 1\n")?;
+            ensure!(!said.is_ok && said.error.contains("25006"), "{all:?}: {said:?}");
+        }
+    }
+    psql.ask(
+        &["SET default_transaction_read_only = on", "BEGIN READ WRITE", insert, "COMMIT"],
+        "",
+    )?;
+    psql.ask(&["BEGIN READ ONLY", "SELECT 1", "COMMIT", insert], "")?;
+    let said = psql.say(&["\\set VERBOSITY verbose", "BEGIN", "COMMIT AND CHAIN"], "")?;
+    ensure!(said.error.contains("0A000"), "{said:?}");
+    // Savepoints are of transactions.
+    let mut raw = Raw::of(&server)?;
+    for text in ["SAVEPOINT a", "ROLLBACK TO a", "RELEASE a"] {
+        raw.query(text)?;
+        assert_eq!(Raw::code(&raw.until('Z')?)?, "25P01", "{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn lines_that_could_not_be_read_again_are_not_written() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    for options in [
+        "DELIMITER 'a'",
+        "DELIMITER '.'",
+        "FORMAT csv, DELIMITER '\"'",
+        "DELIMITER '|', NULL 'a|b'",
+    ] {
+        let asked = format!("COPY (SELECT 1) TO STDOUT WITH ({options})");
+        let said = psql.say(&["\\set VERBOSITY verbose", &asked], "")?;
+        ensure!(!said.is_ok && said.error.contains("22023"), "{asked}: {said:?}");
+    }
+    let asked = "COPY (SELECT chr(8) || chr(11) || chr(12) || chr(9)) TO STDOUT";
+    assert_eq!(psql.ask(&[asked], "")?, "\\b\\v\\f\\t");
+    Ok(())
+}
+
+#[test]
+fn portals_keep_to_the_rules() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, _psql) = start(&directory)?;
+    let mut raw = Raw::of(&server)?;
+    raw.query("BEGIN")?;
+    raw.until('Z')?;
+    raw.execute("SELECT * FROM generate_series(1, 9)", "a", 1)?;
+    assert_eq!(Raw::kinds(&raw.sync()?), "12DsZ");
+    // One of that name is there.
+    raw.execute("SELECT 1", "a", 0)?;
+    let said = raw.sync()?;
+    assert_eq!(Raw::code(&said)?, "42P03", "{said:?}");
+    // What has failed does not go on.
+    raw.fetch("a", 1)?;
+    assert_eq!(Raw::code(&raw.sync()?)?, "25P02");
+    raw.query("ROLLBACK")?;
+    raw.until('Z')?;
+    // What is done is not done again.
+    raw.query("BEGIN")?;
+    raw.until('Z')?;
+    raw.execute("INSERT INTO metrics VALUES ('once 1 1709208000000')", "i", 0)?;
+    raw.fetch("i", 0)?;
+    let said = raw.sync()?;
+    assert_eq!(Raw::code(&said)?, "55000", "{said:?}");
+    raw.query("COMMIT")?;
+    // It failed, and what was inserted stays.
+    assert_eq!(Raw::kinds(&raw.until('Z')?), "NCZ");
+    Ok(())
+}
