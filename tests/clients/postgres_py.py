@@ -147,8 +147,42 @@ async def asyncpg_inserts():
     await connection.close()
 
 
+def rows_in():
+    """Rows that drivers write by themselves: psycopg's in text and binary, asyncpg's."""
+    columns = "time, name, value, labels"
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        cursor = connection.cursor()
+        with cursor.copy(f"COPY metrics ({columns}) FROM STDIN") as copy:
+            copy.write_row((NOON, "row text", 1.5, Jsonb({"a": "tab\tquote\"backslash\\"})))
+            copy.write_row((NOON, "row text", float("nan"), Jsonb({})))
+        with cursor.copy(f"COPY metrics ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
+            copy.set_types(["timestamptz", "text", "float8", "jsonb"])
+            copy.write_row((NOON, "row binary", 2.5, Jsonb({"b": "\n"})))
+
+    async def records():
+        connection = await asyncpg.connect(host="127.0.0.1", port=PORT, user="me", database="metrics")
+        rows = [(NOON, "row records", float(number), '{"c": "d"}') for number in range(3)]
+        said = await connection.copy_records_to_table("metrics", records=rows, columns=columns.split(", "))
+        assert said == "COPY 3", said
+        await connection.close()
+
+    asyncio.run(records())
+    with psycopg.connect(DSN) as connection:
+        found = connection.execute("SELECT name, labels, count(*), max(value) FROM metrics"
+                                   " WHERE name LIKE 'row %' GROUP BY 1, 2 ORDER BY 1, 2 DESC").fetchall()
+        assert [row[:3] for row in found] == [
+            ("row binary", {"b": "\n"}, 1),
+            ("row records", {"c": "d"}, 1),
+            ("row text", {}, 1),
+            ("row text", {"a": "tab\tquote\"backslash\\"}, 1),
+        ], found
+        # Three at one time are one, the later one.
+        assert [row[3] for row in found][:2] == [2.5, 2.0], found
+
+
 psycopg3()
 sqlalchemy()
 asyncio.run(asyncpgs())
 psycopg3_inserts()
 asyncio.run(asyncpg_inserts())
+rows_in()

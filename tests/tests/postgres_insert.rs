@@ -96,6 +96,45 @@ fn a_bad_row_changes_nothing() -> Result<()> {
 }
 
 #[test]
+fn rows_are_copied_in_text_and_csv() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let text = "2024-02-29 12:00\tup\t1\t{\"job\": \"a\\\\\"b\"}\nepoch\troom temp\tNaN\t{}\n";
+    let asked = "COPY metrics (time, name, value, labels) FROM STDIN";
+    assert_eq!(psql.ask(&[asked], text)?, "COPY 2");
+    let csv = "ts,metric,value\n2024-02-29 13:00:00+01,\"with \"\"quotes\"\"\",2.5\n";
+    let asked = "COPY metrics_cx (ts, metric, value) FROM STDIN WITH (FORMAT csv, HEADER)";
+    assert_eq!(psql.ask(&["SET pg_prometheus_cx.job_label = 'j'", asked], csv)?, "SET\nCOPY 1");
+    let all = "SELECT time, name, value, labels FROM metrics ORDER BY name, time";
+    let expected = "2024-02-29 12:00:00+00|room temp|NaN|{}";
+    let expected = expected.replace("2024-02-29 12", "1970-01-01 00")
+        + "\n2024-02-29 12:00:00+00|up|1|{\"job\": \"a\\\"b\"}"
+        + "\n2024-02-29 12:00:00+00|with \"quotes\"|2.5|{\"job\": \"j\"}";
+    assert_eq!(psql.ask(&[all], "")?, expected);
+    // What goes out comes in again.
+    let out = psql.ask(&["COPY metrics TO STDOUT WITH (FORMAT csv, HEADER)"], "")?;
+    let again = tempfile::tempdir()?;
+    let (_other, other) = start(&again)?;
+    let said = other.ask(&["COPY metrics FROM STDIN WITH (FORMAT csv, HEADER)"], &out)?;
+    assert_eq!(said, "COPY 3");
+    assert_eq!(other.ask(&[all], "")?, expected);
+    // A bad row changes nothing, or is left out.
+    let bad = "epoch\tgood\t1\t{}\nepoch\tbad\tx\t{}\nepoch\tfine\t2\t{}\n";
+    let asked = "COPY metrics (time, name, value, labels) FROM STDIN";
+    let said = psql.say(&["\\set VERBOSITY verbose", asked], bad)?;
+    let is_told = ["22P02", "COPY metrics, row 2, column value"];
+    ensure!(is_told.iter().all(|words| said.error.contains(words)), "{said:?}");
+    assert_eq!(psql.ask(&["SELECT count(*) FROM metrics"], "")?, "3");
+    let said = psql.say(&[&format!("{asked} WITH (ON_ERROR ignore)")], bad)?;
+    ensure!(said.out == "COPY 2" && said.error.contains("1 rows were skipped"), "{said:?}");
+    let said =
+        psql.say(&[&format!("{asked} WITH (ON_ERROR ignore, REJECT_LIMIT 1)")], &bad.repeat(2))?;
+    ensure!(!said.is_ok && said.error.contains("REJECT_LIMIT"), "{said:?}");
+    drop(server);
+    Ok(())
+}
+
+#[test]
 fn samples_and_series_are_apart_as_pg_prometheus_keeps_them() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (_server, psql) = start(&directory)?;

@@ -38,6 +38,14 @@ pub fn fuzz_statements(data: &[u8]) {
     assert!(told.recv().is_ok(), "the reader panicked");
 }
 
+/// Reads bytes as rows of `COPY`, in each format.
+///
+/// # Panics
+/// When reading does, or pieces of another size give other lines.
+pub fn fuzz_rows(data: &[u8]) {
+    crate::copy_rows::fuzz_rows(data);
+}
+
 fn read(text: &str) {
     let _ = (array_of(text), interval_text(text), shown_name(text));
     let Ok(all) = parse(text) else { return };

@@ -137,11 +137,6 @@ fn has_no_type(expr: &Expr) -> bool {
     }
 }
 
-fn missing(column: Column) -> SqlError {
-    let name = column.name();
-    SqlError { code: "23502", message: format!("null value in column \"{name}\"") }
-}
-
 impl Columns {
     /// Those of rows of so many values.
     fn of(&self, count: usize) -> Result<&[Column], SqlError> {
@@ -230,21 +225,46 @@ impl Cells {
         let (Some(names), Some(values)) = (&self.name, &self.value) else {
             return Err(missing(Column::Name));
         };
-        let mut pairs =
-            vec![(METRIC_NAME.to_string(), names.as_string_view().value(at).to_string())];
-        if let Some(labels) = &self.labels {
-            pairs.extend(labels_of(labels.as_string_view().value(at))?);
+        let times = self.time.as_ref();
+        let parts = Parts {
+            name: names.as_string_view().value(at),
+            labels: self.labels.as_ref().map(|labels| labels.as_string_view().value(at)),
+            value: values.as_primitive::<Float64Type>().value(at),
+            micros: times.map(|times| times.as_primitive::<TimestampMicrosecondType>().value(at)),
+        };
+        parts.push_line(out)
+    }
+}
+
+/// A sample, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts<'a> {
+    /// The metric's name.
+    pub name: &'a str,
+    /// All other labels, as an object of texts; none without any.
+    pub labels: Option<&'a str>,
+    /// What.
+    pub value: f64,
+    /// When, in microseconds since 1970; none for now.
+    pub micros: Option<i64>,
+}
+
+impl Parts<'_> {
+    /// Appends it as a line of exposition text in [`Format::OpenMetrics`].
+    ///
+    /// # Errors
+    /// When labels are none, or the time cannot be kept.
+    pub fn push_line(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let mut pairs = vec![(METRIC_NAME.to_string(), self.name.to_string())];
+        if let Some(labels) = self.labels {
+            pairs.extend(labels_of(labels)?);
         }
         pairs.iter().try_for_each(|(name, value)| no_zero(name).and_then(|()| no_zero(value)))?;
+        let time = self.micros.map(checked_time).transpose()?;
         push_series(out, &Labels::from_pairs(&pairs));
         out.push(b' ');
-        push_exposition_value(out, values.as_primitive::<Float64Type>().value(at));
-        if let Some(times) = &self.time {
-            let micros = times.as_primitive::<TimestampMicrosecondType>().value(at);
-            if micros.checked_mul(NANOS_PER_MICRO).is_none() {
-                let message = "timestamp out of range: it is not within 1678 to 2261".to_string();
-                return Err(SqlError { code: "22008", message });
-            }
+        push_exposition_value(out, self.value);
+        if let Some(micros) = time {
             let sign = if micros < 0 { "-" } else { "" };
             let (micros, second) = (micros.unsigned_abs(), MICROS.unsigned_abs());
             let text = format!(" {sign}{}.{:06}", micros / second, micros % second);
@@ -252,6 +272,17 @@ impl Cells {
         }
         out.push(b'\n');
         Ok(())
+    }
+}
+
+/// A time that nanoseconds can say.
+fn checked_time(micros: i64) -> Result<i64, SqlError> {
+    match micros.checked_mul(NANOS_PER_MICRO) {
+        Some(_) => Ok(micros),
+        None => {
+            let message = "timestamp out of range: it is not within 1678 to 2261".to_string();
+            Err(SqlError { code: "22008", message })
+        }
     }
 }
 
@@ -308,23 +339,33 @@ fn mismatched(array: &ArrayRef, column: Column) -> SqlError {
     SqlError { code: "42804", message }
 }
 
-/// Lines as they were given, each by itself.
+/// Appends lines as they were given, each by itself.
 fn push_given(lines: &ArrayRef, out: &mut Vec<u8>) -> Result<(), SqlError> {
-    for line in lines.as_string_view().iter().flatten() {
-        no_zero(line)?;
-        let said = line.trim();
-        let is_one = !line.contains(['\n', '\r'])
-            && !said.is_empty()
-            && !said.starts_with('#')
-            && said != "\\.";
-        if !is_one {
-            let words = format!("invalid input syntax for prometheus sample: {line:?} is not one");
-            return Err(not_that(words));
-        }
-        out.extend_from_slice(line.as_bytes());
-        out.push(b'\n');
+    lines.as_string_view().iter().flatten().try_for_each(|line| push_one(line, out))
+}
+
+/// Appends a line as it was given.
+///
+/// # Errors
+/// When it is none, or more than one.
+pub fn push_one(line: &str, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    no_zero(line)?;
+    let said = line.trim();
+    let is_one =
+        !line.contains(['\n', '\r']) && !said.is_empty() && !said.starts_with('#') && said != "\\.";
+    if !is_one {
+        let words = format!("invalid input syntax for prometheus sample: {line:?} is not one");
+        return Err(not_that(words));
     }
+    out.extend_from_slice(line.as_bytes());
+    out.push(b'\n');
     Ok(())
+}
+
+/// That a column has no value.
+pub fn missing(column: Column) -> SqlError {
+    let name = column.name();
+    SqlError { code: "23502", message: format!("null value in column \"{name}\"") }
 }
 
 /// The pairs of a `jsonb` object of texts.

@@ -12,6 +12,8 @@
 mod arrays;
 mod bounded;
 mod catalog;
+pub mod copy;
+pub mod copy_rows;
 mod database;
 mod dialect;
 mod error;

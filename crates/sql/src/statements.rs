@@ -1,8 +1,8 @@
 //! What a client may say: statements that DataFusion plans, and those that are about the session.
 //!
-//! A text is cut at its semicolons first, by tokens. `COPY` is read here: the options that
-//! PostgreSQL 17 added to it are not known to the parser.
+//! A text is cut at its semicolons first, by tokens.
 
+use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
 use crate::dialect::{Postgres, check_nesting};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
@@ -10,9 +10,8 @@ use crate::insert::Insert;
 use crate::names::folded;
 use crate::rewrite::{Hints, Rewritten, rewrite};
 use datafusion::sql::sqlparser::ast::{
-    self, CloseCursor, ContextModifier, CopyLegacyCsvOption, CopyLegacyOption, CopyOption,
-    CopySource, CopyTarget, Declare, DiscardObject, Expr, FetchDirection, FunctionArg,
-    FunctionArgExpr, FunctionArguments, Ident, ObjectName, Reset, SelectItem, Set, SetExpr,
+    self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
+    FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Reset, SelectItem, Set, SetExpr,
     Statement, TransactionAccessMode, TransactionMode, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -129,39 +128,6 @@ impl Query {
     }
 }
 
-/// `COPY table FROM STDIN`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CopyIn {
-    /// The table.
-    pub table: String,
-    /// Whether bad lines are left out and counted.
-    pub skips_errors: bool,
-    /// How many bad lines are too many, with [`CopyIn::skips_errors`].
-    pub reject_limit: Option<u64>,
-}
-
-/// `COPY (query) TO STDOUT`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CopyOut {
-    /// Whose rows.
-    pub query: Query,
-    /// What a line looks like.
-    pub format: CopyFormat,
-}
-
-/// What the lines of a `COPY` look like.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CopyFormat {
-    /// Whether values that need it stand in quotes, as in CSV, or are escaped.
-    pub is_csv: bool,
-    /// Between two values.
-    pub delimiter: char,
-    /// What stands for no value.
-    pub null: String,
-    /// Whether the first line has the names.
-    pub has_header: bool,
-}
-
 /// The statements of a text.
 ///
 /// # Errors
@@ -202,7 +168,7 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     check_size(&words)?;
     check_nesting(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
-        && let Some(copy) = (Words { words: &words, at: 1 }).copy_in()?
+        && let Some(copy) = copy_in(&words[1..])?
     {
         return Ok(Parsed::CopyIn(copy));
     }
@@ -319,90 +285,6 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
     })
 }
 
-fn copy_out(
-    source: CopySource,
-    mut options: Vec<CopyOption>,
-    older: Vec<CopyLegacyOption>,
-) -> Result<CopyOut, SqlError> {
-    for option in older {
-        options.extend(match option {
-            CopyLegacyOption::Csv(csv) => {
-                let has_header = csv.iter().any(|one| matches!(one, CopyLegacyCsvOption::Header));
-                vec![CopyOption::Format(Ident::new("csv")), CopyOption::Header(has_header)]
-            }
-            CopyLegacyOption::Delimiter(delimiter) => vec![CopyOption::Delimiter(delimiter)],
-            CopyLegacyOption::Null(null) => vec![CopyOption::Null(null)],
-            other => {
-                return Err(SqlError::unsupported(format!("COPY: option {other} is not known")));
-            }
-        });
-    }
-    let query = match source {
-        CopySource::Query(query) => query,
-        CopySource::Table { table_name, columns } => {
-            let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-            let columns = if columns.is_empty() { "*".to_string() } else { columns.join(", ") };
-            let text = format!("SELECT {columns} FROM {table_name}");
-            let mut parser = Parser::new(&Postgres).try_with_sql(&text).map_err(invalid)?;
-            parser.parse_query().map_err(invalid)?
-        }
-    };
-    let is_csv = options.iter().any(|option| match option {
-        CopyOption::Format(name) => name.value.eq_ignore_ascii_case("csv"),
-        _ => false,
-    });
-    let mut format = CopyFormat {
-        is_csv,
-        delimiter: if is_csv { ',' } else { '\t' },
-        null: if is_csv { String::new() } else { "\\N".to_string() },
-        has_header: false,
-    };
-    for option in options {
-        match option {
-            CopyOption::Format(name)
-                if ["csv", "text"].iter().any(|one| name.value.eq_ignore_ascii_case(one)) => {}
-            CopyOption::Delimiter(delimiter) => format.delimiter = delimiter,
-            CopyOption::Null(null) => format.null = null,
-            CopyOption::Header(has_header) => format.has_header = has_header,
-            other => {
-                return Err(SqlError::unsupported(format!("COPY: option {other} is not known")));
-            }
-        }
-    }
-    check_format(&format)?;
-    match Query::of(query)? {
-        Parsed::Query(query) => Ok(CopyOut { query, format }),
-        _ => Err(SqlError::unexpected("a query that is none")),
-    }
-}
-
-/// Whether lines of a format can be read again, by PostgreSQL's rules.
-fn check_format(format: &CopyFormat) -> Result<(), SqlError> {
-    let CopyFormat { is_csv, delimiter, null, .. } = format;
-    let wrong = |words: &str| Err(SqlError::wrong_value(words));
-    if !delimiter.is_ascii() {
-        return wrong("COPY delimiter must be a single one-byte character");
-    }
-    if ['\n', '\r'].contains(delimiter) {
-        return wrong("COPY delimiter cannot be newline or carriage return");
-    }
-    let means_something =
-        |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || "\\.".contains(one);
-    if !is_csv && means_something(*delimiter) {
-        return wrong("COPY delimiter cannot be a small letter, a digit, a dot or a backslash");
-    }
-    if *is_csv && *delimiter == '"' {
-        return wrong("COPY delimiter and quote must be different");
-    }
-    if null.contains(['\n', '\r']) {
-        return wrong("COPY null representation cannot use newline or carriage return");
-    }
-    if null.contains(*delimiter) {
-        return wrong("COPY delimiter must not appear in the NULL specification");
-    }
-    Ok(())
-}
-
 /// A cursor that goes forward, through one query.
 fn declared(all: &[Declare]) -> Option<Parsed> {
     let [Declare { names, for_query: Some(query), hold, .. }] = all else { return None };
@@ -499,119 +381,6 @@ fn created_table(body: &SetExpr) -> Option<String> {
     }
 }
 
-fn word<'t>(token: Option<&&'t Token>) -> Option<&'t str> {
-    match token {
-        Some(Token::Word(word)) => Some(&word.value),
-        Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => Some(text),
-        Some(Token::Number(digits, _)) => Some(digits),
-        _ => None,
-    }
-}
-
-/// The words of a statement, read from left to right.
-struct Words<'t> {
-    words: &'t [&'t Token],
-    at: usize,
-}
-
-impl<'t> Words<'t> {
-    fn word(&mut self) -> Option<&'t str> {
-        let found = word(self.words.get(self.at))?;
-        self.at += 1;
-        Some(found)
-    }
-
-    fn eat(&mut self, token: &Token) -> bool {
-        let is_next = self.words.get(self.at) == Some(&token);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    /// `table [(columns)] FROM STDIN [[WITH] (option value, ...)]`; none when it copies elsewhere.
-    fn copy_in(mut self) -> Result<Option<CopyIn>, SqlError> {
-        let Some(mut table) = self.word() else { return Ok(None) };
-        if self.eat(&Token::Period) {
-            // The schema says nothing.
-            table = self.word().ok_or_else(|| invalid("COPY needs a table's name"))?;
-        }
-        if self.eat(&Token::LParen) {
-            while !self.eat(&Token::RParen) {
-                if self.word().is_none() && !self.eat(&Token::Comma) {
-                    return Err(invalid("COPY: the list of columns does not end"));
-                }
-            }
-        }
-        if !self.word().is_some_and(|next| next.eq_ignore_ascii_case("from")) {
-            return Ok(None);
-        }
-        if !self.word().is_some_and(|next| next.eq_ignore_ascii_case("stdin")) {
-            let words = "COPY reads FROM STDIN only: files are the client's, as with psql's \\copy";
-            return Err(SqlError::unsupported(words));
-        }
-        let mut copy = CopyIn { table: table.to_ascii_lowercase(), ..CopyIn::default() };
-        self.options(&mut copy)?;
-        Ok(Some(copy))
-    }
-
-    fn options(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
-        if word(self.words.get(self.at)).is_some_and(|next| next.eq_ignore_ascii_case("with")) {
-            self.at += 1;
-        }
-        // Older clients say how values stand apart, of which a line has one.
-        while let Some(name) = word(self.words.get(self.at))
-            && ["delimiter", "null"].iter().any(|one| name.eq_ignore_ascii_case(one))
-        {
-            self.at += 1;
-            if word(self.words.get(self.at)).is_some_and(|next| next.eq_ignore_ascii_case("as")) {
-                self.at += 1;
-            }
-            self.word().ok_or_else(|| invalid("COPY: an option has no value"))?;
-        }
-        if self.eat(&Token::LParen) {
-            loop {
-                let name = self.word().ok_or_else(|| invalid("COPY: an option has no name"))?;
-                let value = self.word().unwrap_or("true");
-                copy.set(&name.to_ascii_lowercase(), &value.to_ascii_lowercase())?;
-                if self.eat(&Token::RParen) {
-                    break;
-                }
-                if !self.eat(&Token::Comma) {
-                    return Err(invalid("COPY: options stand apart by commas"));
-                }
-            }
-        }
-        match self.words.get(self.at) {
-            Some(rest) => Err(invalid(format!("COPY: syntax error at or near \"{rest}\""))),
-            None => Ok(()),
-        }
-    }
-}
-
-impl CopyIn {
-    fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        match (name, value) {
-            ("format", "text") => {}
-            ("on_error", "stop") => self.skips_errors = false,
-            ("on_error", "ignore") => self.skips_errors = true,
-            ("log_verbosity", _) => {}
-            ("reject_limit", value) => {
-                let limit = value.parse().ok().filter(|limit| 0 < *limit);
-                let words = "COPY: REJECT_LIMIT is a number from 1 on";
-                self.reject_limit = Some(limit.ok_or_else(|| invalid(words))?);
-            }
-            ("format", other) => {
-                let words = format!("COPY: lines of exposition text have FORMAT text, not {other}");
-                return Err(SqlError::unsupported(words));
-            }
-            _ => {
-                let words = format!("COPY: option \"{name} {value}\" is not known");
-                return Err(SqlError::unsupported(words));
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -620,45 +389,6 @@ mod tests {
         let mut all = parse(text).unwrap();
         assert_eq!(all.len(), 1, "{text}");
         all.remove(0)
-    }
-
-    #[test]
-    fn copies() {
-        let copy = CopyIn { table: "metrics".into(), ..CopyIn::default() };
-        for text in [
-            "COPY metrics FROM STDIN",
-            "copy Metrics from stdin;",
-            "COPY public.metrics (sample) FROM STDIN WITH (FORMAT text)",
-            "COPY metrics FROM STDIN (ON_ERROR stop, FORMAT 'text')",
-            "COPY metrics FROM stdin WITH DELIMITER AS E'\\t' NULL AS E'\\\\N'",
-        ] {
-            assert_eq!(one(text), Parsed::CopyIn(copy.clone()), "{text}");
-        }
-        let skipping = CopyIn { skips_errors: true, reject_limit: Some(7), ..copy };
-        let text = "COPY metrics FROM STDIN WITH (ON_ERROR ignore, REJECT_LIMIT 7)";
-        assert_eq!(one(text), Parsed::CopyIn(skipping));
-        for text in [
-            "COPY metrics FROM '/etc/passwd'",
-            "COPY metrics FROM STDIN WITH (FORMAT csv)",
-            "COPY metrics FROM STDIN WITH (REJECT_LIMIT 0)",
-            "COPY metrics FROM STDIN oops",
-            "COPY metrics (a b",
-        ] {
-            assert!(parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn copies_out() {
-        let text = "COPY (SELECT 1) TO STDOUT WITH (FORMAT csv, HEADER, DELIMITER ';')";
-        let Parsed::CopyOut(copy) = one(text) else { panic!("{text}") };
-        let (null, has_header) = (String::new(), true);
-        let expected = CopyFormat { is_csv: true, delimiter: ';', null, has_header };
-        assert_eq!(copy.format, expected);
-        assert!(matches!(one("COPY metrics (name) TO STDOUT"), Parsed::CopyOut(_)));
-        for text in ["COPY metrics TO '/tmp/x'", "COPY metrics TO STDOUT WITH (FORMAT binary)"] {
-            assert_eq!(parse(text).err().map(|error| error.code), Some("0A000"), "{text}");
-        }
     }
 
     #[test]

@@ -10,7 +10,9 @@ use super::settings::Scope;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{CopyResponse, DataRowEncoder, QueryResponse, Response, Tag};
 use pgwire::error::PgWireResult;
-use sql::statements::{CopyIn, Parsed};
+use sql::copy::{CopyIn, Given, RowFormat};
+use sql::copy_rows::RowReader;
+use sql::statements::Parsed;
 use std::sync::Arc;
 use wire::exposition::ExpositionKeys;
 
@@ -94,9 +96,17 @@ impl Queries {
     }
 
     fn begin_copy(&self, session: &Session, asked: CopyIn) -> PgWireResult<Response> {
-        session.state().copying = Some(self.copying(session, asked, Came::Copied)?);
+        let (came, format, columns) = match &asked.given {
+            Given::Lines => (Came::Copied, 0, 1),
+            Given::Rows(rows) => {
+                let is_binary = rows.format == RowFormat::Binary;
+                let came = Came::Rows(RowReader::line_format(rows));
+                (came, i8::from(is_binary), rows.columns.len())
+            }
+        };
+        session.state().copying = Some(self.copying(session, asked, came)?);
         let nothing = futures::stream::empty();
-        Ok(Response::CopyIn(CopyResponse::new(0, 1, nothing)))
+        Ok(Response::CopyIn(CopyResponse::new(format, columns, nothing)))
     }
 
     /// What takes lines for a table.

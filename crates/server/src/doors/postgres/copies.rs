@@ -102,7 +102,9 @@ impl CopyHandler for Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let copying = self.take_copying()?;
-        let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
+        let mut copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
+        let memory = &self.door.app.body_memory;
+        copying.push_last(memory).await.map_err(of_copy)?;
         let copied = self.finish(copying, client.transaction_status()).await?;
         if copied.rejected != 0 {
             let words =

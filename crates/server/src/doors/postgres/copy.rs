@@ -15,7 +15,8 @@ use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use model::limits::LINE_SIZE_MAX;
 use model::{LabelsBuilder, WriteBatch};
-use sql::statements::CopyIn;
+use sql::copy::{CopyIn, Given};
+use sql::copy_rows::{RowError, RowReader};
 use std::collections::HashSet;
 use store::Durability;
 use tokio::sync::OwnedSemaphorePermit;
@@ -49,6 +50,8 @@ pub struct CopyError {
 pub enum Came {
     /// By `COPY`.
     Copied,
+    /// By `COPY`, as rows that were made lines of that format.
+    Rows(Format),
     /// By `INSERT`, whose rows were made lines of that format.
     Inserted(Format),
 }
@@ -57,14 +60,14 @@ impl Came {
     fn format(self) -> Format {
         match self {
             Came::Copied => Format::Text,
-            Came::Inserted(format) => format,
+            Came::Rows(format) | Came::Inserted(format) => format,
         }
     }
 
     /// The statement's name.
     pub fn word(self) -> &'static str {
         match self {
-            Came::Copied => "COPY FROM",
+            Came::Copied | Came::Rows(_) => "COPY FROM",
             Came::Inserted(_) => "INSERT",
         }
     }
@@ -73,6 +76,7 @@ impl Came {
     fn place(self, table: &str, line: u32) -> String {
         match self {
             Came::Copied => format!("COPY {table}, line {line}"),
+            Came::Rows(_) => format!("COPY {table}, row {line}"),
             Came::Inserted(_) => format!("INSERT INTO {table}, row {line}"),
         }
     }
@@ -82,6 +86,8 @@ impl Came {
 pub struct Copying {
     asked: CopyIn,
     came: Came,
+    /// What makes lines of what comes, if that is rows.
+    reader: Option<RowReader>,
     lines: Lines,
     outcome: Outcome,
     received: usize,
@@ -201,9 +207,14 @@ impl Copying {
             now,
             format: came.format(),
         };
+        let reader = match (&asked.given, came) {
+            (Given::Rows(rows), Came::Rows(_)) => Some(RowReader::new(rows.clone())),
+            _ => None,
+        };
         Copying {
             asked,
             came,
+            reader,
             lines,
             outcome: Outcome::default(),
             received: 0,
@@ -219,10 +230,30 @@ impl Copying {
     /// memory for it.
     pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
+        let Some(reader) = &mut self.reader else { return self.push_lines(piece, memory).await };
+        let mut made = Vec::new();
+        let read = reader.push(piece, self.asked.skips_errors, &mut made);
+        self.rejected += read.map_err(|error| of_row(&self.asked.table, error))?;
+        self.push_lines(&made, memory).await
+    }
+
+    /// Takes the last row, which may lack its end.
+    ///
+    /// # Errors
+    /// As [`Copying::push`], and when what came ends within a row.
+    pub async fn push_last(&mut self, memory: &BodyMemory) -> Result<(), CopyError> {
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let mut made = Vec::new();
+        let read = reader.finish(self.asked.skips_errors, &mut made);
+        self.rejected += read.map_err(|error| of_row(&self.asked.table, error))?;
+        self.push_lines(&made, memory).await.map(drop)
+    }
+
+    async fn push_lines(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         if !self.asked.skips_errors && WHOLE_SIZE_MAX < self.lines.bytes.len() + piece.len() {
             let words = format!("more than {WHOLE_SIZE_MAX} bytes cannot be stored as a whole");
             let hint = match self.came {
-                Came::Copied => {
+                Came::Copied | Came::Rows(_) => {
                     "Copy it in parts, or WITH (ON_ERROR ignore), which stores as it goes."
                 }
                 Came::Inserted(_) => "Insert it in parts.",
@@ -344,7 +375,7 @@ impl Copying {
             code: "22P02",
             message: format!("invalid input syntax for prometheus sample: {}", error.reason),
             context: Some(format!("{place}: \"{}\"", shown.trim_end())),
-            hint: matches!(self.came, Came::Copied)
+            hint: matches!(self.came, Came::Copied | Came::Rows(_))
                 .then(|| "WITH (ON_ERROR ignore) leaves bad lines out.".into()),
         }
     }
@@ -377,6 +408,13 @@ fn first_bad_key(
         }
     }
     None
+}
+
+fn of_row(table: &str, error: RowError) -> CopyError {
+    let RowError { code, message, row, column } = error;
+    let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
+    let context = Some(format!("COPY {table}, row {row}{column}"));
+    CopyError { code, message, context, hint: None }
 }
 
 fn failed(failure: &Failure) -> CopyError {

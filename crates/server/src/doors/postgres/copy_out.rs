@@ -8,7 +8,7 @@ use pgwire::api::results::{Response, Tag};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
-use sql::statements::{CopyFormat, CopyOut};
+use sql::copy::{CopyFormat, CopyOut};
 
 impl Queries {
     /// Sends the rows of a query as lines.

@@ -7,9 +7,9 @@ use futures::StreamExt as _;
 use pgwire::api::results::Tag;
 use pgwire::error::PgWireResult;
 use pgwire::messages::response::TransactionStatus;
+use sql::copy::CopyIn;
 use sql::datafusion::common::ScalarValue;
 use sql::insert::Columns;
-use sql::statements::CopyIn;
 use std::pin::pin;
 
 /// Where rows go.
