@@ -24,6 +24,7 @@ mod postgres_clients;
 mod postgres_frames;
 mod postgres_insert;
 mod postgres_limits;
+mod postgres_promscale;
 mod prometheus;
 mod promql_scripts;
 mod pushgateway;

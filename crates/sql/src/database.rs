@@ -8,16 +8,17 @@ use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::intervals::time_bucket;
 use crate::jsonb_functions::functions;
+use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
-use crate::prom;
 use crate::promql_tables;
-use crate::rewrite::Hints;
+use crate::rewrite::{CATALOG_SCHEMA, Hints};
 use crate::samples::{ReadLimits, Samples};
 use crate::statements::{Parsed, Query, Rephrased, parse};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::typed;
 use crate::yielding::EveryStepYields;
+use crate::{jsonb_makers, jsonb_parts, laterals, markers, metric_tables, prom, prom_info};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
@@ -122,7 +123,9 @@ impl Database {
         functions().for_each(|function| context.register_udf((*function).clone()));
         context.register_udf(time_bucket());
         context.register_udf(no_null_array());
-        prom::functions().for_each(|function| context.register_udf(function));
+        let others = prom::functions().chain(jsonb_parts::functions());
+        let others = others.chain(jsonb_makers::functions()).chain(markers::functions());
+        others.for_each(|function| context.register_udf(function));
         for (name, dialect) in promql_tables::FUNCTIONS {
             let (store, query) = (store.clone(), &limits.query);
             let ask = promql_tables::Function::new(store, query, limits.timeout, *dialect);
@@ -136,6 +139,7 @@ impl Database {
             context.register_table(table.name, samples)?;
         }
         Catalog::new(&relations)?.register(&context, CATALOG)?;
+        register_promscale(&context, &store, &limits)?;
         catalog::functions::register(&context, &relations);
         bound(&context);
         Ok(Database { shared: Hidden::new(context.state()), threads: Arc::new(threads) })
@@ -147,6 +151,34 @@ impl Database {
         catalog::functions::register_own(&context, facts);
         Session { context: Hidden::new(context), threads: self.threads.clone() }
     }
+}
+
+/// Adds Promscale's schemas, and tables of metrics beside those that are written down.
+fn register_promscale(
+    context: &SessionContext,
+    store: &Arc<Store>,
+    limits: &ReadLimits,
+) -> Result<(), SqlError> {
+    let catalog = context.catalog(CATALOG);
+    let catalog = catalog.ok_or_else(|| SqlError::unexpected(format!("no catalog {CATALOG}")))?;
+    let written = catalog.schema(SCHEMA);
+    let written = written.ok_or_else(|| SqlError::unexpected(format!("no schema {SCHEMA}")))?;
+    let metrics = Metrics::new(store.clone(), limits.clone());
+    let public = MetricSchema::beside(written, &metrics, Kind::Samples);
+    catalog.register_schema(SCHEMA, Arc::new(public))?;
+    // Names that begin as its own are looked for there, and some metrics are called so.
+    if let Some(written) = catalog.schema(CATALOG_SCHEMA) {
+        let own = MetricSchema::beside(written, &metrics, Kind::Samples);
+        catalog.register_schema(CATALOG_SCHEMA, Arc::new(own))?;
+    }
+    let samples = MetricSchema::new(&metrics, Kind::Samples);
+    catalog.register_schema(metric_tables::METRIC_SCHEMA, Arc::new(samples))?;
+    let series = MetricSchema::new(&metrics, Kind::Series);
+    catalog.register_schema(metric_tables::SERIES_SCHEMA, Arc::new(series))?;
+    catalog.register_schema(prom_info::SCHEMA, prom_info::schema(store, limits)?)?;
+    let metadata = prom_info::Metadata::new(store.clone(), limits.clone());
+    context.register_udtf(prom_info::METADATA, Arc::new(metadata));
+    Ok(())
 }
 
 /// A session's state before anything of ours is in it.
@@ -214,7 +246,7 @@ async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
-    let plan = typed::as_postgres_does(plan)?;
+    let plan = typed::as_postgres_does(laterals::unnested(plan)?)?;
     let (hints, parameters) = (hints.clone(), parameters.clone());
     Ok(Statement(Hidden::new(Planned { plan, hints, parameters, is_reusable: *is_reusable })))
 }

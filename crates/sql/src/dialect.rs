@@ -10,6 +10,30 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use std::any::TypeId;
 
+/// Tokens with Promscale's operators, which the tokenizer takes for two, or for others.
+pub fn with_matchers(tokens: Vec<Token>) -> Vec<Token> {
+    let mut made: Vec<Token> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let joined = match (made.last(), &token) {
+            (Some(Token::Neq), Token::Eq) => Some("!=="),
+            (Some(Token::Neq), Token::Tilde) => Some("!=~"),
+            (Some(Token::CustomBinaryOperator(equal)), Token::Tilde) if equal == "==" => {
+                Some("==~")
+            }
+            _ => None,
+        };
+        match (joined, token) {
+            (Some(operator), _) => {
+                made.pop();
+                made.push(Token::CustomBinaryOperator(operator.to_string()));
+            }
+            (None, Token::DoubleEq) => made.push(Token::CustomBinaryOperator("==".to_string())),
+            (None, other) => made.push(other),
+        }
+    }
+    made
+}
+
 /// How often parts that are read twice may stand in each other.
 const READ_TWICE_MAX: usize = 8;
 /// PostgreSQL's own bound on the dimensions of an array.

@@ -2,15 +2,17 @@
 //! the time. DataFusion checks all of them again, so what is found here may be too much, never too
 //! little.
 
+use crate::alternatives::{Alternatives, alternatives, is_never_empty, one_of};
 use crate::jsonb;
 use crate::jsonb_functions::{CONTAINS, FIELD_TEXT, HAS_KEY};
+use crate::jsonb_parts::NAMELESS;
 use crate::prom;
-use crate::rewrite::DOT_IS_ANY;
-use crate::tables::Column;
+use crate::rewrite::JSONB_IN;
+use crate::tables::{Column, Shows};
 use datafusion::arrow::array::{Array as _, AsArray as _};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use model::sample::NANOS_PER_MICRO;
 use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
@@ -35,16 +37,91 @@ impl Default for Asked {
 
 impl Asked {
     /// What all conditions say together, as far as they are understood.
-    pub fn of<'a>(filters: impl IntoIterator<Item = &'a Expr>) -> Asked {
-        let mut asked = Asked::default();
+    pub fn of<'a>(columns: &Named, filters: impl IntoIterator<Item = &'a Expr>) -> Asked {
+        let mut narrowing = Narrowing { columns, asked: Asked::default() };
         for filter in filters {
-            asked.narrow(filter);
+            narrowing.narrow(filter);
         }
-        asked
+        narrowing.asked
     }
 
+    /// Whether a condition is understood.
+    pub fn understands(columns: &Named, filter: &Expr) -> bool {
+        Narrowing { columns, asked: Asked::default() }.narrow(filter)
+    }
+}
+
+/// What the names of a table's columns mean.
+#[derive(Clone, Debug)]
+pub struct Named(Vec<(Shows, String)>);
+
+impl Named {
+    /// Of columns and their names.
+    pub fn new(columns: Vec<(Shows, String)>) -> Named {
+        Named(columns)
+    }
+
+    fn shows(&self, name: &str) -> Option<&Shows> {
+        self.0.iter().find(|(_, one)| one == name).map(|(shows, _)| shows)
+    }
+
+    /// Whether an expression is a column, or the same taken from a sample's line, which has
+    /// milliseconds where the store has nanoseconds.
+    fn is_column(&self, expr: &Expr, column: Column) -> bool {
+        match expr {
+            Expr::Column(found) => self.shows(&found.name) == Some(&Shows::Part(column)),
+            Expr::ScalarFunction(function) => {
+                let [inner] = function.args.as_slice() else { return false };
+                // It is `jsonb` already.
+                if function.name() == JSONB_IN && column == Column::Labels {
+                    return self.is_column(inner, column);
+                }
+                let taken = match column {
+                    Column::Name => prom::NAME,
+                    Column::Labels => prom::LABELS,
+                    _ => return false,
+                };
+                function.name() == taken
+                    && matches!(inner, Expr::Column(_))
+                    && self.is_column(inner, Column::Sample)
+            }
+            _ => false,
+        }
+    }
+
+    /// The label whose value an expression is.
+    pub fn label_of<'a>(&'a self, expr: &'a Expr) -> Option<&'a str> {
+        if self.is_column(expr, Column::Name) {
+            return Some(METRIC_NAME);
+        }
+        match expr {
+            Expr::Column(found) => match self.shows(&found.name) {
+                Some(Shows::Label(label)) => Some(label),
+                _ => None,
+            },
+            Expr::ScalarFunction(function) => match function.args.as_slice() {
+                [subject, Expr::Literal(value, _)]
+                    if function.name() == FIELD_TEXT && self.is_column(subject, Column::Labels) =>
+                {
+                    // The name is a column of its own.
+                    text_of(value).filter(|name| !name.is_empty() && *name != METRIC_NAME)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Conditions that are being understood.
+struct Narrowing<'a> {
+    columns: &'a Named,
+    asked: Asked,
+}
+
+impl Narrowing<'_> {
     /// Heeds a condition. Returns whether it is understood.
-    pub fn narrow(&mut self, filter: &Expr) -> bool {
+    fn narrow(&mut self, filter: &Expr) -> bool {
         match filter {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
                 let (left, right) = (self.narrow(left), self.narrow(right));
@@ -53,37 +130,64 @@ impl Asked {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 self.compare(left, *op, right)
                     || op.swap().is_some_and(|op| self.compare(right, op, left))
+                    || self.heed(alternatives(self.columns, filter))
             }
-            Expr::InList(InList { expr, list, negated: false }) => self.any_of(expr, list),
-            Expr::Like(like) => self.like(like),
+            Expr::InList(_) | Expr::Like(_) => self.heed(alternatives(self.columns, filter)),
             Expr::ScalarFunction(function) => self.call(function),
+            Expr::IsTrue(inner) => self.narrow(inner),
+            Expr::IsNotTrue(inner) => self.exclude(inner),
             _ => false,
         }
     }
 
     fn compare(&mut self, left: &Expr, op: Operator, right: &Expr) -> bool {
         let Expr::Literal(value, _) = right else { return false };
-        if is_column(left, Column::Time) {
+        if self.columns.is_column(left, Column::Time) {
             return micros(value).is_some_and(|micros| self.bound(op, micros));
         }
-        let (Some(label), Some(text)) = (label_of(left), text_of(value)) else { return false };
-        let matcher = match op {
-            // A label that is not there is null, which equals nothing.
-            Operator::Eq if !text.is_empty() => Matcher::equal(label, text),
-            Operator::RegexMatch => match anywhere(text) {
-                Some(pattern) => Matcher::new(label, MatchOp::Regex, pattern),
-                None => return false,
-            },
-            _ => return false,
+        if let (Operator::Eq, Expr::ScalarFunction(function)) = (op, left)
+            && let ([labels], Some(text)) = (function.args.as_slice(), text_of(value))
+            && function.name() == NAMELESS
+            && self.columns.is_column(labels, Column::Labels)
+        {
+            return self.contains(text);
+        }
+        let (Some(label), Some(text)) = (self.columns.label_of(left), text_of(value)) else {
+            return false;
         };
-        self.matchers.push(matcher);
+        // A label that is not there is null, which equals nothing.
+        let is_equal = op == Operator::Eq && !text.is_empty();
+        if is_equal {
+            self.asked.matchers.push(Matcher::equal(label, text));
+        }
+        is_equal
+    }
+
+    /// Heeds that a label's value is one of several.
+    fn heed(&mut self, found: Option<Alternatives<'_>>) -> bool {
+        let Some(Alternatives { label, patterns, .. }) = found else { return false };
+        self.asked.matchers.push(Matcher::new(label, MatchOp::Regex, patterns.join("|")));
+        true
+    }
+
+    /// Heeds that something is not so, or not known: a label that is not there is not equal to
+    /// anything. To the store it is an empty text.
+    fn exclude(&mut self, inner: &Expr) -> bool {
+        let Some(Alternatives { label, patterns, is_exact }) = alternatives(self.columns, inner)
+        else {
+            return false;
+        };
+        if !is_exact || !patterns.iter().all(|one| is_never_empty(one)) {
+            return false;
+        }
+        self.asked.matchers.push(Matcher::new(label, MatchOp::NotRegex, patterns.join("|")));
         true
     }
 
     fn bound(&mut self, op: Operator, micros: i64) -> bool {
         let first = |micros: i64| micros.saturating_mul(NANOS_PER_MICRO);
         let last = |micros: i64| first(micros).saturating_add(NANOS_PER_MICRO - 1);
-        let (mut start, mut end) = (self.range.start, self.range.end);
+        let (mut start, mut end) = (self.asked.range.start, self.asked.range.end);
         match op {
             Operator::Gt => start = start.max(first(micros.saturating_add(1))),
             Operator::GtEq => start = start.max(first(micros)),
@@ -95,28 +199,7 @@ impl Asked {
             }
             _ => return false,
         }
-        self.range = TimeRange::new(start, end);
-        true
-    }
-
-    fn any_of(&mut self, expr: &Expr, list: &[Expr]) -> bool {
-        let Some(label) = label_of(expr) else { return false };
-        let mut patterns = Vec::with_capacity(list.len());
-        for one in list {
-            match one {
-                // Nothing equals what is not known.
-                Expr::Literal(value, _) if value.is_null() => {}
-                Expr::Literal(value, _) => match text_of(value).filter(|text| !text.is_empty()) {
-                    Some(text) => patterns.push(escaped(text)),
-                    None => return false,
-                },
-                _ => return false,
-            }
-        }
-        if patterns.is_empty() {
-            return false;
-        }
-        self.matchers.push(Matcher::new(label, MatchOp::Regex, patterns.join("|")));
+        self.asked.range = TimeRange::new(start, end);
         true
     }
 
@@ -129,28 +212,7 @@ impl Asked {
         };
         let texts = texts.as_string_view();
         let exprs: Vec<Expr> = texts.iter().map(|text| lit(ScalarValue::from(text))).collect();
-        !exprs.is_empty() && self.any_of(subject, &exprs)
-    }
-
-    fn like(&mut self, like: &Like) -> bool {
-        if like.negated || like.case_insensitive || like.escape_char.is_some() {
-            return false;
-        }
-        let (Some(label), Expr::Literal(value, _)) = (label_of(&like.expr), &*like.pattern) else {
-            return false;
-        };
-        // A backslash in it is an escape.
-        let Some(text) = text_of(value).filter(|text| !text.contains('\\')) else { return false };
-        let mut pattern = String::new();
-        for character in text.chars() {
-            match character {
-                '%' => pattern.push_str("(?s:.*)"),
-                '_' => pattern.push_str("(?s:.)"),
-                plain => push_escaped(&mut pattern, plain),
-            }
-        }
-        self.matchers.push(Matcher::new(label, MatchOp::Regex, pattern));
-        true
+        self.heed(one_of(self.columns, subject, &exprs))
     }
 
     fn call(&mut self, function: &ScalarFunction) -> bool {
@@ -158,12 +220,13 @@ impl Asked {
             return self.any_of_array(subject, list);
         }
         let [subject, Expr::Literal(value, _)] = function.args.as_slice() else { return false };
-        let Some(text) = text_of(value).filter(|_| is_column(subject, Column::Labels)) else {
+        let Some(text) = text_of(value).filter(|_| self.columns.is_column(subject, Column::Labels))
+        else {
             return false;
         };
         match function.name() {
             HAS_KEY => {
-                self.matchers.push(Matcher::new(text, MatchOp::NotEqual, ""));
+                self.asked.matchers.push(Matcher::new(text, MatchOp::NotEqual, ""));
                 true
             }
             CONTAINS => self.contains(text),
@@ -175,48 +238,14 @@ impl Asked {
         let Some(serde_json::Value::Object(map)) = jsonb::parse(part) else { return false };
         for (name, value) in &map {
             let Some(value) = value.as_str().filter(|value| !value.is_empty()) else { continue };
-            self.matchers.push(Matcher::equal(name, value));
+            self.asked.matchers.push(Matcher::equal(name, value));
         }
         true
     }
 }
 
-/// Whether an expression is a column, or the same taken from a sample's line, which has milliseconds
-/// where the store has nanoseconds.
-fn is_column(expr: &Expr, column: Column) -> bool {
-    match expr {
-        Expr::Column(found) => column.is_named(&found.name),
-        Expr::ScalarFunction(function) => {
-            let taken = match column {
-                Column::Name => prom::NAME,
-                Column::Labels => prom::LABELS,
-                _ => return false,
-            };
-            let [Expr::Column(line)] = function.args.as_slice() else { return false };
-            function.name() == taken && Column::Sample.is_named(&line.name)
-        }
-        _ => false,
-    }
-}
-
-/// The label whose value an expression is.
-fn label_of(expr: &Expr) -> Option<&str> {
-    if is_column(expr, Column::Name) {
-        return Some(METRIC_NAME);
-    }
-    let Expr::ScalarFunction(function) = expr else { return None };
-    match function.args.as_slice() {
-        [subject, Expr::Literal(value, _)]
-            if function.name() == FIELD_TEXT && is_column(subject, Column::Labels) =>
-        {
-            // The name is a column of its own.
-            text_of(value).filter(|name| !name.is_empty() && *name != METRIC_NAME)
-        }
-        _ => None,
-    }
-}
-
-fn text_of(value: &ScalarValue) -> Option<&str> {
+/// The text of a value that is one.
+pub fn text_of(value: &ScalarValue) -> Option<&str> {
     match value {
         ScalarValue::Utf8(text) | ScalarValue::Utf8View(text) | ScalarValue::LargeUtf8(text) => {
             text.as_deref()
@@ -232,34 +261,27 @@ fn micros(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// A pattern that may stand anywhere in a text, for matchers, which want all of it. None for one that
-/// the store's matchers may understand in another way: they know fewer letters than DataFusion's by
-/// `\w` and the like.
-fn anywhere(pattern: &str) -> Option<String> {
-    let plain = pattern.strip_prefix(DOT_IS_ANY).unwrap_or(pattern);
-    let is_common = !plain.contains('\\') && !plain.contains("(?") && !plain.contains("[:");
-    let is_whole = || regex_syntax::parse(plain).is_ok();
-    (is_common && is_whole()).then(|| format!("(?s:.*(?:{plain}).*)"))
-}
-
-fn escaped(text: &str) -> String {
-    let mut pattern = String::with_capacity(text.len());
-    text.chars().for_each(|character| push_escaped(&mut pattern, character));
-    pattern
-}
-
-fn push_escaped(pattern: &mut String, character: char) {
-    // Others must not be escaped: some mean something with a backslash, as `\<` does.
-    if regex_syntax::is_meta_character(character) {
-        pattern.push('\\');
-    }
-    pattern.push(character);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use datafusion::prelude::col;
+
+    fn named() -> Named {
+        let part = |(column, name): (Column, &str)| (Shows::Part(column), name.to_string());
+        let parts = [
+            (Column::Sample, "sample"),
+            (Column::Time, "time"),
+            (Column::Name, "name"),
+            (Column::Value, "value"),
+            (Column::Labels, "labels"),
+        ];
+        let label = (Shows::Label("node".into()), "node_id".to_string());
+        Named::new(parts.into_iter().map(part).chain([label]).collect())
+    }
+
+    fn asked(filters: &[Expr]) -> Asked {
+        Asked::of(&named(), filters)
+    }
 
     fn at(micros: i64) -> Expr {
         lit(ScalarValue::TimestampMicrosecond(Some(micros), Some("+00:00".into())))
@@ -273,7 +295,7 @@ mod tests {
             lit(7i64).eq(lit(7i64)),
             at(9).gt(col("time")),
         ];
-        let asked = Asked::of(&filters);
+        let asked = asked(&filters);
         assert_eq!(asked.matchers, [Matcher::equal(METRIC_NAME, "cpu")]);
         assert_eq!(asked.range, TimeRange::new(5000, 8999));
     }
@@ -286,9 +308,8 @@ mod tests {
             col("name").eq(lit("")),
             col("value").gt(lit(1.0)),
         ] {
-            let mut asked = Asked::default();
-            assert!(!asked.narrow(&filter), "{filter}");
-            assert_eq!(asked, Asked::default());
+            assert!(!Asked::understands(&named(), &filter), "{filter}");
+            assert_eq!(asked(&[filter]), Asked::default());
         }
     }
 
@@ -300,8 +321,7 @@ mod tests {
                 Operator::RegexMatch,
                 Box::new(lit(pattern)),
             ));
-            let mut asked = Asked::default();
-            asked.narrow(&expr).then(|| asked.matchers.pop().unwrap())
+            asked(&[expr]).matchers.pop()
         };
         for pattern in ["^\\w+$", "(?i)a", "(?x)a_b # c", "a)(b", "[[:alpha:]]", "("] {
             assert_eq!(regex(pattern), None, "{pattern}");
@@ -309,7 +329,7 @@ mod tests {
         let expected = Matcher::new(METRIC_NAME, MatchOp::Regex, "(?s:.*(?:^a|b).*)");
         assert_eq!(regex("(?s)^a|b"), Some(expected));
         // A backslash before these is no escape.
-        let asked = Asked::of(&[col("name").like(lit("a<%>"))]);
+        let asked = asked(&[col("name").like(lit("a<%>"))]);
         let expected = Matcher::new(METRIC_NAME, MatchOp::Regex, "a<(?s:.*)>");
         assert_eq!(asked.matchers, [expected]);
     }
@@ -318,8 +338,50 @@ mod tests {
     fn lists_and_patterns() {
         let filters =
             [col("name").in_list(vec![lit("a.b"), lit("c")], false), col("name").like(lit("c_%"))];
-        let asked = Asked::of(&filters);
+        let asked = asked(&filters);
         assert_eq!(asked.matchers[0], Matcher::new(METRIC_NAME, MatchOp::Regex, "a\\.b|c"));
         assert_eq!(asked.matchers[1], Matcher::new(METRIC_NAME, MatchOp::Regex, "c(?s:.)(?s:.*)"));
+    }
+
+    #[test]
+    fn columns_of_labels_and_what_is_not_so() {
+        let node = || Box::new(col("node_id"));
+        let matches = |pattern: &str| {
+            Expr::BinaryExpr(BinaryExpr::new(node(), Operator::RegexMatch, Box::new(lit(pattern))))
+        };
+        let filters = [
+            col("node_id").eq(lit("a")),
+            Expr::IsTrue(Box::new(matches("b"))),
+            Expr::IsNotTrue(Box::new(col("node_id").eq(lit("c")))),
+            Expr::IsNotTrue(Box::new(matches("(?s)d+"))),
+            col("node_id")
+                .eq(lit("e"))
+                .or(col("node_id").like(lit("f%")))
+                .or(col("node_id").in_list(vec![lit("g"), lit("h")], false)),
+            Expr::IsNotTrue(Box::new(
+                col("node_id").like(lit("%i%")).or(lit("j").eq(col("node_id"))),
+            )),
+        ];
+        let expected = [
+            Matcher::equal("node", "a"),
+            Matcher::new("node", MatchOp::Regex, "(?s:.*(?:b).*)"),
+            Matcher::new("node", MatchOp::NotRegex, "c"),
+            Matcher::new("node", MatchOp::NotRegex, "(?s:.*(?:d+).*)"),
+            Matcher::new("node", MatchOp::Regex, "e|f(?s:.*)|g|h"),
+            Matcher::new("node", MatchOp::NotRegex, "(?s:.*)i(?s:.*)|j"),
+        ];
+        assert_eq!(asked(&filters).matchers, expected);
+        // A label that is not there is an empty text to the store: these would leave it out.
+        for filter in [
+            Expr::IsNotTrue(Box::new(matches("(?s)d*"))),
+            Expr::IsNotTrue(Box::new(matches("(?s)^$"))),
+            Expr::IsNotTrue(Box::new(matches("d."))),
+            Expr::IsNotTrue(Box::new(col("node_id").eq(lit("")))),
+            Expr::IsNotTrue(Box::new(col("node_id").like(lit("%")))),
+            col("node").eq(lit("a")),
+            col("node_id").eq(lit("a")).or(col("name").eq(lit("a"))),
+        ] {
+            assert!(!Asked::understands(&named(), &filter), "{filter}");
+        }
     }
 }

@@ -181,11 +181,55 @@ fn push(out: &mut String, value: &Value) {
     }
 }
 
-fn push_object(out: &mut String, map: &Map<String, Value>) {
+/// The keys and values of an object as `jsonb` keeps them.
+pub fn in_order(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
     pairs.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then(a.cmp(b)));
+    pairs
+}
+
+/// A value with a line for each key and each value of an array, as `jsonb_pretty` shows it.
+pub fn pretty(value: &Value) -> String {
+    let mut out = String::new();
+    push_pretty(&mut out, value, 0);
+    out
+}
+
+fn push_pretty(out: &mut String, value: &Value, depth: usize) {
+    let line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        (0..depth).for_each(|_| out.push_str("    "));
+    };
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            for (at, (key, value)) in in_order(map).into_iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { "," });
+                line(out, depth + 1);
+                push_string(out, key);
+                out.push_str(": ");
+                push_pretty(out, value, depth + 1);
+            }
+            line(out, depth);
+            out.push('}');
+        }
+        Value::Array(all) => {
+            out.push('[');
+            for (at, one) in all.iter().enumerate() {
+                out.push_str(if at == 0 { "" } else { "," });
+                line(out, depth + 1);
+                push_pretty(out, one, depth + 1);
+            }
+            line(out, depth);
+            out.push(']');
+        }
+        plain => push(out, plain),
+    }
+}
+
+fn push_object(out: &mut String, map: &Map<String, Value>) {
     out.push('{');
-    for (at, (key, value)) in pairs.into_iter().enumerate() {
+    for (at, (key, value)) in in_order(map).into_iter().enumerate() {
         if at != 0 {
             out.push_str(", ");
         }

@@ -48,6 +48,11 @@ pub fn jsonb_field(name: &str, is_nullable: bool) -> Field {
     Field::new(name, DataType::Utf8View, is_nullable).with_metadata(metadata)
 }
 
+/// Whether a field is one.
+pub fn is_jsonb_field(field: &Field) -> bool {
+    field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Operation {
     FieldText,
@@ -349,7 +354,8 @@ impl Memory {
     }
 }
 
-fn no_json(text: &str) -> DataFusionError {
+/// A text that is no JSON.
+pub fn no_json(text: &str) -> DataFusionError {
     let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
     let message = format!("invalid input syntax for type json: \"{shown}\"");
     DataFusionError::External(Box::new(SqlError { code: "22P02", message }))
@@ -389,6 +395,10 @@ impl ScalarUDFImpl for JsonbIn {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if args.arg_fields.first().is_some_and(|field| is_jsonb_field(field)) {
+            // It is one already.
+            return args.args.into_iter().next().map_or_else(|| plan_err!("a text"), Ok);
+        }
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [texts] = arrays.as_slice() else { return plan_err!("{JSONB_IN} takes a text") };
         let texts = as_string_view_array(texts)?;

@@ -9,6 +9,7 @@
 //!
 //! It knows no sockets and no wire types.
 
+mod alternatives;
 mod arrays;
 mod bounded;
 mod catalog;
@@ -26,9 +27,15 @@ mod instants;
 mod intervals;
 mod jsonb;
 mod jsonb_functions;
+mod jsonb_makers;
+mod jsonb_parts;
+mod laterals;
+mod markers;
+mod metric_tables;
 mod names;
 mod operators;
 mod prom;
+mod prom_info;
 mod promql_tables;
 mod rewrite;
 mod rows;

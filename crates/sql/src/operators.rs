@@ -1,8 +1,8 @@
 //! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
 use crate::jsonb_functions::{
-    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, JSONB, PATH, PATH_TEXT,
-    TYPE_KEY, call, jsonb_field,
+    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
+    is_jsonb_field, jsonb_field,
 };
 use crate::rewrite::JSONB_IN;
 use crate::tables::ZONE;
@@ -129,7 +129,7 @@ fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
         return Ok(false);
     }
     let (_, field) = expr.to_field(schema)?;
-    Ok(field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB))
+    Ok(is_jsonb_field(&field))
 }
 
 /// Types that DataFusion does not know by PostgreSQL's names.

@@ -10,7 +10,7 @@ use crate::error::SqlError;
 use crate::instants::instant_of;
 use crate::rows::Rows;
 use crate::scan::{self, Source};
-use crate::tables::Column;
+use crate::tables::{Column, Shows};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -203,7 +203,8 @@ impl TableProvider for Answer {
         _: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        scan::plan(self.clone(), &COLUMNS, &self.schema, projection, limit)
+        let columns = COLUMNS.map(Shows::Part);
+        scan::plan(self.clone(), &columns, &self.schema, projection, limit)
     }
 }
 

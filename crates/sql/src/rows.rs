@@ -1,7 +1,7 @@
 //! Samples, series by series, to columns. Text that all rows of a series share is kept once.
 
 use crate::jsonb;
-use crate::tables::{Column, ZONE};
+use crate::tables::{Column, Shows, ZONE};
 use datafusion::arrow::array::{
     ArrayRef, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder,
     TimestampMicrosecondBuilder,
@@ -17,6 +17,8 @@ use wire::exposition::encode::push_sample;
 
 /// Rows of a series from which on their text is shared.
 const SHARED_ROWS_MIN: usize = 4;
+/// Values of a batch: one of many columns has fewer rows.
+const CELLS_MAX: usize = 1 << 18;
 
 /// A column that grows.
 enum Growing {
@@ -26,6 +28,7 @@ enum Growing {
     Name(StringViewBuilder),
     Labels(StringViewBuilder),
     SeriesId(Int64Builder),
+    Label(Arc<str>, StringViewBuilder),
 }
 
 /// Rows that become batches.
@@ -38,17 +41,20 @@ pub struct Rows {
 
 impl Rows {
     /// Batches of those columns, with so many rows at most.
-    pub fn new(columns: &[Column], schema: SchemaRef, len_max: usize) -> Rows {
-        let growing = |column: &Column| match column {
-            Column::Sample => Growing::Sample(StringViewBuilder::new()),
-            Column::Time => Growing::Time(TimestampMicrosecondBuilder::new().with_timezone(ZONE)),
-            Column::Value => Growing::Value(Float64Builder::new()),
-            Column::Name => Growing::Name(StringViewBuilder::new()),
-            Column::Labels => Growing::Labels(StringViewBuilder::new()),
-            Column::SeriesId => Growing::SeriesId(Int64Builder::new()),
+    pub fn new(columns: &[Shows], schema: SchemaRef, len_max: usize) -> Rows {
+        let growing = |shows: &Shows| match shows {
+            Shows::Part(Column::Sample) => Growing::Sample(StringViewBuilder::new()),
+            Shows::Part(Column::Time) => {
+                Growing::Time(TimestampMicrosecondBuilder::new().with_timezone(ZONE))
+            }
+            Shows::Part(Column::Value) => Growing::Value(Float64Builder::new()),
+            Shows::Part(Column::Name) => Growing::Name(StringViewBuilder::new()),
+            Shows::Part(Column::Labels) => Growing::Labels(StringViewBuilder::new()),
+            Shows::Part(Column::SeriesId) => Growing::SeriesId(Int64Builder::new()),
+            Shows::Label(label) => Growing::Label(label.clone(), StringViewBuilder::new()),
         };
-        let columns = columns.iter().map(growing).collect();
-        Rows { schema, columns, len: 0, len_max: len_max.max(1) }
+        let len_max = len_max.min(CELLS_MAX / columns.len().max(1)).max(1);
+        Rows { schema, columns: columns.iter().map(growing).collect(), len: 0, len_max }
     }
 
     /// Adds the samples of a series, without the marks of its end; `take` gets batches that are full
@@ -105,6 +111,10 @@ impl Rows {
                     (0..count).for_each(|_| out.append_value(id));
                 }
                 Growing::Sample(out) => push_lines(out, labels, samples())?,
+                Growing::Label(label, out) => match labels.get(label) {
+                    Some(value) => push_shared(out, value, count)?,
+                    None => (0..count).for_each(|_| out.append_null()),
+                },
             }
         }
         self.len += count;
@@ -121,9 +131,10 @@ impl Rows {
                 Growing::Time(out) => Arc::new(out.finish()),
                 Growing::Value(out) => Arc::new(out.finish()),
                 Growing::SeriesId(out) => Arc::new(out.finish()),
-                Growing::Sample(out) | Growing::Name(out) | Growing::Labels(out) => {
-                    Arc::new(out.finish())
-                }
+                Growing::Sample(out)
+                | Growing::Name(out)
+                | Growing::Labels(out)
+                | Growing::Label(_, out) => Arc::new(out.finish()),
             }
         };
         let columns = self.columns.iter_mut().map(finish).collect();
@@ -135,7 +146,7 @@ impl Rows {
 }
 
 /// See [`Column::SeriesId`].
-fn series_id(labels: &Labels) -> i64 {
+pub fn series_id(labels: &Labels) -> i64 {
     let bits = labels.fingerprint() & u128::from(i64::MAX.unsigned_abs());
     i64::try_from(bits).expect("63 bits")
 }

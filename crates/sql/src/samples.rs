@@ -4,16 +4,17 @@
 //! conditions ─► matchers, times ─► Store::select ─► series by series ─► rows (scan.rs)
 //! ```
 
-use crate::filters::Asked;
+use crate::filters::{Asked, Named};
 use crate::rows::Rows;
 use crate::scan::{self, Source};
-use crate::tables::{Column, Rows as Kind, Table};
+use crate::tables::{Rows as Kind, Shows, Table, schema_of};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use model::Matcher;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,7 +34,11 @@ pub struct Samples {
     store: Arc<Store>,
     limits: ReadLimits,
     rows: Kind,
-    columns: Vec<Column>,
+    columns: Vec<Shows>,
+    /// What its columns' names mean in conditions.
+    named: Named,
+    /// What holds of all its series.
+    matchers: Vec<Matcher>,
     schema: SchemaRef,
 }
 
@@ -46,8 +51,28 @@ impl std::fmt::Debug for Samples {
 impl Samples {
     /// What a store has, as that table shows it.
     pub fn new(store: Arc<Store>, limits: ReadLimits, table: &Table) -> Samples {
-        let columns = table.columns.iter().map(|(column, _)| *column).collect();
-        Samples { store, limits, rows: table.rows, columns, schema: table.schema() }
+        Samples::of_metric(store, limits, table.rows, table.shows(), Vec::new())
+    }
+
+    /// What a store has of those series for which all matchers hold, in columns of those names.
+    pub fn of_metric(
+        store: Arc<Store>,
+        limits: ReadLimits,
+        rows: Kind,
+        columns: Vec<(Shows, String)>,
+        matchers: Vec<Matcher>,
+    ) -> Samples {
+        let schema = schema_of(&columns);
+        let shown = columns.iter().map(|(shows, _)| shows.clone()).collect();
+        Samples {
+            store,
+            limits,
+            rows,
+            columns: shown,
+            named: Named::new(columns),
+            matchers,
+            schema,
+        }
     }
 }
 
@@ -65,7 +90,7 @@ impl TableProvider for Samples {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match Asked::default().narrow(filter) {
+        let support = |filter: &&Expr| match Asked::understands(&self.named, filter) {
             true => TableProviderFilterPushDown::Inexact,
             false => TableProviderFilterPushDown::Unsupported,
         };
@@ -80,7 +105,9 @@ impl TableProvider for Samples {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (store, limits) = (self.store.clone(), self.limits.clone());
-        let reading = Reading { store, rows: self.rows, asked: Asked::of(filters), limits };
+        let mut asked = Asked::of(&self.named, filters);
+        asked.matchers.extend_from_slice(&self.matchers);
+        let reading = Reading { store, rows: self.rows, asked, limits };
         scan::plan(reading, &self.columns, &self.schema, projection, limit)
     }
 }

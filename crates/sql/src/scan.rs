@@ -5,7 +5,7 @@
 //! ```
 
 use crate::rows::Rows;
-use crate::tables::Column;
+use crate::tables::Shows;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
@@ -34,14 +34,14 @@ pub trait Source: Clone + Debug + Send + Sync + 'static {
 /// When there are no such columns.
 pub fn plan(
     source: impl Source,
-    all: &[Column],
+    all: &[Shows],
     schema: &SchemaRef,
     projection: Option<&Vec<usize>>,
     limit: Option<usize>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let wanted = projection.cloned().unwrap_or_else(|| (0..all.len()).collect());
     let schema = Arc::new(schema.project(&wanted)?);
-    let columns = wanted.iter().map(|at| all[*at]).collect();
+    let columns = wanted.iter().map(|at| all[*at].clone()).collect();
     let scan = Scan { source, columns, schema: schema.clone() };
     let exec = StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?;
     Ok(Arc::new(exec))
@@ -51,7 +51,7 @@ pub fn plan(
 #[derive(Debug)]
 struct Scan<S> {
     source: S,
-    columns: Vec<Column>,
+    columns: Vec<Shows>,
     schema: SchemaRef,
 }
 

@@ -3,12 +3,12 @@
 //! A text is cut at its semicolons first, by tokens.
 
 use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
-use crate::dialect::{Postgres, check_nesting};
+use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::insert::Insert;
 use crate::names::folded;
-use crate::rewrite::{Hints, Rewritten, rewrite};
+use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
     FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Reset, SelectItem, Set, SetExpr,
@@ -94,6 +94,8 @@ pub enum Parsed {
     CreateExtension(String),
     /// `SELECT create_prometheus_table('name')`, or its kin.
     CreatePrometheusTable(String),
+    /// `SELECT drop_metric('name')`: its samples are deleted.
+    DropMetric(String),
     /// Something that has no meaning here and does no harm; what is answered.
     Nothing(&'static str),
 }
@@ -143,6 +145,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
         return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&Postgres, text).tokenize().map_err(invalid)?;
+    let tokens = with_matchers(tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);
     let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
     pieces.filter(is_said).map(statement).collect()
@@ -267,10 +270,14 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Parsed::Deallocate((!is_all).then_some(name.value))
         }
-        Statement::Query(query) => match created_table(&query.body) {
-            Some(name) => Parsed::CreatePrometheusTable(name),
-            None => Query::of(query)?,
-        },
+        Statement::Query(query) => {
+            let created = created_table(&query.body).map(Parsed::CreatePrometheusTable);
+            let done = created.or_else(|| dropped_metric(&query.body).map(Parsed::DropMetric));
+            match done {
+                Some(done) => done,
+                None => Query::of(query)?,
+            }
+        }
         Statement::Insert(insert) => Parsed::Insert(Insert::of(insert)?),
         Statement::Copy {
             source,
@@ -281,6 +288,11 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             ..
         } => Parsed::CopyOut(copy_out(source, options, legacy_options)?),
         explain @ Statement::Explain { .. } => Query::parsed(explain)?,
+        Statement::Delete(_) => {
+            let words = "DELETE is not known here: say SELECT drop_metric('name'), or POST \
+                         /api/v1/admin/tsdb/delete_series over HTTP";
+            return Err(SqlError::unsupported(words));
+        }
         other => return Err(unknown(&other)),
     })
 }

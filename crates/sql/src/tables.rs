@@ -65,6 +65,25 @@ impl Column {
     }
 }
 
+/// What a column of a table shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// A part of a sample.
+    Part(Column),
+    /// The value of a label, none where a series has no such label.
+    Label(Arc<str>),
+}
+
+impl Shows {
+    /// It as a column of that name.
+    pub fn field(&self, name: &str) -> Field {
+        match self {
+            Shows::Part(column) => column.field(name),
+            Shows::Label(_) => Field::new(name, DataType::Utf8View, true),
+        }
+    }
+}
+
 /// What has a row in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
@@ -90,11 +109,17 @@ pub struct Table {
 }
 
 impl Table {
-    /// Its columns as DataFusion knows them.
-    pub fn schema(&self) -> SchemaRef {
-        let fields = self.columns.iter().map(|(column, name)| column.field(name));
-        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    /// What its columns show, and their names.
+    pub fn shows(&self) -> Vec<(Shows, String)> {
+        let one = |(column, name): &(Column, &str)| (Shows::Part(*column), name.to_string());
+        self.columns.iter().map(one).collect()
     }
+}
+
+/// Columns as DataFusion knows them.
+pub fn schema_of(columns: &[(Shows, String)]) -> SchemaRef {
+    let fields = columns.iter().map(|(shows, name)| shows.field(name));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 const LINE: &[(Column, &str)] = &[(Column::Sample, "sample")];

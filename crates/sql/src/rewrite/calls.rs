@@ -1,17 +1,16 @@
 //! Functions of PostgreSQL's and TimescaleDB's that DataFusion has by other names or in other places.
 
+use super::JSONB_IN;
 use super::expressions::{
-    aggregates, arguments, call, cast, instant, is_named, literal, only_column, text_literal,
+    aggregates, arguments, call, cast, instant, is_named, literal, only_column, query, text_literal,
 };
 use super::types::interval_text;
-use crate::dialect::Postgres;
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, OrderByExpr, OrderByKind,
     OrderByOptions, Query, Select, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 /// `ARRAY(query)` is `(query for the array of all)`.
 ///
@@ -102,6 +101,7 @@ pub fn renamed(function: &Function) -> Option<Expr> {
     let args = arguments(function)?;
     let is = |name: &str| is_named(&function.name, name);
     match args.as_slice() {
+        [value] if is("jsonb") => Some(call(JSONB_IN, vec![(*value).clone()])),
         // Two schemas are looked through.
         [Expr::Function(inner), _]
             if is("array_upper") && is_named(&inner.name, "current_schemas") =>
@@ -169,11 +169,7 @@ pub fn exists_as_count(select: &mut Select) {
         }
         let sign = if *negated { "=" } else { "<>" };
         let text = format!("SELECT (SELECT count(*) {sign} 0 FROM ({inner}) AS found)");
-        let mut parser = match Parser::new(&Postgres).try_with_sql(&text) {
-            Ok(parser) => parser,
-            Err(_) => continue,
-        };
-        let Ok(made) = parser.parse_query() else { continue };
+        let Some(made) = query(&text) else { continue };
         if let SetExpr::Select(made) = *made.body
             && let Some(SelectItem::UnnamedExpr(made)) = made.projection.into_iter().next()
         {

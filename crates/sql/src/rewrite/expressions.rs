@@ -1,10 +1,12 @@
 //! Expressions taken apart and put together.
 
+use crate::dialect::Postgres;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
     SelectItem, TimezoneInfo, Value, ValueWithSpan, Visit, Visitor,
 };
+use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
 
 /// Aggregates that clients ask of PostgreSQL's own tables.
@@ -157,6 +159,11 @@ pub fn call(name: &str, args: Vec<Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// The query of a text, which is ours.
+pub fn query(text: &str) -> Option<Box<Query>> {
+    Parser::new(&Postgres).try_with_sql(text).ok()?.parse_query().ok()
 }
 
 pub fn cast(expr: Expr, data_type: SqlType) -> Expr {

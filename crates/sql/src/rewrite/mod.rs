@@ -6,6 +6,8 @@ mod calls;
 mod expressions;
 mod nothing;
 mod operators;
+mod promscale;
+mod sets;
 mod types;
 
 use crate::error::SqlError;
@@ -29,11 +31,14 @@ use expressions::{
 };
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
+use promscale::{API_SCHEMA, matched, promscale};
+use sets::{part_of_set, set_as_table, set_in_list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use types::{arrow_type, catalog_cast, texts};
 
 pub use operators::DOT_IS_ANY;
+pub use promscale::dropped_metric;
 pub use types::{array_of, interval_text};
 
 /// The schema of PostgreSQL's own tables and functions.
@@ -130,6 +135,17 @@ fn text_or_null(text: Option<String>) -> Expr {
     text.map_or_else(|| Expr::Value(Value::Null.into()), text_literal)
 }
 
+/// What a call is in DataFusion's words, if it is another one.
+fn other_call(function: &Function) -> Result<Option<Expr>, SqlError> {
+    if is_named(&function.name, "to_timestamp")
+        && let Some(one) = only_argument(function)
+    {
+        return Ok(Some(instant_of_seconds(one.clone())));
+    }
+    let own = promscale(function)?.or_else(|| set_in_list(function));
+    Ok(own.or_else(|| renamed(function)))
+}
+
 struct Rewriter {
     hints: Hints,
     is_reusable: bool,
@@ -178,7 +194,7 @@ impl VisitorMut for Rewriter {
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
         if let TableFactor::Table { name, args: Some(_), .. } = table
             && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
-            && schema.value == CATALOG_SCHEMA
+            && [CATALOG_SCHEMA, API_SCHEMA].contains(&schema.value.as_str())
         {
             name.0.remove(0);
         }
@@ -190,7 +206,10 @@ impl VisitorMut for Rewriter {
         // Their arguments may say when it is.
         let asks = |name: &&mut ObjectName| FUNCTIONS.iter().any(|(one, _)| is_named(name, one));
         self.is_reusable &= called.filter(asks).is_none();
-        ControlFlow::Continue(())
+        match set_as_table(table) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
     }
 
     fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<Self::Break> {
@@ -203,7 +222,13 @@ impl VisitorMut for Rewriter {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<Self::Break> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        // Before the function within becomes rows by itself.
+        if let Expr::CompoundFieldAccess { root, access_chain } = &*expr
+            && let Some(changed) = part_of_set(root, access_chain)
+        {
+            *expr = changed;
+        }
         self.depth += 1;
         if DEPTH_MAX < self.depth {
             let message = format!("an expression of more than {DEPTH_MAX} steps into each other");
@@ -225,6 +250,19 @@ impl Rewriter {
     fn hint(&mut self, expr: &Expr, data_type: DataType) {
         if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr {
             self.hints.insert(name.clone(), data_type);
+        }
+    }
+
+    /// Of `(labels->>key = value) IS TRUE`: both are texts.
+    fn hint_label(&mut self, expr: &Expr) {
+        let (Expr::IsTrue(inner) | Expr::IsNotTrue(inner)) = expr else { return };
+        let Expr::Nested(inner) = &**inner else { return };
+        let Expr::BinaryOp { left, right, .. } = &**inner else { return };
+        self.hint(right, DataType::Utf8View);
+        if let Expr::Nested(inner) = &**left
+            && let Expr::BinaryOp { right: key, .. } = &**inner
+        {
+            self.hint(key, DataType::Utf8View);
         }
     }
 
@@ -285,15 +323,9 @@ impl Rewriter {
             _ => {}
         }
         if let Expr::Function(function) = expr
-            && let Some(changed) = renamed(function)
+            && let Some(changed) = other_call(function)?
         {
             *expr = changed;
-        }
-        if let Expr::Function(function) = expr
-            && is_named(&function.name, "to_timestamp")
-            && let Some(one) = only_argument(function)
-        {
-            *expr = instant_of_seconds(one.clone());
         }
         Ok(())
     }
@@ -301,7 +333,8 @@ impl Rewriter {
     fn function(&mut self, function: &mut Function) -> Result<(), SqlError> {
         let parts = &mut function.name.0;
         if let [ObjectNamePart::Identifier(schema), _] = parts.as_slice()
-            && [CATALOG_SCHEMA, "information_schema", "public"].contains(&schema.value.as_str())
+            && [CATALOG_SCHEMA, "information_schema", "public", API_SCHEMA]
+                .contains(&schema.value.as_str())
         {
             parts.remove(0);
         }
@@ -355,6 +388,11 @@ impl Rewriter {
 
     fn operator(&mut self, expr: &mut Expr) {
         let Expr::BinaryOp { op, left, right } = expr else { return };
+        if let (BinaryOperator::Question, Some(changed)) = (&*op, matched(left, right)) {
+            self.hint_label(&changed);
+            *expr = changed;
+            return;
+        }
         if let BinaryOperator::PGCustomBinaryOperator(parts) = op {
             let plain = parts.last().map(String::as_str).unwrap_or_default();
             if let Some(known) = operator_of(plain) {
@@ -412,17 +450,21 @@ impl Rewriter {
 mod tests {
     use super::*;
     use crate::dialect::Postgres;
+    use crate::statements::{Parsed, parse};
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn rewritten(text: &str) -> Result<(String, Hints), SqlError> {
         let mut all = Parser::parse_sql(&Postgres, text).unwrap();
         let hints = rewrite(&mut all[0])?.hints;
-        // Names that were given are another matter.
-        let shown = all[0].to_string();
+        Ok((without_names(&all[0].to_string()), hints))
+    }
+
+    /// Names that were given are another matter.
+    fn without_names(shown: &str) -> String {
         let mut parts = shown.split(" AS \"");
         let first = parts.next().unwrap_or_default().to_string();
         let rest = parts.filter_map(|part| part.split_once('"').map(|(_, rest)| rest));
-        Ok((first + &rest.collect::<String>(), hints))
+        first + &rest.collect::<String>()
     }
 
     #[test]
@@ -476,6 +518,38 @@ mod tests {
         ] {
             assert_eq!(rewritten(text).unwrap().0, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn promscales_operators_and_functions() {
+        for (text, expected) in [
+            ("SELECT labels ? ('a' == 'b')", "SELECT ((labels ->> 'a') = 'b') IS TRUE"),
+            ("SELECT labels ? ('a' !== 'b')", "SELECT ((labels ->> 'a') = 'b') IS NOT TRUE"),
+            ("SELECT labels ? ('a'==~'b.*')", "SELECT ((labels ->> 'a') ~ '(?s)b.*') IS TRUE"),
+            ("SELECT labels ? ('a' !=~ 'b')", "SELECT ((labels ->> 'a') ~ '(?s)b') IS NOT TRUE"),
+            ("SELECT labels ? 'a', 1 != ~2", "SELECT labels ? 'a', 1 <> ~2"),
+            ("SELECT val(node_id)", "SELECT node_id"),
+            (
+                "SELECT eq(labels, '{}')",
+                "SELECT labels_without_name(labels) = labels_without_name(jsonb_in('{}'))",
+            ),
+            ("SELECT prom_api.is_stale_marker(v)", "SELECT is_stale_marker(v)"),
+        ] {
+            let Ok(Parsed::Query(query)) = parse(text).map(|mut all| all.remove(0)) else {
+                panic!("{text}")
+            };
+            let shown = query.rephrased().statement.to_string();
+            assert_eq!(without_names(&shown), expected, "{text}");
+        }
+        for text in [
+            "SELECT set_metric_retention_period('a', INTERVAL '1 day')",
+            "SELECT label_cardinality(node_id) FROM m",
+            "SELECT drop_metric(name) FROM m",
+        ] {
+            assert_eq!(parse(text).map_err(|error| error.code).unwrap_err(), "0A000", "{text}");
+        }
+        let dropped = parse("SELECT prom_api.drop_metric('a b')").unwrap();
+        assert_eq!(dropped, [Parsed::DropMetric("a b".into())]);
     }
 
     #[test]

@@ -2,11 +2,18 @@
 
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
 use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
+use crate::names::folded;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as SqlType, Expr, ObjectName, TimezoneInfo,
+    ArrayElemTypeDef, DataType as SqlType, Expr, ObjectName, ObjectNamePart, TimezoneInfo,
 };
 use std::sync::Arc;
+
+/// The last part of a name, in small letters where it stands without quotes.
+pub fn name_of_last(name: &ObjectName) -> String {
+    let last = name.0.last().and_then(ObjectNamePart::as_ident);
+    last.map_or_else(String::new, folded)
+}
 
 /// Casts to types that only PostgreSQL's own tables have.
 pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {

@@ -28,9 +28,9 @@ impl Queries {
         let session = self.session()?;
         let done = |tag: &str| Ok(Response::Execution(Tag::new(tag)));
         match parsed {
-            // It is planned before it comes here.
-            Parsed::Query(_) | Parsed::CopyOut(_) | Parsed::Insert(_) => {
-                Err(error("XX000", "a query that was not planned"))
+            // It is planned, or done, before it comes here.
+            Parsed::Query(_) | Parsed::CopyOut(_) | Parsed::Insert(_) | Parsed::DropMetric(_) => {
+                Err(error("XX000", "a statement that comes here by mistake"))
             }
             Parsed::CopyIn(asked) => self.begin_copy(session, asked),
             Parsed::Set { name, value, is_local } => {

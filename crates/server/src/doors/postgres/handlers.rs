@@ -82,7 +82,7 @@ impl Queries {
                 let statement = self.parser.plan(described).await?;
                 self.query(statement, parameters, format).await
             }
-            Prepared::Other(parsed) => self.do_other(parsed.clone(), format),
+            Prepared::Other(parsed) => self.run_other(parsed.clone(), format).await,
         }
     }
 
@@ -93,7 +93,7 @@ impl Queries {
                 let statement = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
                 self.query(statement, Vec::new(), &Format::UnifiedText).await
             }
-            other => self.do_other(other, &Format::UnifiedText),
+            other => self.run_other(other, &Format::UnifiedText).await,
         }
     }
 

@@ -15,6 +15,7 @@ mod copies;
 mod copy;
 mod copy_out;
 mod cursors;
+mod drops;
 mod extended;
 mod frames;
 mod handlers;

@@ -10,7 +10,7 @@ use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::api::stmt::QueryParser;
 use pgwire::api::{ClientInfo, Type};
 use pgwire::error::PgWireResult;
-use sql::datafusion::arrow::datatypes::{DataType, SchemaRef};
+use sql::datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
 use sql::insert::Insert;
 use sql::statements::{Parsed, Query};
 use std::collections::HashMap;
@@ -113,6 +113,10 @@ impl Parser {
         match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
             Some(Parsed::Query(query) | Parsed::Insert(Insert { query, .. })) => {
                 let plan = self.session()?.sql.plan(query).await.map_err(of_sql)?;
+                // A metric may have labels that it had not when its columns were told.
+                if !is_alike(&plan.schema(), &described.schema) {
+                    return Err(error("0A000", "cached plan must not change result type"));
+                }
                 self.remember(described.text.clone(), plan.clone());
                 Ok(plan)
             }
@@ -211,17 +215,30 @@ impl QueryParser for Parser {
     }
 }
 
+/// Whether rows of both look the same to a client.
+fn is_alike(one: &SchemaRef, other: &SchemaRef) -> bool {
+    let shown = |schema: &SchemaRef| {
+        let field = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
+        schema.fields().iter().map(field).collect::<Vec<_>>()
+    };
+    shown(one) == shown(other)
+}
+
 /// The one column that some statements about the session answer with.
 pub fn field_of(parsed: &Parsed, format: &Format) -> Option<FieldInfo> {
     let name = match parsed {
         Parsed::Show(name) => name.as_str(),
         Parsed::CreatePrometheusTable(..) => "create_prometheus_table",
+        Parsed::DropMetric(_) => "drop_metric",
         _ => return None,
     };
     let format = match answers::is_binary(format, 0) {
         true => FieldFormat::Binary,
         false => FieldFormat::Text,
     };
-    let field = FieldInfo::new(name.into(), None, None, Type::TEXT, format);
-    Some(field.with_type_size(-1))
+    let (kind, size) = match parsed {
+        Parsed::DropMetric(_) => (Type::BOOL, 1),
+        _ => (Type::TEXT, -1),
+    };
+    Some(FieldInfo::new(name.into(), None, None, kind, format).with_type_size(size))
 }

@@ -58,7 +58,8 @@ impl Facts for Client {
 pub struct State {
     pub copying: Option<Copying>,
     pub kept: Kept,
-    /// Whether the transaction under way has copied samples, which no `ROLLBACK` takes back.
+    /// Whether the transaction under way has copied or dropped samples, which no `ROLLBACK` takes
+    /// back.
     pub has_copied: bool,
     /// Its place among the running queries, one for all portals.
     pub place: Weak<Permit>,

@@ -66,7 +66,7 @@ impl SimpleQueryHandler for Queries {
 }
 
 /// What is said where PostgreSQL would take samples back.
-const STAYS: &str = "samples that were copied or inserted stay: they are stored at once";
+const STAYS: &str = "samples that were copied or inserted stay, and those that were dropped are gone: that is done at once";
 
 impl Queries {
     async fn answer_one<C>(&self, client: &mut C, parsed: Parsed) -> PgWireResult<()>
@@ -117,6 +117,9 @@ impl Queries {
         let session = self.session()?;
         let status = client.transaction_status();
         let is_idle = status == TransactionStatus::Idle;
+        if matches!(parsed, Parsed::DropMetric(_)) && !is_idle {
+            session.state().has_copied = true;
+        }
         let said = match parsed {
             Parsed::Deallocate(Some(name)) => {
                 if client.portal_store().get_statement(name).is_none() {
