@@ -223,7 +223,7 @@ impl Bounded {
             return Ok(());
         }
         let message = format!("{} would make {size} bytes; {SIZE_MAX} are the most", self.name());
-        Err(DataFusionError::External(Box::new(SqlError { code: "53200", message })))
+        Err(DataFusionError::External(Box::new(SqlError::new("53200", message))))
     }
 
     fn call(&self, args: &ScalarFunctionArgs, rows: Range<usize>) -> Result<ColumnarValue> {

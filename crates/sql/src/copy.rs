@@ -350,7 +350,7 @@ impl<'t> Words<'t> {
         if self.eat(&Token::Period) {
             if table != "public" {
                 let message = format!("schema \"{table}\" does not exist");
-                return Err(SqlError { code: "3F000", message });
+                return Err(SqlError::new("3F000", message));
             }
             table = self.name().ok_or_else(|| invalid("COPY needs a table's name"))?;
         }
@@ -380,11 +380,11 @@ impl<'t> Words<'t> {
             let column = Column::OF_SAMPLES.into_iter().find(|one| one.is_named(&name));
             let column = column.ok_or_else(|| {
                 let message = format!("column \"{name}\" does not exist");
-                SqlError { code: "42703", message }
+                SqlError::new("42703", message)
             })?;
             if all.contains(&column) {
                 let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError { code: "42701", message });
+                return Err(SqlError::new("42701", message));
             }
             all.push(column);
             if self.eat(&Token::RParen) {

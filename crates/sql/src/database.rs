@@ -5,6 +5,7 @@ use crate::bounded::bound;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
 use crate::error::SqlError;
+use crate::gapfill::{self, fill_gaps};
 use crate::hidden::Hidden;
 use crate::intervals::time_bucket;
 use crate::jsonb_functions::functions;
@@ -16,6 +17,7 @@ use crate::samples::{ReadLimits, Samples};
 use crate::statements::{Parsed, Query, Rephrased, parse};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
+use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
 use crate::{jsonb_makers, jsonb_parts, laterals, markers, metric_tables, prom, prom_info};
@@ -123,6 +125,7 @@ impl Database {
         functions().for_each(|function| context.register_udf((*function).clone()));
         context.register_udf(time_bucket());
         context.register_udf(no_null_array());
+        gapfill::functions().for_each(|function| context.register_udf(function));
         let others = prom::functions().chain(jsonb_parts::functions());
         let others = others.chain(jsonb_makers::functions()).chain(markers::functions());
         others.for_each(|function| context.register_udf(function));
@@ -141,6 +144,7 @@ impl Database {
         Catalog::new(&relations)?.register(&context, CATALOG)?;
         register_promscale(&context, &store, &limits)?;
         catalog::functions::register(&context, &relations);
+        toolkit::register(&context);
         bound(&context);
         Ok(Database { shared: Hidden::new(context.state()), threads: Arc::new(threads) })
     }
@@ -193,6 +197,7 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_query_planner(Arc::new(gapfill::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
         .with_physical_optimizer_rule(Arc::new(EveryStepYields))
         .build();
@@ -246,7 +251,7 @@ async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
-    let plan = typed::as_postgres_does(laterals::unnested(plan)?)?;
+    let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
     let (hints, parameters) = (hints.clone(), parameters.clone());
     Ok(Statement(Hidden::new(Planned { plan, hints, parameters, is_reusable: *is_reusable })))
 }

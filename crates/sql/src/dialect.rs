@@ -190,7 +190,7 @@ fn check(is_bracket: bool, twice: usize, dimensions: usize) -> Result<(), SqlErr
         let message = format!(
             "calls of CAST and its kin, or joins in parentheses, more than {READ_TWICE_MAX} in each other"
         );
-        return Err(SqlError { code: "54001", message });
+        return Err(SqlError::new("54001", message));
     }
     if is_bracket && DIMENSIONS_MAX < dimensions {
         let words = format!(

@@ -10,6 +10,8 @@ pub struct SqlError {
     pub code: &'static str,
     /// What is wrong, in words.
     pub message: String,
+    /// What may be done about it.
+    pub hint: Option<&'static str>,
 }
 
 impl fmt::Display for SqlError {
@@ -21,8 +23,14 @@ impl fmt::Display for SqlError {
 impl std::error::Error for SqlError {}
 
 impl SqlError {
-    fn new(code: &'static str, message: impl Into<String>) -> SqlError {
-        SqlError { code, message: message.into() }
+    /// Something wrong that has no name of its own here.
+    pub fn new(code: &'static str, message: impl Into<String>) -> SqlError {
+        SqlError { code, message: message.into(), hint: None }
+    }
+
+    /// The same, with what may be done about it.
+    pub fn with_hint(self, hint: &'static str) -> SqlError {
+        SqlError { hint: Some(hint), ..self }
     }
 
     /// The text is no statement, or one that makes no sense.

@@ -94,7 +94,7 @@ fn table_of(name: &ObjectName) -> Result<String, SqlError> {
         [.., schema, table] if schema == "public" => Ok(table.clone()),
         other => {
             let message = format!("relation \"{}\" does not exist", other.join("."));
-            Err(SqlError { code: "42P01", message })
+            Err(SqlError::new("42P01", message))
         }
     }
 }
@@ -109,7 +109,7 @@ fn column_of(name: &ObjectName) -> Result<Column, SqlError> {
         let message = format!(
             "column \"{name}\" does not exist: samples have sample, or time, name, value and labels"
         );
-        SqlError { code: "42703", message }
+        SqlError::new("42703", message)
     })
 }
 
@@ -155,7 +155,7 @@ impl Columns {
             if all[..at].contains(column) {
                 let name = column.name();
                 let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError { code: "42701", message });
+                return Err(SqlError::new("42701", message));
             }
         }
         let is_line = all == [Column::Sample];
@@ -281,7 +281,7 @@ fn checked_time(micros: i64) -> Result<i64, SqlError> {
         Some(_) => Ok(micros),
         None => {
             let message = "timestamp out of range: it is not within 1678 to 2261".to_string();
-            Err(SqlError { code: "22008", message })
+            Err(SqlError::new("22008", message))
         }
     }
 }
@@ -327,7 +327,7 @@ fn no_zero(text: &str) -> Result<(), SqlError> {
 }
 
 fn not_that(message: String) -> SqlError {
-    SqlError { code: "22P02", message }
+    SqlError::new("22P02", message)
 }
 
 fn mismatched(array: &ArrayRef, column: Column) -> SqlError {
@@ -336,7 +336,7 @@ fn mismatched(array: &ArrayRef, column: Column) -> SqlError {
     let (name, wanted) = (column.name(), sql_type(column));
     let message =
         format!("column \"{name}\" is of type {wanted} but expression is of type {given}");
-    SqlError { code: "42804", message }
+    SqlError::new("42804", message)
 }
 
 /// Appends lines as they were given, each by itself.
@@ -365,7 +365,7 @@ pub fn push_one(line: &str, out: &mut Vec<u8>) -> Result<(), SqlError> {
 /// That a column has no value.
 pub fn missing(column: Column) -> SqlError {
     let name = column.name();
-    SqlError { code: "23502", message: format!("null value in column \"{name}\"") }
+    SqlError::new("23502", format!("null value in column \"{name}\""))
 }
 
 /// The pairs of a `jsonb` object of texts.

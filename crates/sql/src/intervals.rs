@@ -85,7 +85,7 @@ impl ScalarUDFImpl for Worth {
     }
 }
 
-fn worth(interval: &IntervalMonthDayNano) -> i128 {
+pub fn worth(interval: &IntervalMonthDayNano) -> i128 {
     let days = i64::from(interval.months) * MONTH_DAYS + i64::from(interval.days);
     let micros = interval.nanoseconds.div_euclid(NANOS_PER_MICRO);
     i128::from(days) * i128::from(DAY_MICROS) + i128::from(micros)
@@ -213,7 +213,11 @@ fn shifted(width: &IntervalMonthDayNano, time: i64, by: &IntervalMonthDayNano) -
     bucket(width, before, None)?.checked_add(by).ok_or_else(out_of_range)
 }
 
-fn bucket(width: &IntervalMonthDayNano, time: i64, origin: Option<i64>) -> Result<i64> {
+/// The bucket that a time is in, where one begins at `origin`.
+///
+/// # Errors
+/// Where the width makes no sense, and what has no bucket.
+pub fn bucket(width: &IntervalMonthDayNano, time: i64, origin: Option<i64>) -> Result<i64> {
     if width.months == 0 {
         let micros = positive(i64::try_from(worth(width)).map_err(|_| out_of_range())?)?;
         return floor(time, micros, origin.unwrap_or(MONDAY));
@@ -227,7 +231,7 @@ fn bucket(width: &IntervalMonthDayNano, time: i64, origin: Option<i64>) -> Resul
 }
 
 /// The bucket that a number is in, where one begins at `origin`.
-fn floor(number: i64, width: i64, origin: i64) -> Result<i64> {
+pub fn floor(number: i64, width: i64, origin: i64) -> Result<i64> {
     // Only what is left of the origin matters, which keeps the difference small.
     let origin = origin.rem_euclid(width);
     let since = number.checked_sub(origin).ok_or_else(out_of_range)?;
@@ -235,14 +239,14 @@ fn floor(number: i64, width: i64, origin: i64) -> Result<i64> {
 }
 
 /// Months since the year 2000.
-fn month_of(micros: i64) -> Result<i64> {
+pub fn month_of(micros: i64) -> Result<i64> {
     let at = Timestamp::from_microsecond(micros).map_err(|_| out_of_range())?;
     let date = at.to_zoned(TimeZone::UTC).date();
     Ok((i64::from(date.year()) - YEAR) * 12 + i64::from(date.month()) - 1)
 }
 
 /// When a month begins, in microseconds since 1970.
-fn begin_of(month: i64) -> Result<i64> {
+pub fn begin_of(month: i64) -> Result<i64> {
     let year = i16::try_from(month.div_euclid(12) + YEAR).map_err(|_| out_of_range())?;
     let number = i8::try_from(month.rem_euclid(12) + 1).map_err(|_| out_of_range())?;
     let date = Date::new(year, number, 1).map_err(|_| out_of_range())?;
@@ -250,18 +254,18 @@ fn begin_of(month: i64) -> Result<i64> {
     Ok(at.timestamp().as_microsecond())
 }
 
-fn positive(width: i64) -> Result<i64> {
+pub fn positive(width: i64) -> Result<i64> {
     if width <= 0 { Err(wrong("period must be greater than 0")) } else { Ok(width) }
 }
 
 fn wrong(words: &str) -> DataFusionError {
     let message = format!("time_bucket: {words}");
-    DataFusionError::External(Box::new(SqlError { code: "22023", message }))
+    DataFusionError::External(Box::new(SqlError::new("22023", message)))
 }
 
-fn out_of_range() -> DataFusionError {
+pub fn out_of_range() -> DataFusionError {
     let message = "timestamp out of range".to_string();
-    DataFusionError::External(Box::new(SqlError { code: "22008", message }))
+    DataFusionError::External(Box::new(SqlError::new("22008", message)))
 }
 
 #[cfg(test)]

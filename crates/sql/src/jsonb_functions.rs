@@ -358,7 +358,7 @@ impl Memory {
 pub fn no_json(text: &str) -> DataFusionError {
     let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
     let message = format!("invalid input syntax for type json: \"{shown}\"");
-    DataFusionError::External(Box::new(SqlError { code: "22P02", message }))
+    DataFusionError::External(Box::new(SqlError::new("22P02", message)))
 }
 
 /// Characters of a text that an error shows.

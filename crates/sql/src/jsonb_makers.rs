@@ -115,7 +115,7 @@ impl ScalarUDFImpl for Function {
 }
 
 fn wrong(code: &'static str, message: &str) -> DataFusionError {
-    DataFusionError::External(Box::new(SqlError { code, message: message.to_string() }))
+    DataFusionError::External(Box::new(SqlError::new(code, message)))
 }
 
 /// An argument.

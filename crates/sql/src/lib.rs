@@ -21,6 +21,7 @@ mod error;
 mod extremes;
 mod filters;
 pub mod fuzzing;
+mod gapfill;
 mod hidden;
 pub mod insert;
 mod instants;
@@ -46,7 +47,9 @@ pub mod statements;
 pub mod tables;
 mod texts;
 mod threads;
+mod toolkit;
 mod typed;
+pub mod upkeep;
 mod yielding;
 
 pub use catalog::functions::Facts;

@@ -265,7 +265,7 @@ fn text_of(work: Work, given: &Given<'_>, at: usize) -> Result<Option<String>> {
 
 fn no_sample(words: &str) -> DataFusionError {
     let message = format!("invalid input syntax for prometheus sample: {words}");
-    DataFusionError::External(Box::new(SqlError { code: "22P02", message }))
+    DataFusionError::External(Box::new(SqlError::new("22P02", message)))
 }
 
 fn others(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {

@@ -269,7 +269,7 @@ fn external(error: &engine::QueryError) -> DataFusionError {
         QueryError::Timeout(_) | QueryError::Canceled(_) => "57014",
         _ => "XX000",
     };
-    DataFusionError::External(Box::new(SqlError { code, message: error.to_string() }))
+    DataFusionError::External(Box::new(SqlError::new(code, error.to_string())))
 }
 
 #[cfg(test)]

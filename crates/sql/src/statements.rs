@@ -9,6 +9,7 @@ use crate::hidden::Hidden;
 use crate::insert::Insert;
 use crate::names::folded;
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
+use crate::upkeep::Upkeep;
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
     FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Reset, SelectItem, Set, SetExpr,
@@ -96,6 +97,8 @@ pub enum Parsed {
     CreatePrometheusTable(String),
     /// `SELECT drop_metric('name')`: its samples are deleted.
     DropMetric(String),
+    /// What is done already.
+    Upkeep(Upkeep),
     /// Something that has no meaning here and does no harm; what is answered.
     Nothing(&'static str),
 }
@@ -158,8 +161,8 @@ fn invalid(error: impl std::fmt::Display) -> SqlError {
 fn unreadable(error: ParserError) -> SqlError {
     match error {
         ParserError::RecursionLimitExceeded => {
-            let message = "stack depth limit exceeded: parts stand too deep in each other".into();
-            SqlError { code: "54001", message }
+            let message = "stack depth limit exceeded: parts stand too deep in each other";
+            SqlError::new("54001", message)
         }
         other => invalid(other),
     }
@@ -177,6 +180,9 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     }
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
+    }
+    if let Some(upkeep) = Upkeep::of_words(&words)? {
+        return Ok(Parsed::Upkeep(upkeep));
     }
     let mut parser =
         Parser::new(&Postgres).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
@@ -221,9 +227,16 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
             "a statement of {count} words and {tables} joins and unions; {WORDS_MAX} and \
              {TABLES_MAX} are the most"
         );
-        return Err(SqlError { code: "54001", message });
+        return Err(SqlError::new("54001", message));
     }
     Ok(())
+}
+
+/// What a query does by the one function that it calls, if it is one of those that do something.
+fn done_by_calls(query: &ast::Query) -> Result<Option<Parsed>, SqlError> {
+    let created = created_table(&query.body).map(Parsed::CreatePrometheusTable);
+    let done = created.or_else(|| dropped_metric(&query.body).map(Parsed::DropMetric));
+    Ok(done.or(Upkeep::of_query(query)?.map(Parsed::Upkeep)))
 }
 
 fn classify(statement: Statement) -> Result<Parsed, SqlError> {
@@ -270,13 +283,13 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Parsed::Deallocate((!is_all).then_some(name.value))
         }
-        Statement::Query(query) => {
-            let created = created_table(&query.body).map(Parsed::CreatePrometheusTable);
-            let done = created.or_else(|| dropped_metric(&query.body).map(Parsed::DropMetric));
-            match done {
-                Some(done) => done,
-                None => Query::of(query)?,
-            }
+        Statement::Query(query) => match done_by_calls(&query)? {
+            Some(done) => done,
+            None => Query::of(query)?,
+        },
+        Statement::Call(ref function) => {
+            let upkeep = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
+            Parsed::Upkeep(Upkeep { name: "CALL".into(), answer: None, ..upkeep })
         }
         Statement::Insert(insert) => Parsed::Insert(Insert::of(insert)?),
         Statement::Copy {

@@ -340,7 +340,7 @@ fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
                 None if is_optional => out.append_null(),
                 None => {
                     let message = format!("unrecognized configuration parameter \"{one}\"");
-                    let error = SqlError { code: "42704", message };
+                    let error = SqlError::new("42704", message);
                     return Err(DataFusionError::External(Box::new(error)));
                 }
             }

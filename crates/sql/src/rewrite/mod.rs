@@ -4,13 +4,16 @@
 
 mod calls;
 mod expressions;
+mod gapfill;
 mod nothing;
 mod operators;
 mod promscale;
 mod sets;
+mod toolkit;
 mod types;
 
 use crate::error::SqlError;
+use crate::gapfill::GAPFILL;
 use crate::intervals::INTERVAL;
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
@@ -29,6 +32,7 @@ use expressions::{
     arguments, call, cast, instant, is_named, is_now, is_placeholder, literal, only_argument,
     text_literal,
 };
+use gapfill::place_arguments;
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use promscale::{API_SCHEMA, matched, promscale};
@@ -135,6 +139,26 @@ fn text_or_null(text: Option<String>) -> Expr {
     text.map_or_else(|| Expr::Value(Value::Null.into()), text_literal)
 }
 
+/// Calls that are others here.
+fn in_other_words(expr: &mut Expr) -> Result<(), SqlError> {
+    if let Expr::BinaryOp { op, left, right } = expr
+        && let Some(asked) = toolkit::asked(op, left, right)
+    {
+        *expr = Expr::Function(asked);
+    }
+    if let Expr::Function(function) = expr
+        && let Some(changed) = other_call(function)?
+    {
+        *expr = changed;
+    }
+    if let Expr::Function(function) = expr
+        && let Some(changed) = toolkit::rephrased(function)?
+    {
+        *expr = changed;
+    }
+    Ok(())
+}
+
 /// What a call is in DataFusion's words, if it is another one.
 fn other_call(function: &Function) -> Result<Option<Expr>, SqlError> {
     if is_named(&function.name, "to_timestamp")
@@ -232,7 +256,7 @@ impl VisitorMut for Rewriter {
         self.depth += 1;
         if DEPTH_MAX < self.depth {
             let message = format!("an expression of more than {DEPTH_MAX} steps into each other");
-            return ControlFlow::Break(Box::new(SqlError { code: "54001", message }));
+            return ControlFlow::Break(Box::new(SqlError::new("54001", message)));
         }
         ControlFlow::Continue(())
     }
@@ -322,12 +346,7 @@ impl Rewriter {
             }
             _ => {}
         }
-        if let Expr::Function(function) = expr
-            && let Some(changed) = other_call(function)?
-        {
-            *expr = changed;
-        }
-        Ok(())
+        in_other_words(expr)
     }
 
     fn function(&mut self, function: &mut Function) -> Result<(), SqlError> {
@@ -339,6 +358,15 @@ impl Rewriter {
             parts.remove(0);
         }
         width_as_interval(function);
+        place_arguments(function)?;
+        if is_named(&function.name, GAPFILL)
+            && let Some([width, _, start, finish]) = arguments(function).as_deref()
+        {
+            self.hint(width, INTERVAL);
+            let time = arrow_type(&instant()).unwrap_or(DataType::Null);
+            self.hint(start, time.clone());
+            self.hint(finish, time);
+        }
         if is_named(&function.name, "time_bucket")
             && let Some([width, ..]) = arguments(function).as_deref()
         {

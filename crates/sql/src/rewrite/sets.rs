@@ -89,7 +89,7 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
     let Some(set) = Set::of(name) else { return Ok(()) };
     let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = args.as_slice() else {
         let words = format!("{name} takes a jsonb");
-        return Err(SqlError { code: "42883", message: words });
+        return Err(SqlError::new("42883", words));
     };
     // It stands there twice, and would do so within itself.
     if has_query(value) {

@@ -42,9 +42,16 @@ pub fn warning(code: &str, message: &str) -> NoticeResponse {
     info.into()
 }
 
+/// What a client may like to know.
+pub fn notice(message: &str) -> NoticeResponse {
+    let mut info = ErrorInfo::new("NOTICE".into(), "00000".into(), message.to_string());
+    info.severity_nonlocalized = Some("NOTICE".into());
+    info.into()
+}
+
 /// What is wrong with a statement.
 pub fn of_sql(failure: SqlError) -> PgWireError {
-    error(failure.code, failure.message)
+    info("ERROR", failure.code, failure.message, failure.hint.map(str::to_string))
 }
 
 /// What is wrong with a `COPY`.

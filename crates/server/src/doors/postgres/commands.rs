@@ -82,14 +82,13 @@ impl Queries {
                 true => done("CREATE EXTENSION"),
                 false => Err(error("0A000", format!("extension \"{name}\" is not available"))),
             },
-            Parsed::CreatePrometheusTable(ref name) => match takes_samples(name) {
-                true => one_text(&parsed, "", format),
-                false => {
-                    let words = format!(
-                        "table \"{name}\" cannot be made yet: the samples are in \"metrics\""
-                    );
-                    Err(error("0A000", words))
-                }
+            Parsed::CreatePrometheusTable(ref name) => {
+                check_table(name)?;
+                one_text(&parsed, "", format)
+            }
+            Parsed::Upkeep(ref upkeep) => match &upkeep.answer {
+                Some(answer) => one_text(&parsed, answer, format),
+                None => done(&upkeep.name),
             },
             Parsed::Nothing(tag) => done(tag),
         }
@@ -126,6 +125,15 @@ impl Queries {
         let now = self.door.app.vfs.now();
         Ok(Copying::new(asked, came, ExpositionKeys::new(extra), now))
     }
+}
+
+/// Whether a table of that name need not be made.
+fn check_table(name: &str) -> PgWireResult<()> {
+    if takes_samples(name) {
+        return Ok(());
+    }
+    let words = format!("table \"{name}\" cannot be made yet: the samples are in \"metrics\"");
+    Err(error("0A000", words))
 }
 
 /// A row of one text, in the column of [`field_of`].

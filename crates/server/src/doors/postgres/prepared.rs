@@ -230,6 +230,7 @@ pub fn field_of(parsed: &Parsed, format: &Format) -> Option<FieldInfo> {
         Parsed::Show(name) => name.as_str(),
         Parsed::CreatePrometheusTable(..) => "create_prometheus_table",
         Parsed::DropMetric(_) => "drop_metric",
+        Parsed::Upkeep(upkeep) if upkeep.answer.is_some() => upkeep.name.as_str(),
         _ => return None,
     };
     let format = match answers::is_binary(format, 0) {

@@ -102,12 +102,12 @@ impl Settings {
         let name = name.to_ascii_lowercase();
         if FIXED.contains(&name.as_str()) {
             let message = format!("parameter \"{name}\" cannot be changed");
-            return Err(SqlError { code: "55P02", message });
+            return Err(SqlError::new("55P02", message));
         }
         let is_known = self.get(&name).is_some() || name.contains('.');
         if !is_known && !IGNORED.contains(&name.as_str()) {
             let message = format!("unrecognized configuration parameter \"{name}\"");
-            return Err(SqlError { code: "42704", message });
+            return Err(SqlError::new("42704", message));
         }
         if name == "client_encoding" && !is_utf8(value) {
             let words = format!("client encoding {value:?} is not supported: use UTF8");

@@ -1,6 +1,6 @@
 //! Simple queries: a text of statements, each answered before the next one begins.
 
-use super::answers::{error, of_sql, warning};
+use super::answers::{error, notice, of_sql, warning};
 use super::handlers::Queries;
 use super::inserts::Target;
 use async_trait::async_trait;
@@ -166,6 +166,9 @@ impl Queries {
             }
             _ => None,
         };
+        if let Parsed::Upkeep(upkeep) = parsed {
+            client.feed(PgWireBackendMessage::NoticeResponse(notice(upkeep.notice))).await?;
+        }
         if let Some((code, words)) = said {
             client.feed(PgWireBackendMessage::NoticeResponse(warning(code, words))).await?;
         }

@@ -1,0 +1,183 @@
+//! TimescaleDB's Toolkit in words that there are: `counter_agg(..) -> rate()` is `rate(counter_agg(..))`,
+//! some of its aggregates are made of PostgreSQL's.
+
+use super::expressions::{arguments, call, cast, is_named, literal};
+use crate::error::SqlError;
+use crate::toolkit::STATS;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, OrderByExpr, OrderByOptions, Value,
+};
+
+/// Functions that ask something of what stands before an arrow, as their only or last argument.
+const ASKED_LAST: &[&str] = &["approx_percentile"];
+const ASKED_FIRST: &[&str] = &[
+    "average",
+    "delta",
+    "distinct_count",
+    "integral",
+    "num_changes",
+    "num_elements",
+    "num_resets",
+    "num_vals",
+    "rate",
+    "stddev",
+    "time_delta",
+    "variance",
+];
+
+/// `summary -> question()` as `question(summary)`; none of other arrows.
+pub fn asked(op: &BinaryOperator, summary: &Expr, question: &Expr) -> Option<Function> {
+    let (BinaryOperator::Arrow, Expr::Function(question)) = (op, question) else { return None };
+    let is_one = |all: &[&str]| all.iter().any(|name| is_named(&question.name, name));
+    let (first, last) = (is_one(ASKED_FIRST), is_one(ASKED_LAST));
+    let mut made = question.clone();
+    let FunctionArguments::List(list) = &mut made.args else { return None };
+    let summary = FunctionArg::Unnamed(FunctionArgExpr::Expr(summary.clone()));
+    match (first, last) {
+        (true, _) => list.args.insert(0, summary),
+        (_, true) => list.args.push(summary),
+        _ => return None,
+    }
+    Some(made)
+}
+
+/// A call in other words; none where it has none.
+///
+/// # Errors
+/// Where what there is does not do.
+pub fn rephrased(function: &Function) -> Result<Option<Expr>, SqlError> {
+    let is = |name: &str| is_named(&function.name, name);
+    if is("percentile_disc") {
+        return percentile_disc(function).map(Some);
+    }
+    let Some(args) = arguments(function) else { return Ok(None) };
+    Ok(match args.as_slice() {
+        [value] if is("stats_agg") => Some(stats(function, value)),
+        [_, _] if is("stats_agg") => {
+            return Err(SqlError::unsupported("stats_agg of two values is not known here"));
+        }
+        [method, time, value] if is("time_weight") => {
+            let name = match literal(method).map(|text| text.to_ascii_lowercase()).as_deref() {
+                Some("locf") => "time_weight_locf",
+                Some("linear") => "time_weight_linear",
+                _ => {
+                    return Err(SqlError::wrong_value(
+                        "time_weight: 'LOCF' or 'Linear' comes first",
+                    ));
+                }
+            };
+            Some(like(function, name, vec![(*time).clone(), (*value).clone()]))
+        }
+        [value] if is("percentile_agg") => Some(like(
+            function,
+            "uddsketch",
+            vec![number("200"), number("0.001"), (*value).clone()],
+        )),
+        [size, value] if is("tdigest") => Some(like(
+            function,
+            "uddsketch",
+            vec![(*size).clone(), number("0.001"), (*value).clone()],
+        )),
+        [value] if is("approx_count_distinct") => Some(distinct(function, value)),
+        [_, value] if is("hyperloglog") => Some(distinct(function, value)),
+        [count] if is("distinct_count") && is_distinct(count) => Some((*count).clone()),
+        [Expr::Function(inner), ..] if is("stddev") && is_named(&inner.name, STATS) => {
+            Some(like(function, "stats_stddev", args.into_iter().cloned().collect()))
+        }
+        [Expr::Function(inner), ..] if is("variance") && is_named(&inner.name, STATS) => {
+            Some(like(function, "stats_variance", args.into_iter().cloned().collect()))
+        }
+        _ if is("lttb") || is("asap_smooth") => {
+            let words = format!("{} is not known here", function.name);
+            let hint = "time_bucket with avg, min or max makes fewer points of many.";
+            return Err(SqlError::unsupported(words).with_hint(hint));
+        }
+        _ => None,
+    })
+}
+
+fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.into(), false).into())
+}
+
+/// Another call, filtered and windowed as one that there is.
+fn like(function: &Function, name: &str, args: Vec<Expr>) -> Expr {
+    let mut made = call(name, args);
+    if let Expr::Function(made) = &mut made {
+        made.filter.clone_from(&function.filter);
+        made.over.clone_from(&function.over);
+    }
+    made
+}
+
+fn stats(function: &Function, value: &Expr) -> Expr {
+    let value = cast(value.clone(), SqlType::DoublePrecision);
+    let names = ["count", "sum", "avg", "var_pop", "var_samp"];
+    call(STATS, names.map(|name| like(function, name, vec![value.clone()])).into())
+}
+
+/// Values are counted by their texts: not all of them are known to be counted otherwise.
+fn distinct(function: &Function, value: &Expr) -> Expr {
+    let text = cast(value.clone(), SqlType::Text);
+    cast(like(function, "approx_distinct", vec![text]), SqlType::BigInt(None))
+}
+
+fn is_distinct(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast { expr, .. } => {
+            matches!(&**expr, Expr::Function(inner) if is_named(&inner.name, "approx_distinct"))
+        }
+        _ => false,
+    }
+}
+
+/// The first value at or behind a share of all: of those in their order, the one at that place.
+fn percentile_disc(function: &Function) -> Result<Expr, SqlError> {
+    let args = arguments(function);
+    let (Some([share]), [order]) = (args.as_deref(), function.within_group.as_slice()) else {
+        let words = "percentile_disc(share) WITHIN GROUP (ORDER BY one value) is what there is";
+        return Err(SqlError::new("42883", words));
+    };
+    if function.over.is_some() {
+        return Err(SqlError::unsupported("OVER is not supported for ordered-set aggregates"));
+    }
+    let said: f64 = match share {
+        Expr::Value(value) => value.value.to_string().parse().ok(),
+        _ => None,
+    }
+    .ok_or_else(|| {
+        SqlError::unsupported("percentile_disc is known of one number between 0 and 1")
+    })?;
+    if !(0.0..=1.0).contains(&said) {
+        let words = format!("percentile value {said} is not between 0 and 1");
+        return Err(SqlError::new("22003", words));
+    }
+    let is_value = Expr::IsNotNull(Box::new(order.expr.clone()));
+    let filter = match &function.filter {
+        None => is_value,
+        Some(filter) => Expr::BinaryOp {
+            left: Box::new(Expr::Nested(filter.clone())),
+            op: BinaryOperator::And,
+            right: Box::new(is_value),
+        },
+    };
+    let filtered = Function { filter: Some(Box::new(filter)), over: None, ..function.clone() };
+    let options = OrderByOptions { asc: order.options.asc.or(Some(true)), nulls_first: None };
+    let by = OrderByExpr { expr: order.expr.clone(), options, with_fill: None };
+    let mut all = like(&filtered, "array_agg", vec![order.expr.clone()]);
+    if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut all {
+        use datafusion::sql::sqlparser::ast::FunctionArgumentClause::OrderBy;
+        list.clauses.push(OrderBy(vec![by]));
+    }
+    let count = cast(like(&filtered, "count", vec![order.expr.clone()]), SqlType::DoublePrecision);
+    let product = Expr::BinaryOp {
+        left: Box::new((*share).clone()),
+        op: BinaryOperator::Multiply,
+        right: Box::new(count),
+    };
+    let place = cast(call("ceil", vec![product]), SqlType::BigInt(None));
+    let index = call("greatest", vec![place, number("1")]);
+    // Brackets would be planned as a place that is known before there are rows.
+    Ok(call("array_element", vec![all, index]))
+}

@@ -1,0 +1,208 @@
+//! What TimescaleDB's users do to keep a table fast and small: `create_hypertable`, compression and its
+//! policies. Here samples are columns from the first, so that there is nothing to do, and a notice says
+//! so; what would drop samples is refused, since the whole store has one retention.
+
+use crate::error::SqlError;
+use crate::tables::TABLES;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
+    Value,
+};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// Something that is done already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upkeep {
+    /// The function that was called, which is the name of its column; `ALTER TABLE` without one.
+    pub name: String,
+    /// What it answers with; none where it answers with no row.
+    pub answer: Option<String>,
+    /// Why nothing is done.
+    pub notice: &'static str,
+}
+
+const COLUMNAR: &str = "samples are always columnar and compressed: there is nothing to be done";
+const NO_POLICY: &str = "there is no policy: one retention is of the whole store (--retention)";
+const RETENTION: &str =
+    "Start the server with --retention, which drops whole partitions, or delete series over HTTP.";
+
+/// What a call answers with.
+#[derive(Clone, Copy)]
+enum Says {
+    /// That nothing was created.
+    Hypertable,
+    /// The number of a job that there is not.
+    NoJob,
+    /// The chunk that it was called with.
+    Chunk,
+    /// That there was nothing.
+    False,
+}
+
+const FUNCTIONS: &[(&str, Says, &str)] = &[
+    ("create_hypertable", Says::Hypertable, COLUMNAR),
+    ("add_compression_policy", Says::NoJob, COLUMNAR),
+    ("add_columnstore_policy", Says::NoJob, COLUMNAR),
+    ("compress_chunk", Says::Chunk, COLUMNAR),
+    ("decompress_chunk", Says::Chunk, COLUMNAR),
+    ("convert_to_columnstore", Says::Chunk, COLUMNAR),
+    ("convert_to_rowstore", Says::Chunk, COLUMNAR),
+    ("remove_compression_policy", Says::False, COLUMNAR),
+    ("remove_columnstore_policy", Says::False, COLUMNAR),
+    ("remove_retention_policy", Says::False, NO_POLICY),
+];
+const REFUSED: &[&str] = &["add_retention_policy", "drop_chunks"];
+
+impl Upkeep {
+    /// Of a query that calls one such function, and does nothing else.
+    ///
+    /// # Errors
+    /// Of tables that are not there, and where samples would be dropped.
+    pub fn of_query(query: &Query) -> Result<Option<Upkeep>, SqlError> {
+        let SetExpr::Select(select) = &*query.body else { return Ok(None) };
+        let [item] = select.projection.as_slice() else { return Ok(None) };
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+            return Ok(None);
+        };
+        match expr {
+            Expr::Function(function) if select.from.is_empty() => Upkeep::of_call(function),
+            _ => Ok(None),
+        }
+    }
+
+    /// Of such a function that is called.
+    ///
+    /// # Errors
+    /// As [`Upkeep::of_query`].
+    pub fn of_call(function: &Function) -> Result<Option<Upkeep>, SqlError> {
+        let name = function.name.0.last().and_then(|part| part.as_ident());
+        let name = name.map(|ident| ident.value.to_ascii_lowercase()).unwrap_or_default();
+        if REFUSED.contains(&name.as_str()) {
+            let words = format!("{name} is not known here: one retention is of the whole store");
+            return Err(SqlError::unsupported(words).with_hint(RETENTION));
+        }
+        let Some((_, says, notice)) = FUNCTIONS.iter().find(|(one, _, _)| *one == name) else {
+            return Ok(None);
+        };
+        let Some(table) = first_text(function) else {
+            return Err(SqlError::new("42883", format!("{name} needs the name of a table first")));
+        };
+        let at = table_of(&table)?;
+        let answer = match says {
+            Says::Hypertable => format!("({},public,{},f)", at + 1, TABLES[at].name),
+            Says::NoJob => "-1".to_string(),
+            Says::Chunk => TABLES[at].name.to_string(),
+            Says::False => "f".to_string(),
+        };
+        Ok(Some(Upkeep { name, answer: Some(answer), notice }))
+    }
+
+    /// `ALTER TABLE .. SET (timescaledb..)`, which the parser does not know.
+    ///
+    /// # Errors
+    /// As [`Upkeep::of_query`].
+    pub fn of_words(words: &[&Token]) -> Result<Option<Upkeep>, SqlError> {
+        let word = |at: usize| match words.get(at) {
+            Some(Token::Word(word)) => Some(word.value.as_str()),
+            _ => None,
+        };
+        let is = |at: usize, one: &str| word(at).is_some_and(|w| w.eq_ignore_ascii_case(one));
+        if !(is(0, "alter") && is(1, "table")) {
+            return Ok(None);
+        }
+        let mut at = 2;
+        for skipped in ["if", "exists", "only"] {
+            at += usize::from(is(at, skipped));
+        }
+        let mut table = word(at).unwrap_or_default().to_string();
+        at += 1;
+        if words.get(at) == Some(&&Token::Period) {
+            table = format!("{table}.{}", word(at + 1).unwrap_or_default());
+            at += 2;
+        }
+        let sets_parameters = is(at, "set") && words.get(at + 1) == Some(&&Token::LParen);
+        if !(sets_parameters && is(at + 2, "timescaledb")) {
+            return Ok(None);
+        }
+        table_of(&table)?;
+        Ok(Some(Upkeep { name: "ALTER TABLE".into(), answer: None, notice: COLUMNAR }))
+    }
+}
+
+/// The first argument, if it is a text or a cast of one.
+fn first_text(function: &Function) -> Option<String> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let (FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
+    | FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }) = list.args.first()?
+    else {
+        return None;
+    };
+    let plain = match expr {
+        Expr::Cast { expr, .. } => expr,
+        plain => plain,
+    };
+    match plain {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Which table has a name, with or without its schema.
+fn table_of(name: &str) -> Result<usize, SqlError> {
+    let plain = name.replace('"', "");
+    let plain = plain.strip_prefix("public.").unwrap_or(&plain);
+    let found = TABLES.iter().position(|table| table.name.eq_ignore_ascii_case(plain));
+    found.ok_or_else(|| SqlError::new("42P01", format!("relation \"{name}\" does not exist")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statements::{Parsed, parse};
+
+    fn said(text: &str) -> String {
+        match parse(text).map(|mut all| all.remove(0)) {
+            Ok(Parsed::Upkeep(upkeep)) => upkeep.answer.unwrap_or(upkeep.name),
+            Ok(_) => "another".to_string(),
+            Err(error) => error.code.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_done_already_is_told() {
+        for (text, expected) in [
+            ("SELECT create_hypertable('metrics', 'time')", "(1,public,metrics,f)"),
+            (
+                "SELECT public.create_hypertable('public.metrics', by_range('time'))",
+                "(1,public,metrics,f)",
+            ),
+            ("SELECT add_compression_policy('metrics', INTERVAL '7 days')", "-1"),
+            ("SELECT compress_chunk('metrics'::regclass)", "metrics"),
+            ("CALL add_columnstore_policy('metrics', after => INTERVAL '1d')", "CALL"),
+            ("SELECT remove_retention_policy('metrics', if_exists => true)", "f"),
+            (
+                "ALTER TABLE metrics SET (timescaledb.compress, timescaledb.compress_segmentby = 'name')",
+                "ALTER TABLE",
+            ),
+            (
+                "ALTER TABLE IF EXISTS ONLY public.\"metrics\" SET (timescaledb.enable_columnstore = true)",
+                "ALTER TABLE",
+            ),
+            ("ALTER TABLE nothing SET (timescaledb.compress)", "42P01"),
+            ("ALTER TABLE metrics SET (fillfactor = 70)", "0A000"),
+            ("SELECT create_hypertable('nothing', 'time')", "42P01"),
+            ("SELECT create_hypertable()", "42883"),
+            ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "0A000"),
+            ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "0A000"),
+            ("CALL nothing()", "0A000"),
+            ("SELECT 1", "another"),
+            ("ALTER", "42601"),
+            ("ALTER TABLE", "42601"),
+            ("ALTER TABLE metrics SET (", "42601"),
+        ] {
+            assert_eq!(said(text), expected, "{text}");
+        }
+    }
+}
