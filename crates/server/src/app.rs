@@ -26,6 +26,8 @@ pub struct Opened {
     pub store: Arc<Store>,
     /// Where the keys are, unless they are switched off.
     pub kv: Option<Arc<kv::Kv>>,
+    /// Where the tables are; none in tests that open a store alone.
+    pub tables: Option<Arc<tables::Tables>>,
 }
 
 /// One running server, without its sockets.
@@ -36,6 +38,8 @@ pub struct App {
     pub store: Arc<Store>,
     /// Where the keys are, unless they are switched off.
     pub kv: Option<Arc<kv::Kv>>,
+    /// Where the tables are; none in tests that open a store alone.
+    pub tables: Option<Arc<tables::Tables>>,
     /// Clock and files.
     pub vfs: Arc<dyn Vfs>,
     /// What is counted.
@@ -67,7 +71,7 @@ pub struct App {
 impl App {
     /// Puts the pieces together.
     pub fn new(config: Config, opened: Opened, vfs: Arc<dyn Vfs>, address: SocketAddr) -> App {
-        let Opened { store, kv } = opened;
+        let Opened { store, kv, tables } = opened;
         let telemetry = Arc::new(Telemetry::default());
         let insert = &config.insert;
         let wait = insert.queue_duration_max;
@@ -90,6 +94,7 @@ impl App {
             config,
             store,
             kv,
+            tables,
             vfs,
             telemetry,
             inserts,

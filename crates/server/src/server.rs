@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use store::{Store, StoreConfig, StoreOpening, WAL_DIR};
+use tables::{TablesConfig, TablesOpening};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -39,7 +40,7 @@ pub struct Server {
     connections: Vec<Arc<Connections>>,
     addresses: Vec<(Listener, SocketAddr)>,
     stop: watch::Sender<bool>,
-    /// What the store and the keys share; closed after both.
+    /// What the store, the keys and the tables share; closed after all of them.
     log: Arc<Log>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -111,13 +112,15 @@ impl Server {
                 tracing::warn!(left, ?patience, "connections still open after shutdown-timeout")
             }
         }
-        let (store, kv) = (app.store.clone(), app.kv.clone());
+        let (store, kv, tables) = (app.store.clone(), app.kv.clone(), app.tables.clone());
         tokio::task::spawn_blocking(move || {
             let keys = kv.map_or(Ok(()), |kv| kv.close());
+            let rows = tables.map_or(Ok(()), |tables| tables.close());
             let samples = store.close();
             let logged = log.close();
             samples.context("closing the store")?;
             keys.context("closing the keys")?;
+            rows.context("closing the tables")?;
             logged.context("closing the log")
         })
         .await?
@@ -149,7 +152,7 @@ fn may_be_damage(error: &anyhow::Error) -> bool {
             !error.is_locked() && error.operation != "create directory"
         }
         Some(_) => true,
-        // The keys have no repair yet.
+        // Those of keys and tables say it themselves.
         None => false,
     }
 }
@@ -193,17 +196,22 @@ fn open_directory(
         }
         None => None,
     };
+    let looked = TablesOpening::look(vfs.clone(), directory, TablesConfig::default());
+    let mut tables =
+        looked.context("the tables do not open; stop and run `quipu verify --dry-run`")?;
     let log_config = store.log_config();
     let mut consumers = Consumers::default();
     store.declare(&mut consumers);
     if let Some(keys) = &mut keys {
         keys.declare(&mut consumers);
     }
+    tables.declare(&mut consumers);
     let log = Log::open(vfs, &directory.join(WAL_DIR), log_config, consumers);
     let log = Arc::new(log.map_err(store::Error::from)?);
     let store = store.finish(log.clone())?;
     let kv = keys.map(|keys| keys.finish(log.clone())).transpose()?;
-    Ok((Opened { store, kv }, log))
+    let tables = Some(tables.finish(log.clone())?);
+    Ok((Opened { store, kv, tables }, log))
 }
 
 /// Says what an owner should know of an opened store.
@@ -263,6 +271,44 @@ fn within_files(wanted: usize, wanted_by_all: usize, files: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_share_the_log_and_are_there_again() {
+        let vfs: Arc<dyn Vfs> = Arc::new(vfs::SimVfs::new(1));
+        let open = |directory: &str| {
+            let config = StoreConfig::standard();
+            let kv_config = Some(kv::KvConfig::default());
+            open_directory(vfs.clone(), Path::new(directory), config, kv_config).expect("it opens")
+        };
+        let (Opened { store, kv, tables }, log) = open("/data");
+        let (kv, tables) = (kv.expect("it is on"), tables.expect("they are on"));
+        let create = |table: &str| {
+            let schema = tables::Schema::default();
+            vec![tables::Change::Create { table: table.into(), schema }]
+        };
+        tables.apply(create("first")).expect("a new one");
+        let mut link = |to: &Path| {
+            tables.snapshot(to).expect("a good disk");
+            Ok(())
+        };
+        let snapshot = store.create_snapshot_with(&mut link).expect("a good disk");
+        tables.apply(create("second")).expect("a new one");
+        kv.close().expect("a good disk");
+        tables.close().expect("a good disk");
+        store.close().expect("a good disk");
+        log.close().expect("a good disk");
+        drop((store, kv, tables, log));
+        let names = |directory: &str| {
+            let (opened, _log) = open(directory);
+            let tables = opened.tables.expect("they are on").list();
+            tables.iter().map(|table| table.name().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("/data"), ["first", "second"]);
+        assert_eq!(names(&format!("/data/snapshots/{snapshot}")), ["first"]);
+        let report =
+            store::verify(vfs.clone(), Path::new("/data"), &mut |_| {}).expect("it can be read");
+        assert!(report.notes.iter().all(|note| !note.file.ends_with("tables")), "{report:?}");
+    }
 
     #[test]
     fn the_sockets_of_all_listeners_leave_files_for_the_store() {

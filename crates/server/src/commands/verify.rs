@@ -8,13 +8,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kv::repair::KvRepair;
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{
     Finding, LossLine, LostSeries, PartitionLength, Progress, RepairPlan, Snapshots, VerifyReport,
 };
+use tables::repair::TablesRepair;
 use vfs::{RealVfs, Vfs};
 
 /// Exit code when something is wrong with the data.
@@ -71,11 +72,56 @@ enum Form {
 /// When standard output is closed. That the directory cannot be read, or is in use, is exit code 2.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match run_asked(matches) {
-        Err(error) if error.is::<store::Error>() || error.is::<kv::Error>() => {
+        Err(error) if error.is::<store::Error>() || is_of_others(&error) => {
             eprintln!("quipu: {error}");
             Ok(ExitCode::from(COULD_NOT_RUN))
         }
         done => done,
+    }
+}
+
+fn is_of_others(error: &anyhow::Error) -> bool {
+    error.is::<kv::Error>() || error.is::<tables::Error>()
+}
+
+/// Repairs of what shares a data directory with the store.
+struct Others {
+    keys: Option<KvRepair>,
+    tables: Option<TablesRepair>,
+}
+
+impl Others {
+    fn plan(vfs: &dyn Vfs, directory: &Path) -> anyhow::Result<Others> {
+        let log = directory.join(store::WAL_DIR);
+        let tables = tables::repair::plan(vfs, directory, &log)?;
+        Ok(Others { keys: kv::repair::plan(vfs, directory)?, tables })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_none() && self.tables.is_none()
+    }
+
+    fn steps(&self) -> impl Iterator<Item = &String> {
+        let of_tables = self.tables.iter().flat_map(|tables| tables.steps());
+        self.keys.iter().flat_map(|keys| keys.steps()).chain(of_tables)
+    }
+
+    fn losses(&self) -> impl Iterator<Item = &String> {
+        let of_tables = self.tables.iter().flat_map(|tables| tables.losses());
+        self.keys.iter().flat_map(|keys| keys.losses()).chain(of_tables)
+    }
+
+    /// Does it. Returns the folders with what was moved aside.
+    fn apply(&self, vfs: &dyn Vfs) -> anyhow::Result<Vec<PathBuf>> {
+        let mut folders = Vec::new();
+        self.steps().for_each(|says| eprintln!("{says}"));
+        if let Some(keys) = &self.keys {
+            folders.push(keys.apply(vfs)?);
+        }
+        if let Some(tables) = &self.tables {
+            folders.push(tables.apply(vfs)?);
+        }
+        Ok(folders)
     }
 }
 
@@ -98,9 +144,9 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     })?;
     // The plan holds the directory's lock.
     let vfs = RealVfs::new();
-    let keys = kv::repair::plan(&vfs, directory)?;
-    print_plan(&plan, keys.as_ref(), form)?;
-    if plan.is_empty() && keys.is_none() {
+    let others = Others::plan(&vfs, directory)?;
+    print_plan(&plan, &others, form)?;
+    if plan.is_empty() && others.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     if is_dry || !(matches.get_flag("yes") || is_confirmed()?) {
@@ -111,10 +157,7 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if !plan.is_empty() {
         folders.push(plan.apply(&mut |says| eprintln!("{says}"))?);
     }
-    if let Some(keys) = keys {
-        keys.steps().iter().for_each(|says| eprintln!("{says}"));
-        folders.push(keys.apply(&vfs)?);
-    }
+    folders.extend(others.apply(&vfs)?);
     // Verification takes the lock.
     drop(plan);
     for folder in folders {
@@ -130,10 +173,12 @@ fn verify(directory: &Path, snapshots: Snapshots) -> Result<VerifyReport, store:
     let mut report =
         with_bar(|on_progress| store::verify_with(vfs.clone(), directory, snapshots, on_progress))?;
     add_keys(vfs.as_ref(), directory, &mut report);
+    add_tables(vfs.as_ref(), directory, &mut report);
     if snapshots == Snapshots::Check {
         let root = directory.join(store::SNAPSHOTS_DIR);
         for name in vfs.list(&root).unwrap_or_default() {
-            add_keys(vfs.as_ref(), &root.join(name), &mut report);
+            add_keys(vfs.as_ref(), &root.join(&name), &mut report);
+            add_tables(vfs.as_ref(), &root.join(&name), &mut report);
         }
     }
     Ok(report)
@@ -152,6 +197,28 @@ fn add_keys(vfs: &dyn Vfs, directory: &Path, report: &mut VerifyReport) {
             let what = "no checkpoint of the keys names it; the next start removes it";
             let note = |file| Finding { file, what: what.to_owned() };
             report.notes.extend(keys.leftovers.into_iter().map(note));
+        }
+        Err(error) => {
+            let finding = Finding { file: directory.to_path_buf(), what: error.to_string() };
+            report.problems.push(finding);
+        }
+    }
+}
+
+/// Adds what a walk over the tables beside a store finds.
+fn add_tables(vfs: &dyn Vfs, directory: &Path, report: &mut VerifyReport) {
+    match tables::verify::verify(vfs, directory, &directory.join(store::WAL_DIR)) {
+        Ok(None) => {}
+        Ok(Some(tables)) => {
+            report.files += tables.files;
+            report.bytes += tables.bytes;
+            report.tables += tables.tables;
+            report.table_rows += tables.rows;
+            let finding = |(file, what)| Finding { file, what };
+            report.problems.extend(tables.problems.into_iter().map(finding));
+            let what = "no checkpoint of the tables names it; the next start removes it";
+            let note = |file| Finding { file, what: what.to_owned() };
+            report.notes.extend(tables.leftovers.into_iter().map(note));
         }
         Err(error) => {
             let finding = Finding { file: directory.to_path_buf(), what: error.to_string() };
@@ -213,6 +280,9 @@ fn print_report(report: &VerifyReport, form: Form) -> std::io::Result<()> {
     if 0 < report.keys {
         writeln!(out, "{} keys", report.keys)?;
     }
+    if 0 < report.tables {
+        writeln!(out, "{} tables, {} rows", report.tables, report.table_rows)?;
+    }
     if let Some(length) = report.partition_length {
         writeln!(out, "partitions of a {length} each")?;
     }
@@ -241,6 +311,8 @@ fn report_json(report: &VerifyReport) -> Value {
         "bytes": report.bytes,
         "series": report.series,
         "keys": report.keys,
+        "tables": report.tables,
+        "tableRows": report.table_rows,
         "samples": report.samples,
         "partitionLength": report.partition_length.map(PartitionLength::word),
         "problemCount": report.problem_count(),
@@ -249,26 +321,25 @@ fn report_json(report: &VerifyReport) -> Value {
     })
 }
 
-fn print_plan(plan: &RepairPlan, keys: Option<&KvRepair>, form: Form) -> std::io::Result<()> {
+fn print_plan(plan: &RepairPlan, others: &Others, form: Form) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     if form == Form::Json {
-        return writeln!(out, "{:#}", plan_json(plan, keys));
+        return writeln!(out, "{:#}", plan_json(plan, others));
     }
-    if plan.is_empty() && keys.is_none() {
+    if plan.is_empty() && others.is_empty() {
         return writeln!(out, "nothing to repair");
     }
     writeln!(out, "to be done, in this order:")?;
-    let of_keys = keys.iter().flat_map(|keys| keys.steps()).map(String::as_str);
-    for says in plan.steps().chain(of_keys) {
+    for says in plan.steps().chain(others.steps().map(String::as_str)) {
         writeln!(out, "  {says}")?;
     }
     let count = plan.losses().len();
-    let lost_keys: Vec<&String> = keys.iter().flat_map(|keys| keys.losses()).collect();
-    if count == 0 && lost_keys.is_empty() {
+    let lost_of_others: Vec<&String> = others.losses().collect();
+    if count == 0 && lost_of_others.is_empty() {
         return writeln!(out, "nothing is lost");
     }
     writeln!(out, "lost with the damage, whether it is repaired or not:")?;
-    for line in lost_keys {
+    for line in lost_of_others {
         writeln!(out, "  {line}")?;
     }
     let mut shown = 0;
@@ -303,9 +374,10 @@ fn loss_json(line: &LossLine<'_>) -> Value {
     })
 }
 
-fn plan_json(plan: &RepairPlan, keys: Option<&KvRepair>) -> Value {
-    let of_keys = |list: fn(&KvRepair) -> &[String]| keys.map(list).unwrap_or_default();
-    let steps = plan.steps().chain(of_keys(KvRepair::steps).iter().map(String::as_str));
+fn plan_json(plan: &RepairPlan, others: &Others) -> Value {
+    let lost_keys = others.keys.as_ref().map(KvRepair::losses).unwrap_or_default();
+    let lost_tables = others.tables.as_ref().map(TablesRepair::losses).unwrap_or_default();
+    let steps = plan.steps().chain(others.steps().map(String::as_str));
 
     let mut lost = Vec::new();
     plan.losses().for_each(&mut |line| {
@@ -315,7 +387,8 @@ fn plan_json(plan: &RepairPlan, keys: Option<&KvRepair>) -> Value {
     });
     json!({
         "steps": steps.collect::<Vec<_>>(),
-        "lostKeys": of_keys(KvRepair::losses),
+        "lostKeys": lost_keys,
+        "lostTables": lost_tables,
         "lostCount": plan.losses().len(),
         "lost": lost,
     })

@@ -50,10 +50,13 @@ fn by_name(name: &str) -> Option<Stray> {
 
 /// A name in the data directory.
 pub fn in_store(name: &str) -> Stray {
-    // The last is of another consumer of the log, who looks after it.
-    const KNOWN: [&str; 5] =
-        [PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, vfs::LOCK_FILE, wal::kinds::KEYS];
-    if KNOWN.contains(&name) || SIDE_FILES.iter().any(|side| side.path == name) {
+    // Of other consumers of the log, who look after theirs.
+    const OTHERS: [&str; 2] = [wal::kinds::KEYS, wal::kinds::TABLES];
+    const KNOWN: [&str; 4] = [PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, vfs::LOCK_FILE];
+    if OTHERS.contains(&name)
+        || KNOWN.contains(&name)
+        || SIDE_FILES.iter().any(|side| side.path == name)
+    {
         return Stray::Known;
     }
     if name == DAMAGED_DIR {

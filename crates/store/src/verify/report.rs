@@ -52,6 +52,10 @@ pub struct VerifyReport {
     pub series: u64,
     /// Keys of a keyspace beside the store, where the caller has looked at one.
     pub keys: u64,
+    /// Ordinary tables beside the store, where the caller has looked at them.
+    pub tables: u64,
+    /// Their rows.
+    pub table_rows: u64,
     /// What is wrong; empty is good.
     pub problems: Vec<Finding>,
     /// Problems that did not fit the list.

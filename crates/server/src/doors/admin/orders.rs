@@ -6,6 +6,7 @@ use crate::doors::http::request::Request;
 use crate::doors::http::selection;
 use crate::failure::Failure;
 use serde_json::json;
+use std::path::Path;
 use std::sync::Arc;
 
 /// `POST /api/v1/admin/tsdb/delete_series?match[]=...&start=...&end=...`
@@ -32,16 +33,33 @@ pub fn snapshot(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::success(json!({ "name": name })))
 }
 
-/// Makes a snapshot of samples and keys.
+/// Makes a snapshot of samples, keys and tables.
 fn create_snapshot(app: &App) -> Result<String, Failure> {
-    let Some(kv) = &app.kv else { return Ok(app.store.create_snapshot()?) };
     let name = app.store.create_snapshot_with(&mut |directory| {
-        kv.snapshot(directory).map_err(|error| match error {
-            kv::Error::Vfs(error) => error,
-            other => vfs::Error::new("link keys to", directory, std::io::Error::other(other)),
-        })
+        if let Some(kv) = &app.kv {
+            kv.snapshot(directory).map_err(|error| match error {
+                kv::Error::Vfs(error) => error,
+                other => of_others("link keys to", directory, other),
+            })?;
+        }
+        if let Some(tables) = &app.tables {
+            tables.snapshot(directory).map_err(|error| match error {
+                tables::Error::Vfs(error) => error,
+                other => of_others("link tables to", directory, other),
+            })?;
+        }
+        Ok(())
     })?;
     Ok(name)
+}
+
+/// What others who are in a snapshot say, as the store says it.
+fn of_others(
+    operation: &'static str,
+    directory: &Path,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> vfs::Error {
+    vfs::Error::new(operation, directory, std::io::Error::other(error))
 }
 
 /// `/snapshot/create`

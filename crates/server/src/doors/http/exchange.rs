@@ -286,7 +286,8 @@ mod tests {
         let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
         let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
         let address = config.http_address();
-        let app = Arc::new(App::new(config, Opened { store, kv: None }, vfs, address));
+        let opened = Opened { store, kv: None, tables: None };
+        let app = Arc::new(App::new(config, opened, vfs, address));
         Arc::new(Http::new(app, ROUTES))
     }
 

@@ -1,0 +1,12 @@
+//! All tests of tables from outside, as one program.
+
+mod concurrent;
+mod crash;
+mod faults;
+mod files;
+mod limits;
+mod model;
+mod repair;
+mod rig;
+mod rot;
+mod transactions;
