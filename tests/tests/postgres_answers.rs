@@ -157,14 +157,95 @@ fn texts_and_times_are_read_as_postgresql_reads_them() -> Result<()> {
 }
 
 #[test]
+fn patterns_with_backslashes_find_what_postgresql_finds() -> Result<()> {
+    check(&[
+        ("SELECT n FROM (VALUES ('a%'), ('a\\b')) v(n) WHERE n ~ '\\\\'", "a\\b"),
+        ("SELECT n FROM (VALUES ('C:\\x'), ('C:%x')) v(n) WHERE n ~ '^C:\\\\'", "C:\\x"),
+        ("SELECT n FROM (VALUES ('a%'), ('a\\b')) v(n) WHERE n !~ '\\\\'", "a%"),
+        ("SELECT n FROM (VALUES ('1 2'), ('x')) v(n) WHERE n ~ '^\\d\\s\\d$'", "1 2"),
+        ("SELECT count(*) FROM metrics WHERE name ~* 'U\\w'", "2"),
+    ])?;
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    for asked in ["SELECT 'a' ~ '[a&&b]'", "SELECT 'a' ~ '[[.a.]]'"] {
+        let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;
+        ensure!(!said.is_ok && said.error.contains("0A000"), "{said:?}");
+    }
+    // A dot is any character in a parameter, too.
+    let mut raw = Raw::of(&server)?;
+    raw.say('P', b"\0SELECT E'a\\nb' ~ $1, name ~ $1 FROM metrics LIMIT 1\0\0\x01\0\0\0\x19")?;
+    raw.say('B', b"\0\0\0\0\0\x01\0\0\0\x03a.b\0\0")?;
+    raw.fetch("", 0)?;
+    let said = raw.sync()?;
+    assert_eq!(Raw::kinds(&said), "12DCZ", "{said:?}");
+    ensure!(said[2].body.ends_with(b"\0\x02\0\0\0\x01t\0\0\0\x01f"), "{said:?}");
+    Ok(())
+}
+
+#[test]
+fn intervals_are_shown_and_read_as_postgresqls() -> Result<()> {
+    check(&[
+        ("SELECT NULL::interval IS NULL, NULL::interval", "t|"),
+        (
+            "SELECT i FROM (VALUES (interval '1 day'), (NULL)) v(i) ORDER BY i NULLS FIRST",
+            "\n1 day",
+        ),
+        (
+            "SELECT '30'::interval, interval '90', '1 day 5'::interval",
+            "00:00:30|00:01:30|1 day 00:00:05",
+        ),
+        (
+            "SELECT interval '30' day, interval '14 mons -1 days 02:03:04.5'",
+            "30 days|1 year 2 mons -1 days +02:03:04.5",
+        ),
+        ("SELECT max(time) - min(time) FROM metrics", "2 days"),
+        ("SELECT timestamptz '2024-05-20' + '90'", "2024-05-20 00:01:30+00"),
+        ("SELECT time_bucket('300', timestamptz '2024-05-20 12:34')", "2024-05-20 12:30:00+00"),
+    ])
+}
+
+#[test]
+fn samples_of_which_one_has_a_time_that_is_refused_are_none() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    let lines = format!("good 1 {NOON}\nlate 1 4102444800000\n");
+    let said = psql.say(&["COPY metrics FROM STDIN"], &lines)?;
+    ensure!(!said.is_ok && said.error.contains("line 2"), "{said:?}");
+    let asked = "INSERT INTO metrics (time, name, value) VALUES \
+                 ('2024-02-29', 'good', 1), ('2100-01-01', 'late', 1)";
+    ensure!(!psql.say(&[asked], "")?.is_ok);
+    let count = "SELECT count(*) FROM metrics WHERE name IN ('good', 'late')";
+    assert_eq!(psql.ask(&[count], "")?, "0");
+    Ok(())
+}
+
+#[test]
+fn who_waits_for_a_place_has_a_time_too() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
+    let launch = launch.flag("self-scrape-interval", "0").flag("query.max-concurrency", "1");
+    let server = launch.start()?;
+    let mut idle = Raw::of(&server)?;
+    idle.query("BEGIN")?;
+    idle.until('Z')?;
+    idle.execute("SELECT * FROM generate_series(1, 100000)", "a", 1)?;
+    assert_eq!(Raw::kinds(&idle.sync()?), "12DsZ");
+    let psql = Psql::of(&server)?;
+    let all = ["\\set VERBOSITY verbose", "SET statement_timeout = '300ms'", "SELECT 1"];
+    let said = psql.say(&all, "")?;
+    ensure!(!said.is_ok && said.error.contains("57014"), "{said:?}");
+    Ok(())
+}
+
+#[test]
 fn what_makes_much_of_little_ends() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, psql) = start(&directory)?;
     let nested = |inner: &str, outer: &str, times: usize| {
         (0..times).fold(inner.to_string(), |inner, _| outer.replace('@', &inner))
     };
-    let replaced = nested("'x'", "replace(@, 'x', 'xxxxxxxxxxxxxxxx')", 16);
-    let matched = nested("'x'", "regexp_replace(@, 'x', 'xxxxxxxxxxxxxxxx', 'g')", 16);
+    let replaced = nested("'x'", "replace(@, 'x', repeat('x', 4096))", 16);
+    let matched = nested("'x'", "regexp_replace(@, 'x', repeat('x', 4096), 'g')", 16);
     let table = |each: &str, times: usize| {
         let inner = nested("SELECT 'x' AS a", &format!("SELECT {each} AS a FROM (@) AS t"), times);
         format!("SELECT length(a) FROM ({inner}) AS t")

@@ -125,7 +125,8 @@ pub fn copy_out(
             let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
             let columns = if columns.is_empty() { "*".to_string() } else { columns.join(", ") };
             let text = format!("SELECT {columns} FROM {table_name}");
-            let mut parser = Parser::new(&Postgres).try_with_sql(&text).map_err(invalid)?;
+            let dialect = Postgres::new(text.len());
+            let mut parser = Parser::new(&dialect).try_with_sql(&text).map_err(invalid)?;
             parser.parse_query().map_err(invalid)?
         }
     };

@@ -213,7 +213,7 @@ impl Session {
     /// When one cannot be read.
     pub fn parse(&self, text: &str) -> BoxFuture<'_, Result<Vec<Parsed>, SqlError>> {
         let text = text.to_string();
-        self.threads.run(async move { parse(&text) }).boxed()
+        self.threads.plan(async move { parse(&text) }).boxed()
     }
 
     /// Plans a statement that only reads.
@@ -221,7 +221,7 @@ impl Session {
     /// # Errors
     /// When it is none.
     pub fn plan(&self, query: Query) -> BoxFuture<'_, Result<Statement, SqlError>> {
-        self.threads.run(plan(self.context.clone(), query)).boxed()
+        self.threads.plan(plan(self.context.clone(), query)).boxed()
     }
 
     /// Runs a planned statement.
@@ -233,7 +233,7 @@ impl Session {
         statement: Statement,
         parameters: Vec<ScalarValue>,
     ) -> BoxFuture<'_, Result<Answer, SqlError>> {
-        let begun = self.threads.run(begin(self.context.clone(), statement, parameters));
+        let begun = self.threads.plan(begin(self.context.clone(), statement, parameters));
         let begun = begun.map_ok(|rows| {
             let schema = rows.schema();
             let (sender, made) = mpsc::channel(BATCHES_WAITING);

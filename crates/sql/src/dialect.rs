@@ -1,7 +1,8 @@
 //! PostgreSQL's dialect as the parser has it, but for what it reads twice.
 //!
 //! Where a parser tries one reading and then another, statements whose parts stand in each other take
-//! time that doubles with each step: [`check_nesting`] bounds the steps.
+//! time that doubles with each step: [`check_nesting`] bounds the steps that are known, and [`Postgres`]
+//! counts the expressions that are read, those that are read again too.
 
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
@@ -9,6 +10,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use std::any::TypeId;
+use std::cell::Cell;
 
 /// Tokens with Promscale's operators, which the tokenizer takes for two, or for others.
 pub fn with_matchers(tokens: Vec<Token>) -> Vec<Token> {
@@ -42,7 +44,21 @@ const DIMENSIONS_MAX: usize = 6;
 /// PostgreSQL's dialect. Arguments are named by names alone, `f(a => 1)`, as PostgreSQL has it: the
 /// parser's own would let expressions name them, and read each argument twice to find out.
 #[derive(Debug)]
-pub struct Postgres;
+pub struct Postgres {
+    /// Expressions that may still be read.
+    left: Cell<usize>,
+}
+
+/// Expressions that are read of any statement, and of each of its words.
+const READINGS: usize = 10_000;
+const READINGS_OF_A_WORD: usize = 100;
+
+impl Postgres {
+    /// For a statement of so many words.
+    pub fn new(words: usize) -> Postgres {
+        Postgres { left: Cell::new(READINGS + READINGS_OF_A_WORD * words) }
+    }
+}
 
 const OF_THE_PARSER: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -63,15 +79,28 @@ impl Dialect for Postgres {
         false
     }
 
+    /// What is no name is not read again as the name of a function: nothing is, in the end.
+    fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
+        self.left.get() == 0 || OF_THE_PARSER.is_reserved_for_identifier(keyword)
+    }
+
+    /// The parser asks for it wherever an expression may go on. Of all errors it tries nothing else
+    /// after this one alone.
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => self.left.set(left),
+            None => return Some(Err(ParserError::RecursionLimitExceeded)),
+        }
+        OF_THE_PARSER.get_next_precedence(parser)
+    }
+
     as_the_parser_has_it! {
         identifier_quote_style(identifier: &str) -> Option<char>;
         is_delimited_identifier_start(character: char) -> bool;
         is_identifier_start(character: char) -> bool;
         is_identifier_part(character: char) -> bool;
         supports_unicode_string_literal() -> bool;
-        is_reserved_for_identifier(keyword: Keyword) -> bool;
         is_custom_operator_part(character: char) -> bool;
-        get_next_precedence(parser: &Parser<'_>) -> Option<Result<u8, ParserError>>;
         supports_filter_during_aggregation() -> bool;
         supports_group_by_expr() -> bool;
         prec_value(precedence: Precedence) -> u8;
@@ -250,6 +279,22 @@ mod tests {
             let text = nested(open, "1 1", close, 30);
             assert_eq!(code_of(text.clone()), Some("54001"), "{text}");
             let few = nested(open, "1", close, 8);
+            assert_ne!(code_of(few.clone()), Some("54001"), "{few}");
+        }
+        for (open, close) in [
+            ("NOT(", ")"),
+            ("a IN (VALUES (", "))"),
+            ("a IN ((SELECT ", "))"),
+            ("a IN ((VALUES (", ")))"),
+            ("1 IN ((SELECT ", ")+1)"),
+            ("INTERVAL f(", ")"),
+            ("* FROM (VALUES ((SELECT ", ")))"),
+        ] {
+            // Which error it is depends on which reading was the last.
+            let text = nested(open, "1 1", close, 24);
+            let code = code_of(text.clone());
+            assert!(matches!(code, Some("54001" | "42601")), "{text}: {code:?}");
+            let few = nested(open, "1", close, 3);
             assert_ne!(code_of(few.clone()), Some("54001"), "{few}");
         }
         assert_eq!(code_of(nested("ARRAY[", "1 1", "]", 30)), Some("54000"));

@@ -7,6 +7,7 @@ use crate::jsonb;
 use crate::jsonb_functions::{CONTAINS, FIELD_TEXT, HAS_KEY};
 use crate::jsonb_parts::NAMELESS;
 use crate::prom;
+use crate::rewrite::DOT_IS_ANY;
 use crate::rewrite::JSONB_IN;
 use crate::tables::{Column, Shows};
 use datafusion::arrow::array::{Array as _, AsArray as _};
@@ -17,6 +18,8 @@ use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use model::sample::NANOS_PER_MICRO;
 use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
 
+/// What `~` with a parameter becomes.
+const REGEXP_LIKE: &str = "regexp_like";
 /// What `x = ANY(list)` becomes.
 const ARRAY_HAS: &str = "array_has";
 
@@ -218,6 +221,15 @@ impl Narrowing<'_> {
     fn call(&mut self, function: &ScalarFunction) -> bool {
         if let (ARRAY_HAS, [list, subject]) = (function.name(), function.args.as_slice()) {
             return self.any_of_array(subject, list);
+        }
+        if let (REGEXP_LIKE, [subject, Expr::Literal(pattern, _), Expr::Literal(flags, _)]) =
+            (function.name(), function.args.as_slice())
+        {
+            let pattern = text_of(pattern).filter(|_| text_of(flags) == Some("s"));
+            return pattern.is_some_and(|pattern| {
+                let pattern = lit(format!("{DOT_IS_ANY}{pattern}"));
+                self.compare(subject, Operator::RegexMatch, &pattern)
+            });
         }
         let [subject, Expr::Literal(value, _)] = function.args.as_slice() else { return false };
         let Some(text) = text_of(value).filter(|_| self.columns.is_column(subject, Column::Labels))

@@ -35,6 +35,7 @@ mod markers;
 mod metric_tables;
 mod names;
 mod operators;
+mod patterns;
 mod prom;
 mod prom_info;
 mod promql_tables;

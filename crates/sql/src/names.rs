@@ -132,7 +132,7 @@ mod tests {
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn names(text: &str) -> Vec<String> {
-        let mut all = Parser::parse_sql(&Postgres, text).unwrap();
+        let mut all = Parser::parse_sql(&Postgres::new(0), text).unwrap();
         let Some(Statement::Query(query)) = all.pop() else { panic!("{text}") };
         let SetExpr::Select(mut select) = *query.body else { panic!("{text}") };
         name_columns(&mut select.projection, true);

@@ -1,8 +1,10 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Field, Float32Type, Float64Type, TimeUnit, TimestampMicrosecondType,
+    DataType, Field, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use jiff::Timestamp;
@@ -28,6 +30,9 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
             let show = |micros: Option<i64>| micros.map(|micros| instant(micros, zone));
             micros(array, *unit).into_iter().map(show).collect()
         }
+        DataType::Interval(_) | DataType::Duration(_) => {
+            lengths(array)?.into_iter().map(|one| one.map(interval)).collect()
+        }
         DataType::List(_) => {
             let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
             let shown = column(&values)?;
@@ -37,6 +42,75 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
         _ => return None,
     };
     Some(Arc::new(texts))
+}
+
+/// A length of time as PostgreSQL keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// Months.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Microseconds.
+    pub micros: i64,
+}
+
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// A column of intervals, or of differences of times, which have days and what is left of one; none
+/// of others.
+pub fn lengths(array: &ArrayRef) -> Option<Vec<Option<Length>>> {
+    match array.data_type() {
+        DataType::Duration(_) => {
+            let micros = cast(array, &DataType::Duration(TimeUnit::Microsecond)).ok()?;
+            let micros = cast(&micros, &DataType::Int64).ok()?;
+            let length = |micros: i64| Length {
+                months: 0,
+                days: i32::try_from(micros / DAY_MICROS).unwrap_or(i32::MAX),
+                micros: micros % DAY_MICROS,
+            };
+            Some(micros.as_primitive::<Int64Type>().iter().map(|one| one.map(length)).collect())
+        }
+        DataType::Interval(_) => {
+            let intervals = cast(array, &DataType::Interval(IntervalUnit::MonthDayNano)).ok()?;
+            let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+            let length = |one: IntervalMonthDayNano| Length {
+                months: one.months,
+                days: one.days,
+                micros: one.nanoseconds.div_euclid(1000),
+            };
+            Some(intervals.iter().map(|one| one.map(length)).collect())
+        }
+        _ => None,
+    }
+}
+
+/// An interval in the style `postgres`: `1 year 2 mons -3 days +04:05:06.7`.
+fn interval(length: Length) -> String {
+    let (mut parts, mut was_negative) = (Vec::new(), false);
+    let named = [(length.months / 12, "year"), (length.months % 12, "mon"), (length.days, "day")];
+    for (number, unit) in named.into_iter().filter(|(number, _)| *number != 0) {
+        let sign = if was_negative && 0 < number { "+" } else { "" };
+        let plural = if number == 1 { "" } else { "s" };
+        parts.push(format!("{sign}{number} {unit}{plural}"));
+        was_negative = number < 0;
+    }
+    if length.micros != 0 || parts.is_empty() {
+        let sign = match (length.micros < 0, was_negative) {
+            (true, _) => "-",
+            (false, true) => "+",
+            (false, false) => "",
+        };
+        let micros = length.micros.unsigned_abs();
+        let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let fraction = match fraction {
+            0 => String::new(),
+            fraction => format!(".{fraction:06}").trim_end_matches('0').to_string(),
+        };
+        parts.push(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"));
+    }
+    parts.join(" ")
 }
 
 fn micros(array: &ArrayRef, unit: TimeUnit) -> Vec<Option<i64>> {
@@ -128,6 +202,20 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(float(value), expected);
+        }
+    }
+
+    #[test]
+    fn intervals_are_those_of_postgresql() {
+        for (months, days, micros, expected) in [
+            (0, 0, 0, "00:00:00"),
+            (14, 3, 14_706_700_000, "1 year 2 mons 3 days 04:05:06.7"),
+            (0, -1, 3_600_000_000, "-1 days +01:00:00"),
+            (-1, 1, 0, "-1 mons +1 day"),
+            (0, 0, -1, "-00:00:00.000001"),
+            (0, 0, 360_000_000_000, "100:00:00"),
+        ] {
+            assert_eq!(interval(Length { months, days, micros }), expected);
         }
     }
 

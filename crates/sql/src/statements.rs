@@ -147,7 +147,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
                      stands for one here";
         return Err(SqlError::not_text(words));
     }
-    let tokens = Tokenizer::new(&Postgres, text).tokenize().map_err(invalid)?;
+    let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
     let tokens = with_matchers(tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);
     let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
@@ -184,8 +184,9 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     if let Some(upkeep) = Upkeep::of_words(&words)? {
         return Ok(Parsed::Upkeep(upkeep));
     }
+    let dialect = Postgres::new(words.len());
     let mut parser =
-        Parser::new(&Postgres).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
+        Parser::new(&dialect).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
     let statement = parser.parse_statement().map_err(unreadable)?;
     parser.expect_token(&Token::EOF).map_err(unreadable)?;
     classify(statement)

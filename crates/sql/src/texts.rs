@@ -63,6 +63,9 @@ impl ScalarUDFImpl for Joined {
 
 /// A column as the texts that PostgreSQL shows.
 fn text_of(array: &ArrayRef) -> Result<ArrayRef> {
+    if matches!(array.data_type(), DataType::List(_)) {
+        return plan_err!("operator does not exist: {} || text", array.data_type());
+    }
     match shown::column(array) {
         Some(shown) => Ok(shown),
         None => Ok(cast(array, &DataType::Utf8View)?),

@@ -4,12 +4,15 @@
 use crate::error::SqlError;
 use std::future::Future;
 use std::io;
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinHandle;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::{JoinHandle, block_in_place};
 
 /// Bytes of a thread's stack, of which pages are taken that are touched: planning calls itself for
 /// each step into an expression. A build without optimisation takes some 20 KiB for a step.
 const STACK_SIZE: usize = 256 << 20;
+
+/// Statements that are planned at a time; what comes then waits.
+const PLANNING_MAX: usize = 128;
 
 /// The threads.
 pub struct Threads(Option<Runtime>);
@@ -40,6 +43,7 @@ impl Threads {
     pub fn new() -> io::Result<Threads> {
         let mut builder = Builder::new_multi_thread();
         builder.thread_name("quipu-sql").thread_stack_size(STACK_SIZE).enable_time();
+        builder.max_blocking_threads(PLANNING_MAX);
         Ok(Threads(Some(builder.build()?)))
     }
 
@@ -50,6 +54,18 @@ impl Threads {
     ) -> Task<T> {
         let runtime = self.0.as_ref().expect("it is there until it is dropped");
         Task(runtime.spawn(work))
+    }
+
+    /// Waits for work that may keep its thread busy for long without letting others work, as planning
+    /// does: another thread takes over what waits for this one.
+    ///
+    /// # Errors
+    /// Those of the work, and when it panics.
+    pub async fn plan<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, SqlError>> + Send + 'static,
+    ) -> Result<T, SqlError> {
+        self.run(async { block_in_place(|| Handle::current().block_on(work)) }).await
     }
 
     /// Waits for work, which ends with whoever waits.
@@ -91,6 +107,28 @@ mod tests {
         });
         drop(task);
         ended.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
+
+    #[test]
+    fn who_plans_for_long_keeps_nobody_waiting() {
+        let threads = std::sync::Arc::new(Threads::new().unwrap());
+        let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (tell, told) = mpsc::channel::<()>();
+        let told = std::sync::Arc::new(std::sync::Mutex::new(told));
+        for _ in 0..16 {
+            let (threads, told) = (threads.clone(), told.clone());
+            // Each keeps its thread until somebody else has been served.
+            runtime.spawn(async move {
+                let wait = async move {
+                    let _ = told.lock().map(|told| told.recv());
+                    Ok(())
+                };
+                threads.plan(wait).await
+            });
+        }
+        let other = threads.plan(async { Ok(7) });
+        assert_eq!(runtime.block_on(other).unwrap(), 7);
+        drop(tell);
     }
 
     #[test]

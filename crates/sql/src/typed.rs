@@ -6,7 +6,7 @@
 use crate::bounded::{bounded, planned_growth};
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
-use crate::{extremes, interval_text, shown};
+use crate::{extremes, interval_text, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -43,6 +43,14 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(_) => change_cast(expr, schema),
+        // One parameter may stand in two places, which the planner takes for texts of two kinds.
+        Expr::Placeholder(Placeholder { id, field: Some(field) })
+            if *field.data_type() == DataType::Utf8 =>
+        {
+            let text = field.as_ref().clone().with_data_type(DataType::Utf8View);
+            let field = Some(Arc::new(text));
+            Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
+        }
         Expr::BinaryExpr(binary) if compares(binary.op) => {
             let BinaryExpr { left, op, right } = binary;
             let sides = vec![*left, *right];
@@ -50,6 +58,9 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
                 Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
             }))
+        }
+        Expr::BinaryExpr(ref binary) if patterns::flags_of(binary.op).is_some() => {
+            patterns::as_call(expr)
         }
         Expr::Between(Between { expr, negated, low, high }) => {
             let sides = vec![*expr, *low, *high];
@@ -176,6 +187,12 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
     if let Some(read) = literal_time(inner, field.data_type()) {
         return Ok(Transformed::yes(read));
+    }
+    // What is bound may be of any type.
+    if matches!(**inner, Expr::Placeholder(_)) && field.data_type().is_string() {
+        let shown = TEXT.call(vec![(**inner).clone()]);
+        let cast = Cast { expr: Box::new(shown), field: field.clone() };
+        return Ok(Transformed::yes(Expr::Cast(cast)));
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };

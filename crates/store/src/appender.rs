@@ -18,7 +18,7 @@ use crate::metadata::MetadataTable;
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::{PartitionLength, Period};
-use crate::refusal::Appended;
+use crate::refusal::{Appended, refused_time};
 use crate::retention::Retention;
 use crate::series_limits::SeriesGate;
 use crate::shared::Shared;
@@ -105,6 +105,13 @@ impl Appender {
             }
         }
         self.end(request, durability)
+    }
+
+    /// The first row whose time would be refused, by its place in the batch, and why.
+    pub fn first_refused_time(&self, batch: &WriteBatch<'_>) -> Option<(usize, String)> {
+        let accepted = self.retention.accepted_span();
+        let at = batch.rows.iter().position(|row| !accepted.contains(row.timestamp))?;
+        Some((at, refused_time(batch.rows[at].timestamp, &accepted)))
     }
 
     /// The rows whose keys the partitions of their times do not know, by their places in the batch.

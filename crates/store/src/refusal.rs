@@ -128,11 +128,14 @@ impl Appended {
 
     /// Rejects a row for its time.
     pub(crate) fn reject_time(&mut self, position: u32, timestamp: i64, accepted: &TimeRange) {
-        let reason = if timestamp < accepted.start {
-            format!("timestamp {timestamp} ns is older than the retention keeps")
-        } else {
-            format!("timestamp {timestamp} ns is too far in the future (future-retention)")
-        };
-        self.reject(position, reason);
+        self.reject(position, refused_time(timestamp, accepted));
+    }
+}
+
+/// Why a time is not accepted that is not.
+pub(crate) fn refused_time(timestamp: i64, accepted: &TimeRange) -> String {
+    match timestamp < accepted.start {
+        true => format!("timestamp {timestamp} ns is older than the retention keeps"),
+        false => format!("timestamp {timestamp} ns is too far in the future (future-retention)"),
     }
 }

@@ -168,6 +168,11 @@ impl Store {
         self.appender.hasher
     }
 
+    /// The first row of a batch whose time [`Store::append`] would refuse now, by its place, and why.
+    pub fn first_refused_time(&self, batch: &WriteBatch<'_>) -> Option<(usize, String)> {
+        self.appender.first_refused_time(batch)
+    }
+
     /// The rows of a batch whose keys are not known yet, by their places: what
     /// [`Store::append`] would have to look at for the first time. Others were looked at before.
     pub fn unknown_keys(&self, batch: &WriteBatch<'_>) -> Vec<usize> {

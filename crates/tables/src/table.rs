@@ -5,7 +5,7 @@
 //! constraint   key ─► 11     key ─► 7                       a row with a null there has none
 //! ```
 //!
-//! A copy costs nothing, see [`crate::tree`]: what is changed is a copy, and whoever reads the table
+//! A copy costs nothing, see `tree.rs`: what is changed is a copy, and whoever reads the table
 //! keeps what it had. A change that fails leaves its copy in pieces; the caller throws it away.
 
 use crate::datum::Datum;

@@ -191,8 +191,8 @@ impl ExtensionPlanner for Planner {
 fn buckets(of: &DataType, width: &ScalarValue, bounds: &[(Bound, ScalarValue)]) -> Result<Buckets> {
     let ends = |named: Bound, inner: Bound, outer: Bound| {
         let said = |wanted: Bound| bounds.iter().filter(move |(bound, _)| *bound == wanted);
-        let of_argument = said(named).filter_map(|(_, value)| moment(of, value).transpose());
-        if let Some(argument) = of_argument.last() {
+        let mut of_argument = said(named).filter_map(|(_, value)| moment(of, value).transpose());
+        if let Some(argument) = of_argument.next() {
             return argument.map(|at| vec![at]);
         }
         let inner = said(inner).map(|(_, value)| moment(of, value));

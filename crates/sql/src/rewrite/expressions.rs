@@ -163,7 +163,7 @@ pub fn call(name: &str, args: Vec<Expr>) -> Expr {
 
 /// The query of a text, which is ours.
 pub fn query(text: &str) -> Option<Box<Query>> {
-    Parser::new(&Postgres).try_with_sql(text).ok()?.parse_query().ok()
+    Parser::new(&Postgres::new(text.len())).try_with_sql(text).ok()?.parse_query().ok()
 }
 
 pub fn cast(expr: Expr, data_type: SqlType) -> Expr {

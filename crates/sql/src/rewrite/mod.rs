@@ -309,7 +309,7 @@ impl Rewriter {
             Expr::AnyOp { .. } | Expr::AllOp { .. } => self.any_of(expr),
             Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => bind_tightly(expr),
             Expr::Interval(interval) => {
-                if let Some(text) = literal(&interval.value) {
+                if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
                     *interval.value = text_literal(interval_text(&text));
                 }
             }
@@ -356,6 +356,11 @@ impl Rewriter {
                 .contains(&schema.value.as_str())
         {
             parts.remove(0);
+        }
+        if function.over.is_some() && is_named(&function.name, "string_agg") {
+            let words = "string_agg as a window function is not known here: each row would have its \
+                         own text";
+            return Err(SqlError::unsupported(words));
         }
         width_as_interval(function);
         place_arguments(function)?;
@@ -482,7 +487,7 @@ mod tests {
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn rewritten(text: &str) -> Result<(String, Hints), SqlError> {
-        let mut all = Parser::parse_sql(&Postgres, text).unwrap();
+        let mut all = Parser::parse_sql(&Postgres::new(0), text).unwrap();
         let hints = rewrite(&mut all[0])?.hints;
         Ok((without_names(&all[0].to_string()), hints))
     }
@@ -601,12 +606,14 @@ mod tests {
         }
         assert_eq!(interval_text("1 day -02:03:04.5"), "1 day -02 hours -03 minutes -04.5 seconds");
         assert_eq!(interval_text("5 minutes"), "5 minutes");
+        assert_eq!(interval_text("30"), "30 seconds");
+        assert_eq!(interval_text("1 day -1.5"), "1 day -1.5 seconds");
     }
 
     #[test]
     fn distinct_from_binds_more_tightly_than_and() {
         let text = "SELECT a IS DISTINCT FROM 1 AND b OR c";
-        let mut all = Parser::parse_sql(&Postgres, text).unwrap();
+        let mut all = Parser::parse_sql(&Postgres::new(0), text).unwrap();
         rewrite(&mut all[0]).unwrap();
         let Statement::Query(query) = &all[0] else { panic!("{text}") };
         let SetExpr::Select(select) = &*query.body else { panic!("{text}") };

@@ -225,7 +225,7 @@ mod tests {
         let empty = Counts::default().state().unwrap()[0].to_array().unwrap();
         merged.merge_batch(&[empty]).unwrap();
         let state = whole.state().unwrap()[0].to_array().unwrap();
-        merged.merge_batch(&[state.clone()]).unwrap();
+        merged.merge_batch(std::slice::from_ref(&state)).unwrap();
         merged.merge_batch(&[state]).unwrap();
         assert_eq!(merged.0, [0, 2, 2, 2]);
         assert!(merged.sized(3).is_err());

@@ -10,9 +10,10 @@ use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::data::DataRow;
 use pgwire::messages::response::NoticeResponse;
 use sql::datafusion::arrow::array::{
-    Array as _, ArrayRef, RecordBatch, RecordBatchOptions, StringViewArray,
+    Array as _, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StringViewArray,
 };
-use sql::datafusion::arrow::datatypes::{Field, Schema};
+use sql::datafusion::arrow::compute::cast;
+use sql::datafusion::arrow::datatypes::{DataType, Field, Schema};
 use sql::{Answer, Batches, SqlError, shown};
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,11 +181,36 @@ fn rows_of(
     }
 }
 
+/// A value of whatever type as the text that PostgreSQL shows.
+fn as_text(column: &ArrayRef) -> ArrayRef {
+    let shown = shown::column(column).unwrap_or_else(|| column.clone());
+    cast(&shown, &DataType::Utf8View).unwrap_or_else(|_| column.clone())
+}
+
+/// `[microseconds i64][days i32][months i32]`.
+fn in_binary(length: Option<shown::Length>) -> Option<Vec<u8>> {
+    let shown::Length { months, days, micros } = length?;
+    let mut bytes = micros.to_be_bytes().to_vec();
+    bytes.extend_from_slice(&days.to_be_bytes());
+    bytes.extend_from_slice(&months.to_be_bytes());
+    Some(bytes)
+}
+
 /// Columns as they are sent: numbers and times as PostgreSQL shows them, and in binary a `jsonb` that
 /// begins with the number of its version, 1.
 fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
     let sent = |(column, field): (&ArrayRef, &FieldInfo)| match field.format() {
+        // A parameter that was said to be a text, and came as something else.
+        _ if *field.datatype() == Type::TEXT && !column.data_type().is_string() => as_text(column),
         FieldFormat::Text => shown::column(column).unwrap_or_else(|| column.clone()),
+        FieldFormat::Binary if *field.datatype() == Type::INTERVAL => {
+            match shown::lengths(column) {
+                Some(lengths) => {
+                    Arc::new(lengths.into_iter().map(in_binary).collect::<BinaryArray>())
+                }
+                None => column.clone(),
+            }
+        }
         FieldFormat::Binary if *field.datatype() == Type::JSONB => {
             let Some(texts) = column.as_any().downcast_ref::<StringViewArray>() else {
                 return column.clone();

@@ -318,8 +318,11 @@ impl Copying {
             let unknown = app.store.unknown_keys(&decoded.batch);
             let bad_key = first_bad_key(&decoded.batch, &unknown, checked);
             let bad_line = decoded.errors.kept().first().cloned();
-            let both = [bad_key, bad_line].into_iter().flatten();
-            bad = both.min_by_key(|one| one.position);
+            let bad_time = app.store.first_refused_time(&decoded.batch).map(|(at, reason)| {
+                LineError { position: decoded.batch.rows[at].position, reason }
+            });
+            let all = [bad_key, bad_line, bad_time].into_iter().flatten();
+            bad = all.min_by_key(|one| one.position);
             // What is said is made below, where all lines can be seen.
             bad.as_ref().map_or(Ok(()), |_| Err(CopyError::default()))
         });

@@ -19,7 +19,7 @@ use sql::datafusion::common::ScalarValue;
 use sql::statements::Parsed;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 /// What a connection answers with.
 pub struct Handlers {
@@ -133,23 +133,24 @@ impl Queries {
         parameters: Vec<ScalarValue>,
     ) -> PgWireResult<(Answer, Ends, Arc<Permit>)> {
         let app = &self.door.app;
+        let own = self.session()?.settings().statement_timeout();
+        let time = app.config.query.timeout.min(own.unwrap_or(Duration::MAX));
+        let deadline = Instant::now() + time;
         let permit = tokio::select! {
             biased;
             () = self.cancelled.heard() => return Err(PgWireError::QueryCanceled),
-            permit = self.place() => permit?,
+            permit = timeout_at(deadline, self.place()) => {
+                permit.map_err(|_| answers::timed_out(time))??
+            }
         };
-        let own = self.session()?.settings().statement_timeout();
-        let time = app.config.query.timeout.min(own.unwrap_or(Duration::MAX));
-        let ends = Ends {
-            cancelled: self.cancelled.clone(),
-            deadline: Instant::now() + time,
-            timeout: time,
-        };
+        let ends = Ends { cancelled: self.cancelled.clone(), deadline, timeout: time };
         let running = self.session()?.sql.run(statement, parameters);
         let answer = tokio::select! {
             biased;
             () = self.cancelled.heard() => return Err(PgWireError::QueryCanceled),
-            answer = timeout(time, running) => answer.map_err(|_| answers::timed_out(time))?,
+            answer = timeout_at(deadline, running) => {
+                answer.map_err(|_| answers::timed_out(time))?
+            }
         };
         Ok((answer.map_err(of_sql)?, ends, permit))
     }
