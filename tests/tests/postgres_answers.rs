@@ -143,6 +143,11 @@ fn texts_and_times_are_read_as_postgresql_reads_them() -> Result<()> {
         ),
         ("SELECT count(*) FROM metrics WHERE time > '2024-02-29 12:30'", "2"),
         (
+            "SELECT count(*) FROM metrics WHERE time IN ('2024-02-29 12:00', '2024-02-29 14:00')",
+            "2",
+        ),
+        ("SELECT interval '1 day' IN (interval '24 hours')", "t"),
+        (
             "SELECT count(*) FROM metrics WHERE time BETWEEN '2024-02-29' AND '2024-03-01 00:00'",
             "2",
         ),

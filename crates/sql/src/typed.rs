@@ -11,7 +11,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -62,14 +62,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(ref binary) if patterns::flags_of(binary.op).is_some() => {
             patterns::as_call(expr)
         }
-        Expr::Between(Between { expr, negated, low, high }) => {
-            let sides = vec![*expr, *low, *high];
-            Ok(compared(sides, schema).update_data(|sides| {
-                let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
-                let (low, high) = (Box::new(low), Box::new(high));
-                Expr::Between(Between { expr: Box::new(expr), negated, low, high })
-            }))
-        }
+        Expr::InList(_) | Expr::Between(_) => Ok(change_several(expr, schema)),
         Expr::ScalarFunction(ref function) if function.name() == "round" => {
             match function.args.as_slice() {
                 [one] if is_float(one, schema) => {
@@ -114,6 +107,29 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn compares(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// The same of what is compared with several at once.
+fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::InList(InList { expr, list, negated }) => {
+            let sides = [*expr].into_iter().chain(list).collect();
+            compared(sides, schema).update_data(|mut sides| {
+                let list = sides.split_off(1);
+                let expr = sides.pop().expect("the first is there");
+                Expr::InList(InList { expr: Box::new(expr), list, negated })
+            })
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let sides = vec![*expr, *low, *high];
+            compared(sides, schema).update_data(|sides| {
+                let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
+                let (low, high) = (Box::new(low), Box::new(high));
+                Expr::Between(Between { expr: Box::new(expr), negated, low, high })
+            })
+        }
+        other => Transformed::no(other),
+    }
 }
 
 /// What is compared with each other: intervals by what they are worth, texts with times as times.

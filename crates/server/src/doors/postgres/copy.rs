@@ -23,8 +23,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use wire::exposition::{Created, ExpositionKeys, Format, Options, decode};
 use wire::{Decoded, LineError, Start};
 
-/// Bytes of one `COPY` that is stored as a whole.
-pub const WHOLE_SIZE_MAX: usize = 256 << 20;
+/// Bytes of one `COPY` that is stored as a whole: what is decoded as one body has no more.
+pub const WHOLE_SIZE_MAX: usize = 128 << 20;
 /// Bytes that are looked at, or stored, at a time; of memory, too.
 const PIECE_SIZE: usize = 1 << 20;
 /// Bytes of a line that an error shows.
@@ -424,7 +424,7 @@ fn failed(failure: &Failure) -> CopyError {
     let code = match failure.kind {
         Kind::ReadOnly => "25006",
         Kind::Busy => "53000",
-        Kind::Limit => "54000",
+        Kind::Limit | Kind::TooLarge => "54000",
         Kind::BadInput => "22P02",
         _ => "58000",
     };

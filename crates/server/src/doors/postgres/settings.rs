@@ -249,11 +249,15 @@ impl Settings {
 }
 
 fn is_on(value: &str) -> bool {
-    ["on", "true", "yes", "1"].iter().any(|one| value.trim().eq_ignore_ascii_case(one))
+    ["on", "true", "tru", "tr", "t", "yes", "ye", "y", "1"].iter().any(is_like(value))
 }
 
 fn is_off(value: &str) -> bool {
-    ["off", "false", "no", "0"].iter().any(|one| value.trim().eq_ignore_ascii_case(one))
+    ["off", "of", "false", "fals", "fal", "fa", "f", "no", "n", "0"].iter().any(is_like(value))
+}
+
+fn is_like(value: &str) -> impl Fn(&&str) -> bool {
+    move |one| value.trim().eq_ignore_ascii_case(one)
 }
 
 /// Settings that drivers make and that mean nothing here.
@@ -377,7 +381,7 @@ mod tests {
         settings.begin_transaction(Some(false));
         assert!(!settings.is_read_only());
         settings.end_transaction(true);
-        settings.set("default_transaction_read_only", "yes").unwrap();
+        settings.set("default_transaction_read_only", "T").unwrap();
         assert!(settings.is_read_only());
         settings.begin_transaction(None);
         assert!(settings.is_read_only());
