@@ -122,7 +122,7 @@ fn rows_are_copied_in_text_and_csv() -> Result<()> {
     let bad = "epoch\tgood\t1\t{}\nepoch\tbad\tx\t{}\nepoch\tfine\t2\t{}\n";
     let asked = "COPY metrics (time, name, value, labels) FROM STDIN";
     let said = psql.say(&["\\set VERBOSITY verbose", asked], bad)?;
-    let is_told = ["22P02", "COPY metrics, row 2, column value"];
+    let is_told = ["22P02", "COPY metrics, row 2, column value", "ON_ERROR ignore"];
     ensure!(is_told.iter().all(|words| said.error.contains(words)), "{said:?}");
     assert_eq!(psql.ask(&["SELECT count(*) FROM metrics"], "")?, "3");
     let said = psql.say(&[&format!("{asked} WITH (ON_ERROR ignore)")], bad)?;

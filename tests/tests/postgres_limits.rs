@@ -63,6 +63,34 @@ fn lines_of_all_copies_share_one_memory() -> Result<()> {
 }
 
 #[test]
+fn a_row_without_end_comes_out_of_the_same_memory() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let flags = [
+        ("max-bodies-size", "8MiB"),
+        ("max-body-size", "4MiB"),
+        ("insert-queue-duration", "200ms"),
+    ];
+    let server = start(&directory, &flags)?;
+    let mut raw = Raw::of(&server)?;
+    raw.query("COPY metrics (name, value) FROM STDIN WITH (FORMAT csv)")?;
+    raw.until('G')?;
+    raw.say('d', b"\"")?;
+    for _ in 0..12 {
+        raw.say('d', &vec![b'x'; 1 << 20])?;
+    }
+    raw.say('c', b"")?;
+    let said = raw.until('Z')?;
+    assert_eq!(Raw::code(&said)?, "53000", "{said:?}");
+    // What was held is free again.
+    raw.query("COPY metrics (name, value) FROM STDIN WITH (FORMAT csv)")?;
+    raw.until('G')?;
+    raw.say('d', b"a,1\n")?;
+    raw.say('c', b"")?;
+    assert_eq!(Raw::kinds(&raw.until('Z')?), "CZ");
+    Ok(())
+}
+
+#[test]
 fn a_line_without_end_is_refused_soon() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = start(&directory, &[])?;

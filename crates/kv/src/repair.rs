@@ -19,7 +19,7 @@ use crate::kv::KEYS_DIR;
 use crate::slots::NEVER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use vfs::Vfs;
+use vfs::{Vfs, create_new_dir};
 
 /// Where damaged files go, in a data directory.
 const DAMAGED_DIR: &str = "damaged";
@@ -394,7 +394,8 @@ impl KvRepair {
     /// # Errors
     /// When the disk fails; it may be planned and done again.
     pub fn apply(&self, vfs: &dyn Vfs) -> Result<PathBuf> {
-        let folder = self.make_folder(vfs)?;
+        let name = format!("{}-keys", vfs.now() / NANOS_PER_SECOND);
+        let folder = create_new_dir(vfs, &self.data_dir.join(DAMAGED_DIR), &name)?;
         let aside = folder.join(KEYS_DIR);
         vfs.create_dir_all(&aside)?;
         vfs::write_atomic(vfs, &folder.join(REPORT_FILE), self.report().as_bytes())?;
@@ -414,20 +415,6 @@ impl KvRepair {
         for dir in [&aside, &self.dir, &folder] {
             vfs.sync_dir(dir)?;
         }
-        Ok(folder)
-    }
-
-    fn make_folder(&self, vfs: &dyn Vfs) -> Result<PathBuf> {
-        let root = self.data_dir.join(DAMAGED_DIR);
-        let seconds = vfs.now() / NANOS_PER_SECOND;
-        let mut folder = root.join(format!("{seconds}-keys"));
-        for number in 2u64.. {
-            if !vfs.exists(&folder)? {
-                break;
-            }
-            folder = root.join(format!("{seconds}-keys-{number}"));
-        }
-        vfs.create_dir_all(&folder)?;
         Ok(folder)
     }
 

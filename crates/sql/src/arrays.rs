@@ -1,58 +1,36 @@
 //! Arrays as PostgreSQL has them.
 
+use crate::function::function;
 use crate::rewrite::NO_NULL_ARRAY;
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray};
+use datafusion::arrow::array::{Array as _, AsArray as _, ListArray};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Result, plan_err};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use std::sync::Arc;
 
 /// What `ARRAY(query)` is of what the query gathers: of nothing it is an array of none, where an
 /// aggregate says null.
 pub fn no_null_array() -> ScalarUDF {
-    ScalarUDF::from(NoNullArray { signature: Signature::any(1, Volatility::Immutable) })
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct NoNullArray {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for NoNullArray {
-    fn name(&self) -> &str {
-        NO_NULL_ARRAY
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(types.first().cloned().unwrap_or(DataType::Null))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [array] = args.args.as_slice() else { return plan_err!("one array is asked for") };
-        let array = array.to_array(args.number_rows)?;
-        let made: ArrayRef = match array.data_type() {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let same = |types: &[DataType]| types.first().cloned().unwrap_or(DataType::Null);
+    function(NO_NULL_ARRAY, signature, same, |args, _| {
+        let array = &args[0];
+        Ok(match array.data_type() {
             DataType::List(_) => {
                 // What is null takes no place among the values.
                 let (field, offsets, values, _) = array.as_list::<i32>().clone().into_parts();
                 Arc::new(ListArray::try_new(field, offsets, values, None)?)
             }
-            _ => array,
-        };
-        Ok(ColumnarValue::Array(made))
-    }
+            _ => array.clone(),
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::{Int64Builder, ListBuilder};
+    use datafusion::arrow::array::{ArrayRef, Int64Builder, ListBuilder};
     use datafusion::arrow::datatypes::Field;
+    use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
     #[test]
     fn null_is_an_array_of_none() {

@@ -212,7 +212,7 @@ impl Options {
             ("null", _) => self.null = Some(value.to_string()),
             ("quote", _) => self.quote = Some(value.to_string()),
             ("escape", _) => self.escape = Some(value.to_string()),
-            ("header", "true" | "on" | "1" | "match") => self.has_header = true,
+            ("header", "true" | "on" | "1") => self.has_header = true,
             ("header", "false" | "off" | "0") => self.has_header = false,
             ("encoding", "utf8" | "utf-8" | "unicode") | ("freeze" | "log_verbosity", _) => {}
             ("on_error", "stop") => self.skips_errors = false,
@@ -489,6 +489,7 @@ mod tests {
             ("COPY metrics FROM STDIN WITH (FORMAT xml)", "0A000"),
             ("COPY metrics FROM STDIN CSV QUOTE 'ab'", "22023"),
             ("COPY metrics FROM STDIN CSV DELIMITER", "42601"),
+            ("COPY metrics FROM STDIN WITH (FORMAT csv, HEADER match)", "0A000"),
         ] {
             assert_eq!(parse(text).err().map(|error| error.code), Some(code), "{text}");
         }

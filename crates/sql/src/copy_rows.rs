@@ -85,6 +85,11 @@ impl RowReader {
         RowReader { rows, pending, seen: 0, is_open: false, row: 0, has_header, is_over }
     }
 
+    /// Bytes of what came and is no whole row yet.
+    pub fn waiting_size(&self) -> usize {
+        self.pending.capacity()
+    }
+
     /// What the lines are written in.
     pub fn line_format(rows: &RowsIn) -> Format {
         match rows.columns.as_slice() {

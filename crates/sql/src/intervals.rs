@@ -5,6 +5,7 @@
 //! length of time, which is of another type.
 
 use crate::error::SqlError;
+use crate::function::function;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Decimal128Array, Int64Array, TimestampMicrosecondArray,
 };
@@ -44,48 +45,28 @@ pub fn is_interval(data_type: &DataType) -> bool {
 /// What an interval is worth in microseconds, by which they are compared.
 pub static WORTH: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::from(Worth { signature }))
+    let number = |_: &[DataType]| DataType::Decimal128(DIGITS, 0);
+    Arc::new(function("interval_worth", signature, number, |args, _| worths(&args[0])))
 });
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Worth {
-    signature: Signature,
+fn worths(array: &ArrayRef) -> Result<ArrayRef> {
+    let worths: Decimal128Array = match array.data_type() {
+        DataType::Duration(_) => {
+            let micros = cast(array, &DataType::Duration(TimeUnit::Microsecond))?;
+            let micros = cast(&micros, &DataType::Int64)?;
+            let micros = micros.as_primitive::<Int64Type>();
+            micros.iter().map(|one| one.map(i128::from)).collect()
+        }
+        _ => {
+            let intervals = cast(array, &INTERVAL)?;
+            let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
+            intervals.iter().map(|one| one.map(|one| worth(&one))).collect()
+        }
+    };
+    Ok(Arc::new(worths.with_precision_and_scale(DIGITS, 0)?))
 }
 
-impl ScalarUDFImpl for Worth {
-    fn name(&self) -> &str {
-        "interval_worth"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Decimal128(DIGITS, 0))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let [array] = arrays.as_slice() else { return plan_err!("one interval is compared") };
-        let worth: Decimal128Array = match array.data_type() {
-            DataType::Duration(_) => {
-                let micros = cast(array, &DataType::Duration(TimeUnit::Microsecond))?;
-                let micros = cast(&micros, &DataType::Int64)?;
-                let micros = micros.as_primitive::<Int64Type>();
-                micros.iter().map(|one| one.map(i128::from)).collect()
-            }
-            _ => {
-                let intervals = cast(array, &INTERVAL)?;
-                let intervals = intervals.as_primitive::<IntervalMonthDayNanoType>();
-                intervals.iter().map(|one| one.map(|one| worth(&one))).collect()
-            }
-        };
-        Ok(ColumnarValue::Array(Arc::new(worth.with_precision_and_scale(DIGITS, 0)?)))
-    }
-}
-
-pub fn worth(interval: &IntervalMonthDayNano) -> i128 {
+pub(crate) fn worth(interval: &IntervalMonthDayNano) -> i128 {
     let days = i64::from(interval.months) * MONTH_DAYS + i64::from(interval.days);
     let micros = interval.nanoseconds.div_euclid(NANOS_PER_MICRO);
     i128::from(days) * i128::from(DAY_MICROS) + i128::from(micros)

@@ -20,6 +20,7 @@ mod dialect;
 mod error;
 mod extremes;
 mod filters;
+mod function;
 pub mod fuzzing;
 mod gapfill;
 mod hidden;

@@ -20,6 +20,29 @@ pub fn flags_of(op: Operator) -> Option<(&'static str, bool)> {
     }
 }
 
+/// Whether one of them stands within brackets of a pattern.
+fn has_other_signs(pattern: &str) -> bool {
+    let (mut is_open, mut begins, mut at) = (false, 0, 0);
+    while let Some(rest) = pattern.get(at..).filter(|rest| !rest.is_empty()) {
+        if is_open && OTHER_SIGNS.iter().any(|sign| rest.starts_with(sign)) {
+            return true;
+        }
+        let mut characters = rest.chars();
+        match characters.next() {
+            Some('\\') => at += characters.next().map_or(0, char::len_utf8),
+            Some('[') if !is_open => {
+                // The first bracket behind these closes nothing.
+                let signs = usize::from(rest.starts_with("[^"));
+                (is_open, begins) = (true, at + 1 + signs);
+            }
+            Some(']') if is_open && at != begins => is_open = false,
+            _ => {}
+        }
+        at += rest.chars().next().map_or(1, char::len_utf8);
+    }
+    false
+}
+
 /// A pattern that is no literal, or has a backslash, as a call: DataFusion makes `LIKE '%\%'` of
 /// `~ '\\'`, where the backslash escapes the percent sign, and lets a dot be no newline.
 ///
@@ -33,9 +56,7 @@ pub fn as_call(expr: Expr) -> Result<Transformed<Expr>> {
         Expr::Literal(value, _) => value.try_as_str().flatten(),
         _ => None,
     };
-    if let Some(text) = text.filter(|text| text.contains('['))
-        && OTHER_SIGNS.iter().any(|sign| text.contains(sign))
-    {
+    if text.is_some_and(has_other_signs) {
         let words =
             format!("brackets of a pattern that have one of {OTHER_SIGNS:?} are not known here");
         return Err(DataFusionError::External(Box::new(SqlError::unsupported(words))));
@@ -47,5 +68,21 @@ pub fn as_call(expr: Expr) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
         }
         None => Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_other_signs;
+
+    #[test]
+    fn signs_are_others_within_brackets_alone() {
+        for pattern in ["[a&&b]", "x[^]~~]", "[[.a.]]", "[[=a=]]", "[[:<:]]", "[]--z]", "[\\]a&&]"]
+        {
+            assert!(has_other_signs(pattern), "{pattern}");
+        }
+        for pattern in ["[a-z]--x", "a&&b", "[[:alpha:]]", "\\[a&&b\\]", "[é]~~", "[", "[a\\"] {
+            assert!(!has_other_signs(pattern), "{pattern}");
+        }
     }
 }

@@ -4,10 +4,12 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::{extremes, interval_text, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -15,8 +17,8 @@ use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable as _, LogicalPlan, Operator,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, Operator, ScalarUDF,
+    Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -228,71 +230,48 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::Cast(cast)))
 }
 
-static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_round", Kind::Round));
-static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_number", Kind::Number));
-static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| function("pg_text", Kind::Text));
+/// To the nearest whole number, to the even one of two.
+static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    of_one(
+        "pg_round",
+        |_| DataType::Float64,
+        |array| {
+            let wide = cast(array, &DataType::Float64)?;
+            let values = wide.as_primitive::<Float64Type>().iter();
+            let rounded = values.map(|one| one.map(f64::round_ties_even));
+            Ok(Arc::new(rounded.collect::<Float64Array>()))
+        },
+    )
+});
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Kind {
-    /// To the nearest whole number, to the even one of two.
-    Round,
-    /// With the one NaN that there is.
-    Number,
-    /// As PostgreSQL shows it.
-    Text,
-}
+/// With the one NaN that there is.
+static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let same = |types: &[DataType]| types.first().cloned().unwrap_or(DataType::Float64);
+    of_one("pg_number", same, |array| {
+        let wide = cast(array, &DataType::Float64)?;
+        let wide = wide.as_primitive::<Float64Type>();
+        let values: Float64Array = wide.unary(|one| if one.is_nan() { f64::NAN } else { one });
+        Ok(cast(&values, array.data_type())?)
+    })
+});
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Function {
+/// As PostgreSQL shows it.
+static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    of_one(
+        "pg_text",
+        |_| DataType::Utf8View,
+        |array| match shown::column(array) {
+            Some(shown) => Ok(cast(&shown, &DataType::Utf8View)?),
+            None => Ok(cast(array, &DataType::Utf8View)?),
+        },
+    )
+});
+
+fn of_one(
     name: &'static str,
-    kind: Kind,
-    signature: Signature,
-}
-
-fn function(name: &'static str, kind: Kind) -> Arc<ScalarUDF> {
+    returns: fn(&[DataType]) -> DataType,
+    work: fn(&ArrayRef) -> Result<ArrayRef>,
+) -> Arc<ScalarUDF> {
     let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::from(Function { name, kind, signature }))
-}
-
-impl ScalarUDFImpl for Function {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(match self.kind {
-            Kind::Round => DataType::Float64,
-            Kind::Number => types.first().cloned().unwrap_or(DataType::Float64),
-            Kind::Text => DataType::Utf8View,
-        })
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let array = &arrays[0];
-        let made: ArrayRef = match self.kind {
-            Kind::Round => {
-                let wide = datafusion::arrow::compute::cast(array, &DataType::Float64)?;
-                let values = wide.as_primitive::<Float64Type>().iter();
-                let rounded = values.map(|one| one.map(f64::round_ties_even));
-                Arc::new(rounded.collect::<Float64Array>())
-            }
-            Kind::Number => {
-                let wide = datafusion::arrow::compute::cast(array, &DataType::Float64)?;
-                let values: Float64Array = wide
-                    .as_primitive::<Float64Type>()
-                    .unary(|one| if one.is_nan() { f64::NAN } else { one });
-                datafusion::arrow::compute::cast(&values, array.data_type())?
-            }
-            Kind::Text => match shown::column(array) {
-                Some(shown) => shown,
-                None => datafusion::arrow::compute::cast(array, &DataType::Utf8View)?,
-            },
-        };
-        Ok(ColumnarValue::Array(made))
-    }
+    Arc::new(function(name, signature, returns, move |args, _| work(&args[0])))
 }

@@ -22,7 +22,7 @@ use crate::tables::{Replayed, TABLES_DIR, find_manifest};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vfs::Vfs;
+use vfs::{Vfs, create_new_dir};
 use wal::kinds::KIND_TABLES;
 use wal::{Found, RecordRef};
 
@@ -190,7 +190,8 @@ impl TablesRepair {
     /// When the disk fails; it may be planned and done again.
     pub fn apply(&self, vfs: &dyn Vfs) -> Result<PathBuf> {
         vfs.create_dir_all(&self.dir)?;
-        let folder = self.make_folder(vfs)?;
+        let name = format!("{}-tables", vfs.now() / NANOS_PER_SECOND);
+        let folder = create_new_dir(vfs, &self.data_dir.join(DAMAGED_DIR), &name)?;
         let aside = folder.join(TABLES_DIR);
         vfs.create_dir_all(&aside)?;
         vfs::write_atomic(vfs, &folder.join(REPORT_FILE), self.report().as_bytes())?;
@@ -227,20 +228,6 @@ impl TablesRepair {
         let (log_from, next_table) = (self.log_from, self.state.next_table);
         let manifest = Manifest { seq: set.seq, log_from, next_table, next_file, tables };
         manifest.write(vfs, &self.dir)
-    }
-
-    fn make_folder(&self, vfs: &dyn Vfs) -> Result<PathBuf> {
-        let root = self.data_dir.join(DAMAGED_DIR);
-        let seconds = vfs.now() / NANOS_PER_SECOND;
-        let mut folder = root.join(format!("{seconds}-tables"));
-        for number in 2u64.. {
-            if !vfs.exists(&folder)? {
-                break;
-            }
-            folder = root.join(format!("{seconds}-tables-{number}"));
-        }
-        vfs.create_dir_all(&folder)?;
-        Ok(folder)
     }
 
     fn report(&self) -> String {

@@ -23,6 +23,7 @@ pub mod bytes;
 pub mod error;
 pub mod file;
 pub mod layer;
+pub mod new_dir;
 pub mod real;
 pub mod sim;
 
@@ -34,6 +35,7 @@ pub use bytes::Bytes;
 pub use error::{Error, Result};
 pub use file::{AppendFile, ReadFile};
 pub use layer::Layer;
+pub use new_dir::create_new_dir;
 pub use real::RealVfs;
 pub use sim::SimVfs;
 

@@ -3,20 +3,16 @@
 use super::relations::{DATABASE, ROLE, Relation, relation_oid};
 use super::types::{of_arrow, oid_of, type_name};
 use crate::error::SqlError;
+use crate::function;
 use crate::rewrite::REGTYPE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewBuilder,
 };
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int32Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
 use datafusion::common::cast::as_string_view_array;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
-};
+use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use datafusion::prelude::SessionContext;
-use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// What is known of a session by whoever has it.
@@ -36,84 +32,18 @@ pub trait Facts: Send + Sync {
     fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError>;
 }
 
-/// What a function does with its arguments, which are columns of so many rows.
-type Work = dyn Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync;
-
-/// A function that takes anything.
-struct Function {
-    name: &'static str,
-    signature: Signature,
-    returns: DataType,
-    work: Arc<Work>,
-}
-
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl PartialEq for Function {
-    fn eq(&self, other: &Function) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Function {}
-
-impl Hash for Function {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.name.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for Function {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(self.returns.clone())
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        // A number becomes the name, a name the number.
-        let is_name = self.name == "to_regclass"
-            && args.arg_fields.first().is_some_and(|field| field.data_type().is_integer());
-        let returns = if is_name { DataType::Utf8View } else { self.returns.clone() };
-        Ok(Arc::new(Field::new(self.name, returns, true)))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let arrays: Result<Vec<ArrayRef>> =
-            args.args.iter().map(|one| one.to_array(rows)).collect();
-        let made = (self.work)(&arrays?, rows)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
-            false => ColumnarValue::Array(made),
-        })
-    }
-}
-
+/// A function that takes anything, and may say something else in the next statement.
 fn function(
     name: &'static str,
     returns: DataType,
     work: impl Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync + 'static,
 ) -> ScalarUDF {
-    let any = Signature::one_of(
-        vec![
-            datafusion::logical_expr::TypeSignature::Nullary,
-            datafusion::logical_expr::TypeSignature::VariadicAny,
-        ],
-        Volatility::Stable,
-    );
-    ScalarUDF::from(Function { name, signature: any, returns, work: Arc::new(work) })
+    function::function(name, anything(), move |_| returns.clone(), work)
+}
+
+fn anything() -> Signature {
+    let any = vec![TypeSignature::Nullary, TypeSignature::VariadicAny];
+    Signature::one_of(any, Volatility::Stable)
 }
 
 /// One that always says the same.
@@ -256,7 +186,12 @@ fn regclass(relations: Vec<Relation>) -> ScalarUDF {
         let found = all.find(|(at, _)| i64::from(relation_oid(*at)) == oid);
         found.map_or_else(|| oid.to_string(), |(_, one)| one.name.clone())
     };
-    function("to_regclass", DataType::Int32, move |args, rows| {
+    // A number becomes the name, a name the number.
+    let returns = |types: &[DataType]| match types.first() {
+        Some(first) if first.is_integer() => DataType::Utf8View,
+        _ => DataType::Int32,
+    };
+    function::function("to_regclass", anything(), returns, move |args, rows| {
         let Some(first) = args.first() else { return Err(no_arguments("to_regclass")) };
         if first.data_type().is_integer() {
             let numbers = datafusion::arrow::compute::cast(first, &DataType::Int64)?;

@@ -6,7 +6,7 @@ use crate::verify::files::DAMAGED_DIR;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_SECOND};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vfs::Vfs;
+use vfs::{Vfs, create_new_dir};
 
 /// The folder of one repair.
 pub struct Aside {
@@ -21,16 +21,8 @@ impl Aside {
     /// # Errors
     /// On I/O errors.
     pub fn create(vfs: Arc<dyn Vfs>, dir: &Path) -> Result<Aside> {
-        let root = dir.join(DAMAGED_DIR);
         let time = time_name(vfs.now());
-        let mut folder = root.join(&time);
-        for number in 2u64.. {
-            if !vfs.exists(&folder)? {
-                break;
-            }
-            folder = root.join(format!("{time}-{number}"));
-        }
-        vfs.create_dir_all(&folder)?;
+        let folder = create_new_dir(vfs.as_ref(), &dir.join(DAMAGED_DIR), &time)?;
         Ok(Aside { vfs, dir: dir.to_path_buf(), folder })
     }
 

@@ -15,7 +15,7 @@ use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use model::limits::LINE_SIZE_MAX;
 use model::{LabelsBuilder, WriteBatch};
-use sql::copy::{CopyIn, Given};
+use sql::copy::{CopyIn, Given, RowFormat};
 use sql::copy_rows::{RowError, RowReader};
 use std::collections::HashSet;
 use store::Durability;
@@ -31,6 +31,9 @@ const PIECE_SIZE: usize = 1 << 20;
 const SHOWN_SIZE_MAX: usize = 200;
 /// Keys that are remembered to be good; with more all are looked at once more.
 const CHECKED_MAX: usize = 1 << 20;
+
+/// What to do about lines that cannot be read.
+const LEAVES_OUT: &str = "WITH (ON_ERROR ignore) leaves bad lines out.";
 
 /// Why a `COPY` failed.
 #[derive(Debug, Default)]
@@ -102,6 +105,8 @@ struct Lines {
     /// Its share of the memory that all connections have for what they receive.
     held: Option<OwnedSemaphorePermit>,
     held_size: usize,
+    /// Bytes of what came and is no line yet.
+    beside: usize,
     /// How far it was looked at, or stored; always the start of a line. The number of the line counts
     /// those that are no longer in `bytes`, too.
     seen: Start,
@@ -138,9 +143,15 @@ impl Lines {
         Ok(())
     }
 
-    async fn hold(&mut self, size: usize, memory: &BodyMemory) -> Result<(), Failure> {
+    /// Holds memory for so many bytes of lines, and for what is beside them. What was held once stays
+    /// held until the end.
+    async fn hold(&mut self, capacity: usize, memory: &BodyMemory) -> Result<(), Failure> {
+        let size = capacity + self.beside;
+        if size <= self.held_size {
+            return Ok(());
+        }
         let mut share = memory.share();
-        share.grow(size.saturating_sub(self.held_size)).await?;
+        share.grow(size - self.held_size).await?;
         match (&mut self.held, share.into_held()) {
             (Some(held), Some(more)) => held.merge(more),
             (held, more) => *held = more,
@@ -201,6 +212,7 @@ impl Copying {
             bytes: Vec::new(),
             held: None,
             held_size: 0,
+            beside: 0,
             seen: Start::default(),
             end: 0,
             keys,
@@ -231,9 +243,13 @@ impl Copying {
     pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
         let Some(reader) = &mut self.reader else { return self.push_lines(piece, memory).await };
+        let beside = reader.waiting_size() + piece.len();
+        self.lines.beside = beside.next_multiple_of(PIECE_SIZE);
+        let held = self.lines.hold(self.lines.bytes.capacity(), memory).await;
+        held.map_err(|failure| failed(&failure))?;
         let mut made = Vec::new();
         let read = reader.push(piece, self.asked.skips_errors, &mut made);
-        self.rejected += read.map_err(|error| of_row(&self.asked.table, error))?;
+        self.rejected += read.map_err(|error| of_row(&self.asked, error))?;
         self.push_lines(&made, memory).await
     }
 
@@ -245,7 +261,7 @@ impl Copying {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         let mut made = Vec::new();
         let read = reader.finish(self.asked.skips_errors, &mut made);
-        self.rejected += read.map_err(|error| of_row(&self.asked.table, error))?;
+        self.rejected += read.map_err(|error| of_row(&self.asked, error))?;
         self.push_lines(&made, memory).await.map(drop)
     }
 
@@ -378,8 +394,7 @@ impl Copying {
             code: "22P02",
             message: format!("invalid input syntax for prometheus sample: {}", error.reason),
             context: Some(format!("{place}: \"{}\"", shown.trim_end())),
-            hint: matches!(self.came, Came::Copied | Came::Rows(_))
-                .then(|| "WITH (ON_ERROR ignore) leaves bad lines out.".into()),
+            hint: matches!(self.came, Came::Copied | Came::Rows(_)).then(|| LEAVES_OUT.into()),
         }
     }
 }
@@ -413,11 +428,14 @@ fn first_bad_key(
     None
 }
 
-fn of_row(table: &str, error: RowError) -> CopyError {
+fn of_row(asked: &CopyIn, error: RowError) -> CopyError {
     let RowError { code, message, row, column } = error;
     let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
-    let context = Some(format!("COPY {table}, row {row}{column}"));
-    CopyError { code, message, context, hint: None }
+    let context = Some(format!("COPY {}, row {row}{column}", asked.table));
+    // Of a binary row nobody knows where the next one begins.
+    let is_binary = matches!(&asked.given, Given::Rows(rows) if rows.format == RowFormat::Binary);
+    let hint = (!is_binary && !asked.skips_errors).then(|| LEAVES_OUT.to_string());
+    CopyError { code, message, context, hint }
 }
 
 fn failed(failure: &Failure) -> CopyError {

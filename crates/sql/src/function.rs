@@ -1,0 +1,81 @@
+//! Functions made of what they do with columns. What an answer's field says beside its type, as that it
+//! is a `jsonb`, is not for these.
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{Result, ScalarValue};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// What a function does with its arguments, which are columns of so many rows.
+type Work = dyn Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync;
+/// The type of an answer, by those of the arguments.
+type Returns = dyn Fn(&[DataType]) -> DataType + Send + Sync;
+
+/// A function of that name, by which alone it is told from others.
+pub fn function(
+    name: &'static str,
+    signature: Signature,
+    returns: impl Fn(&[DataType]) -> DataType + Send + Sync + 'static,
+    work: impl Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let (returns, work) = (Arc::new(returns), Arc::new(work));
+    ScalarUDF::from(Function { name, signature, returns, work })
+}
+
+struct Function {
+    name: &'static str,
+    signature: Signature,
+    returns: Arc<Returns>,
+    work: Arc<Work>,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Function) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok((self.returns)(types))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { args.number_rows };
+        let arrays: Result<Vec<ArrayRef>> =
+            args.args.iter().map(|one| one.to_array(rows)).collect();
+        let made = (self.work)(&arrays?, rows)?;
+        Ok(match is_scalar {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
+            false => ColumnarValue::Array(made),
+        })
+    }
+}
