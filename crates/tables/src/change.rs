@@ -3,7 +3,7 @@
 
 use crate::datum::Datum;
 use crate::error::{Error, Result, check_limit};
-use crate::limits::TABLES_MAX;
+use crate::limits::{STATEMENT_SIZE_MAX, TABLES_MAX};
 use crate::record::Effect;
 use crate::row;
 use crate::schema::Schema;
@@ -12,6 +12,9 @@ use crate::table::{RowId, Table};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes of the number that stands before the effects in a record.
+const NUMBER_SIZE_MAX: usize = 10;
 
 /// A change. Tables are called by their names, values stand in the order of the columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +107,8 @@ pub struct Transaction {
     names: BTreeSet<Arc<str>>,
     next_table: Arc<AtomicU64>,
     memory_max: u64,
+    /// Bytes that its record may have: [`STATEMENT_SIZE_MAX`], but for tests.
+    record_size_max: usize,
 }
 
 impl Transaction {
@@ -121,6 +126,7 @@ impl Transaction {
             names: BTreeSet::new(),
             next_table,
             memory_max,
+            record_size_max: STATEMENT_SIZE_MAX,
         }
     }
 
@@ -149,7 +155,8 @@ impl Transaction {
     /// Does changes, one after the other: all of them, or none and an error. Returns what they did.
     ///
     /// # Errors
-    /// Those of [`Error`] that say what is wrong with a change; the log and files are not touched.
+    /// Those of [`Error`] that say what is wrong with a change; [`Error::TooLarge`] when all that it has
+    /// done is more than a record of the log may be. The log and files are not touched.
     pub fn apply(&mut self, changes: Vec<Change>) -> Result<Counts> {
         let before = (self.set.clone(), self.effects.len(), self.counts);
         let done = changes.into_iter().try_for_each(|change| self.apply_one(change));
@@ -221,6 +228,9 @@ impl Transaction {
         }
         self.tables.insert(effect.table());
         effect.put(&mut self.effects)?;
+        // Here, or a transaction would grow until a commit that cannot go well.
+        let size = self.effects.len() + NUMBER_SIZE_MAX;
+        check_limit("bytes of a statement", size, self.record_size_max)?;
         self.set.apply(effect, Origin::Statement)
     }
 
@@ -298,4 +308,43 @@ fn alter<'a>(
         fill.push(value);
     }
     Ok(Effect::Alter { id: table.id(), name, schema, from, fill })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datum::{ColumnType, Scalar};
+    use crate::schema::Column;
+
+    fn update(text: &str) -> Vec<Change> {
+        let rows = vec![(RowId(0), vec![Datum::Text(text.into())])];
+        vec![Change::Update { table: "t".into(), rows }]
+    }
+
+    #[test]
+    fn a_transaction_takes_no_more_than_a_record_can_have() {
+        let base = Arc::new(TableSet::default());
+        let mut transaction = Transaction::new(base, Arc::new(AtomicU64::new(0)), u64::MAX);
+        transaction.record_size_max = 5000;
+        let columns = vec![Column::new("text", ColumnType::One(Scalar::Text))];
+        let schema = Schema { columns, ..Schema::default() };
+        let rows = vec![vec![Datum::Text("first".into())]];
+        let insert = Change::Insert { table: "t".into(), rows };
+        transaction.apply(vec![Change::Create { table: "t".into(), schema }, insert]).unwrap();
+        let text = "x".repeat(1000);
+        // Its tables take no more memory for it: the row is one and the same.
+        let taken = (0..100).take_while(|_| transaction.apply(update(&text)).is_ok()).count();
+        assert_eq!(taken, 4);
+        let (size, effects) = (transaction.set.size(), transaction.effects.clone());
+        let error = transaction.apply([update("y"), update(&text)].concat()).unwrap_err();
+        assert!(matches!(error, Error::TooLarge { max: 5000, .. }), "{error}");
+        assert!(error.to_string().starts_with("bytes of a statement: "), "{error}");
+        // It is as before, and goes on with what is small enough.
+        let table = transaction.tables().get("t").unwrap();
+        let row = table.row(RowId(0)).unwrap().values();
+        assert_eq!(row, [Datum::Text(text)]);
+        assert_eq!((transaction.set.size(), &transaction.effects), (size, &effects));
+        assert_eq!(transaction.counts(), Counts { inserted: 1, updated: 4, deleted: 0 });
+        transaction.apply(update("small")).unwrap();
+    }
 }

@@ -24,7 +24,9 @@ pub const DIGITS_MAX: usize = 131_072 + 16_383;
 pub const ROW_OVERHEAD: u64 = 48;
 /// What an entry of a constraint takes beside its key.
 pub const ENTRY_OVERHEAD: u64 = 48;
-/// What a table takes beside its rows.
+/// Bytes of what a statement, or a transaction, has done: a record of the log at most.
+pub const STATEMENT_SIZE_MAX: usize = wal::RECORD_SIZE_MAX;
+/// What a table takes beside its rows and its schema.
 pub const TABLE_OVERHEAD: u64 = 1024;
 
 // A row that is in a table has a record of the log, and a block of a file, that can hold it.
