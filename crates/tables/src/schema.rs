@@ -91,6 +91,23 @@ impl Schema {
         self
     }
 
+    /// Bytes that it takes in memory, about.
+    pub(crate) fn size(&self) -> u64 {
+        let of_column = |column: &Column| {
+            let default = column.default.as_ref().map_or(0, String::len);
+            size_of::<Column>() + column.name.len() + default + column.declared.len()
+        };
+        let of_constraint = |one: &Constraint| {
+            size_of::<Constraint>() + one.name.len() + size_of_val(one.columns.as_slice())
+        };
+        let of_property =
+            |(name, value): &(String, String)| 2 * size_of::<String>() + name.len() + value.len();
+        let columns: usize = self.columns.iter().map(of_column).sum();
+        let constraints: usize = self.constraints.iter().map(of_constraint).sum();
+        let properties: usize = self.properties.iter().map(of_property).sum();
+        (columns + constraints + properties) as u64
+    }
+
     /// Whether a table of that name can be so.
     pub(crate) fn check(&self, table: &str) -> Result<()> {
         check_name(table, "a table", table)?;

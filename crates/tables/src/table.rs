@@ -165,6 +165,7 @@ impl Table {
     /// An empty table, whose schema was checked.
     pub(crate) fn new(id: u64, name: &str, schema: Schema) -> Table {
         let keys = vec![Tree::default(); schema.constraints.len()];
+        let size = TABLE_OVERHEAD + schema.size();
         Table {
             id,
             name: name.into(),
@@ -172,7 +173,7 @@ impl Table {
             next_row: 0,
             rows: Tree::default(),
             keys,
-            size: TABLE_OVERHEAD,
+            size,
         }
     }
 
@@ -348,10 +349,11 @@ mod tests {
         assert!(table.clone().replace(vec![(9, bytes(9, "x"))]).is_err());
         let before = table.clone();
         table.remove([0, 1]).unwrap();
-        assert_eq!((table.size(), table.row_count()), (TABLE_OVERHEAD, 0));
+        let empty = TABLE_OVERHEAD + table.schema().size();
+        assert_eq!((table.size(), table.row_count()), (empty, 0));
         assert_eq!(before.row_count(), 2);
         let mut emptied = before;
         emptied.truncate();
-        assert_eq!((emptied.size(), emptied.next_row()), (TABLE_OVERHEAD, 2));
+        assert_eq!((emptied.size(), emptied.next_row()), (empty, 2));
     }
 }

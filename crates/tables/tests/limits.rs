@@ -3,7 +3,9 @@
 use crate::rig::{DATA, Rig, config, create, insert, row, schema};
 use std::path::Path;
 use std::sync::Arc;
-use tables::{Change, Datum, Error, RowId, Source, TablesConfig};
+use tables::{
+    Change, Column, ColumnType, Datum, Error, RowId, Scalar, Schema, Source, TablesConfig,
+};
 use vfs::SimVfs;
 
 #[track_caller]
@@ -76,4 +78,38 @@ fn tables_do_not_grow_beyond_their_memory() {
     rig.tables.apply(vec![Change::Delete { table: "t".into(), rows }]).expect("it is less");
     let size = rig.tables.now().size();
     assert!((60_000..70_000).contains(&size), "{size}");
+}
+
+#[test]
+fn what_tables_look_like_takes_memory_too() {
+    let disk = SimVfs::new(1);
+    let rig = Rig::open(&disk).expect("a new disk");
+    let with = |default: usize| {
+        let columns = (0..60).map(|at| Column {
+            default: Some("x".repeat(default)),
+            ..Column::new(&format!("c{at}"), ColumnType::One(Scalar::Text))
+        });
+        Schema { columns: columns.collect(), ..Schema::default() }
+    };
+    let create = |table: &str| Change::Create { table: table.into(), schema: with(8 << 10) };
+    rig.tables.apply(vec![create("a"), create("b")]).expect("there is room");
+    refused(&rig, vec![create("c")], "bytes of memory, the limit is 1048576");
+    let alter = |default| Change::Alter {
+        table: "a".into(),
+        name: "a".into(),
+        schema: with(default),
+        from: (0..60).map(Source::Column).collect(),
+    };
+    refused(&rig, vec![alter(12 << 10)], "bytes of memory, the limit is 1048576");
+    rig.tables.apply(vec![alter(10)]).expect("it is less");
+    rig.tables.apply(vec![create("c")]).expect("there is room");
+    let size = rig.tables.now().size();
+    assert!((120 * 8192..1 << 20).contains(&size), "{size}");
+    rig.tables.apply(vec![Change::Truncate { table: "c".into() }]).expect("it is there");
+    drop(rig);
+    let rig = Rig::open(&disk).expect("a good disk");
+    assert_eq!(rig.tables.now().size(), size);
+    let drop = |table: &str| Change::Drop { table: table.into() };
+    rig.tables.apply(vec![drop("a"), drop("b"), drop("c")]).expect("they are there");
+    assert_eq!(rig.tables.now().size(), 0);
 }
