@@ -134,6 +134,16 @@ pub enum Error {
         /// The newest format known.
         known: u32,
     },
+    /// A newer program wrote a record of the log.
+    #[error("{path}: the record at byte {offset}: {what}", path = path.display())]
+    NewerRecord {
+        /// Which segment.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What is not known of it.
+        what: String,
+    },
 }
 
 /// `Result` of this room.

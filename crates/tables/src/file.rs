@@ -161,11 +161,17 @@ pub(crate) fn decode_unnamed(path: &Path, bytes: &[u8], file: u64) -> Result<(u6
     let mut reader = Reader::new(bytes);
     let start = reader.slice(START_SIZE).map_err(of_codec)?;
     let mut blocks = Blocks { reader, crc: crc32(start) };
-    let mut head = Reader::new(blocks.clone().next().map_err(of_codec)?.1);
+    let (_, head) = blocks.clone().next().map_err(of_codec)?;
+    let end_crc = blocks.end_crc().map_err(of_codec)?;
+    let mut info = FileInfo { table: 0, file, size: bytes.len() as u64, end_crc };
+    if start[MAGIC.len()..] != FORMAT.to_le_bytes() {
+        // A head of another format may be another one: what it says is not looked at.
+        return Err(decode(path, bytes, &info).expect_err("it is of another format"));
+    }
+    let mut head = Reader::new(head);
     let mut read = || Ok((head.varint()?, head.varint()?, head.varint()?));
     let (_, seq, table) = read().map_err(of_codec)?;
-    let end_crc = blocks.end_crc().map_err(of_codec)?;
-    let info = FileInfo { table, file, size: bytes.len() as u64, end_crc };
+    info.table = table;
     Ok((seq, decode(path, bytes, &info)?))
 }
 

@@ -33,6 +33,7 @@ mod key;
 pub mod limits;
 mod manifest;
 mod numeric;
+mod pieces;
 mod record;
 pub mod repair;
 mod row;

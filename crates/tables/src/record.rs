@@ -12,7 +12,7 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::limits::{COLUMNS_MAX, NAME_SIZE_MAX, ROW_SIZE_MAX};
 use crate::row;
-use crate::schema::{Schema, put_schema, put_text, read_schema, read_text};
+use crate::schema::{NEWER, Schema, put_schema, put_text, read_schema, read_text, unknown};
 use codec::{Reader, put_varint};
 
 const CREATE: u8 = 1;
@@ -22,6 +22,26 @@ const UPDATE: u8 = 4;
 const DELETE: u8 = 5;
 const TRUNCATE: u8 = 6;
 const ALTER: u8 = 7;
+
+/// Why a record whose checksum holds says nothing.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum RecordError {
+    /// It says what this program does not know.
+    #[error("a newer program wrote it (byte {offset}): use that one")]
+    Newer { offset: usize },
+    /// No program writes such a one.
+    #[error("it does not decode: {0}")]
+    Corrupt(codec::Error),
+}
+
+impl From<codec::Error> for RecordError {
+    fn from(error: codec::Error) -> RecordError {
+        match error.what == NEWER {
+            true => RecordError::Newer { offset: error.offset },
+            false => RecordError::Corrupt(error),
+        }
+    }
+}
 
 /// What a change did; `id` is the table's number.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +92,11 @@ impl Effect<'_> {
             | Effect::Truncate { id }
             | Effect::Alter { id, .. } => *id,
         }
+    }
+
+    /// The table that it drops.
+    pub fn dropped(&self) -> Option<u64> {
+        if let Effect::Drop { id } = self { Some(*id) } else { None }
     }
 
     /// Whether it is of rows, and there is none.
@@ -170,7 +195,7 @@ impl Effect<'_> {
             }
             TRUNCATE => Effect::Truncate { id },
             ALTER => read_alter(reader, id)?,
-            _ => return Err(reader.corrupt("an effect that a newer program wrote")),
+            other => return Err(unknown(reader, other, "a kind of effect")),
         })
     }
 }
@@ -214,11 +239,19 @@ fn read_count(reader: &mut Reader<'_>) -> std::result::Result<usize, codec::Erro
     reader.varint_size(reader.remaining())
 }
 
+/// The number of a record, whatever else it says.
+///
+/// # Errors
+/// When it has none.
+pub(crate) fn number(payload: &[u8]) -> std::result::Result<u64, RecordError> {
+    Ok(Reader::new(payload).varint()?)
+}
+
 /// The number of a record and its effects.
 ///
 /// # Errors
 /// When the bytes are none.
-pub(crate) fn decode(payload: &[u8]) -> std::result::Result<(u64, Vec<Effect<'_>>), codec::Error> {
+pub(crate) fn decode(payload: &[u8]) -> std::result::Result<(u64, Vec<Effect<'_>>), RecordError> {
     let mut reader = Reader::new(payload);
     let seq = reader.varint()?;
     let mut effects = Vec::new();
@@ -269,8 +302,26 @@ mod tests {
         for cut in 0..bytes.len() {
             assert_eq!(decode(&bytes[..cut]).is_ok(), ends.contains(&cut), "cut at {cut}");
         }
-        bytes.push(8);
-        bytes.push(1);
-        assert!(decode(&bytes).unwrap_err().what.contains("newer program"));
+    }
+
+    #[test]
+    fn a_newer_one_is_told_from_a_broken_one() {
+        let newer = |bytes: &[u8]| match decode(bytes).unwrap_err() {
+            RecordError::Newer { .. } => true,
+            RecordError::Corrupt(_) => false,
+        };
+        let kind = |kind: u8| [77, kind, 1];
+        assert!(newer(&kind(8)) && newer(&kind(255)) && !newer(&kind(0)));
+        // A table `t` with a column `c` of a type, flags, and the kind of a constraint on it.
+        let create = |ty: u8, flags: u8, constraint: u8| {
+            let column = [1, 1, b'c', ty, flags, 0];
+            let rest = [1, 1, b'u', constraint, 1, 0, 0];
+            [&[77, CREATE, 1, 1, b't'][..], &column, &rest].concat()
+        };
+        assert!(decode(&create(1, 1, 2)).is_ok() && decode(&create(0x81, 1, 2)).is_ok());
+        assert!(newer(&create(17, 1, 2)) && newer(&create(0xff, 1, 2)) && !newer(&create(0, 1, 2)));
+        assert!(newer(&create(1, 4, 2)) && newer(&create(1, 1, 3)) && !newer(&create(1, 1, 0)));
+        assert!(!newer(&[77, DELETE, 1]) && !newer(&[]));
+        assert_eq!(number(&kind(8)), Ok(77));
     }
 }

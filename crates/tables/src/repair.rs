@@ -3,28 +3,29 @@
 //! `DATA/damaged/TIME-tables/`.
 //!
 //! ```text
-//! plan    manifest, or what the files say ─► tables that can be read ─► statements of the log that can
-//!         be taken, whichever are missing in between
+//! plan    manifest, or what the files say ─► tables that can be read ─► statements of the log that they
+//!         do not show and that can be taken, whichever are missing in between
 //! apply   REPORT, damaged files ─► a new file for each table, synced ─► manifest, which shows all that
-//!         the log has ─► damaged files go
+//!         the log has, so that nobody reads it again ─► damaged files go
 //! ```
 //!
-//! Kill it anywhere and run it again: until the manifest is replaced nothing names what it wrote. The log
-//! is not touched, and read before anybody mends it: what is left of its records counts as taken.
+//! Kill it anywhere and run it again: until the manifest is replaced nothing names what it wrote, and
+//! where there is no manifest each file says itself which statements it shows. The log is not touched,
+//! and read before anybody mends it: what is left of its records counts as taken.
 
 use crate::error::{Error, Result};
 use crate::file;
 use crate::manifest::{MANIFEST_NAME, Manifest, file_name, file_number};
-use crate::record;
-use crate::set::Origin;
+use crate::pieces::Pieces;
+use crate::set::TableSet;
 use crate::table::Table;
-use crate::tables::{Replayed, TABLES_DIR, find_manifest};
+use crate::tables::{TABLES_DIR, find_manifest};
+use crate::verify::verify;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use vfs::{Vfs, create_new_dir};
+use wal::Found;
 use wal::kinds::KIND_TABLES;
-use wal::{Found, RecordRef};
 
 /// Where damaged files go, in a data directory.
 const DAMAGED_DIR: &str = "damaged";
@@ -36,7 +37,9 @@ const NANOS_PER_SECOND: i64 = 1_000_000_000;
 pub struct TablesRepair {
     dir: PathBuf,
     data_dir: PathBuf,
-    state: Replayed,
+    /// What will be there.
+    set: TableSet,
+    next_table: u64,
     log_from: u64,
     next_file: u64,
     /// What is damaged, and what becomes of it, in words.
@@ -51,12 +54,16 @@ pub struct TablesRepair {
 /// `log_dir`; none if nothing is damaged. Changes nothing.
 ///
 /// # Errors
-/// When a folder cannot be listed, or a newer program wrote a file.
+/// When a folder cannot be listed, or a newer program wrote a file or a record of the log.
 pub fn plan(vfs: &dyn Vfs, data_dir: &Path, log_dir: &Path) -> Result<Option<TablesRepair>> {
+    if verify(vfs, data_dir, log_dir)?.is_none_or(|report| report.problems.is_empty()) {
+        return Ok(None);
+    }
     let mut plan = TablesRepair {
         dir: data_dir.join(TABLES_DIR),
         data_dir: data_dir.to_path_buf(),
-        state: Replayed::default(),
+        set: TableSet::default(),
+        next_table: 0,
         log_from: 0,
         next_file: 0,
         steps: Vec::new(),
@@ -65,24 +72,14 @@ pub fn plan(vfs: &dyn Vfs, data_dir: &Path, log_dir: &Path) -> Result<Option<Tab
     };
     let names = if vfs.exists(&plan.dir)? { vfs.list(&plan.dir)? } else { Vec::new() };
     plan.next_file = names.iter().filter_map(|name| file_number(name)).max().map_or(0, |n| n + 1);
-    match find_manifest(vfs, &plan.dir) {
+    let pieces = match find_manifest(vfs, &plan.dir) {
         Ok(manifest) => plan.take_named(vfs, &manifest)?,
         Err(error @ Error::Newer { .. }) => return Err(error),
         Err(error) => plan.take_found(vfs, &names, &error)?,
-    }
-    wal::inspect(vfs, log_dir, &mut |found| {
-        if let Found::Record(record) = found
-            && record.kind == KIND_TABLES
-            && plan.log_from <= record.segment
-        {
-            plan.take_record(&record);
-        }
-    })?;
-    if plan.steps.is_empty() && plan.losses.is_empty() {
-        return Ok(None);
-    }
+    };
+    plan.take_log(vfs, log_dir, pieces)?;
     let manifest = plan.dir.join(MANIFEST_NAME);
-    let count = plan.state.set.list().len();
+    let count = plan.set.tables.len();
     plan.steps.push(format!("write {} and files of {count} tables", manifest.display()));
     Ok(Some(plan))
 }
@@ -105,15 +102,14 @@ impl TablesRepair {
     }
 
     /// Takes the tables that a manifest names.
-    fn take_named(&mut self, vfs: &dyn Vfs, manifest: &Manifest) -> Result<()> {
+    fn take_named(&mut self, vfs: &dyn Vfs, manifest: &Manifest) -> Result<Pieces> {
         self.log_from = manifest.log_from;
         self.next_file = self.next_file.max(manifest.next_file);
-        self.state.next_table = manifest.next_table;
-        self.state.set.seq = manifest.seq;
+        let mut pieces = Pieces::of_checkpoint(manifest.seq, manifest.next_table);
         for info in &manifest.tables {
-            let read = file::read(vfs, &self.dir, info);
-            match read.and_then(|table| self.state.put(&self.dir, Arc::new(table))) {
-                Ok(()) => {}
+            match file::read(vfs, &self.dir, info) {
+                // Its file may be older: it has not changed since.
+                Ok(table) => pieces.add(manifest.seq, table),
                 Err(error @ Error::Newer { .. }) => return Err(error),
                 Err(error) => {
                     let name = file_name(info.file);
@@ -122,17 +118,17 @@ impl TablesRepair {
                 }
             }
         }
-        Ok(())
+        Ok(pieces)
     }
 
     /// Takes the newest file of each table, where no manifest says which count.
-    fn take_found(&mut self, vfs: &dyn Vfs, names: &[String], lost: &Error) -> Result<()> {
+    fn take_found(&mut self, vfs: &dyn Vfs, names: &[String], lost: &Error) -> Result<Pieces> {
         self.steps.push(format!("{lost}: made anew of the files"));
         self.losses.push("which tables there were: dropped ones may be there again".to_owned());
         if names.iter().any(|name| name == MANIFEST_NAME) {
             self.damaged.push(MANIFEST_NAME.to_owned());
         }
-        let mut newest: BTreeMap<u64, Table> = BTreeMap::new();
+        let mut newest: BTreeMap<u64, (u64, Table)> = BTreeMap::new();
         for (name, number) in names.iter().filter_map(|name| Some((name, file_number(name)?))) {
             let path = self.dir.join(name);
             let read = vfs.map(&path).map_err(Error::from);
@@ -140,48 +136,43 @@ impl TablesRepair {
             match read {
                 // Names are in the order of numbers, and the newest file has the greatest.
                 Ok((seq, table)) => {
-                    self.state.set.seq = self.state.set.seq.max(seq);
-                    newest.insert(table.id(), table);
+                    newest.insert(table.id(), (seq, table));
                 }
+                Err(error @ Error::Newer { .. }) => return Err(error),
                 Err(error) => {
-                    self.losses.push(format!("the table in {name}, or what it was before"));
+                    let what = "or what it was before, unless nobody had written it to its end";
+                    self.losses.push(format!("the table in {name}, {what}"));
                     self.note_damaged(name, error);
                 }
             }
         }
-        for (id, table) in newest {
-            self.state.next_table = self.state.next_table.max(id + 1);
-            let name = table.name().to_owned();
-            if self.state.put(&self.dir, Arc::new(table)).is_err() {
-                self.losses.push(format!("table number {id}: another is called {name:?}, too"));
-            }
-        }
-        Ok(())
+        let mut pieces = Pieces::default();
+        newest.into_values().for_each(|(seq, table)| pieces.add(seq, table));
+        Ok(pieces)
     }
 
-    /// Takes a statement of the log, if that can be: all of it, or nothing.
-    fn take_record(&mut self, record: &RecordRef<'_>) {
-        let at = format!("segment {} of the log, byte {}", record.segment, record.offset);
-        let (seq, effects) = match record::decode(record.payload) {
-            Ok(decoded) => decoded,
-            Err(error) => return self.losses.push(format!("a statement ({at}): {error}")),
-        };
-        let last = self.state.set.seq;
-        if seq <= last {
-            return;
-        }
-        if last + 1 < seq {
-            self.losses.push(format!("statements {} to {}, before {at}", last + 1, seq - 1));
-        }
-        let mut set = self.state.set.clone();
-        let tables: Vec<u64> = effects.iter().map(record::Effect::table).collect();
-        match effects.into_iter().try_for_each(|effect| set.apply(effect, Origin::Log)) {
-            Ok(()) => self.state.set = set,
-            Err(error) => self.losses.push(format!("statement {seq} ({at}): {error}")),
-        }
-        self.state.set.seq = seq;
-        let end = tables.into_iter().max().map_or(0, |last| last.saturating_add(1));
-        self.state.next_table = self.state.next_table.max(end);
+    /// Takes what the log has of statements behind the files.
+    fn take_log(&mut self, vfs: &dyn Vfs, log_dir: &Path, mut pieces: Pieces) -> Result<()> {
+        let (from, mut end, mut taken) = (self.log_from, self.log_from, Ok(()));
+        wal::inspect(vfs, log_dir, &mut |found| {
+            if let Found::Record(record) = found
+                && record.kind == KIND_TABLES
+                && from <= record.segment
+                && taken.is_ok()
+            {
+                end = record.segment + 1;
+                taken = pieces.take(log_dir, &record);
+            }
+        })?;
+        taken?;
+        // Those that cannot be read do not need to be, then.
+        self.log_from = end;
+        let joined = pieces.join();
+        (self.set, self.next_table) = (joined.set, joined.next_table);
+        self.losses.extend(joined.losses);
+        let left_out = |what| format!("leave out, as its tables are dropped later on: {what}");
+        self.steps.extend(joined.moot.into_iter().map(left_out));
+        Ok(())
     }
 
     /// Does it. Returns the folder with what was damaged and a report.
@@ -217,7 +208,7 @@ impl TablesRepair {
 
     /// Writes all tables anew, and the manifest that names them.
     fn write(&self, vfs: &dyn Vfs) -> Result<()> {
-        let set = &self.state.set;
+        let set = &self.set;
         let mut next_file = self.next_file;
         let mut tables = Vec::new();
         for (_, table) in set.tables.iter() {
@@ -225,7 +216,7 @@ impl TablesRepair {
             next_file += 1;
         }
         vfs.sync_dir(&self.dir)?;
-        let (log_from, next_table) = (self.log_from, self.state.next_table);
+        let (log_from, next_table) = (self.log_from, self.next_table);
         let manifest = Manifest { seq: set.seq, log_from, next_table, next_file, tables };
         manifest.write(vfs, &self.dir)
     }

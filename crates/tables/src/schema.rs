@@ -203,6 +203,14 @@ pub(crate) fn read_text<'a>(
     std::str::from_utf8(bytes).map_err(|_| reader.corrupt("a text that is no UTF-8"))
 }
 
+/// What a decoder says of a number that this program gives no meaning to, in bytes whose checksum holds.
+pub(crate) const NEWER: &str = "what a newer program wrote";
+
+/// Why a number that says what something is tells nothing: 0 is nothing in every program.
+pub(crate) fn unknown(reader: &Reader<'_>, number: u8, what: &'static str) -> codec::Error {
+    reader.corrupt(if number == 0 { what } else { NEWER })
+}
+
 fn type_byte(ty: ColumnType) -> u8 {
     let at = Scalar::ALL.iter().position(|one| *one == ty.scalar()).expect("all are there");
     let number = u8::try_from(at + 1).expect("few");
@@ -214,9 +222,10 @@ fn type_byte(ty: ColumnType) -> u8 {
 
 fn read_type(reader: &mut Reader<'_>) -> std::result::Result<ColumnType, codec::Error> {
     let byte = reader.u8()?;
-    let at = usize::from(byte & !ARRAY).checked_sub(1);
+    let number = byte & !ARRAY;
+    let at = usize::from(number).checked_sub(1);
     let scalar = at.and_then(|at| Scalar::ALL.get(at)).copied();
-    let scalar = scalar.ok_or_else(|| reader.corrupt("an unknown type"))?;
+    let scalar = scalar.ok_or_else(|| unknown(reader, number, "a type"))?;
     Ok(if byte & ARRAY == 0 { ColumnType::One(scalar) } else { ColumnType::Array(scalar) })
 }
 
@@ -258,7 +267,7 @@ pub(crate) fn read_schema(reader: &mut Reader<'_>) -> std::result::Result<Schema
         let kind = match reader.u8()? {
             PRIMARY_KEY => ConstraintKind::PrimaryKey,
             UNIQUE => ConstraintKind::Unique,
-            _ => return Err(reader.corrupt("an unknown kind of constraint")),
+            other => return Err(unknown(reader, other, "a kind of constraint")),
         };
         let mut columns = Vec::new();
         for _ in 0..reader.varint_size(COLUMNS_MAX)? {
@@ -278,7 +287,7 @@ fn read_column(reader: &mut Reader<'_>) -> std::result::Result<Column, codec::Er
     let ty = read_type(reader)?;
     let flags = reader.u8()?;
     if flags & !(NULLABLE | HAS_DEFAULT) != 0 {
-        return Err(reader.corrupt("unknown flags of a column"));
+        return Err(reader.corrupt(NEWER));
     }
     let default = match flags & HAS_DEFAULT {
         0 => None,

@@ -240,6 +240,11 @@ impl Table {
         self.add(rows)
     }
 
+    /// The same under another name.
+    pub(crate) fn renamed(&self, name: &str) -> Table {
+        Table { name: name.into(), ..self.clone() }
+    }
+
     /// Takes all rows out; their numbers do not come again.
     pub(crate) fn truncate(&mut self) {
         let schema = Schema::clone(&self.schema);

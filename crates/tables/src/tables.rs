@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::file;
 use crate::keeper::{Keeper, Saved};
 use crate::manifest::{MANIFEST_NAME, Manifest, corrupt, is_table_file};
-use crate::record;
+use crate::record::{self, RecordError};
 use crate::set::{Origin, TableSet};
 use crate::table::Table;
 use codec::put_varint;
@@ -51,8 +51,12 @@ pub(crate) struct Replayed {
 /// Why a record of the log is not taken.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReplayTrouble {
-    #[error("a record of tables that does not decode: {0}")]
-    Record(#[from] codec::Error),
+    #[error("a record of tables that is not taken: {0}")]
+    Newer(RecordError),
+    #[error(
+        "a record of tables that is not taken: {0}; `quipu verify --dry-run` says what a repair would do"
+    )]
+    Record(RecordError),
     #[error(
         "a record of tables that is not taken: {0}; `quipu verify --dry-run` says what a repair would do"
     )]
@@ -62,6 +66,15 @@ pub(crate) enum ReplayTrouble {
          `quipu verify --dry-run` says what a repair would do"
     )]
     Gap { expected: u64, found: u64 },
+}
+
+impl From<RecordError> for ReplayTrouble {
+    fn from(error: RecordError) -> ReplayTrouble {
+        match error {
+            RecordError::Newer { .. } => ReplayTrouble::Newer(error),
+            RecordError::Corrupt(_) => ReplayTrouble::Record(error),
+        }
+    }
 }
 
 /// Open tables. All methods may be called from any thread.
@@ -116,10 +129,11 @@ impl Replayed {
 
     /// Takes a record of the log, unless the checkpoint shows it. When it fails nothing has changed.
     pub fn take(&mut self, record: &RecordRef<'_>) -> std::result::Result<(), ReplayTrouble> {
-        let (seq, effects) = record::decode(record.payload)?;
-        if seq <= self.set.seq {
+        // What the checkpoint shows need not decode: a repair may have gone on without it.
+        if record::number(record.payload)? <= self.set.seq {
             return Ok(());
         }
+        let (seq, effects) = record::decode(record.payload)?;
         let expected = self.set.seq + 1;
         if expected != seq {
             return Err(ReplayTrouble::Gap { expected, found: seq });

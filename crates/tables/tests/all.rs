@@ -6,6 +6,7 @@ mod faults;
 mod files;
 mod limits;
 mod model;
+mod moments;
 mod repair;
 mod rig;
 mod rot;
