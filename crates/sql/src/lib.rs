@@ -15,6 +15,7 @@ mod bounded;
 mod catalog;
 pub mod copy;
 pub mod copy_rows;
+pub mod copy_values;
 mod database;
 mod dialect;
 mod error;
