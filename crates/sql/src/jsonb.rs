@@ -3,6 +3,7 @@
 //! `jsonb` sorts keys by their length, then by their bytes, and puts a space behind `:` and `,`
 //! (<https://www.postgresql.org/docs/15/datatype-json.html>).
 
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -45,9 +46,33 @@ fn push_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// A text as a value; none when it is no JSON.
+/// What PostgreSQL says of a zero character in a `jsonb`: its texts have none.
+pub const ZERO_REFUSED: &str =
+    "unsupported Unicode escape sequence: \\u0000 cannot be converted to text";
+
+/// How JSON writes a zero character; it may not stand there as it is.
+const ZERO: &str = "\\u0000";
+
+/// A text as a value; none when it is no JSON, or has a zero character in it, which
+/// [`is_refused_for_zero`] tells apart.
 pub fn parse(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok()
+    let value = serde_json::from_str(text).ok()?;
+    // The same letters behind a backslash that is escaped itself are no such character.
+    (!text.contains(ZERO) || !has_zero(&value)).then_some(value)
+}
+
+/// Whether a text that is not taken is JSON but for a zero character.
+pub fn is_refused_for_zero(text: &str) -> bool {
+    text.contains(ZERO) && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+fn has_zero(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(all) => all.iter().any(has_zero),
+        Value::Object(map) => map.iter().any(|(key, one)| key.contains('\0') || has_zero(one)),
+        _ => false,
+    }
 }
 
 /// Whether `whole @> part`: all of the part is in the whole, arrays without heed to order.
@@ -91,15 +116,28 @@ pub fn has_key(value: &Value, key: &str) -> bool {
     }
 }
 
-/// `value -> key`.
+/// `value -> 'key'`: of objects only.
 pub fn field<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+    value.as_object()?.get(key)
+}
+
+/// `value -> at`: of arrays only, from their ends below zero. A plain value is to PostgreSQL an array
+/// of itself.
+pub fn element(value: &Value, at: i64) -> Option<&Value> {
+    let all = match value {
+        Value::Array(all) => all.as_slice(),
+        Value::Object(_) => return None,
+        plain => std::slice::from_ref(plain),
+    };
+    let len = i64::try_from(all.len()).ok()?;
+    all.get(usize::try_from(if at < 0 { len + at } else { at }).ok()?)
+}
+
+/// A step of a path, as of `value #> '{key}'`: a key of an object, a place of an array.
+pub fn step<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     match value {
         Value::Object(map) => map.get(key),
-        Value::Array(all) => {
-            let at: i64 = key.parse().ok()?;
-            let len = i64::try_from(all.len()).ok()?;
-            all.get(usize::try_from(if at < 0 { len + at } else { at }).ok()?)
-        }
+        Value::Array(_) => element(value, key.trim_ascii().parse().ok()?),
         _ => None,
     }
 }
@@ -282,6 +320,30 @@ mod tests {
         assert!(contains(&array, &parse(r#""a""#).unwrap()));
         assert!(!contains(&parse(r#""a""#).unwrap(), &array));
         assert!(has_key(&array, "b") && has_key(&whole, "d") && !has_key(&whole, "x"));
-        assert_eq!(text_of(field(&array, "-1").unwrap()).as_deref(), Some("b"));
+        assert_eq!(text_of(step(&array, "-1").unwrap()).as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn keys_are_of_objects_and_places_of_arrays() {
+        let (array, object) = (parse("[1, [2]]").unwrap(), parse(r#"{"1": "x"}"#).unwrap());
+        assert_eq!(field(&array, "0"), None);
+        assert_eq!(element(&object, 1), None);
+        assert_eq!(field(&object, "1").and_then(text_of).as_deref(), Some("x"));
+        assert_eq!(element(&array, -1).map(shown).as_deref(), Some("[2]"));
+        assert_eq!(element(&array, 2), None);
+        assert_eq!(element(&array, i64::MIN), None);
+        assert_eq!(element(&Value::from(7), 0), Some(&Value::from(7)));
+        assert_eq!(step(&array, " 0"), Some(&Value::from(1)));
+        assert_eq!(step(&object, "1"), Some(&Value::from("x")));
+        assert_eq!(step(&Value::from(7), "0"), None);
+    }
+
+    #[test]
+    fn zero_characters_are_refused() {
+        for text in [r#""\u0000""#, r#"{"a\u0000": 1}"#, r#"[{"a": ["\\\u0000"]}]"#] {
+            assert!(parse(text).is_none() && is_refused_for_zero(text), "{text}");
+        }
+        assert_eq!(parse(r#""\\u0000""#), Some(Value::from("\\u0000")));
+        assert!(!is_refused_for_zero(r#""\u0000"#));
     }
 }

@@ -88,6 +88,11 @@ impl Operation {
         }
     }
 
+    /// Whether a number to its right is a place of an array.
+    fn takes_places(self) -> bool {
+        matches!(self, Operation::Field | Operation::FieldText | Operation::Delete)
+    }
+
     /// Whether what stands to its right is keys, and not a text.
     fn takes_keys(self) -> bool {
         use Operation::{Delete, HasAll, HasAny, Path, PathText};
@@ -105,7 +110,7 @@ struct JsonbFunction {
 
 impl JsonbFunction {
     fn udf(name: &'static str, operation: Operation) -> Arc<ScalarUDF> {
-        let signature = match operation.takes_keys() {
+        let signature = match operation.takes_keys() || operation.takes_places() {
             true => Signature::user_defined(Volatility::Immutable),
             false => Signature::exact(
                 vec![DataType::Utf8View, DataType::Utf8View],
@@ -164,9 +169,10 @@ impl ScalarUDFImpl for JsonbFunction {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [_, right] = types else { return plan_err!("{} takes two arguments", self.name) };
         let right = match right {
-            DataType::List(_) => {
+            DataType::List(_) if self.operation.takes_keys() => {
                 DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
             }
+            DataType::List(_) => return plan_err!("{} does not take {right}", self.name),
             whole if whole.is_integer() => DataType::Int64,
             _ => DataType::Utf8View,
         };
@@ -221,6 +227,8 @@ struct Right<'a> {
     array: &'a ArrayRef,
     /// Whether a text is an array's literal.
     is_array: bool,
+    /// Whether its keys are steps: a null among them leads nowhere, and is passed over elsewhere.
+    is_path: bool,
 }
 
 /// One of it.
@@ -235,13 +243,15 @@ impl<'a> Right<'a> {
     fn of(operation: Operation, array: &'a ArrayRef) -> Result<Right<'a>> {
         let is_known = match array.data_type() {
             DataType::Utf8View => true,
-            DataType::List(_) | DataType::Int64 => operation.takes_keys(),
+            DataType::List(_) => operation.takes_keys(),
+            DataType::Int64 => operation.takes_keys() || operation.takes_places(),
             _ => false,
         };
         match is_known {
             true => {
                 let is_array = operation.takes_keys() && operation != Operation::Delete;
-                Ok(Right { array, is_array })
+                let is_path = matches!(operation, Operation::Path | Operation::PathText);
+                Ok(Right { array, is_array, is_path })
             }
             false => plan_err!("an operator of jsonb does not take {}", array.data_type()),
         }
@@ -255,20 +265,25 @@ impl<'a> Right<'a> {
             DataType::Int64 => One::At(self.array.as_primitive::<Int64Type>().value(row)),
             DataType::List(_) => {
                 let list = self.array.as_list::<i32>().value(row);
-                let texts = cast(&list, &DataType::Utf8View);
-                let texts = texts.map(|texts| {
-                    texts.as_string_view().iter().flatten().map(str::to_string).collect()
-                });
-                texts.map_or(One::Nothing, One::Keys)
+                cast(&list, &DataType::Utf8View).map_or(One::Nothing, |texts| {
+                    let texts = texts.as_string_view();
+                    self.keys(texts.iter().map(|text| text.map(str::to_string)).collect())
+                })
             }
             _ => {
                 let text = self.array.as_string_view().value(row);
                 match self.is_array {
-                    true => array_of(text)
-                        .map_or(One::Nothing, |all| One::Keys(all.into_iter().flatten().collect())),
+                    true => array_of(text).map_or(One::Nothing, |all| self.keys(all)),
                     false => One::Text(text),
                 }
             }
+        }
+    }
+
+    fn keys(&self, all: Vec<Option<String>>) -> One<'a> {
+        match self.is_path && all.contains(&None) {
+            true => One::Nothing,
+            false => One::Keys(all.into_iter().flatten().collect()),
         }
     }
 }
@@ -308,18 +323,13 @@ impl Memory {
             _ => {}
         }
         let Some(value) = parsed(&mut self.left, left) else { return Ok(None) };
+        if operation == Operation::Delete {
+            return deleted(value, right).map(|value| Some(jsonb::shown(&value)));
+        }
         let found = match right {
-            One::Text(key) if operation == Operation::Delete => {
-                return Ok(Some(jsonb::shown(&jsonb::without(value, &[key]))));
-            }
-            One::Keys(keys) if operation == Operation::Delete => {
-                return Ok(Some(jsonb::shown(&jsonb::without(value, keys))));
-            }
-            One::At(at) if operation == Operation::Delete => {
-                return Ok(Some(jsonb::shown(&jsonb::without_at(value, *at))));
-            }
             One::Text(key) => jsonb::field(value, key),
-            One::Keys(keys) => keys.iter().try_fold(value, |value, key| jsonb::field(value, key)),
+            One::Keys(keys) => keys.iter().try_fold(value, |value, key| jsonb::step(value, key)),
+            One::At(at) if operation.takes_places() => jsonb::element(value, *at),
             One::At(_) | One::Nothing => None,
         };
         Ok(match operation.makes() {
@@ -354,8 +364,27 @@ impl Memory {
     }
 }
 
-/// A text that is no JSON.
+/// `value - right`.
+fn deleted(value: &serde_json::Value, right: &One<'_>) -> Result<serde_json::Value> {
+    let wrong =
+        |words: &str| Err(DataFusionError::External(Box::new(SqlError::wrong_value(words))));
+    match (value, right) {
+        (value, _) if !value.is_object() && !value.is_array() => wrong("cannot delete from scalar"),
+        (value, One::At(_)) if value.is_object() => {
+            wrong("cannot delete from object using integer index")
+        }
+        (value, One::At(at)) => Ok(jsonb::without_at(value, *at)),
+        (value, One::Text(key)) => Ok(jsonb::without(value, &[key])),
+        (value, One::Keys(keys)) => Ok(jsonb::without(value, keys)),
+        (value, One::Nothing) => Ok(value.clone()),
+    }
+}
+
+/// A text that is no JSON, or has what PostgreSQL's has not.
 pub fn no_json(text: &str) -> DataFusionError {
+    if jsonb::is_refused_for_zero(text) {
+        return DataFusionError::External(Box::new(SqlError::new("22P05", jsonb::ZERO_REFUSED)));
+    }
     let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
     let message = format!("invalid input syntax for type json: \"{shown}\"");
     DataFusionError::External(Box::new(SqlError::new("22P02", message)))

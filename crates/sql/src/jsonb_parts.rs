@@ -277,7 +277,7 @@ fn made(work: Work, value: Option<&Value>, path: &[ArrayRef], row: usize) -> Opt
                 if keys.is_null(row) {
                     return None;
                 }
-                found = jsonb::field(found, keys.value(row))?;
+                found = jsonb::step(found, keys.value(row))?;
             }
             match work {
                 Work::PathText => jsonb::text_of(found),
