@@ -124,7 +124,7 @@ fn compared(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr>
 }
 
 fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    // A cast keeps what the field said before; to `jsonb` none is a cast.
+    // A cast may keep what the field said before; to `jsonb` none is a cast.
     if matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
         return Ok(false);
     }
@@ -146,6 +146,14 @@ impl TypePlanner for PostgresTypes {
                 let micros = DataType::Timestamp(TimeUnit::Microsecond, zone);
                 Some(Arc::new(Field::new("timestamp", micros, true)))
             }
+            // With a name of its own the field is what the cast says: a `jsonb` that becomes a text is
+            // none to clients any more.
+            SqlType::Text
+            | SqlType::Varchar(_)
+            | SqlType::CharacterVarying(_)
+            | SqlType::CharVarying(_)
+            | SqlType::Char(_)
+            | SqlType::Character(_) => Some(Arc::new(Field::new("text", DataType::Utf8View, true))),
             // What PostgreSQL's own tables are asked with.
             SqlType::Custom(name, _) => {
                 let name = name.0.last().and_then(|part| part.as_ident());
