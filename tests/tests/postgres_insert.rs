@@ -65,7 +65,7 @@ fn a_bad_row_changes_nothing() -> Result<()> {
         ("INSERT INTO metrics (name, value) SELECT 'a', 'x'", "22P02", "x"),
         ("INSERT INTO metrics (name, value) SELECT 'a', true", "42804", "boolean"),
         ("INSERT INTO metrics (name, value, labels) VALUES ('a', 1, '{\"b\": 1}')", "22P02", "b"),
-        ("INSERT INTO metrics (name, value, time) VALUES ('a', 1, NULL)", "23502", "time"),
+        ("INSERT INTO metrics (name, value) VALUES (NULL, 1)", "23502", "name"),
         ("INSERT INTO nowhere (name, value) VALUES ('a', 1)", "42P01", "nowhere"),
         ("INSERT INTO metrics_labels (name, value) VALUES ('a', 1)", "42P01", "metrics_labels"),
         ("INSERT INTO metrics (name, value) VALUES ('a', 1) RETURNING name", "0A000", "RETURNING"),

@@ -70,11 +70,18 @@ pub struct Labels {
 impl Labels {
     /// The set of the given pairs; empty values vanish, the last of equal names wins.
     pub fn from_pairs<N: AsRef<str>, V: AsRef<str>>(pairs: &[(N, V)]) -> Labels {
-        let mut builder = LabelsBuilder::new();
-        for (name, value) in pairs {
-            builder.set(name.as_ref(), value.as_ref());
+        let mut sorted: Vec<(&str, &str)> =
+            pairs.iter().map(|(name, value)| (name.as_ref(), value.as_ref())).collect();
+        // Stable: the last of equal names stays the last of them.
+        sorted.sort_by_key(|(name, _)| *name);
+        let mut bytes = Vec::new();
+        for (idx, (name, value)) in sorted.iter().enumerate() {
+            let is_last = sorted.get(idx + 1).is_none_or(|(next, _)| next != name);
+            if is_last && !name.is_empty() && !value.is_empty() {
+                push_pair(&mut bytes, name, value);
+            }
         }
-        builder.finish()
+        Labels { bytes: bytes.into_boxed_slice() }
     }
 
     /// The labels whose canonical bytes these are, which must come from [`Labels::as_bytes`].

@@ -3,6 +3,7 @@
 
 use crate::catalog::types;
 use crate::error::SqlError;
+use crate::jsonb;
 use crate::names::folded;
 use crate::rewrite::{cast_to, now};
 use crate::statements::{Parsed, Query};
@@ -15,6 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 use model::sample::NANOS_PER_MICRO;
 use model::{Labels, METRIC_NAME};
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
+use std::fmt;
 use wire::exposition::Format;
 use wire::exposition::encode::push_series;
 use wire::prom_json::push_exposition_value;
@@ -187,7 +190,7 @@ impl Columns {
         let columns = self.of(batch.num_columns())?;
         let mut row = Cells::default();
         for (column, array) in columns.iter().zip(batch.columns()) {
-            *row.of(*column) = Some(converted(array, *column)?);
+            *row.of(*column) = converted(array, *column)?;
         }
         match &row.sample {
             Some(lines) => push_given(lines, out)?,
@@ -225,10 +228,11 @@ impl Cells {
         let (Some(names), Some(values)) = (&self.name, &self.value) else {
             return Err(missing(Column::Name));
         };
-        let times = self.time.as_ref();
+        let times = self.time.as_ref().filter(|times| times.is_valid(at));
+        let labels = self.labels.as_ref().filter(|labels| labels.is_valid(at));
         let parts = Parts {
             name: names.as_string_view().value(at),
-            labels: self.labels.as_ref().map(|labels| labels.as_string_view().value(at)),
+            labels: labels.map(|labels| labels.as_string_view().value(at)),
             value: values.as_primitive::<Float64Type>().value(at),
             micros: times.map(|times| times.as_primitive::<TimestampMicrosecondType>().value(at)),
         };
@@ -286,10 +290,16 @@ fn checked_time(micros: i64) -> Result<i64, SqlError> {
     }
 }
 
-/// A column's values in its type, none missing.
-fn converted(array: &ArrayRef, column: Column) -> Result<ArrayRef, SqlError> {
-    if array.null_count() != 0 || *array.data_type() == DataType::Null {
+/// A column's values in its type; none where all are null. None is missing, but of times and labels,
+/// which may as well be left out.
+fn converted(array: &ArrayRef, column: Column) -> Result<Option<ArrayRef>, SqlError> {
+    let is_nothing = *array.data_type() == DataType::Null;
+    let may_lack = matches!(column, Column::Time | Column::Labels);
+    if (is_nothing || array.null_count() != 0) && !may_lack {
         return Err(missing(column));
+    }
+    if is_nothing {
+        return Ok(None);
     }
     let field = column.field(column.name());
     let given = array.data_type();
@@ -305,7 +315,7 @@ fn converted(array: &ArrayRef, column: Column) -> Result<ArrayRef, SqlError> {
         return Err(mismatched(array, column));
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(array, field.data_type(), &options).map_err(|failure| {
+    cast_with_options(array, field.data_type(), &options).map(Some).map_err(|failure| {
         use datafusion::arrow::error::ArrowError;
         match failure {
             ArrowError::ParseError(words) | ArrowError::CastError(words)
@@ -368,21 +378,79 @@ pub fn missing(column: Column) -> SqlError {
     SqlError::new("23502", format!("null value in column \"{name}\""))
 }
 
-/// The pairs of a `jsonb` object of texts.
+/// The pairs of a `jsonb` object of texts, no more than [`LABELS_MAX`].
 ///
 /// # Errors
 /// When it is none, or a label cannot be called so.
 pub fn labels_of(text: &str) -> Result<Vec<(String, String)>, SqlError> {
-    let parsed: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(text);
-    let map = parsed.map_err(|_| not_that(format!("labels are an object of texts, not {text}")))?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let read = reader.deserialize_map(Pairs).and_then(|read| reader.end().map(|()| read));
+    let ReadPairs { pairs, count } =
+        read.map_err(|_| not_that(format!("labels are an object of texts, not {}", shown(text))))?;
+    if LABELS_MAX < count {
+        let words = format!("{count} labels, the limit is {LABELS_MAX}");
+        return Err(SqlError::limit(words));
+    }
     let pair = |(name, value): (String, _)| match value {
         serde_json::Value::String(_) if name == METRIC_NAME || name.is_empty() => {
             Err(not_that(format!("a label cannot be called {name:?}")))
         }
+        serde_json::Value::String(value) if name.contains('\0') || value.contains('\0') => {
+            Err(SqlError::new("22P05", jsonb::ZERO_REFUSED))
+        }
         serde_json::Value::String(value) => Ok((name, value)),
-        other => Err(not_that(format!("label {name:?} is {other}, which is no text"))),
+        other => {
+            let (name, other) = (shown(&name), shown(&other.to_string()));
+            Err(not_that(format!("label {name:?} is {other}, which is no text")))
+        }
     };
-    map.into_iter().map(pair).collect()
+    pairs.into_iter().map(pair).collect()
+}
+
+/// Labels of a sample that are read. The store takes fewer, by a flag of its own; this bounds what is
+/// made of a text before it is asked.
+const LABELS_MAX: usize = 1000;
+/// Characters of a text that an error shows.
+const SHOWN_LEN_MAX: usize = 100;
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_LEN_MAX).collect()
+}
+
+/// What was read of an object: as many pairs as may be kept, and how many there are.
+#[derive(Default)]
+struct ReadPairs {
+    pairs: serde_json::Map<String, serde_json::Value>,
+    count: usize,
+}
+
+/// Reads an object.
+struct Pairs;
+
+impl<'de> Visitor<'de> for Pairs {
+    type Value = ReadPairs;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReadPairs, A::Error> {
+        let mut read = ReadPairs::default();
+        while read.pairs.len() < LABELS_MAX {
+            let Some((name, value)) = map.next_entry()? else {
+                read.count = read.pairs.len();
+                return Ok(read);
+            };
+            // The last of one name wins, as in PostgreSQL.
+            read.pairs.insert(name, value);
+        }
+        read.count = read.pairs.len();
+        // Only counted, without heed to those that are there twice.
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+            read.count += 1;
+        }
+        Ok(read)
+    }
 }
 
 #[cfg(test)]
@@ -390,7 +458,7 @@ mod tests {
     use super::*;
     use crate::statements::parse;
     use datafusion::arrow::array::{
-        Float64Array, Int64Array, StringArray, TimestampNanosecondArray,
+        Float64Array, Int64Array, NullArray, StringArray, TimestampNanosecondArray,
     };
     use std::sync::Arc;
 
@@ -438,7 +506,12 @@ mod tests {
         ] {
             assert_eq!(lines(both, columns).unwrap_err().code, code);
         }
+        let none = vec![texts(&["a"]), texts(&["1"]), Arc::new(NullArray::new(1)) as ArrayRef];
         let labels = "INSERT INTO metrics (name, value, labels) SELECT 1";
+        assert_eq!(lines(labels, none).unwrap(), "a 1\n");
+        let some = Arc::new(StringArray::from(vec![None, Some("{\"x\": \"y\"}")])) as ArrayRef;
+        let some = vec![texts(&["a", "b"]), texts(&["1", "2"]), some];
+        assert_eq!(lines(labels, some).unwrap(), "a 1\nb{x=\"y\"} 2\n");
         for text in ["[]", "{\"a\": 1}", "{\"__name__\": \"x\"}", "x"] {
             let columns = vec![texts(&["a"]), texts(&["1"]), texts(&[text])];
             assert_eq!(lines(labels, columns).unwrap_err().code, "22P02", "{text}");
@@ -457,6 +530,27 @@ mod tests {
             ("INSERT INTO metrics VALUES ('a') ON CONFLICT DO NOTHING", "0A000"),
         ] {
             assert_eq!(inserted(text).map_err(|error| error.code).unwrap_err(), code, "{text}");
+        }
+    }
+
+    #[test]
+    fn labels_are_bounded() {
+        let object = |count: usize| {
+            let pairs: Vec<_> = (0..count).map(|at| format!("\"l{at}\": \"x\"")).collect();
+            format!("{{{}}}", pairs.join(","))
+        };
+        assert_eq!(labels_of(&object(LABELS_MAX)).unwrap().len(), LABELS_MAX);
+        let many = labels_of(&object(LABELS_MAX + 1)).unwrap_err();
+        assert_eq!((many.code, many.message.as_str()), ("54000", "1001 labels, the limit is 1000"));
+        assert_eq!(labels_of(&object(1_000_000)).unwrap_err().code, "54000");
+        let twice = labels_of("{\"a\": 1, \"a\": \"x\"}").unwrap();
+        assert_eq!(twice, [("a".to_string(), "x".to_string())]);
+        for text in ["x".repeat(1000), format!("{{\"a\": [{}1]}}", "1,".repeat(1000))] {
+            let failure = labels_of(&text).unwrap_err();
+            assert!(failure.code == "22P02" && failure.message.len() < 200, "{failure:?}");
+        }
+        for text in ["{} x", "{", "[]", "", "{\"a\"}"] {
+            assert_eq!(labels_of(text).unwrap_err().code, "22P02", "{text}");
         }
     }
 }
