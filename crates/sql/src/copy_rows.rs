@@ -80,7 +80,13 @@ fn push_line(
         if *column == Column::Sample && columns.len() != 1 {
             continue;
         }
-        let value = value.as_deref().ok_or_else(|| missing(*column))?;
+        let Some(value) = value.as_deref() else {
+            match column {
+                // As when the column is left out: now, and none.
+                Column::Time | Column::Labels => continue,
+                _ => return Err(missing(*column).into()),
+            }
+        };
         read.take(*column, value, is_binary).map_err(|why| why.of_column(column.name()))?;
     }
     let before = out.len();
@@ -130,14 +136,7 @@ impl<'a> Row<'a> {
                 self.micros = Some(micros.ok_or_else(|| BadRow::new("22007", words()))?);
             }
             (Column::Value, false) => {
-                let words = |_| {
-                    let shown = shown(value);
-                    BadRow::new(
-                        "22P02",
-                        format!("invalid input syntax for type double precision: {shown}"),
-                    )
-                };
-                self.value = utf8(value)?.trim().parse().map_err(words)?;
+                self.value = number_of(utf8(value)?)?;
             }
             // It is none of those that can be named.
             (Column::SeriesId, _) => {}
@@ -152,6 +151,29 @@ impl<'a> Row<'a> {
             None => Parts { name, labels, value, micros }.push_line(out)?,
         }
         Ok(())
+    }
+}
+
+/// A number as PostgreSQL reads it: one that is too large is no infinity, one too small is not zero.
+fn number_of(text: &str) -> Result<f64, BadRow> {
+    // No other spaces than those of ASCII.
+    let said = text.trim_matches(|one: char| one.is_ascii_whitespace() || one == '\x0b');
+    let wrong = |code, words: &str| {
+        let shown = shown(text.as_bytes());
+        BadRow::new(code, words.replace('?', &shown))
+    };
+    let number: f64 = said
+        .parse()
+        .map_err(|_| wrong("22P02", "invalid input syntax for type double precision: ?"))?;
+    let (digits, _) = said.split_once(['e', 'E']).unwrap_or((said, ""));
+    let is_lost = match number {
+        0.0 => digits.contains(|one| ('1'..='9').contains(&one)),
+        // The word for it has no digits.
+        _ => number.is_infinite() && digits.contains(|one: char| one.is_ascii_digit()),
+    };
+    match is_lost {
+        true => Err(wrong("22003", "? is out of range for type double precision")),
+        false => Ok(number),
     }
 }
 
@@ -247,7 +269,7 @@ mod tests {
 
     #[test]
     fn rows_of_text_become_lines() {
-        let rows = b"2024-02-29 12:00:00.25+00\tup\t1.5\t{\"a\": \"b\\\\\"c\"}\r\n\
+        let rows = b"2024-02-29 12:00:00.25+00\tup\t1.5\t{\"a\": \"b\\\\\"c\"}\n\
                      epoch\ta b\\x41\\101\tNaN\t{}\n\\.\nwhat follows is not looked at";
         let expected = "up{a=\"b\\\"c\"} 1.5 1709208000.250000\n{\"a bAA\"} NaN 0.000000\n";
         assert_eq!(lines(&PARTS, &text("\\N"), rows).unwrap(), expected);
@@ -315,7 +337,9 @@ mod tests {
         rows.extend_from_slice(&(-1i16).to_be_bytes());
         let expected = "up{a=\"b\"} 2.5 1.500000\n";
         assert_eq!(lines(&PARTS, &RowFormat::Binary, &rows).unwrap(), expected);
-        let failure = lines(&PARTS, &RowFormat::Binary, &cut).unwrap_err();
+        // Its mark may be missing.
+        assert_eq!(lines(&PARTS, &RowFormat::Binary, &cut).unwrap(), expected);
+        let failure = lines(&PARTS, &RowFormat::Binary, &cut[..cut.len() - 1]).unwrap_err();
         assert!(failure.starts_with("22P04 unexpected EOF"), "{failure}");
         let failure = lines(&PARTS, &RowFormat::Binary, b"up 1\n").unwrap_err();
         assert!(failure.starts_with("22P04 COPY file signature"), "{failure}");
@@ -323,5 +347,41 @@ mod tests {
         row(&mut short, &[&time[..4], b"up", &value, b"\x01{}"]);
         let failure = lines(&PARTS, &RowFormat::Binary, &short).unwrap_err();
         assert_eq!(failure, "22P03 incorrect binary data format COPY t, row 2, column time");
+    }
+
+    #[test]
+    fn numbers_are_those_of_postgresql() {
+        for (said, expected) in [
+            (" 1.5\t", 1.5),
+            ("0e400", 0.0),
+            ("-0.000", 0.0),
+            ("5e-324", 5e-324),
+            ("1e-400000000000000000000e", f64::NAN),
+            ("infinity", f64::INFINITY),
+            ("-inf", f64::NEG_INFINITY),
+        ] {
+            match expected.is_nan() {
+                true => assert_eq!(number_of(said).unwrap_err().code, "22P02", "{said}"),
+                false => assert_eq!(number_of(said), Ok(expected), "{said}"),
+            }
+        }
+        for (said, code) in [
+            ("1e400", "22003"),
+            ("-1e400", "22003"),
+            ("2e-324", "22003"),
+            ("\u{a0}1", "22P02"),
+            ("1\u{2003}", "22P02"),
+            ("", "22P02"),
+        ] {
+            assert_eq!(number_of(said).unwrap_err().code, code, "{said}");
+        }
+    }
+
+    #[test]
+    fn null_is_now_and_no_labels() {
+        let rows = b"\\N\tup\t1\t\\N\n";
+        assert_eq!(lines(&PARTS, &text("\\N"), rows).unwrap(), "up 1\n");
+        let name = lines(&PARTS, &text("\\N"), b"epoch\t\\N\t1\t{}\n").unwrap_err();
+        assert!(name.starts_with("23502"), "{name}");
     }
 }

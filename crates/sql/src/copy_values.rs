@@ -5,6 +5,10 @@
 //! pieces of any size ─► whole rows ─► values, as many as there are columns
 //! ```
 //!
+//! Lines end as the first one does, in a newline, a carriage return or both. Any other end of a line,
+//! but within quotes or behind a backslash, is an error and never a part of a value: half a file
+//! would be one row else.
+//!
 //! No byte is looked at for a row's end twice, however small the pieces are, and a row with too many
 //! values is refused at the first of them.
 
@@ -33,6 +37,8 @@ pub struct ValuesReader {
     /// What came and is no whole row yet.
     pending: Vec<u8>,
     seen: Seen,
+    /// How lines end, once one did.
+    line_end: Option<LineEnd>,
     /// Rows that came, from 1 on; the header is none.
     row: u32,
     /// Whether what stands before the first row is still to come.
@@ -50,6 +56,36 @@ struct Seen {
     is_open: bool,
     /// Values that are still to come of a binary row, whose count was read.
     fields: Option<usize>,
+}
+
+/// What ends a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineEnd {
+    Newline,
+    Return,
+    Both,
+}
+
+/// Whether more may come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum More {
+    MayCome,
+    Never,
+}
+
+/// A row among bytes.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    /// Bytes of it without its end.
+    size: usize,
+    /// The same with its end.
+    whole: usize,
+}
+
+impl Found {
+    fn whole(size: usize) -> Found {
+        Found { size, whole: size }
+    }
 }
 
 /// Why rows could not be read.
@@ -102,8 +138,16 @@ impl ValuesReader {
             RowFormat::Text { has_header, .. } | RowFormat::Csv { has_header, .. } => *has_header,
             RowFormat::Binary => true,
         };
-        let (pending, seen) = (Vec::new(), Seen::default());
-        ValuesReader { format, columns, pending, seen, row: 0, has_header, is_over: false }
+        ValuesReader {
+            format,
+            columns,
+            pending: Vec::new(),
+            seen: Seen::default(),
+            line_end: None,
+            row: 0,
+            has_header,
+            is_over: false,
+        }
     }
 
     /// Bytes of what came and is no whole row yet.
@@ -123,7 +167,7 @@ impl ValuesReader {
         take: &mut Take<'_>,
     ) -> Result<u64, RowError> {
         self.pending.extend_from_slice(piece);
-        let rejected = self.take_rows(skips, take)?;
+        let rejected = self.take_rows(skips, More::MayCome, take)?;
         match LINE_SIZE_MAX < self.pending.len() {
             true => Err(self.failed(too_long(), 1)),
             false => Ok(rejected),
@@ -135,39 +179,40 @@ impl ValuesReader {
     /// # Errors
     /// As [`ValuesReader::push`], and when what came ends within a row.
     pub fn finish(&mut self, skips: bool, take: &mut Take<'_>) -> Result<u64, RowError> {
-        let is_cut = match &self.format {
-            RowFormat::Binary => !self.is_over,
-            RowFormat::Csv { .. } => !self.is_over && self.seen.is_open,
-            RowFormat::Text { .. } => false,
-        };
-        if is_cut {
-            let words = match &self.format {
-                RowFormat::Csv { .. } => "unterminated CSV quoted field",
-                _ => "unexpected EOF in COPY data",
-            };
-            return Err(self.failed(BadRow::new("22P04", words), 1));
+        if let Some(why) = self.cut() {
+            return Err(self.failed(why, 1));
         }
-        if self.pending.is_empty() || self.is_over {
-            return Ok(0);
-        }
-        // A backslash at the very end escapes nothing.
-        self.seen.is_open = false;
-        self.pending.push(b'\n');
-        self.take_rows(skips, take)
+        self.take_rows(skips, More::Never, take)
     }
 
-    fn take_rows(&mut self, skips: bool, take: &mut Take<'_>) -> Result<u64, RowError> {
+    /// What is wrong if nothing more comes.
+    fn cut(&self) -> Option<BadRow> {
+        let size = self.pending.len();
+        let words = match &self.format {
+            RowFormat::Csv { .. } if self.seen.is_open => "unterminated CSV quoted field",
+            RowFormat::Binary if self.has_header && size < SIGNATURE.len() => {
+                "COPY file signature not recognized"
+            }
+            RowFormat::Binary if self.has_header => "invalid COPY file header (wrong length)",
+            // Without its mark the end is one as well, and half of a count is none: as in PostgreSQL.
+            RowFormat::Binary if size_of::<i16>() <= size => "unexpected EOF in COPY data",
+            _ => return None,
+        };
+        (!self.is_over).then(|| BadRow::new("22P04", words))
+    }
+
+    fn take_rows(&mut self, skips: bool, more: More, take: &mut Take<'_>) -> Result<u64, RowError> {
         let (mut start, mut rejected) = (0, 0);
         let mut pending = std::mem::take(&mut self.pending);
         while !self.is_over {
             let rest = &pending[start..];
-            let size = match self.row_size(rest) {
-                Ok(Some(size)) => size,
+            let found = match self.first_row(rest, more) {
+                Ok(Some(found)) => found,
                 Ok(None) => break,
                 Err(why) => return Err(self.failed(why, 1)),
             };
-            let row = &rest[..size];
-            (start, self.seen) = (start + size, Seen::default());
+            let row = &rest[..found.size];
+            (start, self.seen) = (start + found.whole, Seen::default());
             if std::mem::take(&mut self.has_header) || self.is_end(row) {
                 continue;
             }
@@ -179,6 +224,10 @@ impl ValuesReader {
                     return Err(self.failed(why, 0));
                 }
             }
+        }
+        if self.is_over && self.format == RowFormat::Binary && start < pending.len() {
+            let why = BadRow::new("22P04", "received copy data after EOF marker");
+            return Err(self.failed(why, 1));
         }
         pending.drain(..if self.is_over { pending.len() } else { start });
         self.pending = pending;
@@ -194,32 +243,35 @@ impl ValuesReader {
     fn is_end(&mut self, row: &[u8]) -> bool {
         self.is_over = match &self.format {
             RowFormat::Binary => row == NO_MORE,
-            _ => trimmed(row) == b"\\.",
+            _ => row == b"\\.",
         };
         self.is_over
     }
 
-    /// Bytes of the first row with its end; none while there is no whole one.
-    fn row_size(&mut self, bytes: &[u8]) -> Result<Option<usize>, BadRow> {
-        match &self.format {
-            RowFormat::Binary if self.has_header => header_size(bytes),
-            RowFormat::Binary => self.seen.tuple_size(bytes, self.columns.len()),
-            RowFormat::Text { .. } => Ok(self.seen.line_size(bytes, None)),
-            RowFormat::Csv { quote, escape, .. } => {
-                let quotes = Some((*quote, *escape));
-                Ok(self.seen.line_size(bytes, quotes))
+    /// The first row; none while there is no whole one.
+    fn first_row(&mut self, bytes: &[u8], more: More) -> Result<Option<Found>, BadRow> {
+        let quotes = match &self.format {
+            RowFormat::Binary if self.has_header => return header_size(bytes).map(whole),
+            RowFormat::Binary => {
+                return self.seen.tuple_size(bytes, self.columns.len()).map(whole);
             }
-        }
+            RowFormat::Text { .. } => None,
+            RowFormat::Csv { quote, escape, .. } => Some((*quote, *escape)),
+        };
+        let found = self.seen.line(bytes, quotes, more, &mut self.line_end)?;
+        // The last line may lack its end.
+        let is_rest = found.is_none() && more == More::Never && !bytes.is_empty();
+        Ok(if is_rest { Some(Found::whole(bytes.len())) } else { found })
     }
 
     fn values(&self, row: &[u8]) -> Result<Values, BadRow> {
         let count = self.columns.len();
         let values = match &self.format {
             RowFormat::Text { delimiter, null, .. } => {
-                text_values(trimmed(row), *delimiter, null.as_bytes(), count)
+                text_values(row, *delimiter, null.as_bytes(), count)
             }
             RowFormat::Csv { delimiter, null, quote, escape, .. } => {
-                csv_values(trimmed(row), *delimiter, null.as_bytes(), (*quote, *escape), count)
+                csv_values(row, *delimiter, null.as_bytes(), (*quote, *escape), count)
             }
             RowFormat::Binary => return binary_values(row),
         };
@@ -241,9 +293,14 @@ fn too_long() -> BadRow {
 }
 
 impl Seen {
-    /// Bytes of the first line with its end: none ends within quotes, or behind a backslash where
-    /// there are none.
-    fn line_size(&mut self, bytes: &[u8], quotes: Option<(u8, u8)>) -> Option<usize> {
+    /// The first line: none ends within quotes, or behind a backslash where there are none.
+    fn line(
+        &mut self,
+        bytes: &[u8],
+        quotes: Option<(u8, u8)>,
+        more: More,
+        known: &mut Option<LineEnd>,
+    ) -> Result<Option<Found>, BadRow> {
         let mut at = self.size;
         while let Some(byte) = bytes.get(at) {
             match quotes {
@@ -257,13 +314,20 @@ impl Seen {
                     at += 1;
                 }
                 Some((quote, _)) if *byte == quote => self.is_open = !self.is_open,
-                _ if *byte == b'\n' && !self.is_open => return Some(at + 1),
+                _ if matches!(byte, b'\n' | b'\r') && !self.is_open => {
+                    let Some(end) = line_end(&bytes[at..], *known, more) else { break };
+                    if known.get_or_insert(end) != &end {
+                        return Err(other_end(*byte, quotes.is_some()));
+                    }
+                    let end_size = if end == LineEnd::Both { 2 } else { 1 };
+                    return Ok(Some(Found { size: at, whole: at + end_size }));
+                }
                 _ => {}
             }
             at += 1;
         }
         self.size = at;
-        None
+        Ok(None)
     }
 
     /// Bytes of a row in binary, which has so many values.
@@ -304,10 +368,26 @@ impl Seen {
     }
 }
 
-/// A line without its end.
-fn trimmed(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
+fn whole(size: Option<usize>) -> Option<Found> {
+    size.map(Found::whole)
+}
+
+/// What ends a line there; none while it depends on what comes next.
+fn line_end(bytes: &[u8], known: Option<LineEnd>, more: More) -> Option<LineEnd> {
+    let may_be_both = known != Some(LineEnd::Return);
+    match bytes {
+        [b'\n', ..] => Some(LineEnd::Newline),
+        [b'\r', b'\n', ..] if may_be_both => Some(LineEnd::Both),
+        [b'\r'] if may_be_both && more == More::MayCome => None,
+        _ => Some(LineEnd::Return),
+    }
+}
+
+/// That a line ends otherwise than the first one did.
+fn other_end(byte: u8, is_csv: bool) -> BadRow {
+    let how = if is_csv { "unquoted" } else { "literal" };
+    let what = if byte == b'\n' { "newline" } else { "carriage return" };
+    BadRow::new("22P04", format!("{how} {what} found in data"))
 }
 
 /// The values of a line, one more than so many at most.
@@ -434,4 +514,129 @@ fn binary_values(row: &[u8]) -> Result<Values, BadRow> {
         rest = tail;
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> RowFormat {
+        RowFormat::Text { delimiter: b'\t', null: "\\N".into(), has_header: false }
+    }
+
+    fn csv(has_header: bool) -> RowFormat {
+        let (quote, escape) = (b'"', b'"');
+        RowFormat::Csv { delimiter: b',', null: String::new(), quote, escape, has_header }
+    }
+
+    /// Rows of two values, in pieces of each size: values stand apart by `|`, rows by `;`.
+    #[track_caller]
+    fn check(format: &RowFormat, bytes: &[u8], expected: &str) {
+        for size in 1..=bytes.len().clamp(1, 9) {
+            let mut reader = ValuesReader::new(format.clone(), vec!["a".into(), "b".into()]);
+            let mut rows = Vec::new();
+            let mut take = |values: Values| {
+                let shown = |value: Option<Vec<u8>>| {
+                    value.map_or("NULL".to_string(), |value| value.escape_ascii().to_string())
+                };
+                rows.push(values.into_iter().map(shown).collect::<Vec<_>>().join("|"));
+                Ok(())
+            };
+            let pushed = bytes
+                .chunks(size)
+                .try_for_each(|piece| reader.push(piece, false, &mut take).map(drop));
+            let done = pushed.and_then(|()| reader.finish(false, &mut take).map(drop));
+            let found = match done {
+                Ok(()) => rows.join(";"),
+                Err(RowError { code, message, row, .. }) => format!("{code} {message} {row}"),
+            };
+            assert_eq!(found, expected, "in pieces of {size}: {}", bytes.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn lines_end_as_the_first_one_does() {
+        for end in ["\n", "\r", "\r\n"] {
+            let lines = |all: &[&str]| all.join(end).into_bytes();
+            check(&csv(true), &lines(&["h,i", "1,2", "3,4"]), "1|2;3|4");
+            check(&csv(true), &lines(&["h,i", "1,2", "3,4", ""]), "1|2;3|4");
+            check(&text(), &lines(&["1\t2", "3\t\\N", "\\.", "not looked at"]), "1|2;3|NULL");
+        }
+        check(&csv(false), b"1,\"a\rb\nc\r\nd\"\n", "1|a\\rb\\nc\\r\\nd");
+        check(&text(), b"1\ta\\\rb\\\nc\n", "1|a\\rb\\nc");
+        let (bare, newline) = ("carriage return found in data", "newline found in data");
+        for (lines, what, row) in [
+            (&b"1,2\n3,4\r\n"[..], bare, 2),
+            (b"1,2\n3,4\r5", bare, 2),
+            (b"1,2\r\n3,4\n", newline, 2),
+            (b"1,2\r\n3,4\r5,6\r\n", bare, 2),
+            (b"1,2\r3,4\n", newline, 2),
+            (b"1,2\r3,4\r\n", newline, 3),
+            (b"1,2\r\n3,4\r", bare, 2),
+        ] {
+            check(&csv(false), lines, &format!("22P04 unquoted {what} {row}"));
+            let lines: Vec<u8> =
+                lines.iter().map(|byte| if *byte == b',' { b'\t' } else { *byte }).collect();
+            check(&text(), &lines, &format!("22P04 literal {what} {row}"));
+        }
+    }
+
+    #[test]
+    fn too_many_values_are_refused_at_the_first() {
+        assert_eq!(text_values(&[b'\t'; 1000], b'\t', b"", 2).len(), 3);
+        assert_eq!(csv_values(&[b','; 1000], b',', b"", (b'"', b'"'), 2).len(), 3);
+        check(&text(), b"1\t2\t\n", "22P04 extra data after last expected column 1");
+        check(&csv(false), b"1,2\n3,4,\n", "22P04 extra data after last expected column 2");
+        check(&csv(false), b"1\n", "22P04 missing data for column \"b\" 1");
+    }
+
+    fn binary(rows: &[&[Option<&[u8]>]], end: &[u8]) -> Vec<u8> {
+        let mut bytes = [SIGNATURE, &[0; 8]].concat();
+        for row in rows {
+            bytes.extend_from_slice(&i16::try_from(row.len()).unwrap().to_be_bytes());
+            for value in *row {
+                let size = value.map_or(-1, |value| i32::try_from(value.len()).unwrap());
+                bytes.extend_from_slice(&size.to_be_bytes());
+                bytes.extend_from_slice(value.unwrap_or_default());
+            }
+        }
+        bytes.extend_from_slice(end);
+        bytes
+    }
+
+    #[test]
+    fn binary_ends_with_its_mark_or_without() {
+        let row: &[Option<&[u8]>] = &[Some(b"x"), None];
+        let end = &(-1i16).to_be_bytes()[..];
+        let check = |bytes: &[u8], expected| check(&RowFormat::Binary, bytes, expected);
+        check(&binary(&[row, row], end), "x|NULL;x|NULL");
+        check(&binary(&[row], b""), "x|NULL");
+        check(&binary(&[row], &end[..1]), "x|NULL");
+        check(&binary(&[], b""), "");
+        let after = [end, b"\n"].concat();
+        check(&binary(&[row], &after), "22P04 received copy data after EOF marker 2");
+        check(&binary(&[row], b"\0\x02\0"), "22P04 unexpected EOF in COPY data 2");
+        check(&binary(&[&[None]], end), "22P04 row field count is 1, expected 2 1");
+        check(&binary(&[], b"\x7f\xff"), "22P04 row field count is 32767, expected 2 1");
+        check(&binary(&[], b"\xff\xfe"), "22P04 row field count is -2, expected 2 1");
+        check(b"", "22P04 COPY file signature not recognized 1");
+        check(&binary(&[], b"")[..15], "22P04 invalid COPY file header (wrong length) 1");
+    }
+
+    #[test]
+    fn a_binary_row_is_not_looked_at_from_its_start_again() {
+        let mut reader = ValuesReader::new(RowFormat::Binary, vec!["a".into(), "b".into()]);
+        let mut rows = 0;
+        let bytes = binary(&[&[Some(b"1234"), Some(b"5")]], b"");
+        for (at, byte) in bytes.iter().enumerate() {
+            reader.push(&[*byte], false, &mut |_| Ok(rows += 1)).unwrap();
+            // The count, a size and its value.
+            let seen =
+                [(0, 0), (1, 2), (9, 10)].iter().rev().find(|(from, _)| HEADER_SIZE + from <= at);
+            let seen = seen.map_or(0, |(_, size)| *size);
+            let is_whole = at + 1 == bytes.len();
+            assert_eq!(reader.seen.size, if is_whole { 0 } else { seen }, "{at}");
+        }
+        assert_eq!(rows, 1);
+    }
 }
