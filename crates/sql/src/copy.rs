@@ -152,36 +152,39 @@ pub fn copy_out(
             }
         }
     }
-    check_format(&format)?;
+    let CopyFormat { is_csv, delimiter, null, .. } = &format;
+    check_marks(*delimiter, null, is_csv.then_some('"'))?;
     match Query::of(query)? {
         Parsed::Query(query) => Ok(CopyOut { query, format }),
         _ => Err(SqlError::unexpected("a query that is none")),
     }
 }
 
-/// Whether lines of a format can be read again, by PostgreSQL's rules.
-fn check_format(format: &CopyFormat) -> Result<(), SqlError> {
-    let CopyFormat { is_csv, delimiter, null, .. } = format;
+/// Whether lines with such marks can be read, by PostgreSQL's rules; CSV has a quote.
+fn check_marks(delimiter: char, null: &str, quote: Option<char>) -> Result<(), SqlError> {
     let wrong = |words: &str| Err(SqlError::wrong_value(words));
     if !delimiter.is_ascii() {
         return wrong("COPY delimiter must be a single one-byte character");
     }
-    if ['\n', '\r'].contains(delimiter) {
+    if ['\n', '\r'].contains(&delimiter) {
         return wrong("COPY delimiter cannot be newline or carriage return");
     }
     let means_something =
         |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || "\\.".contains(one);
-    if !is_csv && means_something(*delimiter) {
+    if quote.is_none() && means_something(delimiter) {
         return wrong("COPY delimiter cannot be a small letter, a digit, a dot or a backslash");
     }
-    if *is_csv && *delimiter == '"' {
+    if quote == Some(delimiter) {
         return wrong("COPY delimiter and quote must be different");
     }
     if null.contains(['\n', '\r']) {
         return wrong("COPY null representation cannot use newline or carriage return");
     }
-    if null.contains(*delimiter) {
+    if null.contains(delimiter) {
         return wrong("COPY delimiter must not appear in the NULL specification");
+    }
+    if quote.is_some_and(|quote| null.contains(quote)) {
+        return wrong("CSV quote character must not appear in the NULL specification");
     }
     Ok(())
 }
@@ -193,6 +196,8 @@ fn invalid(words: impl std::fmt::Display) -> SqlError {
 /// The options of a `COPY .. FROM`, as far as they are said.
 #[derive(Debug, Default)]
 struct Options {
+    /// Names of those that were said.
+    said: Vec<String>,
     format: Option<String>,
     delimiter: Option<String>,
     null: Option<String>,
@@ -204,16 +209,38 @@ struct Options {
 }
 
 impl Options {
-    fn set(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+    /// Takes an option, which may lack a value.
+    fn set(&mut self, name: &str, value: Option<&str>) -> Result<(), SqlError> {
+        let name = match name.to_ascii_lowercase().as_str() {
+            "delimiters" => "delimiter".to_string(),
+            other => other.to_string(),
+        };
+        if self.said.contains(&name) {
+            return Err(invalid("conflicting or redundant options"));
+        }
+        let value = match value {
+            Some(value) => value,
+            None if ["header", "freeze"].contains(&name.as_str()) => "true",
+            None => return Err(invalid(format!("{name} requires a parameter"))),
+        };
+        self.set_value(&name, value)?;
+        self.said.push(name);
+        Ok(())
+    }
+
+    fn set_value(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let plain = value.to_ascii_lowercase();
-        match (name.to_ascii_lowercase().as_str(), plain.as_str()) {
+        match (name, plain.as_str()) {
             ("format", "text" | "csv" | "binary") => self.format = Some(plain),
-            ("delimiter" | "delimiters", _) => self.delimiter = Some(value.to_string()),
+            ("delimiter", _) => self.delimiter = Some(value.to_string()),
             ("null", _) => self.null = Some(value.to_string()),
             ("quote", _) => self.quote = Some(value.to_string()),
             ("escape", _) => self.escape = Some(value.to_string()),
             ("header", "true" | "on" | "1") => self.has_header = true,
             ("header", "false" | "off" | "0") => self.has_header = false,
+            ("header", other) if other != "match" => {
+                return Err(invalid("header requires a Boolean value or \"match\""));
+            }
             ("encoding", "utf8" | "utf-8" | "unicode") | ("freeze" | "log_verbosity", _) => {}
             ("on_error", "stop") => self.skips_errors = false,
             ("on_error", "ignore") => self.skips_errors = true,
@@ -230,7 +257,9 @@ impl Options {
         Ok(())
     }
 
+    /// What a row looks like, if there can be such rows.
     fn row_format(&self) -> Result<RowFormat, SqlError> {
+        self.check_format()?;
         let (delimiter, null) = (self.delimiter.as_deref(), self.null.clone());
         let has_header = self.has_header;
         Ok(match self.format.as_deref() {
@@ -243,18 +272,40 @@ impl Options {
                 };
                 let delimiter = one_byte("delimiter", delimiter.unwrap_or(","))?;
                 let null = null.unwrap_or_default();
+                check_marks(char::from(delimiter), &null, Some(char::from(quote)))?;
                 RowFormat::Csv { delimiter, null, quote, escape, has_header }
             }
             _ => {
                 let delimiter = one_byte("delimiter", delimiter.unwrap_or("\t"))?;
                 let null = null.unwrap_or_else(|| "\\N".to_string());
+                check_marks(char::from(delimiter), &null, None)?;
                 RowFormat::Text { delimiter, null, has_header }
             }
         })
     }
 
+    /// Whether all that was said is said of such a format.
+    fn check_format(&self) -> Result<(), SqlError> {
+        let format = self.format.as_deref();
+        let is_said = |name: &&str| self.said.iter().any(|said| said == name);
+        if format == Some("binary")
+            && let Some(name) = ["delimiter", "null", "header"].iter().find(|name| is_said(name))
+        {
+            let name = name.to_ascii_uppercase();
+            return Err(invalid(format!("cannot specify {name} in BINARY mode")));
+        }
+        if format != Some("csv")
+            && let Some(name) = ["quote", "escape"].iter().find(|name| is_said(name))
+        {
+            let words = format!("COPY {name} available only in CSV mode");
+            return Err(SqlError::unsupported(words));
+        }
+        Ok(())
+    }
+
     /// What comes into a table whose columns are named, or are all of them.
     fn given(&self, table: &str, named: Option<Vec<Column>>) -> Result<Given, SqlError> {
+        let format = self.row_format()?;
         let is_text = self.format.as_deref().is_none_or(|format| format == "text");
         let is_line = named.as_ref().is_none_or(|named| *named == [Column::Sample]);
         // As tools write lines, who may say how they would be cut into values.
@@ -268,7 +319,7 @@ impl Options {
                          metrics (time, name, value, labels)";
             return Err(SqlError::unsupported(words));
         }
-        Ok(Given::Rows(RowsIn { columns, format: self.row_format()? }))
+        Ok(Given::Rows(RowsIn { columns, format }))
     }
 }
 
@@ -412,7 +463,7 @@ impl<'t> Words<'t> {
     fn options_in_parentheses(&mut self, options: &mut Options) -> Result<(), SqlError> {
         loop {
             let name = self.word().ok_or_else(|| invalid("COPY: an option has no name"))?;
-            options.set(name, self.word().unwrap_or("true"))?;
+            options.set(name, self.word())?;
             if self.eat(&Token::RParen) {
                 return Ok(());
             }
@@ -428,14 +479,14 @@ impl<'t> Words<'t> {
             let Some(name) = self.peek() else { return Ok(()) };
             let name = name.to_ascii_lowercase();
             match name.as_str() {
-                "csv" | "binary" => options.format = Some(name),
-                "header" => options.has_header = true,
+                "csv" | "binary" => options.set("format", Some(&name))?,
+                "header" => options.set("header", None)?,
                 "delimiter" | "delimiters" | "null" | "quote" | "escape" => {
                     self.at += 1;
                     self.eat_word("as");
                     let value =
                         self.peek().ok_or_else(|| invalid("COPY: an option has no value"))?;
-                    options.set(&name, value)?;
+                    options.set(&name, Some(value))?;
                 }
                 _ => return Ok(()),
             }
@@ -492,6 +543,53 @@ mod tests {
             ("COPY metrics FROM STDIN WITH (FORMAT csv, HEADER match)", "0A000"),
         ] {
             assert_eq!(parse(text).err().map(|error| error.code), Some(code), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_that_make_no_sense_are_refused() {
+        for (options, code) in [
+            ("DELIMITER 'a'", "22023"),
+            ("DELIMITER '.'", "22023"),
+            ("DELIMITER E'\\n'", "22023"),
+            ("DELIMITER ''", "22023"),
+            ("NULL E'\t'", "22023"),
+            ("NULL E'\\n'", "22023"),
+            ("FORMAT csv, NULL ','", "22023"),
+            ("FORMAT csv, NULL '\"'", "22023"),
+            ("FORMAT csv, QUOTE ','", "22023"),
+            ("FORMAT csv, DELIMITER '\"'", "22023"),
+            ("FORMAT csv, ESCAPE ''", "22023"),
+            ("QUOTE '!'", "0A000"),
+            ("FORMAT text, ESCAPE '!'", "0A000"),
+            ("FORMAT binary, DELIMITER ','", "42601"),
+            ("FORMAT binary, NULL ''", "42601"),
+            ("FORMAT binary, HEADER", "42601"),
+            ("FORMAT csv, FORMAT csv", "42601"),
+            ("FORMAT csv, HEADER, header", "42601"),
+            ("DELIMITER ';', DELIMITER ','", "42601"),
+            ("FORMAT csv, HEADER 2", "42601"),
+            ("DELIMITER", "42601"),
+            ("NULL", "42601"),
+            ("FORMAT", "42601"),
+            ("ON_ERROR", "42601"),
+            ("", "42601"),
+        ] {
+            // What comes as lines is asked in the same words.
+            for columns in ["", "(name, value) "] {
+                let text = format!("COPY metrics {columns}FROM STDIN WITH ({options})");
+                assert_eq!(parse(&text).err().map(|error| error.code), Some(code), "{text}");
+            }
+        }
+        for text in
+            ["CSV CSV", "BINARY CSV", "CSV HEADER HEADER", "DELIMITER 'a'", "BINARY NULL ''"]
+        {
+            let text = format!("COPY metrics (name, value) FROM STDIN {text}");
+            assert!(parse(&text).is_err(), "{text}");
+        }
+        for text in ["(FORMAT csv, DELIMITER 'a', NULL 'b')", "CSV DELIMITER '.'", "(FREEZE)"] {
+            let text = format!("COPY metrics (name, value) FROM STDIN {text}");
+            assert!(parse(&text).is_ok(), "{text}");
         }
     }
 
