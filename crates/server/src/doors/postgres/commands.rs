@@ -103,7 +103,9 @@ impl Queries {
                 (came, i8::from(is_binary), rows.columns.len())
             }
         };
-        session.state().copying = Some(self.copying(session, asked, came)?);
+        let time = session.settings().statement_timeout();
+        let copying = self.copying(session, asked, came)?.within(time);
+        session.state().copying = Some(copying);
         let nothing = futures::stream::empty();
         Ok(Response::CopyIn(CopyResponse::new(format, columns, nothing)))
     }

@@ -125,8 +125,8 @@ impl Postgres {
                 message = messages.next() => message.map(|message| {
                     message.map_err(|failure| fatal("08P01", failure.to_string()))
                 }),
-                () = handlers.query.copy_is_cancelled() => {
-                    handlers.end_copy(&mut messages).await?;
+                why = handlers.query.copy_is_over() => {
+                    handlers.end_copy(why, &mut messages).await?;
                     continue;
                 }
                 () = handlers.query.portals_had_their_time() => {
@@ -184,12 +184,12 @@ where
 
 impl Handlers {
     /// Ends a `COPY` that was cancelled; what the client still sends of it is passed over.
-    async fn end_copy<S>(&self, messages: &mut Messages<S>) -> io::Result<()>
+    async fn end_copy<S>(&self, why: PgWireError, messages: &mut Messages<S>) -> io::Result<()>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
         let is_extended = matches!(messages.state(), PgWireConnectionState::CopyInProgress(true));
-        process_error(messages, PgWireError::QueryCanceled, is_extended).await
+        process_error(messages, why, is_extended).await
     }
 
     async fn answer<S>(

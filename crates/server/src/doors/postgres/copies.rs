@@ -13,6 +13,8 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyData, CopyDone, CopyFail};
 use pgwire::messages::response::{CommandComplete, TransactionStatus};
 use std::fmt::Debug;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
 
 impl Queries {
     /// The `COPY` under way; none after it failed, when what the client still sends is passed over.
@@ -20,14 +22,21 @@ impl Queries {
         Ok(self.session()?.state().copying.take())
     }
 
-    /// Waits until the `COPY` under way is cancelled, and gives it up; for ever where there is none.
-    pub async fn copy_is_cancelled(&self) {
-        let copies = self.session().is_ok_and(|session| session.state().copying.is_some());
-        if !copies {
-            return std::future::pending().await;
-        }
-        self.cancelled.heard().await;
+    /// Waits until the `COPY` under way is cancelled or its time is over, and gives it up; for ever
+    /// where there is none. Returns what its client is told.
+    pub async fn copy_is_over(&self) -> PgWireError {
+        let ends = self
+            .session()
+            .ok()
+            .and_then(|session| session.state().copying.as_ref().map(Copying::ends));
+        let Some(ends) = ends else { return std::future::pending().await };
+        let why = tokio::select! {
+            biased;
+            () = self.cancelled.heard() => PgWireError::QueryCanceled,
+            why = late(ends) => why,
+        };
         let _ = self.take_copying();
+        why
     }
 
     fn put_copying(&self, copying: Copying) -> PgWireResult<()> {
@@ -41,7 +50,11 @@ impl Queries {
     /// As [`Copying::push`] and [`Copying::work`].
     pub async fn push(&self, mut copying: Copying, piece: &[u8]) -> PgWireResult<Copying> {
         let memory = &self.door.app.body_memory;
-        match copying.push(piece, memory).await.map_err(of_copy)? {
+        if !copying.push(piece, memory).await.map_err(of_copy)? {
+            return Ok(copying);
+        }
+        let (mut copying, ()) = self.work(copying, Copying::read).await?;
+        match copying.push_made(memory).await.map_err(of_copy)? {
             true => Ok(self.work(copying, Copying::work).await?.0),
             false => Ok(copying),
         }
@@ -82,6 +95,28 @@ impl Queries {
     }
 }
 
+/// Waits until the time is over, for ever where there is no end of it.
+async fn late(ends: Option<(Instant, Duration)>) -> PgWireError {
+    match ends {
+        Some((deadline, time)) => {
+            sleep_until(deadline).await;
+            overdue(time)
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn in_time(copying: &Copying) -> PgWireResult<()> {
+    match copying.ends() {
+        Some((deadline, time)) if deadline <= Instant::now() => Err(overdue(time)),
+        _ => Ok(()),
+    }
+}
+
+fn overdue(time: Duration) -> PgWireError {
+    error("57014", format!("canceling statement due to statement timeout ({time:?})"))
+}
+
 #[async_trait]
 impl CopyHandler for Queries {
     async fn on_copy_data<C>(&self, _: &mut C, piece: CopyData) -> PgWireResult<()>
@@ -91,6 +126,7 @@ impl CopyHandler for Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let Some(copying) = self.take_copying()? else { return Ok(()) };
+        in_time(&copying)?;
         let copying = self.push(copying, &piece.data).await?;
         self.put_copying(copying)
     }
@@ -102,9 +138,13 @@ impl CopyHandler for Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let copying = self.take_copying()?;
-        let mut copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
+        let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
+        in_time(&copying)?;
+        let (mut copying, ()) = self.work(copying, Copying::read_last).await?;
         let memory = &self.door.app.body_memory;
-        copying.push_last(memory).await.map_err(of_copy)?;
+        copying.push_made(memory).await.map_err(of_copy)?;
+        // From here on it is stored, whatever the time.
+        in_time(&copying)?;
         let copied = self.finish(copying, client.transaction_status()).await?;
         if copied.rejected != 0 {
             let words =

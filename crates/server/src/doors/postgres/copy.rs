@@ -19,8 +19,10 @@ use sql::copy::{CopyIn, Given, RowFormat};
 use sql::copy_rows::RowReader;
 use sql::copy_values::RowError;
 use std::collections::HashSet;
+use std::time::Duration;
 use store::Durability;
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 use wire::exposition::{Created, ExpositionKeys, Format, Options, decode};
 use wire::{Decoded, LineError, Start};
 
@@ -92,6 +94,12 @@ pub struct Copying {
     came: Came,
     /// What makes lines of what comes, if that is rows.
     reader: Option<RowReader>,
+    /// What came for it, and waits to be read.
+    unread: Vec<u8>,
+    /// Lines that it made, which wait to be taken.
+    made: Vec<u8>,
+    /// When it has to end by the client's own will, and how long it may take.
+    ends: Option<(Instant, Duration)>,
     lines: Lines,
     outcome: Outcome,
     received: usize,
@@ -228,6 +236,9 @@ impl Copying {
             asked,
             came,
             reader,
+            unread: Vec::new(),
+            made: Vec::new(),
+            ends: None,
             lines,
             outcome: Outcome::default(),
             received: 0,
@@ -236,34 +247,67 @@ impl Copying {
         }
     }
 
-    /// Takes a piece. Returns whether there is so much that [`Copying::work`] should follow.
+    /// The same, which may take so long.
+    #[must_use]
+    pub fn within(self, time: Option<Duration>) -> Copying {
+        // A time that no clock can say never comes.
+        let ends = time.and_then(|time| Instant::now().checked_add(time).map(|at| (at, time)));
+        Copying { ends, ..self }
+    }
+
+    /// When it has to end, and how long it may take.
+    pub fn ends(&self) -> Option<(Instant, Duration)> {
+        self.ends
+    }
+
+    /// Takes a piece. Returns whether there is so much that [`Copying::read`] should follow.
     ///
     /// # Errors
     /// When it is more than one `COPY` may be, a line is longer than one may be, or others hold the
     /// memory for it.
     pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
-        let Some(reader) = &mut self.reader else { return self.push_lines(piece, memory).await };
-        let beside = reader.waiting_size() + piece.len();
+        let Some(reader) = &self.reader else { return self.push_lines(piece, memory).await };
+        let beside = reader.waiting_size() + self.unread.len() + piece.len();
         self.lines.beside = beside.next_multiple_of(PIECE_SIZE);
         let held = self.lines.hold(self.lines.bytes.capacity(), memory).await;
         held.map_err(|failure| failed(&failure))?;
-        let mut made = Vec::new();
-        let read = reader.push(piece, self.asked.skips_errors, &mut made);
-        self.rejected += read.map_err(|error| of_row(&self.asked, error))?;
-        self.push_lines(&made, memory).await
+        self.unread.extend_from_slice(piece);
+        Ok(PIECE_SIZE <= self.unread.len())
     }
 
-    /// Takes the last row, which may lack its end.
+    /// Makes lines of what came of rows. A row may be long, and take its time.
     ///
     /// # Errors
-    /// As [`Copying::push`], and when what came ends within a row.
-    pub async fn push_last(&mut self, memory: &BodyMemory) -> Result<(), CopyError> {
+    /// Of a bad row.
+    pub fn read(&mut self, _: &App) -> Result<(), CopyError> {
         let Some(reader) = &mut self.reader else { return Ok(()) };
-        let mut made = Vec::new();
-        let read = reader.finish(self.asked.skips_errors, &mut made);
+        let unread = std::mem::take(&mut self.unread);
+        let read = reader.push(&unread, self.asked.skips_errors, &mut self.made);
         self.rejected += read.map_err(|error| of_row(&self.asked, error))?;
-        self.push_lines(&made, memory).await.map(drop)
+        Ok(())
+    }
+
+    /// The same of all that came: the last row may lack its end.
+    ///
+    /// # Errors
+    /// As [`Copying::read`], and when what came ends within a row.
+    pub fn read_last(&mut self, app: &App) -> Result<(), CopyError> {
+        self.read(app)?;
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let read = reader.finish(self.asked.skips_errors, &mut self.made);
+        self.rejected += read.map_err(|error| of_row(&self.asked, error))?;
+        Ok(())
+    }
+
+    /// Takes the lines that were made. Returns whether there is so much that [`Copying::work`] should
+    /// follow.
+    ///
+    /// # Errors
+    /// As [`Copying::push`].
+    pub async fn push_made(&mut self, memory: &BodyMemory) -> Result<bool, CopyError> {
+        let made = std::mem::take(&mut self.made);
+        self.push_lines(&made, memory).await
     }
 
     async fn push_lines(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {

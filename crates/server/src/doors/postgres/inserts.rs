@@ -1,6 +1,6 @@
 //! `INSERT INTO metrics`: the rows of a query to samples, all of them or none.
 
-use super::answers::{of_sql, until};
+use super::answers::{error, of_sql, until};
 use super::copy::Came;
 use super::handlers::Queries;
 use futures::StreamExt as _;
@@ -8,9 +8,13 @@ use pgwire::api::results::Tag;
 use pgwire::error::PgWireResult;
 use pgwire::messages::response::TransactionStatus;
 use sql::copy::CopyIn;
+use sql::datafusion::arrow::array::RecordBatch;
 use sql::datafusion::common::ScalarValue;
 use sql::insert::Columns;
 use std::pin::pin;
+
+/// Bytes of rows that are made lines of where they come.
+const SOME_SIZE: usize = 64 << 10;
 
 /// Where rows go.
 #[derive(Clone, Debug)]
@@ -38,10 +42,8 @@ impl Queries {
         let mut copying = self.copying(self.session()?, asked, came)?;
         let (answer, ends, permit) = self.run(statement, parameters).await?;
         let mut batches = pin!(until(answer.batches, ends));
-        let mut lines = Vec::new();
         while let Some(batch) = batches.next().await {
-            lines.clear();
-            target.columns.push_lines(&batch?, &mut lines).map_err(of_sql)?;
+            let lines = lines_of(&target.columns, batch?).await?;
             copying = self.push(copying, &lines).await?;
         }
         // Storing is no query.
@@ -49,5 +51,22 @@ impl Queries {
         let copied = self.finish(copying, status).await?;
         let rows = usize::try_from(copied.samples).unwrap_or(usize::MAX);
         Ok(Tag::new("INSERT").with_oid(0).with_rows(rows))
+    }
+}
+
+/// The lines of some rows. Those of many labels take their time, on a thread that may block.
+async fn lines_of(columns: &Columns, batch: RecordBatch) -> PgWireResult<Vec<u8>> {
+    let columns = columns.clone();
+    let is_much = SOME_SIZE < batch.get_array_memory_size();
+    let make = move || {
+        let mut lines = Vec::new();
+        columns.push_lines(&batch, &mut lines).map(|_| lines).map_err(of_sql)
+    };
+    match is_much {
+        true => {
+            let made = tokio::task::spawn_blocking(make).await;
+            made.map_err(|failure| error("XX000", format!("INSERT: {failure}")))?
+        }
+        false => make(),
     }
 }
