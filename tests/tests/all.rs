@@ -21,6 +21,7 @@ mod postgres;
 mod postgres_answers;
 mod postgres_catalog;
 mod postgres_clients;
+mod postgres_copy_rows;
 mod postgres_frames;
 mod postgres_insert;
 mod postgres_limits;
