@@ -629,7 +629,11 @@ mod tests {
         let mut rows = 0;
         let bytes = binary(&[&[Some(b"1234"), Some(b"5")]], b"");
         for (at, byte) in bytes.iter().enumerate() {
-            reader.push(&[*byte], false, &mut |_| Ok(rows += 1)).unwrap();
+            let mut take = |_| {
+                rows += 1;
+                Ok(())
+            };
+            reader.push(&[*byte], false, &mut take).unwrap();
             // The count, a size and its value.
             let seen =
                 [(0, 0), (1, 2), (9, 10)].iter().rev().find(|(from, _)| HEADER_SIZE + from <= at);
