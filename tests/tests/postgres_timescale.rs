@@ -384,6 +384,74 @@ fn summaries_of_what_makes_no_sense_are_refused() -> Result<()> {
 }
 
 #[test]
+fn buckets_are_of_what_they_are_asked_of() -> Result<()> {
+    check(&[
+        (
+            "SELECT time_bucket(bucket_width => '1 day', ts => timestamptz '2024-03-01 05:00', origin => timestamptz '2024-02-29 06:00')",
+            "06:00",
+        ),
+        (
+            "SELECT time_bucket('1 day', timestamptz '2024-03-01 05:00', \"offset\" => '6 hours')",
+            "06:00",
+        ),
+        (
+            "SELECT time_bucket('5 minutes', timestamptz '2024-02-29 12:04', 'UTC'), time_bucket('5 minutes', timestamptz '2024-02-29 12:04', timezone => 'UTC')",
+            "12:00|12:00",
+        ),
+        (
+            "SELECT time_bucket('1 day', date '2024-05-05'), time_bucket('1 week', date '2024-05-05'), time_bucket('1 month', date '2024-05-05', origin => date '2024-01-01'), time_bucket(5::int2, 12::int2) + 1::int2",
+            "2024-05-05|2024-04-29|2024-05-01|11",
+        ),
+        (
+            "SELECT time_bucket_gapfill('1 day', d, '2024-05-05', '2024-05-07') AS b, count(*) FROM (VALUES (date '2024-05-05')) AS t(d) GROUP BY b ORDER BY b",
+            "2024-05-05 00:00:00|1\n2024-05-06 00:00:00|",
+        ),
+        (
+            "SELECT time_bucket_gapfill(10, i, 0, 20) AS b, count(*) FROM (VALUES (5::int2)) AS t(i) GROUP BY b ORDER BY b",
+            "0|1\n10|",
+        ),
+        (
+            "SELECT time_bucket('1 day', timestamptz 'infinity'), time_bucket('1 day', timestamptz '-infinity')",
+            "infinity|-infinity",
+        ),
+    ])?;
+    refuse(&[
+        (
+            "SELECT time_bucket('100000000 days', timestamptz '1999-12-31')",
+            "22008",
+            "timestamp out of range",
+        ),
+        ("SELECT time_bucket(10, -9223372036854775808)", "22003", "bigint out of range"),
+        ("SELECT time_bucket('1 hour', date '2024-05-05')", "22023", "sub-day"),
+        ("SELECT time_bucket('1 day', now(), 'Asia/Tokyo')", "0A000", "time zone"),
+        ("SELECT time_bucket('1 day', now(), start => now())", "42883", "bucket_width"),
+    ])
+}
+
+/// One text in many rows is there once, and what is copied is bounded.
+#[test]
+fn large_values_are_carried_on() -> Result<()> {
+    let carried = |size: usize, items: &str| {
+        format!(
+            "SELECT count(*), sum(l) FROM (SELECT time_bucket_gapfill(1, t, 0, 8000) AS b, {items} AS l \
+             FROM (VALUES (0, repeat('x', {size}))) AS x(t, v) GROUP BY 1) AS q"
+        )
+    };
+    check(&[
+        (&carried(120_000, "length(locf(max(v)))"), "8000|960000000"),
+        (
+            &carried(600_000, "length(locf(max(v))) + length(locf(first(v || 'a', t)))"),
+            "8000|9600008000",
+        ),
+        (
+            "SELECT count(*), min(l) FROM (SELECT time_bucket_gapfill(1, t, 0, 8000) AS b, g, length(g) AS l \
+             FROM (VALUES (0, repeat('x', 300000)), (0, repeat('y', 300000))) AS x(t, g) GROUP BY 1, 2) AS q",
+            "16000|300000",
+        ),
+    ])
+}
+
+#[test]
 fn upkeep_is_done_already() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (_server, psql) = start(&directory)?;

@@ -103,11 +103,18 @@ impl ScalarUDFImpl for TimeBucket {
             return plan_err!("No function matches time_bucket with {} arguments", types.len());
         }
         if width.is_integer() && time.is_integer() {
-            return Ok(vec![DataType::Int64; types.len()]);
+            let mut counted = vec![DataType::Int64; types.len()];
+            if matches!(time, DataType::Int16 | DataType::Int32) {
+                counted[1] = time.clone();
+            }
+            return Ok(counted);
         }
         let time = match time {
             DataType::Timestamp(_, zone) => micros_of(zone.clone()),
-            DataType::Date32 => micros_of(None),
+            DataType::Date32 => match others {
+                [origin @ DataType::Timestamp(..)] => micros_of(zone_of(origin)),
+                _ => DataType::Date32,
+            },
             DataType::Null | DataType::Utf8 | DataType::Utf8View => {
                 micros_of(Some(crate::tables::ZONE.into()))
             }
@@ -141,20 +148,47 @@ impl ScalarUDFImpl for TimeBucket {
 }
 
 fn numbers(arrays: &[ArrayRef]) -> Result<ArrayRef> {
-    let column = |at: usize| arrays[at].as_primitive::<Int64Type>();
+    let of = arrays[1].data_type();
+    let wide = arrays.iter().map(|array| cast(array, &DataType::Int64));
+    let wide = wide.collect::<Result<Vec<_>, _>>()?;
+    let column = |at: usize| wide[at].as_primitive::<Int64Type>();
     let row = |at: usize| {
-        if arrays.iter().any(|array| array.is_null(at)) {
+        if wide.iter().any(|array| array.is_null(at)) {
             return Ok(None);
         }
         let (width, number) = (positive(column(0).value(at))?, column(1).value(at));
-        let offset = if arrays.len() == 3 { column(2).value(at) } else { 0 };
-        floor(number, width, offset).map(Some)
+        let offset = if wide.len() == 3 { column(2).value(at) } else { 0 };
+        let made = floor(number, width, offset).filter(|made| match of {
+            DataType::Int16 => i16::try_from(*made).is_ok(),
+            DataType::Int32 => i32::try_from(*made).is_ok(),
+            _ => true,
+        });
+        made.map(Some).ok_or_else(|| number_out_of_range(of))
     };
-    let all = (0..arrays[0].len()).map(row).collect::<Result<Int64Array>>()?;
-    Ok(Arc::new(all))
+    let all = (0..wide[0].len()).map(row).collect::<Result<Int64Array>>()?;
+    Ok(cast(&all, of)?)
+}
+
+fn zone_of(time: &DataType) -> Option<Arc<str>> {
+    match time {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    }
+}
+
+/// The type in which times of another are counted: dates as times, small numbers as large ones.
+pub fn counted(of: &DataType) -> DataType {
+    match of {
+        DataType::Date32 => micros_of(None),
+        whole if whole.is_integer() => DataType::Int64,
+        other => other.clone(),
+    }
 }
 
 fn times(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    let are_dates = *arrays[1].data_type() == DataType::Date32;
+    let arrays = arrays.iter().map(|array| cast(array, &counted(array.data_type())));
+    let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
     let widths = arrays[0].as_primitive::<IntervalMonthDayNanoType>();
     let times = arrays[1].as_primitive::<TimestampMicrosecondType>();
     let row = |at: usize| {
@@ -162,6 +196,13 @@ fn times(arrays: &[ArrayRef]) -> Result<ArrayRef> {
             return Ok(None);
         }
         let (width, time) = (widths.value(at), times.value(at));
+        if are_dates {
+            of_days(&width)?;
+        }
+        // What has no end is in a bucket of its own.
+        if [i64::MIN, i64::MAX].contains(&time) {
+            return Ok(Some(time));
+        }
         let made = match arrays.get(2) {
             None => bucket(&width, time, None),
             Some(origin) if *origin.data_type() == INTERVAL => {
@@ -177,11 +218,20 @@ fn times(arrays: &[ArrayRef]) -> Result<ArrayRef> {
         made.map(Some)
     };
     let all = (0..times.len()).map(row).collect::<Result<TimestampMicrosecondArray>>()?;
-    let zone = match arrays[1].data_type() {
-        DataType::Timestamp(_, zone) => zone.clone(),
-        _ => None,
-    };
-    Ok(Arc::new(all.with_timezone_opt(zone)))
+    let all = all.with_timezone_opt(zone_of(arrays[1].data_type()));
+    Ok(if are_dates { cast(&all, &DataType::Date32)? } else { Arc::new(all) })
+}
+
+/// That a width is of whole days, as those of dates are.
+fn of_days(width: &IntervalMonthDayNano) -> Result<()> {
+    let micros = worth(width);
+    if width.months == 0 && 0 < micros && micros < i128::from(DAY_MICROS) {
+        return Err(wrong("interval must not have sub-day precision"));
+    }
+    match micros % i128::from(DAY_MICROS) {
+        0 => Ok(()),
+        _ => Err(wrong("interval must be a multiple of a day")),
+    }
 }
 
 /// Buckets that begin so much later.
@@ -191,7 +241,8 @@ fn shifted(width: &IntervalMonthDayNano, time: i64, by: &IntervalMonthDayNano) -
     }
     let by = i64::try_from(worth(by)).map_err(|_| out_of_range())?;
     let before = time.checked_sub(by).ok_or_else(out_of_range)?;
-    bucket(width, before, None)?.checked_add(by).ok_or_else(out_of_range)
+    let made = bucket(width, before, None)?.checked_add(by).ok_or_else(out_of_range)?;
+    of_calendar(made)
 }
 
 /// The bucket that a time is in, where one begins at `origin`.
@@ -201,22 +252,27 @@ fn shifted(width: &IntervalMonthDayNano, time: i64, by: &IntervalMonthDayNano) -
 pub fn bucket(width: &IntervalMonthDayNano, time: i64, origin: Option<i64>) -> Result<i64> {
     if width.months == 0 {
         let micros = positive(i64::try_from(worth(width)).map_err(|_| out_of_range())?)?;
-        return floor(time, micros, origin.unwrap_or(MONDAY));
+        let made = floor(time, micros, origin.unwrap_or(MONDAY)).ok_or_else(out_of_range)?;
+        return of_calendar(made);
     }
     if width.days != 0 || width.nanoseconds != 0 {
         return Err(wrong("a bucket is months or a length of time, not both"));
     }
     let origin = origin.map(month_of).transpose()?.unwrap_or(0);
-    let month = floor(month_of(time)?, positive(i64::from(width.months))?, origin)?;
-    begin_of(month)
+    let month = floor(month_of(time)?, positive(i64::from(width.months))?, origin);
+    begin_of(month.ok_or_else(out_of_range)?)
 }
 
-/// The bucket that a number is in, where one begins at `origin`.
-pub fn floor(number: i64, width: i64, origin: i64) -> Result<i64> {
+/// A time that can be shown.
+fn of_calendar(micros: i64) -> Result<i64> {
+    Timestamp::from_microsecond(micros).map(|_| micros).map_err(|_| out_of_range())
+}
+
+/// The bucket that a number is in, where one begins at `origin`; none that is too far.
+pub fn floor(number: i64, width: i64, origin: i64) -> Option<i64> {
     // Only what is left of the origin matters, which keeps the difference small.
-    let origin = origin.rem_euclid(width);
-    let since = number.checked_sub(origin).ok_or_else(out_of_range)?;
-    number.checked_sub(since.rem_euclid(width)).ok_or_else(out_of_range)
+    let since = number.checked_sub(origin.rem_euclid(width))?;
+    number.checked_sub(since.rem_euclid(width))
 }
 
 /// Months since the year 2000.
@@ -247,6 +303,16 @@ fn wrong(words: &str) -> DataFusionError {
 pub fn out_of_range() -> DataFusionError {
     let message = "timestamp out of range".to_string();
     DataFusionError::External(Box::new(SqlError::new("22008", message)))
+}
+
+/// That there is no number of a type where a bucket begins.
+pub fn number_out_of_range(of: &DataType) -> DataFusionError {
+    let name = match of {
+        DataType::Int16 => "smallint",
+        DataType::Int32 => "integer",
+        _ => "bigint",
+    };
+    DataFusionError::External(Box::new(SqlError::new("22003", format!("{name} out of range"))))
 }
 
 #[cfg(test)]
@@ -297,5 +363,63 @@ mod tests {
             }
         }
         assert!(bucket(&interval(0, 1, 0), i64::MIN, None).is_err());
+    }
+
+    /// What a call says, in words, or the code of its failure.
+    fn called(args: &[ScalarValue]) -> String {
+        let arrays: Vec<ArrayRef> = args.iter().map(|one| one.to_array().unwrap()).collect();
+        let types: Vec<DataType> = arrays.iter().map(|one| one.data_type().clone()).collect();
+        let wanted = time_bucket().coerce_types(&types).unwrap();
+        let arrays: Vec<ArrayRef> =
+            arrays.iter().zip(&wanted).map(|(one, to)| cast(one, to).unwrap()).collect();
+        let made = match wanted[0] {
+            DataType::Int64 => numbers(&arrays),
+            _ => times(&arrays),
+        };
+        match made {
+            Ok(made) => format!("{:?}", ScalarValue::try_from_array(&made, 0).unwrap()),
+            Err(error) => {
+                let error = SqlError::from(error);
+                format!("{} {}", error.code, error.message)
+            }
+        }
+    }
+
+    #[test]
+    fn buckets_past_all_calendars_are_refused() {
+        let at = |text: &str| {
+            ScalarValue::TimestampMicrosecond(instant_of(text), Some(crate::tables::ZONE.into()))
+        };
+        let days = |days| ScalarValue::IntervalMonthDayNano(Some(interval(0, days, 0)));
+        let refused = "22008 timestamp out of range";
+        assert_eq!(called(&[days(100_000_000), at("1999-12-31")]), refused);
+        assert_eq!(called(&[days(1), at("2024-01-01"), days(1_000_000_000)]), refused);
+        for end in ["infinity", "-infinity"] {
+            assert_eq!(called(&[days(1), at(end)]), format!("{:?}", at(end)));
+        }
+        let number = |one| ScalarValue::Int64(Some(one));
+        assert_eq!(called(&[number(10), number(i64::MIN)]), "22003 bigint out of range");
+        assert_eq!(called(&[number(7), number(-1)]), "Int64(-7)");
+    }
+
+    #[test]
+    fn dates_and_small_numbers_stay_such() {
+        let days =
+            |months, days| ScalarValue::IntervalMonthDayNano(Some(interval(months, days, 0)));
+        let date = |days| ScalarValue::Date32(Some(days));
+        // 2024-05-05, a Sunday.
+        let sunday = 19_848;
+        assert_eq!(called(&[days(0, 1), date(sunday)]), format!("{:?}", date(sunday)));
+        assert_eq!(called(&[days(0, 7), date(sunday)]), format!("{:?}", date(sunday - 6)));
+        assert_eq!(called(&[days(1, 0), date(sunday)]), format!("{:?}", date(sunday - 4)));
+        assert_eq!(called(&[days(0, 7), date(sunday), date(1)]), format!("{:?}", date(sunday - 2)));
+        assert_eq!(called(&[days(0, 7), date(sunday), days(0, -1)]), format!("{:?}", date(sunday)));
+        let hours = ScalarValue::IntervalMonthDayNano(Some(interval(0, 0, 3600 * 25)));
+        assert!(called(&[hours, date(sunday)]).contains("multiple of a day"));
+        let (small, int) =
+            (|one| ScalarValue::Int16(Some(one)), |one| ScalarValue::Int32(Some(one)));
+        assert_eq!(called(&[small(5), small(12)]), "Int16(10)");
+        assert_eq!(called(&[ScalarValue::Int64(Some(5)), int(12), int(1)]), "Int32(11)");
+        assert_eq!(called(&[small(5), small(i16::MIN)]), "22003 smallint out of range");
     }
 }

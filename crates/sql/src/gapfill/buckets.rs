@@ -2,8 +2,10 @@
 
 use super::{external, wrong};
 use crate::error::SqlError;
-use crate::intervals::{begin_of, bucket, floor, month_of, out_of_range, positive, worth};
-use datafusion::arrow::datatypes::IntervalMonthDayNano;
+use crate::intervals::{
+    begin_of, bucket, floor, month_of, number_out_of_range, out_of_range, positive, worth,
+};
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano};
 use datafusion::common::Result;
 
 /// Rows that a statement may ask for in one place.
@@ -45,7 +47,8 @@ impl Buckets {
     /// # Errors
     /// Where there are none, or too many.
     pub fn of_numbers(width: i64, start: i64, finish: i64) -> Result<Buckets> {
-        let start = floor(start, positive(width)?, 0)?;
+        let start = floor(start, positive(width)?, 0);
+        let start = start.ok_or_else(|| number_out_of_range(&DataType::Int64))?;
         Buckets { step: Step::Even(width), start, finish }.checked()
     }
 

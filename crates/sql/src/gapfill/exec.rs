@@ -1,11 +1,12 @@
 //! The step that runs: sorted rows in, the same and those that are missing out.
 
 use super::buckets::Buckets;
-use super::stream::{Fill, Filler};
+use super::stream::{Fill, Filler, Most};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, internal_err};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{
@@ -116,7 +117,9 @@ impl ExecutionPlan for GapFillExec {
     ) -> Result<SendableRecordBatchStream> {
         let len_max = context.session_config().batch_size().max(1);
         let schema = self.schema.clone();
-        let filler = Filler::new(schema.clone(), self.fills.clone(), self.buckets, len_max)?;
+        let memory = MemoryConsumer::new(self.name()).register(context.memory_pool());
+        let most = Most { len: len_max, memory };
+        let filler = Filler::new(schema.clone(), self.fills.clone(), self.buckets, most)?;
         let begun = Running { input: self.input.execute(partition, context)?, filler };
         let rows = stream::try_unfold(begun, |mut running| async move {
             Ok(running.next().await?.map(|batch| (batch, running)))

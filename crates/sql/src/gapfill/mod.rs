@@ -5,16 +5,18 @@
 //! GROUP BY time_bucket_gapfill(..) ─ plan ─► GROUP BY time_bucket(..), and a node over it (node)
 //!   ─► rows sorted by their group and bucket ─ exec ─► the same rows, and one for each bucket without
 //! ```
-//! What is missing is made while the rows go by: nothing is kept but the last row and a batch.
+//! What is missing is made while the rows go by: nothing is kept but the last row and a batch, whose
+//! bytes are bounded and counted for the statement's memory before there are any.
 
 mod buckets;
 mod exec;
 mod node;
 mod plan;
+mod sizes;
 mod stream;
 
 use crate::error::SqlError;
-use crate::intervals::time_bucket;
+use crate::intervals::{counted, time_bucket};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{
@@ -58,7 +60,8 @@ impl ScalarUDFImpl for Mark {
         match (self.name, types) {
             (GAPFILL, [width, time, start, finish]) => {
                 let bucketed = time_bucket().coerce_types(&[width.clone(), time.clone()])?;
-                Ok(bucketed.into_iter().chain([start.clone(), finish.clone()]).collect())
+                let bucketed = bucketed.iter().map(counted);
+                Ok(bucketed.chain([start.clone(), finish.clone()]).collect())
             }
             (LOCF, [_, DataType::Boolean]) => Ok(types.to_vec()),
             (INTERPOLATE, [value]) if value.is_numeric() => Ok(types.to_vec()),

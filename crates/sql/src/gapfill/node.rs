@@ -2,6 +2,7 @@
 
 use super::buckets::Buckets;
 use super::exec::GapFillExec;
+use super::sizes::shared;
 use super::stream::Fill;
 use super::{external, wrong};
 use crate::error::SqlError;
@@ -87,6 +88,8 @@ impl GapFill {
         // What was never null is in rows that are made.
         let nullable = known.iter().map(|(table, field)| {
             let field = field.as_ref().clone().with_nullable(true);
+            let made = shared(field.data_type());
+            let field = field.with_data_type(made);
             (table.cloned(), Arc::new(field))
         });
         let schema = DFSchema::new_with_metadata(nullable.collect(), known.metadata().clone())?;

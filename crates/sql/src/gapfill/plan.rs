@@ -8,14 +8,15 @@ use super::node::{Bound, GapFill, missing};
 use super::stream::Fill;
 use super::{GAPFILL, INTERPOLATE, LOCF, external, misplaced, wrong};
 use crate::error::SqlError;
-use crate::intervals::time_bucket;
+use crate::intervals::{counted, time_bucket};
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{Alias, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, Between, BinaryExpr, Expr, Extension, Filter, LogicalPlan, Operator, Projection,
+    Aggregate, Between, BinaryExpr, Expr, ExprSchemable as _, Extension, Filter, LogicalPlan,
+    Operator, Projection,
 };
 use std::sync::Arc;
 
@@ -97,8 +98,9 @@ fn grouped_by_buckets(mut grouped: Aggregate) -> Result<Transformed<LogicalPlan>
         return Err(misplaced(GAPFILL));
     };
     let name = expr.schema_name().to_string();
-    grouped.group_expr[at] =
-        Arc::new(time_bucket()).call(vec![width.clone(), time.clone()]).alias(name);
+    let known = time.get_type(grouped.input.schema())?;
+    let wide = time.clone().cast_to(&counted(&known), grouped.input.schema())?;
+    grouped.group_expr[at] = Arc::new(time_bucket()).call(vec![width.clone(), wide]).alias(name);
     let mut bounds = of_conditions(&grouped.input, time);
     for (bound, argument) in [(Bound::Start, start), (Bound::Finish, finish)] {
         if !matches!(argument, Expr::Literal(value, _) if value.is_null()) {

@@ -4,6 +4,7 @@
 //! Rows outside of the buckets that are asked for pass as they are.
 
 use super::buckets::{BUCKETS_MAX, Buckets, too_many};
+use super::sizes::{shared, size_of};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Float64Array, Int64Array, RecordBatch, new_null_array,
 };
@@ -11,6 +12,10 @@ use datafusion::arrow::compute::{cast, interleave};
 use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, Rows, SortField};
 use datafusion::common::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
+
+/// Bytes of a batch of more than one row.
+const BATCH_SIZE_MAX: usize = 1 << 20;
 
 /// What a column has where a row is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Hash)]
@@ -48,8 +53,10 @@ enum Number {
 /// What is known of a column in a group.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// The value that is carried on.
+    /// The value that is carried on, or the group's.
     value: Place,
+    /// The bytes of a copy of it.
+    size: usize,
     /// The last row's bucket and number.
     point: Option<(i64, Number)>,
 }
@@ -96,13 +103,21 @@ enum Column {
     Numbers(Vec<Option<Number>>),
 }
 
+/// How much is made at a time.
+pub struct Most {
+    /// Rows.
+    pub len: usize,
+    /// What their bytes come out of.
+    pub memory: MemoryReservation,
+}
+
 /// Fills the gaps between rows.
 pub struct Filler {
     schema: SchemaRef,
     fills: Vec<Fill>,
     buckets: Buckets,
     converter: Option<RowConverter>,
-    len_max: usize,
+    most: Most,
     /// Rows that were made.
     made: usize,
     batch: Batch,
@@ -111,10 +126,14 @@ pub struct Filler {
     group: Option<Group>,
     out: Vec<Column>,
     out_len: usize,
+    out_size: usize,
+    /// Rows and bytes that were given: steps behind put rows together until there are enough.
+    given_len: usize,
+    given_size: usize,
 }
 
 impl Filler {
-    /// Of rows of a schema, `len_max` of them at a time.
+    /// Of rows of a schema, which has texts that are [`shared`].
     ///
     /// # Errors
     /// When groups cannot be compared.
@@ -122,7 +141,7 @@ impl Filler {
         schema: SchemaRef,
         fills: Vec<Fill>,
         buckets: Buckets,
-        len_max: usize,
+        most: Most,
     ) -> Result<Filler> {
         let groups = schema.fields().iter().zip(&fills).filter(|(_, fill)| **fill == Fill::Group);
         let groups: Vec<SortField> =
@@ -143,13 +162,16 @@ impl Filler {
             fills,
             buckets,
             converter,
-            len_max,
+            most,
             made: 0,
             batch,
             kept,
             group: None,
             out: Vec::new(),
             out_len: 0,
+            out_size: 0,
+            given_len: 0,
+            given_size: 0,
         };
         filler.clear();
         Ok(filler)
@@ -161,7 +183,8 @@ impl Filler {
     /// When they are of other types.
     pub fn take(&mut self, rows: &RecordBatch) -> Result<()> {
         self.keep()?;
-        let columns = rows.columns().to_vec();
+        let viewed = rows.columns().iter().map(|column| cast(column, &shared(column.data_type())));
+        let columns = viewed.collect::<Result<Vec<ArrayRef>, _>>()?;
         let of = |wanted: Fill| {
             let both = columns.iter().zip(&self.fills);
             both.filter(move |(_, fill)| **fill == wanted).map(|(column, _)| column.clone())
@@ -189,7 +212,7 @@ impl Filler {
     /// # Errors
     /// When there are too many.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
-        while self.out_len < self.len_max && self.batch.at < self.batch.len {
+        while self.has_room() && self.batch.at < self.batch.len {
             self.advance()?;
         }
         self.flush()
@@ -204,13 +227,17 @@ impl Filler {
         if self.group.is_none() && self.converter.is_none() {
             self.begin_group(None, Place::Nowhere);
         }
-        while self.out_len < self.len_max
+        while self.has_room()
             && let Some((bucket, row)) =
                 self.group.as_ref().and_then(|group| Some((group.next?, group.row)))
         {
             self.make(bucket, row, None)?;
         }
         self.flush()
+    }
+
+    fn has_room(&self) -> bool {
+        self.out_len < self.most.len && self.out_size < BATCH_SIZE_MAX
     }
 
     /// Adds a row: the one that is looked at, or one that is missing before it.
@@ -226,6 +253,7 @@ impl Filler {
             }
             let key = key.map(|key| key.owned());
             self.begin_group(key, Place::Row(row));
+            self.know_group(row);
         }
         let next = self.group.as_ref().and_then(|group| group.next);
         match (next, self.batch.bucket(row)) {
@@ -240,9 +268,18 @@ impl Filler {
     }
 
     fn begin_group(&mut self, key: Option<OwnedRow>, row: Place) {
-        let nothing = Known { value: Place::Nowhere, point: None };
+        let nothing = Known { value: Place::Nowhere, size: 0, point: None };
         let known = vec![nothing; self.fills.len()];
         self.group = Some(Group { key, next: Some(self.buckets.start), row, known });
+    }
+
+    /// Of what a group has in all its rows, how large it is.
+    fn know_group(&mut self, row: usize) {
+        let Some(group) = &mut self.group else { return };
+        let columns = self.fills.iter().zip(&self.batch.columns).zip(&mut group.known);
+        for ((_, column), known) in columns.filter(|((fill, _), _)| **fill == Fill::Group) {
+            *known = Known { value: Place::Row(row), size: size_of(column, row), point: None };
+        }
     }
 
     /// Makes a row of a bucket; `behind` is the row after it.
@@ -255,6 +292,7 @@ impl Filler {
         group.next = self.buckets.after(bucket);
         for (at, fill) in self.fills.iter().enumerate() {
             let known = group.known[at];
+            self.out_size += known.size;
             match &mut self.out[at] {
                 Column::Buckets(all) => all.push(Some(bucket)),
                 Column::Numbers(all) => {
@@ -280,17 +318,19 @@ impl Filler {
         let bucket = self.batch.bucket(row);
         for (at, fill) in self.fills.iter().enumerate() {
             let known = &mut group.known[at];
-            let mut place = Place::Row(row);
-            if *fill == Fill::LastKnown && self.batch.columns[at].is_null(row) {
-                place = known.value;
-            }
+            let column = &self.batch.columns[at];
+            let (place, size) = match fill {
+                Fill::LastKnown if column.is_null(row) => (known.value, known.size),
+                _ => (Place::Row(row), size_of(column, row)),
+            };
+            self.out_size += size;
             let number = self.batch.number(at, row);
             match &mut self.out[at] {
                 Column::Buckets(all) => all.push(bucket),
                 Column::Numbers(all) => all.push(number),
                 Column::Places(all) => all.push(place),
             }
-            *known = Known { value: place, point: bucket.zip(number) };
+            *known = Known { value: place, size, point: bucket.zip(number) };
         }
         group.row = Place::Row(row);
         if group.next.is_some() && group.next == bucket {
@@ -307,13 +347,25 @@ impl Filler {
             _ => Column::Places(Vec::new()),
         };
         self.out = self.fills.iter().map(column).collect();
-        self.out_len = 0;
+        (self.out_len, self.out_size) = (0, 0);
+    }
+
+    /// Takes memory for the batch that is to be made.
+    fn reserve(&mut self) -> Result<()> {
+        if self.most.len <= self.given_len {
+            (self.given_len, self.given_size) = (0, 0);
+        }
+        self.given_len += self.out_len;
+        self.given_size += self.out_size;
+        let keys = self.batch.keys.as_ref().map_or(0, Rows::size);
+        self.most.memory.try_resize(self.given_size + keys)
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>> {
         if self.out_len == 0 {
             return Ok(None);
         }
+        self.reserve()?;
         let column = |(at, column): (usize, &Column)| {
             let made: ArrayRef = match column {
                 Column::Places(places) => return self.gathered(at, places),
@@ -348,13 +400,22 @@ impl Filler {
             Fill::Group => group.row,
             _ => group.known[at].value,
         };
-        let kept = (0..self.fills.len()).map(|at| self.gathered(at, &[place(at)]));
+        let kept = (0..self.fills.len()).map(|at| Ok(alone(&self.gathered(at, &[place(at)])?)));
         self.kept = kept.collect::<Result<_>>()?;
         if let Some(group) = &mut self.group {
             group.row = Place::Kept;
             group.known.iter_mut().for_each(|known| known.value = Place::Kept);
         }
         Ok(())
+    }
+}
+
+/// A value without the others that came with it.
+fn alone(value: &ArrayRef) -> ArrayRef {
+    match value.data_type() {
+        DataType::Utf8View => std::sync::Arc::new(value.as_string_view().gc()),
+        DataType::BinaryView => std::sync::Arc::new(value.as_binary_view().gc()),
+        _ => value.clone(),
     }
 }
 
@@ -401,25 +462,36 @@ fn numbers(all: &[Option<Number>]) -> ArrayRef {
 mod tests {
     use super::*;
     use crate::error::SqlError;
-    use datafusion::arrow::array::StringArray;
+    use datafusion::arrow::array::{StringArray, StringViewArray};
     use datafusion::arrow::compute::concat_batches;
     use datafusion::arrow::datatypes::{Field, Schema};
     use datafusion::arrow::util::pretty::pretty_format_batches;
+    use datafusion::common::utils::SingleRowListArrayBuilder;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryConsumer, MemoryPool};
     use std::sync::Arc;
 
     type Row = (&'static str, Option<i64>, Option<f64>);
     const FILLS: [Fill; 5] = [Fill::Group, Fill::Bucket, Fill::Last, Fill::LastKnown, Fill::Line];
 
+    fn most(len: usize) -> Most {
+        limited(len, usize::MAX)
+    }
+
+    fn limited(len: usize, bytes: usize) -> Most {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
+        Most { len, memory: MemoryConsumer::new("gaps").register(&pool) }
+    }
+
     fn rows_of(rows: &[Row]) -> RecordBatch {
         let number = |name: &str| Field::new(name, DataType::Float64, true);
         let fields = vec![
-            Field::new("group", DataType::Utf8, true),
+            Field::new("group", DataType::Utf8View, true),
             Field::new("bucket", DataType::Int64, true),
             number("last"),
             number("known"),
             number("line"),
         ];
-        let groups: StringArray = rows.iter().map(|row| Some(row.0)).collect();
+        let groups: StringViewArray = rows.iter().map(|row| Some(row.0)).collect();
         let buckets: Int64Array = rows.iter().map(|row| row.1).collect();
         let values: ArrayRef = Arc::new(rows.iter().map(|row| row.2).collect::<Float64Array>());
         let columns: Vec<ArrayRef> =
@@ -430,7 +502,7 @@ mod tests {
     /// Rows taken by so many and given by so many.
     fn filled(rows: &[Row], buckets: Buckets, taken: usize, given: usize) -> RecordBatch {
         let schema = rows_of(&[]).schema();
-        let mut filler = Filler::new(schema.clone(), FILLS.to_vec(), buckets, given).unwrap();
+        let mut filler = Filler::new(schema.clone(), FILLS.to_vec(), buckets, most(given)).unwrap();
         let mut all = Vec::new();
         for some in rows.chunks(taken) {
             filler.take(&rows_of(some)).unwrap();
@@ -479,10 +551,10 @@ mod tests {
     fn of_nothing_there_are_no_groups() {
         let buckets = Buckets::of_numbers(10, 0, 50).unwrap();
         let schema = rows_of(&[]).schema();
-        let mut grouped = Filler::new(schema.clone(), FILLS.to_vec(), buckets, 10).unwrap();
+        let mut grouped = Filler::new(schema.clone(), FILLS.to_vec(), buckets, most(10)).unwrap();
         assert!(grouped.finish().unwrap().is_none());
         let fills = vec![Fill::Null, Fill::Bucket, Fill::Last, Fill::Null, Fill::Line];
-        let mut plain = Filler::new(schema, fills, buckets, 10).unwrap();
+        let mut plain = Filler::new(schema, fills, buckets, most(10)).unwrap();
         let made = plain.finish().unwrap().unwrap();
         assert_eq!((made.num_rows(), made.column(2).null_count()), (5, 5));
         assert!(plain.finish().unwrap().is_none());
@@ -491,7 +563,8 @@ mod tests {
     #[test]
     fn too_many_rows_are_refused() {
         let buckets = Buckets::of_numbers(1, 0, 600_000).unwrap();
-        let mut filler = Filler::new(rows_of(&[]).schema(), FILLS.to_vec(), buckets, 8192).unwrap();
+        let mut filler =
+            Filler::new(rows_of(&[]).schema(), FILLS.to_vec(), buckets, most(8192)).unwrap();
         filler.take(&rows_of(&[("a", Some(0), None), ("b", Some(0), None)])).unwrap();
         let mut made = Ok(None);
         for _ in 0..200 {
@@ -504,6 +577,54 @@ mod tests {
             }
         }
         assert_eq!(SqlError::from(made.unwrap_err()).code, "54000");
+    }
+
+    /// A row of a bucket and a value, carried on into a thousand buckets.
+    fn carried(value: &ArrayRef, most: Most) -> Result<Vec<RecordBatch>> {
+        let fields = |of: DataType| {
+            let fields = vec![Field::new("b", DataType::Int64, true), Field::new("v", of, true)];
+            Arc::new(Schema::new(fields))
+        };
+        let bucket: ArrayRef = Arc::new(Int64Array::from(vec![0]));
+        let rows =
+            RecordBatch::try_new(fields(value.data_type().clone()), vec![bucket, value.clone()])?;
+        let buckets = Buckets::of_numbers(1, 0, 1000)?;
+        let (schema, fills) = (fields(shared(value.data_type())), vec![Fill::Bucket, Fill::Last]);
+        let mut filler = Filler::new(schema, fills, buckets, most)?;
+        filler.take(&rows)?;
+        let mut all = Vec::new();
+        while let Some(batch) = filler.next()? {
+            all.push(batch);
+        }
+        while let Some(batch) = filler.finish()? {
+            all.push(batch);
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn a_text_in_many_rows_is_there_once() {
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(3 << 20)]));
+        let made = carried(&text, limited(8192, 1 << 20)).unwrap();
+        assert_eq!(made.iter().map(RecordBatch::num_rows).sum::<usize>(), 1000);
+        let size: usize = made.iter().map(|one| one.column(1).get_buffer_memory_size()).sum();
+        assert!(size < 4 * (3 << 20), "{size}");
+    }
+
+    #[test]
+    fn what_is_copied_is_bounded_and_counted() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![7; 10_000]));
+        let list: ArrayRef = Arc::new(SingleRowListArrayBuilder::new(numbers).build_list_array());
+        let made = carried(&list, limited(8192, 1 << 30)).unwrap();
+        assert_eq!(made.iter().map(RecordBatch::num_rows).sum::<usize>(), 1000);
+        for batch in &made {
+            let size = batch.get_array_memory_size();
+            assert!(size <= 2 * BATCH_SIZE_MAX, "{size} of {} rows", batch.num_rows());
+        }
+        // No more than a batch of many rows is counted, and that it is.
+        assert!(carried(&list, limited(100, 100 * 170_000)).is_ok());
+        let refused = carried(&list, limited(8192, 100 * 170_000)).unwrap_err();
+        assert_eq!(SqlError::from(refused).code, "53200");
     }
 
     #[test]

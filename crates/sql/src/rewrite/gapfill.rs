@@ -1,4 +1,4 @@
-//! Calls of TimescaleDB's functions that fill gaps, with all arguments in their places.
+//! Calls of TimescaleDB's functions that make buckets and fill gaps, with all arguments in their places.
 
 use super::expressions::{cast, instant, is_named, literal, text_literal};
 use super::types::interval_text;
@@ -39,6 +39,66 @@ pub fn place_arguments(function: &mut Function) -> Result<(), SqlError> {
     list.args =
         made.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Ok(())
+}
+
+/// Gives calls of `time_bucket` their arguments in their places: width, time, and where buckets begin.
+///
+/// # Errors
+/// Where there are others than these.
+pub fn place_bucket(function: &mut Function) -> Result<(), SqlError> {
+    if !is_named(&function.name, "time_bucket") {
+        return Ok(());
+    }
+    let name = function.name.to_string();
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+    let is_named = list.args.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_)));
+    let is_zoned = match list.args.get(2) {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(third))) => is_zone(third),
+        _ => false,
+    };
+    if !is_named && !is_zoned {
+        return Ok(());
+    }
+    let wanted = ["bucket_width", "ts", "timezone", "origin", "offset"];
+    let mut placed = placed(&name, list.args.drain(..).collect(), &wanted)?.into_iter();
+    let mut next = || placed.next().flatten().filter(|one| !is_null(one));
+    let (width, time, zone) = (next(), next(), next());
+    let (Some(width), Some(time)) = (width, time) else {
+        return Err(SqlError::new("42883", "time_bucket needs a width and a time"));
+    };
+    zone.as_ref().map_or(Ok(()), utc)?;
+    let begin = match (next(), next()) {
+        (Some(_), Some(_)) => {
+            let words = "time_bucket with both an origin and an offset is not known here";
+            return Err(SqlError::unsupported(words));
+        }
+        (None, Some(offset)) => Some(as_interval(offset)),
+        (origin, None) => origin,
+    };
+    let made = [width, time].into_iter().chain(begin);
+    list.args = made.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
+    Ok(())
+}
+
+/// That a zone is the one that is known here.
+fn utc(zone: &Expr) -> Result<(), SqlError> {
+    let named = literal(zone).unwrap_or_default();
+    if ["utc", "gmt", "etc/utc"].iter().any(|one| named.eq_ignore_ascii_case(one)) {
+        return Ok(());
+    }
+    let words = format!("time zone {zone} is not known here: times are UTC");
+    Err(SqlError::unsupported(words))
+}
+
+/// A text between quotes as an interval; else what was given.
+fn as_interval(expr: Expr) -> Expr {
+    match literal(&expr) {
+        Some(text) => {
+            let interval = SqlType::Interval { fields: None, precision: None };
+            cast(text_literal(interval_text(&text)), interval)
+        }
+        None => expr,
+    }
 }
 
 /// Arguments in the order of their names; none where there are none.
@@ -97,26 +157,13 @@ fn buckets(placed: Vec<Option<Expr>>) -> Result<Vec<Expr>, SqlError> {
     let (Some(width), Some(time)) = (next(), next()) else {
         return Err(SqlError::new("42883", "time_bucket_gapfill needs a width and a time"));
     };
-    if let Some(zone) = next().filter(|zone| !is_null(zone)) {
-        let named = literal(&zone).unwrap_or_default();
-        if !["utc", "gmt", "etc/utc"].iter().any(|one| named.eq_ignore_ascii_case(one)) {
-            let words = format!("time zone {zone} is not known here: times are UTC");
-            return Err(SqlError::unsupported(words));
-        }
-    }
+    next().filter(|zone| !is_null(zone)).as_ref().map_or(Ok(()), utc)?;
     let ends = [next(), next()].map(|end| match end {
         Some(end) if literal(&end).is_some() => cast(end, instant()),
         Some(end) => end,
         None => null(),
     });
-    let width = match literal(&width) {
-        Some(text) => {
-            let interval = SqlType::Interval { fields: None, precision: None };
-            cast(text_literal(interval_text(&text)), interval)
-        }
-        None => width,
-    };
-    Ok([width, time].into_iter().chain(ends).collect())
+    Ok([as_interval(width), time].into_iter().chain(ends).collect())
 }
 
 fn values(placed: Vec<Option<Expr>>, wanted: &[&str]) -> Result<Vec<Expr>, SqlError> {

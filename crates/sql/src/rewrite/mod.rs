@@ -32,7 +32,7 @@ use expressions::{
     arguments, call, cast, instant, is_named, is_now, is_placeholder, literal, only_argument,
     text_literal,
 };
-use gapfill::place_arguments;
+use gapfill::{place_arguments, place_bucket};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use promscale::{API_SCHEMA, matched, promscale};
@@ -362,6 +362,7 @@ impl Rewriter {
                          own text";
             return Err(SqlError::unsupported(words));
         }
+        place_bucket(function)?;
         width_as_interval(function);
         place_arguments(function)?;
         if is_named(&function.name, GAPFILL)
@@ -511,6 +512,15 @@ mod tests {
             ("SELECT a <> ALL(ARRAY['x'])", "SELECT a NOT IN ('x')"),
             ("SELECT a = ANY('{x,NULL}')", "SELECT a IN ('x', NULL)"),
             ("SELECT a = ANY('{}')", "SELECT false"),
+            (
+                "SELECT time_bucket(ts => t, bucket_width => '1 day', origin => o)",
+                "SELECT time_bucket(CAST('1 day' AS INTERVAL), t, o)",
+            ),
+            (
+                "SELECT time_bucket('1 day', t, timezone => 'UTC', \"offset\" => '6 hours')",
+                "SELECT time_bucket(CAST('1 day' AS INTERVAL), t, CAST('6 hours' AS INTERVAL))",
+            ),
+            ("SELECT time_bucket(5, t, 'utc', NULL, 2)", "SELECT time_bucket(5, t, 2)"),
             ("SELECT pg_catalog.f(1)", "SELECT f(1)"),
             (
                 "SELECT a OPERATOR(pg_catalog.~) '^x' COLLATE pg_catalog.default",
@@ -629,9 +639,13 @@ mod tests {
 
     #[test]
     fn what_means_something_else_is_refused() {
-        for text in
-            ["SELECT a SIMILAR TO 'b'", "SELECT a AT TIME ZONE 'Asia/Tokyo'", "SELECT 'a'::bytea"]
-        {
+        for text in [
+            "SELECT a SIMILAR TO 'b'",
+            "SELECT a AT TIME ZONE 'Asia/Tokyo'",
+            "SELECT 'a'::bytea",
+            "SELECT time_bucket('1 day', t, 'Asia/Tokyo')",
+            "SELECT time_bucket('1 day', t, origin => o, \"offset\" => p)",
+        ] {
             assert_eq!(rewritten(text).map_err(|error| error.code).unwrap_err(), "0A000", "{text}");
         }
         // As deep as that takes a stack as those of statements' threads.
