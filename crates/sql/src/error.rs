@@ -91,6 +91,9 @@ impl From<DataFusionError> for SqlError {
         };
         let text = root.strip_backtrace();
         let text = text.strip_prefix("Error during planning: ").unwrap_or(&text).to_string();
+        if let Some(known) = of_summary(&text) {
+            return known;
+        }
         let code = match root {
             DataFusionError::SQL(..) => "42601",
             DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => planned(&text),
@@ -102,6 +105,21 @@ impl From<DataFusionError> for SqlError {
         };
         SqlError::new(code, in_its_words(&text).unwrap_or(text))
     }
+}
+
+/// That a function was given what `stats_agg` and its kin make: the planner shows how that is built,
+/// and takes it for a fault of its own.
+fn of_summary(text: &str) -> Option<SqlError> {
+    let (_, rest) = text
+        .split_once("satisfy a call to '")
+        .or_else(|| text.split_once("Function '"))
+        .filter(|_| text.contains("Struct(\""))?;
+    let (name, rest) = rest.split_once('\'')?;
+    let is_refused = rest.starts_with(" failed to match any signature")
+        || rest.contains("coercion from Struct(");
+    let words = format!("{name} of a summary, such as stats_agg makes, is not known here");
+    let hint = "Ask it by an arrow: summary -> average(), -> stddev(), -> variance(), -> sum().";
+    is_refused.then(|| SqlError::unsupported(words).with_hint(hint))
 }
 
 /// What PostgreSQL says, which clients look for.

@@ -66,7 +66,7 @@ impl AggregateUDFImpl for Extreme {
 }
 
 /// As PostgreSQL compares numbers: NaN is equal to itself and larger than others, zeros are equal.
-fn compared(a: f64, b: f64) -> Ordering {
+pub fn compared(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 

@@ -362,6 +362,7 @@ impl Rewriter {
                          own text";
             return Err(SqlError::unsupported(words));
         }
+        toolkit::unordered(function);
         place_bucket(function)?;
         width_as_interval(function);
         place_arguments(function)?;
@@ -521,6 +522,15 @@ mod tests {
                 "SELECT time_bucket(CAST('1 day' AS INTERVAL), t, CAST('6 hours' AS INTERVAL))",
             ),
             ("SELECT time_bucket(5, t, 'utc', NULL, 2)", "SELECT time_bucket(5, t, 2)"),
+            (
+                "SELECT s -> stddev('pop'), s -> sum()",
+                "SELECT stats_stddev(s, 'pop'), stats_sum(s)",
+            ),
+            ("SELECT percentile_agg(DISTINCT v)", "SELECT uddsketch(DISTINCT 200, 0.001, v)"),
+            (
+                "SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY v DESC) FILTER (WHERE w)",
+                "SELECT percentile_descending(v, CAST(0.3 AS DOUBLE PRECISION)) FILTER (WHERE w)",
+            ),
             ("SELECT pg_catalog.f(1)", "SELECT f(1)"),
             (
                 "SELECT a OPERATOR(pg_catalog.~) '^x' COLLATE pg_catalog.default",

@@ -14,6 +14,13 @@ use std::sync::Arc;
 
 /// What makes a row of what aggregates say: how many, their sum, average and variances.
 pub const STATS: &str = "stats_of";
+/// What asks such a row for its `stddev`: PostgreSQL's aggregate has that name already, and of the
+/// next two.
+pub const STATS_STDDEV: &str = "stats_stddev";
+/// Its `variance`.
+pub const STATS_VARIANCE: &str = "stats_variance";
+/// Its `sum`.
+pub const STATS_SUM: &str = "stats_sum";
 
 /// Functions by the names of what they ask for.
 const PLAIN: &[&str] = &[
@@ -27,13 +34,15 @@ const PLAIN: &[&str] = &[
     "average",
 ];
 
-/// Seconds of the units that an area may be told in.
-const UNITS: &[(&str, f64)] = &[
-    ("microsecond", 1e-6),
-    ("millisecond", 1e-3),
-    ("second", 1.0),
-    ("minute", 60.0),
-    ("hour", 3600.0),
+/// Seconds of the units that an area may be told in, by PostgreSQL's names.
+const UNITS: &[(&[&str], f64)] = &[
+    (&["microsecond", "us", "usec"], 1e-6),
+    (&["millisecond", "ms", "msec"], 1e-3),
+    (&["second", "s", "sec"], 1.0),
+    (&["minute", "m", "min"], 60.0),
+    (&["hour", "h", "hr"], 3600.0),
+    (&["day", "d"], 86_400.0),
+    (&["week", "w"], 604_800.0),
 ];
 
 /// The functions.
@@ -41,8 +50,9 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
     let plain = PLAIN.iter().map(|name| (*name, Ask::Field));
     let others = [
         ("integral", Ask::Integral),
-        ("stats_stddev", Ask::Spread { is_root: true }),
-        ("stats_variance", Ask::Spread { is_root: false }),
+        (STATS_STDDEV, Ask::Spread { is_root: true }),
+        (STATS_VARIANCE, Ask::Spread { is_root: false }),
+        (STATS_SUM, Ask::Sum),
         (STATS, Ask::Stats),
         ("approx_percentile", Ask::Percentile),
     ];
@@ -58,6 +68,8 @@ enum Ask {
     Field,
     /// An area under a line, in units of time.
     Integral,
+    /// All numbers together.
+    Sum,
     /// How far numbers lie from each other.
     Spread { is_root: bool },
     /// All that aggregates said.
@@ -88,6 +100,7 @@ impl Accessor {
                 &PLAIN[at..=at]
             }
             Ask::Integral => &["integral"],
+            Ask::Sum => &["sum"],
             Ask::Spread { .. } => &["population", "sample"],
             Ask::Stats | Ask::Percentile => &[],
         }
@@ -113,6 +126,7 @@ impl Accessor {
         };
         match self.ask {
             Ask::Field | Ask::Stats | Ask::Percentile => self.field(summary, self.name),
+            Ask::Sum => self.field(summary, "sum"),
             Ask::Integral => {
                 let seconds = seconds_of(word.unwrap_or("second"))?;
                 let area = self.field(summary, "integral")?;
@@ -137,8 +151,8 @@ impl Accessor {
 /// Seconds of a unit of time, in one or many.
 fn seconds_of(unit: &str) -> Result<f64> {
     let plain = unit.trim().to_ascii_lowercase();
-    let plain = plain.strip_suffix('s').unwrap_or(&plain);
-    let found = UNITS.iter().find(|(name, _)| *name == plain);
+    let find = |name: &str| UNITS.iter().find(|(names, _)| names.contains(&name));
+    let found = find(&plain).or_else(|| find(plain.strip_suffix('s')?));
     found
         .map(|(_, seconds)| *seconds)
         .ok_or_else(|| wrong(&format!("unrecognized unit \"{unit}\"")))
@@ -248,10 +262,23 @@ mod tests {
 
     #[test]
     fn areas_are_told_in_units() {
-        for (unit, seconds) in [("second", 1.0), ("Hours", 3600.0), ("millisecond", 1e-3)] {
-            assert_eq!(seconds_of(unit).unwrap(), seconds);
+        for (unit, seconds) in [
+            ("second", 1.0),
+            ("Hours", 3600.0),
+            ("millisecond", 1e-3),
+            ("s", 1.0),
+            ("ms", 1e-3),
+            ("us", 1e-6),
+            ("m", 60.0),
+            ("h", 3600.0),
+            ("day", 86_400.0),
+            ("weeks", 604_800.0),
+        ] {
+            assert_eq!(seconds_of(unit).unwrap(), seconds, "{unit}");
         }
-        assert!(seconds_of("fortnight").is_err());
+        for unit in ["fortnight", "", "hs s"] {
+            assert!(seconds_of(unit).is_err(), "{unit}");
+        }
     }
 
     #[test]
@@ -274,6 +301,8 @@ mod tests {
         assert_eq!(said(None), (true, 4.0));
         assert_eq!(said(Some("POP")), (true, 3.0));
         assert!(spread.ask(&made, Some("x")).is_err());
+        let sum = function(STATS_SUM, Ask::Sum).ask(&made, None).unwrap();
+        assert_eq!((sum.is_null(0), sum.as_primitive::<Float64Type>().value(1)), (true, 8.0));
         assert!(function("rate", Ask::Field).ask(&made, None).is_err());
         let counts = function("num_vals", Ask::Field).ask(&made, None).unwrap();
         assert_eq!((counts.null_count(), counts.as_primitive::<Int64Type>().value(1)), (1, 2));

@@ -2,6 +2,7 @@
 //! between two numbers, below and above
 //! (<https://docs.tigerdata.com/api/latest/hyperfunctions/histogram/>).
 
+use super::not_distinct;
 use crate::error::SqlError;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Array, Int64Array, new_empty_array,
@@ -11,6 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
@@ -48,11 +50,16 @@ impl AggregateUDFImpl for Histogram {
         Ok(list_of(DataType::Int32))
     }
 
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
     fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         Ok(vec![Arc::new(Field::new("counts", list_of(DataType::Int64), true))])
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        not_distinct(self.name(), &args)?;
         Ok(Box::new(Counts::default()))
     }
 }

@@ -6,22 +6,39 @@
 //!      ─ stats_agg ─► PostgreSQL's own aggregates in a row      rate, average .. (accessors) ─► one of them
 //!      ─ uddsketch (sketch) ─► counts of what lies near powers ─ approx_percentile ─► a number
 //!      ─ histogram ─► counts
+//!      ─ percentile ─► PostgreSQL's percentile_cont
 //! ```
 
 mod accessors;
 mod histogram;
+mod percentile;
 mod points;
 mod sketch;
 mod summaries;
 
+use crate::error::SqlError;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::prelude::SessionContext;
 
-pub use accessors::STATS;
+pub use accessors::{STATS, STATS_STDDEV, STATS_SUM, STATS_VARIANCE};
+pub use percentile::{DESCENDING, PERCENTILE};
 
 /// Gives a session these functions.
 pub fn register(context: &SessionContext) {
     points::functions().for_each(|one| context.register_udaf(one));
     context.register_udaf(histogram::histogram());
     context.register_udaf(sketch::uddsketch());
+    percentile::functions().for_each(|one| context.register_udaf(one));
     accessors::functions().for_each(|one| context.register_udf(one));
+}
+
+/// That a function takes each of equal values: those here do not know which they had.
+fn not_distinct(name: &str, args: &AccumulatorArgs<'_>) -> Result<()> {
+    if !args.is_distinct {
+        return Ok(());
+    }
+    let words = format!("{name}(DISTINCT ..) is not known here");
+    let hint = "SELECT DISTINCT in a subquery leaves one of equal rows.";
+    Err(DataFusionError::External(Box::new(SqlError::unsupported(words).with_hint(hint))))
 }

@@ -1,6 +1,7 @@
 //! `counter_agg(time, value)` and `time_weight(method, time, value)`: points are kept until the last
 //! has come, since they come in any order. What they take counts for the statement's memory.
 
+use super::not_distinct;
 use super::summaries::{Point, Summary};
 use crate::tables::ZONE;
 use datafusion::arrow::array::{
@@ -69,7 +70,8 @@ impl AggregateUDFImpl for Summed {
         Ok(vec![list("times", DataType::Int64), list("values", DataType::Float64)])
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        not_distinct(self.name(), &args)?;
         Ok(Box::new(Points { summary: self.summary, all: Vec::new() }))
     }
 }
@@ -95,7 +97,8 @@ impl Points {
 impl Accumulator for Points {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         match values {
-            [times, values] => self.add(times, values),
+            // What they are ordered by is behind them.
+            [times, values, ..] => self.add(times, values),
             _ => plan_err!("a time and a value are asked for"),
         }
     }

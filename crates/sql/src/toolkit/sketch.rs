@@ -6,6 +6,7 @@
 //! two become one: gamma is squared, and the error about twice what it was. Infinities and what is no
 //! number have buckets of their own, in PostgreSQL's order.
 
+use super::not_distinct;
 use crate::error::SqlError;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, StructArray};
 use datafusion::arrow::compute::cast;
@@ -13,6 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Typ
 use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility,
 };
@@ -23,8 +25,15 @@ use std::sync::Arc;
 const SIZE_MAX: i64 = 10_000;
 /// The least error that may be asked for: keys of all numbers are below [`APART`] with it.
 const ERROR_MIN: f64 = 1e-6;
+/// Buckets that there may be however few are asked for: the largest numbers are no more apart than
+/// that once gamma cannot grow.
+const SIZE_LEAST: i64 = 10;
+/// Those that are of no power: nothing, the infinities and what is no number.
+const NO_POWERS: i64 = 4;
 /// What lies between the keys of numbers above nothing and those below.
 const APART: i64 = 1 << 40;
+/// How far logarithms of one gamma lie apart: whoever squares it often rounds it often.
+const GAMMA_ERROR: f64 = 1e-4;
 const INFINITE: i64 = 1 << 42;
 const NO_NUMBER: i64 = 1 << 43;
 
@@ -66,11 +75,16 @@ impl AggregateUDFImpl for UddSketch {
         Ok(DataType::Struct(fields()))
     }
 
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+
     fn state_fields(&self, _: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         Ok(vec![Arc::new(Field::new("sketch", DataType::Struct(fields()), true))])
     }
 
-    fn accumulator(&self, _: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+    fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        not_distinct(self.name(), &args)?;
         Ok(Box::new(Sketch::default()))
     }
 }
@@ -119,7 +133,8 @@ impl Sketch {
             _ if key == -INFINITE => f64::NEG_INFINITY,
             _ => {
                 let power = (key.abs() - APART) as f64;
-                let middle = (power * self.gamma.ln()).exp() * 2.0 / (1.0 + self.gamma);
+                let middle = f64::midpoint(1.0, self.gamma).ln();
+                let middle = (power * self.gamma.ln() - middle).exp();
                 middle.min(f64::MAX) * key.signum() as f64
             }
         }
@@ -127,14 +142,17 @@ impl Sketch {
 
     /// Makes as few buckets as there may be; keys that are not in it yet are of another gamma then.
     fn fit(&mut self) {
-        // Those that are no powers are always there.
-        while usize::try_from(self.size + 4).is_ok_and(|most| most < self.counts.len()) {
-            self.compact();
-        }
+        let most = self.size.max(SIZE_LEAST) + NO_POWERS;
+        while usize::try_from(most).is_ok_and(|most| most < self.counts.len()) && self.compact() {}
     }
 
-    fn compact(&mut self) {
-        self.gamma *= self.gamma;
+    /// Squares gamma, and says whether it could: a power that is no number has no buckets.
+    fn compact(&mut self) -> bool {
+        let squared = self.gamma * self.gamma;
+        if !squared.is_finite() {
+            return false;
+        }
+        self.gamma = squared;
         let halved = |key: i64| match key.abs() {
             0 | INFINITE | NO_NUMBER => key,
             // Up to the next whole one, as powers are.
@@ -144,26 +162,33 @@ impl Sketch {
         before.into_iter().for_each(|(key, count)| {
             *self.counts.entry(halved(key)).or_insert(0) += count;
         });
+        true
     }
 
-    fn merge(&mut self, mut other: Sketch) {
+    /// Whether another's gamma is larger by a power of two.
+    fn is_finer(&self, other: &Sketch) -> bool {
+        self.gamma.ln() < other.gamma.ln() * 0.75
+    }
+
+    fn merge(&mut self, mut other: Sketch) -> Result<()> {
         if self.gamma == 0.0 || other.gamma == 0.0 {
             if self.gamma == 0.0 {
                 *self = other;
             }
-            return;
+            return Ok(());
         }
-        // Both began with one error, so that one is a power of the other.
-        while self.gamma < other.gamma * 0.999 {
-            self.compact();
-        }
-        while other.gamma < self.gamma * 0.999 {
-            other.compact();
+        while self.is_finer(&other) && self.compact() {}
+        while other.is_finer(self) && other.compact() {}
+        // Both began with one error, so that one was a power of the other.
+        let apart = self.gamma.ln() / other.gamma.ln() - 1.0;
+        if self.size != other.size || GAMMA_ERROR < apart.abs() {
+            return Err(wrong("a sketch has one size and one error for all its values"));
         }
         other.counts.into_iter().for_each(|(key, count)| {
             *self.counts.entry(key).or_insert(0) += count;
         });
         self.fit();
+        Ok(())
     }
 
     /// The value below which such a share of all values lies; none of none.
@@ -256,9 +281,8 @@ impl Accumulator for Sketch {
         let Some(sketches) = states.first().and_then(|one| one.as_struct_opt()) else {
             return plan_err!("a sketch is asked for");
         };
-        let all = (0..sketches.len()).filter_map(|row| Sketch::of(sketches, row));
-        all.for_each(|sketch| self.merge(sketch));
-        Ok(())
+        let mut all = (0..sketches.len()).filter_map(|row| Sketch::of(sketches, row));
+        all.try_for_each(|sketch| self.merge(sketch))
     }
 }
 
@@ -293,7 +317,40 @@ mod tests {
         assert_eq!(extremes.percentile(0.2), Some(0.0));
         check(&extremes, 0.0, -f64::MAX, 0.001_001);
         let tiny = of(1, (0..1000).map(|power| 1.5f64.powi(power)));
-        assert!(tiny.counts.len() <= 5 && tiny.percentile(0.5).is_some_and(f64::is_finite));
+        assert!(tiny.counts.len() <= 14 && tiny.percentile(0.5).is_some_and(f64::is_finite));
+    }
+
+    #[test]
+    fn however_few_buckets_are_asked_for_there_is_an_end() {
+        let (nan, infinity) = (f64::NAN, f64::INFINITY);
+        let odd = [0.0, infinity, -infinity, nan];
+        let powers = (-1074..1024).map(|power| 2f64.powi(power));
+        let all: Vec<f64> = powers.flat_map(|one| [one, -one]).chain(odd).collect();
+        for size in [1, 2, 3, 4, 10] {
+            let few = of(size, [0.5, 2.0, -0.5, -2.0].into_iter().chain(odd));
+            assert_eq!(few.percentile(1.0).map(f64::is_nan), Some(true));
+            check(&few, 0.2, -2.0, 0.001_001);
+            let mut many = of(size, all.iter().copied());
+            assert!(many.gamma.is_finite() && many.counts.len() <= 14, "{size}: {many:?}");
+            assert!(many.percentile(0.9).is_some_and(f64::is_finite), "{size}");
+            many.merge(few.clone()).unwrap();
+            let mut few = few;
+            few.merge(many).unwrap();
+            assert!(few.counts.len() <= 14, "{size}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_least_error_fit_each_other() {
+        let with = |error: f64, values: std::ops::RangeInclusive<i32>| {
+            let mut sketch = Sketch::default();
+            values.for_each(|value| sketch.take(100, error, f64::from(value)).unwrap());
+            sketch
+        };
+        let (mut whole, few) = (with(1e-6, 1..=5000), with(1e-6, 4000..=4010));
+        whole.merge(few).unwrap();
+        check(&whole, 0.5, 2505.0, 0.04);
+        assert!(whole.merge(with(0.3, 1..=2)).is_err());
     }
 
     #[test]
@@ -320,7 +377,7 @@ mod tests {
         first.merge_batch(&[nothing]).unwrap();
         assert_eq!(first, whole);
         let mut begun = Sketch::default();
-        begun.merge(first);
+        begun.merge(first).unwrap();
         assert_eq!(begun, whole);
     }
 }
