@@ -317,6 +317,31 @@ fn summaries_say_what_the_toolkit_says() -> Result<()> {
         ),
         (&nothing("average(stats_agg(v)) IS NULL, stats_agg(v) -> stddev() IS NULL"), "t|t"),
         (&one("stats_agg(v) -> average(), stats_agg(v) -> stddev() IS NULL"), "10|t"),
+        (
+            &of(
+                "stats_agg(v) -> sum(), sum(stats_agg(v)), integral(time_weight('LOCF', t, v), 'day') * 86400, integral(time_weight('LOCF', t, v), 'h')",
+            ),
+            "144|144|24000|6.666666666666667",
+        ),
+        (
+            &format!(
+                "SELECT s -> num_vals(), round(s -> stddev('pop')), round(s -> variance()), s -> sum(), s -> average() \
+                 FROM (SELECT stats_agg(v) AS s FROM {COUNTER}) AS x"
+            ),
+            "4|38|1881|144|36",
+        ),
+        (
+            &of(
+                "counter_agg(t, v ORDER BY t) -> delta(), percentile_agg(v ORDER BY v) -> num_vals(), histogram(v, 0, 99, 1 ORDER BY v), stats_agg(v ORDER BY t) -> num_vals()",
+            ),
+            "25|4|{0,3,1}|4",
+        ),
+        ("SELECT variance(v) FROM (VALUES (1.0), (1.0), (4.0)) AS t(v)", "3"),
+        (
+            "SELECT stats_agg(DISTINCT v) -> num_vals(), stats_agg(DISTINCT v) -> average(), num_vals(stats_agg(v)), \
+             approx_count_distinct(DISTINCT v) FROM (VALUES (1.0), (1.0), (4.0)) AS t(v)",
+            "2|2.5|3|2",
+        ),
     ])
 }
 
@@ -337,7 +362,24 @@ fn percentiles_and_counts_are_postgresqls() -> Result<()> {
              FROM (VALUES (1), (2), (3), (4), (NULL)) AS t(v)",
             "2.5|2|1|4",
         ),
+        (
+            "SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY v DESC), percentile_cont(0.9) WITHIN GROUP (ORDER BY v) FILTER (WHERE v < 5), \
+             percentile_cont(0.3) WITHIN GROUP (ORDER BY v), percentile_cont(NULL) WITHIN GROUP (ORDER BY v) IS NULL \
+             FROM (VALUES (10::bigint), (2), (3), (9), (5), (6), (4), (8), (7), (1), (NULL)) AS t(v)",
+            "7.75|3.7|3.6999999999999997|t",
+        ),
+        (
+            "SELECT labels->>'job' AS j, percentile_cont(0.75) WITHIN GROUP (ORDER BY value) FROM metrics GROUP BY j ORDER BY j",
+            "a|4\nb|10",
+        ),
+        (&nothing("percentile_cont(0.5) WITHIN GROUP (ORDER BY v) IS NULL"), "t"),
         ("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY name) FROM metrics", "up"),
+        // However few buckets are asked for there is an end.
+        (
+            "SELECT round(approx_percentile(0.5, uddsketch(1, 0.001, v)), 1), round(approx_percentile(0.2, tdigest(1, v)), 1) \
+             FROM (VALUES (0.5::float8), (2), (-0.5), (-2), (0), ('infinity')) AS t(v)",
+            "0.5|-0.5",
+        ),
         (
             "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY value) IS NULL FROM metrics WHERE false",
             "t",
@@ -378,6 +420,30 @@ fn summaries_of_what_makes_no_sense_are_refused() -> Result<()> {
             "SELECT percentile_disc(2) WITHIN GROUP (ORDER BY value) FROM metrics",
             "22003",
             "between 0 and 1",
+        ),
+        (
+            "SELECT percentile_cont(2) WITHIN GROUP (ORDER BY value) FROM metrics",
+            "22003",
+            "between 0 and 1",
+        ),
+        ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY name) FROM metrics", "42883", "cont"),
+        ("SELECT percentile_agg(DISTINCT value) FROM metrics", "0A000", "DISTINCT"),
+        ("SELECT counter_agg(DISTINCT time, value) FROM metrics", "0A000", "DISTINCT"),
+        ("SELECT histogram(DISTINCT value, 0, 6, 3) FROM metrics", "0A000", "DISTINCT"),
+        (
+            "SELECT stddev(s) FROM (SELECT stats_agg(value) AS s FROM metrics) AS x",
+            "0A000",
+            "-> stddev()",
+        ),
+        (
+            "SELECT variance(s) FROM (SELECT stats_agg(value) AS s FROM metrics) AS x",
+            "0A000",
+            "-> variance()",
+        ),
+        (
+            "SELECT sum(s) FROM (SELECT stats_agg(value) AS s FROM metrics) AS x",
+            "0A000",
+            "-> sum()",
         ),
         ("SELECT * FROM unnest((SELECT lttb(time, value, 10) FROM metrics))", "0A000", "lttb"),
     ])
