@@ -517,6 +517,41 @@ fn large_values_are_carried_on() -> Result<()> {
     ])
 }
 
+/// A month is 30 days, whatever it is made of.
+#[test]
+fn intervals_are_in_the_order_of_their_worth() -> Result<()> {
+    let of = |items: &str, rest: &str| {
+        format!(
+            "SELECT {items} FROM (VALUES ('a', interval '31 days'), ('b', interval '1 month'), \
+             ('c', interval '29 days'), ('d', NULL), ('e', interval '800 hours')) AS t(n, v) {rest}"
+        )
+    };
+    check(&[
+        (&of("n", "ORDER BY v"), "c\nb\na\ne\nd"),
+        (&of("n", "ORDER BY v DESC NULLS LAST, n LIMIT 2"), "e\na"),
+        (&of("n, v", "ORDER BY 2 LIMIT 1"), "c|29 days"),
+        (&of("first(n, v), last(n, v)", ""), "c|e"),
+        (
+            &of("string_agg(n, ',' ORDER BY v), array_agg(n ORDER BY v DESC)", ""),
+            "c,b,a,e,d|{d,e,a,b,c}",
+        ),
+        (&of("min(v), max(v)", "WHERE n < 'e'"), "29 days|31 days"),
+        (&of("min(v) IS NULL", "WHERE n = 'd'"), "t"),
+        (
+            &of("n < 'c' AS g, max(v)", "WHERE n < 'e' GROUP BY g ORDER BY max(v)"),
+            "f|29 days\nt|31 days",
+        ),
+        (&of("percentile_disc(0.5) WITHIN GROUP (ORDER BY v)", ""), "1 mon"),
+        (
+            &of(
+                "string_agg(n, ',' ORDER BY r) FROM (SELECT n, row_number() OVER (ORDER BY v) AS r",
+                ") AS u",
+            ),
+            "c,b,a,e,d",
+        ),
+    ])
+}
+
 #[test]
 fn upkeep_is_done_already() -> Result<()> {
     let directory = tempfile::tempdir()?;

@@ -13,7 +13,8 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::{AggregateFunction, InList, Placeholder, Sort};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -29,6 +30,10 @@ use std::sync::{Arc, LazyLock};
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
+        if let LogicalPlan::Sort(mut sort) = node {
+            let is_changed = ordered(&mut sort.expr, &schema);
+            return Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed));
+        }
         let names = NamePreserver::new(&node);
         node.map_expressions(|expr| {
             let name = names.save(&expr);
@@ -91,19 +96,52 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(NUMBER.call(vec![expr])))
         }
         Expr::AggregateFunction(mut called) => {
-            let own = match called.func.name() {
-                "min" => &*extremes::MIN,
-                "max" => &*extremes::MAX,
-                _ => return Ok(Transformed::no(Expr::AggregateFunction(called))),
-            };
-            let is_ours = called.params.args.first().is_some_and(|one| is_float(one, schema));
-            if is_ours {
-                called.func = own.clone();
-            }
-            Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_ours))
+            let is_changed = aggregated(&mut called, schema);
+            Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
+        }
+        Expr::WindowFunction(mut called) => {
+            let is_changed = ordered(&mut called.params.order_by, schema);
+            Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
     }
+}
+
+/// Changes what an aggregate is, and what its values are ordered by; says whether it did.
+fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
+    let is_ordered = ordered(&mut called.params.order_by, schema);
+    let [value] = called.params.args.as_slice() else { return is_ordered };
+    let (own, is_least) = match called.func.name() {
+        "min" => (&*extremes::MIN, true),
+        "max" => (&*extremes::MAX, false),
+        _ => return is_ordered,
+    };
+    if is_float(value, schema) {
+        called.func = own.clone();
+    } else if is_parted(value, schema) {
+        // Of those that are worth the same the first.
+        called.params.order_by = vec![WORTH.call(vec![value.clone()]).sort(is_least, false)];
+        called.params.distinct = false;
+        called.func = first_value_udaf();
+    } else {
+        return is_ordered;
+    }
+    true
+}
+
+/// Intervals are in the order of what they are worth.
+fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
+    let mut is_changed = false;
+    for sort in sorts.iter_mut().filter(|sort| is_parted(&sort.expr, schema)) {
+        sort.expr = WORTH.call(vec![sort.expr.clone()]);
+        is_changed = true;
+    }
+    is_changed
+}
+
+/// Whether an expression is an interval of months, days and less.
+fn is_parted(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
 }
 
 fn compares(op: Operator) -> bool {
