@@ -11,6 +11,9 @@ use crate::intervals::time_bucket;
 use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
+use crate::ordinary::{
+    self, Defined, Definition, Ordinary, OwnCatalogs, PlannedWrite, Runner, View, Write, Written,
+};
 use crate::promql_tables;
 use crate::rewrite::{CATALOG_SCHEMA, Hints};
 use crate::samples::{ReadLimits, Samples};
@@ -25,6 +28,8 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::DefaultTableSource;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -36,11 +41,13 @@ use datafusion::sql::parser;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
-use tokio::sync::mpsc;
+use ::tables::Tables;
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::block_in_place;
 
 /// The catalog and the schema in which tables are found without saying so.
 const CATALOG: &str = "quipu";
@@ -67,6 +74,9 @@ pub struct Database {
     /// What they share: tables, and functions that say the same to everybody.
     shared: Hidden<SessionState>,
     threads: Arc<Threads>,
+    catalog: Arc<Catalog>,
+    ordinary: Option<Arc<Tables>>,
+    turn: Arc<Mutex<()>>,
 }
 
 /// A statement that is planned.
@@ -90,6 +100,16 @@ pub struct Answer {
     pub batches: Batches,
 }
 
+/// What came of a statement that changes rows.
+pub struct Changed {
+    /// What is answered, without the number of rows.
+    pub tag: &'static str,
+    /// Rows that were changed.
+    pub rows: u64,
+    /// The rows that it returns, if it does.
+    pub answer: Option<Answer>,
+}
+
 /// Rows that are being made. Who drops it stops that.
 pub struct Batches {
     made: mpsc::Receiver<Result<RecordBatch, SqlError>>,
@@ -107,14 +127,23 @@ impl Batches {
 pub struct Session {
     context: Hidden<SessionContext>,
     threads: Arc<Threads>,
+    view: Arc<View>,
+    /// Held by the one statement that changes ordinary tables without a transaction.
+    turn: Arc<Mutex<()>>,
+    /// Held by what changes tables: one that is cancelled takes back what it did before another begins.
+    busy: Arc<Mutex<()>>,
 }
 
 impl Database {
-    /// Over a store.
+    /// Over a store, and the ordinary tables that are beside it.
     ///
     /// # Errors
     /// When the limits make no sense, and when there are no threads.
-    pub fn new(store: Arc<Store>, limits: Limits) -> Result<Database, SqlError> {
+    pub fn new(
+        store: Arc<Store>,
+        ordinary: Option<Arc<Tables>>,
+        limits: Limits,
+    ) -> Result<Database, SqlError> {
         let disk = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_limit(limits.memory_max, 1.0)
@@ -138,22 +167,36 @@ impl Database {
         let mut relations = Vec::with_capacity(TABLES.len());
         for table in TABLES {
             let samples = Arc::new(Samples::new(store.clone(), limits.clone(), table));
-            relations.push(Relation { name: table.name.to_string(), schema: samples.schema() });
+            relations.push(Relation::written(relations.len(), table.name, samples.schema()));
             context.register_table(table.name, samples)?;
         }
-        Catalog::new(&relations)?.register(&context, CATALOG)?;
+        let catalog = Catalog::new(relations)?;
+        catalog.register(&context, CATALOG)?;
         register_promscale(&context, &store, &limits)?;
-        catalog::functions::register(&context, &relations);
+        catalog::functions::register(&context);
         toolkit::register(&context);
         bound(&context);
-        Ok(Database { shared: Hidden::new(context.state()), threads: Arc::new(threads) })
+        Ok(Database {
+            shared: Hidden::new(context.state()),
+            threads: Arc::new(threads),
+            catalog: Arc::new(catalog),
+            ordinary,
+            turn: Arc::default(),
+        })
     }
 
     /// A session of somebody of whom `facts` tell.
     pub fn session(&self, facts: &Arc<dyn Facts>) -> Session {
         let context = SessionContext::new_with_state((*self.shared).clone());
+        let view = Arc::new(View::new(self.ordinary.clone()));
         catalog::functions::register_own(&context, facts);
-        Session { context: Hidden::new(context), threads: self.threads.clone() }
+        context.register_udf(catalog::functions::regclass(&self.catalog, &view));
+        if let Some(shared) = context.catalog(CATALOG) {
+            let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, self.catalog.clone(), view.clone());
+            context.register_catalog_list(Arc::new(own));
+        }
+        let (threads, turn) = (self.threads.clone(), self.turn.clone());
+        Session { context: Hidden::new(context), threads, view, turn, busy: Arc::default() }
     }
 }
 
@@ -221,7 +264,12 @@ impl Session {
     /// # Errors
     /// When it is none.
     pub fn plan(&self, query: Query) -> BoxFuture<'_, Result<Statement, SqlError>> {
-        self.threads.plan(plan(self.context.clone(), query)).boxed()
+        let (context, busy) = (self.context.clone(), self.busy.clone());
+        let work = async move {
+            drop(busy.lock().await);
+            plan(context, query).await
+        };
+        self.threads.plan(work).boxed()
     }
 
     /// Runs a planned statement.
@@ -233,18 +281,150 @@ impl Session {
         statement: Statement,
         parameters: Vec<ScalarValue>,
     ) -> BoxFuture<'_, Result<Answer, SqlError>> {
-        let begun = self.threads.plan(begin(self.context.clone(), statement, parameters));
-        let begun = begun.map_ok(|rows| {
-            let schema = rows.schema();
-            let (sender, made) = mpsc::channel(BATCHES_WAITING);
-            let maker = self.threads.spawn(hand_over(rows, sender));
-            Answer { schema, batches: Batches { made, _maker: maker } }
+        let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
+        let work = async move {
+            drop(busy.lock().await);
+            view.begin_statement();
+            begin(context, statement, parameters).await
+        };
+        let begun = self.threads.plan(work);
+        begun.map_ok(|rows| self.answer(rows)).boxed()
+    }
+
+    /// Rows as they come.
+    fn answer(&self, rows: SendableRecordBatchStream) -> Answer {
+        let schema = rows.schema();
+        let (sender, made) = mpsc::channel(BATCHES_WAITING);
+        let maker = self.threads.spawn(hand_over(rows, sender));
+        Answer { schema, batches: Batches { made, _maker: maker } }
+    }
+
+    fn runner(&self) -> Runner {
+        Runner { context: self.context.clone(), view: self.view.clone() }
+    }
+
+    /// Whether the tables that a statement reads are still as it was planned for.
+    pub fn is_current(&self, statement: &Statement) -> bool {
+        statement.is_current(&self.view)
+    }
+
+    // ---- ordinary tables ----
+
+    /// Plans a statement that changes rows of an ordinary table.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn plan_write(&self, write: Write) -> BoxFuture<'_, Result<PlannedWrite, SqlError>> {
+        let (runner, busy) = (self.runner(), self.busy.clone());
+        let work = async move {
+            let _busy = busy.lock().await;
+            ordinary::plan_write(&runner, &write).await
+        };
+        self.threads.plan(work).boxed()
+    }
+
+    /// Whether the tables of such a statement are still as it was planned for.
+    pub fn is_write_current(&self, write: &PlannedWrite) -> bool {
+        write.is_current(&self.view)
+    }
+
+    /// Does what was planned, all of it or nothing: durably, unless a transaction is under way.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn write(
+        &self,
+        planned: PlannedWrite,
+        parameters: Vec<ScalarValue>,
+    ) -> BoxFuture<'_, Result<Changed, SqlError>> {
+        let (runner, turn, busy) = (self.runner(), self.turn.clone(), self.busy.clone());
+        let work = async move {
+            let _busy = busy.lock().await;
+            runner.view.begin_statement();
+            ordinary::write(&runner, &planned, &turn, &parameters).await
+        };
+        let done = self.threads.run(work).map_ok(|Written { tag, rows, answer }| Changed {
+            tag,
+            rows,
+            answer: answer.map(|rows| self.answer(rows)),
         });
-        begun.boxed()
+        done.boxed()
+    }
+
+    /// Makes, alters or drops tables.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn define(&self, definition: Definition) -> BoxFuture<'_, Result<Defined, SqlError>> {
+        let (runner, turn, busy) = (self.runner(), self.turn.clone(), self.busy.clone());
+        let work = async move {
+            let _busy = busy.lock().await;
+            runner.view.begin_statement();
+            ordinary::define(&runner, &definition, &turn).await
+        };
+        self.threads.run(work).boxed()
+    }
+
+    /// A transaction begins, for ordinary tables.
+    pub async fn begin(&self) {
+        let _busy = self.busy.lock().await;
+        self.view.begin();
+    }
+
+    /// It ends: what it has changed is durable.
+    ///
+    /// # Errors
+    /// When it cannot be; nothing of it is there then.
+    pub fn commit(&self) -> BoxFuture<'_, Result<(), SqlError>> {
+        let (view, turn, busy) = (self.view.clone(), self.turn.clone(), self.busy.clone());
+        let work = async move {
+            let _busy = busy.lock().await;
+            if !view.has_changed() {
+                view.roll_back();
+                return Ok(());
+            }
+            let _turn = turn.lock().await;
+            block_in_place(|| view.commit())
+        };
+        self.threads.run(work).boxed()
+    }
+
+    /// It ends, and is forgotten.
+    pub async fn roll_back(&self) {
+        let _busy = self.busy.lock().await;
+        self.view.roll_back();
+    }
+
+    /// `SAVEPOINT name`.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub async fn save(&self, name: &str) -> Result<(), SqlError> {
+        let _busy = self.busy.lock().await;
+        self.view.save(name)
+    }
+
+    /// `RELEASE name`.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn release(&self, name: &str) -> Result<(), SqlError> {
+        let _busy = self.busy.lock().await;
+        self.view.release(name)
+    }
+
+    /// `ROLLBACK TO name`.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn back_to(&self, name: &str) -> Result<(), SqlError> {
+        let _busy = self.busy.lock().await;
+        self.view.back_to(name)
     }
 }
 
-async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement, SqlError> {
+/// Plans a statement that only reads.
+pub(crate) async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement, SqlError> {
     let Rephrased { statement, hints, parameters, is_reusable } = query.rephrased();
     let statement = parser::Statement::Statement(Box::new(statement.clone()));
     let plan = context.state().statement_to_plan(statement).await?;
@@ -256,7 +436,8 @@ async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement
     Ok(Statement(Hidden::new(Planned { plan, hints, parameters, is_reusable: *is_reusable })))
 }
 
-async fn begin(
+/// Begins to run what was planned.
+pub(crate) async fn begin(
     context: Hidden<SessionContext>,
     statement: Statement,
     parameters: Vec<ScalarValue>,
@@ -293,26 +474,62 @@ impl Statement {
         self.0.plan.schema().inner().clone()
     }
 
+    /// Whether the ordinary tables that it reads are as they were when it was planned.
+    pub(crate) fn is_current(&self, view: &View) -> bool {
+        let mut is_current = true;
+        let looked = self.0.plan.apply_with_subqueries(|node| {
+            if let LogicalPlan::TableScan(scan) = node
+                && let Some(source) = scan.source.downcast_ref::<DefaultTableSource>()
+                && let Some(table) = source.table_provider.downcast_ref::<Ordinary>()
+                && let Some((name, seen)) = table.relied_on()
+            {
+                is_current &= view.get(&name).is_some_and(|table| *table.schema() == *seen);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        });
+        looked.is_ok() && is_current
+    }
+
+    /// Its parameters, `$1` and so on, with their types as far as they are known.
+    ///
+    /// # Errors
+    /// When the plan makes no sense.
+    pub(crate) fn parameter_types(&self) -> Result<BTreeMap<String, Option<DataType>>, SqlError> {
+        let Planned { plan, hints, parameters, .. } = &*self.0;
+        let mut known = plan.get_parameter_types()?;
+        known.extend(parameters.iter().filter(|one| !known.contains_key(*one)).map(|one| (one.clone(), None)).collect::<Vec<_>>());
+        Ok(known
+            .into_iter()
+            .map(|(name, known)| {
+                let hinted = hints.get(&name).cloned();
+                (name, hinted.or(known))
+            })
+            .collect())
+    }
+
     /// The types of `$1`, `$2`, ..., as far as they are known.
     ///
     /// # Errors
     /// When the plan makes no sense, or one between others is never used.
     pub fn parameters(&self) -> Result<Vec<Option<DataType>>, SqlError> {
-        let Planned { plan, hints, parameters, .. } = &*self.0;
-        let mut by_name = plan.get_parameter_types()?;
-        let mut all = Vec::with_capacity(parameters.len());
-        while all.len() < parameters.len() {
-            let name = format!("${}", all.len() + 1);
-            let known = parameters.contains(&name).then_some(None);
-            match by_name.remove(&name).or(known) {
-                Some(known) => all.push(hints.get(&name).cloned().or(known)),
-                None => {
-                    return Err(SqlError::invalid(format!(
-                        "could not determine data type of parameter {name}"
-                    )));
-                }
-            }
-        }
-        Ok(all)
+        in_order(self.parameter_types()?)
     }
+}
+
+/// Parameters in their order.
+///
+/// # Errors
+/// When one between others is never used: nobody knows its type.
+pub(crate) fn in_order(
+    mut known: BTreeMap<String, Option<DataType>>,
+) -> Result<Vec<Option<DataType>>, SqlError> {
+    let mut all = Vec::with_capacity(known.len());
+    while !known.is_empty() {
+        let name = format!("${}", all.len() + 1);
+        let found = known.remove(&name);
+        all.push(found.ok_or_else(|| {
+            SqlError::invalid(format!("could not determine data type of parameter {name}"))
+        })?);
+    }
+    Ok(all)
 }

@@ -21,6 +21,13 @@ pub fn clock_of(text: &str) -> Option<i64> {
     moment(text).map(|(clock, _)| clock)
 }
 
+/// The time of day that a text is, in microseconds since midnight; none when it is no such text.
+pub fn time_of_day(text: &str) -> Option<i64> {
+    let (time, micros) = time_of(text.trim())?;
+    let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
+    Some((seconds + i64::from(time.second())) * MICROS + micros)
+}
+
 /// Date and time of day, as if they were of UTC, and how far their zone is ahead of it, both in
 /// microseconds.
 fn moment(text: &str) -> Option<(i64, i64)> {

@@ -1,9 +1,10 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
+use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS, short_text_of, text_of};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, Field, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
+    DataType, Decimal128Type, Field, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
     IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
@@ -24,6 +25,13 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
         DataType::Float32 => {
             let values = array.as_primitive::<Float32Type>().iter();
             values.map(|one| one.map(|one| digits(&format!("{one:e}")))).collect()
+        }
+        DataType::Decimal128(precision, scale) => {
+            // As many digits as others, of what did not say how many.
+            let is_short = (*precision, *scale) == (DIGITS_MAX, FRACTION_DIGITS);
+            let show = if is_short { short_text_of } else { text_of };
+            let values = array.as_primitive::<Decimal128Type>().iter();
+            values.map(|one| one.map(|units| show(units, *scale))).collect()
         }
         DataType::Timestamp(unit, zone) => {
             let zone = if zone.is_some() { "+00" } else { "" };
@@ -131,7 +139,7 @@ fn micros(array: &ArrayRef, unit: TimeUnit) -> Vec<Option<i64>> {
 }
 
 /// The shortest text that is read back as the same number.
-fn float(value: f64) -> String {
+pub fn float(value: f64) -> String {
     digits(&format!("{value:e}"))
 }
 
@@ -166,7 +174,7 @@ fn digits(text: &str) -> String {
 }
 
 /// An instant in UTC, its fraction as short as it may be.
-fn instant(micros: i64, zone: &str) -> String {
+pub fn instant(micros: i64, zone: &str) -> String {
     let Ok(at) = Timestamp::from_microsecond(micros) else {
         return if micros < 0 { "-infinity" } else { "infinity" }.to_string();
     };

@@ -8,7 +8,9 @@ use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::insert::Insert;
 use crate::names::folded;
+use crate::ordinary::{Definition, Write};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
+use crate::tables::TABLES;
 use crate::upkeep::Upkeep;
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
@@ -27,7 +29,7 @@ const WORDS_MAX: usize = 20_000;
 /// Steps that the parser takes into a statement; parentheses take two each.
 const STEPS_MAX: usize = 200;
 /// Tables joined, and queries united, in a statement.
-const TABLES_MAX: usize = 200;
+const JOINS_MAX: usize = 200;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,8 +40,12 @@ pub enum Parsed {
     CopyIn(CopyIn),
     /// `COPY .. TO STDOUT`.
     CopyOut(CopyOut),
-    /// `INSERT INTO table`.
+    /// `INSERT INTO table` of samples.
     Insert(Insert),
+    /// `INSERT`, `UPDATE` or `DELETE` of an ordinary table.
+    Write(Write),
+    /// A statement about ordinary tables themselves.
+    Define(Definition),
     /// `DECLARE name CURSOR FOR query`.
     Declare {
         /// The cursor.
@@ -85,8 +91,12 @@ pub enum Parsed {
     Commit,
     /// `ROLLBACK`.
     Rollback,
-    /// `ROLLBACK TO` a savepoint.
-    RollbackTo,
+    /// `SAVEPOINT name`.
+    Savepoint(String),
+    /// `RELEASE name`.
+    Release(String),
+    /// `ROLLBACK TO name`.
+    RollbackTo(String),
     /// `DEALLOCATE name`; none for all.
     Deallocate(Option<String>),
     /// `DISCARD ALL`: settings and prepared statements are forgotten.
@@ -223,10 +233,10 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
     };
     let count = words.len() - words.iter().filter(is_value).count();
     let tables = words.iter().filter(joins).count();
-    if WORDS_MAX < count || TABLES_MAX < tables {
+    if WORDS_MAX < count || JOINS_MAX < tables {
         let message = format!(
             "a statement of {count} words and {tables} joins and unions; {WORDS_MAX} and \
-             {TABLES_MAX} are the most"
+             {JOINS_MAX} are the most"
         );
         return Err(SqlError::new("54001", message));
     }
@@ -262,7 +272,7 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             return Err(SqlError::unsupported("AND CHAIN is not known here: say BEGIN"));
         }
         Statement::Commit { .. } => Parsed::Commit,
-        Statement::Rollback { savepoint: Some(_), .. } => Parsed::RollbackTo,
+        Statement::Rollback { savepoint: Some(name), .. } => Parsed::RollbackTo(folded(&name)),
         Statement::Rollback { .. } => Parsed::Rollback,
         Statement::LISTEN { .. } => Parsed::Nothing("LISTEN"),
         Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
@@ -275,8 +285,8 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             let count = forward(direction).ok_or_else(|| unknown(&statement))?;
             Parsed::Fetch { name: folded(name), count }
         }
-        Statement::Savepoint { .. } => Parsed::Nothing("SAVEPOINT"),
-        Statement::ReleaseSavepoint { .. } => Parsed::Nothing("RELEASE"),
+        Statement::Savepoint { name } => Parsed::Savepoint(folded(&name)),
+        Statement::ReleaseSavepoint { name } => Parsed::Release(folded(&name)),
         Statement::CreateExtension(extension) => Parsed::CreateExtension(extension.name.value),
         Statement::Discard { object_type: DiscardObject::ALL } => Parsed::DiscardAll,
         Statement::Discard { .. } => Parsed::Nothing("DISCARD"),
@@ -292,7 +302,8 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             let upkeep = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
             Parsed::Upkeep(Upkeep { name: "CALL".into(), answer: None, ..upkeep })
         }
-        Statement::Insert(insert) => Parsed::Insert(Insert::of(insert)?),
+        Statement::Insert(insert) => inserted(insert)?,
+        Statement::Update(update) => changed(Write::update(update))?,
         Statement::Copy {
             source,
             to: true,
@@ -302,13 +313,39 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             ..
         } => Parsed::CopyOut(copy_out(source, options, legacy_options)?),
         explain @ Statement::Explain { .. } => Query::parsed(explain)?,
-        Statement::Delete(_) => {
-            let words = "DELETE is not known here: say SELECT drop_metric('name'), or POST \
-                         /api/v1/admin/tsdb/delete_series over HTTP";
-            return Err(SqlError::unsupported(words));
-        }
-        other => return Err(unknown(&other)),
+        Statement::Delete(delete) => changed(Write::delete(delete))?,
+        other => match Definition::of(other) {
+            Ok(definition) => Parsed::Define(definition),
+            Err(other) => return Err(unknown(&other)),
+        },
     })
+}
+
+/// An `INSERT` of samples, or of rows of an ordinary table.
+fn inserted(insert: ast::Insert) -> Result<Parsed, SqlError> {
+    let write = Write::insert(insert.clone());
+    let (table, _) = write.target()?;
+    match TABLES.iter().any(|one| one.name == table) {
+        true => Insert::of(insert).map(Parsed::Insert),
+        false => Ok(Parsed::Write(write)),
+    }
+}
+
+/// A change of rows of an ordinary table; samples stay as they are.
+fn changed(write: Write) -> Result<Parsed, SqlError> {
+    let (table, _) = write.target()?;
+    if !TABLES.iter().any(|one| one.name == table) {
+        return Ok(Parsed::Write(write));
+    }
+    let words = match write.word() {
+        "DELETE" => {
+            "DELETE of samples is not known here: say SELECT drop_metric('name'), or POST \
+             /api/v1/admin/tsdb/delete_series over HTTP"
+        }
+        _ => "UPDATE of samples is not known here: of two samples of one series at one time the later \
+              one stays, INSERT it",
+    };
+    Err(SqlError::unsupported(words))
 }
 
 /// A cursor that goes forward, through one query.
@@ -460,7 +497,7 @@ mod tests {
         let code = |text: &str| parse(text).err().map(|error| error.code);
         assert_eq!(code(&"x".repeat(TEXT_SIZE_MAX + 1)), Some("54000"));
         assert_eq!(code("SELECT '\u{fffd}'"), Some("22021"));
-        assert_eq!(one("ROLLBACK TO SAVEPOINT a"), Parsed::RollbackTo);
+        assert_eq!(one("ROLLBACK TO SAVEPOINT a"), Parsed::RollbackTo("a".into()));
         assert_eq!(one("DEALLOCATE ALL"), Parsed::Deallocate(None));
         assert_eq!(one("DEALLOCATE \"all\""), Parsed::Deallocate(Some("all".into())));
     }

@@ -111,6 +111,14 @@ pub struct Transaction {
     record_size_max: usize,
 }
 
+/// What a transaction had changed at some moment, for [`Transaction::back_to`].
+#[derive(Clone, Debug)]
+pub struct Savepoint {
+    set: TableSet,
+    effects_size: usize,
+    counts: Counts,
+}
+
 impl Transaction {
     pub(crate) fn new(
         base: Arc<TableSet>,
@@ -152,25 +160,38 @@ impl Transaction {
         self.names.insert(table.into());
     }
 
+    /// Remembers what it has changed so far. Costs nothing, however much that is.
+    pub fn savepoint(&self) -> Savepoint {
+        let (set, effects_size, counts) = (self.set.clone(), self.effects.len(), self.counts);
+        Savepoint { set, effects_size, counts }
+    }
+
+    /// Forgets what it has changed since a savepoint of its own, but for what it relies on.
+    pub fn back_to(&mut self, savepoint: Savepoint) {
+        debug_assert!(savepoint.effects_size <= self.effects.len(), "one of another transaction");
+        self.set = savepoint.set;
+        self.effects.truncate(savepoint.effects_size);
+        self.counts = savepoint.counts;
+    }
+
     /// Does changes, one after the other: all of them, or none and an error. Returns what they did.
     ///
     /// # Errors
     /// Those of [`Error`] that say what is wrong with a change; [`Error::TooLarge`] when all that it has
     /// done is more than a record of the log may be. The log and files are not touched.
     pub fn apply(&mut self, changes: Vec<Change>) -> Result<Counts> {
-        let before = (self.set.clone(), self.effects.len(), self.counts);
+        let before = self.savepoint();
+        let counts = before.counts;
         let done = changes.into_iter().try_for_each(|change| self.apply_one(change));
-        let done = done.and_then(|()| check_memory(&before.0, &self.set, self.memory_max));
+        let done = done.and_then(|()| check_memory(&before.set, &self.set, self.memory_max));
         if let Err(error) = done {
-            self.set = before.0;
-            self.effects.truncate(before.1);
-            self.counts = before.2;
+            self.back_to(before);
             return Err(error);
         }
         Ok(Counts {
-            inserted: self.counts.inserted - before.2.inserted,
-            updated: self.counts.updated - before.2.updated,
-            deleted: self.counts.deleted - before.2.deleted,
+            inserted: self.counts.inserted - counts.inserted,
+            updated: self.counts.updated - counts.updated,
+            deleted: self.counts.deleted - counts.deleted,
         })
     }
 

@@ -44,7 +44,7 @@ pub mod tables;
 mod tree;
 pub mod verify;
 
-pub use change::{Change, Counts, Source, Transaction};
+pub use change::{Change, Counts, Savepoint, Source, Transaction};
 pub use config::TablesConfig;
 pub use datum::{ColumnType, Datum, Interval, Scalar};
 pub use error::{Error, Result};

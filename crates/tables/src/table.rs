@@ -104,6 +104,16 @@ impl Table {
         &self.schema
     }
 
+    /// The same, for who keeps it longer than the table: a table that was altered has another one.
+    pub fn shared_schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.schema)
+    }
+
+    /// The number that the next row will have: of rows that are added, the first.
+    pub fn next_row(&self) -> u64 {
+        self.next_row
+    }
+
     /// How many rows it has.
     pub fn row_count(&self) -> usize {
         self.rows.len()
@@ -175,11 +185,6 @@ impl Table {
             keys,
             size,
         }
-    }
-
-    /// The number of the next row.
-    pub(crate) fn next_row(&self) -> u64 {
-        self.next_row
     }
 
     /// The number of the last row.

@@ -1,9 +1,11 @@
 //! Functions about the session and about PostgreSQL's own tables.
 
-use super::relations::{DATABASE, ROLE, Relation, relation_oid};
+use super::Catalog;
+use super::relations::{DATABASE, ROLE, Relation};
 use super::types::{of_arrow, oid_of, type_name};
 use crate::error::SqlError;
 use crate::function;
+use crate::ordinary::View;
 use crate::rewrite::REGTYPE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewBuilder,
@@ -172,19 +174,17 @@ fn size_pretty(size: &str) -> Option<String> {
     Some(format!("{} TB", size.round()))
 }
 
-fn regclass(relations: Vec<Relation>) -> ScalarUDF {
-    let oid = {
-        let relations = relations.clone();
-        move |name: &str| {
-            let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
-            let at = relations.iter().position(|one| one.name == plain)?;
-            Some(relation_oid(at))
-        }
+/// `to_regclass` of what a session sees.
+pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
+    let (catalog, view) = (catalog.clone(), view.clone());
+    let relations = move || catalog.relations(&view.set().list());
+    let oid = |relations: &[Relation], name: &str| {
+        let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+        relations.iter().find(|one| one.name == plain).map(|one| one.oid)
     };
-    let name = move |oid: i64| {
-        let mut all = relations.iter().enumerate();
-        let found = all.find(|(at, _)| i64::from(relation_oid(*at)) == oid);
-        found.map_or_else(|| oid.to_string(), |(_, one)| one.name.clone())
+    let name = |relations: &[Relation], oid: i64| {
+        let found = relations.iter().find(|one| i64::from(one.oid) == oid);
+        found.map_or_else(|| oid.to_string(), |one| one.name.clone())
     };
     // A number becomes the name, a name the number.
     let returns = |types: &[DataType]| match types.first() {
@@ -193,30 +193,45 @@ fn regclass(relations: Vec<Relation>) -> ScalarUDF {
     };
     function::function("to_regclass", anything(), returns, move |args, rows| {
         let Some(first) = args.first() else { return Err(no_arguments("to_regclass")) };
+        let relations = relations();
         if first.data_type().is_integer() {
             let numbers = datafusion::arrow::compute::cast(first, &DataType::Int64)?;
             let mut out = StringViewBuilder::with_capacity(rows);
             for one in numbers.as_primitive::<Int64Type>() {
-                out.append_option(one.map(&name));
+                out.append_option(one.map(|one| name(&relations, one)));
             }
             return Ok(Arc::new(out.finish()));
         }
         let first = strings(first)?;
         let mut out = Int32Builder::with_capacity(rows);
         for one in as_string_view_array(&first)? {
-            out.append_option(one.and_then(|one| oid(one).or_else(|| one.parse().ok())));
+            out.append_option(one.and_then(|one| oid(&relations, one).or_else(|| one.parse().ok())));
         }
         Ok(Arc::new(out.finish()))
     })
+}
+
+/// A type's name with what belongs to it: `character varying(20)`, `numeric(10,2)`.
+fn named_with(oid: i32, modifier: i32) -> String {
+    let name = type_name(oid).unwrap_or_else(|| "???".into());
+    match (oid, modifier.checked_sub(4).filter(|rest| 0 <= *rest)) {
+        (1042 | 1043, Some(length)) => format!("{name}({length})"),
+        (1700, Some(digits)) => format!("{name}({},{})", digits >> 16, digits & 0xffff),
+        _ => name,
+    }
 }
 
 fn about_types() -> Vec<ScalarUDF> {
     let format_type = function("format_type", DataType::Utf8View, |args, rows| {
         let Some(first) = args.first() else { return Err(no_arguments("format_type")) };
         let numbers = datafusion::arrow::compute::cast(first, &DataType::Int32)?;
+        let modifiers = args.get(1).map(|one| datafusion::arrow::compute::cast(one, &DataType::Int32));
+        let modifiers = modifiers.transpose()?;
         let mut out = StringViewBuilder::with_capacity(rows);
-        for one in numbers.as_primitive::<Int32Type>() {
-            out.append_option(one.map(|oid| type_name(oid).unwrap_or_else(|| "???".into())));
+        for (at, one) in numbers.as_primitive::<Int32Type>().iter().enumerate() {
+            let modifier = modifiers.as_ref().map(|all| all.as_primitive::<Int32Type>());
+            let modifier = modifier.filter(|all| all.is_valid(at)).map_or(-1, |all| all.value(at));
+            out.append_option(one.map(|oid| named_with(oid, modifier)));
         }
         Ok(Arc::new(out.finish()))
     });
@@ -304,12 +319,11 @@ fn set_config(facts: Arc<dyn Facts>) -> ScalarUDF {
 }
 
 /// Gives all sessions the functions that say the same to everybody.
-pub fn register(context: &SessionContext, relations: &[Relation]) {
+pub fn register(context: &SessionContext) {
     let quoting = vec![
         by_text("quote_ident", |name| Ok(Some(quoted_ident(name)))),
         by_text("quote_literal", |name| Ok(Some(format!("'{}'", name.replace('\'', "''"))))),
         by_text("pg_size_pretty", |size| Ok(size_pretty(size))),
-        regclass(relations.to_vec()),
     ];
     let all = constants().into_iter().chain(quoting).chain(about_types());
     all.for_each(|one| context.register_udf(one));

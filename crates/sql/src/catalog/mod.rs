@@ -14,7 +14,7 @@ use crate::error::SqlError;
 use crate::rewrite::CATALOG_SCHEMA;
 use cells::Table;
 use datafusion::arrow::datatypes::Schema;
-use datafusion::catalog::{MemorySchemaProvider, SchemaProvider as _};
+use datafusion::catalog::{MemorySchemaProvider, SchemaProvider as _, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ const INFORMATION_SCHEMA: &str = "information_schema";
 pub struct Catalog {
     own: Arc<MemorySchemaProvider>,
     standard: Arc<MemorySchemaProvider>,
+    /// The tables that are there without anybody making them.
+    written: Vec<Relation>,
 }
 
 impl Catalog {
@@ -37,11 +39,35 @@ impl Catalog {
     ///
     /// # Errors
     /// When rows do not fit their columns.
-    pub fn new(relations: &[Relation]) -> Result<Catalog, SqlError> {
+    pub fn new(written: Vec<Relation>) -> Result<Catalog, SqlError> {
         let own =
-            types::tables().into_iter().chain(relations::tables(relations)).chain(empty::tables());
-        let standard = relations::standard_tables(relations);
-        Ok(Catalog { own: schema_of(own)?, standard: schema_of(standard.into_iter())? })
+            types::tables().into_iter().chain(relations::tables(&written)).chain(empty::tables());
+        let standard = relations::standard_tables(&written);
+        let (own, standard) = (schema_of(own)?, schema_of(standard.into_iter())?);
+        Ok(Catalog { own, standard, written })
+    }
+
+    /// Whether a schema is one of those that tell of tables.
+    pub fn tells(schema: &str) -> bool {
+        [CATALOG_SCHEMA, INFORMATION_SCHEMA].contains(&schema)
+    }
+
+    /// All relations, where there are these ordinary tables.
+    pub fn relations(&self, ordinary: &[Arc<tables::Table>]) -> Vec<Relation> {
+        self.written.iter().cloned().chain(ordinary.iter().map(Relation::ordinary)).collect()
+    }
+
+    /// The one of its tables that has that name, if it is one of those that tell of ordinary tables.
+    ///
+    /// # Errors
+    /// When rows do not fit their columns.
+    pub fn table_of(
+        &self,
+        name: &str,
+        ordinary: &[Arc<tables::Table>],
+    ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+        let told = relations::told(name, &self.relations(ordinary));
+        told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 
     /// Lets a session see them.
@@ -60,10 +86,13 @@ impl Catalog {
 fn schema_of(tables: impl Iterator<Item = Table>) -> Result<Arc<MemorySchemaProvider>, SqlError> {
     let schema = Arc::new(MemorySchemaProvider::new());
     for table in tables {
-        let batch = table.batch()?;
-        let described: Schema = batch.schema().as_ref().clone();
-        let provider = MemTable::try_new(Arc::new(described), vec![vec![batch]])?;
-        schema.register_table(table.name.to_string(), Arc::new(provider))?;
+        schema.register_table(table.name.to_string(), provider(&table)?)?;
     }
     Ok(schema)
+}
+
+fn provider(table: &Table) -> Result<Arc<MemTable>, SqlError> {
+    let batch = table.batch()?;
+    let described: Schema = batch.schema().as_ref().clone();
+    Ok(Arc::new(MemTable::try_new(Arc::new(described), vec![vec![batch]])?))
 }

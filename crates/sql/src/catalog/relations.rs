@@ -1,12 +1,17 @@
 //! Tables, their columns and schemas, as PostgreSQL's and the standard's tables tell of them.
 
-use super::cells::{Cell, Table, number, text, yes};
+use super::cells::{Cell, Table as Cells, number, text, yes};
 use super::types::{of_arrow, type_name};
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
+use crate::ordinary::{identity_of, type_oid_and_modifier};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
+use std::sync::Arc;
+use tables::{Column, Constraint, ConstraintKind, Table};
 
 /// Numbers of what is here and not PostgreSQL's begin with it.
 const FIRST_OID: i32 = 16_384;
+/// Those of ordinary tables.
+const FIRST_ORDINARY_OID: i32 = 100_000;
 /// The numbers of schemas.
 const SCHEMAS: &[(i32, &str)] =
     &[(11, "pg_catalog"), (2200, "public"), (13_000, "information_schema")];
@@ -22,15 +27,82 @@ pub const DATABASE: &str = "quipu";
 /// A table in the schema `public`.
 #[derive(Clone, Debug)]
 pub struct Relation {
+    /// Its number.
+    pub oid: i32,
     /// Its name.
     pub name: String,
-    /// Its columns.
-    pub schema: SchemaRef,
+    columns: Vec<Told>,
+    /// Its constraints, and the names of their columns; the first may be the primary key.
+    constraints: Vec<Key>,
 }
 
-/// The number of a relation at a place in their list.
-pub fn relation_oid(at: usize) -> i32 {
-    FIRST_OID.saturating_add(i32::try_from(at).unwrap_or(i32::MAX))
+/// What is told of a column.
+#[derive(Clone, Debug)]
+struct Told {
+    name: String,
+    oid: i32,
+    /// What belongs to the type, such as the length of a text; -1 for nothing.
+    modifier: i32,
+    is_nullable: bool,
+    default: Option<String>,
+    /// `a` or `d` for a column that is numbered.
+    identity: &'static str,
+}
+
+/// A constraint.
+#[derive(Clone, Debug)]
+struct Key {
+    name: String,
+    is_primary: bool,
+    columns: Vec<String>,
+}
+
+impl Relation {
+    /// One that is there without anybody making it, at a place in their list.
+    pub fn written(at: usize, name: &str, schema: SchemaRef) -> Relation {
+        let told = |field: &Arc<Field>| Told {
+            name: field.name().clone(),
+            oid: type_oid(field),
+            modifier: -1,
+            is_nullable: field.is_nullable(),
+            default: None,
+            identity: "",
+        };
+        Relation {
+            oid: FIRST_OID.saturating_add(i32::try_from(at).unwrap_or(i32::MAX)),
+            name: name.to_string(),
+            columns: schema.fields().iter().map(told).collect(),
+            constraints: Vec::new(),
+        }
+    }
+
+    /// One that somebody has made.
+    pub fn ordinary(table: &Arc<Table>) -> Relation {
+        let schema = table.schema();
+        let told = |column: &Column| {
+            let (oid, modifier) = type_oid_and_modifier(column);
+            Told {
+                name: column.name.clone(),
+                oid,
+                modifier,
+                is_nullable: column.is_nullable,
+                default: column.default.clone(),
+                identity: identity_of(schema, &column.name),
+            }
+        };
+        let key = |one: &Constraint| Key {
+            name: one.name.clone(),
+            is_primary: one.kind == ConstraintKind::PrimaryKey,
+            columns: one.columns.iter().map(|at| schema.columns[*at].name.clone()).collect(),
+        };
+        let number = i32::try_from(table.id()).unwrap_or(i32::MAX);
+        Relation {
+            oid: FIRST_ORDINARY_OID.saturating_add(number),
+            name: table.name().to_string(),
+            columns: schema.columns.iter().map(told).collect(),
+            constraints: schema.constraints.iter().map(key).collect(),
+        }
+    }
 }
 
 fn type_oid(field: &Field) -> i32 {
@@ -40,8 +112,22 @@ fn type_oid(field: &Field) -> i32 {
     }
 }
 
+/// A table of that name, if it is one of those that tell of tables.
+pub fn told(name: &str, relations: &[Relation]) -> Option<Cells> {
+    Some(match name {
+        "pg_class" => classes(relations),
+        "pg_attribute" => attributes(relations),
+        "pg_tables" => own_tables(relations),
+        "tables" => standard_relations(relations),
+        "columns" => standard_columns(relations),
+        "table_constraints" => table_constraints(relations),
+        "key_column_usage" => key_columns(relations),
+        _ => return None,
+    })
+}
+
 /// PostgreSQL's own.
-pub fn tables(relations: &[Relation]) -> Vec<Table> {
+pub fn tables(relations: &[Relation]) -> Vec<Cells> {
     vec![
         classes(relations),
         attributes(relations),
@@ -49,7 +135,7 @@ pub fn tables(relations: &[Relation]) -> Vec<Table> {
         database(),
         roles("pg_roles"),
         roles("pg_authid"),
-        Table {
+        Cells {
             name: "pg_user",
             columns: "usename:n usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b \
                       passwd:t valuntil:t useconfig:a",
@@ -62,63 +148,54 @@ pub fn tables(relations: &[Relation]) -> Vec<Table> {
                 yes(true),
             ]],
         },
-        Table {
+        Cells {
             name: "pg_am",
             columns: "oid:o amname:n amhandler:t amtype:c",
             rows: vec![vec![number(2), text("heap"), text("heap_tableam_handler"), text("t")]],
         },
-        Table {
+        Cells {
             name: "pg_tablespace",
             columns: "oid:o spcname:n spcowner:o spcacl:a spcoptions:a",
             rows: vec![vec![number(1663), text("pg_default"), number(ROLE_OID)]],
         },
         extensions(),
-        Table {
-            name: "pg_tables",
-            columns: "schemaname:n tablename:n tableowner:n tablespace:n hasindexes:b hasrules:b \
-                      hastriggers:b rowsecurity:b",
-            rows: relations
-                .iter()
-                .map(|one| {
-                    let no = yes(false);
-                    vec![
-                        text("public"),
-                        text(&one.name),
-                        text(ROLE),
-                        Cell::Null,
-                        no.clone(),
-                        no.clone(),
-                        no.clone(),
-                        no,
-                    ]
-                })
-                .collect(),
-        },
+        own_tables(relations),
     ]
 }
 
-fn namespaces() -> Table {
+fn own_tables(relations: &[Relation]) -> Cells {
+    let row = |one: &Relation| {
+        let (no, has_keys) = (yes(false), yes(!one.constraints.is_empty()));
+        let (schema, owner) = (text("public"), text(ROLE));
+        vec![schema, text(&one.name), owner, Cell::Null, has_keys, no.clone(), no.clone(), no]
+    };
+    let columns = "schemaname:n tablename:n tableowner:n tablespace:n hasindexes:b hasrules:b \
+                   hastriggers:b rowsecurity:b";
+    Cells { name: "pg_tables", columns, rows: relations.iter().map(row).collect() }
+}
+
+fn namespaces() -> Cells {
     let row =
         |(oid, name): &(i32, &str)| vec![number(*oid), text(name), number(ROLE_OID), Cell::Null];
     let columns = "oid:o nspname:n nspowner:o nspacl:a";
-    Table { name: "pg_namespace", columns, rows: SCHEMAS.iter().map(row).collect() }
+    Cells { name: "pg_namespace", columns, rows: SCHEMAS.iter().map(row).collect() }
 }
 
-fn extensions() -> Table {
+fn extensions() -> Cells {
     let row = |(name, oid): (&&str, i32)| {
         let owner = number(ROLE_OID);
         vec![number(oid), text(name), owner, number(2200), yes(true), text("1.0")]
     };
     let all = ["plpgsql", "pg_prometheus"].iter().zip(FIRST_OID + 1000..);
     let columns = "oid:o extname:n extowner:o extnamespace:o extrelocatable:b extversion:t";
-    Table { name: "pg_extension", columns, rows: all.map(row).collect() }
+    Cells { name: "pg_extension", columns, rows: all.map(row).collect() }
 }
 
-fn classes(relations: &[Relation]) -> Table {
-    let row = |(at, one): (usize, &Relation)| {
-        let columns = i32::try_from(one.schema.fields().len()).unwrap_or(i32::MAX);
+fn classes(relations: &[Relation]) -> Cells {
+    let row = |one: &Relation| {
+        let columns = i32::try_from(one.columns.len()).unwrap_or(i32::MAX);
         vec![
-            number(relation_oid(at)),
+            number(one.oid),
             text(&one.name),
             number(2200),
             number(0),
@@ -157,31 +234,31 @@ fn classes(relations: &[Relation]) -> Table {
                    relnatts:s relchecks:s relhasrules:b relhastriggers:b relhassubclass:b \
                    relrowsecurity:b relforcerowsecurity:b relispopulated:b relreplident:c \
                    relispartition:b relrewrite:o relacl:a reloptions:a relpartbound:t";
-    Table { name: "pg_class", columns, rows: relations.iter().enumerate().map(row).collect() }
+    Cells { name: "pg_class", columns, rows: relations.iter().map(row).collect() }
 }
 
-fn attributes(relations: &[Relation]) -> Table {
+fn attributes(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
-    for (at, relation) in relations.iter().enumerate() {
-        for (field, nth) in relation.schema.fields().iter().zip(1..) {
-            let oid = type_oid(field);
+    for relation in relations {
+        for (column, nth) in relation.columns.iter().zip(1..) {
+            let oid = column.oid;
             rows.push(vec![
-                number(relation_oid(at)),
-                text(field.name()),
+                number(relation.oid),
+                text(&column.name),
                 number(oid),
                 number(-1),
                 number(-1),
                 number(nth),
                 number(0),
-                number(-1),
+                number(column.modifier),
                 yes(false),
                 text("x"),
                 text(""),
                 text("i"),
-                yes(!field.is_nullable()),
+                yes(!column.is_nullable),
+                yes(column.default.is_some()),
                 yes(false),
-                yes(false),
-                text(""),
+                text(column.identity),
                 text(""),
                 yes(false),
                 yes(true),
@@ -196,10 +273,10 @@ fn attributes(relations: &[Relation]) -> Table {
                    atttypmod:i attbyval:b attstorage:c attcompression:c attalign:c attnotnull:b atthasdef:b \
                    atthasmissing:b attidentity:c attgenerated:c attisdropped:b attislocal:b \
                    attinhcount:i attcollation:o attacl:a attoptions:a";
-    Table { name: "pg_attribute", columns, rows }
+    Cells { name: "pg_attribute", columns, rows }
 }
 
-fn database() -> Table {
+fn database() -> Cells {
     let row = vec![
         number(DATABASE_OID),
         text(DATABASE),
@@ -219,10 +296,10 @@ fn database() -> Table {
     let columns = "oid:o datname:n datdba:o encoding:i datlocprovider:c datistemplate:b \
                    datallowconn:b datconnlimit:i dattablespace:o datcollate:t datctype:t \
                    daticulocale:t datcollversion:t datacl:a";
-    Table { name: "pg_database", columns, rows: vec![row] }
+    Cells { name: "pg_database", columns, rows: vec![row] }
 }
 
-fn roles(name: &'static str) -> Table {
+fn roles(name: &'static str) -> Cells {
     let row = vec![
         number(ROLE_OID),
         text(ROLE),
@@ -241,30 +318,15 @@ fn roles(name: &'static str) -> Table {
     let columns = "oid:o rolname:n rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b \
                    rolcanlogin:b rolreplication:b rolbypassrls:b rolconnlimit:i rolpassword:t \
                    rolvaliduntil:t rolconfig:a";
-    Table { name, columns, rows: vec![row] }
+    Cells { name, columns, rows: vec![row] }
 }
 
 /// The standard's.
-pub fn standard_tables(relations: &[Relation]) -> Vec<Table> {
-    let table = |one: &Relation| {
-        vec![
-            text(DATABASE),
-            text("public"),
-            text(&one.name),
-            text("BASE TABLE"),
-            text("NO"),
-            text("NO"),
-        ]
-    };
+pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
     vec![
-        Table {
-            name: "tables",
-            columns: "table_catalog:n table_schema:n table_name:n table_type:t \
-                      is_insertable_into:t is_typed:t",
-            rows: relations.iter().map(table).collect(),
-        },
+        standard_relations(relations),
         standard_columns(relations),
-        Table {
+        Cells {
             name: "schemata",
             columns: "catalog_name:n schema_name:n schema_owner:n",
             rows: SCHEMAS
@@ -272,23 +334,14 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Table> {
                 .map(|(_, name)| vec![text(DATABASE), text(name), text(ROLE)])
                 .collect(),
         },
-        Table {
+        Cells {
             name: "views",
             columns: "table_catalog:n table_schema:n table_name:n view_definition:t",
             rows: Vec::new(),
         },
-        Table {
-            name: "key_column_usage",
-            columns: "constraint_name:n table_schema:n table_name:n column_name:n \
-                      ordinal_position:i",
-            rows: Vec::new(),
-        },
-        Table {
-            name: "table_constraints",
-            columns: "constraint_name:n table_schema:n table_name:n constraint_type:t",
-            rows: Vec::new(),
-        },
-        Table {
+        key_columns(relations),
+        table_constraints(relations),
+        Cells {
             name: "routines",
             columns: "routine_catalog:n routine_schema:n routine_name:n routine_type:t",
             rows: Vec::new(),
@@ -296,28 +349,115 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Table> {
     ]
 }
 
-fn standard_columns(relations: &[Relation]) -> Table {
+fn standard_relations(relations: &[Relation]) -> Cells {
+    let row = |one: &Relation| {
+        let (kind, no) = (text("BASE TABLE"), text("NO"));
+        vec![text(DATABASE), text("public"), text(&one.name), kind, no.clone(), no]
+    };
+    let columns = "table_catalog:n table_schema:n table_name:n table_type:t is_insertable_into:t \
+                   is_typed:t";
+    Cells { name: "tables", columns, rows: relations.iter().map(row).collect() }
+}
+
+/// What the standard calls the type of that number.
+fn standard_type(oid: i32) -> String {
+    match type_name(oid) {
+        Some(name) if name.ends_with("[]") => "ARRAY".to_string(),
+        name => name.unwrap_or_default(),
+    }
+}
+
+impl Told {
+    fn characters(&self) -> Option<i32> {
+        (matches!(self.oid, 1042 | 1043) && 4 <= self.modifier).then(|| self.modifier - 4)
+    }
+
+    fn precision(&self) -> Option<i32> {
+        match self.oid {
+            1700 if 4 <= self.modifier => Some((self.modifier - 4) >> 16),
+            21 => Some(16),
+            23 => Some(32),
+            20 => Some(64),
+            700 => Some(24),
+            701 => Some(53),
+            _ => None,
+        }
+    }
+}
+
+fn table_constraints(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
     for relation in relations {
-        for (field, nth) in relation.schema.fields().iter().zip(1..) {
-            let oid = type_oid(field);
+        for key in &relation.constraints {
+            let kind = if key.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
+            let (catalog, schema, no) = (text(DATABASE), text("public"), text("NO"));
+            rows.push(vec![
+                catalog.clone(),
+                schema.clone(),
+                text(&key.name),
+                catalog,
+                schema,
+                text(&relation.name),
+                text(kind),
+                no.clone(),
+                no,
+            ]);
+        }
+    }
+    let columns = "constraint_catalog:n constraint_schema:n constraint_name:n table_catalog:n \
+                   table_schema:n table_name:n constraint_type:t is_deferrable:t \
+                   initially_deferred:t";
+    Cells { name: "table_constraints", columns, rows }
+}
+
+fn key_columns(relations: &[Relation]) -> Cells {
+    let mut rows = Vec::new();
+    for relation in relations {
+        for key in &relation.constraints {
+            for (column, nth) in key.columns.iter().zip(1..) {
+                let (catalog, schema) = (text(DATABASE), text("public"));
+                rows.push(vec![
+                    catalog.clone(),
+                    schema.clone(),
+                    text(&key.name),
+                    catalog,
+                    schema,
+                    text(&relation.name),
+                    text(column),
+                    number(nth),
+                    Cell::Null,
+                ]);
+            }
+        }
+    }
+    let columns = "constraint_catalog:n constraint_schema:n constraint_name:n table_catalog:n \
+                   table_schema:n table_name:n column_name:n ordinal_position:i \
+                   position_in_unique_constraint:i";
+    Cells { name: "key_column_usage", columns, rows }
+}
+
+fn standard_columns(relations: &[Relation]) -> Cells {
+    let mut rows = Vec::new();
+    for relation in relations {
+        for (column, nth) in relation.columns.iter().zip(1..) {
+            let oid = column.oid;
             let within = super::types::name_within(oid).unwrap_or("text");
             rows.push(vec![
                 text(DATABASE),
                 text("public"),
                 text(&relation.name),
-                text(field.name()),
+                text(&column.name),
                 number(nth),
-                Cell::Null,
-                text(if field.is_nullable() { "YES" } else { "NO" }),
-                text(&type_name(oid).unwrap_or_default()),
-                Cell::Null,
-                Cell::Null,
+                column.default.as_deref().map_or(Cell::Null, text),
+                text(if column.is_nullable { "YES" } else { "NO" }),
+                text(&standard_type(oid)),
+                column.characters().map_or(Cell::Null, number),
+                column.precision().map_or(Cell::Null, number),
                 Cell::Null,
                 text(DATABASE),
                 text("pg_catalog"),
                 text(within),
-                text("NO"),
+                text(if column.identity.is_empty() { "NO" } else { "YES" }),
                 text("NEVER"),
                 text("NO"),
             ]);
@@ -327,5 +467,5 @@ fn standard_columns(relations: &[Relation]) -> Table {
                    column_default:t is_nullable:t data_type:t character_maximum_length:i \
                    numeric_precision:i datetime_precision:i udt_catalog:n udt_schema:n \
                    udt_name:n is_identity:t is_generated:t is_updatable:t";
-    Table { name: "columns", columns, rows }
+    Cells { name: "columns", columns, rows }
 }

@@ -166,6 +166,11 @@ pub fn query(text: &str) -> Option<Box<Query>> {
     Parser::new(&Postgres::new(text.len())).try_with_sql(text).ok()?.parse_query().ok()
 }
 
+/// A column by the parts of its name, as they are.
+pub fn expression_of(parts: &[&str]) -> Expr {
+    Expr::CompoundIdentifier(parts.iter().map(|part| Ident::with_quote('"', *part)).collect())
+}
+
 pub fn cast(expr: Expr, data_type: SqlType) -> Expr {
     let (kind, array, format) = (CastKind::Cast, false, None);
     Expr::Cast { kind, expr: Box::new(expr), data_type, array, format }

@@ -28,10 +28,7 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Value,
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
-use expressions::{
-    arguments, call, cast, instant, is_named, is_now, is_placeholder, literal, only_argument,
-    text_literal,
-};
+use expressions::{arguments, call, instant, is_named, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
@@ -43,7 +40,8 @@ use types::{arrow_type, catalog_cast, texts};
 
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
-pub use types::{array_of, interval_text};
+pub use expressions::{cast, expression_of, is_placeholder, query, text_literal};
+pub use types::{array_of, interval_text, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
 pub const CATALOG_SCHEMA: &str = "pg_catalog";
@@ -58,6 +56,10 @@ const DEPTH_MAX: usize = 500;
 
 /// Stands for `jsonb` among types of parameters: arrow has none, and nothing else here has this one.
 pub const JSONB_PARAMETER: DataType = DataType::LargeUtf8;
+/// The same for `numeric`, whose values come as text with all their digits.
+pub const NUMERIC_PARAMETER: DataType = DataType::Decimal256(76, 38);
+/// The same for `uuid`.
+pub const UUID_PARAMETER: DataType = DataType::FixedSizeBinary(16);
 
 /// Types of parameters that the planner does not find by itself.
 pub type Hints = BTreeMap<String, DataType>;

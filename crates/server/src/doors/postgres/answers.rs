@@ -72,6 +72,9 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
             Some("oid") => Type::OID,
             Some("name") => Type::NAME,
             Some("char") => Type::CHAR,
+            Some("uuid") => Type::UUID,
+            Some("varchar") => Type::VARCHAR,
+            Some("bpchar") => Type::BPCHAR,
             _ => arrow_pg::datatypes::field_into_pg_type(field)?,
         };
         // What is not known is a text to clients.
@@ -196,6 +199,12 @@ fn in_binary(length: Option<shown::Length>) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// The 16 bytes of a `uuid`.
+fn uuid_bytes(text: &str) -> Option<Vec<u8>> {
+    let number = u128::from_str_radix(&text.replace('-', ""), 16).ok()?;
+    Some(number.to_be_bytes().to_vec())
+}
+
 /// Columns as they are sent: numbers and times as PostgreSQL shows them, and in binary a `jsonb` that
 /// begins with the number of its version, 1.
 fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
@@ -217,6 +226,12 @@ fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
             };
             let prefixed = texts.iter().map(|text| text.map(|text| format!("\u{1}{text}")));
             Arc::new(prefixed.collect::<StringViewArray>())
+        }
+        FieldFormat::Binary if *field.datatype() == Type::UUID => {
+            let Some(texts) = column.as_any().downcast_ref::<StringViewArray>() else {
+                return column.clone();
+            };
+            Arc::new(texts.iter().map(|text| text.and_then(uuid_bytes)).collect::<BinaryArray>())
         }
         FieldFormat::Binary => column.clone(),
     };

@@ -29,7 +29,12 @@ impl Queries {
         let done = |tag: &str| Ok(Response::Execution(Tag::new(tag)));
         match parsed {
             // It is planned, or done, before it comes here.
-            Parsed::Query(_) | Parsed::CopyOut(_) | Parsed::Insert(_) | Parsed::DropMetric(_) => {
+            Parsed::Query(_)
+            | Parsed::CopyOut(_)
+            | Parsed::Insert(_)
+            | Parsed::Write(_)
+            | Parsed::Define(_)
+            | Parsed::DropMetric(_) => {
                 Err(error("XX000", "a statement that comes here by mistake"))
             }
             Parsed::CopyIn(asked) => self.begin_copy(session, asked),
@@ -68,7 +73,9 @@ impl Queries {
             }
             Parsed::Commit => Ok(Response::TransactionEnd(Tag::new("COMMIT"))),
             Parsed::Rollback => Ok(Response::TransactionEnd(Tag::new("ROLLBACK"))),
-            Parsed::RollbackTo => Ok(Response::TransactionStart(Tag::new("ROLLBACK"))),
+            Parsed::Savepoint(_) => done("SAVEPOINT"),
+            Parsed::Release(_) => done("RELEASE"),
+            Parsed::RollbackTo(_) => Ok(Response::TransactionStart(Tag::new("ROLLBACK"))),
             Parsed::Deallocate(_) => done("DEALLOCATE"),
             Parsed::DiscardAll => {
                 session.settings().reset(None);

@@ -6,6 +6,7 @@
 use super::answers::error;
 use super::handlers::Queries;
 use super::prepared::{Described, Parser, Prepared, Purpose};
+use super::writes::tag_of;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _, StreamExt as _};
 use pgwire::api::portal::{Portal, PortalExecutionState};
@@ -130,6 +131,10 @@ impl ExtendedQueryHandler for Queries {
             *state = PortalExecutionState::Finished;
             return self.copy_out(client, copy.clone()).await;
         }
+        if let Prepared::Other(Parsed::Define(definition)) = prepared {
+            *state = PortalExecutionState::Finished;
+            return self.answer_definition(client, definition.clone()).await;
+        }
         if let Prepared::Query(described) = prepared
             && let Some(tag) = self.keep_rows(client, described, &portal).await?
         {
@@ -155,7 +160,10 @@ impl ExtendedQueryHandler for Queries {
             true => {
                 *state = PortalExecutionState::Finished;
                 self.session()?.state().kept.portal_is_over(name);
-                let tag = Tag::new("SELECT").with_rows(sent.count);
+                let tag = match prepared {
+                    Prepared::Query(described) => tag_of(described.word(), sent.count),
+                    Prepared::Other(_) => Tag::new("SELECT").with_rows(sent.count),
+                };
                 client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
             }
             false => {
@@ -272,7 +280,7 @@ impl Queries {
     {
         let status = client.transaction_status();
         match &described.purpose {
-            Purpose::Answer => Ok(None),
+            Purpose::Answer | Purpose::Write { .. } => Ok(None),
             Purpose::Cursor(name) => {
                 self.declare(client, status, (name, described), Some(portal))?;
                 Ok(Some(Tag::new("DECLARE CURSOR")))

@@ -3,7 +3,7 @@
 use super::Postgres;
 use super::answers::{self, Ends, error, of_sql};
 use super::cancels::Cancelled;
-use super::prepared::{Parser, Prepared};
+use super::prepared::{Parser, Prepared, Purpose};
 use super::session::Session;
 use super::welcome::Welcome;
 use crate::admission::Permit;
@@ -14,9 +14,10 @@ use pgwire::api::results::Response;
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::cancel::CancelRequest;
 use pgwire::messages::response::TransactionStatus;
-use sql::Answer;
+use sql::{Answer, SqlError};
 use sql::datafusion::common::ScalarValue;
 use sql::statements::Parsed;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
@@ -61,7 +62,7 @@ impl Queries {
     pub fn begin(&self, status: TransactionStatus, parsed: Option<&Parsed>) -> PgWireResult<()> {
         self.cancelled.begin();
         let ends_it =
-            matches!(parsed, Some(Parsed::Commit | Parsed::Rollback | Parsed::RollbackTo));
+            matches!(parsed, Some(Parsed::Commit | Parsed::Rollback | Parsed::RollbackTo(_)));
         if status == TransactionStatus::Error && !ends_it {
             let words = "current transaction is aborted, commands ignored until end of \
                          transaction block";
@@ -78,6 +79,10 @@ impl Queries {
         format: &Format,
     ) -> PgWireResult<Response> {
         match prepared {
+            Prepared::Query(described) if matches!(described.purpose, Purpose::Write { .. }) => {
+                let planned = self.parser.plan_write(described).await?;
+                self.write(planned, parameters, format).await
+            }
             Prepared::Query(described) => {
                 let statement = self.parser.plan(described).await?;
                 self.query(statement, parameters, format).await
@@ -92,6 +97,10 @@ impl Queries {
             Parsed::Query(statement) => {
                 let statement = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
                 self.query(statement, Vec::new(), &Format::UnifiedText).await
+            }
+            Parsed::Write(write) => {
+                let planned = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
+                self.write(planned, Vec::new(), &Format::UnifiedText).await
             }
             other => self.run_other(other, &Format::UnifiedText).await,
         }
@@ -132,6 +141,19 @@ impl Queries {
         statement: sql::Statement,
         parameters: Vec<ScalarValue>,
     ) -> PgWireResult<(Answer, Ends, Arc<Permit>)> {
+        let running = self.session()?.sql.run(statement, parameters);
+        self.until_its_end(running).await
+    }
+
+    /// Waits for a statement, once it has its place among those that run; until it is cancelled, or its
+    /// time is over.
+    ///
+    /// # Errors
+    /// Those of the statement, and where it is ended.
+    pub async fn until_its_end<T>(
+        &self,
+        running: impl Future<Output = Result<T, SqlError>>,
+    ) -> PgWireResult<(T, Ends, Arc<Permit>)> {
         let app = &self.door.app;
         let own = self.session()?.settings().statement_timeout();
         let time = app.config.query.timeout.min(own.unwrap_or(Duration::MAX));
@@ -144,15 +166,14 @@ impl Queries {
             }
         };
         let ends = Ends { cancelled: self.cancelled.clone(), deadline, timeout: time };
-        let running = self.session()?.sql.run(statement, parameters);
-        let answer = tokio::select! {
+        let done = tokio::select! {
             biased;
             () = self.cancelled.heard() => return Err(PgWireError::QueryCanceled),
-            answer = timeout_at(deadline, running) => {
-                answer.map_err(|_| answers::timed_out(time))?
+            done = timeout_at(deadline, running) => {
+                done.map_err(|_| answers::timed_out(time))?
             }
         };
-        Ok((answer.map_err(of_sql)?, ends, permit))
+        Ok((done.map_err(of_sql)?, ends, permit))
     }
 }
 

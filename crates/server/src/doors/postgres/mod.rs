@@ -29,6 +29,7 @@ mod settings;
 mod simple;
 mod startup;
 mod welcome;
+mod writes;
 
 use crate::app::App;
 use crate::listeners::accept::{Accepting, Stop, accept};
@@ -69,7 +70,7 @@ pub fn open(
         memory_max: usize::try_from(query.memory_max).unwrap_or(usize::MAX),
         query: query_options(app),
     };
-    let database = match Database::new(app.store.clone(), limits) {
+    let database = match Database::new(app.store.clone(), app.tables.clone(), limits) {
         Ok(database) => database,
         Err(error) => {
             tracing::error!("SQL is not served: {error}");

@@ -22,6 +22,8 @@ const EPOCH_DAYS: i32 = 10_957;
 pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
     let pg_type = |known: &Option<DataType>| match known {
         Some(sql::JSONB_PARAMETER) => Ok(Type::JSONB),
+        Some(sql::NUMERIC_PARAMETER) => Ok(Type::NUMERIC),
+        Some(sql::UUID_PARAMETER) => Ok(Type::UUID),
         Some(known) => arrow_pg::datatypes::into_pg_type(known),
         None => Ok(Type::TEXT),
     };
@@ -99,11 +101,16 @@ fn check_type(at: usize, declared: Option<&Type>, wanted: Option<&DataType>) -> 
     Ok(())
 }
 
+/// Whether values of a wanted type come as text, with all that it says.
+fn is_text(wanted: &DataType) -> bool {
+    [sql::JSONB_PARAMETER, sql::NUMERIC_PARAMETER, sql::UUID_PARAMETER].contains(wanted)
+}
+
 fn null(
     declared: Option<&Type>,
     wanted: Option<&DataType>,
 ) -> Result<ScalarValue, DataFusionError> {
-    let known = declared.and_then(arrow_type).or_else(|| wanted.cloned());
+    let known = declared.and_then(arrow_type).or_else(|| wanted.filter(|one| !is_text(one)).cloned());
     known.map_or(Ok(ScalarValue::Null), |known| ScalarValue::try_from(&known))
 }
 
@@ -121,7 +128,12 @@ fn plain(
     let text = std::str::from_utf8(bytes);
     let text =
         text.map_err(|failure| error("22021", format!("parameter ${}: {failure}", at + 1)))?;
-    let target = declared.and_then(arrow_type).or_else(|| wanted.cloned());
+    let wanted = wanted.filter(|one| !is_text(one));
+    let target = match declared {
+        Some(declared) if *declared != Type::NUMERIC || wanted.is_some() => arrow_type(declared),
+        _ => None,
+    };
+    let target = target.or_else(|| wanted.cloned());
     let text = match target {
         Some(DataType::Interval(_)) => sql::interval_text(text),
         _ => text.to_string(),
@@ -168,10 +180,16 @@ fn binary(
     let pg_type = match (declared, wanted) {
         (Some(declared), _) => declared.clone(),
         (None, Some(&sql::JSONB_PARAMETER)) => Type::JSONB,
+        (None, Some(&sql::NUMERIC_PARAMETER)) => Type::NUMERIC,
+        (None, Some(&sql::UUID_PARAMETER)) => Type::UUID,
         (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
         (None, None) => Type::TEXT,
     };
     let value = match element_of(&pg_type) {
+        // With all its digits, where a column of such numbers is to have it.
+        None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC_PARAMETER) => {
+            numeric_text(bytes).map(ScalarValue::from)
+        }
         Some(of) => elements(bytes).and_then(|all| {
             let target = arrow_type(&of)?;
             let read = |one: &Option<&[u8]>| match one {
@@ -287,15 +305,21 @@ fn text(bytes: &[u8]) -> Option<ScalarValue> {
 /// A decimal number: `[digits i16][weight i16][sign u16][scale u16]`, then as many digits to the base
 /// of 10,000, the first of them worth `10,000 ^ weight`.
 fn numeric(bytes: &[u8]) -> Option<f64> {
+    // Rust reads decimal text to the nearest number.
+    numeric_text(bytes)?.parse().ok()
+}
+
+/// The same as text, with all its digits.
+fn numeric_text(bytes: &[u8]) -> Option<String> {
     let mut fields = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight, sign) = (fields.next()?, fields.next()?.cast_signed(), fields.next()?);
     fields.next()?;
     let negative = match sign {
         0 => "",
         0x4000 => "-",
-        0xc000 => return Some(f64::NAN),
-        0xd000 => return Some(f64::INFINITY),
-        0xf000 => return Some(f64::NEG_INFINITY),
+        0xc000 => return Some("NaN".into()),
+        0xd000 => return Some("Infinity".into()),
+        0xf000 => return Some("-Infinity".into()),
         _ => return None,
     };
     let digits: Vec<u16> = fields.collect();
@@ -304,8 +328,7 @@ fn numeric(bytes: &[u8]) -> Option<f64> {
     }
     let text: String = digits.iter().map(|digit| format!("{digit:04}")).collect();
     let exponent = 4 * (i32::from(weight) + 1 - i32::from(count.cast_signed()));
-    // Rust reads decimal text to the nearest number.
-    format!("{negative}{}e{exponent}", if text.is_empty() { "0" } else { &text }).parse().ok()
+    Some(format!("{negative}{}e{exponent}", if text.is_empty() { "0" } else { &text }))
 }
 
 /// The elements of an array of one dimension: `[dimensions i32][has nulls i32][type u32]`, then

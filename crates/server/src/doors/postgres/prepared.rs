@@ -10,8 +10,9 @@ use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::api::stmt::QueryParser;
 use pgwire::api::{ClientInfo, Type};
 use pgwire::error::PgWireResult;
-use sql::datafusion::arrow::datatypes::{DataType, Field, SchemaRef};
+use sql::datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sql::insert::Insert;
+use sql::ordinary::{PlannedWrite, Write};
 use sql::statements::{Parsed, Query};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -40,7 +41,7 @@ impl Prepared {
     /// Whether it answers with rows.
     pub fn has_rows(&self) -> bool {
         match self {
-            Prepared::Query(described) => matches!(described.purpose, Purpose::Answer),
+            Prepared::Query(described) => described.has_rows(),
             Prepared::Other(parsed) => field_of(parsed, &Format::UnifiedText).is_some(),
         }
     }
@@ -55,6 +56,13 @@ pub enum Purpose {
     Cursor(String),
     /// They are stored.
     Insert(Target),
+    /// It changes an ordinary table.
+    Write {
+        /// What the statement is called.
+        word: &'static str,
+        /// Whether it answers with rows.
+        has_rows: bool,
+    },
 }
 
 /// What is known of a statement that `sql` plans.
@@ -69,7 +77,26 @@ pub struct Described {
     pub parameters: Vec<Option<DataType>>,
 }
 
+/// A plan that is kept.
+enum Kept {
+    Query(sql::Statement),
+    Write(PlannedWrite),
+}
+
 impl Described {
+    /// Whether it answers with rows.
+    pub fn has_rows(&self) -> bool {
+        matches!(self.purpose, Purpose::Answer | Purpose::Write { has_rows: true, .. })
+    }
+
+    /// What its end is called.
+    pub fn word(&self) -> &'static str {
+        match self.purpose {
+            Purpose::Write { word, .. } => word,
+            _ => "SELECT",
+        }
+    }
+
     /// The same, for something else.
     pub fn with_purpose(self, purpose: Purpose) -> Described {
         Described { purpose, ..self }
@@ -80,7 +107,7 @@ impl Described {
 #[derive(Default)]
 pub struct Parser {
     session: OnceLock<Arc<Session>>,
-    plans: Mutex<HashMap<Arc<str>, sql::Statement>>,
+    plans: Mutex<HashMap<Arc<str>, Kept>>,
 }
 
 impl Parser {
@@ -105,9 +132,14 @@ impl Parser {
     pub async fn plan(&self, described: &Described) -> PgWireResult<sql::Statement> {
         let known = |parser: &Parser| {
             let plans = parser.plans.lock().unwrap_or_else(PoisonError::into_inner);
-            plans.get(&described.text).cloned()
+            match plans.get(&described.text) {
+                Some(Kept::Query(plan)) => Some(plan.clone()),
+                _ => None,
+            }
         };
-        if let Some(plan) = known(self) {
+        if let Some(plan) = known(self)
+            && self.session()?.sql.is_current(&plan)
+        {
             return Ok(plan);
         }
         match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
@@ -117,7 +149,7 @@ impl Parser {
                 if !is_alike(&plan.schema(), &described.schema) {
                     return Err(error("0A000", "cached plan must not change result type"));
                 }
-                self.remember(described.text.clone(), plan.clone());
+                self.remember_query(described.text.clone(), plan.clone());
                 Ok(plan)
             }
             other => Err(error("XX000", format!("{other:?} was prepared as a query"))),
@@ -129,8 +161,51 @@ impl Parser {
         let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
         let parameters = plan.parameters().map_err(of_sql)?;
         let (text, schema): (Arc<str>, _) = (text.into(), plan.schema());
-        self.remember(text.clone(), plan);
+        self.remember_query(text.clone(), plan);
         Ok(Described { text, purpose: Purpose::Answer, schema, parameters })
+    }
+
+    /// The same of a statement that changes an ordinary table.
+    async fn describe_write(&self, text: &str, write: Write) -> PgWireResult<Described> {
+        let word = write.word();
+        let plan = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
+        let (returned, parameters) = (plan.returned(), plan.parameters());
+        let purpose = Purpose::Write { word, has_rows: returned.is_some() };
+        let text: Arc<str> = text.into();
+        self.remember(text.clone(), Kept::Write(plan));
+        let schema = returned.unwrap_or_else(|| SchemaRef::new(Schema::empty()));
+        Ok(Described { text, purpose, schema, parameters })
+    }
+
+    /// Plans a statement that changes an ordinary table and was prepared.
+    ///
+    /// # Errors
+    /// When it makes no sense any more.
+    pub async fn plan_write(&self, described: &Described) -> PgWireResult<PlannedWrite> {
+        let known = |parser: &Parser| {
+            let plans = parser.plans.lock().unwrap_or_else(PoisonError::into_inner);
+            match plans.get(&described.text) {
+                Some(Kept::Write(plan)) => Some(plan.clone()),
+                _ => None,
+            }
+        };
+        if let Some(plan) = known(self)
+            && self.session()?.sql.is_write_current(&plan)
+        {
+            return Ok(plan);
+        }
+        match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
+            Some(Parsed::Write(write)) => {
+                let plan = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
+                let returned = plan.returned();
+                if returned.is_some_and(|returned| !is_alike(&returned, &described.schema)) {
+                    return Err(error("0A000", "cached plan must not change result type"));
+                }
+                self.remember(described.text.clone(), Kept::Write(plan.clone()));
+                Ok(plan)
+            }
+            other => Err(error("XX000", format!("{other:?} was prepared as a change"))),
+        }
     }
 
     /// The same of the text of one query.
@@ -144,10 +219,13 @@ impl Parser {
         }
     }
 
-    fn remember(&self, text: Arc<str>, plan: sql::Statement) {
-        if !plan.is_reusable() {
-            return;
+    fn remember_query(&self, text: Arc<str>, plan: sql::Statement) {
+        if plan.is_reusable() {
+            self.remember(text, Kept::Query(plan));
         }
+    }
+
+    fn remember(&self, text: Arc<str>, plan: Kept) {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if PLANS_MAX <= plans.len() {
             plans.clear();
@@ -187,6 +265,9 @@ impl QueryParser for Parser {
                 let described = self.describe(text, insert.query).await?;
                 Some(Prepared::Query(described.with_purpose(Purpose::Insert(target))))
             }
+            Some(Parsed::Write(write)) => {
+                Some(Prepared::Query(self.describe_write(text, write).await?))
+            }
             Some(other) => Some(Prepared::Other(other)),
             None => None,
         })
@@ -206,9 +287,9 @@ impl QueryParser for Parser {
     ) -> PgWireResult<Vec<FieldInfo>> {
         let format = format.unwrap_or(&Format::UnifiedText);
         match statement {
-            Prepared::Query(described) => match described.purpose {
-                Purpose::Answer => answers::fields(&described.schema, format),
-                Purpose::Cursor(_) | Purpose::Insert(_) => Ok(Vec::new()),
+            Prepared::Query(described) => match described.has_rows() {
+                true => answers::fields(&described.schema, format),
+                false => Ok(Vec::new()),
             },
             Prepared::Other(parsed) => Ok(field_of(parsed, format).into_iter().collect()),
         }

@@ -15,6 +15,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 use pgwire::messages::simplequery::Query;
+use sql::ordinary::Definition;
 use sql::statements::Parsed;
 use std::fmt::Debug;
 
@@ -43,8 +44,14 @@ impl SimpleQueryHandler for Queries {
             let words = "COPY FROM STDIN must be the last statement of a query";
             return Err(error("0A000", words));
         }
-        for parsed in all {
-            self.answer_one(client, parsed).await?;
+        // A text of several statements is one transaction, unless it says otherwise.
+        let changes = |one: &Parsed| matches!(one, Parsed::Write(_) | Parsed::Define(_));
+        let is_one = 1 < all.len()
+            && all.iter().any(changes)
+            && client.transaction_status() == TransactionStatus::Idle;
+        self.as_one(is_one, self.answer_all(client, all)).await?;
+        if is_one && client.transaction_status() == TransactionStatus::Idle {
+            self.end_one().await?;
         }
         if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
             client.set_state(PgWireConnectionState::ReadyForQuery);
@@ -69,6 +76,19 @@ impl SimpleQueryHandler for Queries {
 const STAYS: &str = "samples that were copied or inserted stay, and those that were dropped are gone: that is done at once";
 
 impl Queries {
+    async fn answer_all<C>(&self, client: &mut C, all: Vec<Parsed>) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        for parsed in all {
+            self.answer_one(client, parsed).await?;
+        }
+        Ok(())
+    }
+
     async fn answer_one<C>(&self, client: &mut C, parsed: Parsed) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
@@ -100,10 +120,32 @@ impl Queries {
             }
             _ => {}
         }
+        if let Parsed::Define(definition) = parsed {
+            return self.answer_definition(client, definition).await;
+        }
         match self.run_parsed(parsed).await? {
             Response::Query(rows) => send_query_response(client, rows, true).await,
             other => self.send_other(client, other, false).await,
         }
+    }
+
+    /// Makes, alters or drops tables, and says what came of it.
+    pub async fn answer_definition<C>(
+        &self,
+        client: &mut C,
+        definition: Definition,
+    ) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let done = self.define(definition).await?;
+        for words in &done.notices {
+            client.feed(PgWireBackendMessage::NoticeResponse(notice(words))).await?;
+        }
+        send_execution_response(client, Tag::new(done.tag)).await
     }
 
     /// What a statement does to the connection itself, whichever way it came.
@@ -153,11 +195,11 @@ impl Queries {
             Parsed::Commit | Parsed::Rollback if is_idle => {
                 Some(("25P01", "there is no transaction in progress"))
             }
-            Parsed::RollbackTo | Parsed::Nothing("SAVEPOINT" | "RELEASE") if is_idle => {
+            Parsed::RollbackTo(_) | Parsed::Savepoint(_) | Parsed::Release(_) if is_idle => {
                 let words = "savepoints can only be used in transaction blocks";
                 return Err(error("25P01", words));
             }
-            Parsed::Rollback | Parsed::RollbackTo if session.state().has_copied => {
+            Parsed::Rollback | Parsed::RollbackTo(_) if session.state().has_copied => {
                 Some(("01000", STAYS))
             }
             // What has failed is rolled back.
@@ -166,6 +208,7 @@ impl Queries {
             }
             _ => None,
         };
+        self.turn_transaction(client, parsed).await?;
         if let Parsed::Upkeep(upkeep) = parsed {
             client.feed(PgWireBackendMessage::NoticeResponse(notice(upkeep.notice))).await?;
         }

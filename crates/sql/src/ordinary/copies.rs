@@ -1,0 +1,79 @@
+//! `CREATE TABLE .. AS`: a table of a query's rows.
+
+use super::values;
+use super::writes::Runner;
+use crate::database::Statement;
+use crate::error::SqlError;
+use crate::jsonb_functions::is_jsonb_field;
+use crate::names::{folded, shown_name};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::sql::sqlparser::ast::ColumnDef;
+use tables::{Change, Column, ColumnType, Datum, Scalar, Schema};
+
+/// The type of the column that keeps what a query's column has.
+fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
+    let scalar = |data_type: &DataType| {
+        Some(match data_type {
+            DataType::Boolean => Scalar::Bool,
+            DataType::Int8 | DataType::Int16 | DataType::UInt8 => Scalar::Int2,
+            DataType::Int32 | DataType::UInt16 => Scalar::Int4,
+            DataType::Int64 | DataType::UInt32 => Scalar::Int8,
+            DataType::UInt64 | DataType::Decimal128(..) => Scalar::Numeric,
+            DataType::Float32 => Scalar::Float4,
+            DataType::Float64 => Scalar::Float8,
+            DataType::Timestamp(_, Some(_)) => Scalar::Timestamptz,
+            DataType::Timestamp(_, None) => Scalar::Timestamp,
+            DataType::Date32 => Scalar::Date,
+            DataType::Time64(_) => Scalar::Time,
+            DataType::Interval(_) | DataType::Duration(_) => Scalar::Interval,
+            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => Scalar::Text,
+            _ => return None,
+        })
+    };
+    let known = match field.data_type() {
+        _ if is_jsonb_field(field) => Some(ColumnType::One(Scalar::Jsonb)),
+        DataType::List(of) => scalar(of.data_type()).map(ColumnType::Array),
+        plain => scalar(plain).map(ColumnType::One),
+    };
+    known.ok_or_else(|| {
+        let words = format!("column \"{}\" has type {}, which no table has", field.name(), field.data_type());
+        SqlError::unsupported(words)
+    })
+}
+
+/// Makes a table and fills it with the rows of a query.
+///
+/// # Errors
+/// When a column can be kept by no table, and those of the query.
+pub async fn create_as(
+    runner: &Runner,
+    name: &str,
+    statement: &Statement,
+    named: &[ColumnDef],
+) -> Result<(), SqlError> {
+    let answered = statement.schema();
+    let mut schema = Schema::default();
+    for (at, field) in answered.fields().iter().enumerate() {
+        let given = named.get(at).map(|one| folded(&one.name));
+        let given = given.unwrap_or_else(|| shown_name(field.name()).to_string());
+        schema.columns.push(Column::new(&given, type_of(field)?));
+    }
+    let columns = schema.columns.clone();
+    let table = name.to_string();
+    runner.view.apply(vec![Change::Create { table: table.clone(), schema }])?;
+    let memory = runner.memory("rows of a new table");
+    let mut rows: Vec<Vec<Datum>> = Vec::new();
+    let read = runner.each(statement, &[], |batch| {
+        for at in 0..batch.num_rows() {
+            let value = |(nth, column): (usize, &Column)| {
+                values::assign(column, values::of_array(batch.column(nth), at)?)
+            };
+            let row = columns.iter().enumerate().map(value).collect::<Result<Vec<_>, _>>()?;
+            memory.try_grow(super::writes::row_size(&row))?;
+            rows.push(row);
+        }
+        Ok(())
+    });
+    read.await?;
+    runner.view.apply(vec![Change::Insert { table, rows }]).map(drop)
+}

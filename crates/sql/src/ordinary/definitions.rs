@@ -1,0 +1,408 @@
+//! `CREATE TABLE`, `ALTER TABLE`, `DROP TABLE`, `TRUNCATE` and the indexes of ordinary tables.
+
+use super::alters;
+use super::columns::{Declared, declared};
+use super::defaults::{self, Numbered, is_numbered_type, property_of};
+use super::inserts::column_at;
+use super::view::View;
+use super::writes::{Runner, table_name};
+use crate::error::SqlError;
+use crate::hidden::Hidden;
+use crate::names::folded;
+use crate::tables::TABLES;
+use datafusion::sql::sqlparser::ast::{
+    AlterTable, ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, GeneratedAs, Ident, IndexColumn,
+    ObjectName, ObjectType, Statement, TableConstraint, Truncate, TruncateIdentityOption,
+};
+use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source};
+
+/// A statement about tables themselves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition(Hidden<Statement>);
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defined {
+    /// What is answered.
+    pub tag: &'static str,
+    /// What a client is told beside it.
+    pub notices: Vec<String>,
+}
+
+/// Where foreign keys, checks and the like are refused.
+fn not_kept(what: &str) -> SqlError {
+    let words = format!("{what} is not known here: nothing would keep it");
+    SqlError::unsupported(words)
+        .with_hint("Tables have PRIMARY KEY, UNIQUE, NOT NULL and DEFAULT; leave the others out.")
+}
+
+impl Definition {
+    /// Of a statement, if it is one.
+    pub fn of(statement: Statement) -> Result<Definition, Statement> {
+        let is_known = match &statement {
+            Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::Truncate(_) => true,
+            Statement::CreateIndex(_) => true,
+            Statement::Drop { object_type: ObjectType::Table | ObjectType::Index, .. } => true,
+            _ => false,
+        };
+        match is_known {
+            true => Ok(Definition(Hidden::new(statement))),
+            false => Err(statement),
+        }
+    }
+
+    /// What the statement is called.
+    pub fn word(&self) -> &'static str {
+        match &*self.0 {
+            Statement::CreateTable(said) if said.query.is_some() => "CREATE TABLE AS",
+            Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::AlterTable(_) => "ALTER TABLE",
+            Statement::Truncate(_) => "TRUNCATE TABLE",
+            Statement::CreateIndex(_) => "CREATE INDEX",
+            Statement::Drop { object_type: ObjectType::Index, .. } => "DROP INDEX",
+            _ => "DROP TABLE",
+        }
+    }
+}
+
+/// Does what a statement says: all of it or nothing, durably unless a transaction is under way.
+///
+/// # Errors
+/// When it cannot be done; nothing is changed then.
+pub async fn define(
+    runner: &Runner,
+    definition: &Definition,
+    turn: &tokio::sync::Mutex<()>,
+) -> Result<Defined, SqlError> {
+    let _turn = match runner.view.has_begun() {
+        true => None,
+        false => Some(turn.lock().await),
+    };
+    let changing = runner.view.changing()?;
+    let mut done = Defined { tag: definition.word(), notices: Vec::new() };
+    match &*definition.0 {
+        Statement::CreateTable(said) => create(runner, said, &mut done.notices).await?,
+        Statement::AlterTable(said) => alter(runner, said, &mut done.notices).await?,
+        Statement::Truncate(said) => truncate(&runner.view, said)?,
+        Statement::CreateIndex(said) => create_index(&runner.view, said, &mut done.notices)?,
+        Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
+            drop_indexes(&runner.view, names, *if_exists, &mut done.notices)?;
+        }
+        Statement::Drop { if_exists, names, .. } => {
+            drop_tables(&runner.view, names, *if_exists, &mut done.notices)?;
+        }
+        other => return Err(SqlError::unexpected(format!("{other} defines nothing"))),
+    }
+    tokio::task::block_in_place(|| changing.done())?;
+    Ok(done)
+}
+
+/// Whether a name is that of a table that is there without anybody making it.
+fn is_written(name: &str) -> bool {
+    TABLES.iter().any(|one| one.name == name)
+}
+
+async fn create(
+    runner: &Runner,
+    said: &CreateTable,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    let name = table_name(&said.name)?;
+    check_options(said)?;
+    if is_written(&name) || runner.view.get(&name).is_some() {
+        let words = format!("relation \"{name}\" already exists");
+        if !said.if_not_exists {
+            return Err(SqlError::new("42P07", words));
+        }
+        notices.push(format!("{words}, skipping"));
+        return Ok(());
+    }
+    if let Some(query) = &said.query {
+        let statement = runner.plan(query.clone()).await?;
+        return super::copies::create_as(runner, &name, &statement, &said.columns).await;
+    }
+    let mut schema = Schema::default();
+    for column in &said.columns {
+        add_column(&mut schema, &name, column)?;
+    }
+    for constraint in &said.constraints {
+        add_constraint(&mut schema, &name, constraint)?;
+    }
+    check_defaults(runner, &schema).await?;
+    runner.view.apply(vec![Change::Create { table: name, schema }]).map(drop)
+}
+
+fn check_options(said: &CreateTable) -> Result<(), SqlError> {
+    if said.temporary {
+        let words = "temporary tables are not known here: a table is there until it is dropped";
+        return Err(SqlError::unsupported(words));
+    }
+    if said.like.is_some() || said.or_replace || said.inherits.is_some() || said.partition_by.is_some() {
+        let words = "CREATE TABLE with LIKE, INHERITS, PARTITION BY or OR REPLACE is not known here";
+        return Err(SqlError::unsupported(words));
+    }
+    Ok(())
+}
+
+/// Whether defaults can be worked out, and fit their columns.
+pub async fn check_defaults(runner: &Runner, schema: &Schema) -> Result<(), SqlError> {
+    for column in &schema.columns {
+        if let defaults::Default::Expression(expr) = defaults::of_column(schema, column)? {
+            let planned = defaults::plan(runner, vec![*expr]).await?;
+            defaults::values_of(runner, &planned, 1, &[column]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds a column, and the constraints that stand with it.
+pub fn add_column(schema: &mut Schema, table: &str, said: &ColumnDef) -> Result<(), SqlError> {
+    let Declared { ty, words, is_serial } = declared(&said.data_type)?;
+    let name = folded(&said.name);
+    let mut column = Column { declared: words, ..Column::new(&name, ty) };
+    if is_serial {
+        column.is_nullable = false;
+        schema.properties.push(property_of(&name, Numbered::ByDefault));
+    }
+    let place = schema.columns.len();
+    let mut keys = Vec::new();
+    for option in &said.options {
+        match &option.option {
+            ColumnOption::Null => {}
+            ColumnOption::NotNull => column.is_nullable = false,
+            ColumnOption::Default(expr) => column.default = default_text(expr),
+            ColumnOption::PrimaryKey(_) => keys.push((ConstraintKind::PrimaryKey, &option.name)),
+            ColumnOption::Unique(_) => keys.push((ConstraintKind::Unique, &option.name)),
+            ColumnOption::Generated { generated_as, generation_expr: None, .. } => {
+                let numbered = match generated_as {
+                    GeneratedAs::Always => Numbered::Always,
+                    _ => Numbered::ByDefault,
+                };
+                if !is_numbered_type(ty) {
+                    let words = "identity column type must be smallint, integer, or bigint";
+                    return Err(SqlError::new("22023", words));
+                }
+                column.is_nullable = false;
+                schema.properties.push(property_of(&name, numbered));
+            }
+            ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
+            ColumnOption::ForeignKey(_) => return Err(not_kept("REFERENCES")),
+            ColumnOption::Check(_) => return Err(not_kept("CHECK")),
+            other => return Err(not_kept(&other.to_string())),
+        }
+    }
+    schema.columns.push(column);
+    for (kind, given) in keys {
+        add_key(schema, table, kind, given.as_ref(), vec![place])?;
+    }
+    Ok(())
+}
+
+/// What is kept of a default; that it is null says nothing.
+pub fn default_text(expr: &Expr) -> Option<String> {
+    let is_null = defaults::plain(expr) == Some(tables::Datum::Null);
+    (!is_null).then(|| expr.to_string())
+}
+
+/// Adds a constraint that stands by itself.
+pub fn add_constraint(
+    schema: &mut Schema,
+    table: &str,
+    said: &TableConstraint,
+) -> Result<(), SqlError> {
+    let (kind, name, columns) = match said {
+        TableConstraint::PrimaryKey(one) => (ConstraintKind::PrimaryKey, &one.name, &one.columns),
+        TableConstraint::Unique(one) => (ConstraintKind::Unique, &one.name, &one.columns),
+        TableConstraint::ForeignKey(_) => return Err(not_kept("FOREIGN KEY")),
+        TableConstraint::Check(_) => return Err(not_kept("CHECK")),
+        other => return Err(not_kept(&other.to_string())),
+    };
+    let places = places_of(schema, table, columns)?;
+    add_key(schema, table, kind, name.as_ref(), places)
+}
+
+fn add_key(
+    schema: &mut Schema,
+    table: &str,
+    kind: ConstraintKind,
+    given: Option<&Ident>,
+    columns: Vec<usize>,
+) -> Result<(), SqlError> {
+    if kind == ConstraintKind::PrimaryKey && schema.primary_key().is_some() {
+        let words = format!("multiple primary keys for table \"{table}\" are not allowed");
+        return Err(SqlError::new("42P16", words));
+    }
+    let name = match (given, kind) {
+        (Some(given), _) => folded(given),
+        (None, ConstraintKind::PrimaryKey) => format!("{table}_pkey"),
+        (None, ConstraintKind::Unique) => {
+            let names: Vec<&str> =
+                columns.iter().map(|at| schema.columns[*at].name.as_str()).collect();
+            free_name(schema, &format!("{table}_{}_key", names.join("_")))
+        }
+    };
+    schema.constraints.push(Constraint { name, kind, columns });
+    Ok(())
+}
+
+/// A name that no constraint has: this one, or one with a number.
+fn free_name(schema: &Schema, wanted: &str) -> String {
+    let is_free = |name: &String| !schema.constraints.iter().any(|one| one.name == *name);
+    let numbered = (1..).map(|number| format!("{wanted}{number}"));
+    let mut all = std::iter::once(wanted.to_string()).chain(numbered);
+    all.find(is_free).unwrap_or_default()
+}
+
+fn places_of(
+    schema: &Schema,
+    table: &str,
+    columns: &[IndexColumn],
+) -> Result<Vec<usize>, SqlError> {
+    let place = |column: &IndexColumn| match &column.column.expr {
+        Expr::Identifier(ident) => {
+            let name = folded(ident);
+            schema.column(&name).ok_or_else(|| {
+                let words = format!("column \"{name}\" of relation \"{table}\" does not exist");
+                SqlError::new("42703", words)
+            })
+        }
+        other => Err(SqlError::unsupported(format!("an index of {other}: indexes are of columns"))),
+    };
+    columns.iter().map(place).collect()
+}
+
+async fn alter(
+    runner: &Runner,
+    said: &AlterTable,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    let mut name = table_name(&said.name)?;
+    if is_written(&name) {
+        let words = format!("table \"{name}\" is always as it is: it holds samples");
+        return Err(SqlError::unsupported(words));
+    }
+    if runner.view.get(&name).is_none() && said.if_exists {
+        notices.push(format!("relation \"{name}\" does not exist, skipping"));
+        return Ok(());
+    }
+    for operation in &said.operations {
+        let table = runner.view.expect(&name)?;
+        if let Some(change) = alters::change(runner, &table, operation, notices).await? {
+            if let Change::Alter { name: new, .. } = &change {
+                if is_written(new) {
+                    return Err(SqlError::new("42P07", format!("relation \"{new}\" already exists")));
+                }
+                name.clone_from(new);
+            }
+            runner.view.apply(vec![change])?;
+        }
+    }
+    Ok(())
+}
+
+fn truncate(view: &View, said: &Truncate) -> Result<(), SqlError> {
+    if said.identity == Some(TruncateIdentityOption::Restart) {
+        let words = "TRUNCATE .. RESTART IDENTITY is not known here: rows are numbered on";
+        return Err(SqlError::unsupported(words).with_hint("DROP TABLE and CREATE TABLE begin anew."));
+    }
+    let mut changes = Vec::new();
+    for target in &said.table_names {
+        let table = table_name(&target.name)?;
+        if is_written(&table) {
+            return Err(SqlError::unsupported("samples are not truncated").with_hint(
+                "SELECT drop_metric('name'), or POST /api/v1/admin/tsdb/delete_series over HTTP.",
+            ));
+        }
+        changes.push(Change::Truncate { table });
+    }
+    view.apply(changes).map(drop)
+}
+
+fn drop_tables(
+    view: &View,
+    names: &[ObjectName],
+    if_exists: bool,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    for name in names {
+        let table = table_name(name)?;
+        if is_written(&table) {
+            return Err(SqlError::new("42809", format!("\"{table}\" holds samples and stays")));
+        }
+        match (view.get(&table), if_exists) {
+            (None, true) => notices.push(format!("table \"{table}\" does not exist, skipping")),
+            (None, false) => {
+                return Err(SqlError::new("42P01", format!("table \"{table}\" does not exist")));
+            }
+            (Some(_), _) => view.apply(vec![Change::Drop { table }]).map(drop)?,
+        }
+    }
+    Ok(())
+}
+
+/// A unique index is a constraint; others would make nothing faster, as tables are in memory.
+fn create_index(view: &View, said: &CreateIndex, notices: &mut Vec<String>) -> Result<(), SqlError> {
+    let name = table_name(&said.table_name)?;
+    if is_written(&name) {
+        notices.push("samples are found by their labels: no index was made".to_string());
+        return Ok(());
+    }
+    let table = view.expect(&name)?;
+    if said.predicate.is_some() && said.unique {
+        return Err(not_kept("UNIQUE .. WHERE"));
+    }
+    let index = said.name.as_ref().map(table_name).transpose()?;
+    let places = match said.unique {
+        true => places_of(table.schema(), &name, &said.columns)?,
+        false => {
+            notices.push("tables are in memory: no index was made, only UNIQUE ones are".to_string());
+            return Ok(());
+        }
+    };
+    let mut schema = table.schema().clone();
+    let is_there = |index: &String| schema.constraints.iter().any(|one| one.name == *index);
+    if said.if_not_exists && index.as_ref().is_some_and(is_there) {
+        notices.push(format!("relation \"{}\" already exists, skipping", index.unwrap_or_default()));
+        return Ok(());
+    }
+    let given = index.map(|name| Ident::with_quote('"', name));
+    add_key(&mut schema, &name, ConstraintKind::Unique, given.as_ref(), places)?;
+    view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
+}
+
+fn drop_indexes(
+    view: &View,
+    names: &[ObjectName],
+    if_exists: bool,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    for name in names {
+        let index = table_name(name)?;
+        let has_it = |table: &std::sync::Arc<tables::Table>| {
+            table.schema().constraints.iter().any(|one| one.name == index)
+        };
+        match (view.set().list().into_iter().find(has_it), if_exists) {
+            (Some(table), _) => {
+                let mut schema = table.schema().clone();
+                schema.constraints.retain(|one| one.name != index);
+                view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
+            }
+            // Those that were asked for and not made are dropped by name, too.
+            (None, true) => notices.push(format!("index \"{index}\" does not exist, skipping")),
+            (None, false) => {
+                return Err(SqlError::new("42704", format!("index \"{index}\" does not exist")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A column by the name that stands in a statement.
+pub fn column_of(table: &tables::Table, name: &Ident) -> Result<usize, SqlError> {
+    column_at(table, &ObjectName::from(vec![name.clone()]))
+}
+
+/// Where the values of columns come from that stay where they are.
+pub fn all_columns(count: usize) -> Vec<Source> {
+    (0..count).map(Source::Column).collect()
+}

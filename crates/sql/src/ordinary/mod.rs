@@ -1,0 +1,39 @@
+//! Ordinary tables in SQL: `CREATE TABLE`, `INSERT`, `UPDATE`, `DELETE`, and their rows in queries beside
+//! samples. The rows themselves, and what makes them durable, are the room `tables`.
+//!
+//! ```text
+//! DDL ─► definitions ──────────────────────────────┐
+//! INSERT ─► inserts, conflicts ─► values (Datum) ──┼─► View's transaction ─► tables
+//! UPDATE, DELETE ─► changes ─► query of row numbers ┘         │
+//! SELECT ─► DataFusion ─► scan ─► View ◄──────────────────────┘
+//! ```
+//! A statement outside a transaction is one of its own. Statements that write take turns, so that none of
+//! them finds that another one has changed its table; a transaction may, at its `COMMIT`.
+
+mod alters;
+mod arrays;
+mod changes;
+mod columns;
+mod conflicts;
+mod copies;
+mod defaults;
+mod definitions;
+mod inserts;
+mod numbers;
+mod scan;
+mod schemas;
+mod values;
+mod view;
+mod writes;
+
+pub use definitions::{Defined, Definition};
+pub(crate) use definitions::define;
+pub use schemas::OwnCatalogs;
+pub use view::View;
+pub use writes::{PlannedWrite, Write};
+pub(crate) use writes::{Runner, Written, plan_write, write};
+
+pub(crate) use defaults::identity_of;
+pub(crate) use columns::{DIGITS_MAX, FRACTION_DIGITS, type_oid_and_modifier};
+pub(crate) use numbers::{short_text_of, text_of};
+pub(crate) use scan::Ordinary;

@@ -1,0 +1,316 @@
+//! An ordinary table as DataFusion reads it: rows by rows, or the one row of a key.
+
+use super::arrays::array_of;
+use super::columns::field_of;
+use super::values;
+use super::view::{View, no_such_table};
+use crate::error::SqlError;
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use futures::stream;
+use std::sync::{Arc, Mutex, PoisonError};
+use tables::{ColumnType, Datum, RowId, Scalar, Schema, Table};
+
+/// The column with a row's number. No client can write such a name.
+pub const ROW: &str = "\0row";
+
+/// Rows that a statement hands to its own queries, once it has them.
+#[derive(Clone, Default)]
+pub enum Rows {
+    /// None yet.
+    #[default]
+    None,
+    /// Some of a table, in that order.
+    Of(Arc<Table>, Arc<[RowId]>),
+    /// Values that are in no table, under numbers of rows.
+    Given(Arc<[(RowId, Vec<Datum>)]>),
+}
+
+/// Where those rows are put.
+pub type Slot = Arc<Mutex<Rows>>;
+
+/// Puts rows where a plan looks for them.
+pub fn put(slot: &Slot, rows: Rows) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+}
+
+/// Which rows of a table there are.
+#[derive(Clone)]
+enum Of {
+    /// Those that a session sees when it asks.
+    View(Arc<View>),
+    /// Those that were handed.
+    Slot(Slot),
+}
+
+/// A table, or some of its rows.
+#[derive(Clone)]
+pub struct Ordinary {
+    of: Of,
+    name: Arc<str>,
+    /// What the table looked like when the statement was planned.
+    seen: Arc<Schema>,
+    /// Columns as DataFusion knows them; the last one is [`ROW`] where that is asked for.
+    schema: SchemaRef,
+}
+
+impl std::fmt::Debug for Ordinary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Ordinary({})", self.name)
+    }
+}
+
+impl Ordinary {
+    /// A table that a session sees.
+    pub fn new(view: &Arc<View>, table: &Table, has_row: bool) -> Ordinary {
+        let (name, seen) = (table.name(), table.shared_schema());
+        Ordinary::over(Of::View(view.clone()), name, seen, has_row)
+    }
+
+    /// Rows of a table, or such as it may have, that are handed later.
+    pub fn of_slot(slot: &Slot, seen: Arc<Schema>, has_row: bool) -> Ordinary {
+        Ordinary::over(Of::Slot(slot.clone()), "rows", seen, has_row)
+    }
+
+    fn over(of: Of, name: &str, seen: Arc<Schema>, has_row: bool) -> Ordinary {
+        let fields = seen.columns.iter().map(field_of);
+        let row = has_row.then(|| Field::new(ROW, DataType::Int64, false));
+        let schema = Arc::new(ArrowSchema::new(fields.chain(row).collect::<Vec<_>>()));
+        Ordinary { of, name: name.into(), seen, schema }
+    }
+
+    /// The table's name, and what it looked like.
+    pub fn relied_on(&self) -> Option<(Arc<str>, Arc<Schema>)> {
+        matches!(self.of, Of::View(_)).then(|| (self.name.clone(), self.seen.clone()))
+    }
+
+    /// The table as the session sees it.
+    fn current(&self, view: &View) -> Result<Arc<Table>, SqlError> {
+        let table = view.get(&self.name).ok_or_else(|| no_such_table(&self.name))?;
+        match *table.schema() == *self.seen {
+            true => Ok(table),
+            false => {
+                let words = format!("table \"{}\" was altered, prepare the statement anew", self.name);
+                Err(SqlError::new("0A000", words))
+            }
+        }
+    }
+
+    fn source(&self, filters: &[Expr]) -> Result<Source, SqlError> {
+        Ok(match &self.of {
+            Of::View(view) => {
+                let table = self.current(view)?;
+                match row_of_key(&table, filters) {
+                    Some(rows) => Source::Some(table, rows.into()),
+                    None => Source::All(table),
+                }
+            }
+            Of::Slot(slot) => match slot.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+                Rows::None => Source::Given([].into()),
+                Rows::Of(table, rows) => Source::Some(table, rows),
+                Rows::Given(rows) => Source::Given(rows),
+            },
+        })
+    }
+}
+
+/// Whether values of a type have one way to be equal, in SQL here as in a key.
+fn is_found_by_key(ty: ColumnType) -> bool {
+    use Scalar::{Bool, Date, Int2, Int4, Int8, Text, Timestamp, Timestamptz, Uuid};
+    let is_plain = |scalar| {
+        matches!(scalar, Bool | Int2 | Int4 | Int8 | Text | Uuid | Date | Timestamp | Timestamptz)
+    };
+    matches!(ty, ColumnType::One(scalar) if is_plain(scalar))
+}
+
+/// The column and value of `column = value`.
+fn equality(filter: &Expr) -> Option<(&str, &ScalarValue)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { return None };
+    match (&**left, &**right) {
+        (Expr::Column(column), Expr::Literal(value, _))
+        | (Expr::Literal(value, _), Expr::Column(column)) => Some((&column.name, value)),
+        _ => None,
+    }
+}
+
+/// The row that conditions leave, where they are on all columns of a constraint; none where nobody knows.
+fn row_of_key(table: &Table, filters: &[Expr]) -> Option<Vec<RowId>> {
+    let schema = table.schema();
+    let known: Vec<(usize, &ScalarValue)> = filters
+        .iter()
+        .filter_map(equality)
+        .filter_map(|(name, value)| Some((schema.column(name)?, value)))
+        .filter(|(at, value)| {
+            let column = &schema.columns[*at];
+            is_found_by_key(column.ty) && value.data_type() == *field_of(column).data_type()
+        })
+        .collect();
+    schema.constraints.iter().find_map(|constraint| {
+        let value = |at: &usize| {
+            let (_, value) = known.iter().find(|(one, _)| one == at)?;
+            values::assign(&schema.columns[*at], values::of_scalar(value).ok()?).ok()
+        };
+        let key: Vec<Datum> = constraint.columns.iter().map(value).collect::<Option<_>>()?;
+        let found = table.find_by(&constraint.name, &key).ok()?;
+        Some(found.map(|row| row.id).into_iter().collect())
+    })
+}
+
+#[async_trait::async_trait]
+impl TableProvider for Ordinary {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let support = |filter: &&Expr| match equality(filter) {
+            Some(_) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(support).collect())
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let source = self.source(filters).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let wanted = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let schema = Arc::new(self.schema.project(&wanted)?);
+        let reading = Reading { source, seen: self.seen.clone(), wanted, schema: schema.clone() };
+        let parts: Vec<Arc<dyn PartitionStream>> = vec![Arc::new(reading)];
+        Ok(Arc::new(StreamingTableExec::try_new(schema, parts, None, [], false, limit)?))
+    }
+}
+
+/// The rows of one reading.
+#[derive(Clone)]
+enum Source {
+    All(Arc<Table>),
+    Some(Arc<Table>, Arc<[RowId]>),
+    Given(Arc<[(RowId, Vec<Datum>)]>),
+}
+
+/// One reading.
+#[derive(Clone)]
+struct Reading {
+    source: Source,
+    seen: Arc<Schema>,
+    /// Columns by their places; the one behind the last is [`ROW`].
+    wanted: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Reading")
+    }
+}
+
+/// Some rows, as columns.
+struct Read {
+    ids: Vec<RowId>,
+    columns: Vec<Vec<Datum>>,
+}
+
+impl Read {
+    fn new(columns: usize) -> Read {
+        Read { ids: Vec::new(), columns: vec![Vec::new(); columns] }
+    }
+
+    fn push(&mut self, id: RowId, values: impl IntoIterator<Item = Datum>) {
+        self.ids.push(id);
+        self.columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));
+    }
+}
+
+impl Reading {
+    /// The columns of the table that are wanted.
+    fn places(&self) -> Vec<usize> {
+        let count = self.seen.columns.len();
+        self.wanted.iter().copied().filter(|at| *at < count).collect()
+    }
+
+    /// The next rows from `start` on, which is a place in a list or a row's number, and where those after
+    /// them start.
+    fn read(&self, start: u64, count: usize) -> (Read, u64) {
+        let places = self.places();
+        let mut read = Read::new(places.len());
+        let first = usize::try_from(start).unwrap_or(usize::MAX);
+        match &self.source {
+            Source::All(table) => {
+                for row in table.rows_from(RowId(start)).take(count) {
+                    read.push(row.id, row.project(&places));
+                }
+                let next = read.ids.last().map_or(start, |last| last.0 + 1);
+                return (read, next);
+            }
+            Source::Some(table, ids) => {
+                for row in ids.iter().skip(first).take(count).filter_map(|id| table.row(*id)) {
+                    read.push(row.id, row.project(&places));
+                }
+            }
+            Source::Given(rows) => {
+                for (id, values) in rows.iter().skip(first).take(count) {
+                    read.push(*id, places.iter().map(|at| values[*at].clone()));
+                }
+            }
+        }
+        (read, start + count as u64)
+    }
+
+    fn batch(&self, read: &Read) -> Result<RecordBatch> {
+        let all = &self.seen.columns;
+        let columns = self.places();
+        let mut made =
+            columns.iter().zip(&read.columns).map(|(at, values)| array_of(&all[*at], values));
+        let mut arrays = Vec::with_capacity(self.wanted.len());
+        for at in &self.wanted {
+            arrays.push(match *at < all.len() {
+                true => made.next().unwrap_or_else(|| {
+                    Err(DataFusionError::Internal("fewer columns than were asked for".into()))
+                })?,
+                false => {
+                    let numbers = read.ids.iter().map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
+                    Arc::new(Int64Array::from_iter_values(numbers)) as ArrayRef
+                }
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(read.ids.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)?)
+    }
+}
+
+impl PartitionStream for Reading {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let count = context.session_config().batch_size();
+        let reading = self.clone();
+        let batches = stream::unfold(0u64, move |start| {
+            let (read, next) = reading.read(start, count);
+            let batch = (!read.ids.is_empty()).then(|| reading.batch(&read));
+            async move { batch.map(|batch| (batch, next)) }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
+    }
+}

@@ -1,0 +1,143 @@
+//! Where a session finds tables by their names: those that all share, and beside them its own sight of
+//! ordinary ones.
+
+use super::scan::Ordinary;
+use super::view::View;
+use crate::catalog::Catalog;
+use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
+use datafusion::common::{DataFusionError, Result};
+use std::sync::Arc;
+
+/// The schema of tables with the numbers of their rows. No client can write such a name.
+pub const ROWS_SCHEMA: &str = "\0rows";
+/// The schema of tables that a statement hands to its own queries.
+pub const HANDED_SCHEMA: &str = "\0handed";
+
+/// The catalogs of a session, of which there is one.
+#[derive(Debug)]
+pub struct OwnCatalogs {
+    name: &'static str,
+    own: Arc<OwnCatalog>,
+}
+
+#[derive(Debug)]
+struct OwnCatalog {
+    shared: Arc<dyn CatalogProvider>,
+    /// The schema of ordinary tables.
+    public: &'static str,
+    catalog: Arc<Catalog>,
+    view: Arc<View>,
+}
+
+/// What is in a schema beside what all share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Ordinary tables.
+    Public,
+    /// The same, and the numbers of their rows.
+    Rows,
+    /// What a statement hands to its own queries.
+    Handed,
+    /// PostgreSQL's own tables, which tell of ordinary ones, too.
+    Told,
+}
+
+#[derive(Debug)]
+struct OwnSchema {
+    kind: Kind,
+    shared: Option<Arc<dyn SchemaProvider>>,
+    catalog: Arc<Catalog>,
+    view: Arc<View>,
+}
+
+impl OwnCatalogs {
+    /// Of a session that sees `view`, in a catalog of that name.
+    pub fn new(
+        name: &'static str,
+        public: &'static str,
+        shared: Arc<dyn CatalogProvider>,
+        catalog: Arc<Catalog>,
+        view: Arc<View>,
+    ) -> OwnCatalogs {
+        OwnCatalogs { name, own: Arc::new(OwnCatalog { shared, public, catalog, view }) }
+    }
+}
+
+impl CatalogProviderList for OwnCatalogs {
+    fn register_catalog(
+        &self,
+        _: String,
+        _: Arc<dyn CatalogProvider>,
+    ) -> Option<Arc<dyn CatalogProvider>> {
+        None
+    }
+
+    fn catalog_names(&self) -> Vec<String> {
+        vec![self.name.to_string()]
+    }
+
+    fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
+        (name == self.name).then(|| self.own.clone() as Arc<dyn CatalogProvider>)
+    }
+}
+
+impl CatalogProvider for OwnCatalog {
+    fn schema_names(&self) -> Vec<String> {
+        self.shared.schema_names()
+    }
+
+    fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
+        let shared = self.shared.schema(name);
+        let kind = match name {
+            ROWS_SCHEMA => Kind::Rows,
+            HANDED_SCHEMA => Kind::Handed,
+            name if name == self.public => Kind::Public,
+            name if Catalog::tells(name) => Kind::Told,
+            _ => return shared,
+        };
+        let (catalog, view) = (self.catalog.clone(), self.view.clone());
+        Some(Arc::new(OwnSchema { kind, shared, catalog, view }))
+    }
+}
+
+#[async_trait::async_trait]
+impl SchemaProvider for OwnSchema {
+    fn table_names(&self) -> Vec<String> {
+        self.shared.as_ref().map(|shared| shared.table_names()).unwrap_or_default()
+    }
+
+    async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        let own = match self.kind {
+            // What is written down comes first: nobody makes a table of such a name.
+            Kind::Public if !self.table_exist(name) => self.ordinary(name, false),
+            Kind::Public => None,
+            Kind::Rows => self.ordinary(name, true),
+            Kind::Handed => self.view.handed(name),
+            Kind::Told => {
+                let ordinary = self.view.set().list();
+                match ordinary.is_empty() {
+                    true => None,
+                    false => {
+                        let told = self.catalog.table_of(name, &ordinary);
+                        told.map_err(|error| DataFusionError::External(Box::new(error)))?
+                    }
+                }
+            }
+        };
+        match (own, &self.shared) {
+            (None, Some(shared)) => shared.table(name).await,
+            (own, _) => Ok(own),
+        }
+    }
+
+    fn table_exist(&self, name: &str) -> bool {
+        self.shared.as_ref().is_some_and(|shared| shared.table_exist(name))
+    }
+}
+
+impl OwnSchema {
+    fn ordinary(&self, name: &str, has_row: bool) -> Option<Arc<dyn TableProvider>> {
+        let table = self.view.get(name)?;
+        Some(Arc::new(Ordinary::new(&self.view, &table, has_row)))
+    }
+}

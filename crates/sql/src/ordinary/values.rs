@@ -1,0 +1,438 @@
+//! Values on their way into a column: texts are read, numbers rounded, and what does not fit is refused,
+//! by PostgreSQL's rules of assignment (<https://www.postgresql.org/docs/15/typeconv-query.html>).
+
+use super::columns::{DIGITS_MAX, FRACTION_DIGITS};
+use super::numbers::{Units, short_text_of, text_of, units_of};
+use crate::error::SqlError;
+use crate::instants::{clock_of, instant_of, time_of_day};
+use crate::intervals::INTERVAL;
+use crate::jsonb;
+use crate::rewrite::{array_of, interval_text};
+use datafusion::arrow::array::{Array, AsArray as _};
+use datafusion::arrow::datatypes::{DataType, IntervalUnit};
+use datafusion::common::ScalarValue;
+use model::sample::NANOS_PER_MICRO;
+use tables::{Column, ColumnType, Datum, Interval, Scalar};
+
+/// Microseconds of a day.
+const DAY_MICROS: i64 = 86_400_000_000;
+/// Bytes of a value that an error shows.
+const SHOWN_SIZE_MAX: usize = 100;
+
+/// What the declaration of a column's type says beside the type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The most characters of a text.
+    pub characters: Option<u64>,
+    /// The digits of a number, and how many of them stand behind its point.
+    pub digits: Option<(u8, i8)>,
+}
+
+impl Limits {
+    /// Of a column.
+    pub fn of(column: &Column) -> Limits {
+        let inner = |name: &str| {
+            let rest = column.declared.strip_prefix(name)?;
+            rest.strip_prefix('(')?.strip_suffix(')')
+        };
+        let characters = inner("varchar").or_else(|| inner("char")).and_then(|one| one.parse().ok());
+        let digits = inner("numeric").and_then(|both| {
+            let (precision, scale) = both.split_once(',')?;
+            Some((precision.parse().ok()?, scale.parse().ok()?))
+        });
+        Limits { characters, digits }
+    }
+}
+
+/// How SQL calls a type, in errors.
+fn shown_type(ty: ColumnType) -> String {
+    let name = match ty.scalar() {
+        Scalar::Bool => "boolean",
+        Scalar::Int2 => "smallint",
+        Scalar::Int4 => "integer",
+        Scalar::Int8 => "bigint",
+        Scalar::Float4 => "real",
+        Scalar::Float8 => "double precision",
+        Scalar::Timestamptz => "timestamp with time zone",
+        Scalar::Timestamp => "timestamp without time zone",
+        Scalar::Time => "time without time zone",
+        other => other.name(),
+    };
+    match ty {
+        ColumnType::One(_) => name.to_string(),
+        ColumnType::Array(_) => format!("{name}[]"),
+    }
+}
+
+fn not_read(ty: ColumnType, text: &str) -> SqlError {
+    let code = match ty.scalar() {
+        Scalar::Timestamptz | Scalar::Timestamp | Scalar::Date | Scalar::Time => "22007",
+        Scalar::Interval => "22007",
+        _ => "22P02",
+    };
+    let shown: String = text.chars().take(SHOWN_SIZE_MAX).collect();
+    let words = match ty {
+        ColumnType::Array(_) => format!("malformed array literal: \"{shown}\""),
+        ColumnType::One(_) => {
+            format!("invalid input syntax for type {}: \"{shown}\"", shown_type(ty))
+        }
+    };
+    SqlError::new(code, words)
+}
+
+fn out_of_range(ty: ColumnType) -> SqlError {
+    SqlError::new("22003", format!("{} out of range", shown_type(ty)))
+}
+
+/// A text as a column has it.
+///
+/// # Errors
+/// When it is none of its type.
+pub fn read(column: &Column, text: &str) -> Result<Datum, SqlError> {
+    let limits = Limits::of(column);
+    match column.ty {
+        ColumnType::One(scalar) => read_one(scalar, &limits, text),
+        ColumnType::Array(scalar) => {
+            let all = array_of(text).ok_or_else(|| not_read(column.ty, text))?;
+            let read = |one: Option<String>| match one {
+                Some(text) => read_one(scalar, &limits, &text),
+                None => Ok(Datum::Null),
+            };
+            Ok(Datum::Array(all.into_iter().map(read).collect::<Result<_, _>>()?))
+        }
+    }
+}
+
+fn read_one(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlError> {
+    let ty = ColumnType::One(scalar);
+    let bad = || not_read(ty, text);
+    let plain = text.trim();
+    Ok(match scalar {
+        Scalar::Bool => Datum::Bool(switch_of(plain).ok_or_else(bad)?),
+        Scalar::Int2 | Scalar::Int4 | Scalar::Int8 => {
+            let number = plain.strip_prefix('+').unwrap_or(plain);
+            match number.parse::<i128>() {
+                Ok(number) => whole(scalar, number)?,
+                Err(_) => return Err(bad()),
+            }
+        }
+        Scalar::Float4 => Datum::Float4(float_of(plain).ok_or_else(bad)? as f32),
+        Scalar::Float8 => Datum::Float8(float_of(plain).ok_or_else(bad)?),
+        Scalar::Numeric => numeric(limits, plain, false)?,
+        Scalar::Text => Datum::Text(limited(limits, text)?),
+        Scalar::Timestamptz => Datum::Timestamptz(instant_of(plain).ok_or_else(bad)?),
+        Scalar::Timestamp => Datum::Timestamp(clock_of(plain).ok_or_else(bad)?),
+        Scalar::Date => Datum::Date(day_of(clock_of(plain).ok_or_else(bad)?)),
+        Scalar::Time => Datum::Time(time_of_day(plain).ok_or_else(bad)?),
+        Scalar::Interval => {
+            let text = ScalarValue::Utf8(Some(interval_text(plain)));
+            of_other(&text.cast_to(&INTERVAL).map_err(|_| bad())?)?
+        }
+        Scalar::Jsonb => Datum::Jsonb(jsonb::shown(&jsonb::parse(text).ok_or_else(bad)?)),
+        Scalar::Uuid => Datum::Uuid(uuid_of(plain).ok_or_else(bad)?),
+        Scalar::Bytea => return Err(SqlError::unsupported("bytea is not known here")),
+    })
+}
+
+/// `bool` by the words that PostgreSQL takes for one.
+fn switch_of(text: &str) -> Option<bool> {
+    let text = text.to_ascii_lowercase();
+    let begins = |word: &str, least: usize| least <= text.len() && word.starts_with(&text);
+    if begins("true", 1) || begins("yes", 1) || text == "on" || text == "1" {
+        return Some(true);
+    }
+    let is_off = begins("false", 1) || begins("no", 1) || begins("off", 2) || text == "0";
+    is_off.then_some(false)
+}
+
+fn float_of(text: &str) -> Option<f64> {
+    let is_number = text.bytes().any(|byte| byte.is_ascii_digit());
+    let is_word = ["nan", "infinity", "-infinity", "+infinity", "inf", "-inf", "+inf"]
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word));
+    (is_number || is_word).then(|| text.parse().ok()).flatten()
+}
+
+fn uuid_of(text: &str) -> Option<String> {
+    let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
+    let hex: String = inner.chars().filter(|one| *one != '-').collect::<String>().to_ascii_lowercase();
+    if hex.len() != 32 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
+    Some(parts.join("-"))
+}
+
+/// The day on which a moment is; the infinities stay.
+fn day_of(micros: i64) -> i32 {
+    match micros {
+        i64::MIN => i32::MIN,
+        i64::MAX => i32::MAX,
+        micros => i32::try_from(micros.div_euclid(DAY_MICROS)).unwrap_or(i32::MAX),
+    }
+}
+
+fn begin_of(day: i32) -> i64 {
+    match day {
+        i32::MIN => i64::MIN,
+        i32::MAX => i64::MAX,
+        day => i64::from(day).saturating_mul(DAY_MICROS),
+    }
+}
+
+fn whole(scalar: Scalar, number: i128) -> Result<Datum, SqlError> {
+    let too_large = |_| out_of_range(ColumnType::One(scalar));
+    Ok(match scalar {
+        Scalar::Int2 => Datum::Int2(i16::try_from(number).map_err(too_large)?),
+        Scalar::Int4 => Datum::Int4(i32::try_from(number).map_err(too_large)?),
+        _ => Datum::Int8(i64::try_from(number).map_err(too_large)?),
+    })
+}
+
+/// A number of a column that says how many digits it keeps, or keeps as many as others. What was worked out
+/// as a float is rounded, what somebody wrote is not.
+fn numeric(limits: &Limits, text: &str, is_float: bool) -> Result<Datum, SqlError> {
+    let ty = ColumnType::One(Scalar::Numeric);
+    let (precision, scale) = limits.digits.unwrap_or((DIGITS_MAX, FRACTION_DIGITS));
+    let lower = text.to_ascii_lowercase();
+    if ["nan", "infinity", "-infinity", "inf", "-inf"].contains(&lower.as_str()) {
+        return Err(SqlError::unsupported("numeric columns have no NaN and no infinity here"));
+    }
+    match units_of(text, precision, scale) {
+        Units::None => Err(not_read(ty, text)),
+        Units::Exact(units) | Units::Rounded(units) if limits.digits.is_some() => {
+            Ok(Datum::Numeric(text_of(units, scale)))
+        }
+        Units::TooMany if limits.digits.is_some() => {
+            let words = format!(
+                "numeric field overflow: a number of {precision} digits, {scale} of them behind the point"
+            );
+            Err(SqlError::new("22003", words))
+        }
+        Units::Exact(units) => Ok(Datum::Numeric(short_text_of(units, scale))),
+        Units::Rounded(units) if is_float => Ok(Datum::Numeric(short_text_of(units, scale))),
+        Units::Rounded(_) | Units::TooMany => {
+            let words = "numeric without a precision keeps 28 digits before its point here, and 10 behind";
+            let hint = "Say how many: numeric(precision, scale), of at most 38 digits.";
+            Err(SqlError::new("22003", words).with_hint(hint))
+        }
+    }
+}
+
+/// A text that may have so many characters; spaces at its end may be cut off.
+fn limited(limits: &Limits, text: &str) -> Result<String, SqlError> {
+    let Some(most) = limits.characters else { return Ok(text.to_string()) };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    match text.char_indices().nth(most) {
+        None => Ok(text.to_string()),
+        Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => Ok(text[..end].to_string()),
+        Some(_) => {
+            Err(SqlError::new("22001", format!("value too long for type character varying({most})")))
+        }
+    }
+}
+
+/// A value of whatever type as a column has it.
+///
+/// # Errors
+/// When it is of another type, and when it is more than the column takes.
+pub fn assign(column: &Column, value: Datum) -> Result<Datum, SqlError> {
+    let limits = Limits::of(column);
+    match (column.ty, value) {
+        (_, Datum::Null) => Ok(Datum::Null),
+        (ColumnType::Array(scalar), Datum::Array(all)) => {
+            let one = |value| assign_one(column, scalar, &limits, value);
+            Ok(Datum::Array(all.into_iter().map(one).collect::<Result<_, _>>()?))
+        }
+        (_, Datum::Text(text)) => read(column, &text),
+        (ColumnType::One(scalar), value) => assign_one(column, scalar, &limits, value),
+        (ColumnType::Array(_), value) => Err(wrong_type(column, &value)),
+    }
+}
+
+fn wrong_type(column: &Column, value: &Datum) -> SqlError {
+    let words = format!(
+        "column \"{}\" is of type {} but expression is of type {}",
+        column.name,
+        shown_type(column.ty),
+        value.scalar().map_or("array".to_string(), |one| shown_type(ColumnType::One(one)))
+    );
+    SqlError::new("42804", words)
+}
+
+fn assign_one(
+    column: &Column,
+    scalar: Scalar,
+    limits: &Limits,
+    value: Datum,
+) -> Result<Datum, SqlError> {
+    let ty = ColumnType::One(scalar);
+    Ok(match (scalar, value) {
+        (_, Datum::Null) => Datum::Null,
+        (_, Datum::Text(text)) => read_one(scalar, limits, &text)?,
+        (Scalar::Int2 | Scalar::Int4 | Scalar::Int8, value) => {
+            let number = whole_of(&value).ok_or_else(|| wrong_type(column, &value))?;
+            whole(scalar, number.map_err(|()| out_of_range(ty))?)?
+        }
+        (Scalar::Float4 | Scalar::Float8, value) => {
+            let number = number_of(&value).ok_or_else(|| wrong_type(column, &value))?;
+            match scalar {
+                Scalar::Float4 if number.is_finite() && (number as f32).is_infinite() => {
+                    return Err(out_of_range(ty));
+                }
+                Scalar::Float4 => Datum::Float4(number as f32),
+                _ => Datum::Float8(number),
+            }
+        }
+        (Scalar::Numeric, Datum::Numeric(text)) => numeric(limits, &text, true)?,
+        (Scalar::Numeric, value) => match (&value, number_of(&value)) {
+            (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), _) => {
+                numeric(limits, &value.to_string(), false)?
+            }
+            // PostgreSQL takes as many digits of a float.
+            (_, Some(number)) => numeric(limits, &format!("{number:.14e}"), true)?,
+            (_, None) => return Err(wrong_type(column, &value)),
+        },
+        (Scalar::Text, value) => limited(limits, &shown(&value)).map(Datum::Text)?,
+        (Scalar::Timestamptz, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Timestamptz(at),
+        (Scalar::Timestamp, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Timestamp(at),
+        (Scalar::Date, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Date(day_of(at)),
+        (Scalar::Timestamptz, Datum::Date(day)) => Datum::Timestamptz(begin_of(day)),
+        (Scalar::Timestamp, Datum::Date(day)) => Datum::Timestamp(begin_of(day)),
+        (Scalar::Time, Datum::Timestamp(at) | Datum::Timestamptz(at)) => {
+            Datum::Time(at.rem_euclid(DAY_MICROS))
+        }
+        (_, value) if value.scalar() == Some(scalar) => value,
+        (_, value) => return Err(wrong_type(column, &value)),
+    })
+}
+
+/// A value as a text column keeps it.
+fn shown(value: &Datum) -> String {
+    match value {
+        Datum::Bool(true) => "true".to_string(),
+        Datum::Bool(false) => "false".to_string(),
+        Datum::Float8(number) => crate::shown::float(*number),
+        Datum::Timestamptz(micros) => crate::shown::instant(*micros, "+00"),
+        Datum::Timestamp(micros) => crate::shown::instant(*micros, ""),
+        other => other.to_string(),
+    }
+}
+
+/// A whole number, or what rounds to one; none of what is no number.
+fn whole_of(value: &Datum) -> Option<Result<i128, ()>> {
+    Some(match value {
+        Datum::Int2(number) => Ok(i128::from(*number)),
+        Datum::Int4(number) => Ok(i128::from(*number)),
+        Datum::Int8(number) => Ok(i128::from(*number)),
+        Datum::Float4(_) | Datum::Float8(_) => {
+            let rounded = number_of(value)?.round_ties_even();
+            // All that a column takes is below.
+            match rounded.abs() < 1e30 {
+                true => Ok(rounded as i128),
+                false => Err(()),
+            }
+        }
+        Datum::Numeric(text) => match units_of(text, DIGITS_MAX, 0) {
+            Units::Exact(units) | Units::Rounded(units) => Ok(units),
+            Units::TooMany | Units::None => Err(()),
+        },
+        _ => return None,
+    })
+}
+
+fn number_of(value: &Datum) -> Option<f64> {
+    Some(match value {
+        Datum::Int2(number) => f64::from(*number),
+        Datum::Int4(number) => f64::from(*number),
+        Datum::Int8(number) => *number as f64,
+        Datum::Float4(number) => f64::from(*number),
+        Datum::Float8(number) => *number,
+        Datum::Numeric(text) => text.parse().ok()?,
+        _ => return None,
+    })
+}
+
+/// A value of a query's answer.
+///
+/// # Errors
+/// When no column may have it.
+pub fn of_array(array: &dyn Array, row: usize) -> Result<Datum, SqlError> {
+    if array.is_null(row) {
+        return Ok(Datum::Null);
+    }
+    if let Some(list) = array.as_list_opt::<i32>() {
+        let all = list.value(row);
+        let each = (0..all.len()).map(|at| of_array(&all, at));
+        return Ok(Datum::Array(each.collect::<Result<_, _>>()?));
+    }
+    let value = ScalarValue::try_from_array(array, row)?;
+    of_scalar(&value)
+}
+
+/// A parameter's value, or one of a query's answer.
+///
+/// # Errors
+/// When no column may have it.
+pub fn of_scalar(value: &ScalarValue) -> Result<Datum, SqlError> {
+    if value.is_null() {
+        return Ok(Datum::Null);
+    }
+    Ok(match value {
+        ScalarValue::Boolean(Some(yes)) => Datum::Bool(*yes),
+        ScalarValue::Int8(Some(number)) => Datum::Int2(i16::from(*number)),
+        ScalarValue::UInt8(Some(number)) => Datum::Int2(i16::from(*number)),
+        ScalarValue::Int16(Some(number)) => Datum::Int2(*number),
+        ScalarValue::UInt16(Some(number)) => Datum::Int4(i32::from(*number)),
+        ScalarValue::Int32(Some(number)) => Datum::Int4(*number),
+        ScalarValue::UInt32(Some(number)) => Datum::Int8(i64::from(*number)),
+        ScalarValue::Int64(Some(number)) => Datum::Int8(*number),
+        ScalarValue::UInt64(Some(number)) => Datum::Numeric(number.to_string()),
+        ScalarValue::Float32(Some(number)) => Datum::Float4(*number),
+        ScalarValue::Float64(Some(number)) => Datum::Float8(*number),
+        ScalarValue::Decimal128(Some(units), _, scale) => Datum::Numeric(text_of(*units, *scale)),
+        ScalarValue::Utf8(Some(text))
+        | ScalarValue::Utf8View(Some(text))
+        | ScalarValue::LargeUtf8(Some(text)) => Datum::Text(text.clone()),
+        ScalarValue::Date32(Some(day)) => Datum::Date(*day),
+        ScalarValue::Time64Microsecond(Some(micros)) => Datum::Time(*micros),
+        ScalarValue::Time64Nanosecond(Some(nanos)) => Datum::Time(nanos / NANOS_PER_MICRO),
+        ScalarValue::List(list) => return of_array(list.as_ref(), 0),
+        other => return of_other(other),
+    })
+}
+
+fn of_other(value: &ScalarValue) -> Result<Datum, SqlError> {
+    use datafusion::arrow::datatypes::TimeUnit;
+    let unknown = |_| {
+        let words = format!("a value of type {} cannot be stored", value.data_type());
+        SqlError::new("42804", words)
+    };
+    match value.data_type() {
+        DataType::Timestamp(_, zone) => {
+            let wanted = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
+            match value.cast_to(&wanted).map_err(unknown)? {
+                ScalarValue::TimestampMicrosecond(Some(micros), Some(_)) => {
+                    Ok(Datum::Timestamptz(micros))
+                }
+                ScalarValue::TimestampMicrosecond(Some(micros), None) => Ok(Datum::Timestamp(micros)),
+                _ => Ok(Datum::Null),
+            }
+        }
+        DataType::Interval(_) | DataType::Duration(_) => {
+            let wanted = DataType::Interval(IntervalUnit::MonthDayNano);
+            match value.cast_to(&wanted).map_err(unknown)? {
+                ScalarValue::IntervalMonthDayNano(Some(one)) => Ok(Datum::Interval(Interval {
+                    months: one.months,
+                    days: one.days,
+                    micros: one.nanoseconds / NANOS_PER_MICRO,
+                })),
+                _ => Ok(Datum::Null),
+            }
+        }
+        _ => Err(SqlError::new(
+            "42804",
+            format!("a value of type {} cannot be stored", value.data_type()),
+        )),
+    }
+}

@@ -1,0 +1,303 @@
+//! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
+
+use crate::error::SqlError;
+use datafusion::catalog::TableProvider;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tables::{Change, Counts, Error, Savepoint, Table, TableSet, Tables, Transaction};
+
+/// Savepoints that a transaction may have at a time.
+const SAVEPOINTS_MAX: usize = 1000;
+/// What to do where somebody else was faster.
+const AGAIN: &str = "Do the whole transaction again: its tables were changed by somebody else meanwhile.";
+
+/// What a session sees of ordinary tables.
+pub struct View {
+    tables: Option<Arc<Tables>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    transaction: Option<Transaction>,
+    savepoints: Vec<(String, Savepoint)>,
+    /// Tables that are there while one statement is planned, by their names.
+    handed: HashMap<&'static str, Arc<dyn TableProvider>>,
+}
+
+impl std::fmt::Debug for View {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("View")
+    }
+}
+
+impl View {
+    /// Of tables; there are none where the server has none.
+    pub fn new(tables: Option<Arc<Tables>>) -> View {
+        View { tables, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All tables, as they are for the session.
+    pub fn set(&self) -> TableSet {
+        match (&self.state().transaction, &self.tables) {
+            (Some(transaction), _) => transaction.tables().clone(),
+            (None, Some(tables)) => TableSet::clone(&tables.now()),
+            (None, None) => TableSet::default(),
+        }
+    }
+
+    /// A table by its name.
+    pub fn get(&self, name: &str) -> Option<Arc<Table>> {
+        match (&self.state().transaction, &self.tables) {
+            (Some(transaction), _) => transaction.tables().get(name),
+            (None, Some(tables)) => tables.get(name),
+            (None, None) => None,
+        }
+    }
+
+    /// A table that must be there.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn expect(&self, name: &str) -> Result<Arc<Table>, SqlError> {
+        self.get(name).ok_or_else(|| no_such_table(name))
+    }
+
+    /// Hands a table to the statements that are planned until it is taken back.
+    pub fn hand(&self, name: &'static str, table: Arc<dyn TableProvider>) {
+        self.state().handed.insert(name, table);
+    }
+
+    /// Takes it back.
+    pub fn take_back(&self, name: &'static str) {
+        self.state().handed.remove(name);
+    }
+
+    /// A table that was handed.
+    pub fn handed(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        self.state().handed.get(name).cloned()
+    }
+
+    // ---- transactions ----
+
+    /// A transaction begins; nothing where one is under way.
+    pub fn begin(&self) {
+        let mut state = self.state();
+        if let (None, Some(tables)) = (&state.transaction, &self.tables) {
+            state.transaction = Some(tables.begin());
+        }
+    }
+
+    /// A statement begins: as long as its transaction has changed nothing it sees what others have done
+    /// since, as `READ COMMITTED` has it.
+    pub fn begin_statement(&self) {
+        let mut state = self.state();
+        let is_unchanged = state.transaction.as_ref().is_some_and(Transaction::is_empty);
+        if let (true, true, Some(tables)) = (is_unchanged, state.savepoints.is_empty(), &self.tables) {
+            state.transaction = Some(tables.begin());
+        }
+    }
+
+    /// Whether a transaction is under way.
+    pub fn has_begun(&self) -> bool {
+        self.state().transaction.is_some()
+    }
+
+    /// Whether a transaction is under way that has changed tables.
+    pub fn has_changed(&self) -> bool {
+        self.state().transaction.as_ref().is_some_and(|one| !one.is_empty())
+    }
+
+    /// What the transaction has changed is forgotten.
+    pub fn roll_back(&self) {
+        let mut state = self.state();
+        (state.transaction, state.savepoints) = (None, Vec::new());
+    }
+
+    /// The transaction ends: what it has changed is durable when this returns. Waits for the disk.
+    ///
+    /// # Errors
+    /// When somebody else has changed its tables meanwhile, and when the disk does not take it: nothing of
+    /// it is there then.
+    pub fn commit(&self) -> Result<(), SqlError> {
+        let transaction = {
+            let mut state = self.state();
+            state.savepoints.clear();
+            state.transaction.take()
+        };
+        match (transaction, &self.tables) {
+            (Some(transaction), Some(tables)) => {
+                tables.commit(transaction).map(drop).map_err(|error| of_tables(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes tables within the transaction under way.
+    ///
+    /// # Errors
+    /// When none is, and what is wrong with the changes: nothing of them is there then.
+    pub fn apply(&self, changes: Vec<Change>) -> Result<Counts, SqlError> {
+        self.try_apply(changes)?.map_err(|error| of_tables(&error))
+    }
+
+    /// The same, for who wants to know what is wrong.
+    ///
+    /// # Errors
+    /// When no transaction is under way.
+    pub fn try_apply(&self, changes: Vec<Change>) -> Result<Result<Counts, Error>, SqlError> {
+        match &mut self.state().transaction {
+            Some(transaction) => Ok(transaction.apply(changes)),
+            None => Err(no_tables()),
+        }
+    }
+
+    /// Something that changes tables begins: within the transaction under way, or as one of its own.
+    ///
+    /// # Errors
+    /// When there are no tables.
+    pub fn changing(self: &Arc<View>) -> Result<Changing, SqlError> {
+        if self.tables.is_none() {
+            return Err(no_tables());
+        }
+        let is_own = !self.has_begun();
+        self.begin();
+        let before = self.state().transaction.as_ref().map(Transaction::savepoint);
+        Ok(Changing { view: Arc::clone(self), is_own, before })
+    }
+
+    // ---- savepoints ----
+
+    /// `SAVEPOINT name`.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn save(&self, name: &str) -> Result<(), SqlError> {
+        let mut state = self.state();
+        if SAVEPOINTS_MAX <= state.savepoints.len() {
+            return Err(SqlError::limit(format!("more than {SAVEPOINTS_MAX} savepoints")));
+        }
+        let saved = state.transaction.as_ref().map(Transaction::savepoint);
+        let saved = saved.or_else(|| self.tables.as_ref().map(|tables| tables.begin().savepoint()));
+        state.savepoints.extend(saved.map(|saved| (name.to_string(), saved)));
+        Ok(())
+    }
+
+    /// `RELEASE name`: it and those after it are forgotten.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn release(&self, name: &str) -> Result<(), SqlError> {
+        let mut state = self.state();
+        let at = self.place(&state, name)?;
+        state.savepoints.truncate(at);
+        Ok(())
+    }
+
+    /// `ROLLBACK TO name`: what was changed since is forgotten, it itself stays.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn back_to(&self, name: &str) -> Result<(), SqlError> {
+        let mut state = self.state();
+        let at = self.place(&state, name)?;
+        state.savepoints.truncate(at + 1);
+        let saved = state.savepoints.get(at).map(|(_, saved)| saved.clone());
+        if let (Some(transaction), Some(saved)) = (&mut state.transaction, saved) {
+            transaction.back_to(saved);
+        }
+        Ok(())
+    }
+
+    /// Of the savepoints of a name the last one is meant.
+    fn place(&self, state: &State, name: &str) -> Result<usize, SqlError> {
+        if self.tables.is_none() {
+            return Ok(0);
+        }
+        let found = state.savepoints.iter().rposition(|(one, _)| one == name);
+        found.ok_or_else(|| SqlError::new("3B001", format!("savepoint \"{name}\" does not exist")))
+    }
+}
+
+/// A change under way. Who drops it forgets what it has done so far.
+pub struct Changing {
+    view: Arc<View>,
+    /// Whether its transaction is its own.
+    is_own: bool,
+    before: Option<Savepoint>,
+}
+
+impl Changing {
+    /// It is done: durable, if it is a transaction of its own. Waits for the disk.
+    ///
+    /// # Errors
+    /// As [`View::commit`].
+    pub fn done(mut self) -> Result<(), SqlError> {
+        self.before = None;
+        match self.is_own {
+            true => self.view.commit(),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        let Some(before) = self.before.take() else { return };
+        if self.is_own {
+            return self.view.roll_back();
+        }
+        if let Some(transaction) = &mut self.view.state().transaction {
+            transaction.back_to(before);
+        }
+    }
+}
+
+/// That there is no table of a name.
+pub fn no_such_table(name: &str) -> SqlError {
+    SqlError::new("42P01", format!("relation \"{name}\" does not exist"))
+}
+
+fn no_tables() -> SqlError {
+    SqlError::unsupported("this server has no ordinary tables")
+}
+
+/// What is wrong, in PostgreSQL's words and codes.
+pub fn of_tables(error: &Error) -> SqlError {
+    match error {
+        Error::DuplicateTable { table } => {
+            SqlError::new("42P07", format!("relation \"{table}\" already exists"))
+        }
+        Error::NoSuchTable { table } => no_such_table(table),
+        Error::InvalidSchema { .. } => SqlError::new("42P16", error.to_string()),
+        Error::ColumnCount { .. } => SqlError::invalid(error.to_string()),
+        Error::WrongType { .. } => SqlError::new("42804", error.to_string()),
+        Error::InvalidValue { .. } => SqlError::new("22P02", error.to_string()),
+        Error::NotNull { table, column } => {
+            let words = format!(
+                "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+            );
+            SqlError::new("23502", words)
+        }
+        Error::UniqueViolation { constraint, key, .. } => {
+            let words = format!(
+                "duplicate key value violates unique constraint \"{constraint}\": Key {key} already exists."
+            );
+            SqlError::new("23505", words)
+        }
+        Error::Conflict { table } => {
+            let words = format!(
+                "could not serialize access due to concurrent update of table \"{table}\""
+            );
+            SqlError::new("40001", words).with_hint(AGAIN)
+        }
+        Error::TooLarge { .. } => SqlError::limit(error.to_string()),
+        Error::Full { .. } => SqlError::new("53200", error.to_string()),
+        Error::Wal(_) | Error::Vfs(_) => SqlError::new("58030", error.to_string()),
+        _ => SqlError::unexpected(error.to_string()),
+    }
+}

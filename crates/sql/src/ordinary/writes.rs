@@ -1,0 +1,404 @@
+//! `INSERT`, `UPDATE` and `DELETE` of ordinary tables: what they say, how they are planned, and how they
+//! are done.
+
+use super::changes::{self, ChangePlan};
+use super::inserts::{self, InsertPlan};
+use super::scan::{Ordinary, Rows, Slot, put};
+use super::schemas::HANDED_SCHEMA;
+use super::view::{View, no_such_table};
+use crate::database::{Statement, begin, in_order, plan};
+use crate::error::SqlError;
+use crate::hidden::Hidden;
+use crate::names::folded;
+use crate::rewrite::query;
+use crate::statements::{Parsed, Query};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, FromTable, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableFactor, TableObject,
+    TableWithJoins,
+};
+use futures::StreamExt as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tables::{Datum, Schema, Table};
+
+/// The table that `RETURNING` reads.
+const RETURNED: &str = "returned";
+
+/// A statement that changes rows of an ordinary table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write(Hidden<Said>);
+
+#[derive(Debug, PartialEq)]
+enum Said {
+    Insert(ast::Insert),
+    Update(ast::Update),
+    Delete(ast::Delete),
+}
+
+/// The same, planned.
+#[derive(Clone)]
+pub struct PlannedWrite(Hidden<Planned>);
+
+struct Planned {
+    /// The table's name, and what it looked like.
+    table: String,
+    seen: Arc<Schema>,
+    how: How,
+    returning: Option<(Statement, Slot)>,
+    parameters: Vec<Option<DataType>>,
+}
+
+enum How {
+    Insert(InsertPlan),
+    Update(ChangePlan),
+    Delete(ChangePlan),
+}
+
+/// What came of it.
+pub struct Written {
+    /// What is answered, without the number of rows.
+    pub tag: &'static str,
+    /// Rows that were changed.
+    pub rows: u64,
+    /// The rows that it returns, if it does.
+    pub answer: Option<SendableRecordBatchStream>,
+}
+
+/// Parameters by their names, as far as their types are known.
+pub type Parameters = BTreeMap<String, Option<DataType>>;
+
+/// Plans and runs the queries that a statement is made of.
+#[derive(Clone)]
+pub struct Runner {
+    /// The session's.
+    pub context: Hidden<SessionContext>,
+    /// What the session sees.
+    pub view: Arc<View>,
+}
+
+impl Runner {
+    /// Plans a query.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub async fn plan(&self, query: Box<ast::Query>) -> Result<Statement, SqlError> {
+        match Query::of(query)? {
+            Parsed::Query(query) => plan(self.context.clone(), query).await,
+            _ => Err(SqlError::unexpected("a query that is none")),
+        }
+    }
+
+    /// Runs what was planned.
+    ///
+    /// # Errors
+    /// When it cannot be run.
+    pub async fn run(
+        &self,
+        statement: &Statement,
+        parameters: &[ScalarValue],
+    ) -> Result<SendableRecordBatchStream, SqlError> {
+        begin(self.context.clone(), statement.clone(), parameters.to_vec()).await
+    }
+
+    /// Runs what was planned; `take` gets its rows.
+    ///
+    /// # Errors
+    /// When it cannot be run, and those of `take`.
+    pub async fn each(
+        &self,
+        statement: &Statement,
+        parameters: &[ScalarValue],
+        mut take: impl FnMut(&RecordBatch) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let mut batches = self.run(statement, parameters).await?;
+        while let Some(batch) = batches.next().await {
+            take(&batch?)?;
+        }
+        Ok(())
+    }
+
+    /// A share of the memory that all statements have.
+    pub fn memory(&self, name: &str) -> MemoryReservation {
+        MemoryConsumer::new(name).register(&self.context.runtime_env().memory_pool)
+    }
+}
+
+/// Bytes that a row takes in memory, about.
+pub fn row_size(row: &[Datum]) -> usize {
+    let inner = |value: &Datum| match value {
+        Datum::Text(text) | Datum::Jsonb(text) | Datum::Numeric(text) | Datum::Uuid(text) => text.len(),
+        Datum::Bytea(bytes) => bytes.len(),
+        Datum::Array(all) => row_size(all),
+        _ => 0,
+    };
+    size_of::<Vec<Datum>>() + row.iter().map(|value| size_of::<Datum>() + inner(value)).sum::<usize>()
+}
+
+/// The name of an ordinary table: all are in the schema `public`.
+///
+/// # Errors
+/// When it says another schema.
+pub fn table_name(name: &ObjectName) -> Result<String, SqlError> {
+    let parts: Vec<String> = name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
+    match parts.as_slice() {
+        [table] => Ok(table.clone()),
+        [schema, table] if schema == "public" => Ok(table.clone()),
+        [_, schema, table] if schema == "public" => Ok(table.clone()),
+        [.., schema, _] => Err(SqlError::new("3F000", format!("schema \"{schema}\" does not exist"))),
+        [] => Err(SqlError::invalid("a table has a name")),
+    }
+}
+
+/// A name in quotes.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A table of a schema as it stands in `FROM`.
+///
+/// # Errors
+/// Never, unless names cannot be quoted.
+pub fn relation(schema: &str, name: &str, alias: &str) -> Result<TableWithJoins, SqlError> {
+    let (schema, name, alias) = (quoted(schema), quoted(name), quoted(alias));
+    let made = query(&format!("SELECT 1 FROM {schema}.{name} AS {alias}"));
+    let found = made.and_then(|made| match *made.body {
+        SetExpr::Select(select) => select.from.into_iter().next(),
+        _ => None,
+    });
+    found.ok_or_else(|| SqlError::unexpected(format!("{name} cannot be asked")))
+}
+
+/// A query of some tables.
+///
+/// # Errors
+/// Never.
+pub fn selecting(
+    items: Vec<SelectItem>,
+    from: Vec<TableWithJoins>,
+    selection: Option<Expr>,
+) -> Result<Box<ast::Query>, SqlError> {
+    let mut made = query("SELECT 1").ok_or_else(|| SqlError::unexpected("no query"))?;
+    if let SetExpr::Select(select) = &mut *made.body {
+        (select.projection, select.from, select.selection) = (items, from, selection);
+    }
+    Ok(made)
+}
+
+/// Adds what a statement's query says of parameters to what is known.
+pub fn add_parameters(known: &mut Parameters, statement: &Statement) -> Result<(), SqlError> {
+    for (name, data_type) in statement.parameter_types()? {
+        let one = known.entry(name).or_default();
+        *one = one.take().or(data_type);
+    }
+    Ok(())
+}
+
+impl Write {
+    /// Of `INSERT`.
+    pub fn insert(said: ast::Insert) -> Write {
+        Write(Hidden::new(Said::Insert(said)))
+    }
+
+    /// Of `UPDATE`.
+    pub fn update(said: ast::Update) -> Write {
+        Write(Hidden::new(Said::Update(said)))
+    }
+
+    /// Of `DELETE`.
+    pub fn delete(said: ast::Delete) -> Write {
+        Write(Hidden::new(Said::Delete(said)))
+    }
+
+    /// What the statement is called.
+    pub fn word(&self) -> &'static str {
+        match &*self.0 {
+            Said::Insert(_) => "INSERT",
+            Said::Update(_) => "UPDATE",
+            Said::Delete(_) => "DELETE",
+        }
+    }
+
+    /// Whether it answers with rows.
+    pub fn has_rows(&self) -> bool {
+        let returning = match &*self.0 {
+            Said::Insert(said) => &said.returning,
+            Said::Update(said) => &said.returning,
+            Said::Delete(said) => &said.returning,
+        };
+        returning.is_some()
+    }
+
+    /// The table that it changes, and what it is called there.
+    ///
+    /// # Errors
+    /// When it is not clear.
+    pub fn target(&self) -> Result<(String, String), SqlError> {
+        let (name, alias) = match &*self.0 {
+            Said::Insert(said) => match &said.table {
+                TableObject::TableName(name) => {
+                    (name, said.table_alias.as_ref().map(|one| folded(&one.alias)))
+                }
+                _ => return Err(SqlError::unsupported("INSERT takes a table")),
+            },
+            Said::Update(said) => named(&said.table)?,
+            Said::Delete(said) => match &said.from {
+                FromTable::WithFromKeyword(all) | FromTable::WithoutKeyword(all) => match all.as_slice() {
+                    [one] => named(one)?,
+                    _ => return Err(SqlError::invalid("DELETE takes one table")),
+                },
+            },
+        };
+        let table = table_name(name)?;
+        let alias = alias.unwrap_or_else(|| table.clone());
+        Ok((table, alias))
+    }
+}
+
+/// A table and its alias.
+fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlError> {
+    match &table.relation {
+        TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
+            Ok((name, alias.as_ref().map(|one| folded(&one.name))))
+        }
+        _ => Err(SqlError::invalid("a statement changes one table")),
+    }
+}
+
+/// Plans a statement that changes rows.
+///
+/// # Errors
+/// When it makes no sense.
+pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
+    let (name, alias) = write.target()?;
+    let table = runner.view.get(&name).ok_or_else(|| no_such_table(&name))?;
+    let mut known = Parameters::new();
+    let (how, returning) = match &*write.0 {
+        Said::Insert(said) => {
+            let plan = inserts::plan(runner, said, (&table, &alias), &mut known).await?;
+            (How::Insert(plan), &said.returning)
+        }
+        Said::Update(said) => {
+            let plan = changes::plan_update(runner, said, (&table, &alias), &mut known).await?;
+            (How::Update(plan), &said.returning)
+        }
+        Said::Delete(said) => {
+            let plan = changes::plan_delete(runner, said, (&table, &alias), &mut known).await?;
+            (How::Delete(plan), &said.returning)
+        }
+    };
+    let returning = match returning {
+        Some(items) => {
+            let (statement, slot) = plan_returning(runner, items, &table, &alias).await?;
+            add_parameters(&mut known, &statement)?;
+            Some((statement, slot))
+        }
+        None => None,
+    };
+    let parameters = in_order(known)?;
+    let seen = table.shared_schema();
+    Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
+}
+
+async fn plan_returning(
+    runner: &Runner,
+    items: &[SelectItem],
+    table: &Table,
+    alias: &str,
+) -> Result<(Statement, Slot), SqlError> {
+    let slot = Slot::default();
+    let query = selecting(items.to_vec(), vec![relation(HANDED_SCHEMA, RETURNED, alias)?], None)?;
+    let rows = Ordinary::of_slot(&slot, table.shared_schema(), false);
+    runner.view.hand(RETURNED, Arc::new(rows));
+    let planned = runner.plan(query).await;
+    runner.view.take_back(RETURNED);
+    Ok((planned?, slot))
+}
+
+impl PlannedWrite {
+    /// What the statement is called.
+    pub fn word(&self) -> &'static str {
+        match self.0.how {
+            How::Insert(_) => "INSERT",
+            How::Update(_) => "UPDATE",
+            How::Delete(_) => "DELETE",
+        }
+    }
+
+    /// The columns that it returns; none where it returns nothing.
+    pub fn returned(&self) -> Option<SchemaRef> {
+        self.0.returning.as_ref().map(|(statement, _)| statement.schema())
+    }
+
+    /// The types of its parameters, as far as they are known.
+    pub fn parameters(&self) -> Vec<Option<DataType>> {
+        self.0.parameters.clone()
+    }
+
+    /// Whether its table is still as it was planned for, and with it the tables that it reads.
+    pub fn is_current(&self, view: &View) -> bool {
+        let Planned { table, seen, how, .. } = &*self.0;
+        let is_same = view.get(table).is_some_and(|table| *table.schema() == **seen);
+        is_same
+            && match how {
+                How::Insert(plan) => plan.is_current(view),
+                How::Update(plan) | How::Delete(plan) => plan.is_current(view),
+            }
+    }
+}
+
+/// Does what was planned: all of it or nothing, durably unless a transaction is under way.
+///
+/// # Errors
+/// What is wrong with it; nothing is changed then.
+pub async fn write(
+    runner: &Runner,
+    planned: &PlannedWrite,
+    turn: &tokio::sync::Mutex<()>,
+    parameters: &[ScalarValue],
+) -> Result<Written, SqlError> {
+    let Planned { table: name, how, returning, .. } = &*planned.0;
+    // What is inserted is worked out before anybody else is kept waiting.
+    let rows = match how {
+        How::Insert(plan) => {
+            let table = runner.view.expect(name)?;
+            Some(inserts::rows(runner, plan, &table, parameters).await?)
+        }
+        How::Update(_) | How::Delete(_) => None,
+    };
+    let _turn = match runner.view.has_begun() {
+        true => None,
+        false => Some(turn.lock().await),
+    };
+    let changing = runner.view.changing()?;
+    let before = runner.view.expect(name)?;
+    let (tag, ids) = match how {
+        How::Insert(plan) => {
+            let rows = rows.unwrap_or_default();
+            ("INSERT", inserts::insert(runner, plan, &before, rows, parameters).await?)
+        }
+        How::Update(plan) => ("UPDATE", changes::update(runner, plan, &before, parameters).await?),
+        How::Delete(plan) => ("DELETE", changes::delete(runner, plan, &before, parameters).await?),
+    };
+    let count = ids.len() as u64;
+    let after = match how {
+        How::Delete(_) => before,
+        How::Insert(_) | How::Update(_) => runner.view.expect(name)?,
+    };
+    tokio::task::block_in_place(|| changing.done())?;
+    let answer = match returning {
+        Some((statement, slot)) => {
+            put(slot, Rows::Of(after, ids.into()));
+            let answer = runner.run(statement, parameters).await;
+            put(slot, Rows::None);
+            Some(answer?)
+        }
+        None => None,
+    };
+    Ok(Written { tag, rows: count, answer })
+}
