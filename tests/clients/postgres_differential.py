@@ -292,4 +292,5 @@ def compared(options, ours, theirs):
     return 1 if counts["DIFFERENT ROWS"] else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, St
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, Decimal128Type, Field, Float32Type, Float64Type, Int64Type, IntervalMonthDayNano,
-    IntervalMonthDayNanoType, IntervalUnit, TimeUnit, TimestampMicrosecondType,
+    IntervalMonthDayNanoType, IntervalUnit, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType,
     TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use jiff::Timestamp;
@@ -37,6 +37,11 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
             let zone = if zone.is_some() { "+00" } else { "" };
             let show = |micros: Option<i64>| micros.map(|micros| instant(micros, zone));
             micros(array, *unit).into_iter().map(show).collect()
+        }
+        DataType::Time64(_) => {
+            let micros = cast(array, &DataType::Time64(TimeUnit::Microsecond)).ok()?;
+            let values = micros.as_primitive::<Time64MicrosecondType>().iter();
+            values.map(|one| one.map(clock)).collect()
         }
         DataType::Interval(_) | DataType::Duration(_) => {
             lengths(array)?.into_iter().map(|one| one.map(interval)).collect()
@@ -109,16 +114,25 @@ fn interval(length: Length) -> String {
             (false, true) => "+",
             (false, false) => "",
         };
-        let micros = length.micros.unsigned_abs();
-        let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
-        let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        let fraction = match fraction {
-            0 => String::new(),
-            fraction => format!(".{fraction:06}").trim_end_matches('0').to_string(),
-        };
-        parts.push(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}"));
+        parts.push(format!("{sign}{}", clock_of(length.micros.unsigned_abs())));
     }
     parts.join(" ")
+}
+
+/// A time of day.
+fn clock(micros: i64) -> String {
+    clock_of(micros.unsigned_abs())
+}
+
+/// Hours, minutes and seconds, their fraction as short as it may be.
+fn clock_of(micros: u64) -> String {
+    let (seconds, fraction) = (micros / 1_000_000, micros % 1_000_000);
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let fraction = match fraction {
+        0 => String::new(),
+        fraction => format!(".{fraction:06}").trim_end_matches('0').to_string(),
+    };
+    format!("{hours:02}:{minutes:02}:{seconds:02}{fraction}")
 }
 
 fn micros(array: &ArrayRef, unit: TimeUnit) -> Vec<Option<i64>> {

@@ -94,6 +94,10 @@ impl Sets {
             (true, None) => Expr::Value(Value::Null.into()),
             (false, _) => value.clone(),
         };
+        // What can be seen to be wrong is, even where no row changes.
+        if let Some(plain) = defaults::plain(&value) {
+            values::assign(column, plain)?;
+        }
         self.targets.push(at);
         self.items.push(SelectItem::UnnamedExpr(value_for(&value, column, known)));
         Ok(())

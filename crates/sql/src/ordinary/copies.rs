@@ -1,5 +1,6 @@
 //! `CREATE TABLE .. AS`: a table of a query's rows.
 
+use super::columns::{DIGITS_MAX, FRACTION_DIGITS};
 use super::values;
 use super::writes::Runner;
 use crate::database::Statement;
@@ -41,7 +42,19 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
     })
 }
 
-/// Makes a table and fills it with the rows of a query.
+/// How a type was said that tells more than the type.
+fn declared_as(field: &Field) -> String {
+    match field.data_type() {
+        DataType::Decimal128(precision, scale)
+            if (*precision, *scale) != (DIGITS_MAX, FRACTION_DIGITS) =>
+        {
+            format!("numeric({precision},{scale})")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Makes a table and fills it with the rows of a query; how many they are.
 ///
 /// # Errors
 /// When a column can be kept by no table, and those of the query.
@@ -50,13 +63,14 @@ pub async fn create_as(
     name: &str,
     statement: &Statement,
     named: &[ColumnDef],
-) -> Result<(), SqlError> {
+) -> Result<u64, SqlError> {
     let answered = statement.schema();
     let mut schema = Schema::default();
     for (at, field) in answered.fields().iter().enumerate() {
         let given = named.get(at).map(|one| folded(&one.name));
         let given = given.unwrap_or_else(|| shown_name(field.name()).to_string());
-        schema.columns.push(Column::new(&given, type_of(field)?));
+        let declared = declared_as(field);
+        schema.columns.push(Column { declared, ..Column::new(&given, type_of(field)?) });
     }
     let columns = schema.columns.clone();
     let table = name.to_string();
@@ -75,5 +89,5 @@ pub async fn create_as(
         Ok(())
     });
     read.await?;
-    runner.view.apply(vec![Change::Insert { table, rows }]).map(drop)
+    Ok(runner.view.apply(vec![Change::Insert { table, rows }])?.inserted)
 }

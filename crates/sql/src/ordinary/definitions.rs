@@ -2,6 +2,7 @@
 
 use super::alters;
 use super::columns::{Declared, declared};
+use super::copies::create_as;
 use super::defaults::{self, Numbered, is_numbered_type, property_of};
 use super::inserts::column_at;
 use super::view::View;
@@ -25,6 +26,8 @@ pub struct Definition(Hidden<Statement>);
 pub struct Defined {
     /// What is answered.
     pub tag: &'static str,
+    /// Rows that a new table was filled with.
+    pub rows: Option<u64>,
     /// What a client is told beside it.
     pub notices: Vec<String>,
 }
@@ -79,9 +82,12 @@ pub async fn define(
         false => Some(turn.lock().await),
     };
     let changing = runner.view.changing()?;
-    let mut done = Defined { tag: definition.word(), notices: Vec::new() };
+    let mut done = Defined { tag: definition.word(), ..Defined::default() };
     match &*definition.0 {
-        Statement::CreateTable(said) => create(runner, said, &mut done.notices).await?,
+        Statement::CreateTable(said) => {
+            done.rows = create(runner, said, &mut done.notices).await?;
+            done.tag = if done.rows.is_some() { "SELECT" } else { done.tag };
+        }
         Statement::AlterTable(said) => alter(runner, said, &mut done.notices).await?,
         Statement::Truncate(said) => truncate(&runner.view, said)?,
         Statement::CreateIndex(said) => create_index(&runner.view, said, &mut done.notices)?,
@@ -106,7 +112,7 @@ async fn create(
     runner: &Runner,
     said: &CreateTable,
     notices: &mut Vec<String>,
-) -> Result<(), SqlError> {
+) -> Result<Option<u64>, SqlError> {
     let name = table_name(&said.name)?;
     check_options(said)?;
     if is_written(&name) || runner.view.get(&name).is_some() {
@@ -115,11 +121,12 @@ async fn create(
             return Err(SqlError::new("42P07", words));
         }
         notices.push(format!("{words}, skipping"));
-        return Ok(());
+        return Ok(None);
     }
     if let Some(query) = &said.query {
         let statement = runner.plan(query.clone()).await?;
-        return super::copies::create_as(runner, &name, &statement, &said.columns).await;
+        let filled = create_as(runner, &name, &statement, &said.columns).await?;
+        return Ok(Some(filled));
     }
     let mut schema = Schema::default();
     for column in &said.columns {
@@ -129,7 +136,8 @@ async fn create(
         add_constraint(&mut schema, &name, constraint)?;
     }
     check_defaults(runner, &schema).await?;
-    runner.view.apply(vec![Change::Create { table: name, schema }]).map(drop)
+    runner.view.apply(vec![Change::Create { table: name, schema }])?;
+    Ok(None)
 }
 
 fn check_options(said: &CreateTable) -> Result<(), SqlError> {

@@ -15,7 +15,7 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, DataType as SqlType, Expr, ObjectName, ObjectNamePart, Query, SetExpr, Value, ValueWithSpan,
 };
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use tables::{Change, Column, Datum, RowId, Schema, Table};
 
@@ -32,8 +32,8 @@ pub struct InsertPlan {
 enum Source {
     /// `VALUES` that need not be worked out.
     Values(Vec<Vec<Cell>>),
-    /// A query; values at these rows and places are the defaults.
-    Query(Statement, HashSet<(usize, usize)>),
+    /// A query; of its rows and places these are known beforehand, none for defaults.
+    Query(Statement, HashMap<(usize, usize), Option<Datum>>),
 }
 
 /// A value of a row.
@@ -152,7 +152,7 @@ async fn source_of(
 ) -> Result<Source, SqlError> {
     let is_plain = source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
     let mut source = source.clone();
-    let mut defaulted = HashSet::new();
+    let mut known_cells = HashMap::new();
     if let (true, SetExpr::Values(values)) = (is_plain, &mut *source.body) {
         for row in &values.rows {
             fit(table, targets, !named.is_empty(), row.content.len())?;
@@ -165,18 +165,25 @@ async fn source_of(
         }
         for (at, row) in values.rows.iter_mut().enumerate() {
             for (place, (expr, column)) in row.content.iter_mut().zip(&columns).enumerate() {
-                if is_default(expr) {
-                    defaulted.insert((at, place));
-                    *expr = Expr::Value(Value::Null.into());
+                let plain = match is_default(expr) {
+                    true => Some(None),
+                    false => defaults::plain(expr).map(|one| values::assign(column, one)).transpose()?.map(Some),
+                };
+                // What is no expression has no type that those in other rows would have to have.
+                match plain {
+                    Some(value) => {
+                        known_cells.insert((at, place), value);
+                        *expr = Expr::Value(Value::Null.into());
+                    }
+                    None => *expr = value_for(expr, column, known),
                 }
-                *expr = value_for(expr, column, known);
             }
         }
     }
     let planned = runner.plan(Box::new(source)).await?;
     fit(table, targets, !named.is_empty(), planned.schema().fields().len())?;
     add_parameters(known, &planned)?;
-    Ok(Source::Query(planned, defaulted))
+    Ok(Source::Query(planned, known_cells))
 }
 
 /// Whether it is the word `DEFAULT`.
@@ -310,15 +317,18 @@ pub async fn rows(
                 rows.push(row);
             }
         }
-        Source::Query(statement, defaulted) => {
+        Source::Query(statement, known_cells) => {
             let read = runner.each(statement, parameters, |batch| {
                 for at in 0..batch.num_rows() {
                     let mut row = vec![None; columns.len()];
                     for (place, target) in plan.targets.iter().enumerate() {
-                        if !defaulted.contains(&(rows.len(), place)) {
-                            let value = values::of_array(batch.column(place), at)?;
-                            row[*target] = Some(values::assign(&columns[*target], value)?);
-                        }
+                        row[*target] = match known_cells.get(&(rows.len(), place)) {
+                            Some(known) => known.clone(),
+                            None => {
+                                let value = values::of_array(batch.column(place), at)?;
+                                Some(values::assign(&columns[*target], value)?)
+                            }
+                        };
                     }
                     memory.add(&row)?;
                     rows.push(row);

@@ -65,12 +65,14 @@ fn shown_type(ty: ColumnType) -> String {
 }
 
 fn not_read(ty: ColumnType, text: &str) -> SqlError {
-    let code = match ty.scalar() {
-        Scalar::Timestamptz | Scalar::Timestamp | Scalar::Date | Scalar::Time => "22007",
-        Scalar::Interval => "22007",
-        _ => "22P02",
-    };
+    let is_time =
+        matches!(ty.scalar(), Scalar::Timestamptz | Scalar::Timestamp | Scalar::Date | Scalar::Time);
     let shown: String = text.chars().take(SHOWN_SIZE_MAX).collect();
+    let is_of_digits = text.chars().all(|one| one.is_ascii_digit() || " -:.+".contains(one));
+    if is_time && is_of_digits && !text.is_empty() {
+        return SqlError::new("22008", format!("date/time field value out of range: \"{shown}\""));
+    }
+    let code = if is_time || ty.scalar() == Scalar::Interval { "22007" } else { "22P02" };
     let words = match ty {
         ColumnType::Array(_) => format!("malformed array literal: \"{shown}\""),
         ColumnType::One(_) => {

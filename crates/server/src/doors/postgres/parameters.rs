@@ -15,7 +15,9 @@ use std::sync::Arc;
 
 /// Microseconds from 1970 to 2000, from which PostgreSQL counts.
 const EPOCH_US: i64 = 946_684_800_000_000;
-/// The same in days.
+/// Microseconds of a day.
+const DAY_US: i64 = 86_400_000_000;
+/// From 1970 to 2000 in days.
 const EPOCH_DAYS: i32 = 10_957;
 
 /// The types of a statement's parameters, in order.
@@ -221,6 +223,7 @@ fn arrow_type(pg_type: &Type) -> Option<DataType> {
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
         Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
         Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
         Type::TEXT | Type::VARCHAR | Type::NAME | Type::BPCHAR | Type::JSON | Type::JSONB => {
             DataType::Utf8View
         }
@@ -271,6 +274,10 @@ fn scalar(pg_type: &Type, bytes: &[u8]) -> Option<ScalarValue> {
             let micros = i64::from_be_bytes(bytes.try_into().ok()?).checked_add(EPOCH_US)?;
             let zone = (*pg_type == Type::TIMESTAMPTZ).then(|| ZONE.into());
             ScalarValue::TimestampMicrosecond(Some(micros), zone)
+        }
+        Type::TIME => {
+            let micros = i64::from_be_bytes(bytes.try_into().ok()?);
+            ScalarValue::Time64Microsecond(Some(micros).filter(|micros| (0..=DAY_US).contains(micros)))
         }
         Type::INTERVAL => {
             let (micros, rest) = bytes.split_first_chunk()?;

@@ -145,7 +145,13 @@ impl Queries {
         for words in &done.notices {
             client.feed(PgWireBackendMessage::NoticeResponse(notice(words))).await?;
         }
-        send_execution_response(client, Tag::new(done.tag)).await
+        let tag = Tag::new(done.tag);
+        let rows = done.rows.and_then(|rows| usize::try_from(rows).ok());
+        let tag = match rows {
+            Some(rows) => tag.with_rows(rows),
+            None => tag,
+        };
+        send_execution_response(client, tag).await
     }
 
     /// What a statement does to the connection itself, whichever way it came.
