@@ -35,6 +35,17 @@ pub enum Given {
     Lines,
     /// Rows of values.
     Rows(RowsIn),
+    /// Rows of an ordinary table.
+    Table(TableRows),
+}
+
+/// Rows of values that go into an ordinary table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableRows {
+    /// Whose the values are, in order; all columns for none.
+    pub columns: Option<Vec<String>>,
+    /// What a row looks like.
+    pub format: RowFormat,
 }
 
 /// Rows of values, each value a column's.
@@ -304,8 +315,13 @@ impl Options {
     }
 
     /// What comes into a table whose columns are named, or are all of them.
-    fn given(&self, table: &str, named: Option<Vec<Column>>) -> Result<Given, SqlError> {
+    fn given(&self, table: &str, named: Option<Vec<String>>) -> Result<Given, SqlError> {
         let format = self.row_format()?;
+        if !TABLES.iter().any(|one| one.name == table) {
+            return Ok(Given::Table(TableRows { columns: named, format }));
+        }
+        let named = named.map(|names| names.iter().map(|name| sample_column(name)).collect());
+        let named: Option<Vec<Column>> = named.transpose()?;
         let is_text = self.format.as_deref().is_none_or(|format| format == "text");
         let is_line = named.as_ref().is_none_or(|named| *named == [Column::Sample]);
         // As tools write lines, who may say how they would be cut into values.
@@ -321,6 +337,12 @@ impl Options {
         }
         Ok(Given::Rows(RowsIn { columns, format }))
     }
+}
+
+/// A column of samples.
+fn sample_column(name: &str) -> Result<Column, SqlError> {
+    let found = Column::OF_SAMPLES.into_iter().find(|one| one.is_named(name));
+    found.ok_or_else(|| SqlError::new("42703", format!("column \"{name}\" does not exist")))
 }
 
 fn one_byte(name: &str, text: &str) -> Result<u8, SqlError> {
@@ -421,7 +443,7 @@ impl<'t> Words<'t> {
         Ok(Some(CopyIn { table, given, skips_errors, reject_limit }))
     }
 
-    fn columns(&mut self) -> Result<Option<Vec<Column>>, SqlError> {
+    fn columns(&mut self) -> Result<Option<Vec<String>>, SqlError> {
         if !self.eat(&Token::LParen) {
             return Ok(None);
         }
@@ -429,16 +451,11 @@ impl<'t> Words<'t> {
         loop {
             let name = self.name();
             let name = name.ok_or_else(|| invalid("COPY: the list of columns does not end"))?;
-            let column = Column::OF_SAMPLES.into_iter().find(|one| one.is_named(&name));
-            let column = column.ok_or_else(|| {
-                let message = format!("column \"{name}\" does not exist");
-                SqlError::new("42703", message)
-            })?;
-            if all.contains(&column) {
+            if all.contains(&name) {
                 let message = format!("column \"{name}\" specified more than once");
                 return Err(SqlError::new("42701", message));
             }
-            all.push(column);
+            all.push(name);
             if self.eat(&Token::RParen) {
                 return Ok(Some(all));
             }
@@ -532,7 +549,8 @@ mod tests {
             ("COPY metrics FROM '/etc/passwd'", "0A000"),
             ("COPY metrics FROM STDIN WITH (REJECT_LIMIT 0)", "42601"),
             ("COPY metrics FROM STDIN oops", "42601"),
-            ("COPY metrics (a b", "42703"),
+            ("COPY metrics (a b", "42601"),
+            ("COPY metrics (a) FROM STDIN", "42703"),
             ("COPY metrics (name name", "42601"),
             ("COPY metrics (name, name) FROM STDIN", "42701"),
             ("COPY metrics (name, labels) FROM STDIN", "0A000"),

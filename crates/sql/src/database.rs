@@ -4,6 +4,7 @@ use crate::arrays::no_null_array;
 use crate::bounded::bound;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
+use crate::copy::TableRows;
 use crate::error::SqlError;
 use crate::gapfill::{self, fill_gaps};
 use crate::hidden::Hidden;
@@ -12,7 +13,8 @@ use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
-    self, Defined, Definition, Ordinary, OwnCatalogs, PlannedWrite, Runner, View, Write, Written,
+    self, Defined, Definition, Ordinary, OwnCatalogs, PlannedWrite, RowsInto, Runner, View, Write,
+    Written,
 };
 use crate::promql_tables;
 use crate::rewrite::{CATALOG_SCHEMA, Hints};
@@ -361,6 +363,28 @@ impl Session {
             let _busy = busy.lock().await;
             runner.view.begin_statement();
             ordinary::define(&runner, &definition, &turn).await
+        };
+        self.threads.run(work).boxed()
+    }
+
+    /// Begins a `COPY` into an ordinary table.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it has no such columns.
+    pub fn copy_into(&self, table: &str, said: &TableRows) -> Result<RowsInto, SqlError> {
+        self.view.begin_statement();
+        RowsInto::new(self.view.expect(table)?, said)
+    }
+
+    /// Ends it: its rows are there, durably unless a transaction is under way. Returns how many.
+    ///
+    /// # Errors
+    /// When one cannot be added; none is then.
+    pub fn store(&self, into: RowsInto) -> BoxFuture<'_, Result<u64, SqlError>> {
+        let (runner, turn, busy) = (self.runner(), self.turn.clone(), self.busy.clone());
+        let work = async move {
+            let _busy = busy.lock().await;
+            ordinary::store(&runner, into, &turn).await
         };
         self.threads.run(work).boxed()
     }

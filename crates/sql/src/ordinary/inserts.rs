@@ -45,7 +45,7 @@ enum Cell {
 }
 
 /// What columns have where nothing is said.
-struct Defaults {
+pub struct Defaults {
     all: Vec<Default>,
     /// Those that are worked out for each row, and the columns they are of.
     planned: Option<((Statement, Slot), Vec<usize>)>,
@@ -238,7 +238,11 @@ pub fn value_for(expr: &Expr, column: &Column, known: &mut Parameters) -> Expr {
 }
 
 impl Defaults {
-    async fn of(runner: &Runner, schema: &Schema) -> Result<Defaults, SqlError> {
+    /// Of a table's columns.
+    ///
+    /// # Errors
+    /// When one cannot be worked out.
+    pub async fn of(runner: &Runner, schema: &Schema) -> Result<Defaults, SqlError> {
         let columns = schema.columns.iter();
         let all = columns.map(|one| defaults::of_column(schema, one)).collect::<Result<Vec<_>, _>>()?;
         let (mut places, mut exprs) = (Vec::new(), Vec::new());
@@ -256,7 +260,15 @@ impl Defaults {
     }
 
     /// Fills in what rows do not say, but for numbers.
-    async fn fill(&self, runner: &Runner, table: &Schema, rows: &mut [Row]) -> Result<(), SqlError> {
+    ///
+    /// # Errors
+    /// When a default cannot be worked out.
+    pub async fn fill(
+        &self,
+        runner: &Runner,
+        table: &Schema,
+        rows: &mut [Row],
+    ) -> Result<(), SqlError> {
         for row in rows.iter_mut() {
             for (value, default) in row.iter_mut().zip(&self.all) {
                 if let (None, Default::Value(default)) = (&value, default) {
@@ -389,6 +401,18 @@ pub async fn insert(
     if let Some(on_conflict) = &plan.on_conflict {
         return conflicts::insert(runner, on_conflict, table, rows, parameters).await;
     }
+    insert_rows(runner, table, rows)
+}
+
+/// The same, whatever is there already.
+///
+/// # Errors
+/// As [`insert`].
+pub fn insert_rows(
+    runner: &Runner,
+    table: &Table,
+    rows: Vec<Row>,
+) -> Result<Vec<RowId>, SqlError> {
     let (schema, first) = (table.schema(), table.next_row());
     let count = rows.len() as u64;
     let numbered =

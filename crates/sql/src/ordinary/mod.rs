@@ -12,6 +12,7 @@
 
 mod alters;
 mod arrays;
+mod binary;
 mod changes;
 mod columns;
 mod conflicts;
@@ -20,6 +21,7 @@ mod defaults;
 mod definitions;
 mod inserts;
 mod numbers;
+mod rows_in;
 mod scan;
 mod schemas;
 mod values;
@@ -28,6 +30,9 @@ mod writes;
 
 pub use definitions::{Defined, Definition};
 pub(crate) use definitions::define;
+pub use binary::numeric_text;
+pub use rows_in::RowsInto;
+pub(crate) use rows_in::store;
 pub use schemas::OwnCatalogs;
 pub use view::View;
 pub use writes::{PlannedWrite, Write};

@@ -3,6 +3,7 @@
 use super::answers::{error, of_copy};
 use super::copy::{Copied, CopyError, Copying};
 use super::handlers::Queries;
+use super::table_copies::Filling;
 use crate::app::App;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
@@ -25,18 +26,37 @@ impl Queries {
     /// Waits until the `COPY` under way is cancelled or its time is over, and gives it up; for ever
     /// where there is none. Returns what its client is told.
     pub async fn copy_is_over(&self) -> PgWireError {
-        let ends = self
-            .session()
-            .ok()
-            .and_then(|session| session.state().copying.as_ref().map(Copying::ends));
+        let ends = self.session().ok().and_then(|session| {
+            let state = session.state();
+            let of_rows = || state.filling.as_ref().map(Filling::ends);
+            state.copying.as_ref().map(Copying::ends).or_else(of_rows)
+        });
         let Some(ends) = ends else { return std::future::pending().await };
         let why = tokio::select! {
             biased;
             () = self.cancelled.heard() => PgWireError::QueryCanceled,
             why = late(ends) => why,
         };
+        let _ = self.forget_rows();
         let _ = self.take_copying();
         why
+    }
+
+    /// Says how many rows came, and how many were left out.
+    async fn answer_copy<C>(&self, client: &mut C, rows: u64, rejected: u64) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        if rejected != 0 {
+            let words = format!("{rejected} rows were skipped due to data type incompatibility");
+            let notice = pgwire::error::ErrorInfo::new("NOTICE".into(), "00000".into(), words);
+            client.feed(PgWireBackendMessage::NoticeResponse(notice.into())).await?;
+        }
+        let tag = CommandComplete::new(format!("COPY {rows}"));
+        client.send(PgWireBackendMessage::CommandComplete(tag)).await?;
+        Ok(())
     }
 
     fn put_copying(&self, copying: Copying) -> PgWireResult<()> {
@@ -106,8 +126,9 @@ async fn late(ends: Option<(Instant, Duration)>) -> PgWireError {
     }
 }
 
-fn in_time(copying: &Copying) -> PgWireResult<()> {
-    match copying.ends() {
+/// Whether there is time left.
+pub fn in_time(ends: Option<(Instant, Duration)>) -> PgWireResult<()> {
+    match ends {
         Some((deadline, time)) if deadline <= Instant::now() => Err(overdue(time)),
         _ => Ok(()),
     }
@@ -125,8 +146,11 @@ impl CopyHandler for Queries {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
+        if self.fills_table()? {
+            return self.push_rows(&piece.data).await;
+        }
         let Some(copying) = self.take_copying()? else { return Ok(()) };
-        in_time(&copying)?;
+        in_time(copying.ends())?;
         let copying = self.push(copying, &piece.data).await?;
         self.put_copying(copying)
     }
@@ -137,24 +161,19 @@ impl CopyHandler for Queries {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
+        if let Some((rows, rejected)) = self.end_rows().await? {
+            return self.answer_copy(client, rows, rejected).await;
+        }
         let copying = self.take_copying()?;
         let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
-        in_time(&copying)?;
+        in_time(copying.ends())?;
         let (mut copying, ()) = self.work(copying, Copying::read_last).await?;
         let memory = &self.door.app.body_memory;
         copying.push_made(memory).await.map_err(of_copy)?;
         // From here on it is stored, whatever the time.
-        in_time(&copying)?;
+        in_time(copying.ends())?;
         let copied = self.finish(copying, client.transaction_status()).await?;
-        if copied.rejected != 0 {
-            let words =
-                format!("{} rows were skipped due to data type incompatibility", copied.rejected);
-            let notice = pgwire::error::ErrorInfo::new("NOTICE".into(), "00000".into(), words);
-            client.feed(PgWireBackendMessage::NoticeResponse(notice.into())).await?;
-        }
-        let tag = CommandComplete::new(format!("COPY {}", copied.samples));
-        client.send(PgWireBackendMessage::CommandComplete(tag)).await?;
-        Ok(())
+        self.answer_copy(client, copied.samples, copied.rejected).await
     }
 
     async fn on_copy_fail<C>(&self, _: &mut C, fail: CopyFail) -> PgWireError
@@ -163,7 +182,8 @@ impl CopyHandler for Queries {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        match self.take_copying() {
+        let forgotten = self.forget_rows().and_then(|()| self.take_copying());
+        match forgotten {
             Ok(_) => error("57014", format!("COPY from stdin failed: {}", fail.message)),
             Err(failure) => failure,
         }

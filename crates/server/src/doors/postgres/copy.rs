@@ -483,7 +483,8 @@ fn of_row(asked: &CopyIn, error: RowError) -> CopyError {
     CopyError { code, message, context, hint }
 }
 
-fn failed(failure: &Failure) -> CopyError {
+/// What went wrong, with PostgreSQL's code.
+pub fn failed(failure: &Failure) -> CopyError {
     let code = match failure.kind {
         Kind::ReadOnly => "25006",
         Kind::Busy => "53000",

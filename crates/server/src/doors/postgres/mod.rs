@@ -28,6 +28,7 @@ mod session;
 mod settings;
 mod simple;
 mod startup;
+mod table_copies;
 mod welcome;
 mod writes;
 

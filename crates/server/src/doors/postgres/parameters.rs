@@ -190,7 +190,7 @@ fn binary(
     let value = match element_of(&pg_type) {
         // With all its digits, where a column of such numbers is to have it.
         None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC_PARAMETER) => {
-            numeric_text(bytes).map(ScalarValue::from)
+            sql::ordinary::numeric_text(bytes).map(ScalarValue::from)
         }
         Some(of) => elements(bytes).and_then(|all| {
             let target = arrow_type(&of)?;
@@ -309,33 +309,10 @@ fn text(bytes: &[u8]) -> Option<ScalarValue> {
     Some(ScalarValue::Utf8(Some(std::str::from_utf8(bytes).ok()?.to_string())))
 }
 
-/// A decimal number: `[digits i16][weight i16][sign u16][scale u16]`, then as many digits to the base
-/// of 10,000, the first of them worth `10,000 ^ weight`.
+/// A decimal number as the nearest float.
 fn numeric(bytes: &[u8]) -> Option<f64> {
     // Rust reads decimal text to the nearest number.
-    numeric_text(bytes)?.parse().ok()
-}
-
-/// The same as text, with all its digits.
-fn numeric_text(bytes: &[u8]) -> Option<String> {
-    let mut fields = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
-    let (count, weight, sign) = (fields.next()?, fields.next()?.cast_signed(), fields.next()?);
-    fields.next()?;
-    let negative = match sign {
-        0 => "",
-        0x4000 => "-",
-        0xc000 => return Some("NaN".into()),
-        0xd000 => return Some("Infinity".into()),
-        0xf000 => return Some("-Infinity".into()),
-        _ => return None,
-    };
-    let digits: Vec<u16> = fields.collect();
-    if digits.len() != usize::from(count) || digits.iter().any(|digit| 9999 < *digit) {
-        return None;
-    }
-    let text: String = digits.iter().map(|digit| format!("{digit:04}")).collect();
-    let exponent = 4 * (i32::from(weight) + 1 - i32::from(count.cast_signed()));
-    Some(format!("{negative}{}e{exponent}", if text.is_empty() { "0" } else { &text }))
+    sql::ordinary::numeric_text(bytes)?.parse().ok()
 }
 
 /// The elements of an array of one dimension: `[dimensions i32][has nulls i32][type u32]`, then

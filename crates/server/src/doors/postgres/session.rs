@@ -3,6 +3,7 @@
 use super::Postgres;
 use super::copy::Copying;
 use super::kept::Kept;
+use super::table_copies::Filling;
 use super::settings::{Scope, Settings, VERSION};
 use crate::admission::Permit;
 use sql::tables::TABLES;
@@ -57,6 +58,7 @@ impl Facts for Client {
 #[derive(Default)]
 pub struct State {
     pub copying: Option<Copying>,
+    pub filling: Option<Filling>,
     pub kept: Kept,
     /// Whether the transaction under way has copied or dropped samples, which no `ROLLBACK` takes
     /// back.
