@@ -26,6 +26,7 @@ mod postgres_frames;
 mod postgres_insert;
 mod postgres_limits;
 mod postgres_promscale;
+mod postgres_tables;
 mod postgres_timescale;
 mod prometheus;
 mod promql_scripts;

@@ -170,6 +170,13 @@ impl Table {
         Ok(id.and_then(|id| self.row(RowId(*id))))
     }
 
+    /// The row with the greatest key of a constraint, of which rows with a null there have none.
+    pub fn greatest_by(&self, constraint: &str) -> Option<Row<'_>> {
+        let at = self.schema.constraints.iter().position(|one| one.name == constraint)?;
+        let (_, id) = self.keys[at].last()?;
+        self.row(RowId(*id))
+    }
+
     // ---- changes ----
 
     /// An empty table, whose schema was checked.

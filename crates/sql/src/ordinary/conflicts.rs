@@ -1,7 +1,8 @@
 //! `ON CONFLICT`: what becomes of rows whose keys are there already.
 
 use super::changes::{Sets, sets_of};
-use super::inserts::{Row, numbered};
+use super::defaults::Numbers;
+use super::inserts::Row;
 use super::scan::{Ordinary, Rows, Slot, put};
 use super::schemas::HANDED_SCHEMA;
 use super::values;
@@ -152,10 +153,11 @@ pub async fn insert(
 ) -> Result<Vec<RowId>, SqlError> {
     let name = table.name().to_string();
     let (mut touched, mut in_the_way) = (Vec::new(), Vec::new());
+    let mut numbers = Numbers::of(table.schema());
     for row in rows {
         let now = runner.view.expect(&name)?;
         let number = now.next_row();
-        let row = numbered(table.schema(), row, number)?;
+        let row = numbers.fill(&now, row, number)?;
         let change = Change::Insert { table: name.clone(), rows: vec![row.clone()] };
         match runner.view.try_apply(vec![change])? {
             Ok(_) => touched.push(RowId(number)),

@@ -11,7 +11,7 @@ use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, Value};
 use datafusion::sql::sqlparser::parser::Parser;
 use std::sync::Arc;
-use tables::{Column, ColumnType, Datum, RowId, Scalar, Schema};
+use tables::{Column, ColumnType, Datum, RowId, Scalar, Schema, Table};
 
 /// The table whose rows are as many as values are wanted.
 const COUNTED: &str = "counted";
@@ -65,14 +65,88 @@ pub(crate) fn identity_of(schema: &Schema, column: &str) -> &'static str {
     }
 }
 
-/// The number of the row that has the number `row` in its table: rows count from 0, people from 1.
-///
-/// # Errors
-/// When the column's type has no such number.
-pub fn number_of(column: &Column, row: u64) -> Result<Datum, SqlError> {
-    let number = i64::try_from(row).ok().and_then(|row| row.checked_add(1));
-    let number = number.ok_or_else(|| SqlError::limit("no more rows can be numbered"))?;
-    values::assign(column, Datum::Int8(number))
+/// Numbers that are tried one after the other where the first is taken, before it is the one behind the
+/// greatest.
+const TRIES: usize = 64;
+
+/// Gives rows the numbers of columns that are numbered: that of the row, which are counted from 1 on here, or
+/// the next one that nobody has given.
+pub struct Numbers {
+    all: Vec<Number>,
+}
+
+struct Number {
+    at: usize,
+    /// The constraint on this column alone, if there is one.
+    constraint: Option<String>,
+    /// The least that is still to be given.
+    next: i64,
+}
+
+impl Numbers {
+    /// Of a table.
+    pub fn of(schema: &Schema) -> Numbers {
+        let number = |(at, column): (usize, &Column)| {
+            numbered(schema, &column.name)?;
+            let alone = schema.constraints.iter().find(|one| one.columns == [at]);
+            Some(Number { at, constraint: alone.map(|one| one.name.clone()), next: 1 })
+        };
+        Numbers { all: schema.columns.iter().enumerate().filter_map(number).collect() }
+    }
+
+    /// The values of a row that will have the number `row` in its table.
+    ///
+    /// # Errors
+    /// When a column's type has no such number.
+    pub fn fill(
+        &mut self,
+        table: &Table,
+        given: Vec<Option<Datum>>,
+        row: u64,
+    ) -> Result<Vec<Datum>, SqlError> {
+        let mut values: Vec<Datum> = given.iter().map(|one| one.clone().unwrap_or(Datum::Null)).collect();
+        for number in &mut self.all {
+            if given[number.at].is_none() {
+                values[number.at] = number.give(table, row)?;
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl Number {
+    fn give(&mut self, table: &Table, row: u64) -> Result<Datum, SqlError> {
+        let column = &table.schema().columns[self.at];
+        let first = i64::try_from(row).unwrap_or(i64::MAX).saturating_add(1).max(self.next);
+        let mut value = values::assign(column, Datum::Int8(first))?;
+        if let Some(constraint) = &self.constraint {
+            let is_taken = |value: &Datum| {
+                let found = table.find_by(constraint, std::slice::from_ref(value));
+                found.is_ok_and(|found| found.is_some())
+            };
+            let mut tries = (first..=i64::MAX).take(TRIES).map(|one| values::assign(column, Datum::Int8(one)));
+            let free = tries.find(|one| one.as_ref().map_or(true, |one| !is_taken(one)));
+            value = match free {
+                Some(free) => free?,
+                None => {
+                    let greatest = table.greatest_by(constraint).map(|row| row.project(&[self.at]));
+                    let greatest = greatest.and_then(|mut one| one.pop()).unwrap_or(Datum::Null);
+                    values::assign(column, Datum::Int8(whole(&greatest).saturating_add(1)))?
+                }
+            };
+        }
+        self.next = whole(&value).saturating_add(1);
+        Ok(value)
+    }
+}
+
+fn whole(value: &Datum) -> i64 {
+    match value {
+        Datum::Int2(number) => i64::from(*number),
+        Datum::Int4(number) => i64::from(*number),
+        Datum::Int8(number) => *number,
+        _ => 0,
+    }
 }
 
 /// What a column has where nothing is said.

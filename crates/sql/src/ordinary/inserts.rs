@@ -2,7 +2,7 @@
 
 use super::columns::{cast_type, number_of, parameter_type};
 use super::conflicts::{self, OnConflict};
-use super::defaults::{self, Default, Numbered};
+use super::defaults::{self, Default, Numbered, Numbers};
 use super::scan::Slot;
 use super::values;
 use super::view::View;
@@ -378,15 +378,6 @@ fn bound(column: &Column, parameters: &[ScalarValue], place: usize) -> Result<Da
     values::assign(column, values::of_scalar(value)?)
 }
 
-/// A row whose numbered columns have the number of the row that it becomes.
-pub fn numbered(schema: &Schema, row: Row, number: u64) -> Result<Vec<Datum>, SqlError> {
-    let value = |(value, column): (Option<Datum>, &Column)| match value {
-        Some(value) => Ok(value),
-        None => defaults::number_of(column, number),
-    };
-    row.into_iter().zip(&schema.columns).map(value).collect()
-}
-
 /// Inserts rows, within the transaction under way. Returns the rows that came, or were changed instead.
 ///
 /// # Errors
@@ -413,11 +404,10 @@ pub fn insert_rows(
     table: &Table,
     rows: Vec<Row>,
 ) -> Result<Vec<RowId>, SqlError> {
-    let (schema, first) = (table.schema(), table.next_row());
+    let (mut numbers, first) = (Numbers::of(table.schema()), table.next_row());
     let count = rows.len() as u64;
-    let numbered =
-        rows.into_iter().zip(first..).map(|(row, number)| numbered(schema, row, number));
-    let rows = numbered.collect::<Result<Vec<_>, _>>()?;
+    let filled = rows.into_iter().zip(first..).map(|(row, number)| numbers.fill(table, row, number));
+    let rows = filled.collect::<Result<Vec<_>, _>>()?;
     runner.view.apply(vec![Change::Insert { table: table.name().to_string(), rows }])?;
     Ok((first..first + count).map(RowId).collect())
 }

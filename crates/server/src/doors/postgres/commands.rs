@@ -76,12 +76,14 @@ impl Queries {
             Parsed::Savepoint(_) => done("SAVEPOINT"),
             Parsed::Release(_) => done("RELEASE"),
             Parsed::RollbackTo(_) => Ok(Response::TransactionStart(Tag::new("ROLLBACK"))),
-            Parsed::Deallocate(_) => done("DEALLOCATE"),
+            Parsed::Deallocate(Some(_)) => done("DEALLOCATE"),
+            Parsed::Deallocate(None) => done("DEALLOCATE ALL"),
             Parsed::DiscardAll => {
                 session.settings().reset(None);
                 done("DISCARD ALL")
             }
-            Parsed::Close(_) => done("CLOSE CURSOR"),
+            Parsed::Close(Some(_)) => done("CLOSE CURSOR"),
+            Parsed::Close(None) => done("CLOSE CURSOR ALL"),
             Parsed::Declare { .. } | Parsed::Fetch { .. } => {
                 Err(error("0A000", "FETCH is not known in this way: ask for text"))
             }

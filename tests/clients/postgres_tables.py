@@ -1,0 +1,240 @@
+"""psycopg 3, SQLAlchemy and asyncpg with ordinary tables, against a server at the port that the first argument
+says; silent when all is well."""
+
+import asyncio
+import datetime
+import decimal
+import sys
+import threading
+import uuid
+
+import asyncpg
+import psycopg
+import sqlalchemy as sa
+from psycopg.types.json import Jsonb
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
+
+PORT = int(sys.argv[1])
+NOON = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.timezone.utc)
+DSN = f"host=127.0.0.1 port={PORT} user=me dbname=metrics"
+WRITERS, EACH = 6, 25
+
+
+def refused(code, act):
+    try:
+        act()
+    except psycopg.Error as error:
+        assert error.sqlstate == code, (error.sqlstate, error)
+        return
+    raise AssertionError(f"{code} was expected")
+
+
+def values():
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE v (id bigserial PRIMARY KEY, k text UNIQUE, n numeric, m numeric(20,6), f float8, u uuid, "
+            "z timestamptz, d date, c time, p interval, j jsonb, a int[], s text[], b bool)")
+        day, clock = NOON.date(), datetime.time(1, 2, 3, 500_000)
+        row = ("x", decimal.Decimal("12345678901234567.125"), decimal.Decimal("1.5"), 1.5, uuid.UUID(int=5), NOON, day,
+               clock, datetime.timedelta(days=1, seconds=5), Jsonb({"a": [1, None]}), [1, None, 3], ["q", None], True)
+        marks = ", ".join(["%s"] * len(row))
+        names = "k, n, m, f, u, z, d, c, p, j, a, s, b"
+        for binary in (False, True):
+            written = (f"x{binary}", *row[1:])
+            answer = connection.execute(f"INSERT INTO v ({names}) VALUES ({marks}) RETURNING {names}", written, binary=binary)
+            assert answer.statusmessage == "INSERT 0 1", answer.statusmessage
+            expected = tuple(one.obj if isinstance(one, Jsonb) else one for one in written)
+            assert (read := answer.fetchone()) == expected, (read, expected)
+        answer = connection.execute("UPDATE v SET n = %s, f = f + %s WHERE k = %s", (decimal.Decimal("0.1"), 1, "xTrue"))
+        assert answer.rowcount == 1
+        assert connection.execute("SELECT n, f FROM v WHERE k = %s", ["xTrue"]).fetchone() == (decimal.Decimal("0.1"), 2.5)
+        upsert = "INSERT INTO v (k, f) VALUES (%s, %s) ON CONFLICT (k) DO UPDATE SET f = v.f + EXCLUDED.f RETURNING f"
+        assert connection.execute(upsert, ("xTrue", 1)).fetchone() == (3.5,)
+        refused("23505", lambda: connection.execute("INSERT INTO v (k) VALUES (%s)", ["xTrue"]))
+        refused("22P02", lambda: connection.execute("INSERT INTO v (u) VALUES (%s)", ["no"]))
+        refused("22003", lambda: connection.execute("INSERT INTO v (a) VALUES (%s)", [[2**40]]))
+        with connection.cursor() as cursor:
+            cursor.executemany("INSERT INTO v (k, f) VALUES (%s, %s)", [(f"m{one}", one) for one in range(50)])
+        assert connection.execute("DELETE FROM v WHERE k LIKE 'm%' RETURNING id").rowcount == 50
+        # What was prepared is planned anew once its table has changed.
+        select = lambda: connection.execute("SELECT * FROM v WHERE k = %s", ["xTrue"], prepare=True).fetchone()
+        before = select()
+        with psycopg.connect(DSN, autocommit=True) as other:
+            other.execute("ALTER TABLE v ADD COLUMN more int DEFAULT 7")
+        refused("0A000", select)
+        connection.execute("DEALLOCATE ALL")
+        assert connection.execute("SELECT * FROM v WHERE k = %s", ["xTrue"]).fetchone() == (*before, 7)
+
+
+def copies():
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        connection.execute("CREATE TABLE c (id serial PRIMARY KEY, name text NOT NULL, n numeric(8,2), j jsonb, u uuid)")
+        cursor = connection.cursor()
+        with cursor.copy("COPY c (name, n) FROM STDIN") as copy:
+            for one in range(1000):
+                copy.write_row((f"tab\t{one}", decimal.Decimal(one) / 4))
+        assert cursor.rowcount == 1000
+        with cursor.copy("COPY c (name, n, j, u) FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(["text", "numeric", "jsonb", "uuid"])
+            copy.write_row(("binary", decimal.Decimal("-1.255"), Jsonb([1]), uuid.UUID(int=9)))
+        row = connection.execute("SELECT id, n, j, u FROM c WHERE name = 'binary'").fetchone()
+        assert row == (1001, decimal.Decimal("-1.26"), [1], uuid.UUID(int=9)), row
+
+        def bad(body, options=""):
+            with connection.cursor().copy(f"COPY c (id, name) FROM STDIN {options}") as copy:
+                copy.write(body)
+
+        refused("23505", lambda: bad("2000\tx\n2000\ty\n"))
+        refused("22P02", lambda: bad("2000\tx\nnone\ty\n"))
+        refused("22P04", lambda: bad("2000\n"))
+        refused("23502", lambda: bad("2000\t\\N\n"))
+        assert connection.execute("SELECT count(*) FROM c").fetchone() == (1001,)
+        bad("none\ty\n2000\tx\n", "(ON_ERROR ignore)")
+        assert connection.execute("SELECT count(*), max(id) FROM c").fetchone() == (1002, 2000)
+        with cursor.copy("COPY c TO STDOUT (FORMAT csv)") as copy:
+            out = b"".join(copy)
+        connection.execute("CREATE TABLE c2 (id int, name text, n numeric(8,2), j jsonb, u uuid)")
+        with cursor.copy("COPY c2 FROM STDIN (FORMAT csv)") as copy:
+            copy.write(out)
+        differ = "SELECT count(*) FROM c JOIN c2 ON c.id = c2.id AND c.name = c2.name WHERE c.n = c2.n OR c.n IS NULL AND c2.n IS NULL"
+        assert connection.execute(differ).fetchone() == (1002,)
+
+
+def transactions():
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, n int)")
+        connection.execute("INSERT INTO t VALUES (1, 0)")
+    first, second = psycopg.connect(DSN), psycopg.connect(DSN)
+    first.execute("UPDATE t SET n = n + 1")
+    assert second.execute("SELECT n FROM t").fetchone() == (0,), "what is not committed is seen"
+    second.execute("UPDATE t SET n = n + 10")
+    first.commit()
+    refused("40001", second.commit)
+    assert second.execute("SELECT n FROM t").fetchone() == (1,)
+    second.rollback()
+    with first.transaction():
+        first.execute("INSERT INTO t VALUES (2, 0)")
+        try:
+            with first.transaction():
+                first.execute("DELETE FROM t")
+                first.execute("INSERT INTO t VALUES (2, 0), (2, 0)")
+        except psycopg.errors.UniqueViolation:
+            pass
+        assert first.execute("SELECT count(*) FROM t").fetchone() == (2,)
+    # Others are seen as long as nothing was changed.
+    assert second.execute("SELECT count(*) FROM t").fetchone() == (2,)
+    first.execute("INSERT INTO t VALUES (3, 0)")
+    first.commit()
+    assert second.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    second.rollback()
+    # A text of several statements is one transaction.
+    refused("42P01", lambda: first.execute("INSERT INTO t VALUES (4, 0); INSERT INTO nowhere VALUES (1)"))
+    first.rollback()
+    assert first.execute("SELECT count(*) FROM t").fetchone() == (3,)
+    first.close()
+    second.close()
+
+
+def writers():
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        connection.execute("CREATE TABLE w (id serial PRIMARY KEY, who int, n int)")
+        connection.execute("CREATE TABLE counter (n int)")
+        connection.execute("INSERT INTO counter VALUES (0)")
+    failures = []
+
+    def write(who):
+        try:
+            with psycopg.connect(DSN, autocommit=True) as connection:
+                for n in range(EACH):
+                    connection.execute("INSERT INTO w (who, n) VALUES (%s, %s)", (who, n))
+                    connection.execute("UPDATE counter SET n = n + 1")
+        except psycopg.Error as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(WRITERS)]
+    [one.start() for one in threads]
+    [one.join() for one in threads]
+    assert not failures, failures[:3]
+    with psycopg.connect(DSN) as connection:
+        told = connection.execute("SELECT count(*), count(DISTINCT id), count(DISTINCT (who, n)) FROM w").fetchone()
+        assert told == (WRITERS * EACH,) * 3, told
+        assert connection.execute("SELECT n FROM counter").fetchone() == (WRITERS * EACH,)
+
+
+class Base(DeclarativeBase):
+    pass
+
+
+class Host(Base):
+    __tablename__ = "orm_hosts"
+    id = mapped_column(sa.Integer, primary_key=True)
+    name = mapped_column(sa.String(40), unique=True, nullable=False)
+    price = mapped_column(sa.Numeric(10, 2))
+    details = mapped_column(JSONB)
+    made = mapped_column(sa.DateTime(timezone=True), server_default=sa.func.now())
+
+
+def sqlalchemy():
+    engine = sa.create_engine(f"postgresql+psycopg://me@127.0.0.1:{PORT}/metrics")
+    Base.metadata.create_all(engine)
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        hosts = [Host(name=f"h{one}", price=decimal.Decimal("1.25"), details={"n": one}) for one in range(5)]
+        session.add_all(hosts)
+        session.commit()
+        assert [host.id for host in hosts] == [1, 2, 3, 4, 5]
+        assert hosts[0].made is not None
+        hosts[2].name = "renamed"
+        session.delete(hosts[4])
+        session.commit()
+        with session.begin_nested():
+            session.execute(sa.update(Host).values(price=Host.price * 2))
+        session.commit()
+        found = session.scalars(sa.select(Host).where(Host.name == "renamed")).one()
+        assert (found.price, found.details) == (decimal.Decimal("2.50"), {"n": 2}), (found.price, found.details)
+        upsert = insert(Host).values(name="h0", price=9)
+        session.execute(upsert.on_conflict_do_update(index_elements=["name"], set_={"price": upsert.excluded.price}))
+        session.commit()
+        assert session.scalar(sa.select(Host.price).where(Host.name == "h0")) == 9
+    inspector = sa.inspect(engine)
+    assert inspector.has_table("orm_hosts")
+    columns = {column["name"]: column for column in inspector.get_columns("orm_hosts")}
+    assert columns["name"]["type"].length == 40 and not columns["name"]["nullable"], columns
+    assert (columns["price"]["type"].precision, columns["price"]["type"].scale) == (10, 2), columns
+    Base.metadata.drop_all(engine)
+    assert not sa.inspect(engine).has_table("orm_hosts")
+    engine.dispose()
+
+
+async def asynchronous():
+    connection = await asyncpg.connect(host="127.0.0.1", port=PORT, user="me", database="metrics")
+    await connection.execute(
+        "CREATE TABLE a (id serial PRIMARY KEY, n numeric(12,3), u uuid, t timestamp, d date, c time, j jsonb, "
+        "x text[], p interval, b bool, v varchar(5), i smallint)")
+    row = (decimal.Decimal("3.1415"), uuid.UUID(int=7), NOON.replace(tzinfo=None), NOON.date(), datetime.time(1, 2, 3),
+           '{"a": 1}', ["q"], datetime.timedelta(days=1, seconds=5), True, "abc", 7)
+    marks = ", ".join(f"${at + 1}" for at in range(len(row)))
+    names = "n, u, t, d, c, j, x, p, b, v, i"
+    read = await connection.fetchrow(f"INSERT INTO a ({names}) VALUES ({marks}) RETURNING {names}", *row)
+    assert tuple(read) == (decimal.Decimal("3.142"), *row[1:]), read
+    await connection.executemany("INSERT INTO a (n) VALUES ($1)", [(decimal.Decimal(one),) for one in range(100)])
+    assert await connection.fetchval("SELECT count(*) FROM a") == 101
+    await connection.copy_records_to_table("a", records=[(decimal.Decimal(one), "copy") for one in range(10)], columns=["n", "v"])
+    assert await connection.fetchval("SELECT count(*) FROM a WHERE v = 'copy'") == 10
+    try:
+        async with connection.transaction():
+            await connection.execute("DELETE FROM a")
+            await connection.execute("INSERT INTO a (v) VALUES ('too long')")
+    except asyncpg.StringDataRightTruncationError:
+        pass
+    assert await connection.fetchval("SELECT count(*) FROM a") == 111
+    await connection.close()
+
+
+values()
+copies()
+transactions()
+writers()
+sqlalchemy()
+asyncio.run(asynchronous())

@@ -1,0 +1,252 @@
+//! Ordinary tables: made, filled, changed and joined with samples as somebody would with psql, by drivers, and
+//! when the server is killed meanwhile.
+
+use anyhow::{Context as _, Result, ensure};
+use e2e::clients::{check, script};
+use e2e::programs::python_with;
+use e2e::{Launch, Psql, Server};
+use std::path::Path;
+
+fn launch(directory: &Path) -> Launch {
+    let launch = Launch::new(directory).flag("postgres-listen", "127.0.0.1:0");
+    launch.flag("self-scrape-interval", "0")
+}
+
+fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
+    let server = launch(directory.path()).start()?;
+    let psql = Psql::of(&server)?;
+    Ok((server, psql))
+}
+
+/// Says statements one after the other, each in a session of its own, and looks at what is answered.
+fn play(psql: &Psql, scenes: &[(&str, &str)]) -> Result<()> {
+    for (said, expected) in scenes {
+        let answer = psql.say(&[said], "")?;
+        ensure!(answer.is_ok, "{said}: {}", answer.error);
+        assert_eq!(answer.out, *expected, "{said}");
+    }
+    Ok(())
+}
+
+/// The same of statements that are refused, with a code and some words.
+fn refuse(psql: &Psql, scenes: &[(&str, &str, &str)]) -> Result<()> {
+    for (said, code, words) in scenes {
+        let answer = psql.say(&["\\set VERBOSITY verbose", said], "")?;
+        let is_told = answer.error.contains(code) && answer.error.contains(words);
+        ensure!(!answer.is_ok && is_told, "{said}: {answer:?}");
+    }
+    Ok(())
+}
+
+const HOSTS: &str = "CREATE TABLE hosts (id serial PRIMARY KEY, name text NOT NULL UNIQUE, \
+                     owner varchar(10) DEFAULT 'ops', cpus int, price numeric(10,2), tags text[])";
+
+#[test]
+fn rows_are_inserted_changed_and_joined_with_samples() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    play(
+        &psql,
+        &[
+            (HOSTS, "CREATE TABLE"),
+            (
+                "INSERT INTO hosts (name, cpus, price) VALUES ('a', 4, 12.345), ('b', 8, 1e2) RETURNING id, \
+                 price, owner",
+                "1|12.35|ops\n2|100.00|ops\nINSERT 0 2",
+            ),
+            ("INSERT INTO hosts VALUES (7, 'c', DEFAULT, 1, 2, '{x,NULL}')", "INSERT 0 1"),
+            ("INSERT INTO hosts (name, cpus) SELECT name || '2', cpus + 1 FROM hosts WHERE id < 3", "INSERT 0 2"),
+            ("SELECT id, name, cpus, tags FROM hosts ORDER BY name", "1|a|4|\n4|a2|5|\n2|b|8|\n5|b2|9|\n7|c|1|{x,NULL}"),
+            ("UPDATE hosts SET cpus = cpus * 2, owner = upper(owner) WHERE name IN ('a', 'b')", "UPDATE 2"),
+            ("UPDATE hosts AS h SET owner = DEFAULT WHERE h.id = 2 RETURNING h.owner, cpus", "ops|16\nUPDATE 1"),
+            ("UPDATE hosts SET (id, cpus) = (id + 100, 0) WHERE name LIKE '%2'", "UPDATE 2"),
+            ("DELETE FROM hosts WHERE cpus = 0 RETURNING id", "104\n105\nDELETE 2"),
+            (
+                "INSERT INTO hosts (name, cpus) VALUES ('a', 100), ('z', 1) ON CONFLICT (name) DO UPDATE SET \
+                 cpus = EXCLUDED.cpus + hosts.cpus WHERE hosts.cpus < 50 RETURNING name, cpus",
+                "z|1\na|108\nINSERT 0 2",
+            ),
+            ("INSERT INTO hosts (name) VALUES ('a'), ('y'), ('y') ON CONFLICT DO NOTHING", "INSERT 0 1"),
+            ("SELECT id > 7 FROM hosts WHERE name = 'y'", "t"),
+            ("INSERT INTO metrics VALUES ('cpu{host=\"a\"} 3'), ('cpu{host=\"b\"} 4')", "INSERT 0 2"),
+            (
+                "SELECT h.id, h.owner, m.value FROM metrics m JOIN hosts h ON h.name = m.labels->>'host' ORDER BY 1",
+                "1|OPS|3\n2|ops|4",
+            ),
+            (
+                "UPDATE hosts SET price = m.value FROM metrics m WHERE m.labels->>'host' = hosts.name",
+                "UPDATE 2",
+            ),
+            ("DELETE FROM hosts USING metrics m WHERE m.value = 4 AND m.labels->>'host' = name", "DELETE 1"),
+            ("SELECT name, price FROM hosts WHERE id = 1", "a|3.00"),
+            ("CREATE TABLE few AS SELECT id, name, price FROM hosts WHERE id < 10", "SELECT 4"),
+            ("SELECT count(*), max(price) FROM few", "4|3.00"),
+            ("TRUNCATE few", "TRUNCATE TABLE"),
+            ("SELECT count(*) FROM few", "0"),
+            ("DROP TABLE few, hosts", "DROP TABLE"),
+            ("CREATE TABLE empty ()", "CREATE TABLE"),
+            ("INSERT INTO empty DEFAULT VALUES", "INSERT 0 1"),
+            ("SELECT count(*) FROM empty", "1"),
+        ],
+    )?;
+    server.stop()
+}
+
+#[test]
+fn tables_are_altered() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let shown = "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns \
+                 WHERE table_name = 'owners' ORDER BY ordinal_position";
+    play(
+        &psql,
+        &[
+            (HOSTS, "CREATE TABLE"),
+            ("INSERT INTO hosts (name) VALUES ('a'), ('b')", "INSERT 0 2"),
+            ("ALTER TABLE hosts ADD COLUMN note text NOT NULL DEFAULT 'none'", "ALTER TABLE"),
+            ("ALTER TABLE hosts DROP COLUMN price, DROP COLUMN tags, DROP COLUMN cpus", "ALTER TABLE"),
+            ("ALTER TABLE hosts RENAME COLUMN owner TO who", "ALTER TABLE"),
+            ("ALTER TABLE hosts ALTER COLUMN who DROP DEFAULT, ALTER note SET DEFAULT 'new'", "ALTER TABLE"),
+            ("ALTER TABLE hosts RENAME TO owners", "ALTER TABLE"),
+            ("INSERT INTO owners (name) VALUES ('c') RETURNING *", "3|c||new\nINSERT 0 1"),
+            ("SELECT * FROM owners WHERE id < 3", "1|a|ops|none\n2|b|ops|none"),
+            (
+                shown,
+                "id|integer|NO|\nname|text|NO|\nwho|character varying|YES|\nnote|text|NO|'new'",
+            ),
+            (
+                "SELECT constraint_name, column_name FROM information_schema.key_column_usage ORDER BY 1",
+                "hosts_name_key|name\nhosts_pkey|id",
+            ),
+            ("ALTER TABLE owners DROP CONSTRAINT hosts_name_key", "ALTER TABLE"),
+            ("INSERT INTO owners (name) VALUES ('c')", "INSERT 0 1"),
+            ("CREATE UNIQUE INDEX by_both ON owners (name, id)", "CREATE INDEX"),
+            ("DROP INDEX by_both", "DROP INDEX"),
+            ("CREATE TABLE IF NOT EXISTS owners (x int)", "CREATE TABLE"),
+            ("DROP TABLE IF EXISTS nowhere", "DROP TABLE"),
+            ("SELECT to_regclass('owners') IS NULL, to_regclass('hosts') IS NULL", "f|t"),
+        ],
+    )?;
+    let described = psql.ask(&["\\d owners"], "")?;
+    ensure!(described.contains("id|integer||not null|generated by default as identity"), "{described}");
+    ensure!(described.contains("who|character varying(10)||"), "{described}");
+    refuse(
+        &psql,
+        &[
+            ("ALTER TABLE owners ADD PRIMARY KEY (name)", "42P16", "multiple primary keys"),
+            ("ALTER TABLE owners ADD UNIQUE (name)", "23505", "Key (name)=(c)"),
+            ("ALTER TABLE owners ALTER COLUMN who SET NOT NULL", "23502", "\"who\""),
+            ("ALTER TABLE owners ALTER COLUMN who TYPE int", "0A000", "ADD COLUMN one of the new type"),
+            ("ALTER TABLE owners RENAME TO metrics", "42P07", "already exists"),
+            ("ALTER TABLE metrics ADD COLUMN x int", "0A000", "holds samples"),
+        ],
+    )?;
+    server.stop()
+}
+
+#[test]
+fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    psql.ask(&[HOSTS, "INSERT INTO hosts (name, cpus) VALUES ('a', 1), ('b', 2)"], "")?;
+    refuse(
+        &psql,
+        &[
+            ("INSERT INTO hosts (name) VALUES ('c'), ('a')", "23505", "hosts_name_key"),
+            ("INSERT INTO hosts (cpus) VALUES (1)", "23502", "\"name\""),
+            ("INSERT INTO hosts (name, owner) VALUES ('d', 'somebody else')", "22001", "varying(10)"),
+            ("INSERT INTO hosts (name, cpus) VALUES ('d', 3000000000)", "22003", "integer"),
+            ("INSERT INTO hosts (name, cpus) VALUES ('d', 'many')", "22P02", "\"many\""),
+            ("INSERT INTO hosts (name, price) VALUES ('d', 123456789)", "22003", "10 digits"),
+            ("INSERT INTO hosts (nam) VALUES ('d')", "42703", "\"nam\""),
+            ("INSERT INTO hosts (name) VALUES ('d', 2)", "42601", "more expressions"),
+            ("INSERT INTO hosts (name, name) VALUES ('d', 'e')", "42701", "more than once"),
+            ("INSERT INTO nowhere VALUES (1)", "42P01", "\"nowhere\""),
+            ("INSERT INTO other.hosts VALUES (1)", "3F000", "\"other\""),
+            ("UPDATE hosts SET name = 'x'", "23505", "hosts_name_key"),
+            ("UPDATE hosts SET cpus = 1 / (cpus - 2)", "22012", "zero"),
+            ("UPDATE hosts SET cpus = 1, cpus = 2", "42601", "multiple assignments"),
+            ("UPDATE hosts SET nothing = 1", "42703", "\"nothing\""),
+            ("DELETE FROM hosts WHERE nothing = 1", "42703", "nothing"),
+            ("UPDATE metrics SET value = 1", "0A000", "INSERT it"),
+            ("DELETE FROM metrics", "0A000", "drop_metric"),
+            ("DROP TABLE metrics", "42809", "stays"),
+            ("CREATE TABLE hosts (x int)", "42P07", "\"hosts\""),
+            ("CREATE TABLE metrics (x int)", "42P07", "\"metrics\""),
+            ("CREATE TABLE t (a int, a text)", "42P16", "\"a\""),
+            ("CREATE TABLE t (a money)", "0A000", "money"),
+            ("CREATE TABLE t (a int REFERENCES hosts (id))", "0A000", "REFERENCES"),
+            ("CREATE TABLE t (a int CHECK (a > 0))", "0A000", "CHECK"),
+            ("CREATE TABLE t (a int DEFAULT nothing())", "42883", "nothing"),
+            ("CREATE TABLE t (a int DEFAULT 'x')", "22P02", "\"x\""),
+            ("CREATE TEMP TABLE t (a int)", "0A000", "temporary"),
+            ("BEGIN READ ONLY; DELETE FROM hosts", "25006", "DELETE"),
+            (
+                "INSERT INTO hosts (name) VALUES ('q'), ('q') ON CONFLICT (name) DO UPDATE SET cpus = 1",
+                "21000",
+                "a second time",
+            ),
+            ("INSERT INTO hosts (name) VALUES ('q') ON CONFLICT (cpus) DO NOTHING", "42P10", "ON CONFLICT"),
+        ],
+    )?;
+    assert_eq!(psql.ask(&["SELECT id, name, cpus FROM hosts"], "")?, "1|a|1\n2|b|2");
+    server.stop()
+}
+
+#[test]
+fn psycopg_sqlalchemy_and_asyncpg_change_tables() -> Result<()> {
+    let python = python_with("asyncpg")?;
+    let directory = tempfile::tempdir()?;
+    let (server, _) = start(&directory)?;
+    let port = e2e::postgres::door_port(&server)?.to_string();
+    check(python, &[&script("postgres_tables.py"), &port])?;
+    server.stop()
+}
+
+#[test]
+fn rows_are_there_after_a_restart_and_after_kill_9() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE kept (id serial PRIMARY KEY, pair int, side text)"], "")?;
+    psql.ask(&["INSERT INTO kept (pair, side) VALUES (0, 'l'), (0, 'r')"], "")?;
+    server.stop()?;
+    let mut acknowledged = 0;
+    for round in 0..3 {
+        let server = launch(directory.path()).start()?;
+        let psql = Psql::of(&server)?;
+        let writer = std::thread::spawn(move || -> Result<i64> {
+            let mut done = 0;
+            for pair in 1.. {
+                let pair = round * 1000 + pair;
+                let said = format!("INSERT INTO kept (pair, side) VALUES ({pair}, 'l'), ({pair}, 'r')");
+                match psql.say(&[&said], "")? {
+                    answer if answer.is_ok => done = pair,
+                    _ => return Ok(done),
+                }
+            }
+            Ok(done)
+        });
+        let seen = Psql::of(&server)?;
+        let wanted = format!("SELECT count(*) FROM kept WHERE pair > {}", round * 1000);
+        while seen.ask(&[&wanted], "")?.parse::<i64>()? < 10 {}
+        server.kill()?;
+        acknowledged = writer.join().ok().context("the writer panicked")??;
+        ensure!(0 < acknowledged, "nothing was acknowledged");
+    }
+    let (server, psql) = start(&directory)?;
+    let halves = "SELECT count(*) FROM (SELECT pair FROM kept GROUP BY pair HAVING count(*) <> 2) AS half";
+    assert_eq!(psql.ask(&[halves], "")?, "0");
+    let last: i64 = psql.ask(&["SELECT max(pair) FROM kept"], "")?.parse()?;
+    ensure!(acknowledged <= last, "{acknowledged} was acknowledged, {last} is the last");
+    // Numbers go on where they were.
+    let (next, last): (i64, i64) = (
+        psql.ask(&["SET x.y = 1", "INSERT INTO kept (pair) VALUES (-1) RETURNING id"], "")?
+            .lines()
+            .nth(1)
+            .context("no number")?
+            .parse()?,
+        psql.ask(&["SELECT max(id) FROM kept WHERE pair >= 0"], "")?.parse()?,
+    );
+    ensure!(last < next, "{next} after {last}");
+    server.stop()
+}
