@@ -6,7 +6,7 @@
 #   make fuzz        looks for inputs that break a decoder, a minute for each, and keeps what it learns
 #   make test-redis  Redis' own suite of tests against the release binary
 #   make test-redis-py  redis-py's own tests against a debug binary, minutes
-#   make test-sql    Quipu's SQL and PostgreSQL's asked the same 20,000 statements, minutes
+#   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
 #   make fmt         format all code
 
 .PHONY: run test test-redis test-redis-py test-sql bench bench-full fuzz fmt tools
@@ -34,6 +34,7 @@ test-redis-py: tools
 test-sql: tools
 	cargo build --package server --features jemalloc,sql
 	cargo xtask setup
+	target/test-python/bin/python tests/clients/postgres_tables_differential.py target/debug/quipu $(ARGS)
 	target/test-python/bin/python tests/clients/postgres_differential.py target/debug/quipu $(ARGS)
 
 # ARGS="--resume" goes on after an interruption; ARGS="--victoria-metrics PATH" takes a newer peer.

@@ -180,7 +180,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("binary")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=3_000)
+    parser.add_argument("--count", type=int, default=4_000)
     parser.add_argument("--show", type=int, default=40)
     options = parser.parse_args()
     with quipu(options.binary) as one, postgresql() as other:

@@ -55,10 +55,22 @@ fn rows_are_inserted_changed_and_joined_with_samples() -> Result<()> {
                 "1|12.35|ops\n2|100.00|ops\nINSERT 0 2",
             ),
             ("INSERT INTO hosts VALUES (7, 'c', DEFAULT, 1, 2, '{x,NULL}')", "INSERT 0 1"),
-            ("INSERT INTO hosts (name, cpus) SELECT name || '2', cpus + 1 FROM hosts WHERE id < 3", "INSERT 0 2"),
-            ("SELECT id, name, cpus, tags FROM hosts ORDER BY name", "1|a|4|\n4|a2|5|\n2|b|8|\n5|b2|9|\n7|c|1|{x,NULL}"),
-            ("UPDATE hosts SET cpus = cpus * 2, owner = upper(owner) WHERE name IN ('a', 'b')", "UPDATE 2"),
-            ("UPDATE hosts AS h SET owner = DEFAULT WHERE h.id = 2 RETURNING h.owner, cpus", "ops|16\nUPDATE 1"),
+            (
+                "INSERT INTO hosts (name, cpus) SELECT name || '2', cpus + 1 FROM hosts WHERE id < 3",
+                "INSERT 0 2",
+            ),
+            (
+                "SELECT id, name, cpus, tags FROM hosts ORDER BY name",
+                "1|a|4|\n4|a2|5|\n2|b|8|\n5|b2|9|\n7|c|1|{x,NULL}",
+            ),
+            (
+                "UPDATE hosts SET cpus = cpus * 2, owner = upper(owner) WHERE name IN ('a', 'b')",
+                "UPDATE 2",
+            ),
+            (
+                "UPDATE hosts AS h SET owner = DEFAULT WHERE h.id = 2 RETURNING h.owner, cpus",
+                "ops|16\nUPDATE 1",
+            ),
             ("UPDATE hosts SET (id, cpus) = (id + 100, 0) WHERE name LIKE '%2'", "UPDATE 2"),
             ("DELETE FROM hosts WHERE cpus = 0 RETURNING id", "104\n105\nDELETE 2"),
             (
@@ -66,9 +78,15 @@ fn rows_are_inserted_changed_and_joined_with_samples() -> Result<()> {
                  cpus = EXCLUDED.cpus + hosts.cpus WHERE hosts.cpus < 50 RETURNING name, cpus",
                 "z|1\na|108\nINSERT 0 2",
             ),
-            ("INSERT INTO hosts (name) VALUES ('a'), ('y'), ('y') ON CONFLICT DO NOTHING", "INSERT 0 1"),
+            (
+                "INSERT INTO hosts (name) VALUES ('a'), ('y'), ('y') ON CONFLICT DO NOTHING",
+                "INSERT 0 1",
+            ),
             ("SELECT id > 7 FROM hosts WHERE name = 'y'", "t"),
-            ("INSERT INTO metrics VALUES ('cpu{host=\"a\"} 3'), ('cpu{host=\"b\"} 4')", "INSERT 0 2"),
+            (
+                "INSERT INTO metrics VALUES ('cpu{host=\"a\"} 3'), ('cpu{host=\"b\"} 4')",
+                "INSERT 0 2",
+            ),
             (
                 "SELECT h.id, h.owner, m.value FROM metrics m JOIN hosts h ON h.name = m.labels->>'host' ORDER BY 1",
                 "1|OPS|3\n2|ops|4",
@@ -77,10 +95,16 @@ fn rows_are_inserted_changed_and_joined_with_samples() -> Result<()> {
                 "UPDATE hosts SET price = m.value FROM metrics m WHERE m.labels->>'host' = hosts.name",
                 "UPDATE 2",
             ),
-            ("DELETE FROM hosts USING metrics m WHERE m.value = 4 AND m.labels->>'host' = name", "DELETE 1"),
+            (
+                "DELETE FROM hosts USING metrics m WHERE m.value = 4 AND m.labels->>'host' = hosts.name",
+                "DELETE 1",
+            ),
             ("SELECT name, price FROM hosts WHERE id = 1", "a|3.00"),
-            ("CREATE TABLE few AS SELECT id, name, price FROM hosts WHERE id < 10", "SELECT 4"),
-            ("SELECT count(*), max(price) FROM few", "4|3.00"),
+            (
+                "CREATE TABLE few AS SELECT id, name, price FROM hosts WHERE name IN ('a', 'z')",
+                "SELECT 2",
+            ),
+            ("SELECT count(*), max(price) FROM few", "2|3.00"),
             ("TRUNCATE few", "TRUNCATE TABLE"),
             ("SELECT count(*) FROM few", "0"),
             ("DROP TABLE few, hosts", "DROP TABLE"),
@@ -104,9 +128,15 @@ fn tables_are_altered() -> Result<()> {
             (HOSTS, "CREATE TABLE"),
             ("INSERT INTO hosts (name) VALUES ('a'), ('b')", "INSERT 0 2"),
             ("ALTER TABLE hosts ADD COLUMN note text NOT NULL DEFAULT 'none'", "ALTER TABLE"),
-            ("ALTER TABLE hosts DROP COLUMN price, DROP COLUMN tags, DROP COLUMN cpus", "ALTER TABLE"),
+            (
+                "ALTER TABLE hosts DROP COLUMN price, DROP COLUMN tags, DROP COLUMN cpus",
+                "ALTER TABLE",
+            ),
             ("ALTER TABLE hosts RENAME COLUMN owner TO who", "ALTER TABLE"),
-            ("ALTER TABLE hosts ALTER COLUMN who DROP DEFAULT, ALTER note SET DEFAULT 'new'", "ALTER TABLE"),
+            (
+                "ALTER TABLE hosts ALTER COLUMN who DROP DEFAULT, ALTER note SET DEFAULT 'new'",
+                "ALTER TABLE",
+            ),
             ("ALTER TABLE hosts RENAME TO owners", "ALTER TABLE"),
             ("INSERT INTO owners (name) VALUES ('c') RETURNING *", "3|c||new\nINSERT 0 1"),
             ("SELECT * FROM owners WHERE id < 3", "1|a|ops|none\n2|b|ops|none"),
@@ -128,7 +158,10 @@ fn tables_are_altered() -> Result<()> {
         ],
     )?;
     let described = psql.ask(&["\\d owners"], "")?;
-    ensure!(described.contains("id|integer||not null|generated by default as identity"), "{described}");
+    ensure!(
+        described.contains("id|integer||not null|generated by default as identity"),
+        "{described}"
+    );
     ensure!(described.contains("who|character varying(10)||"), "{described}");
     refuse(
         &psql,
@@ -136,7 +169,11 @@ fn tables_are_altered() -> Result<()> {
             ("ALTER TABLE owners ADD PRIMARY KEY (name)", "42P16", "multiple primary keys"),
             ("ALTER TABLE owners ADD UNIQUE (name)", "23505", "Key (name)=(c)"),
             ("ALTER TABLE owners ALTER COLUMN who SET NOT NULL", "23502", "\"who\""),
-            ("ALTER TABLE owners ALTER COLUMN who TYPE int", "0A000", "ADD COLUMN one of the new type"),
+            (
+                "ALTER TABLE owners ALTER COLUMN who TYPE int",
+                "0A000",
+                "ADD COLUMN one of the new type",
+            ),
             ("ALTER TABLE owners RENAME TO metrics", "42P07", "already exists"),
             ("ALTER TABLE metrics ADD COLUMN x int", "0A000", "holds samples"),
         ],
@@ -154,7 +191,11 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
         &[
             ("INSERT INTO hosts (name) VALUES ('c'), ('a')", "23505", "hosts_name_key"),
             ("INSERT INTO hosts (cpus) VALUES (1)", "23502", "\"name\""),
-            ("INSERT INTO hosts (name, owner) VALUES ('d', 'somebody else')", "22001", "varying(10)"),
+            (
+                "INSERT INTO hosts (name, owner) VALUES ('d', 'somebody else')",
+                "22001",
+                "varying(10)",
+            ),
             ("INSERT INTO hosts (name, cpus) VALUES ('d', 3000000000)", "22003", "integer"),
             ("INSERT INTO hosts (name, cpus) VALUES ('d', 'many')", "22P02", "\"many\""),
             ("INSERT INTO hosts (name, price) VALUES ('d', 123456789)", "22003", "10 digits"),
@@ -186,7 +227,11 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
                 "21000",
                 "a second time",
             ),
-            ("INSERT INTO hosts (name) VALUES ('q') ON CONFLICT (cpus) DO NOTHING", "42P10", "ON CONFLICT"),
+            (
+                "INSERT INTO hosts (name) VALUES ('q') ON CONFLICT (cpus) DO NOTHING",
+                "42P10",
+                "ON CONFLICT",
+            ),
         ],
     )?;
     assert_eq!(psql.ask(&["SELECT id, name, cpus FROM hosts"], "")?, "1|a|1\n2|b|2");
@@ -218,7 +263,8 @@ fn rows_are_there_after_a_restart_and_after_kill_9() -> Result<()> {
             let mut done = 0;
             for pair in 1.. {
                 let pair = round * 1000 + pair;
-                let said = format!("INSERT INTO kept (pair, side) VALUES ({pair}, 'l'), ({pair}, 'r')");
+                let said =
+                    format!("INSERT INTO kept (pair, side) VALUES ({pair}, 'l'), ({pair}, 'r')");
                 match psql.say(&[&said], "")? {
                     answer if answer.is_ok => done = pair,
                     _ => return Ok(done),
@@ -234,7 +280,8 @@ fn rows_are_there_after_a_restart_and_after_kill_9() -> Result<()> {
         ensure!(0 < acknowledged, "nothing was acknowledged");
     }
     let (server, psql) = start(&directory)?;
-    let halves = "SELECT count(*) FROM (SELECT pair FROM kept GROUP BY pair HAVING count(*) <> 2) AS half";
+    let halves =
+        "SELECT count(*) FROM (SELECT pair FROM kept GROUP BY pair HAVING count(*) <> 2) AS half";
     assert_eq!(psql.ask(&[halves], "")?, "0");
     let last: i64 = psql.ask(&["SELECT max(pair) FROM kept"], "")?.parse()?;
     ensure!(acknowledged <= last, "{acknowledged} was acknowledged, {last} is the last");

@@ -26,6 +26,7 @@ use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
 use crate::{jsonb_makers, jsonb_parts, laterals, markers, metric_tables, prom, prom_info};
+use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
@@ -47,7 +48,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
-use ::tables::Tables;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::block_in_place;
 
@@ -448,7 +448,10 @@ impl Session {
 }
 
 /// Plans a statement that only reads.
-pub(crate) async fn plan(context: Hidden<SessionContext>, query: Query) -> Result<Statement, SqlError> {
+pub(crate) async fn plan(
+    context: Hidden<SessionContext>,
+    query: Query,
+) -> Result<Statement, SqlError> {
     let Rephrased { statement, hints, parameters, is_reusable } = query.rephrased();
     let statement = parser::Statement::Statement(Box::new(statement.clone()));
     let plan = context.state().statement_to_plan(statement).await?;
@@ -521,7 +524,13 @@ impl Statement {
     pub(crate) fn parameter_types(&self) -> Result<BTreeMap<String, Option<DataType>>, SqlError> {
         let Planned { plan, hints, parameters, .. } = &*self.0;
         let mut known = plan.get_parameter_types()?;
-        known.extend(parameters.iter().filter(|one| !known.contains_key(*one)).map(|one| (one.clone(), None)).collect::<Vec<_>>());
+        known.extend(
+            parameters
+                .iter()
+                .filter(|one| !known.contains_key(*one))
+                .map(|one| (one.clone(), None))
+                .collect::<Vec<_>>(),
+        );
         Ok(known
             .into_iter()
             .map(|(name, known)| {

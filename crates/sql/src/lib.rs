@@ -56,6 +56,7 @@ mod typed;
 pub mod upkeep;
 mod yielding;
 
+pub use crate::tables::ZONE;
 pub use catalog::functions::Facts;
 pub use database::{Answer, Batches, Database, Limits, Session, Statement};
 pub use datafusion;
@@ -63,5 +64,4 @@ pub use error::SqlError;
 pub use instants::{clock_of, instant_of};
 pub use jsonb_functions::{JSONB, TYPE_KEY};
 pub use names::shown_name;
-pub use crate::tables::ZONE;
 pub use rewrite::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, interval_text};

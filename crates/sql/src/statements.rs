@@ -342,8 +342,10 @@ fn changed(write: Write) -> Result<Parsed, SqlError> {
             "DELETE of samples is not known here: say SELECT drop_metric('name'), or POST \
              /api/v1/admin/tsdb/delete_series over HTTP"
         }
-        _ => "UPDATE of samples is not known here: of two samples of one series at one time the later \
-              one stays, INSERT it",
+        _ => {
+            "UPDATE of samples is not known here: of two samples of one series at one time the later \
+              one stays, INSERT it"
+        }
     };
     Err(SqlError::unsupported(words))
 }

@@ -205,7 +205,9 @@ pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
         let first = strings(first)?;
         let mut out = Int32Builder::with_capacity(rows);
         for one in as_string_view_array(&first)? {
-            out.append_option(one.and_then(|one| oid(&relations, one).or_else(|| one.parse().ok())));
+            out.append_option(
+                one.and_then(|one| oid(&relations, one).or_else(|| one.parse().ok())),
+            );
         }
         Ok(Arc::new(out.finish()))
     })
@@ -225,7 +227,8 @@ fn about_types() -> Vec<ScalarUDF> {
     let format_type = function("format_type", DataType::Utf8View, |args, rows| {
         let Some(first) = args.first() else { return Err(no_arguments("format_type")) };
         let numbers = datafusion::arrow::compute::cast(first, &DataType::Int32)?;
-        let modifiers = args.get(1).map(|one| datafusion::arrow::compute::cast(one, &DataType::Int32));
+        let modifiers =
+            args.get(1).map(|one| datafusion::arrow::compute::cast(one, &DataType::Int32));
         let modifiers = modifiers.transpose()?;
         let mut out = StringViewBuilder::with_capacity(rows);
         for (at, one) in numbers.as_primitive::<Int32Type>().iter().enumerate() {

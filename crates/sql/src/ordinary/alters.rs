@@ -34,7 +34,9 @@ pub async fn change(
         AlterTableOperation::AddColumn { if_not_exists, column_def, .. } => {
             let column = folded(&column_def.name);
             if *if_not_exists && schema.column(&column).is_some() {
-                notices.push(format!("column \"{column}\" of relation \"{name}\" already exists, skipping"));
+                notices.push(format!(
+                    "column \"{column}\" of relation \"{name}\" already exists, skipping"
+                ));
                 return Ok(None);
             }
             added(runner, table, column_def).await?
@@ -197,7 +199,8 @@ fn alter_column(
         }
         AlterColumnOperation::SetDataType { .. } => {
             let words = "the type of a column cannot be changed here";
-            let hint = "ADD COLUMN one of the new type, UPDATE it from the old one, DROP COLUMN that.";
+            let hint =
+                "ADD COLUMN one of the new type, UPDATE it from the old one, DROP COLUMN that.";
             return Err(SqlError::unsupported(words).with_hint(hint));
         }
     }

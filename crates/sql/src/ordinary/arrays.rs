@@ -4,8 +4,8 @@ use super::columns::field_of;
 use super::numbers::{Units, units_of};
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, ListArray,
-    StringViewBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder,
+    ListArray, StringViewBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano};
@@ -58,8 +58,12 @@ fn scalars<'a>(
         DataType::Int16 => built!(Int16Builder::with_capacity(count), Datum::Int2(one) => *one),
         DataType::Int32 => built!(Int32Builder::with_capacity(count), Datum::Int4(one) => *one),
         DataType::Int64 => built!(Int64Builder::with_capacity(count), Datum::Int8(one) => *one),
-        DataType::Float32 => built!(Float32Builder::with_capacity(count), Datum::Float4(one) => *one),
-        DataType::Float64 => built!(Float64Builder::with_capacity(count), Datum::Float8(one) => *one),
+        DataType::Float32 => {
+            built!(Float32Builder::with_capacity(count), Datum::Float4(one) => *one)
+        }
+        DataType::Float64 => {
+            built!(Float64Builder::with_capacity(count), Datum::Float8(one) => *one)
+        }
         DataType::Decimal128(precision, scale) => {
             let builder = Decimal128Builder::with_capacity(count);
             let builder = builder.with_precision_and_scale(*precision, *scale)?;

@@ -14,7 +14,8 @@ use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    self, Assignment, AssignmentTarget, Expr, SelectItem, TableWithJoins, UpdateTableFromKind, Value,
+    self, Assignment, AssignmentTarget, Expr, SelectItem, TableWithJoins, UpdateTableFromKind,
+    Value,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -63,7 +64,8 @@ pub fn sets_of(
                 }
             }
             _ => {
-                let words = "SET (columns) = takes as many values in parentheses, and no query here";
+                let words =
+                    "SET (columns) = takes as many values in parentheses, and no query here";
                 return Err(SqlError::unsupported(words));
             }
         }
@@ -132,7 +134,9 @@ pub async fn plan_update(
     known: &mut Parameters,
 ) -> Result<ChangePlan, SqlError> {
     let others = match &said.from {
-        Some(UpdateTableFromKind::BeforeSet(all) | UpdateTableFromKind::AfterSet(all)) => all.as_slice(),
+        Some(UpdateTableFromKind::BeforeSet(all) | UpdateTableFromKind::AfterSet(all)) => {
+            all.as_slice()
+        }
         None => &[],
     };
     if !said.order_by.is_empty() || said.limit.is_some() {
@@ -214,6 +218,8 @@ pub async fn delete(
         Ok(())
     });
     read.await?;
-    runner.view.apply(vec![Change::Delete { table: table.name().to_string(), rows: rows.clone() }])?;
+    runner
+        .view
+        .apply(vec![Change::Delete { table: table.name().to_string(), rows: rows.clone() }])?;
     Ok(rows)
 }

@@ -256,9 +256,9 @@ pub fn number_of(expr: &Expr) -> Option<String> {
             Value::Number(digits, _) => Some(digits.clone()),
             _ => None,
         },
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
-            number_of(expr).filter(|digits| !digits.starts_with('-')).map(|digits| format!("-{digits}"))
-        }
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => number_of(expr)
+            .filter(|digits| !digits.starts_with('-'))
+            .map(|digits| format!("-{digits}")),
         Expr::UnaryOp { op: UnaryOperator::Plus, expr } | Expr::Nested(expr) => number_of(expr),
         _ => None,
     }

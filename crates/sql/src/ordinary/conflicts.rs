@@ -16,7 +16,8 @@ use datafusion::arrow::array::AsArray as _;
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, ConflictTarget, DoUpdate, Expr, ObjectNamePart, OnConflictAction, OnInsert, SelectItem,
+    BinaryOperator, ConflictTarget, DoUpdate, Expr, ObjectNamePart, OnConflictAction, OnInsert,
+    SelectItem,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -82,7 +83,8 @@ pub async fn plan(
 fn constraint_of(schema: &Schema, target: &ConflictTarget) -> Result<String, SqlError> {
     match target {
         ConflictTarget::OnConstraint(name) => {
-            let name = name.0.last().and_then(ObjectNamePart::as_ident).map(folded).unwrap_or_default();
+            let name =
+                name.0.last().and_then(ObjectNamePart::as_ident).map(folded).unwrap_or_default();
             let found = schema.constraints.iter().find(|one| one.name == name);
             found.map(|one| one.name.clone()).ok_or_else(|| {
                 SqlError::new("42704", format!("constraint \"{name}\" does not exist"))
@@ -113,7 +115,10 @@ async fn plan_update(
     let (existing, excluded) = (Slot::default(), Slot::default());
     let Sets { targets, mut items } = sets_of(table, &said.assignments, known)?;
     items.insert(0, SelectItem::UnnamedExpr(expression_of(&[alias, super::scan::ROW])));
-    let from = vec![relation(HANDED_SCHEMA, EXISTING, alias)?, relation(HANDED_SCHEMA, EXCLUDED, EXCLUDED)?];
+    let from = vec![
+        relation(HANDED_SCHEMA, EXISTING, alias)?,
+        relation(HANDED_SCHEMA, EXCLUDED, EXCLUDED)?,
+    ];
     let is_of = Expr::BinaryOp {
         left: Box::new(expression_of(&[alias, super::scan::ROW])),
         op: BinaryOperator::Eq,
@@ -228,7 +233,9 @@ impl Update {
         put(&self.excluded, Rows::None);
         read?;
         let ids = changed.iter().map(|(id, _)| *id).collect();
-        runner.view.apply(vec![Change::Update { table: table.name().to_string(), rows: changed }])?;
+        runner
+            .view
+            .apply(vec![Change::Update { table: table.name().to_string(), rows: changed }])?;
         Ok(ids)
     }
 }

@@ -27,7 +27,9 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
             DataType::Date32 => Scalar::Date,
             DataType::Time64(_) => Scalar::Time,
             DataType::Interval(_) | DataType::Duration(_) => Scalar::Interval,
-            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => Scalar::Text,
+            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => {
+                Scalar::Text
+            }
             _ => return None,
         })
     };
@@ -37,7 +39,11 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
         plain => scalar(plain).map(ColumnType::One),
     };
     known.ok_or_else(|| {
-        let words = format!("column \"{}\" has type {}, which no table has", field.name(), field.data_type());
+        let words = format!(
+            "column \"{}\" has type {}, which no table has",
+            field.name(),
+            field.data_type()
+        );
         SqlError::unsupported(words)
     })
 }

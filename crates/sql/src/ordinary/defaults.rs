@@ -104,7 +104,8 @@ impl Numbers {
         given: Vec<Option<Datum>>,
         row: u64,
     ) -> Result<Vec<Datum>, SqlError> {
-        let mut values: Vec<Datum> = given.iter().map(|one| one.clone().unwrap_or(Datum::Null)).collect();
+        let mut values: Vec<Datum> =
+            given.iter().map(|one| one.clone().unwrap_or(Datum::Null)).collect();
         for number in &mut self.all {
             if given[number.at].is_none() {
                 values[number.at] = number.give(table, row)?;
@@ -124,7 +125,8 @@ impl Number {
                 let found = table.find_by(constraint, std::slice::from_ref(value));
                 found.is_ok_and(|found| found.is_some())
             };
-            let mut tries = (first..=i64::MAX).take(TRIES).map(|one| values::assign(column, Datum::Int8(one)));
+            let mut tries =
+                (first..=i64::MAX).take(TRIES).map(|one| values::assign(column, Datum::Int8(one)));
             let free = tries.find(|one| one.as_ref().map_or(true, |one| !is_taken(one)));
             value = match free {
                 Some(free) => free?,
@@ -166,7 +168,8 @@ pub enum Default {
 /// When it is none.
 pub fn expression(text: &str) -> Result<Expr, SqlError> {
     let dialect = Postgres::new(text.len());
-    let parsed = Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    let parsed =
+        Parser::new(&dialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| SqlError::invalid(format!("default {text}: {error}")))
 }
 

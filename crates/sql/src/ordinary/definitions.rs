@@ -12,8 +12,9 @@ use crate::hidden::Hidden;
 use crate::names::folded;
 use crate::tables::TABLES;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, GeneratedAs, Ident, IndexColumn,
-    ObjectName, ObjectType, Statement, TableConstraint, Truncate, TruncateIdentityOption,
+    AlterTable, ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, GeneratedAs, Ident,
+    IndexColumn, ObjectName, ObjectType, Statement, TableConstraint, Truncate,
+    TruncateIdentityOption,
 };
 use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source};
 
@@ -145,8 +146,13 @@ fn check_options(said: &CreateTable) -> Result<(), SqlError> {
         let words = "temporary tables are not known here: a table is there until it is dropped";
         return Err(SqlError::unsupported(words));
     }
-    if said.like.is_some() || said.or_replace || said.inherits.is_some() || said.partition_by.is_some() {
-        let words = "CREATE TABLE with LIKE, INHERITS, PARTITION BY or OR REPLACE is not known here";
+    if said.like.is_some()
+        || said.or_replace
+        || said.inherits.is_some()
+        || said.partition_by.is_some()
+    {
+        let words =
+            "CREATE TABLE with LIKE, INHERITS, PARTITION BY or OR REPLACE is not known here";
         return Err(SqlError::unsupported(words));
     }
     Ok(())
@@ -298,7 +304,10 @@ async fn alter(
         if let Some(change) = alters::change(runner, &table, operation, notices).await? {
             if let Change::Alter { name: new, .. } = &change {
                 if is_written(new) {
-                    return Err(SqlError::new("42P07", format!("relation \"{new}\" already exists")));
+                    return Err(SqlError::new(
+                        "42P07",
+                        format!("relation \"{new}\" already exists"),
+                    ));
                 }
                 name.clone_from(new);
             }
@@ -311,7 +320,9 @@ async fn alter(
 fn truncate(view: &View, said: &Truncate) -> Result<(), SqlError> {
     if said.identity == Some(TruncateIdentityOption::Restart) {
         let words = "TRUNCATE .. RESTART IDENTITY is not known here: rows are numbered on";
-        return Err(SqlError::unsupported(words).with_hint("DROP TABLE and CREATE TABLE begin anew."));
+        return Err(
+            SqlError::unsupported(words).with_hint("DROP TABLE and CREATE TABLE begin anew.")
+        );
     }
     let mut changes = Vec::new();
     for target in &said.table_names {
@@ -349,7 +360,11 @@ fn drop_tables(
 }
 
 /// A unique index is a constraint; others would make nothing faster, as tables are in memory.
-fn create_index(view: &View, said: &CreateIndex, notices: &mut Vec<String>) -> Result<(), SqlError> {
+fn create_index(
+    view: &View,
+    said: &CreateIndex,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
     let name = table_name(&said.table_name)?;
     if is_written(&name) {
         notices.push("samples are found by their labels: no index was made".to_string());
@@ -363,14 +378,16 @@ fn create_index(view: &View, said: &CreateIndex, notices: &mut Vec<String>) -> R
     let places = match said.unique {
         true => places_of(table.schema(), &name, &said.columns)?,
         false => {
-            notices.push("tables are in memory: no index was made, only UNIQUE ones are".to_string());
+            notices
+                .push("tables are in memory: no index was made, only UNIQUE ones are".to_string());
             return Ok(());
         }
     };
     let mut schema = table.schema().clone();
     let is_there = |index: &String| schema.constraints.iter().any(|one| one.name == *index);
     if said.if_not_exists && index.as_ref().is_some_and(is_there) {
-        notices.push(format!("relation \"{}\" already exists, skipping", index.unwrap_or_default()));
+        notices
+            .push(format!("relation \"{}\" already exists, skipping", index.unwrap_or_default()));
         return Ok(());
     }
     let given = index.map(|name| Ident::with_quote('"', name));

@@ -13,7 +13,8 @@ use crate::names::folded;
 use crate::rewrite::{cast, is_placeholder, text_literal};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    self, DataType as SqlType, Expr, ObjectName, ObjectNamePart, Query, SetExpr, Value, ValueWithSpan,
+    self, DataType as SqlType, Expr, ObjectName, ObjectNamePart, Query, SetExpr, Value,
+    ValueWithSpan,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -82,12 +83,17 @@ pub async fn plan(
         let at = column_at(table, name)?;
         if targets.contains(&at) {
             let name = &table.schema().columns[at].name;
-            return Err(SqlError::new("42701", format!("column \"{name}\" specified more than once")));
+            return Err(SqlError::new(
+                "42701",
+                format!("column \"{name}\" specified more than once"),
+            ));
         }
         targets.push(at);
     }
     let source = match &said.source {
-        Some(source) => source_of(runner, source, table, &mut targets, &said.columns, known).await?,
+        Some(source) => {
+            source_of(runner, source, table, &mut targets, &said.columns, known).await?
+        }
         // DEFAULT VALUES
         None => Source::Values(vec![Vec::new()]),
     };
@@ -101,11 +107,7 @@ pub async fn plan(
 }
 
 /// Columns that are always numbered take no number.
-fn refuse_given_numbers(
-    table: &Table,
-    targets: &[usize],
-    source: &Source,
-) -> Result<(), SqlError> {
+fn refuse_given_numbers(table: &Table, targets: &[usize], source: &Source) -> Result<(), SqlError> {
     for (place, at) in targets.iter().enumerate() {
         let column = &table.schema().columns[*at];
         let is_given = match source {
@@ -115,7 +117,8 @@ fn refuse_given_numbers(
             Source::Query(..) => true,
         };
         if is_given && defaults::numbered(table.schema(), &column.name) == Some(Numbered::Always) {
-            let words = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+            let words =
+                format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
             return Err(SqlError::new("428C9", words));
         }
     }
@@ -150,7 +153,8 @@ async fn source_of(
     named: &[ObjectName],
     known: &mut Parameters,
 ) -> Result<Source, SqlError> {
-    let is_plain = source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
+    let is_plain =
+        source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
     let mut source = source.clone();
     let mut known_cells = HashMap::new();
     if let (true, SetExpr::Values(values)) = (is_plain, &mut *source.body) {
@@ -167,7 +171,10 @@ async fn source_of(
             for (place, (expr, column)) in row.content.iter_mut().zip(&columns).enumerate() {
                 let plain = match is_default(expr) {
                     true => Some(None),
-                    false => defaults::plain(expr).map(|one| values::assign(column, one)).transpose()?.map(Some),
+                    false => defaults::plain(expr)
+                        .map(|one| values::assign(column, one))
+                        .transpose()?
+                        .map(Some),
                 };
                 // What is no expression has no type that those in other rows would have to have.
                 match plain {
@@ -244,7 +251,8 @@ impl Defaults {
     /// When one cannot be worked out.
     pub async fn of(runner: &Runner, schema: &Schema) -> Result<Defaults, SqlError> {
         let columns = schema.columns.iter();
-        let all = columns.map(|one| defaults::of_column(schema, one)).collect::<Result<Vec<_>, _>>()?;
+        let all =
+            columns.map(|one| defaults::of_column(schema, one)).collect::<Result<Vec<_>, _>>()?;
         let (mut places, mut exprs) = (Vec::new(), Vec::new());
         for (at, default) in all.iter().enumerate() {
             if let Default::Expression(expr) = default {
@@ -362,7 +370,8 @@ struct Held {
 
 impl Held {
     fn add(&mut self, row: &Row) -> Result<(), SqlError> {
-        let values: usize = row.iter().flatten().map(|one| row_size(std::slice::from_ref(one))).sum();
+        let values: usize =
+            row.iter().flatten().map(|one| row_size(std::slice::from_ref(one))).sum();
         self.size += values + size_of_val(row.as_slice());
         // As a statement that is logged: not in pieces that are too small.
         if self.memory.size() < self.size {
@@ -374,7 +383,8 @@ impl Held {
 
 fn bound(column: &Column, parameters: &[ScalarValue], place: usize) -> Result<Datum, SqlError> {
     let value = parameters.get(place);
-    let value = value.ok_or_else(|| SqlError::new("08P01", format!("no parameter ${}", place + 1)))?;
+    let value =
+        value.ok_or_else(|| SqlError::new("08P01", format!("no parameter ${}", place + 1)))?;
     values::assign(column, values::of_scalar(value)?)
 }
 
@@ -399,14 +409,11 @@ pub async fn insert(
 ///
 /// # Errors
 /// As [`insert`].
-pub fn insert_rows(
-    runner: &Runner,
-    table: &Table,
-    rows: Vec<Row>,
-) -> Result<Vec<RowId>, SqlError> {
+pub fn insert_rows(runner: &Runner, table: &Table, rows: Vec<Row>) -> Result<Vec<RowId>, SqlError> {
     let (mut numbers, first) = (Numbers::of(table.schema()), table.next_row());
     let count = rows.len() as u64;
-    let filled = rows.into_iter().zip(first..).map(|(row, number)| numbers.fill(table, row, number));
+    let filled =
+        rows.into_iter().zip(first..).map(|(row, number)| numbers.fill(table, row, number));
     let rows = filled.collect::<Result<Vec<_>, _>>()?;
     runner.view.apply(vec![Change::Insert { table: table.name().to_string(), rows }])?;
     Ok((first..first + count).map(RowId).collect())

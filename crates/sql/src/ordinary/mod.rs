@@ -28,9 +28,9 @@ mod values;
 mod view;
 mod writes;
 
-pub use definitions::{Defined, Definition};
-pub(crate) use definitions::define;
 pub use binary::numeric_text;
+pub(crate) use definitions::define;
+pub use definitions::{Defined, Definition};
 pub use rows_in::RowsInto;
 pub(crate) use rows_in::store;
 pub use schemas::OwnCatalogs;
@@ -38,7 +38,7 @@ pub use view::View;
 pub use writes::{PlannedWrite, Write};
 pub(crate) use writes::{Runner, Written, plan_write, write};
 
-pub(crate) use defaults::identity_of;
 pub(crate) use columns::{DIGITS_MAX, FRACTION_DIGITS, type_oid_and_modifier};
+pub(crate) use defaults::identity_of;
 pub(crate) use numbers::{short_text_of, text_of};
 pub(crate) use scan::Ordinary;

@@ -143,7 +143,10 @@ pub(crate) async fn store(
     let changing = runner.view.changing()?;
     let now = runner.view.expect(table.name())?;
     if now.schema() != table.schema() {
-        return Err(SqlError::new("0A000", format!("table \"{}\" was altered meanwhile", now.name())));
+        return Err(SqlError::new(
+            "0A000",
+            format!("table \"{}\" was altered meanwhile", now.name()),
+        ));
     }
     let ids = insert_rows(runner, &now, rows)?;
     tokio::task::block_in_place(|| changing.done())?;

@@ -10,7 +10,9 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, Schem
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
@@ -97,7 +99,8 @@ impl Ordinary {
         match *table.schema() == *self.seen {
             true => Ok(table),
             false => {
-                let words = format!("table \"{}\" was altered, prepare the statement anew", self.name);
+                let words =
+                    format!("table \"{}\" was altered, prepare the statement anew", self.name);
                 Err(SqlError::new("0A000", words))
             }
         }
@@ -132,7 +135,9 @@ fn is_found_by_key(ty: ColumnType) -> bool {
 
 /// The column and value of `column = value`.
 fn equality(filter: &Expr) -> Option<(&str, &ScalarValue)> {
-    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else { return None };
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = filter else {
+        return None;
+    };
     match (&**left, &**right) {
         (Expr::Column(column), Expr::Literal(value, _))
         | (Expr::Literal(value, _), Expr::Column(column)) => Some((&column.name, value)),
@@ -191,8 +196,10 @@ impl TableProvider for Ordinary {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let source = self.source(filters).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let wanted = projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        let source =
+            self.source(filters).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let wanted =
+            projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let schema = Arc::new(self.schema.project(&wanted)?);
         let reading = Reading { source, seen: self.seen.clone(), wanted, schema: schema.clone() };
         let parts: Vec<Arc<dyn PartitionStream>> = vec![Arc::new(reading)];

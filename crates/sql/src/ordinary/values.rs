@@ -35,7 +35,8 @@ impl Limits {
             let rest = column.declared.strip_prefix(name)?;
             rest.strip_prefix('(')?.strip_suffix(')')
         };
-        let characters = inner("varchar").or_else(|| inner("char")).and_then(|one| one.parse().ok());
+        let characters =
+            inner("varchar").or_else(|| inner("char")).and_then(|one| one.parse().ok());
         let digits = inner("numeric").and_then(|both| {
             let (precision, scale) = both.split_once(',')?;
             Some((precision.parse().ok()?, scale.parse().ok()?))
@@ -65,8 +66,10 @@ fn shown_type(ty: ColumnType) -> String {
 }
 
 fn not_read(ty: ColumnType, text: &str) -> SqlError {
-    let is_time =
-        matches!(ty.scalar(), Scalar::Timestamptz | Scalar::Timestamp | Scalar::Date | Scalar::Time);
+    let is_time = matches!(
+        ty.scalar(),
+        Scalar::Timestamptz | Scalar::Timestamp | Scalar::Date | Scalar::Time
+    );
     let shown: String = text.chars().take(SHOWN_SIZE_MAX).collect();
     let is_of_digits = text.chars().all(|one| one.is_ascii_digit() || " -:.+".contains(one));
     if is_time && is_of_digits && !text.is_empty() {
@@ -157,7 +160,8 @@ fn float_of(text: &str) -> Option<f64> {
 
 fn uuid_of(text: &str) -> Option<String> {
     let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
-    let hex: String = inner.chars().filter(|one| *one != '-').collect::<String>().to_ascii_lowercase();
+    let hex: String =
+        inner.chars().filter(|one| *one != '-').collect::<String>().to_ascii_lowercase();
     if hex.len() != 32 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
@@ -214,7 +218,8 @@ fn numeric(limits: &Limits, text: &str, is_float: bool) -> Result<Datum, SqlErro
         Units::Exact(units) => Ok(Datum::Numeric(short_text_of(units, scale))),
         Units::Rounded(units) if is_float => Ok(Datum::Numeric(short_text_of(units, scale))),
         Units::Rounded(_) | Units::TooMany => {
-            let words = "numeric without a precision keeps 28 digits before its point here, and 10 behind";
+            let words =
+                "numeric without a precision keeps 28 digits before its point here, and 10 behind";
             let hint = "Say how many: numeric(precision, scale), of at most 38 digits.";
             Err(SqlError::new("22003", words).with_hint(hint))
         }
@@ -227,10 +232,13 @@ fn limited(limits: &Limits, text: &str) -> Result<String, SqlError> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match text.char_indices().nth(most) {
         None => Ok(text.to_string()),
-        Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => Ok(text[..end].to_string()),
-        Some(_) => {
-            Err(SqlError::new("22001", format!("value too long for type character varying({most})")))
+        Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => {
+            Ok(text[..end].to_string())
         }
+        Some(_) => Err(SqlError::new(
+            "22001",
+            format!("value too long for type character varying({most})"),
+        )),
     }
 }
 
@@ -296,7 +304,9 @@ fn assign_one(
             (_, None) => return Err(wrong_type(column, &value)),
         },
         (Scalar::Text, value) => limited(limits, &shown(&value)).map(Datum::Text)?,
-        (Scalar::Timestamptz, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Timestamptz(at),
+        (Scalar::Timestamptz, Datum::Timestamptz(at) | Datum::Timestamp(at)) => {
+            Datum::Timestamptz(at)
+        }
         (Scalar::Timestamp, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Timestamp(at),
         (Scalar::Date, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Date(day_of(at)),
         (Scalar::Timestamptz, Datum::Date(day)) => Datum::Timestamptz(begin_of(day)),
@@ -417,7 +427,9 @@ fn of_other(value: &ScalarValue) -> Result<Datum, SqlError> {
                 ScalarValue::TimestampMicrosecond(Some(micros), Some(_)) => {
                     Ok(Datum::Timestamptz(micros))
                 }
-                ScalarValue::TimestampMicrosecond(Some(micros), None) => Ok(Datum::Timestamp(micros)),
+                ScalarValue::TimestampMicrosecond(Some(micros), None) => {
+                    Ok(Datum::Timestamp(micros))
+                }
                 _ => Ok(Datum::Null),
             }
         }

@@ -9,7 +9,8 @@ use tables::{Change, Counts, Error, Savepoint, Table, TableSet, Tables, Transact
 /// Savepoints that a transaction may have at a time.
 const SAVEPOINTS_MAX: usize = 1000;
 /// What to do where somebody else was faster.
-const AGAIN: &str = "Do the whole transaction again: its tables were changed by somebody else meanwhile.";
+const AGAIN: &str =
+    "Do the whole transaction again: its tables were changed by somebody else meanwhile.";
 
 /// What a session sees of ordinary tables.
 pub struct View {
@@ -97,7 +98,9 @@ impl View {
     pub fn begin_statement(&self) {
         let mut state = self.state();
         let is_unchanged = state.transaction.as_ref().is_some_and(Transaction::is_empty);
-        if let (true, true, Some(tables)) = (is_unchanged, state.savepoints.is_empty(), &self.tables) {
+        if let (true, true, Some(tables)) =
+            (is_unchanged, state.savepoints.is_empty(), &self.tables)
+        {
             state.transaction = Some(tables.begin());
         }
     }
@@ -290,9 +293,8 @@ pub fn of_tables(error: &Error) -> SqlError {
             SqlError::new("23505", words)
         }
         Error::Conflict { table } => {
-            let words = format!(
-                "could not serialize access due to concurrent update of table \"{table}\""
-            );
+            let words =
+                format!("could not serialize access due to concurrent update of table \"{table}\"");
             SqlError::new("40001", words).with_hint(AGAIN)
         }
         Error::TooLarge { .. } => SqlError::limit(error.to_string()),

@@ -15,12 +15,12 @@ use crate::statements::{Parsed, Query};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, FromTable, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableFactor, TableObject,
-    TableWithJoins,
+    self, Expr, FromTable, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableFactor,
+    TableObject, TableWithJoins,
 };
 use futures::StreamExt as _;
 use std::collections::BTreeMap;
@@ -132,12 +132,15 @@ impl Runner {
 /// Bytes that a row takes in memory, about.
 pub fn row_size(row: &[Datum]) -> usize {
     let inner = |value: &Datum| match value {
-        Datum::Text(text) | Datum::Jsonb(text) | Datum::Numeric(text) | Datum::Uuid(text) => text.len(),
+        Datum::Text(text) | Datum::Jsonb(text) | Datum::Numeric(text) | Datum::Uuid(text) => {
+            text.len()
+        }
         Datum::Bytea(bytes) => bytes.len(),
         Datum::Array(all) => row_size(all),
         _ => 0,
     };
-    size_of::<Vec<Datum>>() + row.iter().map(|value| size_of::<Datum>() + inner(value)).sum::<usize>()
+    size_of::<Vec<Datum>>()
+        + row.iter().map(|value| size_of::<Datum>() + inner(value)).sum::<usize>()
 }
 
 /// The name of an ordinary table: all are in the schema `public`.
@@ -145,12 +148,15 @@ pub fn row_size(row: &[Datum]) -> usize {
 /// # Errors
 /// When it says another schema.
 pub fn table_name(name: &ObjectName) -> Result<String, SqlError> {
-    let parts: Vec<String> = name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
+    let parts: Vec<String> =
+        name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
     match parts.as_slice() {
         [table] => Ok(table.clone()),
         [schema, table] if schema == "public" => Ok(table.clone()),
         [_, schema, table] if schema == "public" => Ok(table.clone()),
-        [.., schema, _] => Err(SqlError::new("3F000", format!("schema \"{schema}\" does not exist"))),
+        [.., schema, _] => {
+            Err(SqlError::new("3F000", format!("schema \"{schema}\" does not exist")))
+        }
         [] => Err(SqlError::invalid("a table has a name")),
     }
 }
@@ -248,10 +254,12 @@ impl Write {
             },
             Said::Update(said) => named(&said.table)?,
             Said::Delete(said) => match &said.from {
-                FromTable::WithFromKeyword(all) | FromTable::WithoutKeyword(all) => match all.as_slice() {
-                    [one] => named(one)?,
-                    _ => return Err(SqlError::invalid("DELETE takes one table")),
-                },
+                FromTable::WithFromKeyword(all) | FromTable::WithoutKeyword(all) => {
+                    match all.as_slice() {
+                        [one] => named(one)?,
+                        _ => return Err(SqlError::invalid("DELETE takes one table")),
+                    }
+                }
             },
         };
         let table = table_name(name)?;

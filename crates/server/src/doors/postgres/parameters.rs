@@ -112,7 +112,8 @@ fn null(
     declared: Option<&Type>,
     wanted: Option<&DataType>,
 ) -> Result<ScalarValue, DataFusionError> {
-    let known = declared.and_then(arrow_type).or_else(|| wanted.filter(|one| !is_text(one)).cloned());
+    let known =
+        declared.and_then(arrow_type).or_else(|| wanted.filter(|one| !is_text(one)).cloned());
     known.map_or(Ok(ScalarValue::Null), |known| ScalarValue::try_from(&known))
 }
 
@@ -277,7 +278,9 @@ fn scalar(pg_type: &Type, bytes: &[u8]) -> Option<ScalarValue> {
         }
         Type::TIME => {
             let micros = i64::from_be_bytes(bytes.try_into().ok()?);
-            ScalarValue::Time64Microsecond(Some(micros).filter(|micros| (0..=DAY_US).contains(micros)))
+            ScalarValue::Time64Microsecond(
+                Some(micros).filter(|micros| (0..=DAY_US).contains(micros)),
+            )
         }
         Type::INTERVAL => {
             let (micros, rest) = bytes.split_first_chunk()?;

@@ -3,8 +3,8 @@
 use super::Postgres;
 use super::copy::Copying;
 use super::kept::Kept;
-use super::table_copies::Filling;
 use super::settings::{Scope, Settings, VERSION};
+use super::table_copies::Filling;
 use crate::admission::Permit;
 use sql::tables::TABLES;
 use sql::{Facts, Session as SqlSession, SqlError};

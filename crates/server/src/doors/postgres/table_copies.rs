@@ -136,7 +136,11 @@ impl Queries {
     ///
     /// # Errors
     /// When there is none of that name, and when nothing may be changed.
-    pub fn begin_rows(&self, asked: CopyIn, said: &sql::copy::TableRows) -> PgWireResult<(usize, bool)> {
+    pub fn begin_rows(
+        &self,
+        asked: CopyIn,
+        said: &sql::copy::TableRows,
+    ) -> PgWireResult<(usize, bool)> {
         let session = self.session()?;
         if session.settings().is_read_only() {
             return Err(error("25006", "cannot execute COPY FROM in a read-only transaction"));

@@ -2,11 +2,11 @@
 
 use super::answers::{self, error, of_sql};
 use super::handlers::Queries;
+use pgwire::api::ClientInfo;
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{Response, Tag};
 use pgwire::api::store::PortalStore;
-use pgwire::api::ClientInfo;
 use pgwire::error::PgWireResult;
 use pgwire::messages::response::TransactionStatus;
 use sql::SqlError;
