@@ -314,10 +314,8 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         } => Parsed::CopyOut(copy_out(source, options, legacy_options)?),
         explain @ Statement::Explain { .. } => Query::parsed(explain)?,
         Statement::Delete(delete) => changed(Write::delete(delete))?,
-        other => match Definition::of(other) {
-            Ok(definition) => Parsed::Define(definition),
-            Err(other) => return Err(unknown(&other)),
-        },
+        other if Definition::is_one(&other) => Parsed::Define(Definition::new(other)),
+        other => return Err(unknown(&other)),
     })
 }
 

@@ -59,27 +59,17 @@ pub async fn change(
         }
         AlterTableOperation::DropConstraint { if_exists, name: given, .. } => {
             let wanted = folded(given);
-            let before = schema.constraints.len();
-            schema.constraints.retain(|one| one.name != wanted);
-            if schema.constraints.len() == before {
-                let words =
-                    format!("constraint \"{wanted}\" of relation \"{name}\" does not exist");
+            if let Err(error) = drop_constraint(&mut schema, name, &wanted) {
                 if !*if_exists {
-                    return Err(SqlError::new("42704", words));
+                    return Err(error);
                 }
-                notices.push(format!("{words}, skipping"));
+                notices.push(format!("{error}, skipping"));
                 return Ok(None);
             }
             same_columns(table, name, schema)
         }
         AlterTableOperation::RenameConstraint { old_name, new_name } => {
-            let (old, new) = (folded(old_name), folded(new_name));
-            let found = schema.constraints.iter_mut().find(|one| one.name == old);
-            let found = found.ok_or_else(|| {
-                let words = format!("constraint \"{old}\" for table \"{name}\" does not exist");
-                SqlError::new("42704", words)
-            })?;
-            found.name = new;
+            rename_constraint(&mut schema, name, &folded(old_name), folded(new_name))?;
             same_columns(table, name, schema)
         }
         AlterTableOperation::AlterColumn { column_name, op } => {
@@ -95,6 +85,33 @@ pub async fn change(
         }
     };
     Ok(Some(change))
+}
+
+fn drop_constraint(schema: &mut Schema, table: &str, name: &str) -> Result<(), SqlError> {
+    let before = schema.constraints.len();
+    schema.constraints.retain(|one| one.name != name);
+    match schema.constraints.len() < before {
+        true => Ok(()),
+        false => {
+            let words = format!("constraint \"{name}\" of relation \"{table}\" does not exist");
+            Err(SqlError::new("42704", words))
+        }
+    }
+}
+
+fn rename_constraint(
+    schema: &mut Schema,
+    table: &str,
+    old: &str,
+    new: String,
+) -> Result<(), SqlError> {
+    let found = schema.constraints.iter_mut().find(|one| one.name == old);
+    let found = found.ok_or_else(|| {
+        let words = format!("constraint \"{old}\" for table \"{table}\" does not exist");
+        SqlError::new("42704", words)
+    })?;
+    found.name = new;
+    Ok(())
 }
 
 /// A column that is added, with its default in all rows.

@@ -136,19 +136,19 @@ mod tests {
     #[test]
     fn values_are_whole() {
         let column = |scalar| Column::new("a", ColumnType::One(scalar));
-        let read =
-            |scalar, bytes: &[u8]| super::read(&column(scalar), bytes).map_err(|error| error.code);
-        assert_eq!(read(Scalar::Int4, &[0, 0, 0, 7]), Ok(Datum::Int4(7)));
-        assert_eq!(read(Scalar::Int4, &[0, 0, 7]), Err("22P03"));
-        assert_eq!(read(Scalar::Bool, &[2]), Err("22P03"));
-        assert_eq!(read(Scalar::Date, &0i32.to_be_bytes()), Ok(Datum::Date(EPOCH_DAYS)));
+        let read_as =
+            |scalar, bytes: &[u8]| read(&column(scalar), bytes).map_err(|error| error.code);
+        assert_eq!(read_as(Scalar::Int4, &[0, 0, 0, 7]), Ok(Datum::Int4(7)));
+        assert_eq!(read_as(Scalar::Int4, &[0, 0, 7]), Err("22P03"));
+        assert_eq!(read_as(Scalar::Bool, &[2]), Err("22P03"));
+        assert_eq!(read_as(Scalar::Date, &0i32.to_be_bytes()), Ok(Datum::Date(EPOCH_DAYS)));
         assert_eq!(
             read(Scalar::Timestamptz, &i64::MAX.to_be_bytes()),
             Ok(Datum::Timestamptz(i64::MAX))
         );
-        assert_eq!(read(Scalar::Timestamptz, &(i64::MAX - 1).to_be_bytes()), Err("22P03"));
-        assert_eq!(read(Scalar::Text, b"\xff"), Err("22021"));
-        assert_eq!(read(Scalar::Jsonb, b"\x01{\"a\":1}"), Ok(Datum::Jsonb("{\"a\": 1}".into())));
-        assert_eq!(read(Scalar::Jsonb, b"{}"), Err("22P03"));
+        assert_eq!(read_as(Scalar::Timestamptz, &(i64::MAX - 1).to_be_bytes()), Err("22P03"));
+        assert_eq!(read_as(Scalar::Text, b"\xff"), Err("22021"));
+        assert_eq!(read_as(Scalar::Jsonb, b"\x01{\"a\":1}"), Ok(Datum::Jsonb("{\"a\": 1}".into())));
+        assert_eq!(read_as(Scalar::Jsonb, b"{}"), Err("22P03"));
     }
 }

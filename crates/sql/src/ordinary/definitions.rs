@@ -41,18 +41,22 @@ fn not_kept(what: &str) -> SqlError {
 }
 
 impl Definition {
-    /// Of a statement, if it is one.
-    pub fn of(statement: Statement) -> Result<Definition, Statement> {
-        let is_known = match &statement {
-            Statement::CreateTable(_) | Statement::AlterTable(_) | Statement::Truncate(_) => true,
-            Statement::CreateIndex(_) => true,
-            Statement::Drop { object_type: ObjectType::Table | ObjectType::Index, .. } => true,
-            _ => false,
-        };
-        match is_known {
-            true => Ok(Definition(Hidden::new(statement))),
-            false => Err(statement),
-        }
+    /// Whether a statement is one.
+    pub fn is_one(statement: &Statement) -> bool {
+        matches!(
+            statement,
+            Statement::CreateTable(_)
+                | Statement::AlterTable(_)
+                | Statement::Truncate(_)
+                | Statement::CreateIndex(_)
+                | Statement::Drop { object_type: ObjectType::Table | ObjectType::Index, .. }
+        )
+    }
+
+    /// Of such a statement.
+    pub fn new(statement: Statement) -> Definition {
+        debug_assert!(Definition::is_one(&statement), "{statement} defines nothing");
+        Definition(Hidden::new(statement))
     }
 
     /// What the statement is called.

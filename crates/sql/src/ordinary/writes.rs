@@ -36,9 +36,9 @@ pub struct Write(Hidden<Said>);
 
 #[derive(Debug, PartialEq)]
 enum Said {
-    Insert(ast::Insert),
-    Update(ast::Update),
-    Delete(ast::Delete),
+    Insert(Box<ast::Insert>),
+    Update(Box<ast::Update>),
+    Delete(Box<ast::Delete>),
 }
 
 /// The same, planned.
@@ -208,17 +208,17 @@ pub fn add_parameters(known: &mut Parameters, statement: &Statement) -> Result<(
 impl Write {
     /// Of `INSERT`.
     pub fn insert(said: ast::Insert) -> Write {
-        Write(Hidden::new(Said::Insert(said)))
+        Write(Hidden::new(Said::Insert(Box::new(said))))
     }
 
     /// Of `UPDATE`.
     pub fn update(said: ast::Update) -> Write {
-        Write(Hidden::new(Said::Update(said)))
+        Write(Hidden::new(Said::Update(Box::new(said))))
     }
 
     /// Of `DELETE`.
     pub fn delete(said: ast::Delete) -> Write {
-        Write(Hidden::new(Said::Delete(said)))
+        Write(Hidden::new(Said::Delete(Box::new(said))))
     }
 
     /// What the statement is called.

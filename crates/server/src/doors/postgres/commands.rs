@@ -38,19 +38,6 @@ impl Queries {
                 Err(error("XX000", "a statement that comes here by mistake"))
             }
             Parsed::CopyIn(asked) => self.begin_copy(session, asked),
-            Parsed::Set { name, value, is_local } => {
-                let mut settings = session.settings();
-                let scope = if is_local { Scope::Transaction } else { Scope::Session };
-                match value {
-                    Some(value) => settings.set_for(scope, &name, &value).map_err(of_sql)?,
-                    None => settings.reset(Some(&name)),
-                }
-                done("SET")
-            }
-            Parsed::Reset(name) => {
-                session.settings().reset(name.as_deref());
-                done("RESET")
-            }
             Parsed::Show(ref name) => {
                 let value = session.settings().get(name).map(str::to_string);
                 let words = format!("unrecognized configuration parameter \"{name}\"");
@@ -61,15 +48,8 @@ impl Queries {
                 session.settings().begin_transaction(is_read_only);
                 Ok(Response::TransactionStart(Tag::new("BEGIN")))
             }
-            Parsed::SetReadOnly { is_read_only, is_local: true } => {
-                session.settings().set_read_only(is_read_only);
-                done("SET")
-            }
-            Parsed::SetReadOnly { is_read_only, is_local: false } => {
-                let value = if is_read_only { "on" } else { "off" };
-                let name = "default_transaction_read_only";
-                session.settings().set(name, value).map_err(of_sql)?;
-                done("SET")
+            set @ (Parsed::Set { .. } | Parsed::Reset(_) | Parsed::SetReadOnly { .. }) => {
+                change_setting(session, set)
             }
             Parsed::Commit => Ok(Response::TransactionEnd(Tag::new("COMMIT"))),
             Parsed::Rollback => Ok(Response::TransactionEnd(Tag::new("ROLLBACK"))),
@@ -141,6 +121,36 @@ impl Queries {
         let extra = labels::of(&session.settings()).map_err(|words| error("22023", words))?;
         let now = self.door.app.vfs.now();
         Ok(Copying::new(asked, came, ExpositionKeys::new(extra), now))
+    }
+}
+
+/// Changes what a session, or its transaction, has set.
+fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
+    let done = |tag: &str| Ok(Response::Execution(Tag::new(tag)));
+    let mut settings = session.settings();
+    match parsed {
+        Parsed::Set { name, value, is_local } => {
+            let scope = if is_local { Scope::Transaction } else { Scope::Session };
+            match value {
+                Some(value) => settings.set_for(scope, &name, &value).map_err(of_sql)?,
+                None => settings.reset(Some(&name)),
+            }
+            done("SET")
+        }
+        Parsed::Reset(name) => {
+            settings.reset(name.as_deref());
+            done("RESET")
+        }
+        Parsed::SetReadOnly { is_read_only, is_local: true } => {
+            settings.set_read_only(is_read_only);
+            done("SET")
+        }
+        Parsed::SetReadOnly { is_read_only, is_local: false } => {
+            let value = if is_read_only { "on" } else { "off" };
+            settings.set("default_transaction_read_only", value).map_err(of_sql)?;
+            done("SET")
+        }
+        other => Err(error("XX000", format!("{other:?} sets nothing"))),
     }
 }
 

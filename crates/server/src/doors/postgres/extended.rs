@@ -127,19 +127,9 @@ impl ExtendedQueryHandler for Queries {
         if matches!(*state, PortalExecutionState::Finished) && !prepared.has_rows() {
             return Err(error("55000", format!("portal \"{name}\" cannot be run")));
         }
-        if let Prepared::Other(Parsed::CopyOut(copy)) = prepared {
+        if self.do_at_once(client, &portal).await? {
             *state = PortalExecutionState::Finished;
-            return self.copy_out(client, copy.clone()).await;
-        }
-        if let Prepared::Other(Parsed::Define(definition)) = prepared {
-            *state = PortalExecutionState::Finished;
-            return self.answer_definition(client, definition.clone()).await;
-        }
-        if let Prepared::Query(described) = prepared
-            && let Some(tag) = self.keep_rows(client, described, &portal).await?
-        {
-            *state = PortalExecutionState::Finished;
-            return send_execution_response(client, tag).await;
+            return Ok(());
         }
         if matches!(*state, PortalExecutionState::Initial) {
             match self.first_execution(client, &portal).await? {
@@ -265,6 +255,28 @@ impl Queries {
         if let Ok(session) = self.session() {
             session.state().kept.clear_portals();
         }
+    }
+
+    /// Does what has no rows that wait in a portal; whether it was such.
+    async fn do_at_once<C>(&self, client: &mut C, portal: &Portal<Prepared>) -> PgWireResult<bool>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        match &portal.statement.statement {
+            Prepared::Other(Parsed::CopyOut(copy)) => self.copy_out(client, copy.clone()).await?,
+            Prepared::Other(Parsed::Define(definition)) => {
+                self.answer_definition(client, definition.clone()).await?;
+            }
+            Prepared::Other(_) => return Ok(false),
+            Prepared::Query(described) => match self.keep_rows(client, described, portal).await? {
+                Some(tag) => send_execution_response(client, tag).await?,
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
     }
 
     /// Does what a query is for whose rows are not answered; none for others.
