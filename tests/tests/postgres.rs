@@ -114,14 +114,14 @@ fn settings_change_labels() -> Result<()> {
 }
 
 #[test]
-fn nothing_but_samples_is_written_and_no_file_is_read() -> Result<()> {
+fn samples_stay_and_no_file_is_read() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (_server, psql) = start(&directory)?;
     for statement in [
         "COPY metrics FROM '/etc/passwd'",
         "COPY (SELECT 1) TO '/tmp/x.csv'",
         "CREATE EXTERNAL TABLE x STORED AS CSV LOCATION '/etc/passwd'",
-        "CREATE TABLE x (a int)",
+        "CREATE TABLE metrics (a int)",
         "DROP TABLE metrics",
         "DELETE FROM metrics",
         "SELECT * FROM '/etc/passwd'",

@@ -62,7 +62,7 @@ fn drivers_first_questions_are_answered() -> Result<()> {
         ),
         (
             "SELECT pg_advisory_unlock_all(); CLOSE ALL; UNLISTEN *; RESET ALL;",
-            "\nCLOSE CURSOR\nUNLISTEN\nRESET",
+            "\nCLOSE CURSOR ALL\nUNLISTEN\nRESET",
         ),
         (
             "SELECT relname FROM pg_class WHERE relname = 'metrics' AND pg_table_is_visible(oid) AND relkind = ANY (ARRAY['r', 'v'])",

@@ -42,7 +42,7 @@ const HOSTS: &str = "CREATE TABLE hosts (id serial PRIMARY KEY, name text NOT NU
                      owner varchar(10) DEFAULT 'ops', cpus int, price numeric(10,2), tags text[])";
 
 #[test]
-fn rows_are_inserted_changed_and_joined_with_samples() -> Result<()> {
+fn rows_are_inserted_and_changed() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, psql) = start(&directory)?;
     play(
@@ -83,6 +83,23 @@ fn rows_are_inserted_changed_and_joined_with_samples() -> Result<()> {
                 "INSERT 0 1",
             ),
             ("SELECT id > 7 FROM hosts WHERE name = 'y'", "t"),
+        ],
+    )?;
+    server.stop()
+}
+
+#[test]
+fn rows_are_joined_with_samples() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    play(
+        &psql,
+        &[
+            (HOSTS, "CREATE TABLE"),
+            (
+                "INSERT INTO hosts (name, owner) VALUES ('a', 'OPS'), ('b', 'ops'), ('z', 'x')",
+                "INSERT 0 3",
+            ),
             (
                 "INSERT INTO metrics VALUES ('cpu{host=\"a\"} 3'), ('cpu{host=\"b\"} 4')",
                 "INSERT 0 2",
@@ -203,7 +220,7 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
             ("INSERT INTO hosts (name) VALUES ('d', 2)", "42601", "more expressions"),
             ("INSERT INTO hosts (name, name) VALUES ('d', 'e')", "42701", "more than once"),
             ("INSERT INTO nowhere VALUES (1)", "42P01", "\"nowhere\""),
-            ("INSERT INTO other.hosts VALUES (1)", "3F000", "\"other\""),
+            ("INSERT INTO other.hosts VALUES (1)", "42P01", "other.hosts"),
             ("UPDATE hosts SET name = 'x'", "23505", "hosts_name_key"),
             ("UPDATE hosts SET cpus = 1 / (cpus - 2)", "22012", "zero"),
             ("UPDATE hosts SET cpus = 1, cpus = 2", "42601", "multiple assignments"),
@@ -214,6 +231,7 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
             ("DROP TABLE metrics", "42809", "stays"),
             ("CREATE TABLE hosts (x int)", "42P07", "\"hosts\""),
             ("CREATE TABLE metrics (x int)", "42P07", "\"metrics\""),
+            ("CREATE TABLE other.t (x int)", "3F000", "public"),
             ("CREATE TABLE t (a int, a text)", "42P16", "\"a\""),
             ("CREATE TABLE t (a money)", "0A000", "money"),
             ("CREATE TABLE t (a int REFERENCES hosts (id))", "0A000", "REFERENCES"),

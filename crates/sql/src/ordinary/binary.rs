@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(read_as(Scalar::Bool, &[2]), Err("22P03"));
         assert_eq!(read_as(Scalar::Date, &0i32.to_be_bytes()), Ok(Datum::Date(EPOCH_DAYS)));
         assert_eq!(
-            read(Scalar::Timestamptz, &i64::MAX.to_be_bytes()),
+            read_as(Scalar::Timestamptz, &i64::MAX.to_be_bytes()),
             Ok(Datum::Timestamptz(i64::MAX))
         );
         assert_eq!(read_as(Scalar::Timestamptz, &(i64::MAX - 1).to_be_bytes()), Err("22P03"));

@@ -118,7 +118,11 @@ async fn create(
     said: &CreateTable,
     notices: &mut Vec<String>,
 ) -> Result<Option<u64>, SqlError> {
-    let name = table_name(&said.name)?;
+    let name = table_name(&said.name).map_err(|_| {
+        let hint = "All tables are in the schema public.";
+        SqlError::new("3F000", format!("the schema of {} does not exist", said.name))
+            .with_hint(hint)
+    })?;
     check_options(said)?;
     if is_written(&name) || runner.view.get(&name).is_some() {
         let words = format!("relation \"{name}\" already exists");
@@ -146,6 +150,9 @@ async fn create(
 }
 
 fn check_options(said: &CreateTable) -> Result<(), SqlError> {
+    if said.external || said.location.is_some() || said.file_format.is_some() {
+        return Err(SqlError::unsupported("tables of files are not known here"));
+    }
     if said.temporary {
         let words = "temporary tables are not known here: a table is there until it is dropped";
         return Err(SqlError::unsupported(words));

@@ -154,9 +154,7 @@ pub fn table_name(name: &ObjectName) -> Result<String, SqlError> {
         [table] => Ok(table.clone()),
         [schema, table] if schema == "public" => Ok(table.clone()),
         [_, schema, table] if schema == "public" => Ok(table.clone()),
-        [.., schema, _] => {
-            Err(SqlError::new("3F000", format!("schema \"{schema}\" does not exist")))
-        }
+        other @ [.., _, _] => Err(no_such_table(&other.join("."))),
         [] => Err(SqlError::invalid("a table has a name")),
     }
 }
