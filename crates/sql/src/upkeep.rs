@@ -155,7 +155,8 @@ fn table_of(name: &str) -> Result<usize, SqlError> {
     let plain = name.replace('"', "");
     let plain = plain.strip_prefix("public.").unwrap_or(&plain);
     let found = TABLES.iter().position(|table| table.name.eq_ignore_ascii_case(plain));
-    found.ok_or_else(|| SqlError::new("42P01", format!("relation \"{name}\" does not exist")))
+    let words = || format!("relation \"{name}\" does not exist, or holds no samples");
+    found.ok_or_else(|| SqlError::new("42P01", words()))
 }
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
                 "ALTER TABLE",
             ),
             ("ALTER TABLE nothing SET (timescaledb.compress)", "42P01"),
-            ("ALTER TABLE metrics SET (fillfactor = 70)", "0A000"),
+            ("ALTER TABLE metrics SET (fillfactor = 70)", "another"),
             ("SELECT create_hypertable('nothing', 'time')", "42P01"),
             ("SELECT create_hypertable()", "42883"),
             ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "0A000"),
