@@ -128,6 +128,17 @@ def transactions():
     first.commit()
     assert second.execute("SELECT count(*) FROM t").fetchone() == (3,)
     second.rollback()
+    second.commit()
+    # What was read to be changed, or is to stay as it was read, is relied on.
+    for isolation, select in [("", " FOR UPDATE"), ("ISOLATION LEVEL REPEATABLE READ", ""), ("ISOLATION LEVEL SERIALIZABLE", "")]:
+        with psycopg.connect(DSN, autocommit=True) as one, psycopg.connect(DSN, autocommit=True) as other:
+            for connection in (one, other):
+                connection.execute(f"BEGIN {isolation}")
+                assert connection.execute(f"SELECT n FROM t WHERE id = 3{select}").fetchone() is not None
+            one.execute("UPDATE t SET n = n + 1 WHERE id = 3")
+            one.execute("COMMIT")
+            other.execute("UPDATE t SET n = n + 1 WHERE id = 3")
+            refused("40001", lambda: other.execute("COMMIT"))
     # A text of several statements is one transaction.
     refused("42P01", lambda: first.execute("INSERT INTO t VALUES (4, 0); INSERT INTO nowhere VALUES (1)"))
     first.rollback()

@@ -257,6 +257,82 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
 }
 
 #[test]
+fn statements_of_one_text_are_one_transaction() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE m (a int UNIQUE)"], "")?;
+    for (text, is_good, expected) in [
+        ("INSERT INTO m VALUES (1); COMMIT", true, "1"),
+        ("INSERT INTO m VALUES (2); INSERT INTO m VALUES (2)", false, "1"),
+        (
+            "INSERT INTO m VALUES (2); COMMIT; INSERT INTO m VALUES (3); INSERT INTO m VALUES (3)",
+            false,
+            "1\n2",
+        ),
+        (
+            "BEGIN; INSERT INTO m VALUES (4); COMMIT; INSERT INTO m VALUES (5); SELECT b FROM m",
+            false,
+            "1\n2\n4",
+        ),
+        ("INSERT INTO m VALUES (6); ROLLBACK; INSERT INTO m VALUES (7)", true, "1\n2\n4\n7"),
+        ("INSERT INTO m VALUES (8); BEGIN; INSERT INTO m VALUES (9); ROLLBACK", true, "1\n2\n4\n7"),
+        ("INSERT INTO m VALUES (8); COPY m FROM STDIN", false, "1\n2\n4\n7"),
+    ] {
+        let said = psql.say(&[text], "")?;
+        ensure!(said.is_ok == is_good, "{text}: {said:?}");
+        assert_eq!(psql.ask(&["SELECT a FROM m ORDER BY a"], "")?, expected, "{text}");
+    }
+    server.stop()
+}
+
+#[test]
+fn what_cannot_be_returned_is_not_done() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE r (id int, a text)", "INSERT INTO r VALUES (1, 'x')"], "")?;
+    refuse(
+        &psql,
+        &[
+            ("INSERT INTO r VALUES (2, 'y') RETURNING 10 / (id - 2)", "22012", "zero"),
+            ("UPDATE r SET a = 'z' RETURNING a::int", "22P02", "z"),
+            ("DELETE FROM r RETURNING a::int", "22P02", "x"),
+            ("DELETE FROM r RETURNING count(*)", "42803", "RETURNING"),
+        ],
+    )?;
+    assert_eq!(psql.ask(&["SELECT * FROM r"], "")?, "1|x");
+    server.stop()
+}
+
+#[test]
+fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE n (x numeric, f float8, d date, t timestamptz)"], "")?;
+    refuse(
+        &psql,
+        &[
+            ("INSERT INTO n (x) VALUES (0.12345678901234567890)", "22003", "10 behind"),
+            ("INSERT INTO n (x) VALUES (1e-15), (now() - now())", "22003", "10 behind"),
+            ("UPDATE n SET x = 1e-15", "22003", "10 behind"),
+            ("INSERT INTO n (f) VALUES ('1e400')", "22003", "double precision"),
+            ("INSERT INTO n (d) VALUES ('infinity')", "22008", "infinity"),
+            ("UPDATE n SET x = 1 WHERE nothing = 1", "42703", "column \"nothing\" does not exist"),
+        ],
+    )?;
+    play(
+        &psql,
+        &[
+            (
+                "INSERT INTO n VALUES (1.50, 1e300, '9999-12-31', '9999-12-31 23:59:59.5')",
+                "INSERT 0 1",
+            ),
+            ("SELECT * FROM n", "1.5|1e+300|9999-12-31|9999-12-31 23:59:59.5+00"),
+        ],
+    )?;
+    server.stop()
+}
+
+#[test]
 fn psycopg_sqlalchemy_and_asyncpg_change_tables() -> Result<()> {
     let python = python_with("asyncpg")?;
     let directory = tempfile::tempdir()?;

@@ -13,20 +13,20 @@ use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
-    self, Defined, Definition, Ordinary, OwnCatalogs, PlannedWrite, RowsInto, Runner, View, Write,
-    Written,
+    self, Defined, Definition, Fate, Ordinary, OwnCatalogs, PlannedWrite, RowsInto, Runner, View,
+    Write, Written,
 };
 use crate::promql_tables;
 use crate::rewrite::{CATALOG_SCHEMA, Hints};
 use crate::samples::{ReadLimits, Samples};
-use crate::statements::{Parsed, Query, Rephrased, parse};
+use crate::statements::{Isolation, Parsed, Query, Rephrased, parse};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
 use crate::{jsonb_makers, jsonb_parts, laterals, markers, metric_tables, prom, prom_info};
-use ::tables::Tables;
+use ::tables::{Schema, Tables};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
@@ -41,6 +41,7 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
+use datafusion::sql::sqlparser::ast;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
@@ -92,6 +93,7 @@ struct Planned {
     hints: Hints,
     parameters: BTreeSet<String>,
     is_reusable: bool,
+    locks: bool,
 }
 
 /// What a statement says.
@@ -287,6 +289,7 @@ impl Session {
         let work = async move {
             drop(busy.lock().await);
             view.begin_statement();
+            view.reads(&statement.tables(), statement.locks());
             begin(context, statement, parameters).await
         };
         let begun = self.threads.plan(work);
@@ -338,12 +341,14 @@ impl Session {
         &self,
         planned: PlannedWrite,
         parameters: Vec<ScalarValue>,
+        fate: &Arc<Fate>,
     ) -> BoxFuture<'_, Result<Changed, SqlError>> {
         let (runner, turn, busy) = (self.runner(), self.turn.clone(), self.busy.clone());
+        let fate = fate.clone();
         let work = async move {
             let _busy = busy.lock().await;
             runner.view.begin_statement();
-            ordinary::write(&runner, &planned, &turn, &parameters).await
+            ordinary::write(&runner, &planned, &turn, &parameters, &fate).await
         };
         let done = self.threads.run(work).map_ok(|Written { tag, rows, answer }| Changed {
             tag,
@@ -357,12 +362,17 @@ impl Session {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn define(&self, definition: Definition) -> BoxFuture<'_, Result<Defined, SqlError>> {
+    pub fn define(
+        &self,
+        definition: Definition,
+        fate: &Arc<Fate>,
+    ) -> BoxFuture<'_, Result<Defined, SqlError>> {
         let (runner, turn, busy) = (self.runner(), self.turn.clone(), self.busy.clone());
+        let fate = fate.clone();
         let work = async move {
             let _busy = busy.lock().await;
             runner.view.begin_statement();
-            ordinary::define(&runner, &definition, &turn).await
+            ordinary::define(&runner, &definition, &turn, &fate).await
         };
         self.threads.run(work).boxed()
     }
@@ -390,9 +400,15 @@ impl Session {
     }
 
     /// A transaction begins, for ordinary tables.
-    pub async fn begin(&self) {
+    pub async fn begin(&self, isolation: Isolation) {
         let _busy = self.busy.lock().await;
-        self.view.begin();
+        self.view.begin(isolation);
+    }
+
+    /// The transaction under way is isolated so from now on.
+    pub async fn isolate(&self, isolation: Isolation) {
+        let _busy = self.busy.lock().await;
+        self.view.isolate(isolation);
     }
 
     /// It ends: what it has changed is durable.
@@ -453,6 +469,7 @@ pub(crate) async fn plan(
     query: Query,
 ) -> Result<Statement, SqlError> {
     let Rephrased { statement, hints, parameters, is_reusable } = query.rephrased();
+    let locks = matches!(statement, ast::Statement::Query(query) if !query.locks.is_empty());
     let statement = parser::Statement::Statement(Box::new(statement.clone()));
     let plan = context.state().statement_to_plan(statement).await?;
     let reads =
@@ -460,7 +477,13 @@ pub(crate) async fn plan(
     reads.verify_plan(&plan)?;
     let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
     let (hints, parameters) = (hints.clone(), parameters.clone());
-    Ok(Statement(Hidden::new(Planned { plan, hints, parameters, is_reusable: *is_reusable })))
+    Ok(Statement(Hidden::new(Planned {
+        plan,
+        hints,
+        parameters,
+        is_reusable: *is_reusable,
+        locks,
+    })))
 }
 
 /// Begins to run what was planned.
@@ -503,18 +526,36 @@ impl Statement {
 
     /// Whether the ordinary tables that it reads are as they were when it was planned.
     pub(crate) fn is_current(&self, view: &View) -> bool {
-        let mut is_current = true;
-        let looked = self.0.plan.apply_with_subqueries(|node| {
+        let is_as_it_was = |(name, seen): &(Arc<str>, Arc<Schema>)| {
+            view.get(name).is_some_and(|table| *table.schema() == **seen)
+        };
+        self.relied_on().iter().all(is_as_it_was)
+    }
+
+    /// The ordinary tables that it reads.
+    pub(crate) fn tables(&self) -> Vec<Arc<str>> {
+        self.relied_on().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Whether it says `FOR UPDATE` or the like.
+    pub(crate) fn locks(&self) -> bool {
+        self.0.locks
+    }
+
+    /// The ordinary tables that it reads, and what they looked like.
+    fn relied_on(&self) -> Vec<(Arc<str>, Arc<Schema>)> {
+        let mut all = Vec::new();
+        // What is given to it says nothing but that it goes on.
+        let _ = self.0.plan.apply_with_subqueries(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(source) = scan.source.downcast_ref::<DefaultTableSource>()
                 && let Some(table) = source.table_provider.downcast_ref::<Ordinary>()
-                && let Some((name, seen)) = table.relied_on()
             {
-                is_current &= view.get(&name).is_some_and(|table| *table.schema() == *seen);
+                all.extend(table.relied_on());
             }
             Ok(TreeNodeRecursion::Continue)
         });
-        looked.is_ok() && is_current
+        all
     }
 
     /// Its parameters, `$1` and so on, with their types as far as they are known.

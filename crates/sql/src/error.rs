@@ -103,7 +103,7 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Execution(_) => computed(&text),
             _ => "XX000",
         };
-        SqlError::new(code, in_its_words(&text).unwrap_or(text))
+        SqlError::new(code, in_its_words(&text).unwrap_or(text).replace('\0', ""))
     }
 }
 
@@ -124,6 +124,16 @@ fn of_summary(text: &str) -> Option<SqlError> {
 
 /// What PostgreSQL says, which clients look for.
 fn in_its_words(text: &str) -> Option<String> {
+    if let Some((_, rest)) = text.split_once("No field named ") {
+        // What fields there are is no help, and some are ours alone.
+        let name = rest.split(['\n', ' ']).next().unwrap_or_default();
+        let name = name.trim_end_matches(['.', ',']).replace('"', "");
+        return Some(format!("column \"{name}\" does not exist"));
+    }
+    if let Some((_, rest)) = text.split_once("Ambiguous reference to unqualified field ") {
+        let name = rest.replace('"', "");
+        return Some(format!("column reference \"{name}\" is ambiguous"));
+    }
     let (_, rest) = text.split_once("table 'quipu.")?;
     let (name, _) = rest.split_once("' not found")?;
     let name = name.strip_prefix("public.").unwrap_or(name);
@@ -135,6 +145,8 @@ fn planned(text: &str) -> &'static str {
     let says = |words: &str| text.contains(words);
     if says("table '") && says("not found") {
         "42P01"
+    } else if says("Ambiguous reference") {
+        "42702"
     } else if says("No field named") || says("Schema error") {
         "42703"
     } else if says("Invalid function") || says("No function matches") {

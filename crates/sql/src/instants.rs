@@ -2,7 +2,6 @@
 //! those of ISO 8601, with or without seconds, and a zone that says how far from UTC it is.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
 
 /// Microseconds of a second.
 const MICROS: i64 = 1_000_000;
@@ -48,7 +47,8 @@ fn moment(text: &str) -> Option<(i64, i64)> {
     };
     let (time, micros) = if time.is_empty() { (Time::midnight(), 0) } else { time_of(time)? };
     let clock = DateTime::from_parts(date, time);
-    let whole = TimeZone::UTC.to_timestamp(clock).ok()?.as_microsecond();
+    let epoch = DateTime::from_parts(Date::constant(1970, 1, 1), Time::midnight());
+    let whole = clock.duration_since(epoch).as_secs().checked_mul(MICROS)?;
     Some((whole.checked_add(micros)?, offset_of(zone.trim())?))
 }
 
@@ -131,6 +131,8 @@ mod tests {
             ("epoch", 0),
             ("Infinity", i64::MAX),
             ("2500-01-01", 16_725_225_600 * MICROS),
+            ("9999-12-31 23:59:59", 253_402_300_799 * MICROS),
+            ("0001-01-01", -62_135_596_800 * MICROS),
         ] {
             assert_eq!(instant_of(text), Some(expected), "{text}");
         }

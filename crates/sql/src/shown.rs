@@ -191,7 +191,9 @@ fn digits(text: &str) -> String {
 /// An instant in UTC, its fraction as short as it may be.
 pub fn instant(micros: i64, zone: &str) -> String {
     let Ok(at) = Timestamp::from_microsecond(micros) else {
-        return if micros < 0 { "-infinity" } else { "infinity" }.to_string();
+        // The infinities, and the last day of the year 9999.
+        let shown = tables::Datum::Timestamp(micros).to_string();
+        return if [i64::MIN, i64::MAX].contains(&micros) { shown } else { shown + zone };
     };
     let shown = at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string();
     let fraction = micros.rem_euclid(1_000_000);

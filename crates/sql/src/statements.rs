@@ -79,11 +79,15 @@ pub enum Parsed {
     Begin {
         /// Whether nothing may be written in it; none where it does not say.
         is_read_only: Option<bool>,
+        /// What it sees; none where it does not say.
+        isolation: Option<Isolation>,
     },
-    /// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS`, `READ ONLY` or `READ WRITE`.
-    SetReadOnly {
-        /// Whether nothing may be written.
-        is_read_only: bool,
+    /// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS`.
+    SetTransaction {
+        /// Whether nothing may be written; none where it does not say.
+        is_read_only: Option<bool>,
+        /// What is seen; none where it does not say.
+        isolation: Option<Isolation>,
         /// Whether it is of this transaction, and not of those to come.
         is_local: bool,
     },
@@ -266,7 +270,7 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             Reset::ConfigurationParameter(name) => Parsed::Reset(Some(plain(&name))),
         },
         Statement::StartTransaction { modes, .. } => {
-            Parsed::Begin { is_read_only: read_only(&modes) }
+            Parsed::Begin { is_read_only: read_only(&modes), isolation: isolation(&modes) }
         }
         Statement::Commit { chain: true, .. } | Statement::Rollback { chain: true, .. } => {
             return Err(SqlError::unsupported("AND CHAIN is not known here: say BEGIN"));
@@ -388,9 +392,10 @@ fn setting(statement: Set) -> Result<Parsed, SqlError> {
         }
         Set::SetTimeZone { value, .. } => Ok(set("timezone", &value_text(&value))),
         Set::SetNames { charset_name, .. } => Ok(set("client_encoding", &charset_name.value)),
-        Set::SetTransaction { modes, session, .. } => Ok(match read_only(&modes) {
-            Some(is_read_only) => Parsed::SetReadOnly { is_read_only, is_local: !session },
-            None => Parsed::Nothing("SET"),
+        Set::SetTransaction { modes, session, .. } => Ok(Parsed::SetTransaction {
+            is_read_only: read_only(&modes),
+            isolation: isolation(&modes),
+            is_local: !session,
         }),
         Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Ok(Parsed::Nothing("SET")),
         other => Err(SqlError::unsupported(format!("{other}: this way of SET is not known"))),
@@ -398,6 +403,46 @@ fn setting(statement: Set) -> Result<Parsed, SqlError> {
 }
 
 /// Whether modes of a transaction let nothing be written in it.
+/// What a transaction sees of ordinary tables.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolation {
+    /// What was committed before each statement, until it changes something itself.
+    #[default]
+    ReadCommitted,
+    /// What was committed before its first statement.
+    RepeatableRead,
+    /// The same, and it fails where somebody else has changed what it read.
+    Serializable,
+}
+
+impl Isolation {
+    /// By the name of a setting.
+    pub fn of_name(name: &str) -> Option<Isolation> {
+        match name.to_ascii_lowercase().as_str() {
+            "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
+            "repeatable read" => Some(Isolation::RepeatableRead),
+            "serializable" => Some(Isolation::Serializable),
+            _ => None,
+        }
+    }
+
+    /// The name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::ReadCommitted => "read committed",
+            Isolation::RepeatableRead => "repeatable read",
+            Isolation::Serializable => "serializable",
+        }
+    }
+}
+
+fn isolation(modes: &[TransactionMode]) -> Option<Isolation> {
+    modes.iter().rev().find_map(|mode| match mode {
+        TransactionMode::IsolationLevel(level) => Isolation::of_name(&level.to_string()),
+        TransactionMode::AccessMode(_) => None,
+    })
+}
+
 fn read_only(modes: &[TransactionMode]) -> Option<bool> {
     modes.iter().rev().find_map(|mode| match mode {
         TransactionMode::AccessMode(mode) => Some(*mode == TransactionAccessMode::ReadOnly),
@@ -485,10 +530,7 @@ mod tests {
     #[test]
     fn several_at_once() {
         let all = parse(";BEGIN; SELECT ';' ;; commit").unwrap();
-        assert!(matches!(
-            all.as_slice(),
-            [Parsed::Begin { is_read_only: None }, Parsed::Query(_), Parsed::Commit]
-        ));
+        assert!(matches!(all.as_slice(), [Parsed::Begin { .. }, Parsed::Query(_), Parsed::Commit]));
         assert!(parse(" ; ; -- nothing\n").unwrap().is_empty());
         assert!(parse("SELEC 1").is_err());
         let created = "SELECT create_prometheus_cx_table('m')";

@@ -11,6 +11,8 @@ use tokio::task::{JoinHandle, block_in_place};
 /// each step into an expression. A build without optimisation takes some 20 KiB for a step.
 const STACK_SIZE: usize = 256 << 20;
 
+/// Threads at least, more than there are cores: the system shares those out among them.
+const WORKERS_MIN: usize = 16;
 /// Statements that are planned at a time; what comes then waits.
 const PLANNING_MAX: usize = 128;
 
@@ -36,13 +38,16 @@ impl Drop for Threads {
 }
 
 impl Threads {
-    /// One for each core.
+    /// Some for each core.
     ///
     /// # Errors
     /// When the system gives none.
     pub fn new() -> io::Result<Threads> {
         let mut builder = Builder::new_multi_thread();
         builder.thread_name("quipu-sql").thread_stack_size(STACK_SIZE).enable_time();
+        // A join of much with much may keep its threads for long between two moments at which it yields.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        builder.worker_threads(WORKERS_MIN.max(2 * cores));
         builder.max_blocking_threads(PLANNING_MAX);
         Ok(Threads(Some(builder.build()?)))
     }

@@ -60,10 +60,10 @@ fn scalar_of(scalar: Scalar, bytes: &[u8]) -> Option<Datum> {
         Scalar::Float8 => Datum::Float8(f64::from_be_bytes(bytes.try_into().ok()?)),
         Scalar::Timestamptz => Datum::Timestamptz(micros(bytes)?),
         Scalar::Timestamp => Datum::Timestamp(micros(bytes)?),
-        Scalar::Date => Datum::Date(match i32::from_be_bytes(bytes.try_into().ok()?) {
-            infinite @ (i32::MIN | i32::MAX) => infinite,
-            days => days.checked_add(EPOCH_DAYS)?,
-        }),
+        Scalar::Date => {
+            let days = i32::from_be_bytes(bytes.try_into().ok()?);
+            values::date(days.checked_add(EPOCH_DAYS)?).ok()?
+        }
         Scalar::Time => {
             let micros = i64::from_be_bytes(bytes.try_into().ok()?);
             Datum::Time(Some(micros).filter(|micros| (0..=DAY_US).contains(micros))?)

@@ -98,7 +98,7 @@ impl Sets {
         };
         // What can be seen to be wrong is, even where no row changes.
         if let Some(plain) = defaults::plain(&value) {
-            values::assign(column, plain)?;
+            values::assign_written(column, plain)?;
         }
         self.targets.push(at);
         self.items.push(SelectItem::UnnamedExpr(value_for(&value, column, known)));

@@ -203,7 +203,7 @@ pub fn of_column(schema: &Schema, column: &Column) -> Result<Default, SqlError> 
     let Some(text) = &column.default else { return Ok(Default::Value(Datum::Null)) };
     let expr = expression(text)?;
     match plain(&expr) {
-        Some(value) => Ok(Default::Value(values::assign(column, value)?)),
+        Some(value) => Ok(Default::Value(values::assign_written(column, value)?)),
         None => Ok(Default::Expression(Box::new(expr))),
     }
 }

@@ -5,7 +5,7 @@ use super::columns::{Declared, declared};
 use super::copies::create_as;
 use super::defaults::{self, Numbered, is_numbered_type, property_of};
 use super::inserts::column_at;
-use super::view::View;
+use super::view::{Fate, View};
 use super::writes::{Runner, table_name};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
@@ -81,6 +81,7 @@ pub async fn define(
     runner: &Runner,
     definition: &Definition,
     turn: &tokio::sync::Mutex<()>,
+    fate: &Fate,
 ) -> Result<Defined, SqlError> {
     let _turn = match runner.view.has_begun() {
         true => None,
@@ -104,7 +105,7 @@ pub async fn define(
         }
         other => return Err(SqlError::unexpected(format!("{other} defines nothing"))),
     }
-    tokio::task::block_in_place(|| changing.done())?;
+    tokio::task::block_in_place(|| changing.done(fate))?;
     Ok(done)
 }
 

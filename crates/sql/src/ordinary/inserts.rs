@@ -172,7 +172,7 @@ async fn source_of(
                 let plain = match is_default(expr) {
                     true => Some(None),
                     false => defaults::plain(expr)
-                        .map(|one| values::assign(column, one))
+                        .map(|one| values::assign_written(column, one))
                         .transpose()?
                         .map(Some),
                 };
@@ -328,7 +328,9 @@ pub async fn rows(
                 let mut row = vec![None; columns.len()];
                 for (at, cell) in plan.targets.iter().zip(cells) {
                     row[*at] = match cell {
-                        Cell::Value(value) => Some(values::assign(&columns[*at], value.clone())?),
+                        Cell::Value(value) => {
+                            Some(values::assign_written(&columns[*at], value.clone())?)
+                        }
                         Cell::Parameter(place) => Some(bound(&columns[*at], parameters, *place)?),
                         Cell::Default => None,
                     };
@@ -385,7 +387,7 @@ fn bound(column: &Column, parameters: &[ScalarValue], place: usize) -> Result<Da
     let value = parameters.get(place);
     let value =
         value.ok_or_else(|| SqlError::new("08P01", format!("no parameter ${}", place + 1)))?;
-    values::assign(column, values::of_scalar(value)?)
+    values::assign_written(column, values::of_scalar(value)?)
 }
 
 /// Inserts rows, within the transaction under way. Returns the rows that came, or were changed instead.

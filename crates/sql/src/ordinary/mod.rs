@@ -34,7 +34,7 @@ pub use definitions::{Defined, Definition};
 pub use rows_in::RowsInto;
 pub(crate) use rows_in::store;
 pub use schemas::OwnCatalogs;
-pub use view::View;
+pub use view::{Fate, View};
 pub use writes::{PlannedWrite, Write};
 pub(crate) use writes::{Runner, Written, plan_write, write};
 

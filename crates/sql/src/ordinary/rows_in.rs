@@ -3,6 +3,7 @@
 use super::binary;
 use super::inserts::{Defaults, Row, insert_rows};
 use super::values;
+use super::view::Fate;
 use super::writes::{Runner, row_size};
 use crate::copy::{RowFormat, TableRows};
 use crate::copy_values::{BadRow, RowError, Values, ValuesReader};
@@ -149,6 +150,6 @@ pub(crate) async fn store(
         ));
     }
     let ids = insert_rows(runner, &now, rows)?;
-    tokio::task::block_in_place(|| changing.done())?;
+    tokio::task::block_in_place(|| changing.done(&Fate::default()))?;
     Ok(ids.len() as u64)
 }

@@ -121,13 +121,12 @@ fn read_one(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlErr
                 Err(_) => return Err(bad()),
             }
         }
-        Scalar::Float4 => Datum::Float4(float_of(plain).ok_or_else(bad)? as f32),
-        Scalar::Float8 => Datum::Float8(float_of(plain).ok_or_else(bad)?),
+        Scalar::Float4 | Scalar::Float8 => read_float(scalar, plain)?,
         Scalar::Numeric => numeric(limits, plain, false)?,
         Scalar::Text => Datum::Text(limited(limits, text)?),
         Scalar::Timestamptz => Datum::Timestamptz(instant_of(plain).ok_or_else(bad)?),
         Scalar::Timestamp => Datum::Timestamp(clock_of(plain).ok_or_else(bad)?),
-        Scalar::Date => Datum::Date(day_of(clock_of(plain).ok_or_else(bad)?)),
+        Scalar::Date => date(day_of(clock_of(plain).ok_or_else(bad)?))?,
         Scalar::Time => Datum::Time(time_of_day(plain).ok_or_else(bad)?),
         Scalar::Interval => {
             let text = ScalarValue::Utf8(Some(interval_text(plain)));
@@ -156,6 +155,35 @@ fn float_of(text: &str) -> Option<f64> {
         .iter()
         .any(|word| text.eq_ignore_ascii_case(word));
     (is_number || is_word).then(|| text.parse().ok()).flatten()
+}
+
+/// A float, none of whose digits is lost altogether.
+fn read_float(scalar: Scalar, text: &str) -> Result<Datum, SqlError> {
+    let ty = ColumnType::One(scalar);
+    let number = float_of(text).ok_or_else(|| not_read(ty, text))?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let is_written = mantissa.bytes().any(|byte| byte.is_ascii_digit());
+    let is_zero = !mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    let is_lost =
+        |is_infinite: bool, is_nothing: bool| is_written && (is_infinite || is_nothing && !is_zero);
+    let narrow = number as f32;
+    match scalar {
+        Scalar::Float4 if !is_lost(narrow.is_infinite(), narrow == 0.0) => {
+            Ok(Datum::Float4(narrow))
+        }
+        Scalar::Float8 if !is_lost(number.is_infinite(), number == 0.0) => {
+            Ok(Datum::Float8(number))
+        }
+        _ => Err(out_of_range(ty)),
+    }
+}
+
+/// A day that can be shown again.
+pub fn date(day: i32) -> Result<Datum, SqlError> {
+    match day {
+        i32::MIN | i32::MAX => Err(SqlError::new("22008", "dates have no infinity here")),
+        day => Ok(Datum::Date(day)),
+    }
 }
 
 fn uuid_of(text: &str) -> Option<String> {
@@ -242,6 +270,19 @@ fn limited(limits: &Limits, text: &str) -> Result<String, SqlError> {
     }
 }
 
+/// A value as somebody wrote it: of a number no digit is lost.
+///
+/// # Errors
+/// As [`assign`].
+pub fn assign_written(column: &Column, value: Datum) -> Result<Datum, SqlError> {
+    match (column.ty, value) {
+        (ColumnType::One(Scalar::Numeric), Datum::Numeric(digits)) => {
+            numeric(&Limits::of(column), &digits, false)
+        }
+        (_, value) => assign(column, value),
+    }
+}
+
 /// A value of whatever type as a column has it.
 ///
 /// # Errors
@@ -308,7 +349,8 @@ fn assign_one(
             Datum::Timestamptz(at)
         }
         (Scalar::Timestamp, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Timestamp(at),
-        (Scalar::Date, Datum::Timestamptz(at) | Datum::Timestamp(at)) => Datum::Date(day_of(at)),
+        (Scalar::Date, Datum::Timestamptz(at) | Datum::Timestamp(at)) => date(day_of(at))?,
+        (Scalar::Date, Datum::Date(day)) => date(day)?,
         (Scalar::Timestamptz, Datum::Date(day)) => Datum::Timestamptz(begin_of(day)),
         (Scalar::Timestamp, Datum::Date(day)) => Datum::Timestamp(begin_of(day)),
         (Scalar::Time, Datum::Timestamp(at) | Datum::Timestamptz(at)) => {

@@ -1,8 +1,10 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
 use crate::error::SqlError;
+use crate::statements::Isolation;
 use datafusion::catalog::TableProvider;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tables::{Change, Counts, Error, Savepoint, Table, TableSet, Tables, Transaction};
 
@@ -22,6 +24,11 @@ pub struct View {
 struct State {
     transaction: Option<Transaction>,
     savepoints: Vec<(String, Savepoint)>,
+    isolation: Isolation,
+    /// Whether a statement has seen anything in the transaction.
+    has_looked: bool,
+    /// Whether it relies on what it has seen.
+    relies: bool,
     /// Tables that are there while one statement is planned, by their names.
     handed: HashMap<&'static str, Arc<dyn TableProvider>>,
 }
@@ -86,10 +93,28 @@ impl View {
     // ---- transactions ----
 
     /// A transaction begins; nothing where one is under way.
-    pub fn begin(&self) {
+    pub fn begin(&self, isolation: Isolation) {
         let mut state = self.state();
         if let (None, Some(tables)) = (&state.transaction, &self.tables) {
             state.transaction = Some(tables.begin());
+            (state.isolation, state.has_looked, state.relies) = (isolation, false, false);
+        }
+    }
+
+    /// The transaction under way is isolated so from now on.
+    pub fn isolate(&self, isolation: Isolation) {
+        self.state().isolation = isolation;
+    }
+
+    /// A statement reads tables: in a transaction that is to rely on what it reads, it does.
+    pub fn reads(&self, tables: &[Arc<str>], is_locking: bool) {
+        let mut state = self.state();
+        if !is_locking && state.isolation != Isolation::Serializable {
+            return;
+        }
+        state.relies |= !tables.is_empty();
+        if let Some(transaction) = &mut state.transaction {
+            tables.iter().for_each(|table| transaction.rely_on(table));
         }
     }
 
@@ -98,9 +123,13 @@ impl View {
     pub fn begin_statement(&self) {
         let mut state = self.state();
         let is_unchanged = state.transaction.as_ref().is_some_and(Transaction::is_empty);
-        if let (true, true, Some(tables)) =
-            (is_unchanged, state.savepoints.is_empty(), &self.tables)
-        {
+        let is_kept = match state.isolation {
+            Isolation::ReadCommitted => state.relies,
+            Isolation::RepeatableRead | Isolation::Serializable => state.has_looked,
+        };
+        let may_look_anew = is_unchanged && !is_kept && state.savepoints.is_empty();
+        state.has_looked = true;
+        if let (true, Some(tables)) = (may_look_anew, &self.tables) {
             state.transaction = Some(tables.begin());
         }
     }
@@ -168,7 +197,7 @@ impl View {
             return Err(no_tables());
         }
         let is_own = !self.has_begun();
-        self.begin();
+        self.begin(Isolation::default());
         let before = self.state().transaction.as_ref().map(Transaction::savepoint);
         Ok(Changing { view: Arc::clone(self), is_own, before })
     }
@@ -226,6 +255,28 @@ impl View {
     }
 }
 
+/// Whether a statement comes to be, or is forgotten: which of the two is decided once.
+#[derive(Debug, Default)]
+pub struct Fate(AtomicU8);
+
+const OPEN: u8 = 0;
+const DONE: u8 = 1;
+const FORGOTTEN: u8 = 2;
+
+impl Fate {
+    /// It is to come to be; whether it may.
+    fn is_done(&self) -> bool {
+        let decided = self.0.compare_exchange(OPEN, DONE, Ordering::AcqRel, Ordering::Acquire);
+        decided.is_ok()
+    }
+
+    /// It is to be forgotten; whether it is.
+    pub fn is_forgotten(&self) -> bool {
+        let decided = self.0.compare_exchange(OPEN, FORGOTTEN, Ordering::AcqRel, Ordering::Acquire);
+        decided.is_ok() || decided == Err(FORGOTTEN)
+    }
+}
+
 /// A change under way. Who drops it forgets what it has done so far.
 pub struct Changing {
     view: Arc<View>,
@@ -238,8 +289,11 @@ impl Changing {
     /// It is done: durable, if it is a transaction of its own. Waits for the disk.
     ///
     /// # Errors
-    /// As [`View::commit`].
-    pub fn done(mut self) -> Result<(), SqlError> {
+    /// As [`View::commit`], and when nobody waits for it any more.
+    pub fn done(mut self, fate: &Fate) -> Result<(), SqlError> {
+        if !fate.is_done() {
+            return Err(SqlError::new("57014", "canceling statement due to user request"));
+        }
         self.before = None;
         match self.is_own {
             true => self.view.commit(),

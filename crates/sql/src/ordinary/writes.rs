@@ -5,18 +5,19 @@ use super::changes::{self, ChangePlan};
 use super::inserts::{self, InsertPlan};
 use super::scan::{Ordinary, Rows, Slot, put};
 use super::schemas::HANDED_SCHEMA;
-use super::view::{View, no_such_table};
+use super::view::{Fate, View, no_such_table};
 use crate::database::{Statement, begin, in_order, plan};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::names::folded;
-use crate::rewrite::query;
+use crate::rewrite::{aggregates, query};
 use crate::statements::{Parsed, Query};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FromTable, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableFactor,
@@ -103,6 +104,7 @@ impl Runner {
         statement: &Statement,
         parameters: &[ScalarValue],
     ) -> Result<SendableRecordBatchStream, SqlError> {
+        self.view.reads(&statement.tables(), statement.locks());
         begin(self.context.clone(), statement.clone(), parameters.to_vec()).await
     }
 
@@ -317,6 +319,13 @@ async fn plan_returning(
     table: &Table,
     alias: &str,
 ) -> Result<(Statement, Slot), SqlError> {
+    let is_of_many = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => aggregates(expr),
+        _ => false,
+    };
+    if items.iter().any(is_of_many) {
+        return Err(SqlError::new("42803", "aggregate functions are not allowed in RETURNING"));
+    }
     let slot = Slot::default();
     let query = selecting(items.to_vec(), vec![relation(HANDED_SCHEMA, RETURNED, alias)?], None)?;
     let rows = Ordinary::of_slot(&slot, table.shared_schema(), false);
@@ -358,6 +367,27 @@ impl PlannedWrite {
     }
 }
 
+/// All rows that are returned.
+async fn returned(
+    runner: &Runner,
+    statement: &Statement,
+    parameters: &[ScalarValue],
+) -> Result<SendableRecordBatchStream, SqlError> {
+    let memory = runner.memory("rows to return");
+    let mut batches = Vec::new();
+    let read = runner.each(statement, parameters, |batch| {
+        memory.try_grow(batch.get_array_memory_size())?;
+        batches.push(Ok(batch.clone()));
+        Ok(())
+    });
+    read.await?;
+    let rows = futures::stream::iter(batches).map(move |batch| {
+        let _ = &memory;
+        batch
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(statement.schema(), rows)))
+}
+
 /// Does what was planned: all of it or nothing, durably unless a transaction is under way.
 ///
 /// # Errors
@@ -367,6 +397,7 @@ pub async fn write(
     planned: &PlannedWrite,
     turn: &tokio::sync::Mutex<()>,
     parameters: &[ScalarValue],
+    fate: &Fate,
 ) -> Result<Written, SqlError> {
     let Planned { table: name, how, returning, .. } = &*planned.0;
     // What is inserted is worked out before anybody else is kept waiting.
@@ -396,15 +427,16 @@ pub async fn write(
         How::Delete(_) => before,
         How::Insert(_) | How::Update(_) => runner.view.expect(name)?,
     };
-    tokio::task::block_in_place(|| changing.done())?;
+    // What cannot be returned is not done.
     let answer = match returning {
         Some((statement, slot)) => {
             put(slot, Rows::Of(after, ids.into()));
-            let answer = runner.run(statement, parameters).await;
+            let answer = returned(runner, statement, parameters).await;
             put(slot, Rows::None);
             Some(answer?)
         }
         None => None,
     };
+    tokio::task::block_in_place(|| changing.done(fate))?;
     Ok(Written { tag, rows: count, answer })
 }

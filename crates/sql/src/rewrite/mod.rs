@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use types::{arrow_type, catalog_cast, texts};
 
-pub use expressions::{cast, expression_of, is_placeholder, query, text_literal};
+pub use expressions::{aggregates, cast, expression_of, is_placeholder, query, text_literal};
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
 pub use types::{array_of, interval_text, name_of_last};

@@ -44,11 +44,11 @@ impl Queries {
                 let value = value.ok_or_else(|| error("42704", words))?;
                 one_text(&parsed, &value, format)
             }
-            Parsed::Begin { is_read_only } => {
+            Parsed::Begin { is_read_only, .. } => {
                 session.settings().begin_transaction(is_read_only);
                 Ok(Response::TransactionStart(Tag::new("BEGIN")))
             }
-            set @ (Parsed::Set { .. } | Parsed::Reset(_) | Parsed::SetReadOnly { .. }) => {
+            set @ (Parsed::Set { .. } | Parsed::Reset(_) | Parsed::SetTransaction { .. }) => {
                 change_setting(session, set)
             }
             Parsed::Commit => Ok(Response::TransactionEnd(Tag::new("COMMIT"))),
@@ -141,13 +141,21 @@ fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
             settings.reset(name.as_deref());
             done("RESET")
         }
-        Parsed::SetReadOnly { is_read_only, is_local: true } => {
-            settings.set_read_only(is_read_only);
+        Parsed::SetTransaction { is_read_only, is_local: true, .. } => {
+            if let Some(is_read_only) = is_read_only {
+                settings.set_read_only(is_read_only);
+            }
             done("SET")
         }
-        Parsed::SetReadOnly { is_read_only, is_local: false } => {
-            let value = if is_read_only { "on" } else { "off" };
-            settings.set("default_transaction_read_only", value).map_err(of_sql)?;
+        Parsed::SetTransaction { is_read_only, isolation, is_local: false } => {
+            if let Some(is_read_only) = is_read_only {
+                let value = if is_read_only { "on" } else { "off" };
+                settings.set("default_transaction_read_only", value).map_err(of_sql)?;
+            }
+            if let Some(isolation) = isolation {
+                let name = "default_transaction_isolation";
+                settings.set(name, isolation.name()).map_err(of_sql)?;
+            }
             done("SET")
         }
         other => Err(error("XX000", format!("{other:?} sets nothing"))),

@@ -15,6 +15,7 @@ use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::cancel::CancelRequest;
 use pgwire::messages::response::TransactionStatus;
 use sql::datafusion::common::ScalarValue;
+use sql::ordinary::Fate;
 use sql::statements::Parsed;
 use sql::{Answer, SqlError};
 use std::future::Future;
@@ -142,17 +143,18 @@ impl Queries {
         parameters: Vec<ScalarValue>,
     ) -> PgWireResult<(Answer, Ends, Arc<Permit>)> {
         let running = self.session()?.sql.run(statement, parameters);
-        self.until_its_end(running).await
+        self.until_its_end(running, None).await
     }
 
     /// Waits for a statement, once it has its place among those that run; until it is cancelled, or its
-    /// time is over.
+    /// time is over, and `fate` has not yet decided that it comes to be.
     ///
     /// # Errors
     /// Those of the statement, and where it is ended.
     pub async fn until_its_end<T>(
         &self,
         running: impl Future<Output = Result<T, SqlError>>,
+        fate: Option<&Fate>,
     ) -> PgWireResult<(T, Ends, Arc<Permit>)> {
         let app = &self.door.app;
         let own = self.session()?.settings().statement_timeout();
@@ -166,12 +168,19 @@ impl Queries {
             }
         };
         let ends = Ends { cancelled: self.cancelled.clone(), deadline, timeout: time };
-        let done = tokio::select! {
+        let mut running = std::pin::pin!(running);
+        let ended = tokio::select! {
             biased;
-            () = self.cancelled.heard() => return Err(PgWireError::QueryCanceled),
-            done = timeout_at(deadline, running) => {
-                done.map_err(|_| answers::timed_out(time))?
+            () = self.cancelled.heard() => Err(PgWireError::QueryCanceled),
+            done = timeout_at(deadline, &mut running) => {
+                done.map_err(|_| answers::timed_out(time))
             }
+        };
+        let done = match ended {
+            Ok(done) => done,
+            Err(failure) if fate.is_none_or(Fate::is_forgotten) => return Err(failure),
+            // What is on its way to the disk cannot be called back, and is told as it is.
+            Err(_) => running.await,
         };
         Ok((done.map_err(of_sql)?, ends, permit))
     }

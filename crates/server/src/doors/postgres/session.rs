@@ -63,6 +63,8 @@ pub struct State {
     /// Whether the transaction under way has copied or dropped samples, which no `ROLLBACK` takes
     /// back.
     pub has_copied: bool,
+    /// Whether several statements of one text are being done.
+    pub is_text_one: bool,
     /// Its place among the running queries, one for all portals.
     pub place: Weak<Permit>,
 }

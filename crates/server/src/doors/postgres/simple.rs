@@ -46,13 +46,19 @@ impl SimpleQueryHandler for Queries {
         }
         // A text of several statements is one transaction, unless it says otherwise.
         let changes = |one: &Parsed| matches!(one, Parsed::Write(_) | Parsed::Define(_));
-        let is_one = 1 < all.len()
-            && all.iter().any(changes)
-            && client.transaction_status() == TransactionStatus::Idle;
-        self.as_one(is_one, self.answer_all(client, all)).await?;
-        if is_one && client.transaction_status() == TransactionStatus::Idle {
-            self.end_one().await?;
+        let is_one = 1 < all.len() && all.iter().any(changes);
+        if is_one && copies.is_some() {
+            let words = "COPY FROM STDIN stands in a query of its own where others change tables";
+            return Err(error("0A000", words));
         }
+        if is_one {
+            self.begin_text(client.transaction_status()).await?;
+        }
+        let answered = self.answer_all(client, all).await;
+        if is_one {
+            self.end_text(client.transaction_status(), answered.is_ok()).await?;
+        }
+        answered?;
         if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
             client.set_state(PgWireConnectionState::ReadyForQuery);
             let status = client.transaction_status();

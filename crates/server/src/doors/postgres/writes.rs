@@ -9,11 +9,10 @@ use pgwire::api::results::{Response, Tag};
 use pgwire::api::store::PortalStore;
 use pgwire::error::PgWireResult;
 use pgwire::messages::response::TransactionStatus;
-use sql::SqlError;
 use sql::datafusion::common::ScalarValue;
-use sql::ordinary::{Defined, Definition, PlannedWrite};
-use sql::statements::Parsed;
-use std::future::Future;
+use sql::ordinary::{Defined, Definition, Fate, PlannedWrite};
+use sql::statements::{Isolation, Parsed};
+use std::sync::Arc;
 
 /// The end of a statement that changed so many rows.
 pub fn tag_of(word: &str, rows: usize) -> Tag {
@@ -33,8 +32,9 @@ impl Queries {
         format: &Format,
     ) -> PgWireResult<Response> {
         self.check_writes(planned.word())?;
-        let running = self.session()?.sql.write(planned, parameters);
-        let (changed, ends, permit) = self.until_its_end(running).await?;
+        let fate = Arc::new(Fate::default());
+        let running = self.session()?.sql.write(planned, parameters, &fate);
+        let (changed, ends, permit) = self.until_its_end(running, Some(&fate)).await?;
         let rows = usize::try_from(changed.rows).unwrap_or(usize::MAX);
         let Some(answer) = changed.answer else {
             return Ok(Response::Execution(tag_of(changed.tag, rows)));
@@ -56,8 +56,9 @@ impl Queries {
     /// As [`Queries::write`].
     pub async fn define(&self, definition: Definition) -> PgWireResult<Defined> {
         self.check_writes(definition.word())?;
-        let running = self.session()?.sql.define(definition);
-        Ok(self.until_its_end(running).await?.0)
+        let fate = Arc::new(Fate::default());
+        let running = self.session()?.sql.define(definition, &fate);
+        Ok(self.until_its_end(running, Some(&fate)).await?.0)
     }
 
     fn check_writes(&self, word: &str) -> PgWireResult<()> {
@@ -80,9 +81,29 @@ impl Queries {
     {
         let sql = &self.session()?.sql;
         match (parsed, client.transaction_status()) {
-            (Parsed::Begin { .. }, TransactionStatus::Idle) => sql.begin().await,
+            (Parsed::Begin { isolation, .. }, TransactionStatus::Idle) => {
+                let isolation = isolation.unwrap_or_else(|| self.default_isolation());
+                sql.begin(isolation).await;
+            }
+            (Parsed::SetTransaction { isolation: Some(isolation), is_local: true, .. }, _) => {
+                sql.isolate(*isolation).await;
+            }
+            // Several statements of one text: what stands before is committed, what follows begins anew.
+            (Parsed::Commit, TransactionStatus::Idle) if self.session()?.state().is_text_one => {
+                let committed = sql.commit().await;
+                sql.begin(Isolation::default()).await;
+                committed.map_err(of_sql)?;
+            }
+            (Parsed::Rollback, TransactionStatus::Idle) if self.session()?.state().is_text_one => {
+                sql.roll_back().await;
+                sql.begin(Isolation::default()).await;
+            }
             (Parsed::Commit, TransactionStatus::Transaction) => {
-                if let Err(failure) = sql.commit().await {
+                let committed = sql.commit().await;
+                if self.session()?.state().is_text_one {
+                    sql.begin(Isolation::default()).await;
+                }
+                if let Err(failure) = committed {
                     // It is over, and has left nothing.
                     client.set_transaction_status(TransactionStatus::Idle);
                     self.session()?.settings().end_transaction(false);
@@ -90,7 +111,12 @@ impl Queries {
                     return Err(of_sql(failure));
                 }
             }
-            (Parsed::Commit | Parsed::Rollback, _) => sql.roll_back().await,
+            (Parsed::Commit | Parsed::Rollback, _) => {
+                sql.roll_back().await;
+                if self.session()?.state().is_text_one {
+                    sql.begin(Isolation::default()).await;
+                }
+            }
             (Parsed::Savepoint(name), _) => sql.save(name).await.map_err(of_sql)?,
             (Parsed::Release(name), _) => sql.release(name).await.map_err(of_sql)?,
             (Parsed::RollbackTo(name), _) => sql.back_to(name).await.map_err(of_sql)?,
@@ -99,34 +125,42 @@ impl Queries {
         Ok(())
     }
 
-    /// Does several statements of one text as one transaction, unless one is under way.
-    ///
-    /// # Errors
-    /// Those of the statements: nothing of them is there then.
-    pub async fn as_one<T>(
-        &self,
-        is_one: bool,
-        work: impl Future<Output = PgWireResult<T>> + Send,
-    ) -> PgWireResult<T> {
-        if !is_one {
-            return work.await;
-        }
-        let sql = &self.session()?.sql;
-        sql.begin().await;
-        let done = work.await;
-        match &done {
-            Ok(_) => {}
-            Err(_) => sql.roll_back().await,
-        }
-        done
+    fn default_isolation(&self) -> Isolation {
+        let session = self.session().ok();
+        let named = session.and_then(|session| {
+            session.settings().get("default_transaction_isolation").and_then(Isolation::of_name)
+        });
+        named.unwrap_or_default()
     }
 
-    /// Ends such a transaction.
+    /// Several statements of one text begin: they are one transaction, as far as they do not say
+    /// otherwise.
+    ///
+    /// # Errors
+    /// When the session has not begun.
+    pub async fn begin_text(&self, status: TransactionStatus) -> PgWireResult<()> {
+        let session = self.session()?;
+        session.state().is_text_one = true;
+        if status == TransactionStatus::Idle {
+            session.sql.begin(Isolation::default()).await;
+        }
+        Ok(())
+    }
+
+    /// They end. What they did outside of a transaction that goes on is committed, unless one failed.
     ///
     /// # Errors
     /// When it cannot be committed.
-    pub async fn end_one(&self) -> PgWireResult<()> {
-        let committed: Result<(), SqlError> = self.session()?.sql.commit().await;
-        committed.map_err(of_sql)
+    pub async fn end_text(&self, status: TransactionStatus, is_good: bool) -> PgWireResult<()> {
+        let session = self.session()?;
+        session.state().is_text_one = false;
+        match (status, is_good) {
+            (TransactionStatus::Idle, true) => session.sql.commit().await.map_err(of_sql),
+            (TransactionStatus::Idle, false) => {
+                session.sql.roll_back().await;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 }
