@@ -378,7 +378,7 @@ pub fn missing(column: Column) -> SqlError {
     SqlError::new("23502", format!("null value in column \"{name}\""))
 }
 
-/// The pairs of a `jsonb` object of texts, no more than [`LABELS_MAX`].
+/// The pairs of a `jsonb` object of texts, no more than 1,000.
 ///
 /// # Errors
 /// When it is none, or a label cannot be called so.
