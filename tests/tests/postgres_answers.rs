@@ -54,6 +54,17 @@ fn intervals_are_compared_by_what_they_are_worth() -> Result<()> {
 }
 
 #[test]
+fn casts_are_asked_for_once() -> Result<()> {
+    check(&[
+        (
+            "SELECT count(*) FROM (SELECT DISTINCT labels::text, time::timestamp FROM metrics WHERE false) AS t",
+            "0",
+        ),
+        ("SELECT labels::text FROM metrics WHERE false UNION SELECT 'x'", "x"),
+    ])
+}
+
+#[test]
 fn buckets_are_timescaledbs() -> Result<()> {
     check(&[
         (

@@ -71,12 +71,13 @@ fn rows_are_inserted_and_changed() -> Result<()> {
                 "UPDATE hosts AS h SET owner = DEFAULT WHERE h.id = 2 RETURNING h.owner, cpus",
                 "ops|16\nUPDATE 1",
             ),
+            ("UPDATE hosts SET cpus = 2.5 WHERE id = 7 RETURNING cpus", "3\nUPDATE 1"),
             ("UPDATE hosts SET (id, cpus) = (id + 100, 0) WHERE name LIKE '%2'", "UPDATE 2"),
             ("DELETE FROM hosts WHERE cpus = 0 RETURNING id", "104\n105\nDELETE 2"),
             (
                 "INSERT INTO hosts (name, cpus) VALUES ('a', 100), ('z', 1) ON CONFLICT (name) DO UPDATE SET \
                  cpus = EXCLUDED.cpus + hosts.cpus WHERE hosts.cpus < 50 RETURNING name, cpus",
-                "z|1\na|108\nINSERT 0 2",
+                "a|108\nz|1\nINSERT 0 2",
             ),
             (
                 "INSERT INTO hosts (name) VALUES ('a'), ('y'), ('y') ON CONFLICT DO NOTHING",
@@ -229,6 +230,8 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
             ("UPDATE metrics SET value = 1", "0A000", "INSERT it"),
             ("DELETE FROM metrics", "0A000", "drop_metric"),
             ("DROP TABLE metrics", "42809", "stays"),
+            ("EXPLAIN DELETE FROM hosts", "0A000", "EXPLAIN is of queries"),
+            ("SELECT nextval('hosts_id_seq')", "42883", "nextval"),
             ("CREATE TABLE hosts (x int)", "42P07", "\"hosts\""),
             ("CREATE TABLE metrics (x int)", "42P07", "\"metrics\""),
             ("CREATE TABLE other.t (x int)", "3F000", "public"),

@@ -130,6 +130,11 @@ fn in_its_words(text: &str) -> Option<String> {
         let name = name.trim_end_matches(['.', ',']).replace('"', "");
         return Some(format!("column \"{name}\" does not exist"));
     }
+    // Names that are like it are rarely what was meant.
+    if let Some((_, rest)) = text.split_once("Invalid function '") {
+        let name = rest.split('\'').next().unwrap_or_default();
+        return Some(format!("function {name}() does not exist"));
+    }
     if let Some((_, rest)) = text.split_once("Ambiguous reference to unqualified field ") {
         let name = rest.replace('"', "");
         return Some(format!("column reference \"{name}\" is ambiguous"));

@@ -316,11 +316,22 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             legacy_options,
             ..
         } => Parsed::CopyOut(copy_out(source, options, legacy_options)?),
-        explain @ Statement::Explain { .. } => Query::parsed(explain)?,
+        explain @ Statement::Explain { .. } => explained(explain)?,
         Statement::Delete(delete) => changed(Write::delete(delete))?,
         other if Definition::is_one(&other) => Parsed::Define(Definition::new(other)),
         other => return Err(unknown(&other)),
     })
+}
+
+/// `EXPLAIN` of a query.
+fn explained(explain: Statement) -> Result<Parsed, SqlError> {
+    match &explain {
+        Statement::Explain { statement, .. } if !matches!(**statement, Statement::Query(_)) => {
+            let words = "EXPLAIN is of queries here: what changes rows is not explained";
+            Err(SqlError::unsupported(words))
+        }
+        _ => Query::parsed(explain),
+    }
 }
 
 /// An `INSERT` of samples, or of rows of an ordinary table.

@@ -49,7 +49,10 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::Cast(_) => change_cast(expr, schema),
+        Expr::Cast(_) => {
+            let changed = change_cast(expr, schema)?;
+            Ok(changed.transform_data(|expr| Ok(null_as_given(expr, schema)))?)
+        }
         // One parameter may stand in two places, which the planner takes for texts of two kinds.
         Expr::Placeholder(Placeholder { id, field: Some(field) })
             if *field.data_type() == DataType::Utf8 =>
@@ -237,6 +240,19 @@ pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
 
 fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
+}
+
+/// A cast to a field of a name is as null as that field says when it runs, and as what is cast when it is
+/// planned: DataFusion wants both to be the same.
+fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Transformed::no(expr) };
+    match inner.nullable(schema) {
+        Ok(is_nullable) if !field.name().is_empty() && is_nullable != field.is_nullable() => {
+            let field = Arc::new(field.as_ref().clone().with_nullable(is_nullable));
+            Transformed::yes(Expr::Cast(Cast { expr: inner.clone(), field }))
+        }
+        _ => Transformed::no(expr),
+    }
 }
 
 fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {

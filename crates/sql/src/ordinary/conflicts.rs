@@ -157,7 +157,9 @@ pub async fn insert(
     parameters: &[ScalarValue],
 ) -> Result<Vec<RowId>, SqlError> {
     let name = table.name().to_string();
+    // Rows in the order in which they came, whatever became of them.
     let (mut touched, mut in_the_way) = (Vec::new(), Vec::new());
+    let mut seen = HashSet::new();
     let mut numbers = Numbers::of(table.schema());
     for row in rows {
         let now = runner.view.expect(&name)?;
@@ -165,27 +167,37 @@ pub async fn insert(
         let row = numbers.fill(&now, row, number)?;
         let change = Change::Insert { table: name.clone(), rows: vec![row.clone()] };
         match runner.view.try_apply(vec![change])? {
-            Ok(_) => touched.push(RowId(number)),
+            Ok(_) => {
+                seen.insert(RowId(number));
+                touched.push(RowId(number));
+            }
             Err(Error::UniqueViolation { constraint, table, key })
                 if plan.constraint.as_ref().is_some_and(|meant| *meant != constraint) =>
             {
                 return Err(of_tables(&Error::UniqueViolation { constraint, table, key }));
             }
             Err(Error::UniqueViolation { constraint, .. }) if plan.update.is_some() => {
-                in_the_way.push((existing(&now, &constraint, &row)?, row));
+                let id = existing(&now, &constraint, &row)?;
+                if !seen.insert(id) {
+                    return Err(twice());
+                }
+                touched.push(id);
+                in_the_way.push((id, row));
             }
             Err(Error::UniqueViolation { .. }) => {}
             Err(error) => return Err(of_tables(&error)),
         }
     }
     let Some(update) = &plan.update else { return Ok(touched) };
-    let mut seen: HashSet<RowId> = touched.iter().copied().collect();
-    if !in_the_way.iter().all(|(id, _)| seen.insert(*id)) {
-        let words = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-        return Err(SqlError::new("21000", words));
-    }
-    touched.extend(update.run(runner, table, in_the_way, parameters).await?);
+    let passed: HashSet<RowId> = in_the_way.iter().map(|(id, _)| *id).collect();
+    let changed: HashSet<RowId> =
+        update.run(runner, table, in_the_way, parameters).await?.into_iter().collect();
+    touched.retain(|id| !passed.contains(id) || changed.contains(id));
     Ok(touched)
+}
+
+fn twice() -> SqlError {
+    SqlError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time")
 }
 
 /// The row that has the key which another one was to have.

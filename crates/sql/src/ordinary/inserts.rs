@@ -240,8 +240,21 @@ pub fn value_for(expr: &Expr, column: &Column, known: &mut Parameters) -> Expr {
         (Some(Datum::Int8(_) | Datum::Numeric(_)), _) if is_numeric => {
             number_of(expr).map_or_else(|| expr.clone(), text_literal)
         }
+        // As PostgreSQL rounds what is written, and not as floats are.
+        (Some(Datum::Numeric(digits)), Some(_)) => {
+            match values::assign_written(column, Datum::Numeric(digits)) {
+                Ok(Datum::Int2(number)) => whole(i64::from(number)),
+                Ok(Datum::Int4(number)) => whole(i64::from(number)),
+                Ok(Datum::Int8(number)) => whole(number),
+                _ => expr.clone(),
+            }
+        }
         _ => expr.clone(),
     }
+}
+
+fn whole(number: i64) -> Expr {
+    Expr::Value(Value::Number(number.to_string(), false).into())
 }
 
 impl Defaults {

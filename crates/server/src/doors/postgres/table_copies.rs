@@ -52,7 +52,7 @@ impl Filling {
     fn failed(&self, failure: RowError) -> CopyError {
         let RowError { code, message, row, column } = failure;
         let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
-        let context = Some(format!("COPY {}, line {row}{column}", self.into.table()));
+        let context = Some(format!("COPY {}, row {row}{column}", self.into.table()));
         CopyError { code, message, context, hint: None }
     }
 
