@@ -26,6 +26,7 @@ def refused(code, act):
         act()
     except psycopg.Error as error:
         assert error.sqlstate == code, (error.sqlstate, error)
+        assert code != "23505" or error.diag.message_detail.startswith("Key ("), error
         return
     raise AssertionError(f"{code} was expected")
 

@@ -10,6 +10,8 @@ pub struct SqlError {
     pub code: &'static str,
     /// What is wrong, in words.
     pub message: String,
+    /// What more is known of it.
+    pub detail: Option<String>,
     /// What may be done about it.
     pub hint: Option<&'static str>,
 }
@@ -25,7 +27,12 @@ impl std::error::Error for SqlError {}
 impl SqlError {
     /// Something wrong that has no name of its own here.
     pub fn new(code: &'static str, message: impl Into<String>) -> SqlError {
-        SqlError { code, message: message.into(), hint: None }
+        SqlError { code, message: message.into(), detail: None, hint: None }
+    }
+
+    /// The same, with what more is known of it.
+    pub fn with_detail(self, detail: String) -> SqlError {
+        SqlError { detail: Some(detail), ..self }
     }
 
     /// The same, with what may be done about it.

@@ -341,10 +341,8 @@ pub fn of_tables(error: &Error) -> SqlError {
             SqlError::new("23502", words)
         }
         Error::UniqueViolation { constraint, key, .. } => {
-            let words = format!(
-                "duplicate key value violates unique constraint \"{constraint}\": Key {key} already exists."
-            );
-            SqlError::new("23505", words)
+            let words = format!("duplicate key value violates unique constraint \"{constraint}\"");
+            SqlError::new("23505", words).with_detail(format!("Key {key} already exists."))
         }
         Error::Conflict { table } => {
             let words =

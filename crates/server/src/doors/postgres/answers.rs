@@ -52,7 +52,11 @@ pub fn notice(message: &str) -> NoticeResponse {
 
 /// What is wrong with a statement.
 pub fn of_sql(failure: SqlError) -> PgWireError {
-    info("ERROR", failure.code, failure.message, failure.hint.map(str::to_string))
+    let mut told = ErrorInfo::new("ERROR".into(), failure.code.into(), failure.message);
+    told.severity_nonlocalized = Some("ERROR".into());
+    told.detail = failure.detail;
+    told.hint = failure.hint.map(str::to_string);
+    PgWireError::UserError(Box::new(told))
 }
 
 /// What is wrong with a `COPY`.
