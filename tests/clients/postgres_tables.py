@@ -93,6 +93,16 @@ def copies():
         assert connection.execute("SELECT count(*) FROM c").fetchone() == (1001,)
         bad("none\ty\n2000\tx\n", "(ON_ERROR ignore)")
         assert connection.execute("SELECT count(*), max(id) FROM c").fetchone() == (1002, 2000)
+
+        def altered_meanwhile():
+            with connection.cursor().copy("COPY altered FROM STDIN") as copy:
+                copy.write("1\t2\n")
+                with psycopg.connect(DSN, autocommit=True) as other:
+                    other.execute("ALTER TABLE altered DROP COLUMN a, ADD COLUMN c int")
+
+        connection.execute("CREATE TABLE altered (a int, b int)")
+        refused("40001", altered_meanwhile)
+        assert connection.execute("SELECT count(*) FROM altered").fetchone() == (0,)
         with cursor.copy("COPY c TO STDOUT (FORMAT csv)") as copy:
             out = b"".join(copy)
         connection.execute("CREATE TABLE c2 (id int, name text, n numeric(8,2), j jsonb, u uuid)")

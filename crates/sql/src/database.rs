@@ -289,7 +289,7 @@ impl Session {
         let work = async move {
             drop(busy.lock().await);
             view.begin_statement();
-            view.reads(&statement.tables(), statement.locks());
+            view.reads(&statement);
             begin(context, statement, parameters).await
         };
         let begun = self.threads.plan(work);

@@ -13,6 +13,7 @@ use crate::rewrite::expression_of;
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::sql::sqlparser::ast::{
     self, Assignment, AssignmentTarget, Expr, SelectItem, TableWithJoins, UpdateTableFromKind,
     Value,
@@ -24,8 +25,8 @@ use tables::{Change, Datum, RowId, Table};
 /// A planned `UPDATE` or `DELETE`.
 pub struct ChangePlan {
     /// The numbers of rows, and the values of `targets`.
-    statement: Statement,
-    targets: Vec<usize>,
+    pub statement: Statement,
+    pub targets: Vec<usize>,
 }
 
 impl ChangePlan {
@@ -170,19 +171,20 @@ fn row_ids(batch: &RecordBatch) -> impl Iterator<Item = RowId> + '_ {
     numbers.iter().map(|number| RowId(number.cast_unsigned()))
 }
 
-/// Changes rows, within the transaction under way; of several values for one row the first is taken.
+/// The rows that a plan says, with their values afterwards, and the memory that they are held in; of several
+/// values for one row the first is taken.
 ///
 /// # Errors
-/// When a value does not fit; nothing is changed then.
-pub async fn update(
+/// When a value does not fit.
+pub async fn changed_rows(
     runner: &Runner,
     plan: &ChangePlan,
     table: &Table,
     parameters: &[ScalarValue],
-) -> Result<Vec<RowId>, SqlError> {
+) -> Result<(Vec<(RowId, Vec<Datum>)>, MemoryReservation), SqlError> {
     let columns = &table.schema().columns;
     let memory = runner.memory("rows to update");
-    let (mut seen, mut rows) = (HashSet::new(), Vec::<(RowId, Vec<Datum>)>::new());
+    let (mut seen, mut rows) = (HashSet::new(), Vec::new());
     let read = runner.each(&plan.statement, parameters, |batch| {
         for (at, id) in row_ids(batch).enumerate() {
             let Some(row) = table.row(id).filter(|_| seen.insert(id)) else { continue };
@@ -197,6 +199,20 @@ pub async fn update(
         Ok(())
     });
     read.await?;
+    Ok((rows, memory))
+}
+
+/// Changes rows, within the transaction under way; of several values for one row the first is taken.
+///
+/// # Errors
+/// When a value does not fit; nothing is changed then.
+pub async fn update(
+    runner: &Runner,
+    plan: &ChangePlan,
+    table: &Table,
+    parameters: &[ScalarValue],
+) -> Result<Vec<RowId>, SqlError> {
+    let (rows, _held) = changed_rows(runner, plan, table, parameters).await?;
     let ids = rows.iter().map(|(id, _)| *id).collect();
     runner.view.apply(vec![Change::Update { table: table.name().to_string(), rows }])?;
     Ok(ids)

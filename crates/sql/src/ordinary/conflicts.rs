@@ -1,19 +1,15 @@
 //! `ON CONFLICT`: what becomes of rows whose keys are there already.
 
-use super::changes::{Sets, sets_of};
+use super::changes::{ChangePlan, Sets, changed_rows, sets_of};
 use super::defaults::Numbers;
 use super::inserts::Row;
 use super::scan::{Ordinary, Rows, Slot, put};
 use super::schemas::HANDED_SCHEMA;
-use super::values;
 use super::view::{View, of_tables};
 use super::writes::{Parameters, Runner, add_parameters, relation, selecting};
-use crate::database::Statement;
 use crate::error::SqlError;
 use crate::names::folded;
 use crate::rewrite::expression_of;
-use datafusion::arrow::array::AsArray as _;
-use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ConflictTarget, DoUpdate, Expr, ObjectNamePart, OnConflictAction, OnInsert,
@@ -36,8 +32,7 @@ pub struct OnConflict {
 }
 
 struct Update {
-    statement: Statement,
-    targets: Vec<usize>,
+    plan: ChangePlan,
     existing: Slot,
     excluded: Slot,
 }
@@ -45,7 +40,7 @@ struct Update {
 impl OnConflict {
     /// Whether the tables that it reads are as they were.
     pub fn is_current(&self, view: &View) -> bool {
-        self.update.as_ref().is_none_or(|update| update.statement.is_current(view))
+        self.update.as_ref().is_none_or(|update| update.plan.is_current(view))
     }
 }
 
@@ -141,7 +136,7 @@ async fn plan_update(
     runner.view.take_back(EXCLUDED);
     let statement = planned?;
     add_parameters(known, &statement)?;
-    Ok(Update { statement, targets, existing, excluded })
+    Ok(Update { plan: ChangePlan { statement, targets }, existing, excluded })
 }
 
 /// Inserts rows one by one, within the transaction under way. Returns those that came and those that were
@@ -222,28 +217,10 @@ impl Update {
             return Ok(Vec::new());
         }
         let now = runner.view.expect(table.name())?;
-        put(&self.existing, Rows::Of(now.clone(), rows.iter().map(|(id, _)| *id).collect()));
-        put(&self.excluded, Rows::Given(rows.into()));
-        let columns = &now.schema().columns;
-        let mut changed = Vec::new();
-        let read = runner.each(&self.statement, parameters, |batch| {
-            let ids = batch.column(0).as_primitive::<Int64Type>();
-            for at in 0..batch.num_rows() {
-                let id = RowId(ids.value(at).cast_unsigned());
-                let Some(row) = now.row(id) else { continue };
-                let mut row = row.values();
-                for (nth, target) in self.targets.iter().enumerate() {
-                    let value = values::of_array(batch.column(nth + 1), at)?;
-                    row[*target] = values::assign(&columns[*target], value)?;
-                }
-                changed.push((id, row));
-            }
-            Ok(())
-        });
-        let read = read.await;
-        put(&self.existing, Rows::None);
-        put(&self.excluded, Rows::None);
-        read?;
+        let ids = rows.iter().map(|(id, _)| *id).collect();
+        let _existing = put(&self.existing, Rows::Of(now.clone(), ids));
+        let _excluded = put(&self.excluded, Rows::Given(rows.into()));
+        let (changed, _held) = changed_rows(runner, &self.plan, &now, parameters).await?;
         let ids = changed.iter().map(|(id, _)| *id).collect();
         runner
             .view

@@ -234,7 +234,8 @@ pub async fn values_of(
     columns: &[&Column],
 ) -> Result<Vec<Vec<Datum>>, SqlError> {
     let (statement, slot) = planned;
-    put(slot, Rows::Given((0..count as u64).map(|at| (RowId(at), Vec::new())).collect()));
+    let _handed =
+        put(slot, Rows::Given((0..count as u64).map(|at| (RowId(at), Vec::new())).collect()));
     let mut all = Vec::with_capacity(count);
     let read = runner.each(statement, &[], |batch| {
         for row in 0..batch.num_rows() {
@@ -245,9 +246,7 @@ pub async fn values_of(
         }
         Ok(())
     });
-    let read = read.await;
-    put(slot, Rows::None);
-    read?;
+    read.await?;
     match all.len() == count {
         true => Ok(all),
         false => Err(SqlError::unexpected("defaults of fewer rows than there are")),

@@ -6,7 +6,7 @@ use super::copies::create_as;
 use super::defaults::{self, Numbered, is_numbered_type, property_of};
 use super::inserts::column_at;
 use super::view::{Fate, View};
-use super::writes::{Runner, table_name};
+use super::writes::{Runner, its_turn, table_name};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::names::folded;
@@ -83,10 +83,7 @@ pub async fn define(
     turn: &tokio::sync::Mutex<()>,
     fate: &Fate,
 ) -> Result<Defined, SqlError> {
-    let _turn = match runner.view.has_begun() {
-        true => None,
-        false => Some(turn.lock().await),
-    };
+    let _turn = its_turn(&runner.view, turn).await;
     let changing = runner.view.changing()?;
     let mut done = Defined { tag: definition.word(), ..Defined::default() };
     match &*definition.0 {

@@ -329,10 +329,10 @@ impl InsertPlan {
 pub async fn rows(
     runner: &Runner,
     plan: &InsertPlan,
-    table: &Table,
+    schema: &Schema,
     parameters: &[ScalarValue],
-) -> Result<Vec<Row>, SqlError> {
-    let columns = &table.schema().columns;
+) -> Result<(Vec<Row>, Option<Held>), SqlError> {
+    let columns = &schema.columns;
     let mut memory = Held { memory: runner.memory("rows to insert"), size: 0 };
     let mut rows: Vec<Row> = Vec::new();
     match &plan.source {
@@ -373,22 +373,26 @@ pub async fn rows(
             read.await?;
         }
     }
-    plan.defaults.fill(runner, table.schema(), &mut rows).await?;
-    Ok(rows)
+    plan.defaults.fill(runner, schema, &mut rows).await?;
+    Ok((rows, Some(memory)))
 }
 
-/// Memory for rows, taken as they come.
-struct Held {
+/// Bytes that a row on its way takes in memory, about.
+pub fn size_of_row(row: &Row) -> usize {
+    let values: usize = row.iter().flatten().map(|one| row_size(std::slice::from_ref(one))).sum();
+    values + size_of_val(row.as_slice())
+}
+
+/// Memory for rows, taken as they come; it is given back when this is dropped.
+pub struct Held {
     memory: datafusion::execution::memory_pool::MemoryReservation,
     size: usize,
 }
 
 impl Held {
     fn add(&mut self, row: &Row) -> Result<(), SqlError> {
-        let values: usize =
-            row.iter().flatten().map(|one| row_size(std::slice::from_ref(one))).sum();
-        self.size += values + size_of_val(row.as_slice());
-        // As a statement that is logged: not in pieces that are too small.
+        self.size += size_of_row(row);
+        // Not in pieces that are too small.
         if self.memory.size() < self.size {
             self.memory.try_grow(self.size - self.memory.size() + (1 << 20))?;
         }

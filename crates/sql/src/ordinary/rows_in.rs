@@ -1,10 +1,10 @@
 //! `COPY table FROM STDIN`: rows of values into an ordinary table, all of them or none.
 
 use super::binary;
-use super::inserts::{Defaults, Row, insert_rows};
+use super::inserts::{Defaults, Row, insert_rows, size_of_row};
 use super::values;
 use super::view::Fate;
-use super::writes::{Runner, row_size};
+use super::writes::{Runner, its_turn, unaltered};
 use crate::copy::{RowFormat, TableRows};
 use crate::copy_values::{BadRow, RowError, Values, ValuesReader};
 use crate::error::SqlError;
@@ -73,13 +73,8 @@ impl RowsInto {
     /// Of a bad row, and of one that does not end.
     pub fn push(&mut self, piece: &[u8], skips: bool) -> Result<u64, RowError> {
         let RowsInto { table, targets, is_binary, reader, rows, size } = self;
-        let columns = &table.schema().columns;
-        reader.push(piece, skips, &mut |values| {
-            let row = row_of(columns, targets, values, *is_binary)?;
-            *size += size_of_row(&row);
-            rows.push(row);
-            Ok(())
-        })
+        let mut take = |values| take_row(table, targets, *is_binary, (rows, size), values);
+        reader.push(piece, skips, &mut take)
     }
 
     /// Takes the last row, which may lack its end.
@@ -88,19 +83,23 @@ impl RowsInto {
     /// As [`RowsInto::push`], and when what came ends within a row.
     pub fn finish(&mut self, skips: bool) -> Result<u64, RowError> {
         let RowsInto { table, targets, is_binary, reader, rows, size } = self;
-        let columns = &table.schema().columns;
-        reader.finish(skips, &mut |values| {
-            let row = row_of(columns, targets, values, *is_binary)?;
-            *size += size_of_row(&row);
-            rows.push(row);
-            Ok(())
-        })
+        let mut take = |values| take_row(table, targets, *is_binary, (rows, size), values);
+        reader.finish(skips, &mut take)
     }
 }
 
-fn size_of_row(row: &Row) -> usize {
-    let values: usize = row.iter().flatten().map(|one| row_size(std::slice::from_ref(one))).sum();
-    values + size_of_val(row.as_slice())
+/// Keeps a row that came.
+fn take_row(
+    table: &Table,
+    targets: &[usize],
+    is_binary: bool,
+    (rows, size): (&mut Vec<Row>, &mut usize),
+    values: Values,
+) -> Result<(), BadRow> {
+    let row = row_of(&table.schema().columns, targets, values, is_binary)?;
+    *size += size_of_row(&row);
+    rows.push(row);
+    Ok(())
 }
 
 fn row_of(
@@ -137,18 +136,9 @@ pub(crate) async fn store(
     let RowsInto { table, mut rows, .. } = into;
     let defaults = Defaults::of(runner, table.schema()).await?;
     defaults.fill(runner, table.schema(), &mut rows).await?;
-    let _turn = match runner.view.has_begun() {
-        true => None,
-        false => Some(turn.lock().await),
-    };
+    let _turn = its_turn(&runner.view, turn).await;
     let changing = runner.view.changing()?;
-    let now = runner.view.expect(table.name())?;
-    if now.schema() != table.schema() {
-        return Err(SqlError::new(
-            "0A000",
-            format!("table \"{}\" was altered meanwhile", now.name()),
-        ));
-    }
+    let now = unaltered(&runner.view, table.name(), table.schema())?;
     let ids = insert_rows(runner, &now, rows)?;
     tokio::task::block_in_place(|| changing.done(&Fate::default()))?;
     Ok(ids.len() as u64)

@@ -38,9 +38,20 @@ pub enum Rows {
 /// Where those rows are put.
 pub type Slot = Arc<Mutex<Rows>>;
 
+/// Rows that are handed: they are taken back when this is dropped, so that a plan that is kept holds none.
+pub struct Handed(Slot);
+
 /// Puts rows where a plan looks for them.
-pub fn put(slot: &Slot, rows: Rows) {
+#[must_use]
+pub fn put(slot: &Slot, rows: Rows) -> Handed {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+    Handed(slot.clone())
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Rows::None;
+    }
 }
 
 /// Which rows of a table there are.

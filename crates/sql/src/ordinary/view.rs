@@ -1,5 +1,6 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
+use crate::database::Statement;
 use crate::error::SqlError;
 use crate::statements::Isolation;
 use datafusion::catalog::TableProvider;
@@ -107,11 +108,12 @@ impl View {
     }
 
     /// A statement reads tables: in a transaction that is to rely on what it reads, it does.
-    pub fn reads(&self, tables: &[Arc<str>], is_locking: bool) {
+    pub fn reads(&self, statement: &Statement) {
         let mut state = self.state();
-        if !is_locking && state.isolation != Isolation::Serializable {
+        if !statement.locks() && state.isolation != Isolation::Serializable {
             return;
         }
+        let tables = statement.tables();
         state.relies |= !tables.is_empty();
         if let Some(transaction) = &mut state.transaction {
             tables.iter().for_each(|table| transaction.rely_on(table));

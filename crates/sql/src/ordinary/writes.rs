@@ -104,7 +104,7 @@ impl Runner {
         statement: &Statement,
         parameters: &[ScalarValue],
     ) -> Result<SendableRecordBatchStream, SqlError> {
-        self.view.reads(&statement.tables(), statement.locks());
+        self.view.reads(statement);
         begin(self.context.clone(), statement.clone(), parameters.to_vec()).await
     }
 
@@ -228,16 +228,6 @@ impl Write {
             Said::Update(_) => "UPDATE",
             Said::Delete(_) => "DELETE",
         }
-    }
-
-    /// Whether it answers with rows.
-    pub fn has_rows(&self) -> bool {
-        let returning = match &*self.0 {
-            Said::Insert(said) => &said.returning,
-            Said::Update(said) => &said.returning,
-            Said::Delete(said) => &said.returning,
-        };
-        returning.is_some()
     }
 
     /// The table that it changes, and what it is called there.
@@ -367,6 +357,32 @@ impl PlannedWrite {
     }
 }
 
+/// Waits until it may change tables: what is no part of a transaction takes turns.
+pub async fn its_turn<'t>(
+    view: &View,
+    turn: &'t tokio::sync::Mutex<()>,
+) -> Option<tokio::sync::MutexGuard<'t, ()>> {
+    match view.has_begun() {
+        true => None,
+        false => Some(turn.lock().await),
+    }
+}
+
+/// A table that looks as it did when values were made for its columns.
+///
+/// # Errors
+/// When it does not, or is gone.
+pub fn unaltered(view: &View, name: &str, seen: &Schema) -> Result<Arc<Table>, SqlError> {
+    let table = view.expect(name)?;
+    match table.schema() == seen {
+        true => Ok(table),
+        false => {
+            let words = format!("table \"{name}\" was altered meanwhile");
+            Err(SqlError::new("40001", words).with_hint("Do it again."))
+        }
+    }
+}
+
 /// All rows that are returned.
 async fn returned(
     runner: &Runner,
@@ -399,24 +415,19 @@ pub async fn write(
     parameters: &[ScalarValue],
     fate: &Fate,
 ) -> Result<Written, SqlError> {
-    let Planned { table: name, how, returning, .. } = &*planned.0;
+    let Planned { table: name, seen, how, returning, .. } = &*planned.0;
     // What is inserted is worked out before anybody else is kept waiting.
-    let rows = match how {
-        How::Insert(plan) => {
-            let table = runner.view.expect(name)?;
-            Some(inserts::rows(runner, plan, &table, parameters).await?)
-        }
+    let given = match how {
+        How::Insert(plan) => Some(inserts::rows(runner, plan, seen, parameters).await?),
         How::Update(_) | How::Delete(_) => None,
     };
-    let _turn = match runner.view.has_begun() {
-        true => None,
-        false => Some(turn.lock().await),
-    };
+    let _turn = its_turn(&runner.view, turn).await;
     let changing = runner.view.changing()?;
-    let before = runner.view.expect(name)?;
+    let before = unaltered(&runner.view, name, seen)?;
     let (tag, ids) = match how {
         How::Insert(plan) => {
-            let rows = rows.unwrap_or_default();
+            // Their memory is held until they are in the table.
+            let (rows, _held) = given.unwrap_or_default();
             ("INSERT", inserts::insert(runner, plan, &before, rows, parameters).await?)
         }
         How::Update(plan) => ("UPDATE", changes::update(runner, plan, &before, parameters).await?),
@@ -430,10 +441,8 @@ pub async fn write(
     // What cannot be returned is not done.
     let answer = match returning {
         Some((statement, slot)) => {
-            put(slot, Rows::Of(after, ids.into()));
-            let answer = returned(runner, statement, parameters).await;
-            put(slot, Rows::None);
-            Some(answer?)
+            let _handed = put(slot, Rows::Of(after, ids.into()));
+            Some(returned(runner, statement, parameters).await?)
         }
         None => None,
     };
