@@ -38,6 +38,7 @@ mod metric_tables;
 mod names;
 mod operators;
 pub mod ordinary;
+pub mod parquet;
 mod patterns;
 mod prom;
 mod prom_info;

@@ -122,6 +122,33 @@ fn push_list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, push: impl Fn
     out.push(b']');
 }
 
+/// A histogram as lines have it.
+pub fn histogram_text(histogram: &Histogram) -> String {
+    let mut out = Vec::new();
+    push_histogram(&mut out, histogram);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Appends the line of one histogram that is a text already: whoever reads the line finds out whether
+/// it makes sense. `start_ms` is 0 where nobody knows it.
+pub fn push_histogram_text(
+    out: &mut Vec<u8>,
+    labels: &Labels,
+    timestamp: Timestamp,
+    start_ms: i64,
+    text: &str,
+) {
+    out.extend_from_slice(b"{\"metric\":");
+    push_labels(out, labels);
+    out.extend_from_slice(b",\"histograms\":[");
+    // A line has one end; between members others do as well.
+    out.extend(text.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
+    out.push(b']');
+    let times = Times { timestamps: &[timestamp], starts_ms: &[start_ms] };
+    times.push(out, 1, ["histogram_timestamps", "histogram_start_timestamps"]);
+    out.extend_from_slice(b"}\n");
+}
+
 /// Bytes of histograms after which their line ends.
 const HISTOGRAMS_SIZE_MAX: usize = 1 << 20;
 

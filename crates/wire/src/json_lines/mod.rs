@@ -32,7 +32,7 @@ mod value;
 mod tests;
 
 pub use decode::decode;
-pub use encode::{LineWriter, Times};
+pub use encode::{LineWriter, Times, histogram_text, push_histogram_text};
 pub use keys::JsonKeys;
 
 /// Bytes of one `metric` object.
