@@ -21,6 +21,7 @@
 pub mod atomic;
 pub mod bytes;
 pub mod error;
+pub mod exchange;
 pub mod file;
 pub mod layer;
 pub mod new_dir;
