@@ -22,6 +22,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Durability, LimitScope, PartitionLength, SeriesLimit, StoreConfig};
+use vfs::exchange::Folder;
 
 /// Why the settings cannot be used; each names the flag and where its value came from.
 #[derive(Debug, thiserror::Error)]
@@ -414,6 +415,8 @@ pub struct Config {
     pub insert: InsertConfig,
     /// Queries.
     pub query: QueryConfig,
+    /// Where SQL reads and writes files.
+    pub files: Option<Folder>,
     /// How often to store our own metrics; `None` is never.
     pub self_scrape_interval: Option<Duration>,
 }
@@ -441,6 +444,7 @@ impl Config {
             credentials: credentials(&settings)?,
             insert: insert_config(&settings)?,
             query: query_config(&settings, memory_limit)?,
+            files: files(&settings)?,
             self_scrape_interval: match settings.duration("self-scrape-interval")? {
                 Duration::ZERO => None,
                 interval if interval < Duration::from_secs(1) => {
@@ -722,6 +726,18 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
         database_label: settings.text("influx.database-label").to_string(),
         keeps_starts: settings.switch("start-timestamps")?,
     })
+}
+
+/// Where SQL reads and writes files: not among ours.
+fn files(settings: &Settings) -> Result<Option<Folder>, ConfigError> {
+    let Some(path) = settings.path("sql.files-dir") else { return Ok(None) };
+    let folder = Folder::open(&path);
+    let folder = folder.map_err(|error| settings.refuse("sql.files-dir", error.to_string()))?;
+    let data = settings.path("data-dir").and_then(|path| std::fs::canonicalize(path).ok());
+    if data.is_some_and(|data| folder.path().starts_with(data)) {
+        return Err(settings.refuse("sql.files-dir", "is within --data-dir"));
+    }
+    Ok(Some(folder))
 }
 
 fn query_config(settings: &Settings, memory_limit: u64) -> Result<QueryConfig, ConfigError> {

@@ -37,6 +37,17 @@ pub enum Given {
     Rows(RowsIn),
     /// Rows of an ordinary table.
     Table(TableRows),
+    /// A Parquet file with samples.
+    Parquet(ParquetIn),
+}
+
+/// A Parquet file with samples that comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParquetIn {
+    /// Which of its columns are read, if somebody said so: others are passed over then.
+    pub columns: Option<Vec<Column>>,
+    /// What it is called on the server; without a name it comes from the client.
+    pub file: Option<String>,
 }
 
 /// Rows of values that go into an ordinary table.
@@ -91,8 +102,24 @@ pub enum RowFormat {
 pub struct CopyOut {
     /// Whose rows.
     pub query: Query,
-    /// What a line looks like.
-    pub format: CopyFormat,
+    /// As what, and where to.
+    pub to: CopyTo,
+}
+
+/// What becomes of rows that are copied out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CopyTo {
+    /// Lines for the client.
+    Lines(CopyFormat),
+    /// A Parquet file for the client.
+    Parquet,
+    /// A Parquet file on the server.
+    File {
+        /// What it is called there.
+        name: String,
+        /// Whether it takes the place of one that is called so.
+        overwrites: bool,
+    },
 }
 
 /// What the lines of a `COPY` look like.
@@ -166,7 +193,7 @@ pub fn copy_out(
     let CopyFormat { is_csv, delimiter, null, .. } = &format;
     check_marks(*delimiter, null, is_csv.then_some('"'))?;
     match Query::of(query)? {
-        Parsed::Query(query) => Ok(CopyOut { query, format }),
+        Parsed::Query(query) => Ok(CopyOut { query, to: CopyTo::Lines(format) }),
         _ => Err(SqlError::unexpected("a query that is none")),
     }
 }
@@ -206,7 +233,7 @@ fn invalid(words: impl std::fmt::Display) -> SqlError {
 
 /// The options of a `COPY .. FROM`, as far as they are said.
 #[derive(Debug, Default)]
-struct Options {
+pub(crate) struct Options {
     /// Names of those that were said.
     said: Vec<String>,
     format: Option<String>,
@@ -215,8 +242,19 @@ struct Options {
     quote: Option<String>,
     escape: Option<String>,
     has_header: bool,
+    pub(crate) overwrites: bool,
     skips_errors: bool,
     reject_limit: Option<u64>,
+}
+
+impl CopyIn {
+    /// The Parquet file on the server that it reads; none where the client sends what is copied.
+    pub fn file(&self) -> Option<&str> {
+        match &self.given {
+            Given::Parquet(parquet) => parquet.file.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 impl Options {
@@ -231,7 +269,7 @@ impl Options {
         }
         let value = match value {
             Some(value) => value,
-            None if ["header", "freeze"].contains(&name.as_str()) => "true",
+            None if ["header", "freeze", "overwrite"].contains(&name.as_str()) => "true",
             None => return Err(invalid(format!("{name} requires a parameter"))),
         };
         self.set_value(&name, value)?;
@@ -242,7 +280,7 @@ impl Options {
     fn set_value(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
         let plain = value.to_ascii_lowercase();
         match (name, plain.as_str()) {
-            ("format", "text" | "csv" | "binary") => self.format = Some(plain),
+            ("format", "text" | "csv" | "binary" | "parquet") => self.format = Some(plain),
             ("delimiter", _) => self.delimiter = Some(value.to_string()),
             ("null", _) => self.null = Some(value.to_string()),
             ("quote", _) => self.quote = Some(value.to_string()),
@@ -252,6 +290,8 @@ impl Options {
             ("header", other) if other != "match" => {
                 return Err(invalid("header requires a Boolean value or \"match\""));
             }
+            ("overwrite", "true" | "on" | "1") => self.overwrites = true,
+            ("overwrite", "false" | "off" | "0") => self.overwrites = false,
             ("encoding", "utf8" | "utf-8" | "unicode") | ("freeze" | "log_verbosity", _) => {}
             ("on_error", "stop") => self.skips_errors = false,
             ("on_error", "ignore") => self.skips_errors = true,
@@ -266,6 +306,30 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// Whether a Parquet file is meant, by its format or by its name where no format is said; checks
+    /// what is said beside it. `may` are the options that go with it.
+    pub(crate) fn is_parquet(&self, file: Option<&str>, may: &[&str]) -> Result<bool, SqlError> {
+        let is_called_so = file.is_some_and(|name| name.to_ascii_lowercase().ends_with(".parquet"));
+        let is_parquet = match self.format.as_deref() {
+            Some(format) => format == "parquet",
+            None => is_called_so,
+        };
+        if !is_parquet && file.is_some() {
+            let words =
+                "COPY knows Parquet files on the server, WITH (FORMAT parquet), and no others";
+            let hint = "Others are the client's, as with psql's \\copy and FROM STDIN, TO STDOUT.";
+            return Err(SqlError::unsupported(words).with_hint(hint));
+        }
+        let may = if is_parquet { may } else { return Ok(false) };
+        match self.said.iter().find(|said| *said != "format" && !may.contains(&said.as_str())) {
+            Some(name) => {
+                let name = name.to_ascii_uppercase();
+                Err(invalid(format!("cannot specify {name} in PARQUET mode")))
+            }
+            None => Ok(true),
+        }
     }
 
     /// What a row looks like, if there can be such rows.
@@ -299,6 +363,9 @@ impl Options {
     fn check_format(&self) -> Result<(), SqlError> {
         let format = self.format.as_deref();
         let is_said = |name: &&str| self.said.iter().any(|said| said == name);
+        if is_said(&"overwrite") {
+            return Err(invalid("COPY: OVERWRITE is said of files that are written on the server"));
+        }
         if format == Some("binary")
             && let Some(name) = ["delimiter", "null", "header"].iter().find(|name| is_said(name))
         {
@@ -315,13 +382,28 @@ impl Options {
     }
 
     /// What comes into a table whose columns are named, or are all of them.
-    fn given(&self, table: &str, named: Option<Vec<String>>) -> Result<Given, SqlError> {
+    fn given(
+        &self,
+        table: &str,
+        named: Option<Vec<String>>,
+        file: Option<String>,
+    ) -> Result<Given, SqlError> {
+        let is_parquet = self.is_parquet(file.as_deref(), &["on_error", "reject_limit"])?;
+        let of_samples = TABLES.iter().any(|one| one.name == table);
+        if is_parquet && !of_samples {
+            let words = format!("Parquet is copied into tables of samples, {table} is none");
+            return Err(SqlError::unsupported(words));
+        }
+        let columns = |names: Vec<String>| names.iter().map(|name| sample_column(name)).collect();
+        if is_parquet {
+            let columns = named.map(columns).transpose()?;
+            return Ok(Given::Parquet(ParquetIn { columns, file }));
+        }
         let format = self.row_format()?;
-        if !TABLES.iter().any(|one| one.name == table) {
+        if !of_samples {
             return Ok(Given::Table(TableRows { columns: named, format }));
         }
-        let named = named.map(|names| names.iter().map(|name| sample_column(name)).collect());
-        let named: Option<Vec<Column>> = named.transpose()?;
+        let named: Option<Vec<Column>> = named.map(columns).transpose()?;
         let is_text = self.format.as_deref().is_none_or(|format| format == "text");
         let is_line = named.as_ref().is_none_or(|named| *named == [Column::Sample]);
         // As tools write lines, who may say how they would be cut into values.
@@ -384,9 +466,9 @@ pub(crate) fn word<'t>(token: Option<&&'t Token>) -> Option<&'t str> {
 }
 
 /// The words of a statement, read from left to right.
-struct Words<'t> {
-    words: &'t [&'t Token],
-    at: usize,
+pub(crate) struct Words<'t> {
+    pub(crate) words: &'t [&'t Token],
+    pub(crate) at: usize,
 }
 
 impl<'t> Words<'t> {
@@ -432,15 +514,27 @@ impl<'t> Words<'t> {
         if !self.eat_word("from") {
             return Ok(None);
         }
-        if !self.eat_word("stdin") {
-            let words = "COPY reads FROM STDIN only: files are the client's, as with psql's \\copy";
-            return Err(SqlError::unsupported(words));
-        }
+        let file = self.file("stdin")?;
         let mut options = Options::default();
         self.options(&mut options)?;
-        let given = options.given(&table, columns)?;
+        let given = options.given(&table, columns, file)?;
         let Options { skips_errors, reject_limit, .. } = options;
         Ok(Some(CopyIn { table, given, skips_errors, reject_limit }))
+    }
+
+    /// The name of a file on the server; none where the client's stream stands in its place.
+    pub(crate) fn file(&mut self, stream: &str) -> Result<Option<String>, SqlError> {
+        if let Some(Token::SingleQuotedString(name) | Token::EscapedStringLiteral(name)) =
+            self.words.get(self.at)
+        {
+            self.at += 1;
+            return Ok(Some(name.clone()));
+        }
+        if self.eat_word(stream) {
+            return Ok(None);
+        }
+        let stream = stream.to_ascii_uppercase();
+        Err(SqlError::unsupported(format!("COPY knows {stream} and names of files")))
     }
 
     fn columns(&mut self) -> Result<Option<Vec<String>>, SqlError> {
@@ -465,7 +559,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    fn options(&mut self, options: &mut Options) -> Result<(), SqlError> {
+    pub(crate) fn options(&mut self, options: &mut Options) -> Result<(), SqlError> {
         self.eat_word("with");
         match self.eat(&Token::LParen) {
             true => self.options_in_parentheses(options)?,
@@ -639,7 +733,7 @@ mod tests {
         let Parsed::CopyOut(copy) = one(text) else { panic!("{text}") };
         let (null, has_header) = (String::new(), true);
         let expected = CopyFormat { is_csv: true, delimiter: ';', null, has_header };
-        assert_eq!(copy.format, expected);
+        assert_eq!(copy.to, CopyTo::Lines(expected));
         assert!(matches!(one("COPY metrics (name) TO STDOUT"), Parsed::CopyOut(_)));
         for text in ["COPY metrics TO '/tmp/x'", "COPY metrics TO STDOUT WITH (FORMAT binary)"] {
             assert_eq!(parse(text).err().map(|error| error.code), Some("0A000"), "{text}");

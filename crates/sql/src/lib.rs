@@ -14,6 +14,7 @@ mod arrays;
 mod bounded;
 mod catalog;
 pub mod copy;
+mod copy_parquet;
 pub mod copy_rows;
 pub mod copy_values;
 mod database;

@@ -3,6 +3,7 @@
 //! A text is cut at its semicolons first, by tokens.
 
 use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
+use crate::copy_parquet::copy_parquet;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
@@ -191,6 +192,12 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
         && let Some(copy) = copy_in(&words[1..])?
     {
         return Ok(Parsed::CopyIn(copy));
+    }
+    if let Some((lines, to)) = copy_parquet(tokens, &words)? {
+        return match statement(&lines)? {
+            Parsed::CopyOut(copy) => Ok(Parsed::CopyOut(CopyOut { to, ..copy })),
+            _ => Err(SqlError::unexpected("a COPY that is none")),
+        };
     }
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);

@@ -89,7 +89,9 @@ const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Re
 ]);
 
 #[rustfmt::skip] // one flag, one line
-const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients may ask for TLS. Only builds with the feature sql have this door.", []);
+const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients may ask for TLS. Only builds with the feature sql have this door.", [
+    flag("sql.files-dir", Kind::Path, "", "Directory whose Parquet files COPY .. FROM 'name' and COPY .. TO 'name' read and write, for everybody who may ask in SQL; none outside of it, and no folders within it. Not within --data-dir. Empty: COPY knows no files on the server.")
+]);
 
 listeners! {
     /// HTTP/1.1 and HTTP/2, for most protocols; its flags are those of the table of flags.

@@ -1,7 +1,7 @@
 //! Statements about the session, and those that begin a `COPY`.
 
 use super::answers::{error, of_sql};
-use super::copy::{Came, Copying};
+use super::copy::{Came, Copying, Keys};
 use super::handlers::Queries;
 use super::labels;
 use super::prepared::field_of;
@@ -14,7 +14,6 @@ use sql::copy::{CopyIn, Given, RowFormat};
 use sql::copy_rows::RowReader;
 use sql::statements::Parsed;
 use std::sync::Arc;
-use wire::exposition::ExpositionKeys;
 
 /// Extensions whose objects are here.
 const EXTENSIONS: &[&str] = &["pg_prometheus", "pg_prometheus_cx", "timescaledb", "plpgsql"];
@@ -92,6 +91,7 @@ impl Queries {
         let (came, format, columns) = match &asked.given {
             Given::Table(_) => return Err(error("XX000", "rows of a table come here by mistake")),
             Given::Lines => (Came::Copied, 0, 1),
+            Given::Parquet(_) => (Came::Parquet, 1, 1),
             Given::Rows(rows) => {
                 let is_binary = rows.format == RowFormat::Binary;
                 let came = Came::Rows(RowReader::line_format(rows));
@@ -120,7 +120,7 @@ impl Queries {
         }
         let extra = labels::of(&session.settings()).map_err(|words| error("22023", words))?;
         let now = self.door.app.vfs.now();
-        Ok(Copying::new(asked, came, ExpositionKeys::new(extra), now))
+        Ok(Copying::new(asked, came, Keys::new(came, extra), now))
     }
 }
 

@@ -43,7 +43,7 @@ impl Queries {
     }
 
     /// Says how many rows came, and how many were left out.
-    async fn answer_copy<C>(&self, client: &mut C, rows: u64, rejected: u64) -> PgWireResult<()>
+    pub async fn answer_copy<C>(&self, client: &mut C, rows: u64, rejected: u64) -> PgWireResult<()>
     where
         C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
         C::Error: Debug,
@@ -97,7 +97,7 @@ impl Queries {
     }
 
     /// Does something with a `COPY`, on a thread that may block and when it is its turn.
-    async fn work<T: Send + 'static>(
+    pub async fn work<T: Send + 'static>(
         &self,
         mut copying: Copying,
         work: impl FnOnce(&mut Copying, &App) -> Result<T, CopyError> + Send + 'static,
@@ -167,6 +167,7 @@ impl CopyHandler for Queries {
         let copying = self.take_copying()?;
         let copying = copying.ok_or_else(|| error("08P01", "no COPY is under way"))?;
         in_time(copying.ends())?;
+        let copying = self.read_file(copying).await?;
         let (mut copying, ()) = self.work(copying, Copying::read_last).await?;
         let memory = &self.door.app.body_memory;
         copying.push_made(memory).await.map_err(of_copy)?;

@@ -4,6 +4,7 @@
 //! pieces of any size ─► whole lines are looked at as they come ─► the end: all are stored
 //!                          └─ a bad one: the COPY fails with its number and text, nothing is stored
 //! ```
+//! Rows of values, and those of a Parquet file, become lines first, some at a time.
 //! With `ON_ERROR ignore` lines are stored as they come, bad ones are counted and left out.
 //! What the store itself refuses while it stores (limits on labels and series) comes too late for the
 //! lines before it.
@@ -15,16 +16,19 @@ use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use model::limits::LINE_SIZE_MAX;
 use model::{LabelsBuilder, WriteBatch};
-use sql::copy::{CopyIn, Given, RowFormat};
+use sql::SqlError;
+use sql::copy::{CopyIn, Given, ParquetIn, RowFormat};
 use sql::copy_rows::RowReader;
 use sql::copy_values::RowError;
+use sql::parquet::{FileReader, Source};
 use std::collections::HashSet;
 use std::time::Duration;
 use store::Durability;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use wire::exposition::{Created, ExpositionKeys, Format, Options, decode};
-use wire::{Decoded, LineError, Start};
+use wire::json_lines::{self, JsonKeys};
+use wire::{Decoded, ExtraLabels, LineError, Start};
 
 /// Bytes of one `COPY` that is stored as a whole: what is decoded as one body has no more.
 pub const WHOLE_SIZE_MAX: usize = 128 << 20;
@@ -58,6 +62,8 @@ pub enum Came {
     Copied,
     /// By `COPY`, as rows that were made lines of that format.
     Rows(Format),
+    /// By `COPY`, as a Parquet file whose rows were made lines of JSON.
+    Parquet,
     /// By `INSERT`, whose rows were made lines of that format.
     Inserted(Format),
 }
@@ -65,7 +71,7 @@ pub enum Came {
 impl Came {
     fn format(self) -> Format {
         match self {
-            Came::Copied => Format::Text,
+            Came::Copied | Came::Parquet => Format::Text,
             Came::Rows(format) | Came::Inserted(format) => format,
         }
     }
@@ -73,7 +79,7 @@ impl Came {
     /// The statement's name.
     pub fn word(self) -> &'static str {
         match self {
-            Came::Copied | Came::Rows(_) => "COPY FROM",
+            Came::Copied | Came::Rows(_) | Came::Parquet => "COPY FROM",
             Came::Inserted(_) => "INSERT",
         }
     }
@@ -83,6 +89,7 @@ impl Came {
         match self {
             Came::Copied => format!("COPY {table}, line {line}"),
             Came::Rows(_) => format!("COPY {table}, row {line}"),
+            Came::Parquet => format!("COPY {table}, run {line} of rows of one series"),
             Came::Inserted(_) => format!("INSERT INTO {table}, row {line}"),
         }
     }
@@ -94,7 +101,9 @@ pub struct Copying {
     came: Came,
     /// What makes lines of what comes, if that is rows.
     reader: Option<RowReader>,
-    /// What came for it, and waits to be read.
+    /// The same for a Parquet file, once all of it is there.
+    file: Option<FileReader>,
+    /// What came for them, and waits to be read.
     unread: Vec<u8>,
     /// Lines that it made, which wait to be taken.
     made: Vec<u8>,
@@ -121,10 +130,26 @@ struct Lines {
     seen: Start,
     /// Where the last whole line ends.
     end: usize,
-    keys: ExpositionKeys,
+    keys: Keys,
     /// The time of lines that have none: when it began.
     now: i64,
     format: Format,
+}
+
+/// What tells the labels of lines: of exposition text, or of JSON.
+pub enum Keys {
+    Exposition(ExpositionKeys),
+    Json(JsonKeys),
+}
+
+impl Keys {
+    /// Those of lines that came so, which get these labels, too.
+    pub fn new(came: Came, extra: ExtraLabels) -> Keys {
+        match came {
+            Came::Parquet => Keys::Json(JsonKeys::new(extra)),
+            _ => Keys::Exposition(ExpositionKeys::new(extra)),
+        }
+    }
 }
 
 /// What came of a `COPY`.
@@ -182,7 +207,10 @@ impl Lines {
         let body = &self.bytes[..end];
         let mut next = (self.seen.offset < end).then_some(self.seen);
         while let Some(start) = next {
-            let decoded = decode(body, start, &options, &hasher, &self.keys);
+            let decoded = match &self.keys {
+                Keys::Exposition(keys) => decode(body, start, &options, &hasher, keys),
+                Keys::Json(keys) => json_lines::decode(body, start, &hasher, keys),
+            };
             let decoded = decoded.map_err(|error| failed(&error.into()))?;
             next = decoded.rest;
             take(decoded, next.is_none())?;
@@ -216,7 +244,7 @@ impl Lines {
 
 impl Copying {
     /// One that has just begun.
-    pub fn new(asked: CopyIn, came: Came, keys: ExpositionKeys, now: i64) -> Copying {
+    pub fn new(asked: CopyIn, came: Came, keys: Keys, now: i64) -> Copying {
         let lines = Lines {
             bytes: Vec::new(),
             held: None,
@@ -236,6 +264,7 @@ impl Copying {
             asked,
             came,
             reader,
+            file: None,
             unread: Vec::new(),
             made: Vec::new(),
             ends: None,
@@ -267,13 +296,54 @@ impl Copying {
     /// memory for it.
     pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
-        let Some(reader) = &self.reader else { return self.push_lines(piece, memory).await };
-        let beside = reader.waiting_size() + self.unread.len() + piece.len();
+        let is_file = matches!(self.came, Came::Parquet);
+        if is_file && WHOLE_SIZE_MAX < self.unread.len() + piece.len() {
+            let words = format!("a Parquet file of more than {WHOLE_SIZE_MAX} bytes");
+            let hint = "Its last bytes say how it is read, so it is kept whole: copy it in parts, or \
+                        FROM a file in the directory of --sql.files-dir.";
+            return Err(self.too_much(words, Some(hint.to_string())));
+        }
+        let waiting_size = match &self.reader {
+            Some(reader) => reader.waiting_size(),
+            None if is_file => 0,
+            None => return self.push_lines(piece, memory).await,
+        };
+        // Of a file all stays until the end, in a vector that doubles.
+        let unread = (self.unread.len() + piece.len()) * if is_file { 2 } else { 1 };
+        let beside = waiting_size + unread;
         self.lines.beside = beside.next_multiple_of(PIECE_SIZE);
         let held = self.lines.hold(self.lines.bytes.capacity(), memory).await;
         held.map_err(|failure| failed(&failure))?;
         self.unread.extend_from_slice(piece);
-        Ok(PIECE_SIZE <= self.unread.len())
+        Ok(!is_file && PIECE_SIZE <= self.unread.len())
+    }
+
+    /// Takes a Parquet file that is there. Its rows are read by [`Copying::read_some`].
+    pub fn take_file(&mut self, file: FileReader) {
+        self.file = Some(file);
+    }
+
+    /// Makes lines of some rows of the Parquet file; whether there are more.
+    ///
+    /// # Errors
+    /// When it is none, and of a bad row.
+    pub fn read_some(&mut self, _: &App) -> Result<bool, CopyError> {
+        let Given::Parquet(ParquetIn { columns, .. }) = &self.asked.given else { return Ok(false) };
+        if self.file.is_none() {
+            let bytes = Source::Memory(std::mem::take(&mut self.unread).into());
+            let opened = FileReader::open(bytes, columns.as_deref(), self.lines.now);
+            self.file = Some(opened.map_err(|error| of_file(&self.asked, error))?);
+        }
+        let Some(file) = &mut self.file else { return Ok(false) };
+        while self.made.len() < PIECE_SIZE {
+            let read = file.push_lines(self.asked.skips_errors, &mut self.made);
+            let read = read.map_err(|error| of_row(&self.asked, error))?;
+            self.rejected += read.rejected;
+            if !read.has_more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Makes lines of what came of rows. A row may be long, and take its time.
@@ -314,7 +384,7 @@ impl Copying {
         if !self.asked.skips_errors && WHOLE_SIZE_MAX < self.lines.bytes.len() + piece.len() {
             let words = format!("more than {WHOLE_SIZE_MAX} bytes cannot be stored as a whole");
             let hint = match self.came {
-                Came::Copied | Came::Rows(_) => {
+                Came::Copied | Came::Rows(_) | Came::Parquet => {
                     "Copy it in parts, or WITH (ON_ERROR ignore), which stores as it goes."
                 }
                 Came::Inserted(_) => "Insert it in parts.",
@@ -439,7 +509,7 @@ impl Copying {
             code: "22P02",
             message: format!("invalid input syntax for prometheus sample: {}", error.reason),
             context: Some(format!("{place}: \"{}\"", shown.trim_end())),
-            hint: matches!(self.came, Came::Copied | Came::Rows(_)).then(|| LEAVES_OUT.into()),
+            hint: (!matches!(self.came, Came::Inserted(_))).then(|| LEAVES_OUT.into()),
         }
     }
 }
@@ -481,6 +551,13 @@ fn of_row(asked: &CopyIn, error: RowError) -> CopyError {
     let is_binary = matches!(&asked.given, Given::Rows(rows) if rows.format == RowFormat::Binary);
     let hint = (!is_binary && !asked.skips_errors).then(|| LEAVES_OUT.to_string());
     CopyError { code, message, context, hint }
+}
+
+/// What is wrong with a Parquet file.
+pub fn of_file(asked: &CopyIn, error: SqlError) -> CopyError {
+    let SqlError { code, message, hint, .. } = error;
+    let context = Some(format!("COPY {}", asked.table));
+    CopyError { code, message, context, hint: hint.map(str::to_string) }
 }
 
 /// What went wrong, with PostgreSQL's code.

@@ -1,4 +1,4 @@
-//! `COPY (query) TO STDOUT`: rows to lines.
+//! `COPY (query) TO`: rows to lines; those that become Parquet go on to `parquet`.
 
 use super::answers::{error, of_sql};
 use super::handlers::Queries;
@@ -8,7 +8,8 @@ use pgwire::api::results::{Response, Tag};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyData, CopyDone, CopyOutResponse};
-use sql::copy::{CopyFormat, CopyOut};
+use sql::copy::{CopyFormat, CopyOut, CopyTo};
+use vfs::exchange::Existing;
 
 impl Queries {
     /// Sends the rows of a query as lines.
@@ -21,6 +22,14 @@ impl Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let statement = self.session()?.sql.plan(copy.query).await.map_err(of_sql)?;
+        let format = match copy.to {
+            CopyTo::Lines(format) => format,
+            CopyTo::Parquet => return self.parquet_out(client, statement).await,
+            CopyTo::File { name, overwrites } => {
+                let existing = if overwrites { Existing::Replaced } else { Existing::Kept };
+                return self.parquet_to_file(client, statement, (&name, existing)).await;
+            }
+        };
         let answer = self.query(statement, Vec::new(), &Format::UnifiedText).await?;
         let Response::Query(mut rows) = answer else {
             return Err(error("XX000", "a query without rows"));
@@ -30,14 +39,14 @@ impl Queries {
             i16::try_from(fields.len()).map_err(|_| error("54011", "too many columns"))?;
         let begin = CopyOutResponse::new(0, columns, vec![0; fields.len()]);
         client.feed(PgWireBackendMessage::CopyOutResponse(begin)).await?;
-        if copy.format.has_header {
+        if format.has_header {
             let names = fields.iter().map(|field| Some(field.name().as_bytes()));
-            let line = line(names, &copy.format);
+            let line = line(names, &format);
             client.feed(PgWireBackendMessage::CopyData(CopyData::new(line.into()))).await?;
         }
         let mut count = 0;
         while let Some(row) = rows.data_rows().next().await {
-            let line = line(values(&row?.data), &copy.format);
+            let line = line(values(&row?.data), &format);
             client.feed(PgWireBackendMessage::CopyData(CopyData::new(line.into()))).await?;
             count += 1;
         }

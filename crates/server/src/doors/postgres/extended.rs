@@ -267,6 +267,9 @@ impl Queries {
     {
         match &portal.statement.statement {
             Prepared::Other(Parsed::CopyOut(copy)) => self.copy_out(client, copy.clone()).await?,
+            Prepared::Other(Parsed::CopyIn(copy)) if copy.file().is_some() => {
+                self.copy_file_in(client, copy.clone()).await?;
+            }
             Prepared::Other(Parsed::Define(definition)) => {
                 self.answer_definition(client, definition.clone()).await?;
             }

@@ -23,6 +23,7 @@ mod inserts;
 mod kept;
 mod labels;
 mod parameters;
+mod parquet;
 mod prepared;
 mod session;
 mod settings;

@@ -39,7 +39,8 @@ impl SimpleQueryHandler for Queries {
                 .await?;
         }
         // The lines of a COPY come where the next statement's answer would begin.
-        let copies = all.iter().position(|one| matches!(one, Parsed::CopyIn(_)));
+        let comes = |one: &Parsed| matches!(one, Parsed::CopyIn(copy) if copy.file().is_none());
+        let copies = all.iter().position(comes);
         if copies.is_some_and(|at| at + 1 < all.len()) {
             let words = "COPY FROM STDIN must be the last statement of a query";
             return Err(error("0A000", words));
@@ -106,6 +107,11 @@ impl Queries {
         self.before(client, &parsed).await?;
         if let Parsed::CopyOut(copy) = parsed {
             return self.copy_out(client, copy).await;
+        }
+        if let Parsed::CopyIn(copy) = &parsed
+            && copy.file().is_some()
+        {
+            return self.copy_file_in(client, copy.clone()).await;
         }
         match &parsed {
             Parsed::Declare { name, text } => {
