@@ -4,11 +4,14 @@
 //! FILE ─ whole lines, 4 MiB at a time ─► POST /api/v1/import ─► 204 ─► FILE.progress = offset
 //! ```
 //!
+//! Parquet goes another way, in `import_parquet`.
 //! Sending the same lines twice does no harm: the same samples are stored once.
 
 use super::arguments::option;
 use super::checkpoint::Checkpoint;
 use super::client::{Client, arguments};
+#[cfg(feature = "sql")]
+use super::import_parquet::{is_parquet, run as send_parquet};
 use crate::quantity::format_size;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -34,15 +37,18 @@ struct Progress {
 /// The subcommand.
 pub fn command() -> Command {
     let command = Command::new("import")
-        .about("Sends a file of JSON lines, as `quipu export` writes it, to a running server")
+        .about("Sends JSON lines or Parquet, as `quipu export` writes them, to a running server")
         .after_help(
-            "An import that was interrupted goes on where it stopped: FILE.progress remembers.",
+            "An import that was interrupted goes on where it stopped: FILE.progress remembers.\n\
+             A file is Parquet if it begins so; of a directory all files are sent that end in \
+             .parquet, also those of directories within it. Their columns are name, value, and as far \
+             as they are there time, labels, and what `quipu export` writes beside these.",
         )
         .arg(
             Arg::new("file")
                 .value_name("FILE")
                 .required(true)
-                .help("The file; - is standard input"),
+                .help("The file, or a directory of Parquet files; - is standard input"),
         )
         .arg(option("durability", "WORD", "synced or relaxed, when not as the server is set"));
     arguments(command)
@@ -62,10 +68,22 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let refused = if name == "-" {
         let bar = bar(None)?;
         send_lines(&mut client, &path, std::io::stdin().lock(), &bar, &mut |_| Ok(()))?
+    } else if is_parquet(Path::new(name)) {
+        send_parquet(&mut client, &path, Path::new(name))?
     } else {
         send_file(&mut client, &path, Path::new(name))?
     };
     Ok(ExitCode::from(u8::from(0 < refused)))
+}
+
+#[cfg(not(feature = "sql"))]
+fn is_parquet(name: &Path) -> bool {
+    name.is_dir() || name.extension().is_some_and(|end| end == "parquet")
+}
+
+#[cfg(not(feature = "sql"))]
+fn send_parquet(_: &mut Client, _: &str, _: &Path) -> anyhow::Result<u64> {
+    bail!("this build is without the feature sql, and knows no Parquet")
 }
 
 fn send_file(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64> {
@@ -109,30 +127,56 @@ fn send_lines(
     bar: &ProgressBar,
     save: &mut dyn FnMut(u64) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
-    let (mut sent, mut refused) = (0, 0);
+    let mut sent = Sent::default();
     loop {
         let lines = next_lines(&mut reader)?;
         if lines.is_empty() {
             break;
         }
-        let size = lines.len() as u64;
-        let reply = client.send(Method::POST, path, Bytes::from(lines), &mut |_| Ok(()))?;
-        match reply.status {
-            status if status.is_success() => {}
-            // The server has stored the good lines.
-            StatusCode::BAD_REQUEST => {
-                refused += 1;
-                bar.suspend(|| eprintln!("from byte {sent}: {}", reply.error));
-            }
-            status => bail!("{status}: {}; run again to go on from here", reply.error),
-        }
-        sent += size;
-        bar.inc(size);
-        save(sent)?;
+        let before = sent.size;
+        send(client, path, lines, bar, &mut sent)?;
+        bar.inc(sent.size - before);
+        save(sent.size)?;
     }
     bar.finish_and_clear();
-    println!("{} sent; {refused} requests had lines that were refused", format_size(sent));
+    let Sent { size, refused } = sent;
+    println!("{} sent; {refused} requests had lines that were refused", format_size(size));
     Ok(refused)
+}
+
+/// What was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    /// Bytes of lines.
+    pub size: u64,
+    /// Requests that had lines which were refused.
+    pub refused: u64,
+}
+
+/// Sends some lines, and says which were refused.
+///
+/// # Errors
+/// When the server does not take them.
+pub(super) fn send(
+    client: &mut Client,
+    path: &str,
+    lines: Vec<u8>,
+    bar: &ProgressBar,
+    sent: &mut Sent,
+) -> anyhow::Result<()> {
+    let size = lines.len() as u64;
+    let reply = client.send(Method::POST, path, Bytes::from(lines), &mut |_| Ok(()))?;
+    match reply.status {
+        status if status.is_success() => {}
+        // The server has stored the good lines.
+        StatusCode::BAD_REQUEST => {
+            sent.refused += 1;
+            bar.suspend(|| eprintln!("from byte {}: {}", sent.size, reply.error));
+        }
+        status => bail!("{status}: {}; run again to go on from here", reply.error),
+    }
+    sent.size += size;
+    Ok(())
 }
 
 /// Whole lines of about [`REQUEST_SIZE`] bytes; at least one line, nothing at the end.

@@ -4,7 +4,11 @@ mod arguments;
 mod checkpoint;
 mod client;
 pub mod export;
+#[cfg(feature = "sql")]
+mod export_parquet;
 pub mod import;
+#[cfg(feature = "sql")]
+mod import_parquet;
 pub mod kv;
 mod redis;
 pub mod serve;
