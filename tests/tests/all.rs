@@ -25,6 +25,7 @@ mod postgres_copy_rows;
 mod postgres_frames;
 mod postgres_insert;
 mod postgres_limits;
+mod postgres_parquet;
 mod postgres_promscale;
 mod postgres_tables;
 mod postgres_timescale;

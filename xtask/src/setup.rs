@@ -47,10 +47,13 @@ const PYTHON_PACKAGES: &[&str] = &[
     "psycopg[binary]==3.3.9",
     "SQLAlchemy==2.1.9",
     "asyncpg==0.32.0",
+    "pyarrow==26.0.1",
+    "duckdb==2.0.0",
 ];
 /// Their modules, at those versions.
-const PYTHON_CHECK: &str = "import influxdb_client, redis, psycopg, sqlalchemy, asyncpg; \
-                            assert redis.__version__ == '8.1.0' and psycopg.__version__ == '3.3.9'";
+const PYTHON_CHECK: &str = "import influxdb_client, redis, psycopg, sqlalchemy, asyncpg, pyarrow, \
+                            duckdb; assert redis.__version__ == '8.1.0' and \
+                            psycopg.__version__ == '3.3.9'";
 /// Where they are installed.
 const PYTHON_ENVIRONMENT: &str = "target/test-python";
 
