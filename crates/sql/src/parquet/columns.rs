@@ -187,7 +187,7 @@ pub struct Cells {
 enum LabelColumn {
     #[default]
     None,
-    Map(MapArray, StringViewArray, StringViewArray),
+    Map(Box<(MapArray, StringViewArray, StringViewArray)>),
     Struct(StructArray, Vec<StringViewArray>),
     Json(StringViewArray),
 }
@@ -327,7 +327,7 @@ impl LabelColumn {
             DataType::Map(..) => {
                 let map = array.as_map().clone();
                 let (keys, values) = (texts(map.keys())?, texts(map.values())?);
-                LabelColumn::Map(map, keys, values)
+                LabelColumn::Map(Box::new((map, keys, values)))
             }
             DataType::Struct(_) => {
                 let all = array.as_struct().clone();
@@ -344,7 +344,8 @@ impl LabelColumn {
             LabelColumn::Json(all) => {
                 all.is_null(one) == all.is_null(other) && all.value(one) == all.value(other)
             }
-            LabelColumn::Map(map, keys, values) => {
+            LabelColumn::Map(all) => {
+                let (map, keys, values) = &**all;
                 let (first, second) = (range(map, one), range(map, other));
                 let pair = |at: usize| (keys.value(at), values.is_null(at), values.value(at));
                 first.len() == second.len() && first.zip(second).all(|(a, b)| pair(a) == pair(b))
@@ -370,7 +371,8 @@ impl LabelColumn {
                 return Err(BadRow::new("54000", words));
             }
             LabelColumn::Json(all) => return Ok(labels_of(all.value(at))?),
-            LabelColumn::Map(map, keys, values) => {
+            LabelColumn::Map(all) => {
+                let (map, keys, values) = &**all;
                 let there = range(map, at).filter(|at| !values.is_null(*at));
                 there.map(|at| (keys.value(at), values.value(at))).take(LABELS_MAX + 1).collect()
             }
