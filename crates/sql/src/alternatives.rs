@@ -112,7 +112,8 @@ pub fn is_never_empty(pattern: &str) -> bool {
     parsed.is_ok_and(|parsed| parsed.properties().minimum_len().is_some_and(|len| 0 < len))
 }
 
-fn escaped(text: &str) -> String {
+/// A pattern that matches that text alone.
+pub fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     text.chars().for_each(|character| push_escaped(&mut pattern, character));
     pattern

@@ -8,6 +8,7 @@ use crate::copy::TableRows;
 use crate::error::SqlError;
 use crate::gapfill::{self, fill_gaps};
 use crate::hidden::Hidden;
+use crate::hypertables::Series;
 use crate::intervals::time_bucket;
 use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
@@ -79,6 +80,7 @@ pub struct Database {
     threads: Arc<Threads>,
     catalog: Arc<Catalog>,
     ordinary: Option<Arc<Tables>>,
+    series: Arc<Series>,
     turn: Arc<Mutex<()>>,
 }
 
@@ -185,6 +187,7 @@ impl Database {
             threads: Arc::new(threads),
             catalog: Arc::new(catalog),
             ordinary,
+            series: Arc::new(Series::new(store, limits)),
             turn: Arc::default(),
         })
     }
@@ -192,7 +195,7 @@ impl Database {
     /// A session of somebody of whom `facts` tell.
     pub fn session(&self, facts: &Arc<dyn Facts>) -> Session {
         let context = SessionContext::new_with_state((*self.shared).clone());
-        let view = Arc::new(View::new(self.ordinary.clone()));
+        let view = Arc::new(View::new(self.ordinary.clone(), self.series.clone()));
         catalog::functions::register_own(&context, facts);
         context.register_udf(catalog::functions::regclass(&self.catalog, &view));
         if let Some(shared) = context.catalog(CATALOG) {
@@ -419,12 +422,18 @@ impl Session {
         let (view, turn, busy) = (self.view.clone(), self.turn.clone(), self.busy.clone());
         let work = async move {
             let _busy = busy.lock().await;
-            if !view.has_changed() {
-                view.roll_back();
-                return Ok(());
+            // Rows of hypertables are added side by side.
+            let _turn = match view.has_changed() {
+                true => Some(turn.lock().await),
+                false => None,
+            };
+            match view.has_changed() || view.has_pending() {
+                true => block_in_place(|| view.commit()),
+                false => {
+                    view.roll_back();
+                    Ok(())
+                }
             }
-            let _turn = turn.lock().await;
-            block_in_place(|| view.commit())
         };
         self.threads.run(work).boxed()
     }

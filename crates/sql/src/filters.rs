@@ -188,21 +188,8 @@ impl Narrowing<'_> {
     }
 
     fn bound(&mut self, op: Operator, micros: i64) -> bool {
-        let first = |micros: i64| micros.saturating_mul(NANOS_PER_MICRO);
-        let last = |micros: i64| first(micros).saturating_add(NANOS_PER_MICRO - 1);
-        let (mut start, mut end) = (self.asked.range.start, self.asked.range.end);
-        match op {
-            Operator::Gt => start = start.max(first(micros.saturating_add(1))),
-            Operator::GtEq => start = start.max(first(micros)),
-            Operator::Lt => end = end.min(last(micros.saturating_sub(1))),
-            Operator::LtEq => end = end.min(last(micros)),
-            Operator::Eq => {
-                start = start.max(first(micros));
-                end = end.min(last(micros));
-            }
-            _ => return false,
-        }
-        self.asked.range = TimeRange::new(start, end);
+        let Some(range) = times(op, micros) else { return false };
+        self.asked.range = self.asked.range.intersect(&range);
         true
     }
 
@@ -266,7 +253,23 @@ pub fn text_of(value: &ScalarValue) -> Option<&str> {
     }
 }
 
-fn micros(value: &ScalarValue) -> Option<i64> {
+/// The times that compare so with a time in microseconds.
+pub fn times(op: Operator, micros: i64) -> Option<TimeRange> {
+    let first = |micros: i64| micros.saturating_mul(NANOS_PER_MICRO);
+    let last = |micros: i64| first(micros).saturating_add(NANOS_PER_MICRO - 1);
+    let TimeRange { start, end } = TimeRange::ALL;
+    Some(match op {
+        Operator::Gt => TimeRange::new(first(micros.saturating_add(1)), end),
+        Operator::GtEq => TimeRange::new(first(micros), end),
+        Operator::Lt => TimeRange::new(start, last(micros.saturating_sub(1))),
+        Operator::LtEq => TimeRange::new(start, last(micros)),
+        Operator::Eq => TimeRange::new(first(micros), last(micros)),
+        _ => return None,
+    })
+}
+
+/// A time in microseconds.
+pub fn micros(value: &ScalarValue) -> Option<i64> {
     match value {
         ScalarValue::TimestampMicrosecond(micros, _) => *micros,
         _ => None,

@@ -26,6 +26,7 @@ mod function;
 pub mod fuzzing;
 mod gapfill;
 mod hidden;
+mod hypertables;
 pub mod insert;
 mod instants;
 mod intervals;

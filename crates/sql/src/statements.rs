@@ -12,11 +12,11 @@ use crate::names::folded;
 use crate::ordinary::{Definition, Write};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::tables::TABLES;
-use crate::upkeep::Upkeep;
+use crate::upkeep::{Upkeep, asked_hypertable};
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
-    FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Reset, SelectItem, Set, SetExpr,
-    Statement, TransactionAccessMode, TransactionMode, Value, ValueWithSpan,
+    FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType, Reset, SelectItem,
+    Set, SetExpr, Statement, TransactionAccessMode, TransactionMode, Value, ValueWithSpan,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -24,8 +24,8 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
 use std::collections::BTreeSet;
 
 /// Bytes of a text with statements.
-pub const TEXT_SIZE_MAX: usize = 1 << 20;
-/// Words and signs of a statement, but for values, commas and spaces.
+pub const TEXT_SIZE_MAX: usize = 4 << 20;
+/// Words and signs of a statement, but for rows of values, commas and spaces.
 const WORDS_MAX: usize = 20_000;
 /// Steps that the parser takes into a statement; parentheses take two each.
 const STEPS_MAX: usize = 200;
@@ -209,6 +209,10 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
     let statement = parser.parse_statement().map_err(unreadable)?;
+    if matches!(statement, Statement::CreateExtension(_)) {
+        // Here before SCHEMA and VERSION alone, in PostgreSQL behind them.
+        let _ = parser.parse_keyword(Keyword::CASCADE);
+    }
     parser.expect_token(&Token::EOF).map_err(unreadable)?;
     classify(statement)
 }
@@ -242,7 +246,10 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
         ),
         _ => false,
     };
+    // A row of values among others: its parentheses, of which the first one is behind a comma.
+    let rows = words.windows(2).filter(|two| *two[0] == Token::Comma && *two[1] == Token::LParen);
     let count = words.len() - words.iter().filter(is_value).count();
+    let count = count.saturating_sub(2 * rows.count());
     let tables = words.iter().filter(joins).count();
     if WORDS_MAX < count || JOINS_MAX < tables {
         let message = format!(
@@ -258,7 +265,11 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
 fn done_by_calls(query: &ast::Query) -> Result<Option<Parsed>, SqlError> {
     let created = created_table(&query.body).map(Parsed::CreatePrometheusTable);
     let done = created.or_else(|| dropped_metric(&query.body).map(Parsed::DropMetric));
-    Ok(done.or(Upkeep::of_query(query)?.map(Parsed::Upkeep)))
+    if let Some(done) = done.or(Upkeep::of_query(query)?.map(Parsed::Upkeep)) {
+        return Ok(Some(done));
+    }
+    let asked = asked_hypertable(query)?;
+    Ok(asked.map(|asking| Parsed::Define(Definition::hypertable(asking))))
 }
 
 fn classify(statement: Statement) -> Result<Parsed, SqlError> {
@@ -312,6 +323,10 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         Statement::Call(ref function) => {
             let upkeep = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
             Parsed::Upkeep(Upkeep { name: "CALL".into(), answer: None, ..upkeep })
+        }
+        Statement::CreateDatabase { .. } => Parsed::Upkeep(Upkeep::database("CREATE DATABASE")),
+        Statement::Drop { object_type: ObjectType::Database, if_exists: true, .. } => {
+            Parsed::Upkeep(Upkeep::database("DROP DATABASE"))
         }
         Statement::Insert(insert) => inserted(insert)?,
         Statement::Update(update) => changed(Write::update(update))?,

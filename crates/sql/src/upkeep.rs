@@ -3,6 +3,7 @@
 //! so; what would drop samples is refused, since the whole store has one retention.
 
 use crate::error::SqlError;
+use crate::hypertables::Asking;
 use crate::tables::TABLES;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
@@ -22,6 +23,7 @@ pub struct Upkeep {
 }
 
 const COLUMNAR: &str = "samples are always columnar and compressed: there is nothing to be done";
+const ONE_DATABASE: &str = "there is one database, whichever name it is asked for by: it stays";
 const NO_POLICY: &str = "there is no policy: one retention is of the whole store (--retention)";
 const RETENTION: &str =
     "Start the server with --retention, which drops whole partitions, or delete series over HTTP.";
@@ -54,20 +56,17 @@ const FUNCTIONS: &[(&str, Says, &str)] = &[
 const REFUSED: &[&str] = &["add_retention_policy", "drop_chunks"];
 
 impl Upkeep {
+    /// What is said of a database: there is one.
+    pub fn database(name: &str) -> Upkeep {
+        Upkeep { name: name.to_string(), answer: None, notice: ONE_DATABASE }
+    }
+
     /// Of a query that calls one such function, and does nothing else.
     ///
     /// # Errors
     /// Of tables that are not there, and where samples would be dropped.
     pub fn of_query(query: &Query) -> Result<Option<Upkeep>, SqlError> {
-        let SetExpr::Select(select) = &*query.body else { return Ok(None) };
-        let [item] = select.projection.as_slice() else { return Ok(None) };
-        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
-            return Ok(None);
-        };
-        match expr {
-            Expr::Function(function) if select.from.is_empty() => Upkeep::of_call(function),
-            _ => Ok(None),
-        }
+        called(query).map_or(Ok(None), Upkeep::of_call)
     }
 
     /// Of such a function that is called.
@@ -87,7 +86,10 @@ impl Upkeep {
         let Some(table) = first_text(function) else {
             return Err(SqlError::new("42883", format!("{name} needs the name of a table first")));
         };
-        let at = table_of(&table)?;
+        let at = match (says, table_of(&table)) {
+            (Says::Hypertable, Err(_)) => return Ok(None),
+            (_, at) => at?,
+        };
         let answer = match says {
             Says::Hypertable => format!("({},public,{},f)", at + 1, TABLES[at].name),
             Says::NoJob => "-1".to_string(),
@@ -129,14 +131,88 @@ impl Upkeep {
     }
 }
 
+/// `create_hypertable` of a table that holds no samples.
+///
+/// # Errors
+/// When what it is called with makes no sense.
+pub fn asked_hypertable(query: &Query) -> Result<Option<Asking>, SqlError> {
+    let Some(function) = called(query) else { return Ok(None) };
+    let is_it = function.name.0.last().and_then(|part| part.as_ident());
+    if !is_it.is_some_and(|one| one.value.eq_ignore_ascii_case("create_hypertable")) {
+        return Ok(None);
+    }
+    let Some(table) = first_text(function) else { return Ok(None) };
+    let mut asking = Asking { table: plain_name(&table), ..Asking::default() };
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    for (nth, arg) in list.args.iter().enumerate().skip(1) {
+        let (name, expr) = match arg {
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => {
+                (name.value.to_ascii_lowercase(), expr)
+            }
+            FunctionArg::ExprNamed {
+                name: Expr::Identifier(name),
+                arg: FunctionArgExpr::Expr(expr),
+                ..
+            } => (name.value.to_ascii_lowercase(), expr),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                let names = ["relation", "time_column_name", "partitioning_column"];
+                (names.get(nth).unwrap_or(&"").to_string(), expr)
+            }
+            _ => continue,
+        };
+        match name.as_str() {
+            "time_column_name" | "dimension" => asking.time = column_text(expr),
+            "partitioning_column" => asking.partitioned_by = text_of(expr),
+            "if_not_exists" => asking.if_not_exists = expr.to_string().eq_ignore_ascii_case("true"),
+            "migrate_data"
+            | "chunk_time_interval"
+            | "number_partitions"
+            | "replication_factor"
+            | "create_default_indexes" => {}
+            other => {
+                let words = format!("create_hypertable has no argument \"{other}\" here");
+                return Err(SqlError::new("42883", words));
+            }
+        }
+    }
+    Ok(Some(asking))
+}
+
+/// The name of a column, or of that in `by_range('column')`.
+fn column_text(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Function(function) => first_text(function),
+        plain => text_of(plain),
+    }
+}
+
+/// The function that a query calls, if it does nothing else.
+fn called(query: &Query) -> Option<&Function> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let [item] = select.projection.as_slice() else { return None };
+    let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+        return None;
+    };
+    match expr {
+        Expr::Function(function) if select.from.is_empty() => Some(function),
+        _ => None,
+    }
+}
+
 /// The first argument, if it is a text or a cast of one.
 fn first_text(function: &Function) -> Option<String> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let (FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
-    | FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }) = list.args.first()?
+    | FunctionArg::Named { arg: FunctionArgExpr::Expr(expr), .. }
+    | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(expr), .. }) = list.args.first()?
     else {
         return None;
     };
+    text_of(expr)
+}
+
+/// A text, or a cast of one.
+fn text_of(expr: &Expr) -> Option<String> {
     let plain = match expr {
         Expr::Cast { expr, .. } => expr,
         plain => plain,
@@ -150,11 +226,19 @@ fn first_text(function: &Function) -> Option<String> {
     }
 }
 
+/// A table's name without its schema and quotes.
+fn plain_name(name: &str) -> String {
+    let folded = match name.contains('"') {
+        true => name.replace('"', ""),
+        false => name.to_ascii_lowercase(),
+    };
+    folded.strip_prefix("public.").map(str::to_string).unwrap_or(folded)
+}
+
 /// Which table has a name, with or without its schema.
 fn table_of(name: &str) -> Result<usize, SqlError> {
-    let plain = name.replace('"', "");
-    let plain = plain.strip_prefix("public.").unwrap_or(&plain);
-    let found = TABLES.iter().position(|table| table.name.eq_ignore_ascii_case(plain));
+    let plain = plain_name(name);
+    let found = TABLES.iter().position(|table| table.name.eq_ignore_ascii_case(&plain));
     let words = || format!("relation \"{name}\" does not exist, or holds no samples");
     found.ok_or_else(|| SqlError::new("42P01", words()))
 }
@@ -193,7 +277,7 @@ mod tests {
             ),
             ("ALTER TABLE nothing SET (timescaledb.compress)", "42P01"),
             ("ALTER TABLE metrics SET (fillfactor = 70)", "another"),
-            ("SELECT create_hypertable('nothing', 'time')", "42P01"),
+            ("SELECT create_hypertable('nothing', 'time')", "another"),
             ("SELECT create_hypertable()", "42883"),
             ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "0A000"),
             ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "0A000"),

@@ -162,6 +162,11 @@ fn scalar_type(scalar: Scalar, limits: &Limits) -> DataType {
     }
 }
 
+/// A column's type as arrow has it.
+pub fn column_type(column: &Column) -> DataType {
+    field_of(column).data_type().clone()
+}
+
 /// A column as DataFusion knows it.
 pub fn field_of(column: &Column) -> Field {
     let limits = Limits::of(column);

@@ -56,6 +56,11 @@ pub fn numbered(schema: &Schema, column: &str) -> Option<Numbered> {
     }
 }
 
+/// Whether a column is numbered.
+pub(crate) fn is_numbered(schema: &Schema, column: &str) -> bool {
+    numbered(schema, column).is_some()
+}
+
 /// `a` or `d` for a column that is numbered, as PostgreSQL's own tables have it.
 pub(crate) fn identity_of(schema: &Schema, column: &str) -> &'static str {
     match numbered(schema, column) {
@@ -104,14 +109,13 @@ impl Numbers {
         given: Vec<Option<Datum>>,
         row: u64,
     ) -> Result<Vec<Datum>, SqlError> {
-        let mut values: Vec<Datum> =
-            given.iter().map(|one| one.clone().unwrap_or(Datum::Null)).collect();
+        let mut given = given;
         for number in &mut self.all {
             if given[number.at].is_none() {
-                values[number.at] = number.give(table, row)?;
+                given[number.at] = Some(number.give(table, row)?);
             }
         }
-        Ok(values)
+        Ok(given.into_iter().map(|one| one.unwrap_or(Datum::Null)).collect())
     }
 }
 

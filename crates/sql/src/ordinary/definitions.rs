@@ -9,6 +9,7 @@ use super::view::{Fate, View};
 use super::writes::{Runner, its_turn, table_name};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
+use crate::hypertables::{Asking, Hypertable, declare, indexed};
 use crate::names::folded;
 use crate::tables::TABLES;
 use datafusion::sql::sqlparser::ast::{
@@ -20,7 +21,14 @@ use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source};
 
 /// A statement about tables themselves.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Definition(Hidden<Statement>);
+pub struct Definition(Hidden<Said>);
+
+#[derive(Debug, PartialEq)]
+enum Said {
+    Statement(Statement),
+    /// `SELECT create_hypertable(..)`.
+    Hypertable(Asking),
+}
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +39,14 @@ pub struct Defined {
     pub rows: Option<u64>,
     /// What a client is told beside it.
     pub notices: Vec<String>,
+    /// The one text that is answered, if there is one.
+    pub answer: Option<String>,
+    /// Hypertables that are gone.
+    pub(crate) dropped: Vec<String>,
 }
+
+/// The function that makes a table a hypertable.
+const HYPERTABLE: &str = "create_hypertable";
 
 /// Where foreign keys, checks and the like are refused.
 fn not_kept(what: &str) -> SqlError {
@@ -56,12 +71,26 @@ impl Definition {
     /// Of such a statement.
     pub fn new(statement: Statement) -> Definition {
         debug_assert!(Definition::is_one(&statement), "{statement} defines nothing");
-        Definition(Hidden::new(statement))
+        Definition(Hidden::new(Said::Statement(statement)))
+    }
+
+    /// Of `create_hypertable`.
+    pub(crate) fn hypertable(asking: Asking) -> Definition {
+        Definition(Hidden::new(Said::Hypertable(asking)))
+    }
+
+    /// The name of the one column that it answers with, if it does.
+    pub fn answers(&self) -> Option<&'static str> {
+        matches!(&*self.0, Said::Hypertable(_)).then_some(HYPERTABLE)
     }
 
     /// What the statement is called.
     pub fn word(&self) -> &'static str {
-        match &*self.0 {
+        let statement = match &*self.0 {
+            Said::Statement(statement) => statement,
+            Said::Hypertable(_) => return "SELECT",
+        };
+        match statement {
             Statement::CreateTable(said) if said.query.is_some() => "CREATE TABLE AS",
             Statement::CreateTable(_) => "CREATE TABLE",
             Statement::AlterTable(_) => "ALTER TABLE",
@@ -87,6 +116,25 @@ pub async fn define(
     let changing = runner.view.changing()?;
     let mut done = Defined { tag: definition.word(), ..Defined::default() };
     match &*definition.0 {
+        Said::Hypertable(asking) => {
+            done.answer = Some(make_hypertable(&runner.view, asking, &mut done.notices)?);
+        }
+        Said::Statement(statement) => define_as_said(runner, statement, &mut done).await?,
+    }
+    tokio::task::block_in_place(|| changing.done(fate))?;
+    // Rows that somebody added until then.
+    for table in &done.dropped {
+        tokio::task::block_in_place(|| runner.view.series().forget(table))?;
+    }
+    Ok(done)
+}
+
+async fn define_as_said(
+    runner: &Runner,
+    statement: &Statement,
+    done: &mut Defined,
+) -> Result<(), SqlError> {
+    match statement {
         Statement::CreateTable(said) => {
             done.rows = create(runner, said, &mut done.notices).await?;
             done.tag = if done.rows.is_some() { "SELECT" } else { done.tag };
@@ -98,12 +146,54 @@ pub async fn define(
             drop_indexes(&runner.view, names, *if_exists, &mut done.notices)?;
         }
         Statement::Drop { if_exists, names, .. } => {
-            drop_tables(&runner.view, names, *if_exists, &mut done.notices)?;
+            drop_tables(&runner.view, names, *if_exists, done)?;
         }
         other => return Err(SqlError::unexpected(format!("{other} defines nothing"))),
     }
-    tokio::task::block_in_place(|| changing.done(fate))?;
-    Ok(done)
+    Ok(())
+}
+
+/// Makes a table one whose rows are samples. Returns what `create_hypertable` answers.
+fn make_hypertable(
+    view: &View,
+    asking: &Asking,
+    notices: &mut Vec<String>,
+) -> Result<String, SqlError> {
+    let table = view.expect(&asking.table)?;
+    let answer = |is_new: bool| {
+        let is_new = if is_new { "t" } else { "f" };
+        format!("({},public,{},{is_new})", table.id(), table.name())
+    };
+    if Hypertable::of(table.name(), table.schema()).is_some() {
+        let words = format!("table \"{}\" is already a hypertable", table.name());
+        if !asking.if_not_exists {
+            return Err(SqlError::new("TS110", words));
+        }
+        notices.push(format!("{words}, skipping"));
+        return Ok(answer(false));
+    }
+    let schema = declare(table.schema().clone(), table.row_count(), asking)?;
+    // Of one that was dropped in the very moment of a crash.
+    if !view.is_hypertable(table.name()) {
+        tokio::task::block_in_place(|| view.series().forget(table.name()))?;
+    }
+    view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
+    Ok(answer(true))
+}
+
+/// Deletes the rows of a hypertable, which no transaction brings back; whether it is one.
+fn forget_rows(view: &View, table: &str, word: &str) -> Result<bool, SqlError> {
+    let found = view.expect(table)?;
+    if Hypertable::of(table, found.schema()).is_none() {
+        return Ok(false);
+    }
+    if !view.is_alone() {
+        let words = format!("{word} of a hypertable cannot run inside a transaction block");
+        let hint = "Its samples are gone at once: say it outside of BEGIN, and by itself.";
+        return Err(SqlError::new("25001", words).with_hint(hint));
+    }
+    tokio::task::block_in_place(|| view.series().forget(table))?;
+    Ok(true)
 }
 
 /// Whether a name is that of a table that is there without anybody making it.
@@ -310,6 +400,11 @@ async fn alter(
     }
     for operation in &said.operations {
         let table = runner.view.expect(&name)?;
+        if Hypertable::of(&name, table.schema()).is_some() {
+            let words = format!("ALTER TABLE .. {operation} of a hypertable is not known here");
+            let hint = "Make another with the columns that you want, and INSERT INTO it .. SELECT.";
+            return Err(SqlError::unsupported(words).with_hint(hint));
+        }
         if let Some(change) = alters::change(runner, &table, operation, notices).await? {
             if let Change::Alter { name: new, .. } = &change {
                 if is_written(new) {
@@ -341,6 +436,7 @@ fn truncate(view: &View, said: &Truncate) -> Result<(), SqlError> {
                 "SELECT drop_metric('name'), or POST /api/v1/admin/tsdb/delete_series over HTTP.",
             ));
         }
+        forget_rows(view, &table, "TRUNCATE")?;
         changes.push(Change::Truncate { table });
     }
     view.apply(changes).map(drop)
@@ -350,7 +446,7 @@ fn drop_tables(
     view: &View,
     names: &[ObjectName],
     if_exists: bool,
-    notices: &mut Vec<String>,
+    done: &mut Defined,
 ) -> Result<(), SqlError> {
     for name in names {
         let table = table_name(name)?;
@@ -358,11 +454,18 @@ fn drop_tables(
             return Err(SqlError::new("42809", format!("\"{table}\" holds samples and stays")));
         }
         match (view.get(&table), if_exists) {
-            (None, true) => notices.push(format!("table \"{table}\" does not exist, skipping")),
+            (None, true) => {
+                done.notices.push(format!("table \"{table}\" does not exist, skipping"));
+            }
             (None, false) => {
                 return Err(SqlError::new("42P01", format!("table \"{table}\" does not exist")));
             }
-            (Some(_), _) => view.apply(vec![Change::Drop { table }]).map(drop)?,
+            (Some(_), _) => {
+                if forget_rows(view, &table, "DROP TABLE")? {
+                    done.dropped.push(table.clone());
+                }
+                view.apply(vec![Change::Drop { table }])?;
+            }
         }
     }
     Ok(())
@@ -386,12 +489,11 @@ fn create_index(
     let index = said.name.as_ref().map(table_name).transpose()?;
     let places = match said.unique {
         true => places_of(table.schema(), &name, &said.columns)?,
-        false => {
-            notices
-                .push("tables are in memory: no index was made, only UNIQUE ones are".to_string());
-            return Ok(());
-        }
+        false => return note_index(view, &table, &said.columns, notices),
     };
+    if Hypertable::of(&name, table.schema()).is_some() {
+        return Err(not_kept("UNIQUE of a hypertable"));
+    }
     let mut schema = table.schema().clone();
     let is_there = |index: &String| schema.constraints.iter().any(|one| one.name == *index);
     if said.if_not_exists && index.as_ref().is_some_and(is_there) {
@@ -402,6 +504,27 @@ fn create_index(
     let given = index.map(|name| Ident::with_quote('"', name));
     add_key(&mut schema, &name, ConstraintKind::Unique, given.as_ref(), places)?;
     view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
+}
+
+/// Remembers what an index that is not made would be of: `create_hypertable` makes labels of it.
+fn note_index(
+    view: &View,
+    table: &tables::Table,
+    columns: &[IndexColumn],
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    let mut schema = table.schema().clone();
+    let is_hypertable = Hypertable::of(table.name(), &schema).is_some();
+    notices.push(match is_hypertable {
+        true => "samples are found by their labels: no index was made".to_string(),
+        false => "tables are in memory: no index was made, only UNIQUE ones are".to_string(),
+    });
+    // An index may be of more than columns.
+    if let (false, Ok(places)) = (is_hypertable, places_of(&schema, table.name(), columns)) {
+        indexed(&mut schema, &places);
+        view.apply(vec![alters::same_columns(table, table.name(), schema)])?;
+    }
+    Ok(())
 }
 
 fn drop_indexes(

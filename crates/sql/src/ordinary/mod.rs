@@ -38,7 +38,9 @@ pub use view::{Fate, View};
 pub use writes::{PlannedWrite, Write};
 pub(crate) use writes::{Runner, Written, plan_write, write};
 
-pub(crate) use columns::{DIGITS_MAX, FRACTION_DIGITS, type_oid_and_modifier};
-pub(crate) use defaults::identity_of;
+pub(crate) use arrays::array_of;
+pub(crate) use columns::{DIGITS_MAX, FRACTION_DIGITS, column_type, type_oid_and_modifier};
+pub(crate) use defaults::{identity_of, is_numbered};
 pub(crate) use numbers::{short_text_of, text_of};
 pub(crate) use scan::Ordinary;
+pub(crate) use values::{of_scalar as datum_of, read as read_text};

@@ -4,10 +4,11 @@ use super::binary;
 use super::inserts::{Defaults, Row, insert_rows, size_of_row};
 use super::values;
 use super::view::Fate;
-use super::writes::{Runner, its_turn, unaltered};
+use super::writes::{Runner, add_rows, its_turn_to_add, unaltered};
 use crate::copy::{RowFormat, TableRows};
 use crate::copy_values::{BadRow, RowError, Values, ValuesReader};
 use crate::error::SqlError;
+use crate::hypertables::Hypertable;
 use std::str::from_utf8;
 use std::sync::Arc;
 use tables::{Column, Datum, Table};
@@ -136,10 +137,14 @@ pub(crate) async fn store(
     let RowsInto { table, mut rows, .. } = into;
     let defaults = Defaults::of(runner, table.schema()).await?;
     defaults.fill(runner, table.schema(), &mut rows).await?;
-    let _turn = its_turn(&runner.view, turn).await;
+    let _turn = its_turn_to_add(&runner.view, turn, (table.name(), table.schema())).await;
     let changing = runner.view.changing()?;
     let now = unaltered(&runner.view, table.name(), table.schema())?;
-    let ids = insert_rows(runner, &now, rows)?;
+    let count = rows.len() as u64;
+    match Hypertable::of(now.name(), now.schema()) {
+        Some(_) => add_rows(runner, &now, rows)?,
+        None => drop(insert_rows(runner, &now, rows)?),
+    }
     tokio::task::block_in_place(|| changing.done(&Fate::default()))?;
-    Ok(ids.len() as u64)
+    Ok(count)
 }

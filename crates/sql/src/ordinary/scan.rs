@@ -5,6 +5,7 @@ use super::columns::field_of;
 use super::values;
 use super::view::{View, no_such_table};
 use crate::error::SqlError;
+use crate::hypertables::{self, Asked, Hypertable};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -72,6 +73,8 @@ pub struct Ordinary {
     seen: Arc<Schema>,
     /// Columns as DataFusion knows them; the last one is [`ROW`] where that is asked for.
     schema: SchemaRef,
+    /// What it is, if its rows are samples.
+    hypertable: Option<Arc<Hypertable>>,
 }
 
 impl std::fmt::Debug for Ordinary {
@@ -96,7 +99,11 @@ impl Ordinary {
         let fields = seen.columns.iter().map(field_of);
         let row = has_row.then(|| Field::new(ROW, DataType::Int64, false));
         let schema = Arc::new(ArrowSchema::new(fields.chain(row).collect::<Vec<_>>()));
-        Ordinary { of, name: name.into(), seen, schema }
+        let hypertable = match &of {
+            Of::View(_) => Hypertable::of(name, &seen).map(Arc::new),
+            Of::Slot(_) => None,
+        };
+        Ordinary { of, name: name.into(), seen, schema, hypertable }
     }
 
     /// The table's name, and what it looked like.
@@ -107,13 +114,32 @@ impl Ordinary {
     /// The table as the session sees it.
     fn current(&self, view: &View) -> Result<Arc<Table>, SqlError> {
         let table = view.get(&self.name).ok_or_else(|| no_such_table(&self.name))?;
-        match *table.schema() == *self.seen {
+        match Hypertable::is_alike(&self.name, table.schema(), &self.seen) {
             true => Ok(table),
             false => {
                 let words =
                     format!("table \"{}\" was altered, prepare the statement anew", self.name);
                 Err(SqlError::new("0A000", words))
             }
+        }
+    }
+
+    /// A hypertable as it is when it is read: somebody else's rows may lack values meanwhile.
+    fn hypertable_now(
+        &self,
+        view: &View,
+        seen: &Arc<Hypertable>,
+    ) -> Result<Arc<Hypertable>, SqlError> {
+        self.current(view)?;
+        if view.adds_to(&self.name) {
+            let words =
+                format!("rows that this transaction adds to \"{}\" cannot be seen", self.name);
+            let hint = "They are there once it is committed: ask then.";
+            return Err(SqlError::new("55000", words).with_hint(hint));
+        }
+        match seen.is_dense && view.is_sparse(&self.name) {
+            true => Ok(Arc::new(Hypertable { is_dense: false, ..(**seen).clone() })),
+            false => Ok(seen.clone()),
         }
     }
 
@@ -193,9 +219,12 @@ impl TableProvider for Ordinary {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match equality(filter) {
-            Some(_) => TableProviderFilterPushDown::Inexact,
-            None => TableProviderFilterPushDown::Unsupported,
+        let support = |filter: &&Expr| match &self.hypertable {
+            Some(table) if Asked::said(table, filter).is_some() => {
+                TableProviderFilterPushDown::Exact
+            }
+            None if equality(filter).is_some() => TableProviderFilterPushDown::Inexact,
+            _ => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
     }
@@ -207,10 +236,16 @@ impl TableProvider for Ordinary {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let source =
-            self.source(filters).map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let external = |error| DataFusionError::External(Box::new(error));
         let wanted =
             projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect());
+        if let (Some(table), Of::View(view)) = (&self.hypertable, &self.of) {
+            let table = self.hypertable_now(view, table).map_err(external)?;
+            let asked = Asked::of(&table, filters);
+            let series = view.series().clone();
+            return hypertables::plan(series, table, asked, wanted, &self.schema, limit);
+        }
+        let source = self.source(filters).map_err(external)?;
         let schema = Arc::new(self.schema.project(&wanted)?);
         let reading = Reading { source, seen: self.seen.clone(), wanted, schema: schema.clone() };
         let parts: Vec<Arc<dyn PartitionStream>> = vec![Arc::new(reading)];

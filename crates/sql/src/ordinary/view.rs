@@ -1,7 +1,9 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
+use super::alters;
 use crate::database::Statement;
 use crate::error::SqlError;
+use crate::hypertables::{Hypertable, Series, SeriesRows};
 use crate::statements::Isolation;
 use datafusion::catalog::TableProvider;
 use std::collections::HashMap;
@@ -11,6 +13,8 @@ use tables::{Change, Counts, Error, Savepoint, Table, TableSet, Tables, Transact
 
 /// Savepoints that a transaction may have at a time.
 const SAVEPOINTS_MAX: usize = 1000;
+/// How often somebody else may be faster.
+const TRIES: usize = 100;
 /// What to do where somebody else was faster.
 const AGAIN: &str =
     "Do the whole transaction again: its tables were changed by somebody else meanwhile.";
@@ -18,13 +22,19 @@ const AGAIN: &str =
 /// What a session sees of ordinary tables.
 pub struct View {
     tables: Option<Arc<Tables>>,
+    /// Where the rows of hypertables are.
+    series: Arc<Series>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     transaction: Option<Transaction>,
-    savepoints: Vec<(String, Savepoint)>,
+    savepoints: Vec<(String, Saved)>,
+    /// Rows of hypertables that the transaction adds when it is committed.
+    pending: Vec<SeriesRows>,
+    /// Whether the transaction is of one statement.
+    is_alone: bool,
     isolation: Isolation,
     /// Whether a statement has seen anything in the transaction.
     has_looked: bool,
@@ -34,6 +44,28 @@ struct State {
     handed: HashMap<&'static str, Arc<dyn TableProvider>>,
 }
 
+/// What a transaction has come to.
+#[derive(Clone)]
+struct Saved {
+    tables: Savepoint,
+    /// How many of `State::pending` there are.
+    pending: usize,
+}
+
+impl State {
+    fn saved(&self) -> Option<Saved> {
+        let pending = self.pending.len();
+        self.transaction.as_ref().map(|one| Saved { tables: one.savepoint(), pending })
+    }
+
+    fn back_to(&mut self, saved: Saved) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.back_to(saved.tables);
+        }
+        self.pending.truncate(saved.pending);
+    }
+}
+
 impl std::fmt::Debug for View {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("View")
@@ -41,9 +73,14 @@ impl std::fmt::Debug for View {
 }
 
 impl View {
-    /// Of tables; there are none where the server has none.
-    pub fn new(tables: Option<Arc<Tables>>) -> View {
-        View { tables, state: Mutex::default() }
+    /// Of tables; there are none where the server has none. The rows of some are in the store.
+    pub fn new(tables: Option<Arc<Tables>>, series: Arc<Series>) -> View {
+        View { tables, series, state: Mutex::default() }
+    }
+
+    /// Where the rows of hypertables are.
+    pub fn series(&self) -> &Arc<Series> {
+        &self.series
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -141,15 +178,52 @@ impl View {
         self.state().transaction.is_some()
     }
 
+    /// Whether the statement that is being done is a transaction of its own.
+    pub fn is_alone(&self) -> bool {
+        self.state().is_alone
+    }
+
     /// Whether a transaction is under way that has changed tables.
     pub fn has_changed(&self) -> bool {
         self.state().transaction.as_ref().is_some_and(|one| !one.is_empty())
+    }
+
+    /// Whether a transaction is under way that adds rows to hypertables.
+    pub fn has_pending(&self) -> bool {
+        !self.state().pending.is_empty()
+    }
+
+    /// Whether it adds rows to that one.
+    pub fn adds_to(&self, table: &str) -> bool {
+        self.state().pending.iter().any(|rows| rows.table() == table)
+    }
+
+    /// A hypertable as it is for everybody.
+    fn shared_hypertable(&self, table: &str) -> Option<Hypertable> {
+        let found = self.tables.as_ref()?.get(table)?;
+        Hypertable::of(table, found.schema())
+    }
+
+    /// Whether there is a hypertable of that name for everybody.
+    pub fn is_hypertable(&self, table: &str) -> bool {
+        self.shared_hypertable(table).is_some()
+    }
+
+    /// Whether a hypertable has rows that lack values, whoever added them.
+    pub fn is_sparse(&self, table: &str) -> bool {
+        self.shared_hypertable(table).is_some_and(|found| !found.is_dense)
+    }
+
+    /// Adds rows to a hypertable when the transaction under way is committed.
+    pub fn add(&self, rows: SeriesRows) {
+        self.state().pending.push(rows);
     }
 
     /// What the transaction has changed is forgotten.
     pub fn roll_back(&self) {
         let mut state = self.state();
         (state.transaction, state.savepoints) = (None, Vec::new());
+        state.pending.clear();
     }
 
     /// The transaction ends: what it has changed is durable when this returns. Waits for the disk.
@@ -158,17 +232,29 @@ impl View {
     /// When somebody else has changed its tables meanwhile, and when the disk does not take it: nothing of
     /// it is there then.
     pub fn commit(&self) -> Result<(), SqlError> {
-        let transaction = {
+        let (transaction, pending) = {
             let mut state = self.state();
             state.savepoints.clear();
-            state.transaction.take()
+            (state.transaction.take(), std::mem::take(&mut state.pending))
         };
-        match (transaction, &self.tables) {
-            (Some(transaction), Some(tables)) => {
-                tables.commit(transaction).map(drop).map_err(|error| of_tables(&error))
-            }
-            _ => Ok(()),
+        let (Some(transaction), Some(tables)) = (transaction, &self.tables) else { return Ok(()) };
+        let has_changed = !transaction.is_empty();
+        // No table is dropped until its rows are there.
+        let kept = (!pending.is_empty()).then(|| self.series.kept());
+        for rows in &pending {
+            take_in(tables, rows)?;
         }
+        tables.commit(transaction).map(drop).map_err(|error| of_tables(&error))?;
+        if kept.is_none() {
+            return Ok(());
+        }
+        self.series.append(&pending).map_err(|error| match has_changed {
+            true => {
+                let words = "What the transaction changed in ordinary tables is stored.";
+                error.with_detail(words.to_string())
+            }
+            false => error,
+        })
     }
 
     /// Changes tables within the transaction under way.
@@ -200,7 +286,10 @@ impl View {
         }
         let is_own = !self.has_begun();
         self.begin(Isolation::default());
-        let before = self.state().transaction.as_ref().map(Transaction::savepoint);
+        let mut state = self.state();
+        state.is_alone = is_own;
+        let before = state.saved();
+        drop(state);
         Ok(Changing { view: Arc::clone(self), is_own, before })
     }
 
@@ -215,8 +304,8 @@ impl View {
         if SAVEPOINTS_MAX <= state.savepoints.len() {
             return Err(SqlError::limit(format!("more than {SAVEPOINTS_MAX} savepoints")));
         }
-        let saved = state.transaction.as_ref().map(Transaction::savepoint);
-        let saved = saved.or_else(|| self.tables.as_ref().map(|tables| tables.begin().savepoint()));
+        let none = |tables: &Arc<Tables>| Saved { tables: tables.begin().savepoint(), pending: 0 };
+        let saved = state.saved().or_else(|| self.tables.as_ref().map(none));
         state.savepoints.extend(saved.map(|saved| (name.to_string(), saved)));
         Ok(())
     }
@@ -241,8 +330,8 @@ impl View {
         let at = self.place(&state, name)?;
         state.savepoints.truncate(at + 1);
         let saved = state.savepoints.get(at).map(|(_, saved)| saved.clone());
-        if let (Some(transaction), Some(saved)) = (&mut state.transaction, saved) {
-            transaction.back_to(saved);
+        if let Some(saved) = saved {
+            state.back_to(saved);
         }
         Ok(())
     }
@@ -284,7 +373,7 @@ pub struct Changing {
     view: Arc<View>,
     /// Whether its transaction is its own.
     is_own: bool,
-    before: Option<Savepoint>,
+    before: Option<Saved>,
 }
 
 impl Changing {
@@ -310,10 +399,34 @@ impl Drop for Changing {
         if self.is_own {
             return self.view.roll_back();
         }
-        if let Some(transaction) = &mut self.view.state().transaction {
-            transaction.back_to(before);
+        self.view.state().back_to(before);
+    }
+}
+
+/// Makes a hypertable ready for rows: it has to be there, for everybody, and to say so if they lack values.
+fn take_in(tables: &Tables, rows: &SeriesRows) -> Result<(), SqlError> {
+    // Somebody else may say the same at the same time.
+    for _ in 0..TRIES {
+        let table = tables.get(rows.table()).filter(|table| rows.fits(table.schema()));
+        let Some(table) = table else {
+            let words = format!(
+                "hypertable \"{}\" was made or altered in this transaction, or meanwhile",
+                rows.table()
+            );
+            let hint = "Commit, and add the rows then.";
+            return Err(SqlError::new("55000", words).with_hint(hint));
+        };
+        let Some(schema) = rows.sparse_schema(table.schema()) else { return Ok(()) };
+        let mut transaction = tables.begin();
+        let change = alters::same_columns(&table, table.name(), schema);
+        transaction.apply(vec![change]).map_err(|error| of_tables(&error))?;
+        match tables.commit(transaction) {
+            Ok(_) => return Ok(()),
+            Err(Error::Conflict { .. }) => {}
+            Err(error) => return Err(of_tables(&error)),
         }
     }
+    Err(of_tables(&Error::Conflict { table: rows.table().to_string() }))
 }
 
 /// That there is no table of a name.

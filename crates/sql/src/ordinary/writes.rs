@@ -9,6 +9,7 @@ use super::view::{Fate, View, no_such_table};
 use crate::database::{Statement, begin, in_order, plan};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
+use crate::hypertables::{Hypertable, SeriesRows};
 use crate::names::folded;
 use crate::rewrite::{aggregates, query};
 use crate::statements::{Parsed, Query};
@@ -275,6 +276,9 @@ fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlErr
 pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
     let (name, alias) = write.target()?;
     let table = runner.view.get(&name).ok_or_else(|| no_such_table(&name))?;
+    if Hypertable::of(&name, table.schema()).is_some() {
+        check_hypertable(&write.0)?;
+    }
     let mut known = Parameters::new();
     let (how, returning) = match &*write.0 {
         Said::Insert(said) => {
@@ -301,6 +305,26 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
     let parameters = in_order(known)?;
     let seen = table.shared_schema();
     Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
+}
+
+/// What can be done to a hypertable: rows are inserted.
+fn check_hypertable(said: &Said) -> Result<(), SqlError> {
+    let (what, hint) = match said {
+        Said::Insert(said) if said.on.is_some() => (
+            "INSERT .. ON CONFLICT into",
+            "A row takes the place of the one with the same time and labels: leave it out.",
+        ),
+        Said::Insert(said) if said.returning.is_none() => return Ok(()),
+        Said::Insert(_) => ("INSERT .. RETURNING into", "Leave RETURNING out, and ask afterwards."),
+        Said::Update(_) => (
+            "UPDATE of",
+            "INSERT a row with the same time and labels: it takes the place of the other.",
+        ),
+        Said::Delete(_) => {
+            ("DELETE from", "SELECT drop_chunks('table', older_than => ..), or TRUNCATE.")
+        }
+    };
+    Err(SqlError::unsupported(format!("{what} a hypertable is not known here")).with_hint(hint))
 }
 
 async fn plan_returning(
@@ -368,19 +392,51 @@ pub async fn its_turn<'t>(
     }
 }
 
+/// The same for who adds rows to a table; those of a hypertable are added side by side.
+pub async fn its_turn_to_add<'t>(
+    view: &View,
+    turn: &'t tokio::sync::Mutex<()>,
+    (table, seen): (&str, &Schema),
+) -> Option<tokio::sync::MutexGuard<'t, ()>> {
+    match Hypertable::of(table, seen) {
+        Some(_) => None,
+        None => its_turn(view, turn).await,
+    }
+}
+
 /// A table that looks as it did when values were made for its columns.
 ///
 /// # Errors
 /// When it does not, or is gone.
 pub fn unaltered(view: &View, name: &str, seen: &Schema) -> Result<Arc<Table>, SqlError> {
     let table = view.expect(name)?;
-    match table.schema() == seen {
+    match Hypertable::is_alike(name, table.schema(), seen) {
         true => Ok(table),
         false => {
             let words = format!("table \"{name}\" was altered meanwhile");
             Err(SqlError::new("40001", words).with_hint("Do it again."))
         }
     }
+}
+
+/// Adds rows to a hypertable once the transaction under way is committed.
+///
+/// # Errors
+/// When one of them cannot be stored.
+pub fn add_rows(runner: &Runner, table: &Table, rows: Vec<inserts::Row>) -> Result<(), SqlError> {
+    let Some(hypertable) = Hypertable::of(table.name(), table.schema()) else {
+        return Err(SqlError::unexpected(format!("\"{}\" is no hypertable", table.name())));
+    };
+    let memory = runner.memory("rows of a hypertable");
+    let mut into = SeriesRows::new(Arc::new(hypertable), runner.view.series(), memory);
+    let mut values = Vec::new();
+    for row in rows {
+        values.clear();
+        values.extend(row.into_iter().map(|value| value.unwrap_or(Datum::Null)));
+        into.push(&values)?;
+    }
+    runner.view.add(into);
+    Ok(())
 }
 
 /// All rows that are returned.
@@ -421,13 +477,19 @@ pub async fn write(
         How::Insert(plan) => Some(inserts::rows(runner, plan, seen, parameters).await?),
         How::Update(_) | How::Delete(_) => None,
     };
-    let _turn = its_turn(&runner.view, turn).await;
+    let _turn = its_turn_to_add(&runner.view, turn, (name, seen)).await;
     let changing = runner.view.changing()?;
     let before = unaltered(&runner.view, name, seen)?;
     let (tag, ids) = match how {
         How::Insert(plan) => {
             // Their memory is held until they are in the table.
             let (rows, _held) = given.unwrap_or_default();
+            if Hypertable::of(name, seen).is_some() {
+                let count = rows.len() as u64;
+                add_rows(runner, &before, rows)?;
+                tokio::task::block_in_place(|| changing.done(fate))?;
+                return Ok(Written { tag: "INSERT", rows: count, answer: None });
+            }
             ("INSERT", inserts::insert(runner, plan, &before, rows, parameters).await?)
         }
         How::Update(plan) => ("UPDATE", changes::update(runner, plan, &before, parameters).await?),

@@ -172,7 +172,7 @@ fn check_table(name: &str) -> PgWireResult<()> {
 }
 
 /// A row of one text, in the column of [`field_of`].
-fn one_text(parsed: &Parsed, value: &str, format: &Format) -> PgWireResult<Response> {
+pub fn one_text(parsed: &Parsed, value: &str, format: &Format) -> PgWireResult<Response> {
     let fields = Arc::new(field_of(parsed, format).into_iter().collect::<Vec<_>>());
     let mut encoder = DataRowEncoder::new(fields.clone());
     encoder.encode_field(&value)?;

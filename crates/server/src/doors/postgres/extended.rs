@@ -271,7 +271,7 @@ impl Queries {
                 self.copy_file_in(client, copy.clone()).await?;
             }
             Prepared::Other(Parsed::Define(definition)) => {
-                self.answer_definition(client, definition.clone()).await?;
+                self.answer_definition(client, definition.clone(), true).await?;
             }
             Prepared::Other(_) => return Ok(false),
             Prepared::Query(described) => match self.keep_rows(client, described, portal).await? {

@@ -311,6 +311,9 @@ pub fn field_of(parsed: &Parsed, format: &Format) -> Option<FieldInfo> {
         Parsed::Show(name) => name.as_str(),
         Parsed::CreatePrometheusTable(..) => "create_prometheus_table",
         Parsed::DropMetric(_) => "drop_metric",
+        Parsed::Define(definition) if definition.answers().is_some() => {
+            definition.answers().unwrap_or_default()
+        }
         Parsed::Upkeep(upkeep) if upkeep.answer.is_some() => upkeep.name.as_str(),
         _ => return None,
     };

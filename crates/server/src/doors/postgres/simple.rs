@@ -1,10 +1,12 @@
 //! Simple queries: a text of statements, each answered before the next one begins.
 
 use super::answers::{error, notice, of_sql, warning};
+use super::commands::one_text;
 use super::handlers::Queries;
 use super::inserts::Target;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
+use pgwire::api::portal::Format;
 use pgwire::api::query::{
     SimpleQueryHandler, send_execution_response, send_query_response, send_ready_for_query,
 };
@@ -133,7 +135,7 @@ impl Queries {
             _ => {}
         }
         if let Parsed::Define(definition) = parsed {
-            return self.answer_definition(client, definition).await;
+            return self.answer_definition(client, definition, false).await;
         }
         match self.run_parsed(parsed).await? {
             Response::Query(rows) => send_query_response(client, rows, true).await,
@@ -146,6 +148,7 @@ impl Queries {
         &self,
         client: &mut C,
         definition: Definition,
+        is_extended: bool,
     ) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
@@ -153,9 +156,16 @@ impl Queries {
         C::Error: Debug,
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
-        let done = self.define(definition).await?;
+        let done = self.define(definition.clone()).await?;
         for words in &done.notices {
             client.feed(PgWireBackendMessage::NoticeResponse(notice(words))).await?;
+        }
+        if let Some(answer) = &done.answer {
+            let parsed = Parsed::Define(definition);
+            let Response::Query(row) = one_text(&parsed, answer, &Format::UnifiedText)? else {
+                return Ok(());
+            };
+            return send_query_response(client, row, !is_extended).await;
         }
         let tag = Tag::new(done.tag);
         let rows = done.rows.and_then(|rows| usize::try_from(rows).ok());

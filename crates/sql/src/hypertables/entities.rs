@@ -1,0 +1,159 @@
+//! The series that are columns of the same rows.
+
+use super::shape::Hypertable;
+use crate::error::SqlError;
+use datafusion::common::{DataFusionError, Result};
+use model::{Labels, METRIC_NAME};
+use std::collections::HashMap;
+use store::Selection;
+use tables::Datum;
+
+/// That a column has no series.
+const NONE: u32 = u32::MAX;
+
+/// What there is of a hypertable, label set by label set.
+pub struct Entities {
+    selection: Selection,
+    /// How many columns of values are read.
+    columns: usize,
+    /// A value for each label of the table, entity after entity.
+    labels: Vec<Datum>,
+    label_count: usize,
+    /// The series of each column, entity after entity.
+    series: Vec<u32>,
+    count: usize,
+}
+
+/// Samples of one series.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// When, in nanoseconds.
+    pub times: Vec<i64>,
+    /// And their values.
+    pub values: Vec<f64>,
+}
+
+fn external(error: store::Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+impl Entities {
+    /// Of what was selected; `columns` are those of values that are read.
+    ///
+    /// # Errors
+    /// When the index is corrupt, and when a label is no value of its column.
+    pub fn new(table: &Hypertable, columns: &[usize], selection: Selection) -> Result<Entities> {
+        let metrics: HashMap<String, usize> =
+            columns.iter().enumerate().map(|(nth, at)| (table.metric(*at), nth)).collect();
+        let mut entities = Entities {
+            columns: columns.len(),
+            labels: Vec::new(),
+            label_count: table.labels.len(),
+            series: Vec::new(),
+            count: 0,
+            selection,
+        };
+        let mut known: HashMap<Labels, usize> = HashMap::new();
+        let mut failure = None;
+        // Series come metric by metric, and within each in one order: the next entity is most often
+        // the one behind the last.
+        let (mut order, mut guess): (Vec<Labels>, usize) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let read = entities.selection.read_labels(
+            0..entities.selection.len(),
+            None,
+            &mut |idx, labels| {
+                let Some(column) = metrics.get(labels.metric_name()) else { return };
+                let tags = without_name(&labels);
+                let at = match order.get(guess) {
+                    Some(next) if *next == tags => guess,
+                    _ => match known.get(&tags) {
+                        Some(at) => *at,
+                        None => {
+                            known.insert(tags.clone(), order.len());
+                            order.push(tags);
+                            order.len() - 1
+                        }
+                    },
+                };
+                guess = at + 1;
+                found.push((at, *column, u32::try_from(idx).unwrap_or(NONE)));
+            },
+        );
+        read.map_err(external)?;
+        for tags in &order {
+            match values_of(table, tags) {
+                Ok(values) => entities.labels.extend(values),
+                Err(error) => failure = Some(error),
+            }
+        }
+        if let Some(error) = failure {
+            return Err(DataFusionError::External(Box::new(error)));
+        }
+        entities.count = order.len();
+        entities.series = vec![NONE; entities.count * entities.columns];
+        for (at, column, idx) in found {
+            entities.series[at * entities.columns + column] = idx;
+        }
+        Ok(entities)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// How many are best read at once.
+    pub fn batch_len(&self) -> usize {
+        (self.selection.batch_len() / self.columns.max(1)).max(1)
+    }
+
+    /// The values of the labels of one.
+    pub fn labels(&self, entity: usize) -> &[Datum] {
+        &self.labels[entity * self.label_count..(entity + 1) * self.label_count]
+    }
+
+    /// Reads the samples of some: those of each column, entity after entity.
+    ///
+    /// # Errors
+    /// When they cannot be read, or it takes too long.
+    pub fn read(&self, range: std::ops::Range<usize>, into: &mut Vec<Samples>) -> Result<()> {
+        let slots = range.start * self.columns..range.end * self.columns;
+        into.resize_with(slots.len(), Samples::default);
+        for samples in into.iter_mut() {
+            samples.times.clear();
+            samples.values.clear();
+        }
+        let mut wanted: Vec<(u32, usize)> = self.series[slots]
+            .iter()
+            .enumerate()
+            .filter(|(_, idx)| **idx != NONE)
+            .map(|(slot, idx)| (*idx, slot))
+            .collect();
+        wanted.sort_unstable();
+        // What lies side by side is read at once.
+        for run in wanted.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
+            let first = run[0].0 as usize;
+            let read = self.selection.read(first..first + run.len(), &mut |idx, times, values| {
+                let samples = &mut into[run[idx - first].1];
+                samples.times.extend_from_slice(times);
+                samples.values.extend_from_slice(values);
+            });
+            read.map_err(external)?;
+        }
+        Ok(())
+    }
+}
+
+fn without_name(labels: &Labels) -> Labels {
+    let mut builder = model::LabelsBuilder::new();
+    for (name, value) in labels.iter().filter(|(name, _)| *name != METRIC_NAME) {
+        builder.push(name, value);
+    }
+    builder.finish()
+}
+
+fn values_of(table: &Hypertable, tags: &Labels) -> Result<Vec<Datum>, SqlError> {
+    let value = |at: &usize| table.label_value(*at, tags.get(&table.schema.columns[*at].name));
+    table.labels.iter().map(value).collect()
+}

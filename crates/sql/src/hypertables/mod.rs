@@ -1,0 +1,26 @@
+//! Tables whose rows are samples of the store: hypertables.
+//!
+//! ```text
+//! CREATE TABLE cpu (time timestamptz, host text, usage float8, idle float8)
+//! SELECT create_hypertable('cpu', 'time')
+//!
+//! a row of it:   time    host    usage   idle
+//!                  │       │       │       └─► a sample of cpu_idle {__table__="cpu", host=".."}
+//!                  │       │       └─────────► a sample of cpu_usage{__table__="cpu", host=".."}
+//!                  └ when  └ a label of all its series
+//! ```
+//! There is no other copy of it. What a table looks like is kept with ordinary ones (`tables`), which
+//! have no row of it.
+
+mod append;
+mod conditions;
+mod declare;
+mod entities;
+mod reading;
+mod shape;
+
+pub(crate) use append::{Series, SeriesRows};
+pub(crate) use conditions::Asked;
+pub(crate) use declare::{Asking, declare, indexed};
+pub(crate) use reading::plan;
+pub(crate) use shape::Hypertable;

@@ -1,0 +1,249 @@
+//! Rows of a hypertable, put together of the samples of their columns.
+
+use super::append::Series;
+use super::conditions::Asked;
+use super::entities::{Entities, Samples};
+use super::shape::Hypertable;
+use crate::alternatives::escaped;
+use crate::ordinary::{array_of, column_type};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, UInt32Array,
+};
+use datafusion::arrow::buffer::NullBuffer;
+use datafusion::arrow::compute::{cast, take};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use model::sample::NANOS_PER_MICRO;
+use model::{METRIC_NAME, MatchOp, Matcher};
+use std::sync::Arc;
+use std::time::Instant;
+use store::SelectLimits;
+use tables::Datum;
+
+/// Batches that wait for who reads them.
+const BATCHES_WAITING: usize = 2;
+
+/// A plan that reads some columns of a table, by their places.
+///
+/// # Errors
+/// When there are no such columns.
+pub fn plan(
+    series: Arc<Series>,
+    table: Arc<Hypertable>,
+    asked: Asked,
+    wanted: Vec<usize>,
+    schema: &SchemaRef,
+    limit: Option<usize>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let schema = Arc::new(schema.project(&wanted)?);
+    let scan = Scan { series, table, asked, wanted, schema: schema.clone() };
+    let exec = StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?;
+    Ok(Arc::new(exec))
+}
+
+/// One reading.
+#[derive(Clone)]
+struct Scan {
+    series: Arc<Series>,
+    table: Arc<Hypertable>,
+    asked: Asked,
+    wanted: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl std::fmt::Debug for Scan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Hypertable({}, {:?})", self.table.name, self.asked)
+    }
+}
+
+impl PartitionStream for Scan {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch_len = context.session_config().batch_size();
+        let mut builder = RecordBatchReceiverStream::builder(self.schema.clone(), BATCHES_WAITING);
+        let (sender, scan) = (builder.tx(), self.clone());
+        builder.spawn_blocking(move || {
+            // Nobody hears when whoever asked has gone.
+            scan.give(batch_len, &mut |batch| sender.blocking_send(Ok(batch)).is_ok())
+        });
+        builder.build()
+    }
+}
+
+impl Scan {
+    /// The columns of values that are read: to know which rows there are, of a table whose rows may lack
+    /// values all are.
+    fn columns(&self) -> Vec<usize> {
+        let all = &self.table.values;
+        if !self.table.is_dense {
+            return all.clone();
+        }
+        let wanted: Vec<usize> =
+            all.iter().copied().filter(|at| self.wanted.contains(at)).collect();
+        if wanted.is_empty() { all[..1].to_vec() } else { wanted }
+    }
+
+    fn matchers(&self, columns: &[usize]) -> Vec<Matcher> {
+        let mut all = self.asked.matchers.clone();
+        all.push(Hypertable::matcher(&self.table.name));
+        match columns {
+            [one] => all.push(Matcher::equal(METRIC_NAME, &self.table.metric(*one))),
+            some if some.len() < self.table.values.len() => {
+                let names: Vec<String> =
+                    some.iter().map(|at| escaped(&self.table.metric(*at))).collect();
+                all.push(Matcher::new(METRIC_NAME, MatchOp::Regex, names.join("|")));
+            }
+            _ => {}
+        }
+        all
+    }
+
+    /// Makes all rows; `take` says whether more are wanted.
+    fn give(&self, batch_len: usize, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
+        if self.asked.range.is_empty() {
+            return Ok(());
+        }
+        let limits = SelectLimits {
+            series_max: self.series.limits.series_max,
+            deadline: Some(Instant::now() + self.series.limits.timeout),
+            cost_max: u64::MAX,
+        };
+        let columns = self.columns();
+        let sets = [self.matchers(&columns)];
+        let selection = self.series.store.strict().select(&sets, self.asked.range, &limits);
+        let selection = selection.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let entities = Entities::new(&self.table, &columns, selection)?;
+        let mut rows = Rows::new(self, &columns);
+        let (mut start, mut samples) = (0, Vec::new());
+        while start < entities.len() {
+            let end = (start + entities.batch_len()).min(entities.len());
+            entities.read(start..end, &mut samples)?;
+            for (entity, own) in (start..end).zip(samples.chunks(columns.len())) {
+                rows.push(entities.labels(entity), own);
+                while batch_len <= rows.times.len() {
+                    if !take(rows.batch()?) {
+                        return Ok(());
+                    }
+                }
+            }
+            start = end;
+        }
+        if !rows.times.is_empty() {
+            take(rows.batch()?);
+        }
+        Ok(())
+    }
+}
+
+/// Rows that are no batch yet.
+struct Rows<'a> {
+    scan: &'a Scan,
+    columns: &'a [usize],
+    times: Vec<i64>,
+    /// Values of each column that is read, and which of them there are, unless all.
+    values: Vec<Vec<f64>>,
+    present: Vec<Vec<bool>>,
+    /// Which of `labels` a row has.
+    entities: Vec<u32>,
+    labels: Vec<Vec<Datum>>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(scan: &'a Scan, columns: &'a [usize]) -> Rows<'a> {
+        Rows {
+            scan,
+            columns,
+            times: Vec::new(),
+            values: vec![Vec::new(); columns.len()],
+            present: vec![Vec::new(); columns.len()],
+            entities: Vec::new(),
+            labels: vec![Vec::new(); scan.table.labels.len()],
+        }
+    }
+
+    /// Adds the rows of one entity, whose columns have these samples.
+    fn push(&mut self, labels: &[Datum], columns: &[Samples]) {
+        let before = self.times.len();
+        let is_dense = columns.windows(2).all(|two| two[0].times == two[1].times);
+        match is_dense {
+            true => {
+                self.times.extend_from_slice(&columns[0].times);
+                for (into, samples) in self.values.iter_mut().zip(columns) {
+                    into.extend_from_slice(&samples.values);
+                }
+                for present in &mut self.present {
+                    present.resize(self.times.len(), true);
+                }
+            }
+            false => self.push_merged(columns),
+        }
+        if self.times.len() == before {
+            return;
+        }
+        let entity = self.labels.first().map_or(0, Vec::len);
+        self.entities.resize(self.times.len(), u32::try_from(entity).unwrap_or(u32::MAX));
+        for (into, label) in self.labels.iter_mut().zip(labels) {
+            into.push(label.clone());
+        }
+    }
+
+    fn push_merged(&mut self, columns: &[Samples]) {
+        let mut next = vec![0; columns.len()];
+        loop {
+            let heads = columns.iter().zip(&next).filter_map(|(one, at)| one.times.get(*at));
+            let Some(time) = heads.min().copied() else { return };
+            self.times.push(time);
+            for (nth, samples) in columns.iter().enumerate() {
+                let is_there = samples.times.get(next[nth]) == Some(&time);
+                self.values[nth].push(if is_there { samples.values[next[nth]] } else { 0.0 });
+                self.present[nth].push(is_there);
+                next[nth] += usize::from(is_there);
+            }
+        }
+    }
+
+    /// All rows that there are, as a batch.
+    fn batch(&mut self) -> Result<RecordBatch> {
+        let count = self.times.len();
+        let entities = UInt32Array::from(std::mem::take(&mut self.entities));
+        let mut arrays = Vec::with_capacity(self.scan.wanted.len());
+        for at in &self.scan.wanted {
+            arrays.push(self.array(*at, &entities)?);
+        }
+        self.times.clear();
+        self.values.iter_mut().for_each(Vec::clear);
+        self.present.iter_mut().for_each(Vec::clear);
+        self.labels.iter_mut().for_each(Vec::clear);
+        let options = RecordBatchOptions::new().with_row_count(Some(count));
+        Ok(RecordBatch::try_new_with_options(self.scan.schema.clone(), arrays, &options)?)
+    }
+
+    fn array(&self, at: usize, entities: &UInt32Array) -> Result<ArrayRef> {
+        let table = &self.scan.table;
+        let column = &table.schema.columns[at];
+        if at == table.time {
+            let micros = self.times.iter().map(|nanos| nanos.div_euclid(NANOS_PER_MICRO));
+            let times = TimestampMicrosecondArray::from_iter_values(micros);
+            return Ok(Arc::new(times.with_data_type(column_type(column))));
+        }
+        if let Some(nth) = table.labels.iter().position(|one| *one == at) {
+            let values = array_of(column, &self.labels[nth])?;
+            return Ok(take(&values, entities, None)?);
+        }
+        let nth = self.columns.iter().position(|one| *one == at);
+        let nth = nth.ok_or_else(|| DataFusionError::Internal("a column was not read".into()))?;
+        let present = NullBuffer::from(self.present[nth].as_slice());
+        let present = (0 < present.null_count()).then_some(present);
+        let values: ArrayRef =
+            Arc::new(Float64Array::new(self.values[nth].clone().into(), present));
+        Ok(cast(&values, &column_type(column))?)
+    }
+}
