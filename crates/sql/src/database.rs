@@ -26,7 +26,7 @@ use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
-use crate::{jsonb_makers, jsonb_parts, laterals, markers, metric_tables, prom, prom_info};
+use crate::{jsonb_makers, jsonb_parts, laterals, listed, markers, metric_tables, prom, prom_info};
 use ::tables::{Schema, Tables};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -505,6 +505,7 @@ pub(crate) async fn begin(
     if !parameters.is_empty() {
         plan = plan.with_param_values(parameters)?;
     }
+    let plan = listed::worked_out(&context, plan).await?;
     let frame = context.execute_logical_plan(plan).await?;
     Ok(frame.execute_stream().await?)
 }

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::error::SqlError;
+use crate::newest::first_of_each;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{
     Column, DataFusionError, NullHandling, Result, ScalarValue, TableReference, UnnestOptions,
@@ -22,10 +23,16 @@ use datafusion::logical_expr::{
 /// When rows of the left are wanted in a way that is not known.
 pub fn unnested(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Join(join) => Ok(match lists_of(&join)? {
-            Some(made) => Transformed::yes(made),
-            None => Transformed::no(LogicalPlan::Join(join)),
-        }),
+        LogicalPlan::Join(join) => {
+            let made = match first_of_each(&join)? {
+                Some(made) => Some(made),
+                None => lists_of(&join)?,
+            };
+            Ok(match made {
+                Some(made) => Transformed::yes(made),
+                None => Transformed::no(LogicalPlan::Join(join)),
+            })
+        }
         other => Ok(Transformed::no(other)),
     });
     Ok(changed?.data)

@@ -22,5 +22,5 @@ mod shape;
 pub(crate) use append::{Series, SeriesRows};
 pub(crate) use conditions::Asked;
 pub(crate) use declare::{Asking, declare, indexed};
-pub(crate) use reading::plan;
+pub(crate) use reading::{Wanted, plan};
 pub(crate) use shape::Hypertable;

@@ -27,20 +27,31 @@ use tables::Datum;
 /// Batches that wait for who reads them.
 const BATCHES_WAITING: usize = 2;
 
-/// A plan that reads some columns of a table, by their places.
+/// What is wanted of a hypertable.
+pub struct Wanted {
+    /// Conditions.
+    pub asked: Asked,
+    /// How many rows of each label set, the newest ones; all for none.
+    pub newest: Option<usize>,
+    /// Columns, by their places.
+    pub columns: Vec<usize>,
+    /// How many rows.
+    pub limit: Option<usize>,
+}
+
+/// A plan that reads what is wanted of a table.
 ///
 /// # Errors
 /// When there are no such columns.
 pub fn plan(
     series: Arc<Series>,
     table: Arc<Hypertable>,
-    asked: Asked,
-    wanted: Vec<usize>,
+    wanted: Wanted,
     schema: &SchemaRef,
-    limit: Option<usize>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let schema = Arc::new(schema.project(&wanted)?);
-    let scan = Scan { series, table, asked, wanted, schema: schema.clone() };
+    let Wanted { asked, newest, columns, limit } = wanted;
+    let schema = Arc::new(schema.project(&columns)?);
+    let scan = Scan { series, table, asked, newest, wanted: columns, schema: schema.clone() };
     let exec = StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?;
     Ok(Arc::new(exec))
 }
@@ -51,6 +62,7 @@ struct Scan {
     series: Arc<Series>,
     table: Arc<Hypertable>,
     asked: Asked,
+    newest: Option<usize>,
     wanted: Vec<usize>,
     schema: SchemaRef,
 }
@@ -175,15 +187,20 @@ impl<'a> Rows<'a> {
         let is_dense = columns.windows(2).all(|two| two[0].times == two[1].times);
         match is_dense {
             true => {
-                self.times.extend_from_slice(&columns[0].times);
+                let count = columns[0].times.len();
+                let first = count - self.scan.newest.map_or(count, |newest| newest.min(count));
+                self.times.extend_from_slice(&columns[0].times[first..]);
                 for (into, samples) in self.values.iter_mut().zip(columns) {
-                    into.extend_from_slice(&samples.values);
+                    into.extend_from_slice(&samples.values[first..]);
                 }
                 for present in &mut self.present {
                     present.resize(self.times.len(), true);
                 }
             }
-            false => self.push_merged(columns),
+            false => {
+                self.push_merged(columns);
+                self.keep_newest(before);
+            }
         }
         if self.times.len() == before {
             return;
@@ -208,6 +225,15 @@ impl<'a> Rows<'a> {
                 next[nth] += usize::from(is_there);
             }
         }
+    }
+
+    /// Drops the oldest of the rows from `before` on, where only some are wanted.
+    fn keep_newest(&mut self, before: usize) {
+        let Some(newest) = self.scan.newest else { return };
+        let oldest = before..before.max(self.times.len().saturating_sub(newest));
+        self.times.drain(oldest.clone());
+        self.values.iter_mut().for_each(|values| drop(values.drain(oldest.clone())));
+        self.present.iter_mut().for_each(|present| drop(present.drain(oldest.clone())));
     }
 
     /// All rows that there are, as a batch.

@@ -5,7 +5,7 @@ use super::columns::field_of;
 use super::values;
 use super::view::{View, no_such_table};
 use crate::error::SqlError;
-use crate::hypertables::{self, Asked, Hypertable};
+use crate::hypertables::{self, Asked, Hypertable, Wanted};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -75,6 +75,8 @@ pub struct Ordinary {
     schema: SchemaRef,
     /// What it is, if its rows are samples.
     hypertable: Option<Arc<Hypertable>>,
+    /// How many rows are wanted of each label set of it, the newest ones; all for none.
+    newest: Option<usize>,
 }
 
 impl std::fmt::Debug for Ordinary {
@@ -103,7 +105,22 @@ impl Ordinary {
             Of::View(_) => Hypertable::of(name, &seen).map(Arc::new),
             Of::Slot(_) => None,
         };
-        Ordinary { of, name: name.into(), seen, schema, hypertable }
+        Ordinary { of, name: name.into(), seen, schema, hypertable, newest: None }
+    }
+
+    /// Whether its rows are samples.
+    pub fn is_hypertable(&self) -> bool {
+        self.hypertable.is_some()
+    }
+
+    /// Only the newest rows of each label set, which are those of each key; none where it is something
+    /// else that is asked.
+    pub fn newest(&self, time: &str, keys: &[&str], count: usize) -> Option<Ordinary> {
+        let table = self.hypertable.as_ref()?;
+        let name = |at: usize| table.schema.columns[at].name.as_str();
+        let is_label = |key: &&str| table.labels.iter().any(|at| name(*at) == *key);
+        let is_it = name(table.time) == time && keys.iter().all(is_label);
+        is_it.then(|| Ordinary { newest: Some(count), ..self.clone() })
     }
 
     /// The table's name, and what it looked like.
@@ -243,7 +260,8 @@ impl TableProvider for Ordinary {
             let table = self.hypertable_now(view, table).map_err(external)?;
             let asked = Asked::of(&table, filters);
             let series = view.series().clone();
-            return hypertables::plan(series, table, asked, wanted, &self.schema, limit);
+            let asking = Wanted { asked, newest: self.newest, columns: wanted, limit };
+            return hypertables::plan(series, table, asking, &self.schema);
         }
         let source = self.source(filters).map_err(external)?;
         let schema = Arc::new(self.schema.project(&wanted)?);
