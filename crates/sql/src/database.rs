@@ -5,6 +5,7 @@ use crate::bounded::bound;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
 use crate::copy::TableRows;
+use crate::direct::{self, Direct};
 use crate::error::SqlError;
 use crate::gapfill::{self, fill_gaps};
 use crate::hidden::Hidden;
@@ -506,6 +507,10 @@ pub(crate) async fn begin(
         plan = plan.with_param_values(parameters)?;
     }
     let plan = listed::worked_out(&context, plan).await?;
+    if let Some(direct) = Direct::of(&plan) {
+        return Ok(direct.rows(context.task_ctx()));
+    }
+    let plan = direct::grouped(plan)?;
     let frame = context.execute_logical_plan(plan).await?;
     Ok(frame.execute_stream().await?)
 }

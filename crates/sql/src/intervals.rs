@@ -30,7 +30,7 @@ const MONTH_DAYS: i64 = 30;
 const DIGITS: u8 = 38;
 /// From where buckets are counted that are no months: the first Monday of 2000, so that weeks begin
 /// with one (<https://docs.tigerdata.com/api/latest/hyperfunctions/time_bucket/>).
-const MONDAY: i64 = 946_857_600 * 1_000_000;
+pub const MONDAY: i64 = 946_857_600 * 1_000_000;
 /// From where months are counted.
 const YEAR: i64 = 2000;
 

@@ -19,6 +19,7 @@ pub mod copy_rows;
 pub mod copy_values;
 mod database;
 mod dialect;
+mod direct;
 mod error;
 mod extremes;
 mod filters;

@@ -72,7 +72,8 @@ pub async fn worked_out(
     if lists.is_empty() {
         return Ok(plan);
     }
-    let changed = plan.transform_up_with_subqueries(|node| {
+    // From the top: what is within an expression is another plan once it was looked into.
+    let changed = plan.transform_down_with_subqueries(|node| {
         node.map_expressions(|expr| expr.transform_up(|expr| Ok(listed(expr, &lists))))
     });
     Ok(changed?.data)

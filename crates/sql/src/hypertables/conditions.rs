@@ -22,13 +22,24 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// All rows.
+    pub fn everything() -> Asked {
+        Asked { matchers: Vec::new(), range: TimeRange::ALL }
+    }
+
+    /// That holds, too.
+    pub fn narrow(&mut self, other: Asked) {
+        self.matchers.extend(other.matchers);
+        self.range = self.range.intersect(&other.range);
+    }
+
     /// What all conditions say that are understood.
     pub fn of<'a>(table: &Hypertable, filters: impl IntoIterator<Item = &'a Expr>) -> Asked {
-        let mut all = Asked { matchers: Vec::new(), range: TimeRange::ALL };
-        for one in filters.into_iter().filter_map(|filter| Asked::said(table, filter)) {
-            all.matchers.extend(one.matchers);
-            all.range = all.range.intersect(&one.range);
-        }
+        let mut all = Asked::everything();
+        filters
+            .into_iter()
+            .filter_map(|filter| Asked::said(table, filter))
+            .for_each(|one| all.narrow(one));
         all
     }
 
@@ -38,8 +49,7 @@ impl Asked {
         match filter {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
                 let (mut one, other) = (Asked::said(table, left)?, Asked::said(table, right)?);
-                one.matchers.extend(other.matchers);
-                one.range = one.range.intersect(&other.range);
+                one.narrow(other);
                 Some(one)
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
@@ -136,8 +146,12 @@ fn text_of(table: &Hypertable, column: usize, value: &ScalarValue) -> Option<Opt
     };
     let (own, given) = (column_type(field), value.data_type());
     let is_plain = field.declared.is_empty() || field.declared.starts_with("varchar");
+    let is_whole = |ty: &datafusion::arrow::datatypes::DataType| ty.is_integer();
     let is_jsonb = matches!(field.ty, tables::ColumnType::One(tables::Scalar::Jsonb));
-    if is_jsonb || !is_plain || !(own == given || is_text(&own) && is_text(&given)) {
+    if is_jsonb
+        || !is_plain
+        || !(own == given || is_text(&own) && is_text(&given) || is_whole(&own) && is_whole(&given))
+    {
         return None;
     }
     // An empty text and one that is too long are equal to no label.

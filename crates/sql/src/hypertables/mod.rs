@@ -16,11 +16,13 @@ mod append;
 mod conditions;
 mod declare;
 mod entities;
+mod groups;
 mod reading;
 mod shape;
 
 pub(crate) use append::{Series, SeriesRows};
 pub(crate) use conditions::Asked;
 pub(crate) use declare::{Asking, declare, indexed};
+pub(crate) use groups::{Grouping, Groups, Key, Summary};
 pub(crate) use reading::{Wanted, plan};
 pub(crate) use shape::Hypertable;

@@ -21,11 +21,40 @@ use model::sample::NANOS_PER_MICRO;
 use model::{METRIC_NAME, MatchOp, Matcher};
 use std::sync::Arc;
 use std::time::Instant;
-use store::SelectLimits;
+use store::{SelectLimits, Selection};
 use tables::Datum;
 
 /// Batches that wait for who reads them.
 const BATCHES_WAITING: usize = 2;
+
+/// Selects the series of some columns of values.
+///
+/// # Errors
+/// When the store cannot.
+pub fn select(
+    series: &Series,
+    table: &Hypertable,
+    asked: &Asked,
+    columns: &[usize],
+) -> Result<Selection> {
+    let limits = SelectLimits {
+        series_max: series.limits.series_max,
+        deadline: Some(Instant::now() + series.limits.timeout),
+        cost_max: u64::MAX,
+    };
+    let mut matchers = asked.matchers.clone();
+    matchers.push(Hypertable::matcher(&table.name));
+    match columns {
+        [one] => matchers.push(Matcher::equal(METRIC_NAME, &table.metric(*one))),
+        some if some.len() < table.values.len() => {
+            let names: Vec<String> = some.iter().map(|at| escaped(&table.metric(*at))).collect();
+            matchers.push(Matcher::new(METRIC_NAME, MatchOp::Regex, names.join("|")));
+        }
+        _ => {}
+    }
+    let selection = series.store.strict().select(&[matchers], asked.range, &limits);
+    selection.map_err(|error| DataFusionError::External(Box::new(error)))
+}
 
 /// What is wanted of a hypertable.
 pub struct Wanted {
@@ -103,35 +132,13 @@ impl Scan {
         if wanted.is_empty() { all[..1].to_vec() } else { wanted }
     }
 
-    fn matchers(&self, columns: &[usize]) -> Vec<Matcher> {
-        let mut all = self.asked.matchers.clone();
-        all.push(Hypertable::matcher(&self.table.name));
-        match columns {
-            [one] => all.push(Matcher::equal(METRIC_NAME, &self.table.metric(*one))),
-            some if some.len() < self.table.values.len() => {
-                let names: Vec<String> =
-                    some.iter().map(|at| escaped(&self.table.metric(*at))).collect();
-                all.push(Matcher::new(METRIC_NAME, MatchOp::Regex, names.join("|")));
-            }
-            _ => {}
-        }
-        all
-    }
-
     /// Makes all rows; `take` says whether more are wanted.
     fn give(&self, batch_len: usize, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
         if self.asked.range.is_empty() {
             return Ok(());
         }
-        let limits = SelectLimits {
-            series_max: self.series.limits.series_max,
-            deadline: Some(Instant::now() + self.series.limits.timeout),
-            cost_max: u64::MAX,
-        };
         let columns = self.columns();
-        let sets = [self.matchers(&columns)];
-        let selection = self.series.store.strict().select(&sets, self.asked.range, &limits);
-        let selection = selection.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let selection = select(&self.series, &self.table, &self.asked, &columns)?;
         let entities = Entities::new(&self.table, &columns, selection)?;
         let mut rows = Rows::new(self, &columns);
         let (mut start, mut samples) = (0, Vec::new());

@@ -5,7 +5,7 @@ use super::columns::field_of;
 use super::values;
 use super::view::{View, no_such_table};
 use crate::error::SqlError;
-use crate::hypertables::{self, Asked, Hypertable, Wanted};
+use crate::hypertables::{self, Asked, Hypertable, Series, Wanted};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -111,6 +111,14 @@ impl Ordinary {
     /// Whether its rows are samples.
     pub fn is_hypertable(&self) -> bool {
         self.hypertable.is_some()
+    }
+
+    /// What it is, and where its rows are, if those are samples and all of them are wanted.
+    pub fn hypertable(&self) -> Option<(Arc<Series>, Arc<Hypertable>)> {
+        let Of::View(view) = &self.of else { return None };
+        let seen = self.hypertable.as_ref().filter(|_| self.newest.is_none())?;
+        let now = self.hypertable_now(view, seen).ok()?;
+        Some((view.series().clone(), now))
     }
 
     /// Only the newest rows of each label set, which are those of each key; none where it is something

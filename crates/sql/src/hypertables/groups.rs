@@ -1,0 +1,376 @@
+//! Rows of a hypertable in groups: worked out series by series, where a group is a stretch of time and
+//! some labels. No row is put together for it.
+//!
+//! ```text
+//! series ─► its samples, stretch by stretch ─► cells: a count and a number for each group and column
+//! ```
+
+use super::append::Series;
+use super::conditions::Asked;
+use super::entities::{Entities, Samples};
+use super::reading::select;
+use super::shape::Hypertable;
+use crate::intervals::{MONDAY, floor};
+use crate::ordinary::{array_of, column_type};
+use datafusion::arrow::array::{
+    ArrayRef, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
+};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::streaming::PartitionStream;
+use model::sample::NANOS_PER_MICRO;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tables::Datum;
+
+/// Batches that wait for who reads them.
+const BATCHES_WAITING: usize = 2;
+
+/// What is made of the values of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Summary {
+    Max,
+    Min,
+    Sum,
+    Avg,
+    /// How many there are.
+    Count,
+}
+
+/// What the groups of a query are called by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A stretch of so many microseconds.
+    Time(i64),
+    /// A label, by its column.
+    Label(usize),
+}
+
+/// What is asked of the rows of a hypertable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grouping {
+    /// What tells groups apart; at least one.
+    pub keys: Vec<Key>,
+    /// What is made of which column.
+    pub summaries: Vec<(Summary, usize)>,
+}
+
+/// One working out.
+#[derive(Clone)]
+pub struct Groups {
+    pub series: Arc<Series>,
+    pub table: Arc<Hypertable>,
+    pub asked: Asked,
+    pub grouping: Grouping,
+    /// A column for each key, and then one for each summary.
+    pub schema: SchemaRef,
+}
+
+impl std::fmt::Debug for Groups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Groups({}, {:?}, {:?})", self.table.name, self.asked, self.grouping)
+    }
+}
+
+impl PartitionStream for Groups {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch_len = context.session_config().batch_size();
+        let memory = MemoryConsumer::new("groups").register(context.memory_pool());
+        let mut builder = RecordBatchReceiverStream::builder(self.schema.clone(), BATCHES_WAITING);
+        let (sender, groups) = (builder.tx(), self.clone());
+        builder.spawn_blocking(move || {
+            // Nobody hears when whoever asked has gone.
+            groups.give(batch_len, memory, &mut |batch| sender.blocking_send(Ok(batch)).is_ok())
+        });
+        builder.build()
+    }
+}
+
+impl Groups {
+    fn give(
+        &self,
+        batch_len: usize,
+        memory: MemoryReservation,
+        take: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<()> {
+        if self.asked.range.is_empty() {
+            return Ok(());
+        }
+        let columns = self.columns();
+        let selection = select(&self.series, &self.table, &self.asked, &columns)?;
+        let entities = Entities::new(&self.table, &columns, selection)?;
+        let mut cells = Cells::new(self, &columns, memory);
+        let (mut start, mut samples) = (0, Vec::new());
+        while start < entities.len() {
+            let end = (start + entities.batch_len()).min(entities.len());
+            entities.read(start..end, &mut samples)?;
+            for (entity, own) in (start..end).zip(samples.chunks(columns.len())) {
+                cells.add(entities.labels(entity), own)?;
+                if cells.are_whole() && batch_len <= cells.len() && !cells.give(batch_len, take)? {
+                    return Ok(());
+                }
+            }
+            cells.account()?;
+            start = end;
+        }
+        cells.give(batch_len, take).map(drop)
+    }
+
+    /// The columns of values that are read. Of a table that is dense any tells which rows there are.
+    fn columns(&self) -> Vec<usize> {
+        debug_assert!(self.table.is_dense, "rows may lack values that are not read");
+        let is_read = |at: &usize| self.grouping.summaries.iter().any(|(_, column)| column == at);
+        self.table.values.iter().copied().filter(is_read).collect()
+    }
+}
+
+/// The numbers of all groups.
+struct Cells<'a> {
+    groups: &'a Groups,
+    width: Option<i64>,
+    /// Columns of labels that are keys, by their places among the table's labels.
+    labels: Vec<usize>,
+    /// Whether each label set is a group by itself.
+    is_own: bool,
+    /// For each summary, which of the columns that are read it is of.
+    sources: Vec<usize>,
+    /// Groups of labels that were seen, where they are shared.
+    known: HashMap<Vec<Option<String>>, u32>,
+    /// The values of their labels, group after group.
+    names: Vec<Vec<Datum>>,
+    /// Stretches of shared groups.
+    shared: HashMap<(u32, i64), u32>,
+    /// The label group and the stretch of each slot.
+    slots: Vec<(u32, i64)>,
+    /// A cell for each slot and summary.
+    cells: Vec<Cell>,
+    memory: MemoryReservation,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    count: u64,
+    value: f64,
+}
+
+impl Cell {
+    #[inline]
+    fn add(&mut self, summary: Summary, value: f64) {
+        let is_first = self.count == 0;
+        self.count += 1;
+        match summary {
+            // NaN is greater than any number.
+            Summary::Max if is_first || self.value < value || value.is_nan() => self.value = value,
+            Summary::Min if is_first || value < self.value || self.value.is_nan() => {
+                self.value = value;
+            }
+            Summary::Sum | Summary::Avg => self.value += value,
+            Summary::Max | Summary::Min | Summary::Count => {}
+        }
+    }
+
+    fn result(self, summary: Summary) -> Option<f64> {
+        match summary {
+            _ if self.count == 0 => None,
+            Summary::Avg => Some(self.value / self.count as f64),
+            _ => Some(self.value),
+        }
+    }
+}
+
+impl<'a> Cells<'a> {
+    fn new(groups: &'a Groups, columns: &[usize], memory: MemoryReservation) -> Cells<'a> {
+        let (table, grouping) = (&groups.table, &groups.grouping);
+        let place = |at: &usize| table.labels.iter().position(|one| one == at);
+        let labels: Vec<usize> = grouping
+            .keys
+            .iter()
+            .filter_map(|key| match key {
+                Key::Label(at) => place(at),
+                Key::Time(_) => None,
+            })
+            .collect();
+        let width = grouping.keys.iter().find_map(|key| match key {
+            Key::Time(width) => Some(*width),
+            Key::Label(_) => None,
+        });
+        let source = |(_, at): &(Summary, usize)| columns.iter().position(|one| one == at);
+        Cells {
+            groups,
+            width,
+            is_own: (0..table.labels.len()).all(|at| labels.contains(&at)),
+            labels,
+            sources: grouping.summaries.iter().filter_map(source).collect(),
+            known: HashMap::new(),
+            names: Vec::new(),
+            shared: HashMap::new(),
+            slots: Vec::new(),
+            cells: Vec::new(),
+            memory,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether no group that there is gets more rows.
+    fn are_whole(&self) -> bool {
+        self.is_own
+    }
+
+    fn account(&mut self) -> Result<()> {
+        let shared = self.shared.capacity() * size_of::<((u32, i64), u32)>();
+        let cells = self.cells.capacity() * size_of::<Cell>();
+        self.memory.try_resize(shared + cells + self.slots.capacity() * size_of::<(u32, i64)>())
+    }
+
+    /// Adds the rows of one label set, whose columns have these samples.
+    fn add(&mut self, labels: &[Datum], columns: &[Samples]) -> Result<()> {
+        if columns.iter().all(|samples| samples.times.is_empty()) {
+            return Ok(());
+        }
+        let group = self.label_group(labels)?;
+        let first = self.slots.len();
+        for nth in 0..self.sources.len() {
+            let samples = &columns[self.sources[nth]];
+            let (summary, _) = self.groups.grouping.summaries[nth];
+            let (mut slot, mut until, mut next) = (0, i64::MIN, first);
+            for (time, value) in samples.times.iter().zip(&samples.values) {
+                if until <= *time {
+                    let begin = self.begin_of(*time)?;
+                    until = self.end_of(begin);
+                    slot = self.slot(group, begin, &mut next);
+                }
+                self.cells[slot * self.sources.len() + nth].add(summary, *value);
+            }
+        }
+        Ok(())
+    }
+
+    /// When the stretch of a time begins, in microseconds.
+    fn begin_of(&self, time: i64) -> Result<i64> {
+        match self.width {
+            Some(width) => floor(time.div_euclid(NANOS_PER_MICRO), width, MONDAY)
+                .ok_or_else(|| DataFusionError::Execution("timestamp out of range".into())),
+            None => Ok(0),
+        }
+    }
+
+    /// The first nanosecond behind a stretch.
+    fn end_of(&self, begin: i64) -> i64 {
+        match self.width {
+            Some(width) => begin.saturating_add(width).saturating_mul(NANOS_PER_MICRO),
+            None => i64::MAX,
+        }
+    }
+
+    /// The slot of a stretch of a label group. Those of one that is not shared are in the order of time:
+    /// `next` is where to look.
+    fn slot(&mut self, group: u32, begin: i64, next: &mut usize) -> usize {
+        if !self.is_own {
+            if let Some(slot) = self.shared.get(&(group, begin)) {
+                return *slot as usize;
+            }
+            let slot = self.new_slot(group, begin);
+            self.shared.insert((group, begin), u32::try_from(slot).unwrap_or(u32::MAX));
+            return slot;
+        }
+        while self.slots.get(*next).is_some_and(|(_, one)| *one != begin) {
+            *next += 1;
+        }
+        if *next == self.slots.len() {
+            self.new_slot(group, begin);
+        }
+        *next
+    }
+
+    fn new_slot(&mut self, group: u32, begin: i64) -> usize {
+        self.slots.push((group, begin));
+        self.cells.resize(self.slots.len() * self.sources.len(), Cell::default());
+        self.slots.len() - 1
+    }
+
+    fn label_group(&mut self, labels: &[Datum]) -> Result<u32> {
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        let own: Vec<Datum> = self.labels.iter().map(|at| labels[*at].clone()).collect();
+        if self.is_own {
+            self.names.push(own);
+            return Ok(number(self.names.len() - 1));
+        }
+        let table = &self.groups.table;
+        let text = |(at, value): (&usize, &Datum)| table.label_text(table.labels[*at], value);
+        let texts = self.labels.iter().zip(&own).map(text).collect::<Result<Vec<_>, _>>();
+        let texts = texts.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        let count = self.names.len();
+        let group = *self.known.entry(texts).or_insert(number(count));
+        if group == number(count) {
+            self.names.push(own);
+        }
+        Ok(group)
+    }
+
+    /// Gives all groups that there are; whether more are wanted.
+    fn give(
+        &mut self,
+        batch_len: usize,
+        take: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<bool> {
+        let mut goes_on = true;
+        for start in (0..self.slots.len()).step_by(batch_len) {
+            goes_on = take(self.batch(start..(start + batch_len).min(self.slots.len()))?);
+            if !goes_on {
+                break;
+            }
+        }
+        self.slots.clear();
+        self.cells.clear();
+        self.names.clear();
+        self.known.clear();
+        self.shared.clear();
+        Ok(goes_on)
+    }
+
+    fn batch(&self, range: std::ops::Range<usize>) -> Result<RecordBatch> {
+        let Groups { table, grouping, schema, .. } = self.groups;
+        let slots = &self.slots[range.clone()];
+        let of: UInt32Array = slots.iter().map(|(group, _)| *group).collect();
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
+        let mut nth_label = 0;
+        for key in &grouping.keys {
+            arrays.push(match key {
+                Key::Time(_) => {
+                    let begins = slots.iter().map(|(_, begin)| *begin);
+                    let times = TimestampMicrosecondArray::from_iter_values(begins);
+                    let ty = column_type(&table.schema.columns[table.time]);
+                    Arc::new(times.with_data_type(ty))
+                }
+                Key::Label(at) => {
+                    let values: Vec<Datum> =
+                        self.names.iter().map(|own| own[nth_label].clone()).collect();
+                    nth_label += 1;
+                    take(&array_of(&table.schema.columns[*at], &values)?, &of, None)?
+                }
+            });
+        }
+        for (nth, (summary, _)) in grouping.summaries.iter().enumerate() {
+            let cells = range.clone().map(|slot| self.cells[slot * self.sources.len() + nth]);
+            arrays.push(match summary {
+                Summary::Count => {
+                    let counts = cells.map(|cell| i64::try_from(cell.count).unwrap_or(i64::MAX));
+                    Arc::new(Int64Array::from_iter_values(counts))
+                }
+                _ => Arc::new(cells.map(|cell| cell.result(*summary)).collect::<Float64Array>()),
+            });
+        }
+        Ok(RecordBatch::try_new(schema.clone(), arrays)?)
+    }
+}
