@@ -105,6 +105,10 @@ fn matcher(one_of: OneOf<'_>) -> Option<Matcher> {
 fn one_of<'t>(table: &'t Hypertable, expr: &Expr) -> Option<OneOf<'t>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            // What equality with NULL becomes.
+            if is_never(right) {
+                return one_of(table, left);
+            }
             let (mut one, other) = (one_of(table, left)?, one_of(table, right)?);
             one.texts.extend(other.texts);
             (one.label == other.label).then_some(one)
@@ -131,6 +135,10 @@ fn one_of<'t>(table: &'t Hypertable, expr: &Expr) -> Option<OneOf<'t>> {
         }
         _ => None,
     }
+}
+
+fn is_never(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(ScalarValue::Boolean(None | Some(false)), _))
 }
 
 /// The label's text for a value that a column may be equal to; none within for one that it never is. None

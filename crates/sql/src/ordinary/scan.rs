@@ -244,12 +244,15 @@ impl TableProvider for Ordinary {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let support = |filter: &&Expr| match &self.hypertable {
-            Some(table) if Asked::said(table, filter).is_some() => {
-                TableProviderFilterPushDown::Exact
-            }
-            None if equality(filter).is_some() => TableProviderFilterPushDown::Inexact,
-            _ => TableProviderFilterPushDown::Unsupported,
+        // None of them is exact: the optimiser may put a condition in other words after it was asked here,
+        // in words that are not known.
+        let is_known = |filter: &Expr| match &self.hypertable {
+            Some(table) => Asked::said(table, filter).is_some(),
+            None => equality(filter).is_some(),
+        };
+        let support = |filter: &&Expr| match is_known(filter) {
+            true => TableProviderFilterPushDown::Inexact,
+            false => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(support).collect())
     }
