@@ -112,15 +112,18 @@ def main():
         connection.execute("INSERT INTO racks SELECT v, 'r' || v FROM generate_series(0, 5) AS g(v)")
         made(connection, "dense", True)
         made(connection, "sparse", False)
-        chance, failures = random.Random(11), 0
+        chance, failures, refused = random.Random(11), 0, 0
         for at in range(700):
             table = chance.choice(["dense", "sparse"])
             text = question(chance)
             one, other = (told(connection, text.format(name)) for name in (table, f"{table}_twin"))
+            refused += isinstance(one, str)
             if one != other:
                 failures += 1
                 print(f"{at}: {text.format(table)}\n  {str(one)[:300]}\n  {str(other)[:300]}")
         assert failures == 0, failures
+        # What both refuse proves nothing: most of what is asked must be answered.
+        assert refused < 35, refused
 
 
 main()
