@@ -27,6 +27,7 @@ mod postgres_insert;
 mod postgres_limits;
 mod postgres_parquet;
 mod postgres_promscale;
+mod postgres_hypertables;
 mod postgres_tables;
 mod postgres_timescale;
 mod prometheus;

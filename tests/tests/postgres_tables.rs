@@ -7,19 +7,19 @@ use e2e::programs::python_with;
 use e2e::{Launch, Psql, Server};
 use std::path::Path;
 
-fn launch(directory: &Path) -> Launch {
+pub fn launch(directory: &Path) -> Launch {
     let launch = Launch::new(directory).flag("postgres-listen", "127.0.0.1:0");
     launch.flag("self-scrape-interval", "0")
 }
 
-fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
+pub fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
     let server = launch(directory.path()).start()?;
     let psql = Psql::of(&server)?;
     Ok((server, psql))
 }
 
 /// Says statements one after the other, each in a session of its own, and looks at what is answered.
-fn play(psql: &Psql, scenes: &[(&str, &str)]) -> Result<()> {
+pub fn play(psql: &Psql, scenes: &[(&str, &str)]) -> Result<()> {
     for (said, expected) in scenes {
         let answer = psql.say(&[said], "")?;
         ensure!(answer.is_ok, "{said}: {}", answer.error);
@@ -29,7 +29,7 @@ fn play(psql: &Psql, scenes: &[(&str, &str)]) -> Result<()> {
 }
 
 /// The same of statements that are refused, with a code and some words.
-fn refuse(psql: &Psql, scenes: &[(&str, &str, &str)]) -> Result<()> {
+pub fn refuse(psql: &Psql, scenes: &[(&str, &str, &str)]) -> Result<()> {
     for (said, code, words) in scenes {
         let answer = psql.say(&["\\set VERBOSITY verbose", said], "")?;
         let is_told = answer.error.contains(code) && answer.error.contains(words);

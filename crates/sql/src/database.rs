@@ -8,6 +8,7 @@ use crate::copy::TableRows;
 use crate::direct::{self, Direct};
 use crate::error::SqlError;
 use crate::gapfill::{self, fill_gaps};
+use crate::generate_series::{self, GenerateSeries};
 use crate::hidden::Hidden;
 use crate::hypertables::Series;
 use crate::intervals::time_bucket;
@@ -165,6 +166,9 @@ impl Database {
         let others = prom::functions().chain(jsonb_parts::functions());
         let others = others.chain(jsonb_makers::functions()).chain(markers::functions());
         others.for_each(|function| context.register_udf(function));
+        if let Ok(of_numbers) = context.table_function(generate_series::NAME) {
+            context.register_udtf(generate_series::NAME, Arc::new(GenerateSeries { of_numbers }));
+        }
         for (name, dialect) in promql_tables::FUNCTIONS {
             let (store, query) = (store.clone(), &limits.query);
             let ask = promql_tables::Function::new(store, query, limits.timeout, *dialect);
@@ -494,6 +498,20 @@ pub(crate) async fn plan(
         is_reusable: *is_reusable,
         locks,
     })))
+}
+
+/// What was planned, with its parameters, as it would be run.
+pub(crate) async fn optimized(
+    context: &Hidden<SessionContext>,
+    statement: &Statement,
+    parameters: &[ScalarValue],
+) -> Result<LogicalPlan, SqlError> {
+    let mut plan = statement.0.plan.clone();
+    if !parameters.is_empty() {
+        plan = plan.with_param_values(parameters.to_vec())?;
+    }
+    let plan = listed::worked_out(context, plan).await?;
+    Ok(context.state().optimize(&plan)?)
 }
 
 /// Begins to run what was planned.

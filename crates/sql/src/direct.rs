@@ -77,9 +77,6 @@ fn over(aggregate: &Aggregate, groups: Groups) -> Result<LogicalPlan> {
 fn groups_of(aggregate: &Aggregate) -> Option<Groups> {
     let mut filters = Vec::new();
     let (series, table) = hypertable_of(&aggregate.input, &mut filters)?;
-    if !table.is_dense {
-        return None;
-    }
     let mut asked = Asked::everything();
     for filter in filters {
         asked.narrow(Asked::said(&table, &coerced(&table, filter))?);
@@ -136,9 +133,12 @@ fn key_of(table: &Hypertable, expr: &Expr) -> Option<Key> {
             table.labels.contains(&at).then_some(Key::Label(at))
         }
         Expr::ScalarFunction(function) if function.name() == "time_bucket" => {
-            let [Expr::Literal(width, _), Expr::Column(time)] = function.args.as_slice() else {
-                return None;
+            let [width, Expr::Column(time)] = function.args.as_slice() else { return None };
+            let width = match width {
+                Expr::Cast(cast) => cast.expr.as_ref(),
+                plain => plain,
             };
+            let Expr::Literal(width, _) = width else { return None };
             let is_time = table.schema.column(&time.name) == Some(table.time);
             width_of(width).filter(|_| is_time).map(Key::Time)
         }
@@ -170,7 +170,7 @@ fn summary_of(table: &Hypertable, expr: &Expr) -> Option<(Summary, usize)> {
     if let (true, "count", Expr::Literal(one, _)) = (is_plain, name, of)
         && !one.is_null()
     {
-        return Some((Summary::Count, *table.values.first()?));
+        return Some((Summary::Rows, *table.values.first()?));
     }
     let Expr::Column(column) = of else { return None };
     let at = table.schema.column(&column.name)?;

@@ -9,7 +9,6 @@
 //! Where those are the newest rows of a hypertable, it is asked for no others.
 
 use crate::ordinary::Ordinary;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Column, Result, ScalarValue, TableReference};
 use datafusion::datasource::{DefaultTableSource, provider_as_source};
 use datafusion::functions_window::expr_fn::row_number;
@@ -80,7 +79,7 @@ fn asked(plan: &LogicalPlan, left: &LogicalPlan) -> Result<Option<First>> {
     }
     let rows = match conjunction(others) {
         Some(rest) => LogicalPlanBuilder::from((*filter.input).clone()).filter(rest)?.build()?,
-        None => newest((*filter.input).clone(), &sort.expr, &keys, count)?,
+        None => newest((*filter.input).clone(), (&sort.expr, &projection.expr), &keys, count)?,
     };
     let (sorts, columns) = (sort.expr.clone(), projection.expr.clone());
     Ok(Some(First { count, sorts, columns, keys, rows }))
@@ -139,11 +138,16 @@ fn joined(join: &Join, alias: &TableReference, first: First) -> Result<LogicalPl
 /// Rows of a hypertable without those that are surely not among the newest so many of each key.
 fn newest(
     rows: LogicalPlan,
-    sorts: &[Sort],
+    (sorts, columns): (&[Sort], &[Expr]),
     keys: &[(Expr, Column)],
     count: usize,
 ) -> Result<LogicalPlan> {
-    let [Sort { expr: Expr::Column(time), asc: false, .. }] = sorts else { return Ok(rows) };
+    let [Sort { expr: Expr::Column(sorted), asc: false, .. }] = sorts else { return Ok(rows) };
+    // What is sorted is what is selected: another column may be called so there.
+    let is_it = |one: &&Expr| one.qualified_name().1 == sorted.name;
+    let Some(Expr::Column(Column { name: time, .. })) = columns.iter().find(is_it) else {
+        return Ok(rows);
+    };
     let names: Option<Vec<&str>> = keys
         .iter()
         .map(|(expr, _)| match expr {
@@ -152,18 +156,27 @@ fn newest(
         })
         .collect();
     let Some(names) = names else { return Ok(rows) };
-    let changed = rows.transform_up(|node| {
-        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
-        let source = scan.source.downcast_ref::<DefaultTableSource>();
-        let table = source.and_then(|one| one.table_provider.downcast_ref::<Ordinary>());
-        let newest = table.and_then(|table| table.newest(&time.name, &names, count));
-        Ok(match newest {
-            Some(newest) => {
+    narrowed(rows, &|table| table.newest(time, &names, count))
+}
+
+/// A bare table in another way; anything else stays as it is, since what is above the table may leave rows out.
+fn narrowed(
+    rows: LogicalPlan,
+    narrow: &dyn Fn(&Ordinary) -> Option<Ordinary>,
+) -> Result<LogicalPlan> {
+    match rows {
+        LogicalPlan::SubqueryAlias(alias) => {
+            let inner = narrowed(Arc::unwrap_or_clone(alias.input), narrow)?;
+            Ok(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(inner), alias.alias)?))
+        }
+        LogicalPlan::TableScan(mut scan) if scan.filters.is_empty() && scan.fetch.is_none() => {
+            let source = scan.source.downcast_ref::<DefaultTableSource>();
+            let table = source.and_then(|one| one.table_provider.downcast_ref::<Ordinary>());
+            if let Some(newest) = table.and_then(narrow) {
                 scan.source = provider_as_source(Arc::new(newest));
-                Transformed::yes(LogicalPlan::TableScan(scan))
             }
-            None => Transformed::no(LogicalPlan::TableScan(scan)),
-        })
-    });
-    Ok(changed?.data)
+            Ok(LogicalPlan::TableScan(scan))
+        }
+        other => Ok(other),
+    }
 }

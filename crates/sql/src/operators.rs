@@ -1,5 +1,6 @@
 //! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
+use crate::interval_products::{product, quotient};
 use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
     is_jsonb_field, jsonb_field,
@@ -37,6 +38,13 @@ impl ExprPlanner for JsonbOperators {
             BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
             BinaryOperator::Minus | BinaryOperator::Plus => {
                 return Ok(PlannerResult::Original(with_time(expr, schema)));
+            }
+            BinaryOperator::Multiply | BinaryOperator::Divide => {
+                let of = if expr.op == BinaryOperator::Multiply { product } else { quotient };
+                return Ok(match of(&expr.left, &expr.right, schema) {
+                    Some(planned) => PlannerResult::Planned(planned),
+                    None => PlannerResult::Original(expr),
+                });
             }
             BinaryOperator::StringConcat => match joined(&expr, schema)? {
                 Some(Joins::Jsonb) => CONCAT,

@@ -12,7 +12,8 @@ use crate::names::folded;
 use crate::ordinary::{Definition, Write};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::tables::TABLES;
-use crate::upkeep::{Upkeep, asked_hypertable};
+use crate::timescale_options;
+use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
     FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType, Reset, SelectItem,
@@ -173,6 +174,16 @@ fn invalid(error: impl std::fmt::Display) -> SqlError {
     SqlError::invalid(error.to_string())
 }
 
+impl From<Done> for Parsed {
+    fn from(done: Done) -> Parsed {
+        match done {
+            Done::Already(upkeep) => Parsed::Upkeep(upkeep),
+            Done::Table(table, upkeep) => Parsed::Define(Definition::upkeep(table, upkeep)),
+            Done::Of(definition) => Parsed::Define(definition),
+        }
+    }
+}
+
 fn unreadable(error: ParserError) -> SqlError {
     match error {
         ParserError::RecursionLimitExceeded => {
@@ -202,8 +213,14 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
     }
-    if let Some(upkeep) = Upkeep::of_words(&words)? {
-        return Ok(Parsed::Upkeep(upkeep));
+    if let Some(done) = Upkeep::of_words(&words)? {
+        return Ok(done.into());
+    }
+    if let Some((rest, options)) = timescale_options::created(tokens, &words)? {
+        return match statement(&rest)? {
+            Parsed::Define(definition) => Ok(Parsed::Define(definition.with_options(&options)?)),
+            _ => Err(SqlError::unsupported("options of TimescaleDB are those of tables")),
+        };
     }
     let dialect = Postgres::new(words.len());
     let mut parser =
@@ -265,24 +282,29 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
 fn done_by_calls(query: &ast::Query) -> Result<Option<Parsed>, SqlError> {
     let created = created_table(&query.body).map(Parsed::CreatePrometheusTable);
     let done = created.or_else(|| dropped_metric(&query.body).map(Parsed::DropMetric));
-    if let Some(done) = done.or(Upkeep::of_query(query)?.map(Parsed::Upkeep)) {
+    if let Some(done) = done.or(Upkeep::of_query(query)?.map(Parsed::from)) {
         return Ok(Some(done));
+    }
+    if let Some(dropping) = asked_chunks(query)? {
+        return Ok(Some(Parsed::Define(Definition::chunks(dropping))));
     }
     let asked = asked_hypertable(query)?;
     Ok(asked.map(|asking| Parsed::Define(Definition::hypertable(asking))))
 }
 
+fn shown(variable: Vec<ast::Ident>) -> Parsed {
+    let names: Vec<String> = variable.into_iter().map(|ident| ident.value).collect();
+    Parsed::Show(match names.join(".").to_ascii_lowercase().as_str() {
+        "transaction.isolation.level" => "transaction_isolation".into(),
+        "time.zone" => "timezone".into(),
+        other => other.into(),
+    })
+}
+
 fn classify(statement: Statement) -> Result<Parsed, SqlError> {
     Ok(match statement {
         Statement::Set(set) => setting(set)?,
-        Statement::ShowVariable { variable } => {
-            let names: Vec<String> = variable.into_iter().map(|ident| ident.value).collect();
-            Parsed::Show(match names.join(".").to_ascii_lowercase().as_str() {
-                "transaction.isolation.level" => "transaction_isolation".into(),
-                "time.zone" => "timezone".into(),
-                other => other.into(),
-            })
-        }
+        Statement::ShowVariable { variable } => shown(variable),
         Statement::Reset(reset) => match reset.reset {
             Reset::ALL => Parsed::Reset(None),
             Reset::ConfigurationParameter(name) => Parsed::Reset(Some(plain(&name))),
@@ -321,8 +343,8 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             None => Query::of(query)?,
         },
         Statement::Call(ref function) => {
-            let upkeep = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
-            Parsed::Upkeep(Upkeep { name: "CALL".into(), answer: None, ..upkeep })
+            let done = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
+            done.called().into()
         }
         Statement::CreateDatabase { .. } => Parsed::Upkeep(Upkeep::database("CREATE DATABASE")),
         Statement::Drop { object_type: ObjectType::Database, if_exists: true, .. } => {

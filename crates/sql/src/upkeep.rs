@@ -3,13 +3,39 @@
 //! so; what would drop samples is refused, since the whole store has one retention.
 
 use crate::error::SqlError;
-use crate::hypertables::Asking;
+use crate::hypertables::{Asking, Dropping};
+use crate::ordinary::Definition;
+use crate::rewrite::call;
 use crate::tables::TABLES;
+use crate::timescale_options::Options;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
-    Value,
+    TableFactor, Value,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
+use std::borrow::Cow;
+
+/// What such a statement does.
+pub enum Done {
+    /// Nothing: it is so already.
+    Already(Upkeep),
+    /// The same, if the table of that name is a hypertable.
+    Table(String, Upkeep),
+    /// Something.
+    Of(Definition),
+}
+
+impl Done {
+    /// The same by `CALL`, which answers with no row.
+    pub fn called(self) -> Done {
+        let called = |upkeep| Upkeep { name: "CALL".into(), answer: None, ..upkeep };
+        match self {
+            Done::Already(upkeep) => Done::Already(called(upkeep)),
+            Done::Table(table, upkeep) => Done::Table(table, called(upkeep)),
+            Done::Of(definition) => Done::Of(definition),
+        }
+    }
+}
 
 /// Something that is done already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +69,11 @@ enum Says {
 
 const FUNCTIONS: &[(&str, Says, &str)] = &[
     ("create_hypertable", Says::Hypertable, COLUMNAR),
+    ("add_dimension", Says::False, COLUMNAR),
+    ("set_chunk_time_interval", Says::False, COLUMNAR),
+    ("set_number_partitions", Says::False, COLUMNAR),
+    ("add_reorder_policy", Says::NoJob, COLUMNAR),
+    ("remove_reorder_policy", Says::False, COLUMNAR),
     ("add_compression_policy", Says::NoJob, COLUMNAR),
     ("add_columnstore_policy", Says::NoJob, COLUMNAR),
     ("compress_chunk", Says::Chunk, COLUMNAR),
@@ -53,7 +84,7 @@ const FUNCTIONS: &[(&str, Says, &str)] = &[
     ("remove_columnstore_policy", Says::False, COLUMNAR),
     ("remove_retention_policy", Says::False, NO_POLICY),
 ];
-const REFUSED: &[&str] = &["add_retention_policy", "drop_chunks"];
+const REFUSED: &[&str] = &["add_retention_policy"];
 
 impl Upkeep {
     /// What is said of a database: there is one.
@@ -65,15 +96,15 @@ impl Upkeep {
     ///
     /// # Errors
     /// Of tables that are not there, and where samples would be dropped.
-    pub fn of_query(query: &Query) -> Result<Option<Upkeep>, SqlError> {
-        called(query).map_or(Ok(None), Upkeep::of_call)
+    pub fn of_query(query: &Query) -> Result<Option<Done>, SqlError> {
+        called(query).map_or(Ok(None), |function| Upkeep::of_call(&function))
     }
 
     /// Of such a function that is called.
     ///
     /// # Errors
     /// As [`Upkeep::of_query`].
-    pub fn of_call(function: &Function) -> Result<Option<Upkeep>, SqlError> {
+    pub fn of_call(function: &Function) -> Result<Option<Done>, SqlError> {
         let name = function.name.0.last().and_then(|part| part.as_ident());
         let name = name.map(|ident| ident.value.to_ascii_lowercase()).unwrap_or_default();
         if REFUSED.contains(&name.as_str()) {
@@ -86,24 +117,30 @@ impl Upkeep {
         let Some(table) = first_text(function) else {
             return Err(SqlError::new("42883", format!("{name} needs the name of a table first")));
         };
-        let at = match (says, table_of(&table)) {
-            (Says::Hypertable, Err(_)) => return Ok(None),
-            (_, at) => at?,
+        let (number, table, is_samples) = match table_of(&table) {
+            Ok(at) => (at + 1, TABLES[at].name.to_string(), true),
+            Err(_) => (0, plain_name(&table), false),
         };
         let answer = match says {
-            Says::Hypertable => format!("({},public,{},f)", at + 1, TABLES[at].name),
+            Says::Hypertable if !is_samples => return Ok(None),
+            Says::Hypertable => format!("({number},public,{table},f)"),
             Says::NoJob => "-1".to_string(),
-            Says::Chunk => TABLES[at].name.to_string(),
+            Says::Chunk => table.clone(),
             Says::False => "f".to_string(),
         };
-        Ok(Some(Upkeep { name, answer: Some(answer), notice }))
+        let upkeep = Upkeep { name, answer: Some(answer), notice };
+        // A chunk is called as its table is.
+        Ok(Some(match is_samples {
+            true => Done::Already(upkeep),
+            false => Done::Table(table, upkeep),
+        }))
     }
 
     /// `ALTER TABLE .. SET (timescaledb..)`, which the parser does not know.
     ///
     /// # Errors
     /// As [`Upkeep::of_query`].
-    pub fn of_words(words: &[&Token]) -> Result<Option<Upkeep>, SqlError> {
+    pub fn of_words(words: &[&Token]) -> Result<Option<Done>, SqlError> {
         let word = |at: usize| match words.get(at) {
             Some(Token::Word(word)) => Some(word.value.as_str()),
             _ => None,
@@ -122,12 +159,19 @@ impl Upkeep {
             table = format!("{table}.{}", word(at + 1).unwrap_or_default());
             at += 2;
         }
-        let sets_parameters = is(at, "set") && words.get(at + 1) == Some(&&Token::LParen);
-        if !(sets_parameters && is(at + 2, "timescaledb")) {
+        if !is(at, "set") {
             return Ok(None);
         }
-        table_of(&table)?;
-        Ok(Some(Upkeep { name: "ALTER TABLE".into(), answer: None, notice: COLUMNAR }))
+        let Some(options) = Options::of(words, at + 1)? else { return Ok(None) };
+        if table_of(&table).is_err() {
+            let table = plain_name(&table);
+            return Ok(Some(Done::Of(Definition::segment(table, options.segment_by()))));
+        }
+        Ok(Some(Done::Already(Upkeep {
+            name: "ALTER TABLE".into(),
+            answer: None,
+            notice: COLUMNAR,
+        })))
     }
 }
 
@@ -141,30 +185,16 @@ pub fn asked_hypertable(query: &Query) -> Result<Option<Asking>, SqlError> {
     if !is_it.is_some_and(|one| one.value.eq_ignore_ascii_case("create_hypertable")) {
         return Ok(None);
     }
-    let Some(table) = first_text(function) else { return Ok(None) };
+    let Some(table) = first_text(&function) else { return Ok(None) };
     let mut asking = Asking { table: plain_name(&table), ..Asking::default() };
-    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
-    for (nth, arg) in list.args.iter().enumerate().skip(1) {
-        let (name, expr) = match arg {
-            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. } => {
-                (name.value.to_ascii_lowercase(), expr)
-            }
-            FunctionArg::ExprNamed {
-                name: Expr::Identifier(name),
-                arg: FunctionArgExpr::Expr(expr),
-                ..
-            } => (name.value.to_ascii_lowercase(), expr),
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-                let names = ["relation", "time_column_name", "partitioning_column"];
-                (names.get(nth).unwrap_or(&"").to_string(), expr)
-            }
-            _ => continue,
-        };
+    let places = ["relation", "time_column_name", "partitioning_column", "number_partitions"];
+    for (name, expr) in arguments(&function, &places) {
         match name.as_str() {
             "time_column_name" | "dimension" => asking.time = column_text(expr),
             "partitioning_column" => asking.partitioned_by = text_of(expr),
             "if_not_exists" => asking.if_not_exists = expr.to_string().eq_ignore_ascii_case("true"),
-            "migrate_data"
+            "relation"
+            | "migrate_data"
             | "chunk_time_interval"
             | "number_partitions"
             | "replication_factor"
@@ -178,6 +208,57 @@ pub fn asked_hypertable(query: &Query) -> Result<Option<Asking>, SqlError> {
     Ok(Some(asking))
 }
 
+/// `drop_chunks`.
+///
+/// # Errors
+/// When what it is called with makes no sense.
+pub fn asked_chunks(query: &Query) -> Result<Option<Dropping>, SqlError> {
+    let Some(function) = called(query) else { return Ok(None) };
+    let is_it = function.name.0.last().and_then(|part| part.as_ident());
+    if !is_it.is_some_and(|one| one.value.eq_ignore_ascii_case("drop_chunks")) {
+        return Ok(None);
+    }
+    let Some(table) = first_text(&function) else {
+        return Err(SqlError::new("42883", "drop_chunks needs the name of a table first"));
+    };
+    let mut dropping = Dropping { table: plain_name(&table), older_than: None, newer_than: None };
+    for (name, expr) in arguments(&function, &["relation", "older_than", "newer_than"]) {
+        let said = (!is_null(expr)).then(|| expr.to_string());
+        match name.as_str() {
+            "relation" | "verbose" => {}
+            "older_than" => dropping.older_than = said,
+            "newer_than" => dropping.newer_than = said,
+            other => {
+                let words = format!("drop_chunks has no argument \"{other}\" here");
+                return Err(SqlError::new("42883", words));
+            }
+        }
+    }
+    Ok(Some(dropping))
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if value.value == Value::Null)
+}
+
+/// The arguments of a call with their names; those without one have the names of their places.
+fn arguments<'f>(function: &'f Function, places: &[&str]) -> Vec<(String, &'f Expr)> {
+    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    let named = |(nth, arg): (usize, &'f FunctionArg)| match arg {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. }
+        | FunctionArg::ExprNamed {
+            name: Expr::Identifier(name),
+            arg: FunctionArgExpr::Expr(expr),
+            ..
+        } => Some((name.value.to_ascii_lowercase(), expr)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+            Some(((*places.get(nth).unwrap_or(&"")).to_string(), expr))
+        }
+        _ => None,
+    };
+    list.args.iter().enumerate().filter_map(named).collect()
+}
+
 /// The name of a column, or of that in `by_range('column')`.
 fn column_text(expr: &Expr) -> Option<String> {
     match expr {
@@ -187,16 +268,36 @@ fn column_text(expr: &Expr) -> Option<String> {
 }
 
 /// The function that a query calls, if it does nothing else.
-fn called(query: &Query) -> Option<&Function> {
+fn called(query: &Query) -> Option<Cow<'_, Function>> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let [item] = select.projection.as_slice() else { return None };
-    let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
-        return None;
+    let of_table = match select.from.as_slice() {
+        [] => None,
+        [one] if one.joins.is_empty() && is_star(item) => Some(&one.relation),
+        _ => return None,
     };
-    match expr {
-        Expr::Function(function) if select.from.is_empty() => Some(function),
+    match (of_table, item) {
+        (None, SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
+            match expr {
+                Expr::Function(function) => Some(Cow::Borrowed(function)),
+                _ => None,
+            }
+        }
+        (Some(TableFactor::Table { name, args: Some(args), .. }), _) => {
+            // The same call as it stands in a select list.
+            let Expr::Function(mut function) = call("f", Vec::new()) else { return None };
+            function.name = name.clone();
+            if let FunctionArguments::List(list) = &mut function.args {
+                list.args.clone_from(&args.args);
+            }
+            Some(Cow::Owned(function))
+        }
         _ => None,
     }
+}
+
+fn is_star(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_))
 }
 
 /// The first argument, if it is a text or a cast of one.
@@ -228,11 +329,12 @@ fn text_of(expr: &Expr) -> Option<String> {
 
 /// A table's name without its schema and quotes.
 fn plain_name(name: &str) -> String {
-    let folded = match name.contains('"') {
-        true => name.replace('"', ""),
-        false => name.to_ascii_lowercase(),
+    let plain = |name: &str| match name.strip_prefix('"').and_then(|one| one.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => name.to_ascii_lowercase(),
     };
-    folded.strip_prefix("public.").map(str::to_string).unwrap_or(folded)
+    let bare = ["public.", "\"public\"."].iter().find_map(|schema| name.strip_prefix(schema));
+    plain(bare.unwrap_or(name))
 }
 
 /// Which table has a name, with or without its schema.
@@ -275,11 +377,12 @@ mod tests {
                 "ALTER TABLE IF EXISTS ONLY public.\"metrics\" SET (timescaledb.enable_columnstore = true)",
                 "ALTER TABLE",
             ),
-            ("ALTER TABLE nothing SET (timescaledb.compress)", "42P01"),
+            ("ALTER TABLE nothing SET (timescaledb.compress)", "another"),
             ("ALTER TABLE metrics SET (fillfactor = 70)", "another"),
             ("SELECT create_hypertable('nothing', 'time')", "another"),
             ("SELECT create_hypertable()", "42883"),
-            ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "0A000"),
+            ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "another"),
+            ("SELECT drop_chunks()", "42883"),
             ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "0A000"),
             ("CALL nothing()", "0A000"),
             ("SELECT 1", "another"),

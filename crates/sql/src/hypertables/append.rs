@@ -10,11 +10,13 @@ use crate::error::SqlError;
 use crate::samples::ReadLimits;
 use datafusion::execution::memory_pool::MemoryReservation;
 use model::sample::NANOS_PER_MICRO;
-use model::{KeyDecoder, KeyHasher, LabelError, LabelsBuilder, Row, Shape, TimeRange, WriteBatch};
+use model::{
+    KeyDecoder, KeyHasher, LabelError, LabelsBuilder, Matcher, Row, Shape, TimeRange, WriteBatch,
+};
 use std::borrow::Cow;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use store::{Durability, Store};
-use tables::{Datum, Schema};
+use tables::{Datum, Table};
 
 /// Rows of one batch.
 const BATCH_ROWS: usize = 1 << 18;
@@ -53,57 +55,102 @@ impl Series {
     /// # Errors
     /// When the store cannot.
     pub fn forget(&self, table: &str) -> Result<(), SqlError> {
+        self.delete(vec![Hypertable::matcher(table)], TimeRange::ALL)
+    }
+
+    /// Deletes samples of a time of the series that all matchers match; nobody adds any meanwhile.
+    ///
+    /// # Errors
+    /// When the store cannot.
+    pub fn delete(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<(), SqlError> {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let deleted = self.store.delete(&[vec![Hypertable::matcher(table)]], TimeRange::ALL);
+        let deleted = self.store.delete(&[matchers], range);
         deleted.map(drop).map_err(|error| of_store(&error))
+    }
+
+    /// Whether the store takes rows of these times.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn check(&self, all: &[SeriesRows]) -> Result<(), SqlError> {
+        for rows in all {
+            let all = rows.chunks.iter().flat_map(|chunk| &chunk.rows);
+            let (mut first, mut last) = (None::<&Row>, None::<&Row>);
+            for row in all {
+                first = Some(
+                    first.map_or(row, |one| if row.timestamp < one.timestamp { row } else { one }),
+                );
+                last = Some(
+                    last.map_or(row, |one| if one.timestamp < row.timestamp { row } else { one }),
+                );
+            }
+            let ends = WriteBatch {
+                bytes: Cow::Borrowed(&[]),
+                shapes: Vec::new(),
+                rows: first.into_iter().chain(last).cloned().collect(),
+                values: Vec::new(),
+                decoder: &rows.keys,
+            };
+            if let Some((_, why)) = self.store.first_refused_time(&ends) {
+                return Err(SqlError::new("22008", why));
+            }
+        }
+        Ok(())
     }
 
     /// Adds rows. They are durable when this returns.
     ///
     /// # Errors
     /// When one of them cannot be added: none is, unless the store's own limits refuse it.
-    pub fn append(&self, all: &[SeriesRows]) -> Result<(), SqlError> {
+    pub fn append(&self, all: Vec<SeriesRows>) -> Result<(), SqlError> {
+        let mut left = all.iter().map(|rows| rows.chunks.len()).sum::<usize>();
         for rows in all {
-            for batch in rows.batches() {
-                if let Some((_, why)) = self.store.first_refused_time(&batch) {
-                    return Err(SqlError::new("22008", why));
-                }
-            }
-        }
-        let count = all.iter().map(|rows| rows.chunks.len()).sum::<usize>();
-        let batches = all.iter().flat_map(SeriesRows::batches).enumerate();
-        for (at, batch) in batches {
-            let durability = if at + 1 == count { Durability::Synced } else { Durability::Relaxed };
-            let appended = self.store.append(&batch, durability);
-            let appended = appended.map_err(|error| of_store(&error))?;
-            if let Some(rejection) = appended.rejections.first() {
-                let words = format!(
-                    "row {}: {}; {} rows were refused, the others are stored",
-                    rejection.position + 1,
-                    rejection.reason,
-                    appended.rejections.len()
-                );
-                return Err(SqlError::limit(words));
+            let SeriesRows { keys, shape, chunks, .. } = rows;
+            for chunk in chunks {
+                left -= 1;
+                let batch = WriteBatch {
+                    bytes: Cow::Owned(chunk.keys),
+                    shapes: vec![shape.clone()],
+                    rows: chunk.rows,
+                    values: chunk.values,
+                    decoder: &keys,
+                };
+                let durability = if left == 0 { Durability::Synced } else { Durability::Relaxed };
+                check_appended(self.store.append(&batch, durability))?;
             }
         }
         Ok(())
     }
 }
 
+fn check_appended(appended: store::Result<store::Appended>) -> Result<(), SqlError> {
+    let appended = appended.map_err(|error| of_store(&error))?;
+    let Some(rejection) = appended.rejections.first() else { return Ok(()) };
+    let words = format!(
+        "row {}: {}; {} rows were refused, the others are stored",
+        rejection.position + 1,
+        rejection.reason,
+        appended.rejections.len()
+    );
+    Err(SqlError::limit(words))
+}
+
 fn of_store(error: &store::Error) -> SqlError {
     SqlError::new("58030", error.to_string())
 }
 
+/// Bytes that what is known of a column takes, about.
+const COLUMN_SIZE: usize = 256;
+
 /// Rows of one hypertable.
 pub struct SeriesRows {
     table: Arc<Hypertable>,
+    table_id: u64,
     keys: TableKeys,
     hasher: KeyHasher,
-    /// Of rows with all values first, then of those with one each.
-    shapes: Vec<Shape>,
+    shape: Shape,
     chunks: Vec<Chunk>,
     count: u32,
-    has_nulls: bool,
     memory: MemoryReservation,
 }
 
@@ -116,8 +163,10 @@ struct Chunk {
 }
 
 impl SeriesRows {
-    /// None yet; memory for them is taken there.
-    pub fn new(table: Arc<Hypertable>, series: &Series, memory: MemoryReservation) -> SeriesRows {
+    /// None yet; memory for them is taken there. Of a table that is no hypertable none at all.
+    pub fn new(table: &Table, series: &Series, memory: MemoryReservation) -> Option<SeriesRows> {
+        let table_id = table.id();
+        let table = Arc::new(Hypertable::of(table.name(), table.schema())?);
         let name = |at: &usize| table.schema.columns[*at].name.clone();
         let keys = TableKeys {
             table: table.name.clone(),
@@ -125,13 +174,10 @@ impl SeriesRows {
         };
         let hasher = series.store.hasher();
         let context = keys.context();
-        let shape = |fields: Vec<Box<str>>| Shape { hash: hasher.shape(&context, &fields), fields };
         let fields: Vec<Box<str>> = table.values.iter().map(|at| name(at).into()).collect();
-        let each = fields.iter().map(|field| shape(vec![field.clone()]));
-        let each: Vec<Shape> = each.collect();
-        let shapes = std::iter::once(shape(fields)).chain(each).collect();
+        let shape = Shape { hash: hasher.shape(&context, &fields), fields };
         let chunks = Vec::new();
-        SeriesRows { table, keys, hasher, shapes, chunks, count: 0, has_nulls: false, memory }
+        Some(SeriesRows { table, table_id, keys, hasher, shape, chunks, count: 0, memory })
     }
 
     /// The table.
@@ -144,19 +190,9 @@ impl SeriesRows {
         u64::from(self.count)
     }
 
-    /// Whether a table looks as the one that they are for; others may have added rows that lack values.
-    pub fn fits(&self, schema: &Schema) -> bool {
-        Hypertable::is_alike(&self.table.name, schema, &self.table.schema)
-    }
-
-    /// What the table looks like with these rows in it, where that is to be said: they lack values.
-    pub fn sparse_schema(&self, schema: &Schema) -> Option<Schema> {
-        let now = Hypertable::of(&self.table.name, schema)?;
-        (self.has_nulls && now.is_dense).then(|| {
-            let mut schema = now.schema;
-            Hypertable::say_sparse(&mut schema);
-            schema
-        })
+    /// Whether a table is the one that they are for, and looks as it did.
+    pub fn fits(&self, table: &Table) -> bool {
+        table.id() == self.table_id && *table.schema() == self.table.schema
     }
 
     /// Adds a row: a value for each column of the table.
@@ -164,6 +200,7 @@ impl SeriesRows {
     /// # Errors
     /// When it cannot be stored, and when there is no memory for it.
     pub fn push(&mut self, row: &[Datum]) -> Result<(), SqlError> {
+        self.check_nulls(row)?;
         let timestamp = self.time_of(&row[self.table.time])?;
         let has_room = |chunk: &Chunk| chunk.rows.len() + self.table.values.len() <= BATCH_ROWS;
         if !self.chunks.last().is_some_and(has_room) {
@@ -179,77 +216,60 @@ impl SeriesRows {
             chunk.keys.extend_from_slice(text.as_deref().unwrap_or_default().as_bytes());
         }
         let key = &chunk.keys[key_start..];
-        let (values_start, wanted) = (chunk.values.len(), self.table.values.len());
+        let values_start = chunk.values.len();
+        for at in &self.table.values {
+            chunk.values.push(self.table.number(*at, &row[*at])?);
+        }
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-        let stored = |shape: usize, values_start: usize| Row {
-            hash: self.hasher.hash(key, self.shapes[shape].hash),
+        chunk.rows.push(Row {
+            hash: self.hasher.hash(key, self.shape.hash),
             timestamp,
             key_offset: place(key_start),
             key_size: place(key.len()),
-            shape: place(shape),
+            shape: 0,
             values_start: place(values_start),
             position: self.count,
-        };
-        let mut alone = Vec::new();
-        for (nth, at) in self.table.values.iter().enumerate() {
-            if let Some(number) = self.table.number(*at, &row[*at])? {
-                alone.push((1 + nth, chunk.values.len()));
-                chunk.values.push(number);
-            }
-        }
-        match alone.len() {
-            0 => {
-                let words = format!("a row of \"{}\" without any value", self.table.name);
-                let hint = "Its columns of numbers are all NULL: give one of them.";
-                return Err(SqlError::new("23502", words).with_hint(hint));
-            }
-            all if all == wanted => chunk.rows.push(stored(0, values_start)),
-            _ => {
-                self.has_nulls = true;
-                let rows: Vec<Row> = alone.iter().map(|(shape, at)| stored(*shape, *at)).collect();
-                chunk.rows.extend(rows);
-            }
-        }
+        });
         self.count = self.count.checked_add(1).ok_or_else(|| SqlError::limit("too many rows"))?;
         Ok(())
+    }
+
+    fn check_nulls(&self, row: &[Datum]) -> Result<(), SqlError> {
+        let columns = self.table.schema.columns.iter().zip(row);
+        let is_missing = |(column, value): &(&tables::Column, &Datum)| {
+            !column.is_nullable && matches!(value, Datum::Null)
+        };
+        let Some((column, _)) = columns.into_iter().find(is_missing) else { return Ok(()) };
+        let words = format!(
+            "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+            column.name, self.table.name
+        );
+        Err(SqlError::new("23502", words))
     }
 
     fn time_of(&self, value: &Datum) -> Result<i64, SqlError> {
         let name = &self.table.schema.columns[self.table.time].name;
         let micros = match value {
             Datum::Timestamptz(micros) | Datum::Timestamp(micros) => *micros,
-            _ => {
-                let words = format!(
-                    "null value in column \"{name}\" of relation \"{}\" violates not-null constraint",
-                    self.table.name
-                );
-                return Err(SqlError::new("23502", words));
-            }
+            other => return Err(SqlError::unexpected(format!("{other:?} as a time"))),
         };
         micros.checked_mul(NANOS_PER_MICRO).ok_or_else(|| {
             SqlError::new("22008", format!("a time in column \"{name}\" is out of range"))
         })
     }
 
-    /// Takes memory for another chunk, and for what those before have grown to.
-    fn account(&mut self) -> Result<(), SqlError> {
+    /// Takes memory for what there is so far.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn account(&mut self) -> Result<(), SqlError> {
         let size = |chunk: &Chunk| {
             chunk.keys.capacity()
                 + chunk.rows.capacity() * size_of::<Row>()
                 + chunk.values.capacity() * size_of::<f64>()
         };
-        let all = self.chunks.iter().map(size).sum();
-        Ok(self.memory.try_resize(all)?)
-    }
-
-    fn batches(&self) -> impl Iterator<Item = WriteBatch<'_>> {
-        self.chunks.iter().map(|chunk| WriteBatch {
-            bytes: Cow::Borrowed(&chunk.keys),
-            shapes: self.shapes.clone(),
-            rows: chunk.rows.clone(),
-            values: chunk.values.clone(),
-            decoder: &self.keys,
-        })
+        let columns = self.table.schema.columns.len() * COLUMN_SIZE;
+        Ok(self.memory.try_resize(columns + self.chunks.iter().map(size).sum::<usize>())?)
     }
 }
 

@@ -12,6 +12,9 @@ use model::{MatchOp, Matcher, TimeRange};
 /// Values of one list that the index is asked for; what has more is looked at row by row.
 const LISTED_MAX: usize = 20_000;
 
+/// And bytes of all of them: what finds them grows with those.
+const LISTED_SIZE_MAX: usize = 128 << 10;
+
 /// What the store is asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
@@ -94,6 +97,7 @@ fn matcher(one_of: OneOf<'_>) -> Option<Matcher> {
         [] => None,
         [text] => Some(Matcher::equal(one_of.label, text)),
         texts if LISTED_MAX < texts.len() => None,
+        texts if LISTED_SIZE_MAX < texts.iter().map(String::len).sum() => None,
         texts => {
             let patterns: Vec<String> = texts.iter().map(|text| escaped(text)).collect();
             Some(Matcher::new(one_of.label, MatchOp::Regex, patterns.join("|")))
@@ -169,7 +173,8 @@ fn text_of(table: &Hypertable, column: usize, value: &ScalarValue) -> Option<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hypertables::{Asking, declare};
+    use crate::hypertables::Asking;
+    use crate::hypertables::declare::declare;
     use datafusion::prelude::{col, lit};
     use tables::{Column, ColumnType, Scalar, Schema};
 

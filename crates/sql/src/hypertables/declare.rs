@@ -6,8 +6,8 @@ use crate::ordinary::is_numbered;
 use model::limits::{FIELDS_PER_LINE_MAX, LABELS_PER_SERIES_MAX};
 use tables::Schema;
 
-/// The property of a table that says that a column is in an index that was not made.
-const INDEXED: &str = "indexed: ";
+const KINDS: &str = "Labels are text, boolean, uuid, jsonb and whole numbers; values are double precision, real, and \
+                     whole numbers that timescaledb.segmentby does not name.";
 /// Labels of a series beside those of columns: its metric, and its table.
 const OWN_LABELS: usize = 2;
 
@@ -20,20 +20,36 @@ pub struct Asking {
     pub time: Option<String>,
     /// A column that rows are told apart by.
     pub partitioned_by: Option<String>,
+    /// The columns that rows are told apart by, if they are said: other whole numbers are values.
+    pub segment_by: Option<Vec<String>>,
     /// Whether it is no error that it is one already.
     pub if_not_exists: bool,
 }
 
-/// Remembers that columns are in an index: whole numbers that are looked for are no values.
-pub fn indexed(schema: &mut Schema, columns: &[usize]) {
-    for at in columns {
-        let column = &schema.columns[*at];
-        let name = format!("{INDEXED}{}", column.name);
-        let is_said = schema.properties.iter().any(|(one, _)| *one == name);
-        if CanBe::of(column.ty) == CanBe::Either && !is_said {
-            schema.properties.push((name, String::new()));
-        }
+/// What is said of a new hypertable: which rows are one, and how whole numbers become values.
+pub fn notices(table: &Hypertable, asking: &Asking) -> Vec<String> {
+    let columns = &table.schema.columns;
+    let all = |places: &[usize]| {
+        let names = places.iter().map(|at| columns[*at].name.as_str());
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let told_apart: Vec<usize> = [&[table.time], table.labels.as_slice()].concat();
+    let mut notices = vec![format!(
+        "a row takes the place of an earlier one with the same {}; its values are {}",
+        all(&told_apart),
+        all(&table.values)
+    )];
+    let is_whole = |at: &usize| CanBe::of(columns[*at].ty) == CanBe::Either;
+    let whole: Vec<usize> = table.labels.iter().copied().filter(is_whole).collect();
+    if asking.segment_by.is_none() && asking.partitioned_by.is_none() && !whole.is_empty() {
+        notices.push(format!(
+            "whole numbers tell rows apart, as {} here: if one is measured, say ALTER TABLE {} SET \
+             (timescaledb.segmentby = 'the columns that tell rows apart') while it is empty",
+            all(&whole),
+            table.name
+        ));
     }
+    notices
 }
 
 /// What a table of so many rows looks like once it is a hypertable.
@@ -64,25 +80,34 @@ pub fn declare(mut schema: Schema, row_count: usize, asking: &Asking) -> Result<
         Some(name) => Some(schema.column(name).ok_or_else(|| no_column(name))?),
         None => None,
     };
-    let is_indexed = |at: usize| {
-        let name = format!("{INDEXED}{}", schema.columns[at].name);
-        schema.properties.iter().any(|(one, _)| *one == name)
+    let named = match &asking.segment_by {
+        Some(names) => {
+            let place = |name: &String| schema.column(name).ok_or_else(|| no_column(name));
+            Some(names.iter().map(place).collect::<Result<Vec<_>, _>>()?)
+        }
+        None => None,
     };
+    if let Some(at) =
+        named.iter().flatten().find(|at| !CanBe::of(schema.columns[**at].ty).is_label())
+    {
+        let words = format!("column \"{}\" cannot be a label", schema.columns[*at].name);
+        return Err(SqlError::new("42804", words).with_hint(KINDS));
+    }
+    // Rows that nothing tells apart would take each other's places: better a label too many.
+    let is_named = |at: usize| named.as_ref().is_none_or(|named| named.contains(&at));
     let mut labels = Vec::new();
     for at in (0..schema.columns.len()).filter(|at| *at != time) {
         let column = &schema.columns[at];
         match CanBe::of(column.ty) {
             CanBe::Label => labels.push(at),
-            CanBe::Either if is_indexed(at) || partitioned_by == Some(at) => labels.push(at),
+            CanBe::Either if is_named(at) || partitioned_by == Some(at) => labels.push(at),
             CanBe::Either | CanBe::Value => {}
             CanBe::Time | CanBe::Nothing => {
                 let words = format!(
                     "column \"{}\" can be neither a label nor a value of a hypertable",
                     column.name
                 );
-                let hint = "Labels are text, boolean, uuid, jsonb and indexed whole numbers; values \
-                            are double precision, real and other whole numbers.";
-                return Err(SqlError::unsupported(words).with_hint(hint));
+                return Err(SqlError::unsupported(words).with_hint(KINDS));
             }
         }
     }
@@ -106,7 +131,7 @@ fn check(schema: &Schema, labels: &[usize]) -> Result<(), SqlError> {
     match values {
         0 => {
             let words = "no column is a value: a row of a hypertable has at least one";
-            Err(SqlError::new("42P16", words))
+            Err(SqlError::new("42P16", words).with_hint(KINDS))
         }
         1..=FIELDS_PER_LINE_MAX => Ok(()),
         _ => {

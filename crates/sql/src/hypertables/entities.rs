@@ -54,7 +54,6 @@ impl Entities {
             selection,
         };
         let mut known: HashMap<Labels, usize> = HashMap::new();
-        let mut failure = None;
         // Series come metric by metric, and within each in one order: the next entity is most often
         // the one behind the last.
         let (mut order, mut guess): (Vec<Labels>, usize) = (Vec::new(), 0);
@@ -81,19 +80,21 @@ impl Entities {
             },
         );
         read.map_err(external)?;
+        let mut is_row = Vec::with_capacity(order.len());
         for tags in &order {
-            match values_of(table, tags) {
-                Ok(values) => entities.labels.extend(values),
-                Err(error) => failure = Some(error),
-            }
-        }
-        if let Some(error) = failure {
-            return Err(DataFusionError::External(Box::new(error)));
+            let values = values_of(table, tags);
+            is_row.push(values.is_ok());
+            // What no row of the table could have made is none of its rows: somebody else wrote it, or it was
+            // a table of other columns that is gone.
+            let none = || vec![Datum::Null; entities.label_count];
+            entities.labels.extend(values.unwrap_or_else(|_| none()));
         }
         entities.count = order.len();
         entities.series = vec![NONE; entities.count * entities.columns];
         for (at, column, idx) in found {
-            entities.series[at * entities.columns + column] = idx;
+            if is_row[at] {
+                entities.series[at * entities.columns + column] = idx;
+            }
         }
         Ok(entities)
     }

@@ -11,7 +11,7 @@ use super::entities::{Entities, Samples};
 use super::reading::select;
 use super::shape::Hypertable;
 use crate::intervals::{MONDAY, floor};
-use crate::ordinary::{array_of, column_type};
+use crate::ordinary::{array_of, column_type, row_size};
 use datafusion::arrow::array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array,
 };
@@ -22,6 +22,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
+use model::is_stale_marker;
 use model::sample::NANOS_PER_MICRO;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,6 +30,9 @@ use tables::Datum;
 
 /// Batches that wait for who reads them.
 const BATCHES_WAITING: usize = 2;
+
+/// The first time that PostgreSQL knows, in the year 4714 before ours.
+const FIRST_MICROS: i64 = -210_866_803_200_000_000;
 
 /// What is made of the values of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub enum Summary {
     Avg,
     /// How many there are.
     Count,
+    /// How many rows there are, with a value or without.
+    Rows,
 }
 
 /// What the groups of a query are called by.
@@ -124,9 +130,8 @@ impl Groups {
         cells.give(batch_len, take).map(drop)
     }
 
-    /// The columns of values that are read. Of a table that is dense any tells which rows there are.
+    /// The columns of values that are read. Any tells which rows there are.
     fn columns(&self) -> Vec<usize> {
-        debug_assert!(self.table.is_dense, "rows may lack values that are not read");
         let is_read = |at: &usize| self.grouping.summaries.iter().any(|(_, column)| column == at);
         self.table.values.iter().copied().filter(is_read).collect()
     }
@@ -152,7 +157,13 @@ struct Cells<'a> {
     slots: Vec<(u32, i64)>,
     /// A cell for each slot and summary.
     cells: Vec<Cell>,
+    /// Bytes of `names` and `known`, about.
+    names_size: usize,
     memory: MemoryReservation,
+}
+
+fn take_value(value: &mut Datum) -> Datum {
+    std::mem::replace(value, Datum::Null)
 }
 
 #[derive(Clone, Copy, Default)]
@@ -164,6 +175,9 @@ struct Cell {
 impl Cell {
     #[inline]
     fn add(&mut self, summary: Summary, value: f64) {
+        if is_stale_marker(value) && summary != Summary::Rows {
+            return;
+        }
         let is_first = self.count == 0;
         self.count += 1;
         match summary {
@@ -173,7 +187,7 @@ impl Cell {
                 self.value = value;
             }
             Summary::Sum | Summary::Avg => self.value += value,
-            Summary::Max | Summary::Min | Summary::Count => {}
+            Summary::Max | Summary::Min | Summary::Count | Summary::Rows => {}
         }
     }
 
@@ -214,6 +228,7 @@ impl<'a> Cells<'a> {
             shared: HashMap::new(),
             slots: Vec::new(),
             cells: Vec::new(),
+            names_size: 0,
             memory,
         }
     }
@@ -230,7 +245,9 @@ impl<'a> Cells<'a> {
     fn account(&mut self) -> Result<()> {
         let shared = self.shared.capacity() * size_of::<((u32, i64), u32)>();
         let cells = self.cells.capacity() * size_of::<Cell>();
-        self.memory.try_resize(shared + cells + self.slots.capacity() * size_of::<(u32, i64)>())
+        self.memory.try_resize(
+            self.names_size + shared + cells + self.slots.capacity() * size_of::<(u32, i64)>(),
+        )
     }
 
     /// Adds the rows of one label set, whose columns have these samples.
@@ -260,6 +277,7 @@ impl<'a> Cells<'a> {
     fn begin_of(&self, time: i64) -> Result<i64> {
         match self.width {
             Some(width) => floor(time.div_euclid(NANOS_PER_MICRO), width, MONDAY)
+                .filter(|begin| FIRST_MICROS <= *begin)
                 .ok_or_else(|| DataFusionError::Execution("timestamp out of range".into())),
             None => Ok(0),
         }
@@ -303,6 +321,7 @@ impl<'a> Cells<'a> {
         let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let own: Vec<Datum> = self.labels.iter().map(|at| labels[*at].clone()).collect();
         if self.is_own {
+            self.names_size += row_size(&own);
             self.names.push(own);
             return Ok(number(self.names.len() - 1));
         }
@@ -313,6 +332,8 @@ impl<'a> Cells<'a> {
         let count = self.names.len();
         let group = *self.known.entry(texts).or_insert(number(count));
         if group == number(count) {
+            // Once as values, and once as texts.
+            self.names_size += 2 * row_size(&own);
             self.names.push(own);
         }
         Ok(group)
@@ -325,8 +346,17 @@ impl<'a> Cells<'a> {
         take: &mut dyn FnMut(RecordBatch) -> bool,
     ) -> Result<bool> {
         let mut goes_on = true;
+        let table = &self.groups.table;
+        let mut columns = self.labels.iter().enumerate();
+        let names = columns.try_fold(Vec::new(), |mut all, (nth, at)| {
+            let values: Vec<Datum> =
+                self.names.iter_mut().map(|own| take_value(&mut own[nth])).collect();
+            all.push(array_of(&table.schema.columns[table.labels[*at]], &values)?);
+            Ok::<_, DataFusionError>(all)
+        })?;
         for start in (0..self.slots.len()).step_by(batch_len) {
-            goes_on = take(self.batch(start..(start + batch_len).min(self.slots.len()))?);
+            let end = (start + batch_len).min(self.slots.len());
+            goes_on = take(self.batch(start..end, &names)?);
             if !goes_on {
                 break;
             }
@@ -334,12 +364,14 @@ impl<'a> Cells<'a> {
         self.slots.clear();
         self.cells.clear();
         self.names.clear();
+        self.names_size = 0;
         self.known.clear();
         self.shared.clear();
         Ok(goes_on)
     }
 
-    fn batch(&self, range: std::ops::Range<usize>) -> Result<RecordBatch> {
+    /// Some of the groups; `names` are the values of all labels that are keys.
+    fn batch(&self, range: std::ops::Range<usize>, names: &[ArrayRef]) -> Result<RecordBatch> {
         let Groups { table, grouping, schema, .. } = self.groups;
         let slots = &self.slots[range.clone()];
         let of: UInt32Array = slots.iter().map(|(group, _)| *group).collect();
@@ -353,18 +385,16 @@ impl<'a> Cells<'a> {
                     let ty = column_type(&table.schema.columns[table.time]);
                     Arc::new(times.with_data_type(ty))
                 }
-                Key::Label(at) => {
-                    let values: Vec<Datum> =
-                        self.names.iter().map(|own| own[nth_label].clone()).collect();
+                Key::Label(_) => {
                     nth_label += 1;
-                    take(&array_of(&table.schema.columns[*at], &values)?, &of, None)?
+                    take(&names[nth_label - 1], &of, None)?
                 }
             });
         }
         for (nth, (summary, _)) in grouping.summaries.iter().enumerate() {
             let cells = range.clone().map(|slot| self.cells[slot * self.sources.len() + nth]);
             arrays.push(match summary {
-                Summary::Count => {
+                Summary::Count | Summary::Rows => {
                     let counts = cells.map(|cell| i64::try_from(cell.count).unwrap_or(i64::MAX));
                     Arc::new(Int64Array::from_iter_values(counts))
                 }

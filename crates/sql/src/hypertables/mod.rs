@@ -15,14 +15,18 @@
 mod append;
 mod conditions;
 mod declare;
+mod definitions;
 mod entities;
 mod groups;
 mod reading;
+mod removal;
 mod shape;
 
 pub(crate) use append::{Series, SeriesRows};
 pub(crate) use conditions::Asked;
-pub(crate) use declare::{Asking, declare, indexed};
+pub(crate) use declare::Asking;
+pub(crate) use definitions::{expect_hypertable, loses_rows, make_hypertable, segment};
 pub(crate) use groups::{Grouping, Groups, Key, Summary};
 pub(crate) use reading::{Wanted, plan};
+pub(crate) use removal::{Dropping, Removal, drop_chunks};
 pub(crate) use shape::Hypertable;

@@ -18,7 +18,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use model::sample::NANOS_PER_MICRO;
-use model::{METRIC_NAME, MatchOp, Matcher};
+use model::{METRIC_NAME, MatchOp, Matcher, is_stale_marker, stale_marker};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 use store::{SelectLimits, Selection};
@@ -45,7 +46,7 @@ pub fn select(
     let mut matchers = asked.matchers.clone();
     matchers.push(Hypertable::matcher(&table.name));
     match columns {
-        [one] => matchers.push(Matcher::equal(METRIC_NAME, &table.metric(*one))),
+        [one] => matchers.push(Matcher::equal(METRIC_NAME, table.metric(*one))),
         some if some.len() < table.values.len() => {
             let names: Vec<String> = some.iter().map(|at| escaped(&table.metric(*at))).collect();
             matchers.push(Matcher::new(METRIC_NAME, MatchOp::Regex, names.join("|")));
@@ -120,13 +121,9 @@ impl PartitionStream for Scan {
 }
 
 impl Scan {
-    /// The columns of values that are read: to know which rows there are, of a table whose rows may lack
-    /// values all are.
+    /// The columns of values that are read. Any tells which rows there are.
     fn columns(&self) -> Vec<usize> {
         let all = &self.table.values;
-        if !self.table.is_dense {
-            return all.clone();
-        }
         let wanted: Vec<usize> =
             all.iter().copied().filter(|at| self.wanted.contains(at)).collect();
         if wanted.is_empty() { all[..1].to_vec() } else { wanted }
@@ -146,9 +143,13 @@ impl Scan {
             let end = (start + entities.batch_len()).min(entities.len());
             entities.read(start..end, &mut samples)?;
             for (entity, own) in (start..end).zip(samples.chunks(columns.len())) {
-                rows.push(entities.labels(entity), own);
-                while batch_len <= rows.times.len() {
-                    if !take(rows.batch()?) {
+                let merged = (!are_alike(own)).then(|| merged(own));
+                let own = merged.as_deref().unwrap_or(own);
+                let count = own[0].times.len();
+                let first = count - self.newest.map_or(count, |newest| newest.min(count));
+                for start in (first..count).step_by(batch_len) {
+                    rows.push(entities.labels(entity), own, start..count.min(start + batch_len));
+                    if batch_len <= rows.times.len() && !take(rows.batch()?) {
                         return Ok(());
                     }
                 }
@@ -162,14 +163,34 @@ impl Scan {
     }
 }
 
+fn are_alike(columns: &[Samples]) -> bool {
+    columns.windows(2).all(|two| two[0].times == two[1].times)
+}
+
+/// The samples of all columns at the times of any: where somebody else wrote or deleted some, others are null.
+fn merged(columns: &[Samples]) -> Vec<Samples> {
+    let mut all: Vec<Samples> = columns.iter().map(|_| Samples::default()).collect();
+    let mut next = vec![0; columns.len()];
+    loop {
+        let heads = columns.iter().zip(&next).filter_map(|(one, at)| one.times.get(*at));
+        let Some(time) = heads.min().copied() else { return all };
+        for (nth, samples) in columns.iter().enumerate() {
+            let is_there = samples.times.get(next[nth]) == Some(&time);
+            let value = if is_there { samples.values[next[nth]] } else { stale_marker() };
+            all[nth].times.push(time);
+            all[nth].values.push(value);
+            next[nth] += usize::from(is_there);
+        }
+    }
+}
+
 /// Rows that are no batch yet.
 struct Rows<'a> {
     scan: &'a Scan,
     columns: &'a [usize],
     times: Vec<i64>,
-    /// Values of each column that is read, and which of them there are, unless all.
+    /// Values of each column that is read.
     values: Vec<Vec<f64>>,
-    present: Vec<Vec<bool>>,
     /// Which of `labels` a row has.
     entities: Vec<u32>,
     labels: Vec<Vec<Datum>>,
@@ -182,65 +203,22 @@ impl<'a> Rows<'a> {
             columns,
             times: Vec::new(),
             values: vec![Vec::new(); columns.len()],
-            present: vec![Vec::new(); columns.len()],
             entities: Vec::new(),
             labels: vec![Vec::new(); scan.table.labels.len()],
         }
     }
 
-    /// Adds the rows of one entity, whose columns have these samples.
-    fn push(&mut self, labels: &[Datum], columns: &[Samples]) {
-        let before = self.times.len();
-        let is_dense = columns.windows(2).all(|two| two[0].times == two[1].times);
-        match is_dense {
-            true => {
-                let count = columns[0].times.len();
-                let first = count - self.scan.newest.map_or(count, |newest| newest.min(count));
-                self.times.extend_from_slice(&columns[0].times[first..]);
-                for (into, samples) in self.values.iter_mut().zip(columns) {
-                    into.extend_from_slice(&samples.values[first..]);
-                }
-                for present in &mut self.present {
-                    present.resize(self.times.len(), true);
-                }
-            }
-            false => {
-                self.push_merged(columns);
-                self.keep_newest(before);
-            }
-        }
-        if self.times.len() == before {
-            return;
+    /// Adds some rows of one entity, whose columns have these samples at the same times.
+    fn push(&mut self, labels: &[Datum], columns: &[Samples], range: Range<usize>) {
+        self.times.extend_from_slice(&columns[0].times[range.clone()]);
+        for (into, samples) in self.values.iter_mut().zip(columns) {
+            into.extend_from_slice(&samples.values[range.clone()]);
         }
         let entity = self.labels.first().map_or(0, Vec::len);
         self.entities.resize(self.times.len(), u32::try_from(entity).unwrap_or(u32::MAX));
         for (into, label) in self.labels.iter_mut().zip(labels) {
             into.push(label.clone());
         }
-    }
-
-    fn push_merged(&mut self, columns: &[Samples]) {
-        let mut next = vec![0; columns.len()];
-        loop {
-            let heads = columns.iter().zip(&next).filter_map(|(one, at)| one.times.get(*at));
-            let Some(time) = heads.min().copied() else { return };
-            self.times.push(time);
-            for (nth, samples) in columns.iter().enumerate() {
-                let is_there = samples.times.get(next[nth]) == Some(&time);
-                self.values[nth].push(if is_there { samples.values[next[nth]] } else { 0.0 });
-                self.present[nth].push(is_there);
-                next[nth] += usize::from(is_there);
-            }
-        }
-    }
-
-    /// Drops the oldest of the rows from `before` on, where only some are wanted.
-    fn keep_newest(&mut self, before: usize) {
-        let Some(newest) = self.scan.newest else { return };
-        let oldest = before..before.max(self.times.len().saturating_sub(newest));
-        self.times.drain(oldest.clone());
-        self.values.iter_mut().for_each(|values| drop(values.drain(oldest.clone())));
-        self.present.iter_mut().for_each(|present| drop(present.drain(oldest.clone())));
     }
 
     /// All rows that there are, as a batch.
@@ -253,7 +231,6 @@ impl<'a> Rows<'a> {
         }
         self.times.clear();
         self.values.iter_mut().for_each(Vec::clear);
-        self.present.iter_mut().for_each(Vec::clear);
         self.labels.iter_mut().for_each(Vec::clear);
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         Ok(RecordBatch::try_new_with_options(self.scan.schema.clone(), arrays, &options)?)
@@ -273,10 +250,12 @@ impl<'a> Rows<'a> {
         }
         let nth = self.columns.iter().position(|one| *one == at);
         let nth = nth.ok_or_else(|| DataFusionError::Internal("a column was not read".into()))?;
-        let present = NullBuffer::from(self.present[nth].as_slice());
-        let present = (0 < present.null_count()).then_some(present);
-        let values: ArrayRef =
-            Arc::new(Float64Array::new(self.values[nth].clone().into(), present));
+        let values = &self.values[nth];
+        let present = values
+            .iter()
+            .any(|value| is_stale_marker(*value))
+            .then(|| values.iter().map(|value| !is_stale_marker(*value)).collect::<NullBuffer>());
+        let values: ArrayRef = Arc::new(Float64Array::new(values.clone().into(), present));
         Ok(cast(&values, &column_type(column))?)
     }
 }

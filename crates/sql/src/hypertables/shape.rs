@@ -2,7 +2,7 @@
 
 use crate::error::SqlError;
 use crate::ordinary::read_text;
-use model::{METRIC_NAME, Matcher};
+use model::{METRIC_NAME, Matcher, stale_marker};
 use tables::{ColumnType, Datum, Scalar, Schema};
 
 /// The label that all series of a hypertable have, and no others.
@@ -11,7 +11,6 @@ pub const TABLE_LABEL: &str = "__table__";
 /// The properties of a table that say so, and which of its columns are labels.
 const TIME: &str = "hypertable: time";
 const LABEL: &str = "hypertable: label ";
-const SPARSE: &str = "hypertable: has nulls";
 
 /// The greatest whole number up to which all are kept exactly.
 const WHOLE_MAX: i64 = 1 << 53;
@@ -29,8 +28,6 @@ pub struct Hypertable {
     pub labels: Vec<usize>,
     /// Columns that are their values.
     pub values: Vec<usize>,
-    /// Whether every row has a value in each of those.
-    pub is_dense: bool,
 }
 
 impl Hypertable {
@@ -45,23 +42,13 @@ impl Hypertable {
             |at: &usize| property(&format!("{LABEL}{}", schema.columns[*at].name)).is_some();
         let others = (0..schema.columns.len()).filter(|at| *at != time);
         let (labels, values) = others.partition(is_label);
-        let is_dense = property(SPARSE).is_none();
-        Some(Hypertable {
-            name: name.to_string(),
-            schema: schema.clone(),
-            time,
-            labels,
-            values,
-            is_dense,
-        })
+        Some(Hypertable { name: name.to_string(), schema: schema.clone(), time, labels, values })
     }
 
-    /// Whether a table looks the same at two times, but for what others may change of a hypertable at any
-    /// time: that rows lack values.
-    pub fn is_alike(name: &str, one: &Schema, other: &Schema) -> bool {
-        let plain = |schema| Hypertable::of(name, schema).map(|table| (table.time, table.labels));
-        one == other
-            || one.columns == other.columns && plain(one).is_some() && plain(one) == plain(other)
+    /// The same table as an ordinary one.
+    pub fn unsaid(mut schema: Schema) -> Schema {
+        schema.properties.retain(|(name, _)| name != TIME && !name.starts_with(LABEL));
+        schema
     }
 
     /// Says so of a table: `labels` are its columns that are labels.
@@ -70,13 +57,6 @@ impl Hypertable {
         let mut said = vec![(TIME.to_string(), name(time))];
         said.extend(labels.iter().map(|at| (format!("{LABEL}{}", name(*at)), String::new())));
         schema.properties.extend(said);
-    }
-
-    /// Says that rows may lack values.
-    pub fn say_sparse(schema: &mut Schema) {
-        if !schema.properties.iter().any(|(name, _)| name == SPARSE) {
-            schema.properties.push((SPARSE.to_string(), String::new()));
-        }
     }
 
     /// The metric of a column of values.
@@ -131,13 +111,14 @@ impl Hypertable {
         }
     }
 
-    /// The number of a sample that stands for a value of a column; none for none.
+    /// The number of a sample that stands for a value of a column. That of NULL is what says in PromQL that
+    /// there is nothing: so each row has a sample of each column, and takes the place of another whole.
     ///
     /// # Errors
     /// When it is a whole number that would not be kept exactly.
-    pub fn number(&self, column: usize, value: &Datum) -> Result<Option<f64>, SqlError> {
-        Ok(Some(match value {
-            Datum::Null => return Ok(None),
+    pub fn number(&self, column: usize, value: &Datum) -> Result<f64, SqlError> {
+        Ok(match value {
+            Datum::Null => stale_marker(),
             // There is one NaN in SQL; others mean something to PromQL.
             Datum::Float8(one) if one.is_nan() => f64::NAN,
             Datum::Float4(one) if one.is_nan() => f64::NAN,
@@ -155,7 +136,7 @@ impl Hypertable {
                 return Err(SqlError::new("22003", words));
             }
             other => return Err(SqlError::unexpected(format!("{other:?} as a number"))),
-        }))
+        })
     }
 }
 
@@ -180,6 +161,11 @@ pub enum CanBe {
 }
 
 impl CanBe {
+    /// Whether it can be a label.
+    pub fn is_label(self) -> bool {
+        matches!(self, CanBe::Label | CanBe::Either)
+    }
+
     /// Of a column's type.
     pub fn of(ty: ColumnType) -> CanBe {
         let ColumnType::One(scalar) = ty else { return CanBe::Nothing };

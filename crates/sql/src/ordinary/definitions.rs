@@ -9,9 +9,14 @@ use super::view::{Fate, View};
 use super::writes::{Runner, its_turn, table_name};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
-use crate::hypertables::{Asking, Hypertable, declare, indexed};
+use crate::hypertables::{
+    Asking, Dropping, Hypertable, drop_chunks, expect_hypertable, loses_rows, make_hypertable,
+    segment,
+};
 use crate::names::folded;
 use crate::tables::TABLES;
+use crate::timescale_options::Options;
+use crate::upkeep::Upkeep;
 use datafusion::sql::sqlparser::ast::{
     AlterTable, ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, GeneratedAs, Ident,
     IndexColumn, ObjectName, ObjectType, Statement, TableConstraint, Truncate,
@@ -26,8 +31,16 @@ pub struct Definition(Hidden<Said>);
 #[derive(Debug, PartialEq)]
 enum Said {
     Statement(Statement),
+    /// `CREATE TABLE` of a hypertable.
+    Created(CreateTable, Asking),
+    /// What is done of every hypertable already.
+    Already(String, Upkeep),
+    /// The columns of a hypertable that rows are told apart by.
+    Segment(String, Option<Vec<String>>),
     /// `SELECT create_hypertable(..)`.
     Hypertable(Asking),
+    /// `SELECT drop_chunks(..)`.
+    Chunks(Dropping),
 }
 
 /// What came of it.
@@ -41,12 +54,14 @@ pub struct Defined {
     pub notices: Vec<String>,
     /// The one text that is answered, if there is one.
     pub answer: Option<String>,
-    /// Hypertables that are gone.
-    pub(crate) dropped: Vec<String>,
+    /// Hypertables whose rows go.
+    pub(crate) emptied: Vec<String>,
 }
 
 /// The function that makes a table a hypertable.
 const HYPERTABLE: &str = "create_hypertable";
+/// The function that drops rows of a time.
+const CHUNKS: &str = "drop_chunks";
 
 /// Where foreign keys, checks and the like are refused.
 fn not_kept(what: &str) -> SqlError {
@@ -79,16 +94,57 @@ impl Definition {
         Definition(Hidden::new(Said::Hypertable(asking)))
     }
 
+    /// The same with TimescaleDB's options.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub(crate) fn with_options(self, options: &Options) -> Result<Definition, SqlError> {
+        let Said::Statement(Statement::CreateTable(said)) = &*self.0 else {
+            return Err(SqlError::unsupported("options of TimescaleDB are those of CREATE TABLE"));
+        };
+        let Some(asking) = options.hypertable(&table_name(&said.name)?) else {
+            return Err(SqlError::invalid("WITH (tsdb.hypertable) is what makes a hypertable"));
+        };
+        if said.query.is_some() {
+            return Err(SqlError::unsupported("CREATE TABLE .. AS makes no hypertable"));
+        }
+        Ok(Definition(Hidden::new(Said::Created(said.clone(), asking))))
+    }
+
+    /// What is done of every hypertable already.
+    pub(crate) fn upkeep(table: String, upkeep: Upkeep) -> Definition {
+        Definition(Hidden::new(Said::Already(table, upkeep)))
+    }
+
+    /// `ALTER TABLE .. SET (timescaledb..)`.
+    pub(crate) fn segment(table: String, segment_by: Option<Vec<String>>) -> Definition {
+        Definition(Hidden::new(Said::Segment(table, segment_by)))
+    }
+
+    /// Of `drop_chunks`.
+    pub(crate) fn chunks(dropping: Dropping) -> Definition {
+        Definition(Hidden::new(Said::Chunks(dropping)))
+    }
+
     /// The name of the one column that it answers with, if it does.
-    pub fn answers(&self) -> Option<&'static str> {
-        matches!(&*self.0, Said::Hypertable(_)).then_some(HYPERTABLE)
+    pub fn answers(&self) -> Option<&str> {
+        match &*self.0 {
+            Said::Hypertable(_) => Some(HYPERTABLE),
+            Said::Chunks(_) => Some(CHUNKS),
+            Said::Already(_, upkeep) => upkeep.answer.is_some().then_some(upkeep.name.as_str()),
+            Said::Statement(_) | Said::Created(..) | Said::Segment(..) => None,
+        }
     }
 
     /// What the statement is called.
     pub fn word(&self) -> &'static str {
         let statement = match &*self.0 {
             Said::Statement(statement) => statement,
-            Said::Hypertable(_) => return "SELECT",
+            Said::Hypertable(_) | Said::Chunks(_) => return "SELECT",
+            Said::Already(_, upkeep) if upkeep.answer.is_none() => return "CALL",
+            Said::Already(..) => return "SELECT",
+            Said::Created(..) => return "CREATE TABLE",
+            Said::Segment(..) => return "ALTER TABLE",
         };
         match statement {
             Statement::CreateTable(said) if said.query.is_some() => "CREATE TABLE AS",
@@ -112,6 +168,11 @@ pub async fn define(
     turn: &tokio::sync::Mutex<()>,
     fate: &Fate,
 ) -> Result<Defined, SqlError> {
+    if let Said::Chunks(dropping) = &*definition.0 {
+        let (answer, notice) = drop_chunks(runner, dropping).await?;
+        let (answer, notices) = (Some(answer), vec![notice]);
+        return Ok(Defined { tag: definition.word(), answer, notices, ..Defined::default() });
+    }
     let _turn = its_turn(&runner.view, turn).await;
     let changing = runner.view.changing()?;
     let mut done = Defined { tag: definition.word(), ..Defined::default() };
@@ -119,11 +180,26 @@ pub async fn define(
         Said::Hypertable(asking) => {
             done.answer = Some(make_hypertable(&runner.view, asking, &mut done.notices)?);
         }
+        Said::Created(said, asking) => {
+            create(runner, said, &mut done.notices).await?;
+            let asking = Asking { if_not_exists: said.if_not_exists, ..asking.clone() };
+            make_hypertable(&runner.view, &asking, &mut done.notices)?;
+        }
+        Said::Segment(table, segment_by) => {
+            segment(runner, table, segment_by.as_ref(), &mut done.notices).await?;
+        }
+        Said::Already(table, upkeep) => {
+            expect_hypertable(&runner.view, table)?;
+            done.answer.clone_from(&upkeep.answer);
+            done.notices.push(upkeep.notice.to_string());
+        }
+        // It is done above.
+        Said::Chunks(_) => {}
         Said::Statement(statement) => define_as_said(runner, statement, &mut done).await?,
     }
     tokio::task::block_in_place(|| changing.done(fate))?;
-    // Rows that somebody added until then.
-    for table in &done.dropped {
+    // No earlier: a statement that fails leaves all as it was.
+    for table in &done.emptied {
         tokio::task::block_in_place(|| runner.view.series().forget(table))?;
     }
     Ok(done)
@@ -140,7 +216,7 @@ async fn define_as_said(
             done.tag = if done.rows.is_some() { "SELECT" } else { done.tag };
         }
         Statement::AlterTable(said) => alter(runner, said, &mut done.notices).await?,
-        Statement::Truncate(said) => truncate(&runner.view, said)?,
+        Statement::Truncate(said) => truncate(&runner.view, said, done)?,
         Statement::CreateIndex(said) => create_index(&runner.view, said, &mut done.notices)?,
         Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
             drop_indexes(&runner.view, names, *if_exists, &mut done.notices)?;
@@ -151,49 +227,6 @@ async fn define_as_said(
         other => return Err(SqlError::unexpected(format!("{other} defines nothing"))),
     }
     Ok(())
-}
-
-/// Makes a table one whose rows are samples. Returns what `create_hypertable` answers.
-fn make_hypertable(
-    view: &View,
-    asking: &Asking,
-    notices: &mut Vec<String>,
-) -> Result<String, SqlError> {
-    let table = view.expect(&asking.table)?;
-    let answer = |is_new: bool| {
-        let is_new = if is_new { "t" } else { "f" };
-        format!("({},public,{},{is_new})", table.id(), table.name())
-    };
-    if Hypertable::of(table.name(), table.schema()).is_some() {
-        let words = format!("table \"{}\" is already a hypertable", table.name());
-        if !asking.if_not_exists {
-            return Err(SqlError::new("TS110", words));
-        }
-        notices.push(format!("{words}, skipping"));
-        return Ok(answer(false));
-    }
-    let schema = declare(table.schema().clone(), table.row_count(), asking)?;
-    // Of one that was dropped in the very moment of a crash.
-    if !view.is_hypertable(table.name()) {
-        tokio::task::block_in_place(|| view.series().forget(table.name()))?;
-    }
-    view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
-    Ok(answer(true))
-}
-
-/// Deletes the rows of a hypertable, which no transaction brings back; whether it is one.
-fn forget_rows(view: &View, table: &str, word: &str) -> Result<bool, SqlError> {
-    let found = view.expect(table)?;
-    if Hypertable::of(table, found.schema()).is_none() {
-        return Ok(false);
-    }
-    if !view.is_alone() {
-        let words = format!("{word} of a hypertable cannot run inside a transaction block");
-        let hint = "Its samples are gone at once: say it outside of BEGIN, and by itself.";
-        return Err(SqlError::new("25001", words).with_hint(hint));
-    }
-    tokio::task::block_in_place(|| view.series().forget(table))?;
-    Ok(true)
 }
 
 /// Whether a name is that of a table that is there without anybody making it.
@@ -421,7 +454,7 @@ async fn alter(
     Ok(())
 }
 
-fn truncate(view: &View, said: &Truncate) -> Result<(), SqlError> {
+fn truncate(view: &View, said: &Truncate, done: &mut Defined) -> Result<(), SqlError> {
     if said.identity == Some(TruncateIdentityOption::Restart) {
         let words = "TRUNCATE .. RESTART IDENTITY is not known here: rows are numbered on";
         return Err(
@@ -436,7 +469,9 @@ fn truncate(view: &View, said: &Truncate) -> Result<(), SqlError> {
                 "SELECT drop_metric('name'), or POST /api/v1/admin/tsdb/delete_series over HTTP.",
             ));
         }
-        forget_rows(view, &table, "TRUNCATE")?;
+        if loses_rows(view, &table, "TRUNCATE")? {
+            done.emptied.push(table.clone());
+        }
         changes.push(Change::Truncate { table });
     }
     view.apply(changes).map(drop)
@@ -461,8 +496,8 @@ fn drop_tables(
                 return Err(SqlError::new("42P01", format!("table \"{table}\" does not exist")));
             }
             (Some(_), _) => {
-                if forget_rows(view, &table, "DROP TABLE")? {
-                    done.dropped.push(table.clone());
+                if loses_rows(view, &table, "DROP TABLE")? {
+                    done.emptied.push(table.clone());
                 }
                 view.apply(vec![Change::Drop { table }])?;
             }
@@ -489,7 +524,16 @@ fn create_index(
     let index = said.name.as_ref().map(table_name).transpose()?;
     let places = match said.unique {
         true => places_of(table.schema(), &name, &said.columns)?,
-        false => return note_index(view, &table, &said.columns, notices),
+        false => {
+            let is_hypertable = Hypertable::of(&name, table.schema()).is_some();
+            notices.push(match is_hypertable {
+                true => "samples are found by their labels: no index was made".to_string(),
+                false => {
+                    "tables are in memory: no index was made, only UNIQUE ones are".to_string()
+                }
+            });
+            return Ok(());
+        }
     };
     if Hypertable::of(&name, table.schema()).is_some() {
         return Err(not_kept("UNIQUE of a hypertable"));
@@ -504,27 +548,6 @@ fn create_index(
     let given = index.map(|name| Ident::with_quote('"', name));
     add_key(&mut schema, &name, ConstraintKind::Unique, given.as_ref(), places)?;
     view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
-}
-
-/// Remembers what an index that is not made would be of: `create_hypertable` makes labels of it.
-fn note_index(
-    view: &View,
-    table: &tables::Table,
-    columns: &[IndexColumn],
-    notices: &mut Vec<String>,
-) -> Result<(), SqlError> {
-    let mut schema = table.schema().clone();
-    let is_hypertable = Hypertable::of(table.name(), &schema).is_some();
-    notices.push(match is_hypertable {
-        true => "samples are found by their labels: no index was made".to_string(),
-        false => "tables are in memory: no index was made, only UNIQUE ones are".to_string(),
-    });
-    // An index may be of more than columns.
-    if let (false, Ok(places)) = (is_hypertable, places_of(&schema, table.name(), columns)) {
-        indexed(&mut schema, &places);
-        view.apply(vec![alters::same_columns(table, table.name(), schema)])?;
-    }
-    Ok(())
 }
 
 fn drop_indexes(

@@ -35,9 +35,12 @@ pub use rows_in::RowsInto;
 pub(crate) use rows_in::store;
 pub use schemas::OwnCatalogs;
 pub use view::{Fate, View};
+pub(crate) use writes::{
+    Parameters, Runner, Written, add_parameters, plan_write, quoted, row_size, selecting, write,
+};
 pub use writes::{PlannedWrite, Write};
-pub(crate) use writes::{Runner, Written, plan_write, write};
 
+pub(crate) use alters::same_columns;
 pub(crate) use arrays::array_of;
 pub(crate) use columns::{DIGITS_MAX, FRACTION_DIGITS, column_type, type_oid_and_modifier};
 pub(crate) use defaults::{identity_of, is_numbered};

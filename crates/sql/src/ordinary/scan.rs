@@ -139,7 +139,7 @@ impl Ordinary {
     /// The table as the session sees it.
     fn current(&self, view: &View) -> Result<Arc<Table>, SqlError> {
         let table = view.get(&self.name).ok_or_else(|| no_such_table(&self.name))?;
-        match Hypertable::is_alike(&self.name, table.schema(), &self.seen) {
+        match *table.schema() == *self.seen {
             true => Ok(table),
             false => {
                 let words =
@@ -149,7 +149,7 @@ impl Ordinary {
         }
     }
 
-    /// A hypertable as it is when it is read: somebody else's rows may lack values meanwhile.
+    /// A hypertable as it is when it is read.
     fn hypertable_now(
         &self,
         view: &View,
@@ -162,10 +162,7 @@ impl Ordinary {
             let hint = "They are there once it is committed: ask then.";
             return Err(SqlError::new("55000", words).with_hint(hint));
         }
-        match seen.is_dense && view.is_sparse(&self.name) {
-            true => Ok(Arc::new(Hypertable { is_dense: false, ..(**seen).clone() })),
-            false => Ok(seen.clone()),
-        }
+        Ok(seen.clone())
     }
 
     fn source(&self, filters: &[Expr]) -> Result<Source, SqlError> {

@@ -1,6 +1,5 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
-use super::alters;
 use crate::database::Statement;
 use crate::error::SqlError;
 use crate::hypertables::{Hypertable, Series, SeriesRows};
@@ -13,8 +12,6 @@ use tables::{Change, Counts, Error, Savepoint, Table, TableSet, Tables, Transact
 
 /// Savepoints that a transaction may have at a time.
 const SAVEPOINTS_MAX: usize = 1000;
-/// How often somebody else may be faster.
-const TRIES: usize = 100;
 /// What to do where somebody else was faster.
 const AGAIN: &str =
     "Do the whole transaction again: its tables were changed by somebody else meanwhile.";
@@ -209,14 +206,14 @@ impl View {
         self.shared_hypertable(table).is_some()
     }
 
-    /// Whether a hypertable has rows that lack values, whoever added them.
-    pub fn is_sparse(&self, table: &str) -> bool {
-        self.shared_hypertable(table).is_some_and(|found| !found.is_dense)
-    }
-
     /// Adds rows to a hypertable when the transaction under way is committed.
-    pub fn add(&self, rows: SeriesRows) {
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn add(&self, mut rows: SeriesRows) -> Result<(), SqlError> {
+        rows.account()?;
         self.state().pending.push(rows);
+        Ok(())
     }
 
     /// What the transaction has changed is forgotten.
@@ -237,18 +234,21 @@ impl View {
             state.savepoints.clear();
             (state.transaction.take(), std::mem::take(&mut state.pending))
         };
-        let (Some(transaction), Some(tables)) = (transaction, &self.tables) else { return Ok(()) };
+        let (Some(mut transaction), Some(tables)) = (transaction, &self.tables) else {
+            return Ok(());
+        };
         let has_changed = !transaction.is_empty();
         // No table is dropped until its rows are there.
         let kept = (!pending.is_empty()).then(|| self.series.kept());
+        self.series.check(&pending)?;
         for rows in &pending {
-            take_in(tables, rows)?;
+            rely_on(tables, &mut transaction, rows)?;
         }
         tables.commit(transaction).map(drop).map_err(|error| of_tables(&error))?;
         if kept.is_none() {
             return Ok(());
         }
-        self.series.append(&pending).map_err(|error| match has_changed {
+        self.series.append(pending).map_err(|error| match has_changed {
             true => {
                 let words = "What the transaction changed in ordinary tables is stored.";
                 error.with_detail(words.to_string())
@@ -403,30 +403,26 @@ impl Drop for Changing {
     }
 }
 
-/// Makes a hypertable ready for rows: it has to be there, for everybody, and to say so if they lack values.
-fn take_in(tables: &Tables, rows: &SeriesRows) -> Result<(), SqlError> {
-    // Somebody else may say the same at the same time.
-    for _ in 0..TRIES {
-        let table = tables.get(rows.table()).filter(|table| rows.fits(table.schema()));
-        let Some(table) = table else {
-            let words = format!(
-                "hypertable \"{}\" was made or altered in this transaction, or meanwhile",
-                rows.table()
-            );
-            let hint = "Commit, and add the rows then.";
-            return Err(SqlError::new("55000", words).with_hint(hint));
-        };
-        let Some(schema) = rows.sparse_schema(table.schema()) else { return Ok(()) };
-        let mut transaction = tables.begin();
-        let change = alters::same_columns(&table, table.name(), schema);
-        transaction.apply(vec![change]).map_err(|error| of_tables(&error))?;
-        match tables.commit(transaction) {
-            Ok(_) => return Ok(()),
-            Err(Error::Conflict { .. }) => {}
-            Err(error) => return Err(of_tables(&error)),
+/// Whether a hypertable is there for rows; nobody alters it until the transaction is committed.
+fn rely_on(
+    tables: &Tables,
+    transaction: &mut Transaction,
+    rows: &SeriesRows,
+) -> Result<(), SqlError> {
+    let found = match transaction.is_empty() {
+        true => tables.get(rows.table()),
+        false => {
+            transaction.rely_on(rows.table());
+            transaction.tables().get(rows.table())
+        }
+    };
+    match found.filter(|table| rows.fits(table)) {
+        Some(_) => Ok(()),
+        None => {
+            let words = format!("hypertable \"{}\" was altered meanwhile", rows.table());
+            Err(SqlError::new("40001", words).with_hint("Do it again."))
         }
     }
-    Err(of_tables(&Error::Conflict { table: rows.table().to_string() }))
 }
 
 /// That there is no table of a name.

@@ -9,7 +9,7 @@ use super::view::{Fate, View, no_such_table};
 use crate::database::{Statement, begin, in_order, plan};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
-use crate::hypertables::{Hypertable, SeriesRows};
+use crate::hypertables::{Hypertable, Removal, SeriesRows};
 use crate::names::folded;
 use crate::rewrite::{aggregates, query};
 use crate::statements::{Parsed, Query};
@@ -60,6 +60,8 @@ enum How {
     Insert(InsertPlan),
     Update(ChangePlan),
     Delete(ChangePlan),
+    /// Of a hypertable.
+    Remove(Removal),
 }
 
 /// What came of it.
@@ -276,7 +278,8 @@ fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlErr
 pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
     let (name, alias) = write.target()?;
     let table = runner.view.get(&name).ok_or_else(|| no_such_table(&name))?;
-    if Hypertable::of(&name, table.schema()).is_some() {
+    let is_hypertable = Hypertable::of(&name, table.schema()).is_some();
+    if is_hypertable {
         check_hypertable(&write.0)?;
     }
     let mut known = Parameters::new();
@@ -288,6 +291,9 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
         Said::Update(said) => {
             let plan = changes::plan_update(runner, said, (&table, &alias), &mut known).await?;
             (How::Update(plan), &said.returning)
+        }
+        Said::Delete(said) if is_hypertable => {
+            (How::Remove(Removal::plan(runner, said, &mut known).await?), &None)
         }
         Said::Delete(said) => {
             let plan = changes::plan_delete(runner, said, (&table, &alias), &mut known).await?;
@@ -307,7 +313,7 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
     Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
 }
 
-/// What can be done to a hypertable: rows are inserted.
+/// What can be done to a hypertable: rows are inserted, and deleted by time and labels.
 fn check_hypertable(said: &Said) -> Result<(), SqlError> {
     let (what, hint) = match said {
         Said::Insert(said) if said.on.is_some() => (
@@ -320,9 +326,7 @@ fn check_hypertable(said: &Said) -> Result<(), SqlError> {
             "UPDATE of",
             "INSERT a row with the same time and labels: it takes the place of the other.",
         ),
-        Said::Delete(_) => {
-            ("DELETE from", "SELECT drop_chunks('table', older_than => ..), or TRUNCATE.")
-        }
+        Said::Delete(_) => return Ok(()),
     };
     Err(SqlError::unsupported(format!("{what} a hypertable is not known here")).with_hint(hint))
 }
@@ -355,7 +359,7 @@ impl PlannedWrite {
         match self.0.how {
             How::Insert(_) => "INSERT",
             How::Update(_) => "UPDATE",
-            How::Delete(_) => "DELETE",
+            How::Delete(_) | How::Remove(_) => "DELETE",
         }
     }
 
@@ -377,6 +381,7 @@ impl PlannedWrite {
             && match how {
                 How::Insert(plan) => plan.is_current(view),
                 How::Update(plan) | How::Delete(plan) => plan.is_current(view),
+                How::Remove(removal) => removal.is_current(view),
             }
     }
 }
@@ -410,7 +415,7 @@ pub async fn its_turn_to_add<'t>(
 /// When it does not, or is gone.
 pub fn unaltered(view: &View, name: &str, seen: &Schema) -> Result<Arc<Table>, SqlError> {
     let table = view.expect(name)?;
-    match Hypertable::is_alike(name, table.schema(), seen) {
+    match *table.schema() == *seen {
         true => Ok(table),
         false => {
             let words = format!("table \"{name}\" was altered meanwhile");
@@ -424,19 +429,17 @@ pub fn unaltered(view: &View, name: &str, seen: &Schema) -> Result<Arc<Table>, S
 /// # Errors
 /// When one of them cannot be stored.
 pub fn add_rows(runner: &Runner, table: &Table, rows: Vec<inserts::Row>) -> Result<(), SqlError> {
-    let Some(hypertable) = Hypertable::of(table.name(), table.schema()) else {
+    let memory = runner.memory("rows of a hypertable");
+    let Some(mut into) = SeriesRows::new(table, runner.view.series(), memory) else {
         return Err(SqlError::unexpected(format!("\"{}\" is no hypertable", table.name())));
     };
-    let memory = runner.memory("rows of a hypertable");
-    let mut into = SeriesRows::new(Arc::new(hypertable), runner.view.series(), memory);
     let mut values = Vec::new();
     for row in rows {
         values.clear();
         values.extend(row.into_iter().map(|value| value.unwrap_or(Datum::Null)));
         into.push(&values)?;
     }
-    runner.view.add(into);
-    Ok(())
+    runner.view.add(into)
 }
 
 /// All rows that are returned.
@@ -476,6 +479,10 @@ pub async fn write(
     let given = match how {
         How::Insert(plan) => Some(inserts::rows(runner, plan, seen, parameters).await?),
         How::Update(_) | How::Delete(_) => None,
+        How::Remove(removal) => {
+            let rows = removal.run(runner, name, parameters).await?;
+            return Ok(Written { tag: "DELETE", rows, answer: None });
+        }
     };
     let _turn = its_turn_to_add(&runner.view, turn, (name, seen)).await;
     let changing = runner.view.changing()?;
@@ -494,10 +501,11 @@ pub async fn write(
         }
         How::Update(plan) => ("UPDATE", changes::update(runner, plan, &before, parameters).await?),
         How::Delete(plan) => ("DELETE", changes::delete(runner, plan, &before, parameters).await?),
+        How::Remove(_) => return Err(SqlError::unexpected("a hypertable that is done already")),
     };
     let count = ids.len() as u64;
     let after = match how {
-        How::Delete(_) => before,
+        How::Delete(_) | How::Remove(_) => before,
         How::Insert(_) | How::Update(_) => runner.view.expect(name)?,
     };
     // What cannot be returned is not done.

@@ -14,6 +14,7 @@ mod types;
 
 use crate::error::SqlError;
 use crate::gapfill::GAPFILL;
+use crate::generate_series;
 use crate::intervals::INTERVAL;
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
@@ -28,17 +29,17 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Value,
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
-use expressions::{arguments, call, instant, is_named, is_now, literal, only_argument};
+use expressions::{arguments, instant, is_named, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use promscale::{API_SCHEMA, matched, promscale};
-use sets::{part_of_set, set_as_table, set_in_list};
+use sets::{name_series, part_of_set, set_as_table, set_in_list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use types::{arrow_type, catalog_cast, texts};
 
-pub use expressions::{aggregates, cast, expression_of, is_placeholder, query, text_literal};
+pub use expressions::{aggregates, call, cast, expression_of, is_placeholder, query, text_literal};
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
 pub use types::{array_of, interval_text, name_of_last};
@@ -230,8 +231,12 @@ impl VisitorMut for Rewriter {
             _ => None,
         };
         // Their arguments may say when it is.
-        let asks = |name: &&mut ObjectName| FUNCTIONS.iter().any(|(one, _)| is_named(name, one));
+        let asks = |name: &&mut ObjectName| {
+            is_named(name, generate_series::NAME)
+                || FUNCTIONS.iter().any(|(one, _)| is_named(name, one))
+        };
         self.is_reusable &= called.filter(asks).is_none();
+        name_series(table);
         match set_as_table(table) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),

@@ -4,11 +4,12 @@
 use super::expressions::{arguments, call, is_named};
 use super::types::name_of_last;
 use crate::error::SqlError;
+use crate::generate_series;
 use crate::jsonb_parts::{IS_JSONB, KEYS, PAIRS, TEXT_PAIRS, TEXTS, VALUES};
 use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableFactor, Visit, Visitor,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -70,6 +71,20 @@ pub fn part_of_set(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
     let value = *arguments(function)?.first()?;
     let columns = Set::of(&function.name)?.columns("", value);
     columns.into_iter().find(|(name, _)| *name == folded(part)).map(|(_, expr)| expr)
+}
+
+/// Gives the one column of `generate_series` the table's name, as PostgreSQL does.
+pub fn name_series(table: &mut TableFactor) {
+    let TableFactor::Table { name, args: Some(_), alias, .. } = table else { return };
+    if !is_named(name, generate_series::NAME) {
+        return;
+    }
+    let plain =
+        |ident: Ident| TableAlias { explicit: true, name: ident, columns: Vec::new(), at: None };
+    let alias = alias.get_or_insert_with(|| plain(Ident::new(generate_series::NAME)));
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+    }
 }
 
 /// Such a function as a table is a query of its columns, which may name those of tables to the left.
