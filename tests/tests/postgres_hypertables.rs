@@ -13,6 +13,11 @@ const CPU: &str =
 const FILL: &str = "INSERT INTO cpu SELECT t, 'h' || h, h % 2, h, 100 - h FROM generate_series('2024-01-01'::timestamptz, \
                     '2024-01-02', interval '1 hour') AS t, generate_series(1, 4) AS h";
 
+const LISTED: &str = "SELECT time_bucket('1 day', time) AS b, max(usage) FROM cpu WHERE host IN (SELECT name FROM hosts WHERE \
+                      name IN ('h3', 'h4', 'h99')) AND time < '2024-01-01 05:00' GROUP BY b ORDER BY b";
+const NEWEST: &str = "SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu WHERE time < '2024-01-01 11:30' GROUP BY b \
+                      ORDER BY b DESC LIMIT 2";
+
 fn make(psql: &Psql) -> Result<()> {
     play(
         psql,
@@ -51,6 +56,24 @@ fn rows_of_a_hypertable_are_samples() -> Result<()> {
             (
                 "SELECT INTERVAL '1 hour' * 2, 3 * INTERVAL '1 day', INTERVAL '1 month' / 2",
                 "02:00:00|3 days|15 days",
+            ),
+            // Lists of ordinary tables, and the newest stretches of time.
+            ("CREATE TABLE hosts (id int, name text, rack int)", "CREATE TABLE"),
+            (
+                "INSERT INTO hosts SELECT i, 'h' || i, i % 2 FROM generate_series(1, 200) i",
+                "INSERT 0 200",
+            ),
+            (LISTED, "2024-01-01 00:00:00+00|4"),
+            (LISTED, "2024-01-01 00:00:00+00|4"),
+            (LISTED, "2024-01-01 00:00:00+00|4"),
+            (NEWEST, "2024-01-01 11:00:00+00|4\n2024-01-01 10:00:00+00|4"),
+            (
+                "SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu GROUP BY b ORDER BY b DESC LIMIT 1",
+                "2024-01-02 00:00:00+00|4",
+            ),
+            (
+                "SELECT count(*) FROM (SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu GROUP BY b ORDER BY b DESC LIMIT 1000) x",
+                "25",
             ),
             // The last row of a time and labels is the one that counts.
             ("INSERT INTO cpu VALUES ('2024-01-01 05:00', 'h3', 1, -1, -2)", "INSERT 0 1"),

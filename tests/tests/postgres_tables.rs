@@ -336,6 +336,47 @@ fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
 }
 
 #[test]
+fn rows_are_found_by_a_value_whatever_changes() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    let fill = "INSERT INTO v SELECT i, 'n' || i % 10, i::text FROM generate_series(1, 300) i";
+    let by_name = "SELECT count(*), min(id), max(id) FROM v WHERE name = 'n7'";
+    let by_names = "SELECT count(*) FROM v WHERE name IN ('n7', 'n8', 'none') AND id < 100";
+    let by_number = "SELECT id, name FROM v WHERE number = 207";
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE v (id int, name text, other text, number bigint)", "CREATE TABLE"),
+            (fill, "INSERT 0 300"),
+            ("UPDATE v SET number = id", "UPDATE 300"),
+            (by_name, "30|7|297"),
+            (by_name, "30|7|297"),
+            (by_name, "30|7|297"),
+            (by_names, "20"),
+            (by_number, "207|n7"),
+            (by_number, "207|n7"),
+            ("UPDATE v SET name = 'n8' WHERE id = 7", "UPDATE 1"),
+            (by_name, "29|17|297"),
+            (by_name, "29|17|297"),
+            (by_names, "20"),
+            ("DELETE FROM v WHERE number = 207", "DELETE 1"),
+            (by_number, ""),
+            (by_number, ""),
+            (by_name, "28|17|297"),
+            ("SELECT count(*) FROM v WHERE name = NULL OR number = 9223372036854775807", "0"),
+            ("SELECT count(*) FROM v WHERE number IN (1, 2, NULL)", "2"),
+            ("SELECT count(*) FROM v WHERE number IN (1, 2, NULL)", "2"),
+            (
+                "BEGIN; UPDATE v SET name = 'n7' WHERE id = 1; SELECT count(*) FROM v WHERE name = 'n7'; \
+                 SELECT count(*) FROM v WHERE name = 'n7'; ROLLBACK; SELECT count(*) FROM v WHERE name = 'n7'",
+                "BEGIN\nUPDATE 1\n29\n29\nROLLBACK\n28",
+            ),
+        ],
+    )?;
+    server.stop()
+}
+
+#[test]
 fn psycopg_sqlalchemy_and_asyncpg_change_tables() -> Result<()> {
     let python = python_with("asyncpg")?;
     let directory = tempfile::tempdir()?;

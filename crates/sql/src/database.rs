@@ -16,13 +16,13 @@ use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
-    self, Defined, Definition, Fate, Ordinary, OwnCatalogs, PlannedWrite, RowsInto, Runner, View,
-    Write, Written,
+    self, Defined, Definition, Fate, Lookups, Ordinary, OwnCatalogs, PlannedWrite, RowsInto,
+    Runner, View, Write, Written, table_name,
 };
 use crate::promql_tables;
 use crate::rewrite::{CATALOG_SCHEMA, Hints};
 use crate::samples::{ReadLimits, Samples};
-use crate::statements::{Isolation, Parsed, Query, Rephrased, parse};
+use crate::statements::{Isolation, Parsed, Query, Rephrased, SHORT_SIZE_MAX, parse};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
@@ -48,10 +48,12 @@ use datafusion::sql::sqlparser::ast;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use store::Store;
+use tokio::runtime::Handle;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::block_in_place;
 
@@ -77,6 +79,8 @@ pub struct Limits {
 
 /// All sessions' common ground.
 pub struct Database {
+    /// Rows of ordinary tables by values of columns.
+    lookups: Arc<Lookups>,
     /// What they share: tables, and functions that say the same to everybody.
     shared: Hidden<SessionState>,
     threads: Arc<Threads>,
@@ -120,14 +124,19 @@ pub struct Changed {
 
 /// Rows that are being made. Who drops it stops that.
 pub struct Batches {
-    made: mpsc::Receiver<Result<RecordBatch, SqlError>>,
-    _maker: Task<()>,
+    /// Those that were there at once.
+    ready: VecDeque<RecordBatch>,
+    /// What makes the others, unless those are all.
+    made: Option<(mpsc::Receiver<Result<RecordBatch, SqlError>>, Task<()>)>,
 }
 
 impl Batches {
     /// The next rows; none when there are no more.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
-        self.made.recv().await
+        if let Some(batch) = self.ready.pop_front() {
+            return Some(Ok(batch));
+        }
+        self.made.as_mut()?.0.recv().await
     }
 }
 
@@ -194,13 +203,15 @@ impl Database {
             ordinary,
             series: Arc::new(Series::new(store, limits)),
             turn: Arc::default(),
+            lookups: Arc::default(),
         })
     }
 
     /// A session of somebody of whom `facts` tell.
     pub fn session(&self, facts: &Arc<dyn Facts>) -> Session {
         let context = SessionContext::new_with_state((*self.shared).clone());
-        let view = Arc::new(View::new(self.ordinary.clone(), self.series.clone()));
+        let view =
+            Arc::new(View::new(self.ordinary.clone(), self.series.clone(), self.lookups.clone()));
         catalog::functions::register_own(&context, facts);
         context.register_udf(catalog::functions::regclass(&self.catalog, &view));
         if let Some(shared) = context.catalog(CATALOG) {
@@ -267,6 +278,10 @@ impl Session {
     /// # Errors
     /// When one cannot be read.
     pub fn parse(&self, text: &str) -> BoxFuture<'_, Result<Vec<Parsed>, SqlError>> {
+        if text.len() <= SHORT_SIZE_MAX {
+            let parsed = at_once(|| parse(text));
+            return async { parsed }.boxed();
+        }
         let text = text.to_string();
         self.threads.plan(async move { parse(&text) }).boxed()
     }
@@ -277,10 +292,18 @@ impl Session {
     /// When it is none.
     pub fn plan(&self, query: Query) -> BoxFuture<'_, Result<Statement, SqlError>> {
         let (context, busy) = (self.context.clone(), self.busy.clone());
+        // Of other tables planning may ask the index which there are.
+        let is_ordinary =
+            |name: &_| table_name(name).is_ok_and(|name| self.view.get(&name).is_some());
+        let is_short = query.is_short(is_ordinary);
         let work = async move {
             drop(busy.lock().await);
             plan(context, query).await
         };
+        if is_short {
+            let planned = AssertUnwindSafe(work).catch_unwind();
+            return planned.map(|planned| planned.unwrap_or_else(|_| Err(panicked()))).boxed();
+        }
         self.threads.plan(work).boxed()
     }
 
@@ -298,18 +321,38 @@ impl Session {
             drop(busy.lock().await);
             view.begin_statement();
             view.reads(&statement);
-            begin(context, statement, parameters).await
+            run(context, statement, parameters).await
         };
-        let begun = self.threads.plan(work);
-        begun.map_ok(|rows| self.answer(rows)).boxed()
+        let begun = self.threads.run(work);
+        begun.map_ok(|(ready, rows)| self.answer(ready, rows)).boxed()
+    }
+
+    /// Plans and runs a statement.
+    ///
+    /// # Errors
+    /// As [`Session::plan`] and [`Session::run`].
+    pub fn ask(&self, query: Query) -> BoxFuture<'_, Result<Answer, SqlError>> {
+        let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
+        let work = async move {
+            drop(busy.lock().await);
+            let planning = plan(context.clone(), query);
+            let statement = block_in_place(|| Handle::current().block_on(planning))?;
+            view.begin_statement();
+            view.reads(&statement);
+            run(context, statement, Vec::new()).await
+        };
+        let begun = self.threads.run(work);
+        begun.map_ok(|(ready, rows)| self.answer(ready, rows)).boxed()
     }
 
     /// Rows as they come.
-    fn answer(&self, rows: SendableRecordBatchStream) -> Answer {
+    fn answer(&self, ready: Ready, rows: SendableRecordBatchStream) -> Answer {
         let schema = rows.schema();
-        let (sender, made) = mpsc::channel(BATCHES_WAITING);
-        let maker = self.threads.spawn(hand_over(rows, sender));
-        Answer { schema, batches: Batches { made, _maker: maker } }
+        let made = (!ready.are_all).then(|| {
+            let (sender, made) = mpsc::channel(BATCHES_WAITING);
+            (made, self.threads.spawn(hand_over(rows, sender)))
+        });
+        Answer { schema, batches: Batches { ready: ready.batches, made } }
     }
 
     fn runner(&self) -> Runner {
@@ -361,7 +404,7 @@ impl Session {
         let done = self.threads.run(work).map_ok(|Written { tag, rows, answer }| Changed {
             tag,
             rows,
-            answer: answer.map(|rows| self.answer(rows)),
+            answer: answer.map(|rows| self.answer(Ready::default(), rows)),
         });
         done.boxed()
     }
@@ -524,6 +567,13 @@ pub(crate) async fn begin(
     if !parameters.is_empty() {
         plan = plan.with_param_values(parameters)?;
     }
+    execute(context, plan).await
+}
+
+async fn execute(
+    context: Hidden<SessionContext>,
+    plan: LogicalPlan,
+) -> Result<SendableRecordBatchStream, SqlError> {
     let plan = listed::worked_out(&context, plan).await?;
     if let Some(direct) = Direct::of(&plan) {
         return Ok(direct.rows(context.task_ctx()));
@@ -531,6 +581,60 @@ pub(crate) async fn begin(
     let plan = direct::grouped(plan)?;
     let frame = context.execute_logical_plan(plan).await?;
     Ok(frame.execute_stream().await?)
+}
+
+fn panicked() -> SqlError {
+    SqlError::unexpected("the statement failed: it panicked")
+}
+
+/// Does what takes no time to speak of; a panic is an error, as on the threads of statements.
+fn at_once<T>(work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
+/// Runs what was planned, and takes the rows that are there at once.
+async fn run(
+    context: Hidden<SessionContext>,
+    statement: Statement,
+    parameters: Vec<ScalarValue>,
+) -> Result<(Ready, SendableRecordBatchStream), SqlError> {
+    let mut plan = statement.0.plan.clone();
+    if !parameters.is_empty() {
+        plan = plan.with_param_values(parameters)?;
+    }
+    let known = listed::found_at_once(plan.clone())?;
+    if let Some(direct) = known.as_ref().and_then(Direct::of) {
+        return ready(direct.rows(context.task_ctx()));
+    }
+    // Another thread takes over what waits for this one.
+    block_in_place(|| {
+        let work = async { ready(execute(context, known.unwrap_or(plan)).await?) };
+        Handle::current().block_on(work)
+    })
+}
+
+/// Rows that are there at once: who is told of them need not wait for another thread.
+#[derive(Default)]
+struct Ready {
+    batches: VecDeque<RecordBatch>,
+    are_all: bool,
+}
+
+fn ready(
+    mut rows: SendableRecordBatchStream,
+) -> Result<(Ready, SendableRecordBatchStream), SqlError> {
+    let mut ready = Ready::default();
+    while ready.batches.len() < BATCHES_WAITING {
+        match rows.next().now_or_never() {
+            Some(Some(batch)) => ready.batches.push_back(batch?),
+            Some(None) => {
+                ready.are_all = true;
+                break;
+            }
+            None => break,
+        }
+    }
+    Ok((ready, rows))
 }
 
 async fn hand_over(

@@ -13,6 +13,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::logical_expr::expr::{InList, InSubquery};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, lit};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
@@ -69,12 +70,35 @@ pub async fn worked_out(
             lists.push((subquery, values));
         }
     }
+    with_lists(plan, &lists)
+}
+
+/// The same where all lists are of rows that are found by a value; none where one is not.
+///
+/// # Errors
+/// When the plan makes no sense.
+pub fn found_at_once(plan: LogicalPlan) -> Result<Option<LogicalPlan>, SqlError> {
+    let reads = Reads::of(&plan);
+    if !(reads.tables && reads.others) {
+        return Ok(Some(plan));
+    }
+    let mut lists: Vec<List> = Vec::new();
+    for subquery in subqueries(&plan)? {
+        match found(&subquery).filter(|values| values.len() <= VALUES_MAX) {
+            Some(values) => lists.push((subquery, values)),
+            None => return Ok(None),
+        }
+    }
+    with_lists(plan, &lists).map(Some)
+}
+
+fn with_lists(plan: LogicalPlan, lists: &[List]) -> Result<LogicalPlan, SqlError> {
     if lists.is_empty() {
         return Ok(plan);
     }
     // From the top: what is within an expression is another plan once it was looked into.
     let changed = plan.transform_down_with_subqueries(|node| {
-        node.map_expressions(|expr| expr.transform_up(|expr| Ok(listed(expr, &lists))))
+        node.map_expressions(|expr| expr.transform_up(|expr| Ok(listed(expr, lists))))
     });
     Ok(changed?.data)
 }
@@ -104,6 +128,9 @@ async fn values_of(
     context: &Hidden<SessionContext>,
     subquery: &LogicalPlan,
 ) -> Result<Option<Vec<ScalarValue>>, SqlError> {
+    if let Some(values) = found(subquery) {
+        return Ok(Some(values).filter(|values| values.len() <= VALUES_MAX));
+    }
     let frame = context.execute_logical_plan(subquery.clone()).await?;
     let mut batches = frame.execute_stream().await?;
     let mut values = Vec::new();
@@ -117,6 +144,22 @@ async fn values_of(
         }
     }
     Ok(Some(values))
+}
+
+/// What `SELECT column FROM table WHERE ..` says whose rows are found by a value.
+fn found(query: &LogicalPlan) -> Option<Vec<ScalarValue>> {
+    let LogicalPlan::Projection(projection) = query else { return None };
+    let [Expr::Column(column)] = projection.expr.as_slice() else { return None };
+    let LogicalPlan::Filter(filter) = &*projection.input else { return None };
+    let mut table = &*filter.input;
+    while let LogicalPlan::SubqueryAlias(alias) = table {
+        table = &alias.input;
+    }
+    let LogicalPlan::TableScan(scan) = table else { return None };
+    let source = scan.source.downcast_ref::<DefaultTableSource>()?;
+    let table = source.table_provider.downcast_ref::<Ordinary>()?;
+    let is_whole = scan.filters.is_empty() && scan.fetch.is_none();
+    is_whole.then(|| table.values_of(&column.name, &split_conjunction(&filter.predicate))).flatten()
 }
 
 fn listed(expr: Expr, lists: &[List]) -> Transformed<Expr> {

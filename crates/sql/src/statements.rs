@@ -23,6 +23,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 /// Bytes of a text with statements.
 pub const TEXT_SIZE_MAX: usize = 4 << 20;
@@ -121,7 +122,11 @@ pub enum Parsed {
 
 /// A statement that DataFusion plans, in words that it knows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Query(Hidden<Rephrased>);
+pub struct Query {
+    rephrased: Hidden<Rephrased>,
+    /// Whether its text is so short that it is planned at once.
+    is_short: bool,
+}
 
 /// A statement in DataFusion's words.
 #[derive(Debug, PartialEq)]
@@ -136,7 +141,7 @@ impl Query {
     fn parsed(mut statement: Statement) -> Result<Parsed, SqlError> {
         let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
         let rephrased = Rephrased { statement, hints, parameters, is_reusable };
-        Ok(Parsed::Query(Query(Hidden::new(rephrased))))
+        Ok(Parsed::Query(Query { rephrased: Hidden::new(rephrased), is_short: false }))
     }
 
     /// Of a query that was read.
@@ -145,9 +150,21 @@ impl Query {
     }
 
     pub(crate) fn rephrased(&self) -> &Rephrased {
-        &self.0
+        &self.rephrased
+    }
+
+    /// Whether its text is short, and it reads no tables but those that `is_one` says.
+    pub(crate) fn is_short(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
+        let all = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        });
+        self.is_short && all.is_continue()
     }
 }
+
+/// Bytes of a text that is read and planned where it came in: less than a millisecond's work.
+pub(crate) const SHORT_SIZE_MAX: usize = 1 << 10;
 
 /// The statements of a text.
 ///
@@ -167,7 +184,12 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
     let tokens = with_matchers(tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);
     let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
-    pieces.filter(is_said).map(statement).collect()
+    let is_short = text.len() <= SHORT_SIZE_MAX;
+    let marked = |parsed| match parsed {
+        Parsed::Query(query) => Parsed::Query(Query { is_short, ..query }),
+        other => other,
+    };
+    pieces.filter(is_said).map(|piece| statement(piece).map(marked)).collect()
 }
 
 fn invalid(error: impl std::fmt::Display) -> SqlError {

@@ -16,6 +16,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
+/// Bytes of a thread's stack: a thousand steps into an expression, in a build without optimisation.
+const STACK_SIZE: usize = 32 << 20;
 /// How long the end of a core waits for what its connections left behind on worker threads.
 const END_PATIENCE: Duration = Duration::from_millis(100);
 
@@ -92,6 +94,8 @@ impl Core {
         let (end, ended) = oneshot::channel::<()>();
         thread::Builder::new()
             .name(format!("quipu-core-{at}"))
+            // A short statement is read and planned here; pages are taken that are touched.
+            .stack_size(STACK_SIZE)
             .spawn(move || run(runtime, ended))?;
         Ok(Core { loop_, open: Arc::default(), _end: end })
     }

@@ -38,6 +38,13 @@ fn external(error: store::Error) -> DataFusionError {
 }
 
 impl Entities {
+    /// Series of one column that nobody asks for the labels of.
+    pub fn unnamed(selection: Selection) -> Entities {
+        let count = selection.len();
+        let series = (0..count).map(|idx| u32::try_from(idx).unwrap_or(NONE)).collect();
+        Entities { columns: 1, labels: Vec::new(), label_count: 0, series, count, selection }
+    }
+
     /// Of what was selected; `columns` are those of values that are read.
     ///
     /// # Errors

@@ -22,17 +22,21 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
-use model::is_stale_marker;
 use model::sample::NANOS_PER_MICRO;
+use model::{TimeRange, is_stale_marker};
 use std::collections::HashMap;
 use std::sync::Arc;
-use tables::Datum;
+use store::Selection;
+use tables::{ColumnType, Datum, Scalar};
 
 /// Batches that wait for who reads them.
 const BATCHES_WAITING: usize = 2;
 
 /// The first time that PostgreSQL knows, in the year 4714 before ours.
 const FIRST_MICROS: i64 = -210_866_803_200_000_000;
+
+/// Series that are read without going elsewhere: a millisecond's work or so.
+const AT_ONCE_MAX: usize = 500;
 
 /// What is made of the values of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +105,28 @@ impl PartitionStream for Groups {
 }
 
 impl Groups {
+    /// All groups, where they are of so few series that nobody else is kept waiting for them.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn at_once(&self, context: &TaskContext) -> Result<Option<Vec<RecordBatch>>> {
+        let mut batches = Vec::new();
+        if self.asked.range.is_empty() {
+            return Ok(Some(batches));
+        }
+        let selection = select(&self.series, &self.table, &self.asked, &self.columns())?;
+        if AT_ONCE_MAX < selection.len() {
+            return Ok(None);
+        }
+        let batch_len = context.session_config().batch_size();
+        let memory = MemoryConsumer::new("groups").register(context.memory_pool());
+        self.give_of(selection, batch_len, memory, &mut |batch| {
+            batches.push(batch);
+            true
+        })?;
+        Ok(Some(batches))
+    }
+
     fn give(
         &self,
         batch_len: usize,
@@ -110,9 +136,22 @@ impl Groups {
         if self.asked.range.is_empty() {
             return Ok(());
         }
+        let selection = select(&self.series, &self.table, &self.asked, &self.columns())?;
+        self.give_of(selection, batch_len, memory, take)
+    }
+
+    fn give_of(
+        &self,
+        selection: Selection,
+        batch_len: usize,
+        memory: MemoryReservation,
+        take: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<()> {
         let columns = self.columns();
-        let selection = select(&self.series, &self.table, &self.asked, &columns)?;
-        let entities = Entities::new(&self.table, &columns, selection)?;
+        let entities = match columns.len() == 1 && self.asks_no_labels() {
+            true => Entities::unnamed(selection),
+            false => Entities::new(&self.table, &columns, selection)?,
+        };
         let mut cells = Cells::new(self, &columns, memory);
         let (mut start, mut samples) = (0, Vec::new());
         while start < entities.len() {
@@ -128,6 +167,55 @@ impl Groups {
             start = end;
         }
         cells.give(batch_len, take).map(drop)
+    }
+
+    /// Whether it does not matter which labels a row has. Of texts any will do; others might be no row's.
+    fn asks_no_labels(&self) -> bool {
+        let columns = &self.table.schema.columns;
+        let is_text = |at: &usize| {
+            columns[*at].ty == ColumnType::One(Scalar::Text) && columns[*at].declared.is_empty()
+        };
+        let is_label = |key: &Key| matches!(key, Key::Label(_));
+        !self.grouping.keys.iter().any(is_label) && self.table.labels.iter().all(is_text)
+    }
+
+    /// At least so many of the newest groups of a query by time alone, where they are found without reading much that
+    /// is older.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn newest(&self, context: &TaskContext, count: usize) -> Result<Option<Vec<RecordBatch>>> {
+        let [Key::Time(width)] = self.grouping.keys.as_slice() else { return Ok(None) };
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now =
+            now.ok().and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(i64::MAX);
+        let end = match self.asked.range.end {
+            i64::MAX => now,
+            end => end,
+        };
+        let last = floor(end.div_euclid(NANOS_PER_MICRO), *width, MONDAY);
+        for times in [1, 16, 256] {
+            let before = width.saturating_mul(count).saturating_mul(times);
+            let Some(start) = last.and_then(|last| last.checked_sub(before)) else { break };
+            let start = start.saturating_mul(NANOS_PER_MICRO);
+            if start <= self.asked.range.start {
+                break;
+            }
+            let mut narrow = self.clone();
+            narrow.asked.range = TimeRange::new(start, self.asked.range.end);
+            let mut batches = Vec::new();
+            let memory = MemoryConsumer::new("groups").register(context.memory_pool());
+            narrow.give(context.session_config().batch_size(), memory, &mut |batch| {
+                batches.push(batch);
+                true
+            })?;
+            let found = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+            if count <= i64::try_from(found).unwrap_or(i64::MAX) {
+                return Ok(Some(batches));
+            }
+        }
+        Ok(None)
     }
 
     /// The columns of values that are read. Any tells which rows there are.

@@ -20,6 +20,7 @@ mod copies;
 mod defaults;
 mod definitions;
 mod inserts;
+mod lookups;
 mod numbers;
 mod rows_in;
 mod scan;
@@ -31,12 +32,14 @@ mod writes;
 pub use binary::numeric_text;
 pub(crate) use definitions::define;
 pub use definitions::{Defined, Definition};
+pub use lookups::Lookups;
 pub use rows_in::RowsInto;
 pub(crate) use rows_in::store;
 pub use schemas::OwnCatalogs;
 pub use view::{Fate, View};
 pub(crate) use writes::{
-    Parameters, Runner, Written, add_parameters, plan_write, quoted, row_size, selecting, write,
+    Parameters, Runner, Written, add_parameters, plan_write, quoted, row_size, selecting,
+    table_name, write,
 };
 pub use writes::{PlannedWrite, Write};
 

@@ -2,6 +2,7 @@
 
 use super::arrays::array_of;
 use super::columns::field_of;
+use super::lookups::Lookups;
 use super::values;
 use super::view::{View, no_such_table};
 use crate::error::SqlError;
@@ -11,6 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, Schem
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, Operator, TableProviderFilterPushDown, TableType,
 };
@@ -169,7 +171,9 @@ impl Ordinary {
         Ok(match &self.of {
             Of::View(view) => {
                 let table = self.current(view)?;
-                match row_of_key(&table, filters) {
+                let found = row_of_key(&table, filters)
+                    .or_else(|| rows_of_values(view.lookups(), &table, filters));
+                match found {
                     Some(rows) => Source::Some(table, rows.into()),
                     None => Source::All(table),
                 }
@@ -201,6 +205,71 @@ fn equality(filter: &Expr) -> Option<(&str, &ScalarValue)> {
         (Expr::Column(column), Expr::Literal(value, _))
         | (Expr::Literal(value, _), Expr::Column(column)) => Some((&column.name, value)),
         _ => None,
+    }
+}
+
+/// The column and values of `column = value` and `column IN (values)`.
+fn memberships(filter: &Expr) -> Option<(&str, Vec<&ScalarValue>)> {
+    if let Expr::InList(InList { expr, list, negated: false }) = filter
+        && let Expr::Column(column) = &**expr
+    {
+        let value = |one| match one {
+            &Expr::Literal(ref value, _) => Some(value),
+            _ => None,
+        };
+        return Some((&column.name, list.iter().map(value).collect::<Option<_>>()?));
+    }
+    equality(filter).map(|(name, value)| (name, vec![value]))
+}
+
+/// The column and values of a condition as a table has them; none where they might be equal in another way.
+fn membership(table: &Table, filter: &Expr) -> Option<(usize, Vec<Datum>)> {
+    let (name, values) = memberships(filter)?;
+    let at = table.schema().column(name)?;
+    let column = &table.schema().columns[at];
+    let own = field_of(column).data_type().clone();
+    let datum = |value: &&ScalarValue| {
+        let ty = value.data_type();
+        let is_alike =
+            ty == own || ty.is_string() && own.is_string() || ty.is_integer() && own.is_integer();
+        let value = is_alike.then(|| values::of_scalar(value).ok()).flatten()?;
+        values::assign(column, value).ok().filter(|value| *value != Datum::Null)
+    };
+    let is_found = is_found_by_key(column.ty) && !column.declared.starts_with("char");
+    is_found
+        .then(|| values.iter().map(datum).collect::<Option<Vec<_>>>())
+        .flatten()
+        .map(|all| (at, all))
+}
+
+/// Rows among which those that conditions leave are, by the values of one column.
+fn rows_of_values(lookups: &Lookups, table: &Arc<Table>, filters: &[Expr]) -> Option<Vec<RowId>> {
+    let asked = filters.iter().filter_map(|filter| membership(table, filter));
+    asked.into_iter().find_map(|(at, values)| lookups.find(table, at, &values))
+}
+
+impl Ordinary {
+    /// The values of a column in the rows that conditions leave, where rows are found by one of them, and all of them
+    /// say which values a column has; none where the planner has to ask.
+    pub fn values_of(&self, column: &str, conditions: &[&Expr]) -> Option<Vec<ScalarValue>> {
+        let Of::View(view) = &self.of else { return None };
+        let table = self.current(view).ok().filter(|_| self.hypertable.is_none())?;
+        let wanted = table.schema().column(column)?;
+        let asked = conditions.iter().map(|one| membership(&table, one));
+        let asked: Vec<(usize, Vec<Datum>)> = asked.collect::<Option<_>>()?;
+        let found =
+            asked.iter().find_map(|(at, values)| view.lookups().find(&table, *at, values))?;
+        let places: Vec<usize> = asked.iter().map(|(at, _)| *at).chain([wanted]).collect();
+        let mut values = Vec::with_capacity(found.len());
+        for row in found.iter().filter_map(|id| table.row(*id)) {
+            let mut row: Vec<Datum> = row.project(&places).into_iter().collect();
+            let value = row.pop()?;
+            if row.iter().zip(&asked).all(|(one, (_, all))| all.contains(one)) {
+                values.push(value);
+            }
+        }
+        let array = array_of(&table.schema().columns[wanted], &values).ok()?;
+        (0..array.len()).map(|row| ScalarValue::try_from_array(&array, row).ok()).collect()
     }
 }
 
@@ -245,7 +314,7 @@ impl TableProvider for Ordinary {
         // in words that are not known.
         let is_known = |filter: &Expr| match &self.hypertable {
             Some(table) => Asked::said(table, filter).is_some(),
-            None => equality(filter).is_some(),
+            None => memberships(filter).is_some(),
         };
         let support = |filter: &&Expr| match is_known(filter) {
             true => TableProviderFilterPushDown::Inexact,

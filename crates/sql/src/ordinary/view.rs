@@ -1,5 +1,6 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
+use super::lookups::Lookups;
 use crate::database::Statement;
 use crate::error::SqlError;
 use crate::hypertables::{Hypertable, Series, SeriesRows};
@@ -18,6 +19,8 @@ const AGAIN: &str =
 
 /// What a session sees of ordinary tables.
 pub struct View {
+    /// Rows by values of columns.
+    lookups: Arc<Lookups>,
     tables: Option<Arc<Tables>>,
     /// Where the rows of hypertables are.
     series: Arc<Series>,
@@ -71,8 +74,13 @@ impl std::fmt::Debug for View {
 
 impl View {
     /// Of tables; there are none where the server has none. The rows of some are in the store.
-    pub fn new(tables: Option<Arc<Tables>>, series: Arc<Series>) -> View {
-        View { tables, series, state: Mutex::default() }
+    pub fn new(tables: Option<Arc<Tables>>, series: Arc<Series>, lookups: Arc<Lookups>) -> View {
+        View { tables, series, lookups, state: Mutex::default() }
+    }
+
+    /// Rows by values of columns.
+    pub fn lookups(&self) -> &Lookups {
+        &self.lookups
     }
 
     /// Where the rows of hypertables are.

@@ -96,8 +96,9 @@ impl Queries {
     pub async fn run_parsed(&self, parsed: Parsed) -> PgWireResult<Response> {
         match parsed {
             Parsed::Query(statement) => {
-                let statement = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
-                self.query(statement, Vec::new(), &Format::UnifiedText).await
+                let asking = self.session()?.sql.ask(statement);
+                let (answer, ends, permit) = self.until_its_end(asking, None).await?;
+                answers::response(answer, &Format::UnifiedText, ends, permit)
             }
             Parsed::Write(write) => {
                 let planned = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
