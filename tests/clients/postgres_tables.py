@@ -224,6 +224,27 @@ def sqlalchemy():
     columns = {column["name"]: column for column in inspector.get_columns("orm_hosts")}
     assert columns["name"]["type"].length == 40 and not columns["name"]["nullable"], columns
     assert (columns["price"]["type"].precision, columns["price"]["type"].scale) == (10, 2), columns
+    key = inspector.get_pk_constraint("orm_hosts")
+    assert (key["name"], key["constrained_columns"]) == ("orm_hosts_pkey", ["id"]), key
+    unique = [(one["name"], one["column_names"]) for one in inspector.get_unique_constraints("orm_hosts")]
+    assert unique == [("orm_hosts_name_key", ["name"])], unique
+    assert columns["id"]["autoincrement"] and columns["made"]["default"] == "now()", columns
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE numbered (a int, b text, c bigint GENERATED ALWAYS AS IDENTITY, UNIQUE (b, a))"))
+        connection.execute(sa.text("CREATE UNIQUE INDEX numbered_a ON numbered (a)"))
+    inspector = sa.inspect(engine)
+    indexes = {one["name"]: (one["unique"], one["column_names"], one.get("duplicates_constraint"))
+               for one in inspector.get_indexes("numbered")}
+    both = "numbered_b_a_key"
+    assert indexes == {both: (True, ["b", "a"], both), "numbered_a": (True, ["a"], None)}, indexes
+    assert inspector.get_foreign_keys("numbered") == []
+    assert inspector.get_pk_constraint("numbered")["constrained_columns"] == []
+    identity = {one["name"]: one.get("identity") for one in inspector.get_columns("numbered")}
+    assert identity["a"] is None and identity["c"]["always"] and identity["c"]["start"] == 1, identity
+    read = sa.MetaData()
+    read.reflect(engine, only=["orm_hosts", "numbered"])
+    assert [column.name for column in read.tables["orm_hosts"].primary_key] == ["id"]
+    read.tables["numbered"].drop(engine)
     Base.metadata.drop_all(engine)
     assert not sa.inspect(engine).has_table("orm_hosts")
     engine.dispose()
@@ -251,6 +272,12 @@ async def asynchronous():
     except asyncpg.StringDataRightTruncationError:
         pass
     assert await connection.fetchval("SELECT count(*) FROM a") == 111
+    # Arrays other than those of texts are looked up in PostgreSQL's own tables first.
+    for declared, value in [("int[]", [1, None]), ("bigint[]", [2**40]), ("float8[]", [1.5]), ("timestamptz[]", [NOON]), ("bool[]", [True])]:
+        assert await connection.fetchval(f"SELECT $1::{declared}", value) == value, declared
+    assert await connection.fetchval("SELECT count(*) FROM a WHERE id = any($1::int[])", [1, 2, 1000]) == 2
+    assert await connection.fetchval("SELECT conkey FROM pg_constraint WHERE conname = 'a_pkey'") == [1]
+    assert await connection.fetchval("SELECT indkey FROM pg_index WHERE indexrelid = 'a_pkey'::regclass") == [1]
     await connection.close()
 
 

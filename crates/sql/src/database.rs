@@ -27,6 +27,7 @@ use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
+use crate::vectors;
 use crate::yielding::EveryStepYields;
 use crate::{jsonb_makers, jsonb_parts, laterals, listed, markers, metric_tables, prom, prom_info};
 use ::tables::{Schema, Tables};
@@ -171,6 +172,7 @@ impl Database {
         functions().for_each(|function| context.register_udf((*function).clone()));
         context.register_udf(time_bucket());
         context.register_udf(no_null_array());
+        vectors::functions().for_each(|function| context.register_udf(function));
         gapfill::functions().for_each(|function| context.register_udf(function));
         let others = prom::functions().chain(jsonb_parts::functions());
         let others = others.chain(jsonb_makers::functions()).chain(markers::functions());
@@ -214,6 +216,8 @@ impl Database {
             Arc::new(View::new(self.ordinary.clone(), self.series.clone(), self.lookups.clone()));
         catalog::functions::register_own(&context, facts);
         context.register_udf(catalog::functions::regclass(&self.catalog, &view));
+        let about_keys = catalog::functions::about_keys(&self.catalog, &view);
+        about_keys.into_iter().for_each(|function| context.register_udf(function));
         if let Some(shared) = context.catalog(CATALOG) {
             let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, self.catalog.clone(), view.clone());
             context.register_catalog_list(Arc::new(own));

@@ -63,6 +63,7 @@ mod timescale_options;
 mod toolkit;
 mod typed;
 pub mod upkeep;
+mod vectors;
 mod yielding;
 
 pub use crate::tables::ZONE;
@@ -73,4 +74,6 @@ pub use error::SqlError;
 pub use instants::{clock_of, instant_of};
 pub use jsonb_functions::{JSONB, TYPE_KEY};
 pub use names::shown_name;
-pub use rewrite::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, interval_text};
+pub use rewrite::{
+    JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, interval_text, is_oids_parameter,
+};

@@ -3,8 +3,8 @@
 use crate::error::SqlError;
 use crate::jsonb_functions::TYPE_KEY;
 use datafusion::arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, Int16Builder, Int32Builder, ListBuilder, RecordBatch,
-    StringViewBuilder,
+    ArrayRef, BooleanBuilder, Float64Builder, Int16Builder, Int32Builder, Int64Builder,
+    ListBuilder, RecordBatch, StringViewBuilder,
 };
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::error::ArrowError;
@@ -22,8 +22,12 @@ pub enum Cell {
     Text(String),
     /// Yes or no.
     Bool(bool),
+    /// Of `int8`.
+    Long(i64),
     /// Of `float4`.
     Float(f64),
+    /// A list of numbers.
+    Numbers(Vec<i32>),
 }
 
 /// A text.
@@ -47,7 +51,8 @@ pub struct Table {
     /// Its name.
     pub name: &'static str,
     /// Its columns, `name:type` each; the types are `n` name, `t` text, `c` one letter, `b` yes or no,
-    /// `i` `int4`, `s` `int2`, `o` `oid`, `f` `float4`, `a` `text[]`.
+    /// `i` `int4`, `s` `int2`, `o` `oid`, `f` `float4`, `l` `int8`, `a` `text[]`, `m` `int2[]`, `v` `int2vector`,
+    /// `w` `oidvector`.
     pub columns: &'static str,
     /// As many cells as columns each.
     pub rows: Vec<Vec<Cell>>,
@@ -83,6 +88,8 @@ fn type_of(kind: &str) -> Option<&'static str> {
         "o" => Some("oid"),
         "n" => Some("name"),
         "c" => Some("char"),
+        "v" => Some("int2vector"),
+        "w" => Some("oidvector"),
         _ => None,
     }
 }
@@ -106,6 +113,24 @@ fn array_of<'a>(kind: &str, cells: impl Iterator<Item = &'a Cell>) -> Option<Arr
         "s" => {
             built!(Int16Builder::new(), cells, Cell::Number(number) => i16::try_from(*number).ok()?)
         }
+        "l" => built!(Int64Builder::new(), cells, Cell::Long(number) => *number),
+        "m" | "v" => {
+            let mut builder = ListBuilder::new(Int16Builder::new());
+            for cell in cells {
+                let numbers = numbers_of(cell)?;
+                let short = numbers.map(|all| all.iter().map(|one| i16::try_from(*one).ok()));
+                builder.append_option(short);
+            }
+            Arc::new(builder.finish())
+        }
+        "w" => {
+            let mut builder = ListBuilder::new(Int32Builder::new());
+            for cell in cells {
+                let numbers = numbers_of(cell)?;
+                builder.append_option(numbers.map(|all| all.iter().map(|one| Some(*one))));
+            }
+            Arc::new(builder.finish())
+        }
         "b" => built!(BooleanBuilder::new(), cells, Cell::Bool(yes) => *yes),
         "f" => built!(Float64Builder::new(), cells, Cell::Float(number) => *number),
         "a" => {
@@ -121,4 +146,14 @@ fn array_of<'a>(kind: &str, cells: impl Iterator<Item = &'a Cell>) -> Option<Arr
         }
         _ => built!(StringViewBuilder::new(), cells, Cell::Text(text) => text),
     })
+}
+
+/// The numbers of a cell that has a list of them, or is null; nothing of others.
+#[expect(clippy::option_option, reason = "a null is no cell of another type")]
+fn numbers_of(cell: &Cell) -> Option<Option<&[i32]>> {
+    match cell {
+        Cell::Null => Some(None),
+        Cell::Numbers(all) => Some(Some(all)),
+        _ => None,
+    }
 }

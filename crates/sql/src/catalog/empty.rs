@@ -5,16 +5,9 @@ use super::cells::Table;
 /// Their names and columns, as [`Table::columns`] has them.
 const TABLES: &[(&str, &str)] = &[
     ("pg_aggregate", "aggfnoid:o aggkind:c aggnumdirectargs:s aggtransfn:t"),
-    ("pg_attrdef", "oid:o adrelid:o adnum:s adbin:t"),
     ("pg_auth_members", "oid:o roleid:o member:o grantor:o admin_option:b"),
     ("pg_available_extensions", "name:n default_version:t installed_version:t comment:t"),
     ("pg_cast", "oid:o castsource:o casttarget:o castfunc:o castcontext:c castmethod:c"),
-    (
-        "pg_constraint",
-        "oid:o conname:n connamespace:o contype:c condeferrable:b condeferred:b convalidated:b \
-         conrelid:o contypid:o conindid:o conparentid:o confrelid:o confupdtype:c confdeltype:c \
-         confmatchtype:c conislocal:b coninhcount:i connoinherit:b conkey:a confkey:a conbin:t",
-    ),
     (
         "pg_collation",
         "oid:o collname:n collnamespace:o collowner:o collprovider:c collisdeterministic:b \
@@ -31,14 +24,6 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_foreign_data_wrapper", "oid:o fdwname:n fdwowner:o fdwhandler:o fdwvalidator:o"),
     ("pg_foreign_server", "oid:o srvname:n srvowner:o srvfdw:o srvtype:t srvversion:t srvacl:a"),
     ("pg_foreign_table", "ftrelid:o ftserver:o ftoptions:a"),
-    (
-        "pg_index",
-        "indexrelid:o indrelid:o indnatts:s indnkeyatts:s indisunique:b indnullsnotdistinct:b \
-         indisprimary:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b \
-         indcheckxmin:b indisready:b indislive:b indisreplident:b indkey:a indcollation:a \
-         indclass:a indoption:a indexprs:t indpred:t",
-    ),
-    ("pg_indexes", "schemaname:n tablename:n indexname:n tablespace:n indexdef:t"),
     ("pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
     ("pg_language", "oid:o lanname:n lanowner:o lanispl:b lanpltrusted:b"),
     (
@@ -68,11 +53,6 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_range", "rngtypid:o rngsubtype:o rngmultitypid:o rngcollation:o"),
     ("pg_rewrite", "oid:o rulename:n ev_class:o ev_type:c ev_enabled:c is_instead:b"),
     ("pg_seclabel", "objoid:o classoid:o objsubid:i provider:t label:t"),
-    (
-        "pg_sequence",
-        "seqrelid:o seqtypid:o seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b",
-    ),
-    ("pg_settings", "name:t setting:t unit:t category:t short_desc:t context:t vartype:t source:t"),
     ("pg_shdescription", "objoid:o classoid:o description:t"),
     (
         "pg_stat_activity",

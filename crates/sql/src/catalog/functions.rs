@@ -1,8 +1,8 @@
 //! Functions about the session and about PostgreSQL's own tables.
 
-use super::Catalog;
 use super::relations::{DATABASE, ROLE, Relation};
 use super::types::{of_arrow, oid_of, type_name};
+use super::{Catalog, keys};
 use crate::error::SqlError;
 use crate::function;
 use crate::ordinary::View;
@@ -66,10 +66,7 @@ fn constants() -> Vec<ScalarUDF> {
     let none = || ScalarValue::Utf8View(None);
     let mut all = Vec::new();
     for name in [
-        "pg_get_expr",
         "pg_get_viewdef",
-        "pg_get_indexdef",
-        "pg_get_constraintdef",
         "pg_get_partkeydef",
         "pg_get_ruledef",
         "pg_get_triggerdef",
@@ -78,7 +75,6 @@ fn constants() -> Vec<ScalarUDF> {
         "pg_get_function_arguments",
         "pg_get_function_identity_arguments",
         "pg_get_statisticsobjdef_columns",
-        "pg_get_serial_sequence",
         "obj_description",
         "col_description",
         "shobj_description",
@@ -153,7 +149,7 @@ fn no_arguments(name: &str) -> DataFusionError {
     DataFusionError::Plan(format!("function {name}() does not exist"))
 }
 
-fn quoted_ident(name: &str) -> String {
+pub(super) fn quoted_ident(name: &str) -> String {
     let is_plain = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
@@ -180,11 +176,15 @@ pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
     let relations = move || catalog.relations(&view.set().list());
     let oid = |relations: &[Relation], name: &str| {
         let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
-        relations.iter().find(|one| one.name == plain).map(|one| one.oid)
+        let table = relations.iter().find(|one| one.name == plain).map(|one| one.oid);
+        table.or_else(|| keys::named(relations).find(|(_, name)| name == plain).map(|(oid, _)| oid))
     };
     let name = |relations: &[Relation], oid: i64| {
         let found = relations.iter().find(|one| i64::from(one.oid) == oid);
-        found.map_or_else(|| oid.to_string(), |one| one.name.clone())
+        let table = found.map(|one| one.name.clone());
+        let other =
+            || keys::named(relations).find(|(one, _)| i64::from(*one) == oid).map(|(_, name)| name);
+        table.or_else(other).map_or_else(|| oid.to_string(), |name| quoted_ident(&name))
     };
     // A number becomes the name, a name the number.
     let returns = |types: &[DataType]| match types.first() {
@@ -211,6 +211,62 @@ pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
         }
         Ok(Arc::new(out.finish()))
     })
+}
+
+/// Functions that say how keys of a session's tables were made.
+pub fn about_keys(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<ScalarUDF> {
+    let relations = {
+        let (catalog, view) = (catalog.clone(), view.clone());
+        Arc::new(move || catalog.relations(&view.set().list()))
+    };
+    let known = relations.clone();
+    let index = function("pg_get_indexdef", DataType::Utf8View, move |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("pg_get_indexdef")) };
+        let (first, column) = (whole(first)?, args.get(1).map(whole).transpose()?);
+        let is_pretty = args.get(2).and_then(|one| one.as_boolean_opt());
+        let relations = known();
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for (at, oid) in first.as_primitive::<Int32Type>().iter().enumerate() {
+            let column = column.as_ref().map(|all| all.as_primitive::<Int32Type>());
+            let column = column.filter(|all| all.is_valid(at)).map_or(0, |all| all.value(at));
+            let is_pretty = is_pretty.is_some_and(|all| all.is_valid(at) && all.value(at));
+            let found =
+                oid.and_then(|oid| keys::index_definition(&relations, oid, column, is_pretty));
+            out.append_option(found);
+        }
+        Ok(Arc::new(out.finish()))
+    });
+    let known = relations.clone();
+    let constraint = function("pg_get_constraintdef", DataType::Utf8View, move |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("pg_get_constraintdef")) };
+        let (first, relations) = (whole(first)?, known());
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for oid in first.as_primitive::<Int32Type>() {
+            out.append_option(oid.and_then(|oid| keys::constraint_definition(&relations, oid)));
+        }
+        Ok(Arc::new(out.finish()))
+    });
+    let sequence = function("pg_get_serial_sequence", DataType::Utf8View, move |args, rows| {
+        let [table, column] = args else { return Err(no_arguments("pg_get_serial_sequence")) };
+        let (table, column, relations) = (strings(table)?, strings(column)?, relations());
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for (table, column) in
+            as_string_view_array(&table)?.iter().zip(as_string_view_array(&column)?)
+        {
+            let table = table.unwrap_or_default();
+            let plain = table.rsplit('.').next().unwrap_or(table).trim_matches('"');
+            out.append_option(
+                column.and_then(|column| keys::sequence_of(&relations, plain, column)),
+            );
+        }
+        Ok(Arc::new(out.finish()))
+    });
+    vec![index, constraint, sequence]
+}
+
+/// Numbers of whatever width; what is no number is null.
+fn whole(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(datafusion::arrow::compute::cast(array, &DataType::Int32)?)
 }
 
 /// A type's name with what belongs to it: `character varying(20)`, `numeric(10,2)`.
@@ -244,7 +300,8 @@ fn about_types() -> Vec<ScalarUDF> {
     });
     let regtype = by_text(REGTYPE, |name| {
         let oid = name.parse().ok().or_else(|| oid_of(name));
-        Ok(oid.and_then(type_name).or_else(|| Some(name.to_string())))
+        let none = (oid == Some(0)).then(|| "-".to_string());
+        Ok(oid.and_then(type_name).or(none).or_else(|| Some(name.to_string())))
     });
     let to_regtype = function("to_regtype", DataType::Int32, |args, rows| {
         let Some(first) = args.first() else { return Err(no_arguments("to_regtype")) };
@@ -327,6 +384,8 @@ pub fn register(context: &SessionContext) {
         by_text("quote_ident", |name| Ok(Some(quoted_ident(name)))),
         by_text("quote_literal", |name| Ok(Some(format!("'{}'", name.replace('\'', "''"))))),
         by_text("pg_size_pretty", |size| Ok(size_pretty(size))),
+        // Expressions are kept as they are shown.
+        by_text("pg_get_expr", |kept| Ok(Some(kept.to_string()))),
     ];
     let all = constants().into_iter().chain(quoting).chain(about_types());
     all.for_each(|one| context.register_udf(one));

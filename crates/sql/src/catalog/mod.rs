@@ -2,11 +2,12 @@
 //! tables (`pg_catalog`), the standard's (`information_schema`), and functions about the session.
 //!
 //! Tables are rows made once and shared by all sessions. Those of things that are not here, as
-//! indexes and triggers, are empty and not missing: clients join with them.
+//! views and triggers, are empty and not missing: clients join with them.
 
 mod cells;
 mod empty;
 pub mod functions;
+mod keys;
 mod relations;
 pub mod types;
 
@@ -20,6 +21,7 @@ use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 
 pub use empty::has_no_rows;
+pub use keys::VECTORS;
 pub use relations::Relation;
 
 /// The standard's schema.

@@ -1,9 +1,10 @@
 //! Tables, their columns and schemas, as PostgreSQL's and the standard's tables tell of them.
 
 use super::cells::{Cell, Table as Cells, number, text, yes};
-use super::types::{of_arrow, type_name};
+use super::keys::{self, Key};
+use super::types::{self, of_arrow, type_name};
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
-use crate::ordinary::{identity_of, type_oid_and_modifier};
+use crate::ordinary::{identity_of, is_index, is_serial, shown_default, type_oid_and_modifier};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
 use tables::{Column, Constraint, ConstraintKind, Table};
@@ -12,9 +13,13 @@ use tables::{Column, Constraint, ConstraintKind, Table};
 const FIRST_OID: i32 = 16_384;
 /// Those of ordinary tables.
 const FIRST_ORDINARY_OID: i32 = 100_000;
+/// The number of the schema of all tables.
+pub const PUBLIC_OID: i32 = 2200;
 /// The numbers of schemas.
 const SCHEMAS: &[(i32, &str)] =
-    &[(11, "pg_catalog"), (2200, "public"), (13_000, "information_schema")];
+    &[(11, "pg_catalog"), (PUBLIC_OID, "public"), (13_000, "information_schema")];
+/// The access method of tables, `heap`.
+const HEAP_OID: i32 = 2;
 /// The number of the database.
 const DATABASE_OID: i32 = 5;
 /// The number of the one role.
@@ -31,30 +36,26 @@ pub struct Relation {
     pub oid: i32,
     /// Its name.
     pub name: String,
-    columns: Vec<Told>,
-    /// Its constraints, and the names of their columns; the first may be the primary key.
-    constraints: Vec<Key>,
+    /// Its columns.
+    pub(super) columns: Vec<Told>,
+    /// Its constraints and unique indexes, in the order in which they were made.
+    pub(super) keys: Vec<Key>,
 }
 
 /// What is told of a column.
 #[derive(Clone, Debug)]
-struct Told {
-    name: String,
-    oid: i32,
+pub(super) struct Told {
+    pub(super) name: String,
+    /// The number of its type.
+    pub(super) oid: i32,
     /// What belongs to the type, such as the length of a text; -1 for nothing.
     modifier: i32,
     is_nullable: bool,
-    default: Option<String>,
-    /// `a` or `d` for a column that is numbered.
-    identity: &'static str,
-}
-
-/// A constraint.
-#[derive(Clone, Debug)]
-struct Key {
-    name: String,
-    is_primary: bool,
-    columns: Vec<String>,
+    /// Its default as PostgreSQL shows it.
+    pub(super) default: Option<String>,
+    /// `a` or `d` for a column that is an identity.
+    pub(super) identity: &'static str,
+    pub(super) is_serial: bool,
 }
 
 impl Relation {
@@ -67,12 +68,13 @@ impl Relation {
             is_nullable: field.is_nullable(),
             default: None,
             identity: "",
+            is_serial: false,
         };
         Relation {
             oid: FIRST_OID.saturating_add(i32::try_from(at).unwrap_or(i32::MAX)),
             name: name.to_string(),
             columns: schema.fields().iter().map(told).collect(),
-            constraints: Vec::new(),
+            keys: Vec::new(),
         }
     }
 
@@ -81,26 +83,33 @@ impl Relation {
         let schema = table.schema();
         let told = |column: &Column| {
             let (oid, modifier) = type_oid_and_modifier(column);
+            let is_serial = is_serial(schema, &column.name);
             Told {
                 name: column.name.clone(),
                 oid,
                 modifier,
                 is_nullable: column.is_nullable,
-                default: column.default.clone(),
+                default: match is_serial {
+                    true => Some(keys::serial_default(table.name(), &column.name)),
+                    false => shown_default(column),
+                },
                 identity: identity_of(schema, &column.name),
+                is_serial,
             }
         };
         let key = |one: &Constraint| Key {
             name: one.name.clone(),
             is_primary: one.kind == ConstraintKind::PrimaryKey,
+            is_index: is_index(schema, &one.name),
             columns: one.columns.iter().map(|at| schema.columns[*at].name.clone()).collect(),
+            places: one.columns.iter().map(|at| i32::try_from(at + 1).unwrap_or(0)).collect(),
         };
         let number = i32::try_from(table.id()).unwrap_or(i32::MAX);
         Relation {
             oid: FIRST_ORDINARY_OID.saturating_add(number),
             name: table.name().to_string(),
             columns: schema.columns.iter().map(told).collect(),
-            constraints: schema.constraints.iter().map(key).collect(),
+            keys: schema.constraints.iter().map(key).collect(),
         }
     }
 }
@@ -122,7 +131,8 @@ pub fn told(name: &str, relations: &[Relation]) -> Option<Cells> {
         "columns" => standard_columns(relations),
         "table_constraints" => table_constraints(relations),
         "key_column_usage" => key_columns(relations),
-        _ => return None,
+        "constraint_column_usage" => keys::used_columns(relations),
+        other => return keys::told(other, relations),
     })
 }
 
@@ -151,21 +161,33 @@ pub fn tables(relations: &[Relation]) -> Vec<Cells> {
         Cells {
             name: "pg_am",
             columns: "oid:o amname:n amhandler:t amtype:c",
-            rows: vec![vec![number(2), text("heap"), text("heap_tableam_handler"), text("t")]],
+            rows: vec![
+                vec![number(HEAP_OID), text("heap"), text("heap_tableam_handler"), text("t")],
+                vec![number(keys::BTREE_OID), text("btree"), text("bthandler"), text("i")],
+            ],
         },
         Cells {
             name: "pg_tablespace",
             columns: "oid:o spcname:n spcowner:o spcacl:a spcoptions:a",
             rows: vec![vec![number(1663), text("pg_default"), number(ROLE_OID)]],
         },
+        // What JDBC's driver wants to know before it asks for keys.
+        Cells {
+            name: "pg_settings",
+            columns: "name:t setting:t unit:t category:t short_desc:t context:t vartype:t source:t",
+            rows: vec![vec![text("max_index_keys"), text("32")]],
+        },
         extensions(),
         own_tables(relations),
     ]
+    .into_iter()
+    .chain(keys::tables(relations))
+    .collect()
 }
 
 fn own_tables(relations: &[Relation]) -> Cells {
     let row = |one: &Relation| {
-        let (no, has_keys) = (yes(false), yes(!one.constraints.is_empty()));
+        let (no, has_keys) = (yes(false), yes(!one.keys.is_empty()));
         let (schema, owner) = (text("public"), text(ROLE));
         vec![schema, text(&one.name), owner, Cell::Null, has_keys, no.clone(), no.clone(), no]
     };
@@ -191,42 +213,54 @@ fn extensions() -> Cells {
     Cells { name: "pg_extension", columns, rows: all.map(row).collect() }
 }
 
+/// A row of `pg_class`.
+pub(super) fn class(
+    oid: i32,
+    name: &str,
+    kind: &str,
+    method: i32,
+    columns: usize,
+    has_indexes: bool,
+) -> Vec<Cell> {
+    vec![
+        number(oid),
+        text(name),
+        number(PUBLIC_OID),
+        number(0),
+        number(0),
+        number(ROLE_OID),
+        number(method),
+        number(0),
+        number(0),
+        number(0),
+        // Of an index PostgreSQL says how many there are, which nobody counts here.
+        Cell::Float(if kind == "i" { 0.0 } else { -1.0 }),
+        number(0),
+        number(0),
+        yes(has_indexes),
+        yes(false),
+        text("p"),
+        text(kind),
+        number(i32::try_from(columns).unwrap_or(i32::MAX)),
+        number(0),
+        yes(false),
+        yes(false),
+        yes(false),
+        yes(false),
+        yes(false),
+        yes(true),
+        text(if kind == "i" { "n" } else { "d" }),
+        yes(false),
+        number(0),
+        Cell::Null,
+        Cell::Null,
+        Cell::Null,
+    ]
+}
+
 fn classes(relations: &[Relation]) -> Cells {
     let row = |one: &Relation| {
-        let columns = i32::try_from(one.columns.len()).unwrap_or(i32::MAX);
-        vec![
-            number(one.oid),
-            text(&one.name),
-            number(2200),
-            number(0),
-            number(0),
-            number(ROLE_OID),
-            number(2),
-            number(0),
-            number(0),
-            number(0),
-            Cell::Float(-1.0),
-            number(0),
-            number(0),
-            yes(false),
-            yes(false),
-            text("p"),
-            text("r"),
-            number(columns),
-            number(0),
-            yes(false),
-            yes(false),
-            yes(false),
-            yes(false),
-            yes(false),
-            yes(true),
-            text("d"),
-            yes(false),
-            number(0),
-            Cell::Null,
-            Cell::Null,
-            Cell::Null,
-        ]
+        class(one.oid, &one.name, "r", HEAP_OID, one.columns.len(), !one.keys.is_empty())
     };
     let columns = "oid:o relname:n relnamespace:o reltype:o reloftype:o relowner:o relam:o \
                    relfilenode:o reltablespace:o relpages:i reltuples:f relallvisible:i \
@@ -234,39 +268,54 @@ fn classes(relations: &[Relation]) -> Cells {
                    relnatts:s relchecks:s relhasrules:b relhastriggers:b relhassubclass:b \
                    relrowsecurity:b relforcerowsecurity:b relispopulated:b relreplident:c \
                    relispartition:b relrewrite:o relacl:a reloptions:a relpartbound:t";
-    Cells { name: "pg_class", columns, rows: relations.iter().map(row).collect() }
+    let rows = relations.iter().map(row).chain(keys::index_classes(relations)).collect();
+    Cells { name: "pg_class", columns, rows }
+}
+
+/// A row of `pg_attribute`: a column of a table, or of an index, which has no default.
+fn attribute(of: i32, column: &Told, nth: i32, is_of_table: bool) -> Vec<Cell> {
+    let oid = column.oid;
+    let (size, storage) = types::stored(oid);
+    vec![
+        number(of),
+        text(&column.name),
+        number(oid),
+        number(-1),
+        number(size),
+        number(nth),
+        number(i32::from(types::is_array(oid))),
+        number(column.modifier),
+        yes(0 < size && size <= 8),
+        text(storage),
+        text(""),
+        text("i"),
+        yes(is_of_table && !column.is_nullable),
+        yes(is_of_table && column.default.is_some()),
+        yes(false),
+        text(if is_of_table { column.identity } else { "" }),
+        text(""),
+        yes(false),
+        yes(true),
+        number(0),
+        number(if types::is_collated(oid) { 100 } else { 0 }),
+        Cell::Null,
+        Cell::Null,
+    ]
 }
 
 fn attributes(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
     for relation in relations {
-        for (column, nth) in relation.columns.iter().zip(1..) {
-            let oid = column.oid;
-            rows.push(vec![
-                number(relation.oid),
-                text(&column.name),
-                number(oid),
-                number(-1),
-                number(-1),
-                number(nth),
-                number(0),
-                number(column.modifier),
-                yes(false),
-                text("x"),
-                text(""),
-                text("i"),
-                yes(!column.is_nullable),
-                yes(column.default.is_some()),
-                yes(false),
-                text(column.identity),
-                text(""),
-                yes(false),
-                yes(true),
-                number(0),
-                number(if oid == 25 { 100 } else { 0 }),
-                Cell::Null,
-                Cell::Null,
-            ]);
+        let all = relation.columns.iter().zip(1..);
+        rows.extend(all.map(|(column, nth)| attribute(relation.oid, column, nth, true)));
+    }
+    for relation in relations {
+        for (oid, key) in relation.indexes() {
+            for (place, nth) in key.places.iter().zip(1..) {
+                let at = usize::try_from(*place).unwrap_or(0).wrapping_sub(1);
+                let column = relation.columns.get(at);
+                rows.extend(column.map(|column| attribute(oid, column, nth, false)));
+            }
         }
     }
     let columns = "attrelid:o attname:n atttypid:o attstattarget:i attlen:s attnum:s attndims:i \
@@ -341,6 +390,7 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
         },
         key_columns(relations),
         table_constraints(relations),
+        keys::used_columns(relations),
         Cells {
             name: "routines",
             columns: "routine_catalog:n routine_schema:n routine_name:n routine_type:t",
@@ -388,7 +438,7 @@ impl Told {
 fn table_constraints(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
     for relation in relations {
-        for key in &relation.constraints {
+        for key in relation.keys.iter().filter(|one| !one.is_index) {
             let kind = if key.is_primary { "PRIMARY KEY" } else { "UNIQUE" };
             let (catalog, schema, no) = (text(DATABASE), text("public"), text("NO"));
             rows.push(vec![
@@ -413,7 +463,7 @@ fn table_constraints(relations: &[Relation]) -> Cells {
 fn key_columns(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
     for relation in relations {
-        for key in &relation.constraints {
+        for key in relation.keys.iter().filter(|one| !one.is_index) {
             for (column, nth) in key.columns.iter().zip(1..) {
                 let (catalog, schema) = (text(DATABASE), text("public"));
                 rows.push(vec![
@@ -441,7 +491,7 @@ fn standard_columns(relations: &[Relation]) -> Cells {
     for relation in relations {
         for (column, nth) in relation.columns.iter().zip(1..) {
             let oid = column.oid;
-            let within = super::types::name_within(oid).unwrap_or("text");
+            let within = types::name_within(oid).unwrap_or("text");
             rows.push(vec![
                 text(DATABASE),
                 text("public"),

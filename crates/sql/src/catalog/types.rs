@@ -35,9 +35,11 @@ const KNOWN: &[Known] = &[
     known(19, "name", "name", 64, "S", 1003),
     known(20, "int8", "bigint", 8, "N", 1016),
     known(21, "int2", "smallint", 2, "N", 1005),
+    known(22, "int2vector", "int2vector", -1, "A", 1006),
     known(23, "int4", "integer", 4, "N", 1007),
     known(25, "text", "text", -1, "S", 1009),
     known(26, "oid", "oid", 4, "N", 1028),
+    known(30, "oidvector", "oidvector", -1, "A", 1013),
     known(114, "json", "json", -1, "U", 199),
     known(700, "float4", "real", 4, "N", 1021),
     known(701, "float8", "double precision", 8, "N", 1022),
@@ -62,6 +64,25 @@ pub fn type_name(oid: i32) -> Option<String> {
         _ if one.array == oid && oid != 0 => Some(format!("{}[]", one.shown)),
         _ => None,
     })
+}
+
+/// Whether texts of that type are in an order of some language.
+pub fn is_collated(oid: i32) -> bool {
+    matches!(oid, 19 | 25 | 1042 | 1043 | 1003 | 1009 | 1014 | 1015)
+}
+
+/// Whether it is the number of a type of arrays.
+pub fn is_array(oid: i32) -> bool {
+    oid != 0 && KNOWN.iter().any(|one| one.array == oid)
+}
+
+/// Bytes of a type's values, -1 where they differ, and how PostgreSQL would keep long ones.
+pub fn stored(oid: i32) -> (i32, &'static str) {
+    match KNOWN.iter().find(|one| one.oid == oid) {
+        Some(one) if 0 < one.size => (i32::from(one.size), "p"),
+        Some(one) if one.oid == 1700 => (-1, "m"),
+        _ => (-1, "x"),
+    }
 }
 
 /// What the type of that number is called within.
@@ -118,7 +139,12 @@ pub fn tables() -> Vec<Table> {
             number(0),
             number(elem),
             number(array),
-            text(if elem == 0 { "textin" } else { "array_in" }),
+            text(match oid {
+                22 => "int2vectorin",
+                30 => "oidvectorin",
+                _ if elem == 0 => "textin",
+                _ => "array_in",
+            }),
             text("d"),
             text("x"),
             yes(false),
@@ -131,7 +157,13 @@ pub fn tables() -> Vec<Table> {
     };
     let mut rows = Vec::new();
     for one in KNOWN {
-        rows.push(row(one.oid, one.name, one.size, one.category, 0, one.array));
+        // What a vector is of, though it is no array.
+        let elem = match one.oid {
+            22 => 21,
+            30 => 26,
+            _ => 0,
+        };
+        rows.push(row(one.oid, one.name, one.size, one.category, elem, one.array));
         if one.array != 0 {
             rows.push(row(one.array, &format!("_{}", one.name), -1, "A", one.oid, 0));
         }

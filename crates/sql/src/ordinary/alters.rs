@@ -4,6 +4,7 @@ use super::defaults::{self, Numbered, is_numbered_type, property_name, property_
 use super::definitions::{
     add_column, add_constraint, all_columns, check_defaults, column_of, default_text,
 };
+use super::indexes;
 use super::values;
 use super::writes::{Runner, table_name};
 use crate::error::SqlError;
@@ -90,6 +91,7 @@ pub async fn change(
 fn drop_constraint(schema: &mut Schema, table: &str, name: &str) -> Result<(), SqlError> {
     let before = schema.constraints.len();
     schema.constraints.retain(|one| one.name != name);
+    indexes::settle(schema);
     match schema.constraints.len() < before {
         true => Ok(()),
         false => {
@@ -110,7 +112,8 @@ fn rename_constraint(
         let words = format!("constraint \"{old}\" for table \"{table}\" does not exist");
         SqlError::new("42704", words)
     })?;
-    found.name = new;
+    found.name.clone_from(&new);
+    indexes::rename(schema, old, &new);
     Ok(())
 }
 
@@ -127,10 +130,17 @@ async fn added(runner: &Runner, table: &Table, said: &ColumnDef) -> Result<Chang
             let words = "a numbered column cannot be added to a table that has rows";
             return Err(SqlError::unsupported(words));
         }
-        // As in PostgreSQL, `now()` is worked out once; what differs from row to row is not known.
+        // As in PostgreSQL, `now()` is worked out once. What differs from row to row would be the same in
+        // all rows that are there; it shows where two are made at once.
         defaults::Default::Expression(expr) => {
             let planned = defaults::plan(runner, vec![*expr]).await?;
-            let mut made = defaults::values_of(runner, &planned, 1, &[column]).await?;
+            let mut made = defaults::values_of(runner, &planned, 2, &[column]).await?;
+            if 0 < table.row_count() && made.first() != made.last() {
+                return Err(SqlError::unsupported(
+                    "a column whose default differs from row to row cannot be added to a table that has rows",
+                )
+                .with_hint("ADD COLUMN without it, UPDATE all rows, then ALTER COLUMN .. SET DEFAULT."));
+            }
             made.pop().and_then(|mut row| row.pop()).unwrap_or(Datum::Null)
         }
     };
@@ -165,6 +175,7 @@ fn dropped(
     }
     // Constraints go with any of their columns.
     schema.constraints.retain(|one| !one.columns.iter().any(|at| gone.contains(at)));
+    indexes::settle(&mut schema);
     for constraint in &mut schema.constraints {
         for at in &mut constraint.columns {
             *at -= gone.iter().filter(|one| **one < *at).count();

@@ -4,6 +4,7 @@ use super::alters;
 use super::columns::{Declared, declared};
 use super::copies::create_as;
 use super::defaults::{self, Numbered, is_numbered_type, property_of};
+use super::indexes;
 use super::inserts::column_at;
 use super::view::{Fate, View};
 use super::writes::{Runner, its_turn, table_name};
@@ -308,7 +309,7 @@ pub fn add_column(schema: &mut Schema, table: &str, said: &ColumnDef) -> Result<
     let mut column = Column { declared: words, ..Column::new(&name, ty) };
     if is_serial {
         column.is_nullable = false;
-        schema.properties.push(property_of(&name, Numbered::ByDefault));
+        schema.properties.push(property_of(&name, Numbered::Serial));
     }
     let place = schema.columns.len();
     let mut keys = Vec::new();
@@ -539,15 +540,32 @@ fn create_index(
         return Err(not_kept("UNIQUE of a hypertable"));
     }
     let mut schema = table.schema().clone();
-    let is_there = |index: &String| schema.constraints.iter().any(|one| one.name == *index);
-    if said.if_not_exists && index.as_ref().is_some_and(is_there) {
-        notices
-            .push(format!("relation \"{}\" already exists, skipping", index.unwrap_or_default()));
+    if let Some(taken) = index.as_ref().filter(|index| is_taken(view, index)) {
+        let words = format!("relation \"{taken}\" already exists");
+        if !said.if_not_exists {
+            return Err(SqlError::new("42P07", words));
+        }
+        notices.push(format!("{words}, skipping"));
         return Ok(());
     }
-    let given = index.map(|name| Ident::with_quote('"', name));
+    let made_up = || {
+        let names: Vec<&str> = places.iter().map(|at| schema.columns[*at].name.as_str()).collect();
+        free_name(&schema, &format!("{name}_{}_idx", names.join("_")))
+    };
+    let given = Some(Ident::with_quote('"', index.unwrap_or_else(made_up)));
     add_key(&mut schema, &name, ConstraintKind::Unique, given.as_ref(), places)?;
+    if let Some(made) = schema.constraints.last().map(|one| one.name.clone()) {
+        indexes::remember(&mut schema, &made);
+    }
     view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
+}
+
+/// Whether a table, or a key of any, is called so: indexes are dropped by their names alone.
+fn is_taken(view: &View, name: &str) -> bool {
+    let has_it = |table: &std::sync::Arc<tables::Table>| {
+        table.name() == name || table.schema().constraints.iter().any(|one| one.name == name)
+    };
+    is_written(name) || view.set().list().iter().any(has_it)
 }
 
 fn drop_indexes(
@@ -565,6 +583,7 @@ fn drop_indexes(
             (Some(table), _) => {
                 let mut schema = table.schema().clone();
                 schema.constraints.retain(|one| one.name != index);
+                indexes::settle(&mut schema);
                 view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
             }
             // Those that were asked for and not made are dropped by name, too.

@@ -2,14 +2,14 @@
 
 use super::JSONB_IN;
 use super::expressions::{
-    aggregates, arguments, call, cast, instant, is_named, literal, only_column, query, text_literal,
+    aggregates, arguments, call, cast, instant, is_named, literal, only_column, text_literal,
 };
 use super::types::interval_text;
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, Select, SelectItem, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    OrderByOptions, Query, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
 
 /// `ARRAY(query)` is `(query for the array of all)`.
@@ -101,6 +101,12 @@ pub fn renamed(function: &Function) -> Option<Expr> {
     let args = arguments(function)?;
     let is = |name: &str| is_named(&function.name, name);
     match args.as_slice() {
+        // `json` is `jsonb` here.
+        all if is("json_build_object") || is("json_build_array") => {
+            let name =
+                if is("json_build_object") { "jsonb_build_object" } else { "jsonb_build_array" };
+            Some(call(name, all.iter().map(|one| (*one).clone()).collect()))
+        }
         [value] if is("jsonb") => Some(call(JSONB_IN, vec![(*value).clone()])),
         // Two schemas are looked through.
         [Expr::Function(inner), _]
@@ -151,31 +157,6 @@ fn ordered(name: &str, value: &Expr, time: &Expr, function: &Function) -> Expr {
     }));
     made.over = function.over.clone();
     Expr::Function(made)
-}
-
-/// `SELECT EXISTS (query)` as `SELECT (SELECT count(*) <> 0 FROM (query LIMIT 1))`: DataFusion knows
-/// the first in conditions alone.
-pub fn exists_as_count(select: &mut Select) {
-    for item in &mut select.projection {
-        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
-            continue;
-        };
-        let Expr::Exists { subquery, negated } = expr else { continue };
-        let mut inner = subquery.clone();
-        if inner.limit_clause.is_none() {
-            let limit = Some(Expr::Value(Value::Number("1".into(), false).into()));
-            let limit = LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() };
-            inner.limit_clause = Some(limit);
-        }
-        let sign = if *negated { "=" } else { "<>" };
-        let text = format!("SELECT (SELECT count(*) {sign} 0 FROM ({inner}) AS found)");
-        let Some(made) = query(&text) else { continue };
-        if let SetExpr::Select(made) = *made.body
-            && let Some(SelectItem::UnnamedExpr(made)) = made.projection.into_iter().next()
-        {
-            *expr = made;
-        }
-    }
 }
 
 /// `to_timestamp(seconds)`, to the nearest microsecond.

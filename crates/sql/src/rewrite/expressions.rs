@@ -180,6 +180,10 @@ pub fn instant() -> SqlType {
     SqlType::Timestamp(None, TimezoneInfo::WithTimeZone)
 }
 
+pub fn array_type(of: SqlType) -> SqlType {
+    SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(of), None))
+}
+
 pub fn text_array() -> SqlType {
-    SqlType::Array(ArrayElemTypeDef::SquareBracket(Box::new(SqlType::Text), None))
+    array_type(SqlType::Text)
 }

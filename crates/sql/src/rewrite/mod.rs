@@ -9,8 +9,10 @@ mod nothing;
 mod operators;
 mod promscale;
 mod sets;
+mod subqueries;
 mod toolkit;
 mod types;
+mod vectors;
 
 use crate::error::SqlError;
 use crate::gapfill::GAPFILL;
@@ -20,8 +22,7 @@ use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
 use calls::{
-    array_of_query, exists_as_count, fetch_as_limit, instant_of_seconds, renamed, rounded,
-    width_as_interval,
+    array_of_query, fetch_as_limit, instant_of_seconds, renamed, rounded, width_as_interval,
 };
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
@@ -29,20 +30,22 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Value,
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
-use expressions::{arguments, instant, is_named, is_now, literal, only_argument};
+use expressions::{arguments, array_type, instant, is_named, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
-use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, one_row};
+use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use promscale::{API_SCHEMA, matched, promscale};
 use sets::{name_series, part_of_set, set_as_table, set_in_list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-use types::{arrow_type, catalog_cast, texts};
+use subqueries::{case_of_jsonb, exists_as_count, one_row};
+use types::{arrow_type, catalog_cast, is_oids, texts};
+use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
 
 pub use expressions::{aggregates, call, cast, expression_of, is_placeholder, query, text_literal};
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
-pub use types::{array_of, interval_text, name_of_last};
+pub use types::{array_of, interval_text, is_oids_parameter, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
 pub const CATALOG_SCHEMA: &str = "pg_catalog";
@@ -170,6 +173,7 @@ fn other_call(function: &Function) -> Result<Option<Expr>, SqlError> {
         return Ok(Some(instant_of_seconds(one.clone())));
     }
     let own = promscale(function)?.or_else(|| set_in_list(function));
+    let own = own.or_else(|| vector_call(function));
     Ok(own.or_else(|| renamed(function)))
 }
 
@@ -215,6 +219,7 @@ impl VisitorMut for Rewriter {
         }
         ask_nothing_of_nothing(select);
         exists_as_count(select);
+        vectors_as_tables(select);
         ControlFlow::Continue(())
     }
 
@@ -254,11 +259,16 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        without_other_types(expr);
         // Before the function within becomes rows by itself.
         if let Expr::CompoundFieldAccess { root, access_chain } = &*expr
-            && let Some(changed) = part_of_set(root, access_chain)
+            && let Some(changed) =
+                part_of_set(root, access_chain).or_else(|| vector_part(root, access_chain))
         {
             *expr = changed;
+        }
+        if let Expr::CompoundFieldAccess { root, access_chain } = expr {
+            count_from_1(root, access_chain);
         }
         self.depth += 1;
         if DEPTH_MAX < self.depth {
@@ -314,6 +324,7 @@ impl Rewriter {
             Expr::Collate { expr: inner, .. } => *expr = (**inner).clone(),
             Expr::BinaryOp { .. } => self.operator(expr),
             Expr::AnyOp { .. } | Expr::AllOp { .. } => self.any_of(expr),
+            Expr::Case { .. } => case_of_jsonb(expr),
             Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => bind_tightly(expr),
             Expr::Interval(interval) => {
                 if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
@@ -332,9 +343,8 @@ impl Rewriter {
                     SetExpr::Select(select) => answer_of_nothing(select),
                     _ => None,
                 };
-                match answer {
-                    Some(answer) => *expr = answer,
-                    None => one_row(query),
+                if let Some(answer) = answer.or_else(|| one_row(query)) {
+                    *expr = answer;
                 }
             }
             Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
@@ -408,6 +418,9 @@ impl Rewriter {
                 } else if !matches!(**inner, Expr::Array(_)) && !is_placeholder(inner) {
                     let words = format!("a cast to {data_type} is not known but of literals");
                     return Err(SqlError::unsupported(words));
+                }
+                if is_oids(data_type) {
+                    *data_type = array_type(SqlType::Int(None));
                 }
             }
             SqlType::Interval { .. } => {
@@ -553,6 +566,22 @@ mod tests {
             (
                 "SELECT to_timestamp(5)",
                 "SELECT CAST(to_timestamp_micros(CAST(round(CAST(5 AS DOUBLE PRECISION) * 1000000) AS BIGINT)) AS TIMESTAMP WITH TIME ZONE)",
+            ),
+            (
+                "SELECT (SELECT d.adbin FROM pg_attrdef d WHERE d.adnum = a.attnum AND a.atthasdef) FROM pg_attribute a",
+                "SELECT CASE WHEN a.atthasdef THEN (SELECT max(d.adbin) FROM pg_catalog.pg_attrdef d WHERE d.adnum = a.attnum) END FROM pg_catalog.pg_attribute a",
+            ),
+            (
+                "SELECT a AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.b = c.d)",
+                "SELECT a AND (SELECT count(*) = 0 FROM pg_catalog.pg_index i WHERE i.b = c.d)",
+            ),
+            (
+                "SELECT CASE WHEN t.typtype = 'c' THEN (SELECT 1 FROM pg_type) ELSE 2 END",
+                "SELECT 2",
+            ),
+            (
+                "SELECT i.indkey[n], generate_subscripts(i.indkey, 1), (information_schema._pg_expandarray(i.indkey)).n",
+                "SELECT i.indkey[(n) + 1], unnest(vector_places_from_0(i.indkey)), unnest(vector_places(i.indkey))",
             ),
             ("SELECT a IS DISTINCT FROM 1 AND b OR c", "SELECT a IS DISTINCT FROM 1 AND b OR c"),
             (

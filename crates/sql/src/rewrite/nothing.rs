@@ -1,12 +1,14 @@
 //! PostgreSQL's own tables that have no rows here, and those that are asked for one row.
 
 use super::CATALOG_SCHEMA;
-use super::expressions::{aggregates, call, cast, is_named, only_column, text_array};
+use super::expressions::{aggregates, cast, is_named, literal, text_array};
 use crate::{catalog, names};
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, JoinOperator,
-    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableFactor, Value,
+    BinaryOperator, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident,
+    JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem, SetExpr, TableFactor, Value,
+    visit_relations,
 };
+use std::ops::ControlFlow;
 
 /// A query of one of PostgreSQL's tables that have no rows here has none either, and its columns need
 /// not be worked out: clients ask for them in ways that DataFusion does not know.
@@ -119,21 +121,31 @@ fn is_nothing(table: &TableFactor) -> bool {
     }
 }
 
-/// DataFusion wants to know that a subquery has one row at most, and believes it of an aggregate. Of
-/// PostgreSQL's own tables clients ask by keys.
-pub fn one_row(query: &mut Query) {
-    let SetExpr::Select(select) = &mut *query.body else { return };
-    let is_own = |name: &ObjectName| match name.0.first().and_then(ObjectNamePart::as_ident) {
-        Some(first) => first.value == CATALOG_SCHEMA,
-        None => false,
-    };
-    let asks_own = select.from.first().is_some_and(
-        |from| matches!(&from.relation, TableFactor::Table { name, .. } if is_own(name)),
-    );
-    if let Some(expr) = only_column(select)
-        && asks_own
-        && !aggregates(expr)
-    {
-        *expr = call("max", vec![expr.clone()]);
+/// `CASE WHEN typtype = 'c' THEN (query) ..`: all types here are of the kind `b`, and what clients ask of
+/// those of other kinds are queries that DataFusion does not know.
+pub fn without_other_types(expr: &mut Expr) {
+    let Expr::Case { operand: None, conditions, else_result, .. } = expr else { return };
+    conditions.retain(|when| !(is_other_kind(&when.condition) && asks_own(&when.result)));
+    if conditions.is_empty() {
+        let nothing = || Expr::Value(Value::Null.into());
+        *expr = else_result.take().map_or_else(nothing, |other| *other);
     }
+}
+
+fn is_other_kind(condition: &Expr) -> bool {
+    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition else { return false };
+    names::given(left) == "typtype" && literal(right).is_some_and(|kind| kind != "b")
+}
+
+/// Whether an expression is a query of PostgreSQL's own tables.
+fn asks_own(expr: &Expr) -> bool {
+    let Expr::Subquery(query) = expr else { return false };
+    let asks = visit_relations(&**query, |name: &ObjectName| {
+        let first = name.0.last().and_then(ObjectNamePart::as_ident);
+        match first.is_some_and(|ident| ["pg_type", "pg_attribute"].contains(&&*ident.value)) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    asks.is_break()
 }

@@ -52,6 +52,21 @@ pub fn texts() -> DataType {
     DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
 }
 
+/// Whether it is `oid[]`.
+pub fn is_oids(sql_type: &SqlType) -> bool {
+    match sql_type {
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => {
+            matches!(&**of, SqlType::Custom(name, _) if is_named(name, "oid"))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a parameter's type stands for `oid[]`: nothing else here has lists of such numbers.
+pub fn is_oids_parameter(known: &DataType) -> bool {
+    matches!(known, DataType::List(of) if of.data_type() == &DataType::UInt32)
+}
+
 /// The type of a parameter that is cast.
 pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
     let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
@@ -75,6 +90,7 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Text | SqlType::Varchar(_) | SqlType::CharacterVarying(_) | SqlType::Char(_) => {
             DataType::Utf8View
         }
+        SqlType::Array(_) if is_oids(sql_type) => list(DataType::UInt32),
         SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => list(arrow_type(of)?),
         _ => return None,
     })

@@ -10,10 +10,11 @@ use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::data::DataRow;
 use pgwire::messages::response::NoticeResponse;
 use sql::datafusion::arrow::array::{
-    Array as _, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions, StringViewArray,
+    Array as _, ArrayRef, AsArray as _, BinaryArray, RecordBatch, RecordBatchOptions,
+    StringViewArray,
 };
 use sql::datafusion::arrow::compute::cast;
-use sql::datafusion::arrow::datatypes::{DataType, Field, Schema};
+use sql::datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use sql::{Answer, Batches, SqlError, shown};
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +78,8 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
             Some("name") => Type::NAME,
             Some("char") => Type::CHAR,
             Some("uuid") => Type::UUID,
+            Some("int2vector") => Type::INT2_VECTOR,
+            Some("oidvector") => Type::OID_VECTOR,
             Some("varchar") => Type::VARCHAR,
             Some("bpchar") => Type::BPCHAR,
             _ => arrow_pg::datatypes::field_into_pg_type(field)?,
@@ -180,12 +183,30 @@ fn rows_of(
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(schema, columns, &options)
             .map_err(|failure| error("XX000", failure.to_string()))?;
-        Ok(arrow_pg::encode_recordbatch(fields, batch))
+        Ok(arrow_pg::encode_recordbatch(as_encoded(fields), batch))
     });
     match encoded {
         Ok(rows) => rows.collect(),
         Err(failure) => vec![Err(failure)],
     }
+}
+
+/// Lists are texts by now where they are wanted in text.
+fn as_encoded(fields: Arc<Vec<FieldInfo>>) -> Arc<Vec<FieldInfo>> {
+    let is_text =
+        |field: &FieldInfo| is_vector(field.datatype()) && field.format() == FieldFormat::Text;
+    if !fields.iter().any(is_text) {
+        return fields;
+    }
+    let encoded = |field: &FieldInfo| match is_text(field) {
+        true => FieldInfo::new(field.name().into(), None, None, Type::TEXT, field.format()),
+        false => field.clone(),
+    };
+    Arc::new(fields.iter().map(encoded).collect())
+}
+
+fn is_vector(pg_type: &Type) -> bool {
+    [Type::INT2_VECTOR, Type::OID_VECTOR].contains(pg_type)
 }
 
 /// A value of whatever type as the text that PostgreSQL shows.
@@ -209,10 +230,41 @@ fn uuid_bytes(text: &str) -> Option<Vec<u8>> {
     Some(number.to_be_bytes().to_vec())
 }
 
+/// Lists of numbers, as PostgreSQL's own tables have them: `1 2` in text, in binary an array that is
+/// counted from 0, `[1][0][type][count][0]`, then `[size][number]` each.
+fn vectors_as_sent(column: &ArrayRef, pg_type: &Type, format: FieldFormat) -> ArrayRef {
+    let numbers = cast(column, &DataType::new_list(DataType::Int32, true));
+    let Some(lists) = numbers.as_ref().ok().and_then(|all| all.as_list_opt::<i32>()) else {
+        return column.clone();
+    };
+    let of_one = |list: ArrayRef| list.as_primitive::<Int32Type>().values().to_vec();
+    let all = lists.iter().map(|list| list.map(of_one));
+    if format == FieldFormat::Text {
+        let text = |list: Vec<i32>| {
+            list.iter().map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        return Arc::new(all.map(|list| list.map(text)).collect::<StringViewArray>());
+    }
+    let (of, size) = if *pg_type == Type::INT2_VECTOR { (Type::INT2, 2) } else { (Type::OID, 4) };
+    let bytes = |list: Vec<i32>| {
+        let count = i32::try_from(list.len()).unwrap_or(0);
+        let head = [1, 0, i32::try_from(of.oid()).unwrap_or(0), count, 0];
+        let mut out: Vec<u8> = head.iter().flat_map(|one| one.to_be_bytes()).collect();
+        for number in list {
+            out.extend_from_slice(&i32::to_be_bytes(size));
+            // The last bytes of a number are those of a shorter one.
+            out.extend(number.to_be_bytes().into_iter().skip(if size == 2 { 2 } else { 0 }));
+        }
+        out
+    };
+    Arc::new(all.map(|list| list.map(bytes)).collect::<BinaryArray>())
+}
+
 /// Columns as they are sent: numbers and times as PostgreSQL shows them, and in binary a `jsonb` that
 /// begins with the number of its version, 1.
 fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
     let sent = |(column, field): (&ArrayRef, &FieldInfo)| match field.format() {
+        format if is_vector(field.datatype()) => vectors_as_sent(column, field.datatype(), format),
         // A parameter that was said to be a text, and came as something else.
         _ if *field.datatype() == Type::TEXT && !column.data_type().is_string() => as_text(column),
         FieldFormat::Text => shown::column(column).unwrap_or_else(|| column.clone()),

@@ -26,6 +26,7 @@ pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
         Some(sql::JSONB_PARAMETER) => Ok(Type::JSONB),
         Some(sql::NUMERIC_PARAMETER) => Ok(Type::NUMERIC),
         Some(sql::UUID_PARAMETER) => Ok(Type::UUID),
+        Some(known) if sql::is_oids_parameter(known) => Ok(Type::OID_ARRAY),
         Some(known) => arrow_pg::datatypes::into_pg_type(known),
         None => Ok(Type::TEXT),
     };
@@ -185,6 +186,7 @@ fn binary(
         (None, Some(&sql::JSONB_PARAMETER)) => Type::JSONB,
         (None, Some(&sql::NUMERIC_PARAMETER)) => Type::NUMERIC,
         (None, Some(&sql::UUID_PARAMETER)) => Type::UUID,
+        (None, Some(wanted)) if sql::is_oids_parameter(wanted) => Type::OID_ARRAY,
         (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
         (None, None) => Type::TEXT,
     };
@@ -242,6 +244,7 @@ fn element_of(pg_type: &Type) -> Option<Type> {
         Type::BOOL_ARRAY => Type::BOOL,
         Type::INT2_ARRAY => Type::INT2,
         Type::INT4_ARRAY => Type::INT4,
+        Type::OID_ARRAY => Type::OID,
         Type::INT8_ARRAY => Type::INT8,
         Type::FLOAT4_ARRAY => Type::FLOAT4,
         Type::FLOAT8_ARRAY => Type::FLOAT8,
