@@ -130,3 +130,64 @@ fn keys_are_told_as_they_are_now() -> Result<()> {
     ensure!(twice.error.contains("42P07"), "{twice:?}");
     Ok(())
 }
+
+#[test]
+fn what_leaves_nothing_to_be_done_is_answered() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    for (said, tag) in [
+        ("VACUUM", "VACUUM"),
+        ("VACUUM (VERBOSE, ANALYZE) hosts, metrics", "VACUUM"),
+        ("ANALYZE hosts (name)", "ANALYZE"),
+        ("REINDEX TABLE hosts", "REINDEX"),
+        ("REINDEX INDEX CONCURRENTLY hosts_pkey", "REINDEX"),
+        ("CLUSTER hosts USING hosts_pkey", "CLUSTER"),
+        ("CHECKPOINT", "CHECKPOINT"),
+        ("COMMENT ON TABLE hosts IS 'ours'", "COMMENT"),
+        ("COMMENT ON COLUMN hosts.\"Odd Name\" IS NULL", "COMMENT"),
+        ("COMMENT ON CONSTRAINT pc ON pairs IS 'x'", "COMMENT"),
+    ] {
+        let answer = psql.say(&[said], "")?;
+        ensure!(answer.is_ok && answer.out == tag, "{said}: {answer:?}");
+        let is_told = answer.error.contains("comments are not kept here");
+        assert_eq!(is_told, tag == "COMMENT", "{said}: {answer:?}");
+    }
+    for (said, code) in [
+        ("VACUUM nowhere", "42P01"),
+        ("ANALYZE hosts, nowhere", "42P01"),
+        ("REINDEX INDEX nothing", "42704"),
+        ("COMMENT ON TABLE nowhere IS 'x'", "42P01"),
+        ("COMMENT ON COLUMN hosts.nothing IS 'x'", "42703"),
+        ("COMMENT ON TABLE hosts", "42601"),
+    ] {
+        let answer = psql.say(&["\\set VERBOSITY verbose", said], "")?;
+        ensure!(!answer.is_ok && answer.error.contains(code), "{said}: {answer:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_default_that_differs_from_row_to_row_is_not_added_to_rows() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    psql.ask(&["INSERT INTO bare VALUES (1), (2)"], "")?;
+    for default in ["random()", "random() < 2", "1 + random()"] {
+        let said = format!("ALTER TABLE bare ADD COLUMN y text DEFAULT ({default})::text");
+        let answer = psql.say(&["\\set VERBOSITY verbose", &said], "")?;
+        let is_told = answer.error.contains("0A000") && answer.error.contains("UPDATE all rows");
+        ensure!(!answer.is_ok && is_told, "{said}: {answer:?}");
+    }
+    // What the hint says.
+    let hinted = [
+        "ALTER TABLE bare ADD COLUMN y float8",
+        "UPDATE bare SET y = random()",
+        "ALTER TABLE bare ALTER COLUMN y SET DEFAULT random()",
+        "INSERT INTO bare (x) VALUES (3)",
+    ];
+    psql.ask(&hinted, "")?;
+    assert_eq!(psql.ask(&["SELECT count(DISTINCT y) FROM bare"], "")?, "3");
+    // `now()` is worked out once, as PostgreSQL does.
+    psql.ask(&["ALTER TABLE bare ADD COLUMN made timestamptz NOT NULL DEFAULT now()"], "")?;
+    assert_eq!(psql.ask(&["SELECT count(DISTINCT made), count(made) FROM bare"], "")?, "1|3");
+    Ok(())
+}

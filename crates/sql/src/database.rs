@@ -35,6 +35,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::DefaultTableSource;
 use datafusion::execution::SendableRecordBatchStream;
@@ -658,6 +659,14 @@ impl Statement {
     /// Whether its plan says the same at another time.
     pub fn is_reusable(&self) -> bool {
         self.0.is_reusable
+    }
+
+    /// Whether it says something else of each row, as `random()` does.
+    pub(crate) fn is_volatile(&self) -> bool {
+        let found = self.0.plan.exists(|node| {
+            Ok(node.expressions().iter().any(datafusion::logical_expr::Expr::is_volatile))
+        });
+        found.unwrap_or(true)
     }
 
     /// Its columns.

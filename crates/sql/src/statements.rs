@@ -244,6 +244,9 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
             _ => Err(SqlError::unsupported("options of TimescaleDB are those of tables")),
         };
     }
+    if let Some(definition) = Definition::of_words(&words)? {
+        return Ok(Parsed::Define(definition));
+    }
     let dialect = Postgres::new(words.len());
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());

@@ -128,19 +128,21 @@ async fn added(runner: &Runner, table: &Table, said: &ColumnDef) -> Result<Chang
         defaults::Default::Number if table.row_count() == 0 => Datum::Null,
         defaults::Default::Number => {
             let words = "a numbered column cannot be added to a table that has rows";
-            return Err(SqlError::unsupported(words));
+            return Err(SqlError::unsupported(words).with_hint(
+                "CREATE TABLE with it under another name, and INSERT .. SELECT the rows.",
+            ));
         }
         // As in PostgreSQL, `now()` is worked out once. What differs from row to row would be the same in
-        // all rows that are there; it shows where two are made at once.
+        // all rows that are there.
         defaults::Default::Expression(expr) => {
             let planned = defaults::plan(runner, vec![*expr]).await?;
-            let mut made = defaults::values_of(runner, &planned, 2, &[column]).await?;
-            if 0 < table.row_count() && made.first() != made.last() {
+            if 0 < table.row_count() && planned.0.is_volatile() {
                 return Err(SqlError::unsupported(
                     "a column whose default differs from row to row cannot be added to a table that has rows",
                 )
                 .with_hint("ADD COLUMN without it, UPDATE all rows, then ALTER COLUMN .. SET DEFAULT."));
             }
+            let mut made = defaults::values_of(runner, &planned, 1, &[column]).await?;
             made.pop().and_then(|mut row| row.pop()).unwrap_or(Datum::Null)
         }
     };

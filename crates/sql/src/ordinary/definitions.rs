@@ -6,6 +6,7 @@ use super::copies::create_as;
 use super::defaults::{self, Numbered, is_numbered_type, property_of};
 use super::indexes;
 use super::inserts::column_at;
+use super::maintenance::Maintenance;
 use super::view::{Fate, View};
 use super::writes::{Runner, its_turn, table_name};
 use crate::error::SqlError;
@@ -23,15 +24,19 @@ use datafusion::sql::sqlparser::ast::{
     IndexColumn, ObjectName, ObjectType, Statement, TableConstraint, Truncate,
     TruncateIdentityOption,
 };
+use datafusion::sql::sqlparser::tokenizer::Token;
 use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source};
 
 /// A statement about tables themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition(Hidden<Said>);
 
+/// What it says.
 #[derive(Debug, PartialEq)]
 enum Said {
-    Statement(Statement),
+    Statement(Box<Statement>),
+    /// What changes nothing.
+    Maintenance(Maintenance),
     /// `CREATE TABLE` of a hypertable.
     Created(CreateTable, Asking),
     /// What is done of every hypertable already.
@@ -87,7 +92,16 @@ impl Definition {
     /// Of such a statement.
     pub fn new(statement: Statement) -> Definition {
         debug_assert!(Definition::is_one(&statement), "{statement} defines nothing");
-        Definition(Hidden::new(Said::Statement(statement)))
+        Definition(Hidden::new(Said::Statement(Box::new(statement))))
+    }
+
+    /// One that changes nothing, if these words are such.
+    ///
+    /// # Errors
+    /// When they make no sense.
+    pub fn of_words(words: &[&Token]) -> Result<Option<Definition>, SqlError> {
+        let found = Maintenance::of_words(words)?;
+        Ok(found.map(|one| Definition(Hidden::new(Said::Maintenance(one)))))
     }
 
     /// Of `create_hypertable`.
@@ -100,7 +114,10 @@ impl Definition {
     /// # Errors
     /// When it has none.
     pub(crate) fn with_options(self, options: &Options) -> Result<Definition, SqlError> {
-        let Said::Statement(Statement::CreateTable(said)) = &*self.0 else {
+        let Said::Statement(statement) = &*self.0 else {
+            return Err(SqlError::unexpected("options of no statement"));
+        };
+        let Statement::CreateTable(said) = &**statement else {
             return Err(SqlError::unsupported("options of TimescaleDB are those of CREATE TABLE"));
         };
         let Some(asking) = options.hypertable(&table_name(&said.name)?) else {
@@ -133,14 +150,15 @@ impl Definition {
             Said::Hypertable(_) => Some(HYPERTABLE),
             Said::Chunks(_) => Some(CHUNKS),
             Said::Already(_, upkeep) => upkeep.answer.is_some().then_some(upkeep.name.as_str()),
-            Said::Statement(_) | Said::Created(..) | Said::Segment(..) => None,
+            Said::Statement(_) | Said::Maintenance(_) | Said::Created(..) | Said::Segment(..) => None,
         }
     }
 
     /// What the statement is called.
     pub fn word(&self) -> &'static str {
         let statement = match &*self.0 {
-            Said::Statement(statement) => statement,
+            Said::Statement(statement) => &**statement,
+            Said::Maintenance(one) => return one.word(),
             Said::Hypertable(_) | Said::Chunks(_) => return "SELECT",
             Said::Already(_, upkeep) if upkeep.answer.is_none() => return "CALL",
             Said::Already(..) => return "SELECT",
@@ -174,9 +192,13 @@ pub async fn define(
         let (answer, notices) = (Some(answer), vec![notice]);
         return Ok(Defined { tag: definition.word(), answer, notices, ..Defined::default() });
     }
+    let mut done = Defined { tag: definition.word(), ..Defined::default() };
+    if let Said::Maintenance(one) = &*definition.0 {
+        one.done(&runner.view, &mut done)?;
+        return Ok(done);
+    }
     let _turn = its_turn(&runner.view, turn).await;
     let changing = runner.view.changing()?;
-    let mut done = Defined { tag: definition.word(), ..Defined::default() };
     match &*definition.0 {
         Said::Hypertable(asking) => {
             done.answer = Some(make_hypertable(&runner.view, asking, &mut done.notices)?);
@@ -195,7 +217,7 @@ pub async fn define(
             done.notices.push(upkeep.notice.to_string());
         }
         // It is done above.
-        Said::Chunks(_) => {}
+        Said::Chunks(_) | Said::Maintenance(_) => {}
         Said::Statement(statement) => define_as_said(runner, statement, &mut done).await?,
     }
     tokio::task::block_in_place(|| changing.done(fate))?;
@@ -231,7 +253,7 @@ async fn define_as_said(
 }
 
 /// Whether a name is that of a table that is there without anybody making it.
-fn is_written(name: &str) -> bool {
+pub fn is_written(name: &str) -> bool {
     TABLES.iter().any(|one| one.name == name)
 }
 

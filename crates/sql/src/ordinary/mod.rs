@@ -22,6 +22,7 @@ mod definitions;
 mod indexes;
 mod inserts;
 mod lookups;
+mod maintenance;
 mod numbers;
 mod rows_in;
 mod scan;
