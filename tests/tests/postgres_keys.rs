@@ -177,6 +177,14 @@ fn a_default_that_differs_from_row_to_row_is_not_added_to_rows() -> Result<()> {
         let is_told = answer.error.contains("0A000") && answer.error.contains("UPDATE all rows");
         ensure!(!answer.is_ok && is_told, "{said}: {answer:?}");
     }
+    for said in [
+        "ALTER TABLE bare ADD COLUMN y int DEFAULT nextval('bare_y_seq')",
+        "CREATE TABLE copied (id int DEFAULT nextval('copied_id_seq'::regclass))",
+    ] {
+        let answer = psql.say(&["\\set VERBOSITY verbose", said], "")?;
+        let is_told = answer.error.contains("0A000") && answer.error.contains("Say serial");
+        ensure!(!answer.is_ok && is_told, "{said}: {answer:?}");
+    }
     // What the hint says.
     let hinted = [
         "ALTER TABLE bare ADD COLUMN y float8",
