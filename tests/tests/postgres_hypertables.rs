@@ -57,24 +57,6 @@ fn rows_of_a_hypertable_are_samples() -> Result<()> {
                 "SELECT INTERVAL '1 hour' * 2, 3 * INTERVAL '1 day', INTERVAL '1 month' / 2",
                 "02:00:00|3 days|15 days",
             ),
-            // Lists of ordinary tables, and the newest stretches of time.
-            ("CREATE TABLE hosts (id int, name text, rack int)", "CREATE TABLE"),
-            (
-                "INSERT INTO hosts SELECT i, 'h' || i, i % 2 FROM generate_series(1, 200) i",
-                "INSERT 0 200",
-            ),
-            (LISTED, "2024-01-01 00:00:00+00|4"),
-            (LISTED, "2024-01-01 00:00:00+00|4"),
-            (LISTED, "2024-01-01 00:00:00+00|4"),
-            (NEWEST, "2024-01-01 11:00:00+00|4\n2024-01-01 10:00:00+00|4"),
-            (
-                "SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu GROUP BY b ORDER BY b DESC LIMIT 1",
-                "2024-01-02 00:00:00+00|4",
-            ),
-            (
-                "SELECT count(*) FROM (SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu GROUP BY b ORDER BY b DESC LIMIT 1000) x",
-                "25",
-            ),
             // The last row of a time and labels is the one that counts.
             ("INSERT INTO cpu VALUES ('2024-01-01 05:00', 'h3', 1, -1, -2)", "INSERT 0 1"),
             (
@@ -111,6 +93,36 @@ fn rows_of_a_hypertable_are_samples() -> Result<()> {
             ("SELECT count(*) FROM metrics WHERE name LIKE 'cpu%'", "0"),
         ],
     )
+}
+
+#[test]
+fn lists_and_the_newest_stretches_are_asked_of_the_store() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    make(&psql)?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE hosts (id int, name text, rack int)", "CREATE TABLE"),
+            (
+                "INSERT INTO hosts SELECT i, 'h' || i, i % 2 FROM generate_series(1, 200) i",
+                "INSERT 0 200",
+            ),
+            (LISTED, "2024-01-01 00:00:00+00|4"),
+            (LISTED, "2024-01-01 00:00:00+00|4"),
+            (LISTED, "2024-01-01 00:00:00+00|4"),
+            (NEWEST, "2024-01-01 11:00:00+00|4\n2024-01-01 10:00:00+00|4"),
+            (
+                "SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu GROUP BY b ORDER BY b DESC LIMIT 1",
+                "2024-01-02 00:00:00+00|4",
+            ),
+            (
+                "SELECT count(*) FROM (SELECT time_bucket('1 hour', time) AS b, max(usage) FROM cpu GROUP BY b ORDER BY b DESC LIMIT 1000) x",
+                "25",
+            ),
+        ],
+    )?;
+    server.stop()
 }
 
 #[test]

@@ -124,12 +124,14 @@ pub struct Changed {
     pub answer: Option<Answer>,
 }
 
+type Made = mpsc::Receiver<Result<RecordBatch, SqlError>>;
+
 /// Rows that are being made. Who drops it stops that.
 pub struct Batches {
     /// Those that were there at once.
     ready: VecDeque<RecordBatch>,
     /// What makes the others, unless those are all.
-    made: Option<(mpsc::Receiver<Result<RecordBatch, SqlError>>, Task<()>)>,
+    made: Option<(Made, Task<()>)>,
 }
 
 impl Batches {

@@ -45,6 +45,11 @@ impl Series {
         Series { store, limits, gate: RwLock::default() }
     }
 
+    /// The time, in nanoseconds.
+    pub fn now(&self) -> i64 {
+        self.store.now()
+    }
+
     /// No table is dropped as long as this is held.
     pub fn kept(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)

@@ -187,11 +187,8 @@ impl Groups {
     pub fn newest(&self, context: &TaskContext, count: usize) -> Result<Option<Vec<RecordBatch>>> {
         let [Key::Time(width)] = self.grouping.keys.as_slice() else { return Ok(None) };
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let now =
-            now.ok().and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(i64::MAX);
         let end = match self.asked.range.end {
-            i64::MAX => now,
+            i64::MAX => self.series.now(),
             end => end,
         };
         let last = floor(end.div_euclid(NANOS_PER_MICRO), *width, MONDAY);

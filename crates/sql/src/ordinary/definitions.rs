@@ -38,7 +38,7 @@ enum Said {
     /// What changes nothing.
     Maintenance(Maintenance),
     /// `CREATE TABLE` of a hypertable.
-    Created(CreateTable, Asking),
+    Created(Box<CreateTable>, Asking),
     /// What is done of every hypertable already.
     Already(String, Upkeep),
     /// The columns of a hypertable that rows are told apart by.
@@ -126,7 +126,7 @@ impl Definition {
         if said.query.is_some() {
             return Err(SqlError::unsupported("CREATE TABLE .. AS makes no hypertable"));
         }
-        Ok(Definition(Hidden::new(Said::Created(said.clone(), asking))))
+        Ok(Definition(Hidden::new(Said::Created(Box::new(said.clone()), asking))))
     }
 
     /// What is done of every hypertable already.
@@ -150,7 +150,9 @@ impl Definition {
             Said::Hypertable(_) => Some(HYPERTABLE),
             Said::Chunks(_) => Some(CHUNKS),
             Said::Already(_, upkeep) => upkeep.answer.is_some().then_some(upkeep.name.as_str()),
-            Said::Statement(_) | Said::Maintenance(_) | Said::Created(..) | Said::Segment(..) => None,
+            Said::Statement(_) | Said::Maintenance(_) | Said::Created(..) | Said::Segment(..) => {
+                None
+            }
         }
     }
 

@@ -208,16 +208,19 @@ fn equality(filter: &Expr) -> Option<(&str, &ScalarValue)> {
     }
 }
 
+fn literal(expr: &Expr) -> Option<&ScalarValue> {
+    match expr {
+        Expr::Literal(value, _) => Some(value),
+        _ => None,
+    }
+}
+
 /// The column and values of `column = value` and `column IN (values)`.
 fn memberships(filter: &Expr) -> Option<(&str, Vec<&ScalarValue>)> {
     if let Expr::InList(InList { expr, list, negated: false }) = filter
         && let Expr::Column(column) = &**expr
     {
-        let value = |one| match one {
-            &Expr::Literal(ref value, _) => Some(value),
-            _ => None,
-        };
-        return Some((&column.name, list.iter().map(value).collect::<Option<_>>()?));
+        return Some((&column.name, list.iter().map(literal).collect::<Option<_>>()?));
     }
     equality(filter).map(|(name, value)| (name, vec![value]))
 }
