@@ -550,16 +550,22 @@ pub(crate) async fn plan(
     })))
 }
 
+/// What was planned, with its parameters.
+fn with_parameters(
+    statement: &Statement,
+    parameters: Vec<ScalarValue>,
+) -> Result<LogicalPlan, SqlError> {
+    let plan = statement.0.plan.clone();
+    Ok(if parameters.is_empty() { plan } else { plan.with_param_values(parameters)? })
+}
+
 /// What was planned, with its parameters, as it would be run.
 pub(crate) async fn optimized(
     context: &Hidden<SessionContext>,
     statement: &Statement,
     parameters: &[ScalarValue],
 ) -> Result<LogicalPlan, SqlError> {
-    let mut plan = statement.0.plan.clone();
-    if !parameters.is_empty() {
-        plan = plan.with_param_values(parameters.to_vec())?;
-    }
+    let plan = with_parameters(statement, parameters.to_vec())?;
     let plan = listed::worked_out(context, plan).await?;
     Ok(context.state().optimize(&plan)?)
 }
@@ -570,10 +576,7 @@ pub(crate) async fn begin(
     statement: Statement,
     parameters: Vec<ScalarValue>,
 ) -> Result<SendableRecordBatchStream, SqlError> {
-    let mut plan = statement.0.plan.clone();
-    if !parameters.is_empty() {
-        plan = plan.with_param_values(parameters)?;
-    }
+    let plan = with_parameters(&statement, parameters)?;
     execute(context, plan).await
 }
 
@@ -605,10 +608,7 @@ async fn run(
     statement: Statement,
     parameters: Vec<ScalarValue>,
 ) -> Result<(Ready, SendableRecordBatchStream), SqlError> {
-    let mut plan = statement.0.plan.clone();
-    if !parameters.is_empty() {
-        plan = plan.with_param_values(parameters)?;
-    }
+    let plan = with_parameters(&statement, parameters)?;
     let known = listed::found_at_once(plan.clone())?;
     if let Some(direct) = known.as_ref().and_then(Direct::of) {
         return ready(direct.rows(context.task_ctx()));

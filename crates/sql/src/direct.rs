@@ -7,7 +7,7 @@
 //!                most such statements
 //! ```
 
-use crate::hypertables::{Asked, Grouping, Groups, Hypertable, Key, Summary};
+use crate::hypertables::{Asked, Found, Grouping, Groups, Hypertable, Key, Summary};
 use crate::instants::instant_of;
 use crate::intervals::INTERVAL;
 use crate::ordinary::Ordinary;
@@ -27,7 +27,6 @@ use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Expr, FetchType, LogicalPlan, LogicalPlanBuilder, SkipType,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::streaming::PartitionStream as _;
 use futures::{StreamExt as _, stream};
 use std::sync::Arc;
 
@@ -254,19 +253,20 @@ impl Direct {
     pub fn rows(self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = self.schema.clone();
         let rows = stream::once(async move {
-            if let Some(all) = self.groups.at_once(&context)? {
-                return self.answer(&all);
-            }
+            let found = match self.groups.find(&context)? {
+                Found::All(all) => return self.answer(&all),
+                Found::Many(found) => *found,
+            };
             if let Some(count) = self.newest() {
                 let (groups, context) = (self.groups.clone(), context.clone());
-                let found = tokio::task::spawn_blocking(move || groups.newest(&context, count));
-                let found =
-                    found.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
-                if let Some(all) = found? {
+                let newest = tokio::task::spawn_blocking(move || groups.newest(&context, count));
+                let newest: Result<Option<Vec<RecordBatch>>> =
+                    newest.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                if let Some(all) = newest? {
                     return self.answer(&all);
                 }
             }
-            let (mut batches, mut all) = (self.groups.execute(context), Vec::new());
+            let (mut batches, mut all) = (self.groups.of(found, &context), Vec::new());
             while let Some(batch) = batches.next().await {
                 all.push(batch?);
             }

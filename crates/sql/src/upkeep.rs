@@ -1,6 +1,7 @@
 //! What TimescaleDB's users do to keep a table fast and small: `create_hypertable`, compression and its
 //! policies. Here samples are columns from the first, so that there is nothing to do, and a notice says
-//! so; what would drop samples is refused, since the whole store has one retention.
+//! so; `drop_chunks` deletes samples, policies that would do so in time are refused, since the whole store has
+//! one retention.
 
 use crate::error::SqlError;
 use crate::hypertables::{Asking, Dropping};

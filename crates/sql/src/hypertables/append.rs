@@ -9,6 +9,7 @@ use super::shape::{Hypertable, TABLE_LABEL, metric};
 use crate::error::SqlError;
 use crate::samples::ReadLimits;
 use datafusion::execution::memory_pool::MemoryReservation;
+use model::limits::BATCH_ROWS_MAX;
 use model::sample::NANOS_PER_MICRO;
 use model::{
     KeyDecoder, KeyHasher, LabelError, LabelsBuilder, Matcher, Row, Shape, TimeRange, WriteBatch,
@@ -18,8 +19,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use store::{Durability, Store};
 use tables::{Datum, Table};
 
-/// Rows of one batch.
-const BATCH_ROWS: usize = 1 << 18;
+/// Bytes of one batch, about: memory is taken, and the log written, in such pieces.
+const CHUNK_SIZE: usize = 8 << 20;
+const _: () = assert!(CHUNK_SIZE / size_of::<Row>() <= BATCH_ROWS_MAX);
 /// What stands for the length of a label that is not there.
 const NOT_THERE: u32 = u32::MAX;
 
@@ -79,16 +81,9 @@ impl Series {
     /// When it does not.
     pub fn check(&self, all: &[SeriesRows]) -> Result<(), SqlError> {
         for rows in all {
-            let all = rows.chunks.iter().flat_map(|chunk| &chunk.rows);
-            let (mut first, mut last) = (None::<&Row>, None::<&Row>);
-            for row in all {
-                first = Some(
-                    first.map_or(row, |one| if row.timestamp < one.timestamp { row } else { one }),
-                );
-                last = Some(
-                    last.map_or(row, |one| if one.timestamp < row.timestamp { row } else { one }),
-                );
-            }
+            let all = || rows.chunks.iter().flat_map(|chunk| &chunk.rows);
+            let (first, last) =
+                (all().min_by_key(|row| row.timestamp), all().max_by_key(|row| row.timestamp));
             let ends = WriteBatch {
                 bytes: Cow::Borrowed(&[]),
                 shapes: Vec::new(),
@@ -167,6 +162,15 @@ struct Chunk {
     values: Vec<f64>,
 }
 
+impl Chunk {
+    /// Bytes that it takes.
+    fn size(&self) -> usize {
+        self.keys.capacity()
+            + self.rows.capacity() * size_of::<Row>()
+            + self.values.capacity() * size_of::<f64>()
+    }
+}
+
 impl SeriesRows {
     /// None yet; memory for them is taken there. Of a table that is no hypertable none at all.
     pub fn new(table: &Table, series: &Series, memory: MemoryReservation) -> Option<SeriesRows> {
@@ -190,11 +194,6 @@ impl SeriesRows {
         &self.table.name
     }
 
-    /// How many rows there are.
-    pub fn count(&self) -> u64 {
-        u64::from(self.count)
-    }
-
     /// Whether a table is the one that they are for, and looks as it did.
     pub fn fits(&self, table: &Table) -> bool {
         table.id() == self.table_id && *table.schema() == self.table.schema
@@ -207,8 +206,7 @@ impl SeriesRows {
     pub fn push(&mut self, row: &[Datum]) -> Result<(), SqlError> {
         self.check_nulls(row)?;
         let timestamp = self.time_of(&row[self.table.time])?;
-        let has_room = |chunk: &Chunk| chunk.rows.len() + self.table.values.len() <= BATCH_ROWS;
-        if !self.chunks.last().is_some_and(has_room) {
+        if self.chunks.last().is_none_or(|chunk| CHUNK_SIZE <= chunk.size()) {
             self.account()?;
             self.chunks.push(Chunk::default());
         }
@@ -268,13 +266,9 @@ impl SeriesRows {
     /// # Errors
     /// When there is none.
     pub fn account(&mut self) -> Result<(), SqlError> {
-        let size = |chunk: &Chunk| {
-            chunk.keys.capacity()
-                + chunk.rows.capacity() * size_of::<Row>()
-                + chunk.values.capacity() * size_of::<f64>()
-        };
         let columns = self.table.schema.columns.len() * COLUMN_SIZE;
-        Ok(self.memory.try_resize(columns + self.chunks.iter().map(size).sum::<usize>())?)
+        let chunks: usize = self.chunks.iter().map(Chunk::size).sum();
+        Ok(self.memory.try_resize(columns + chunks)?)
     }
 }
 

@@ -19,7 +19,7 @@ pub fn make_hypertable(
         let is_new = if is_new { "t" } else { "f" };
         format!("({},public,{},{is_new})", table.id(), table.name())
     };
-    if Hypertable::of(table.name(), table.schema()).is_some() {
+    if Hypertable::is_one(table.schema()) {
         let words = format!("table \"{}\" is already a hypertable", table.name());
         if !asking.if_not_exists {
             return Err(SqlError::new("TS110", words));
@@ -44,16 +44,25 @@ pub fn make_hypertable(
 /// # Errors
 /// When a transaction is under way.
 pub fn loses_rows(view: &View, table: &str, word: &str) -> Result<bool, SqlError> {
-    let found = view.expect(table)?;
-    if Hypertable::of(table, found.schema()).is_none() {
-        return Ok(false);
+    let is_one = Hypertable::is_one(view.expect(table)?.schema());
+    if is_one {
+        check_alone(view, word)?;
     }
-    if !view.is_alone() {
-        let words = format!("{word} of a hypertable cannot run inside a transaction block");
-        let hint = "Its samples are gone at once: say it outside of BEGIN, and by itself.";
-        return Err(SqlError::new("25001", words).with_hint(hint));
+    Ok(is_one)
+}
+
+/// That what deletes samples, which do not come back, is a transaction of its own; once it has begun to change
+/// something.
+///
+/// # Errors
+/// When it is not.
+pub fn check_alone(view: &View, word: &str) -> Result<(), SqlError> {
+    if view.is_alone() {
+        return Ok(());
     }
-    Ok(true)
+    let words = format!("{word} of a hypertable cannot run inside a transaction block");
+    let hint = "Its samples are gone at once: say it outside of BEGIN, and by itself.";
+    Err(SqlError::new("25001", words).with_hint(hint))
 }
 
 /// A hypertable of a name.
@@ -64,7 +73,8 @@ pub fn expect_hypertable(view: &View, name: &str) -> Result<(Arc<Table>, Hyperta
     let table = view.expect(name)?;
     let Some(made) = Hypertable::of(name, table.schema()) else {
         let words = format!("table \"{name}\" is not a hypertable");
-        let hint = "SELECT create_hypertable('table', 'column of the time') makes one.";
+        let hint = "SELECT create_hypertable('table', 'column of the time') makes one of an empty table; \
+                    rows of others are deleted by DELETE.";
         return Err(SqlError::new("TS001", words).with_hint(hint));
     };
     Ok((table, made))

@@ -92,55 +92,73 @@ impl PartitionStream for Groups {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let batch_len = context.session_config().batch_size();
-        let memory = MemoryConsumer::new("groups").register(context.memory_pool());
-        let mut builder = RecordBatchReceiverStream::builder(self.schema.clone(), BATCHES_WAITING);
-        let (sender, groups) = (builder.tx(), self.clone());
-        builder.spawn_blocking(move || {
-            // Nobody hears when whoever asked has gone.
-            groups.give(batch_len, memory, &mut |batch| sender.blocking_send(Ok(batch)).is_ok())
-        });
-        builder.build()
+        let groups = self.clone();
+        self.spawned(&context, move || groups.selection())
     }
 }
 
+/// What is found before groups are read.
+pub enum Found {
+    /// All groups: they are of so few series that nobody else was kept waiting for them.
+    All(Vec<RecordBatch>),
+    /// The series that they are of.
+    Many(Box<Selection>),
+}
+
 impl Groups {
-    /// All groups, where they are of so few series that nobody else is kept waiting for them.
+    /// Looks for the series, and reads them if they are few.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn at_once(&self, context: &TaskContext) -> Result<Option<Vec<RecordBatch>>> {
+    pub fn find(&self, context: &TaskContext) -> Result<Found> {
+        Ok(match self.selection()? {
+            None => Found::All(Vec::new()),
+            Some(many) if AT_ONCE_MAX < many.len() => Found::Many(Box::new(many)),
+            Some(few) => Found::All(self.collected(few, context)?),
+        })
+    }
+
+    /// The groups of series that were found, as they are made.
+    pub fn of(&self, found: Selection, context: &TaskContext) -> SendableRecordBatchStream {
+        self.spawned(context, move || Ok(Some(found)))
+    }
+
+    fn spawned(
+        &self,
+        context: &TaskContext,
+        selection: impl FnOnce() -> Result<Option<Selection>> + Send + 'static,
+    ) -> SendableRecordBatchStream {
+        let (batch_len, memory) = needed(context);
+        let mut builder = RecordBatchReceiverStream::builder(self.schema.clone(), BATCHES_WAITING);
+        let (sender, groups) = (builder.tx(), self.clone());
+        builder.spawn_blocking(move || {
+            let Some(selection) = selection()? else { return Ok(()) };
+            // Nobody hears when whoever asked has gone.
+            let take = &mut |batch| sender.blocking_send(Ok(batch)).is_ok();
+            groups.give(selection, batch_len, memory, take)
+        });
+        builder.build()
+    }
+
+    /// The series that are asked for; none where no time is.
+    fn selection(&self) -> Result<Option<Selection>> {
+        match self.asked.range.is_empty() {
+            true => Ok(None),
+            false => select(&self.series, &self.table, &self.asked, &self.columns()).map(Some),
+        }
+    }
+
+    fn collected(&self, selection: Selection, context: &TaskContext) -> Result<Vec<RecordBatch>> {
+        let (batch_len, memory) = needed(context);
         let mut batches = Vec::new();
-        if self.asked.range.is_empty() {
-            return Ok(Some(batches));
-        }
-        let selection = select(&self.series, &self.table, &self.asked, &self.columns())?;
-        if AT_ONCE_MAX < selection.len() {
-            return Ok(None);
-        }
-        let batch_len = context.session_config().batch_size();
-        let memory = MemoryConsumer::new("groups").register(context.memory_pool());
-        self.give_of(selection, batch_len, memory, &mut |batch| {
+        self.give(selection, batch_len, memory, &mut |batch| {
             batches.push(batch);
             true
         })?;
-        Ok(Some(batches))
+        Ok(batches)
     }
 
     fn give(
-        &self,
-        batch_len: usize,
-        memory: MemoryReservation,
-        take: &mut dyn FnMut(RecordBatch) -> bool,
-    ) -> Result<()> {
-        if self.asked.range.is_empty() {
-            return Ok(());
-        }
-        let selection = select(&self.series, &self.table, &self.asked, &self.columns())?;
-        self.give_of(selection, batch_len, memory, take)
-    }
-
-    fn give_of(
         &self,
         selection: Selection,
         batch_len: usize,
@@ -201,12 +219,8 @@ impl Groups {
             }
             let mut narrow = self.clone();
             narrow.asked.range = TimeRange::new(start, self.asked.range.end);
-            let mut batches = Vec::new();
-            let memory = MemoryConsumer::new("groups").register(context.memory_pool());
-            narrow.give(context.session_config().batch_size(), memory, &mut |batch| {
-                batches.push(batch);
-                true
-            })?;
+            let Some(selection) = narrow.selection()? else { continue };
+            let batches = narrow.collected(selection, context)?;
             let found = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
             if count <= i64::try_from(found).unwrap_or(i64::MAX) {
                 return Ok(Some(batches));
@@ -220,6 +234,12 @@ impl Groups {
         let is_read = |at: &usize| self.grouping.summaries.iter().any(|(_, column)| column == at);
         self.table.values.iter().copied().filter(is_read).collect()
     }
+}
+
+/// Rows of a batch, and memory for groups.
+fn needed(context: &TaskContext) -> (usize, MemoryReservation) {
+    let memory = MemoryConsumer::new("groups").register(context.memory_pool());
+    (context.session_config().batch_size(), memory)
 }
 
 /// The numbers of all groups.

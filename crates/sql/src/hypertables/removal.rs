@@ -4,12 +4,13 @@
 //! do nothing by the value of a sample.
 
 use super::conditions::Asked;
+use super::definitions::{check_alone, expect_hypertable};
 use super::shape::Hypertable;
 use crate::database::{Statement, optimized};
 use crate::error::SqlError;
 use crate::filters::{micros, times};
 use crate::ordinary::{
-    Ordinary, Parameters, Runner, View, add_parameters, column_type, quoted, selecting,
+    Fate, Ordinary, Parameters, Runner, View, add_parameters, column_type, quoted, selecting,
 };
 use crate::rewrite::query;
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
@@ -22,6 +23,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast;
 use model::{MatchOp, Matcher, TimeRange};
 use std::sync::Arc;
+use tokio::task::block_in_place;
 
 /// All samples of the store, for `drop_chunks`.
 const SAMPLES: &str = "metrics";
@@ -48,17 +50,7 @@ fn remove(runner: &Runner, table: &str, asked: Asked) -> Result<(), SqlError> {
         SAMPLES => Matcher::new("__name__", MatchOp::NotEqual, ""),
         table => Hypertable::matcher(table),
     });
-    tokio::task::block_in_place(|| runner.view.series().delete(matchers, asked.range))
-}
-
-/// Samples that are deleted do not come back.
-fn check_alone(view: &View, word: &str) -> Result<(), SqlError> {
-    if !view.has_begun() {
-        return Ok(());
-    }
-    let words = format!("{word} of a hypertable cannot run inside a transaction block");
-    let hint = "Its samples are gone at once: say it outside of BEGIN, and by itself.";
-    Err(SqlError::new("25001", words).with_hint(hint))
+    block_in_place(|| runner.view.series().delete(matchers, asked.range))
 }
 
 impl Removal {
@@ -104,11 +96,15 @@ impl Removal {
         runner: &Runner,
         table: &str,
         parameters: &[ScalarValue],
+        fate: &Fate,
     ) -> Result<u64, SqlError> {
+        let changing = runner.view.changing()?;
         check_alone(&runner.view, "DELETE")?;
         let plan = optimized(&runner.context, &self.0, parameters).await?;
         let Some(asked) = asked(&plan)? else { return Ok(0) };
         let count = counted(runner, &self.0, parameters).await?;
+        // What was cancelled until then deletes nothing.
+        block_in_place(|| changing.done(fate))?;
         remove(runner, table, asked)?;
         Ok(count)
     }
@@ -193,7 +189,9 @@ async fn counted(
 pub async fn drop_chunks(
     runner: &Runner,
     dropping: &Dropping,
+    fate: &Fate,
 ) -> Result<(String, String), SqlError> {
+    let changing = runner.view.changing()?;
     check_alone(&runner.view, "drop_chunks")?;
     let name = &dropping.table;
     let mut range = TimeRange::ALL;
@@ -215,15 +213,11 @@ pub async fn drop_chunks(
     let asked = Asked { matchers: Vec::new(), range };
     let answer = format!("public.{name}");
     if name == SAMPLES {
+        block_in_place(|| changing.done(fate))?;
         remove(runner, name, asked)?;
         return Ok((answer, "samples of all metrics in that time are dropped".into()));
     }
-    let table = runner.view.expect(name)?;
-    let Some(table) = Hypertable::of(name, table.schema()) else {
-        let words = format!("\"{name}\" is not a hypertable");
-        let hint = "DELETE FROM it, or DROP TABLE.";
-        return Err(SqlError::new("TS001", words).with_hint(hint));
-    };
+    let (_, table) = expect_hypertable(&runner.view, name)?;
     let time = &table.schema.columns[table.time];
     let conditions: Vec<String> =
         conditions.iter().map(|one| format!("{} {one}", quoted(&time.name))).collect();
@@ -235,6 +229,7 @@ pub async fn drop_chunks(
     let counting = query(&text).ok_or_else(|| SqlError::unexpected("nothing is counted"))?;
     let counting = runner.plan(counting).await?;
     let count = counted(runner, &counting, &parameters).await?;
+    block_in_place(|| changing.done(fate))?;
     remove(runner, name, asked)?;
     Ok((answer, format!("{count} rows are dropped")))
 }

@@ -31,6 +31,11 @@ pub struct Hypertable {
 }
 
 impl Hypertable {
+    /// Whether a table is one.
+    pub fn is_one(schema: &Schema) -> bool {
+        schema.properties.iter().any(|(name, _)| name == TIME)
+    }
+
     /// Of a table, if it is one.
     pub fn of(name: &str, schema: &Schema) -> Option<Hypertable> {
         let property = |name: &str| {

@@ -190,7 +190,7 @@ pub async fn define(
     fate: &Fate,
 ) -> Result<Defined, SqlError> {
     if let Said::Chunks(dropping) = &*definition.0 {
-        let (answer, notice) = drop_chunks(runner, dropping).await?;
+        let (answer, notice) = drop_chunks(runner, dropping, fate).await?;
         let (answer, notices) = (Some(answer), vec![notice]);
         return Ok(Defined { tag: definition.word(), answer, notices, ..Defined::default() });
     }
@@ -458,7 +458,7 @@ async fn alter(
     }
     for operation in &said.operations {
         let table = runner.view.expect(&name)?;
-        if Hypertable::of(&name, table.schema()).is_some() {
+        if Hypertable::is_one(table.schema()) {
             let words = format!("ALTER TABLE .. {operation} of a hypertable is not known here");
             let hint = "Make another with the columns that you want, and INSERT INTO it .. SELECT.";
             return Err(SqlError::unsupported(words).with_hint(hint));
@@ -550,7 +550,7 @@ fn create_index(
     let places = match said.unique {
         true => places_of(table.schema(), &name, &said.columns)?,
         false => {
-            let is_hypertable = Hypertable::of(&name, table.schema()).is_some();
+            let is_hypertable = Hypertable::is_one(table.schema());
             notices.push(match is_hypertable {
                 true => "samples are found by their labels: no index was made".to_string(),
                 false => {
@@ -560,7 +560,7 @@ fn create_index(
             return Ok(());
         }
     };
-    if Hypertable::of(&name, table.schema()).is_some() {
+    if Hypertable::is_one(table.schema()) {
         return Err(not_kept("UNIQUE of a hypertable"));
     }
     let mut schema = table.schema().clone();

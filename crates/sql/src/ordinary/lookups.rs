@@ -7,27 +7,30 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use tables::{Datum, RowId, Table};
 
 /// Tables of fewer rows are read.
 const ROWS_MIN: usize = 64;
 /// Those of more would take too much memory and time.
-const ROWS_MAX: usize = 4_000_000;
-/// Columns of which it is kept, in all tables: 64 MiB each at most.
+const ROWS_MAX: usize = 1_000_000;
+/// Columns of which it is kept, in all tables: 16 MiB each at most.
 const COLUMNS_MAX: usize = 8;
 
 /// What is kept of the columns that were asked for last.
 #[derive(Debug, Default)]
 pub struct Lookups(Mutex<Vec<Lookup>>);
 
+/// Hashes of values, and the numbers of their rows.
+type Sorted = Box<[(u64, RowId)]>;
+
 #[derive(Debug)]
 struct Lookup {
     /// The table as it was, which is another one once it has changed.
     table: Weak<Table>,
     column: usize,
-    /// None until it is asked for a second time.
-    rows: Option<Arc<[(u64, RowId)]>>,
+    /// Made when it is asked for a second time, by who asks first; others wait for those rows alone.
+    rows: Arc<OnceLock<Sorted>>,
 }
 
 impl Lookups {
@@ -39,6 +42,7 @@ impl Lookups {
         }
         let hashes = values.iter().map(hash_of).collect::<Option<Vec<u64>>>()?;
         let rows = self.rows(table, column)?;
+        let rows = rows.get_or_init(|| made(table, column));
         let mut found: Vec<RowId> = Vec::with_capacity(hashes.len());
         for hash in hashes {
             let first = rows.partition_point(|(one, _)| *one < hash);
@@ -50,24 +54,22 @@ impl Lookups {
         Some(found)
     }
 
-    fn rows(&self, table: &Arc<Table>, column: usize) -> Option<Arc<[(u64, RowId)]>> {
+    fn rows(&self, table: &Arc<Table>, column: usize) -> Option<Arc<OnceLock<Sorted>>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|one| one.table.strong_count() != 0);
         let own = Arc::downgrade(table);
         let is_it = |one: &Lookup| one.column == column && one.table.ptr_eq(&own);
         let Some(at) = all.iter().position(is_it) else {
             all.truncate(COLUMNS_MAX - 1);
-            all.insert(0, Lookup { table: own, column, rows: None });
+            all.insert(0, Lookup { table: own, column, rows: Arc::default() });
             return None;
         };
-        let mut lookup = all.remove(at);
-        let rows = lookup.rows.get_or_insert_with(|| made(table, column)).clone();
-        all.insert(0, lookup);
-        Some(rows)
+        all[..=at].rotate_right(1);
+        Some(all[0].rows.clone())
     }
 }
 
-fn made(table: &Table, column: usize) -> Arc<[(u64, RowId)]> {
+fn made(table: &Table, column: usize) -> Sorted {
     let value = |row: tables::Row<'_>| {
         let value = row.project(&[column]).into_iter().next()?;
         Some((hash_of(&value)?, row.id))

@@ -137,13 +137,13 @@ pub(crate) async fn store(
     let RowsInto { table, mut rows, .. } = into;
     let defaults = Defaults::of(runner, table.schema()).await?;
     defaults.fill(runner, table.schema(), &mut rows).await?;
-    let _turn = its_turn_to_add(&runner.view, turn, (table.name(), table.schema())).await;
+    let _turn = its_turn_to_add(&runner.view, turn, table.schema()).await;
     let changing = runner.view.changing()?;
     let now = unaltered(&runner.view, table.name(), table.schema())?;
     let count = rows.len() as u64;
-    match Hypertable::of(now.name(), now.schema()) {
-        Some(_) => add_rows(runner, &now, rows)?,
-        None => drop(insert_rows(runner, &now, rows)?),
+    match Hypertable::is_one(now.schema()) {
+        true => add_rows(runner, &now, rows)?,
+        false => drop(insert_rows(runner, &now, rows)?),
     }
     tokio::task::block_in_place(|| changing.done(&Fate::default()))?;
     Ok(count)

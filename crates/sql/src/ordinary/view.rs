@@ -203,15 +203,10 @@ impl View {
         self.state().pending.iter().any(|rows| rows.table() == table)
     }
 
-    /// A hypertable as it is for everybody.
-    fn shared_hypertable(&self, table: &str) -> Option<Hypertable> {
-        let found = self.tables.as_ref()?.get(table)?;
-        Hypertable::of(table, found.schema())
-    }
-
     /// Whether there is a hypertable of that name for everybody.
     pub fn is_hypertable(&self, table: &str) -> bool {
-        self.shared_hypertable(table).is_some()
+        let found = self.tables.as_ref().and_then(|tables| tables.get(table));
+        found.is_some_and(|table| Hypertable::is_one(table.schema()))
     }
 
     /// Adds rows to a hypertable when the transaction under way is committed.

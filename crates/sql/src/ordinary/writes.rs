@@ -278,7 +278,7 @@ fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlErr
 pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
     let (name, alias) = write.target()?;
     let table = runner.view.get(&name).ok_or_else(|| no_such_table(&name))?;
-    let is_hypertable = Hypertable::of(&name, table.schema()).is_some();
+    let is_hypertable = Hypertable::is_one(table.schema());
     if is_hypertable {
         check_hypertable(&write.0)?;
     }
@@ -401,11 +401,11 @@ pub async fn its_turn<'t>(
 pub async fn its_turn_to_add<'t>(
     view: &View,
     turn: &'t tokio::sync::Mutex<()>,
-    (table, seen): (&str, &Schema),
+    seen: &Schema,
 ) -> Option<tokio::sync::MutexGuard<'t, ()>> {
-    match Hypertable::of(table, seen) {
-        Some(_) => None,
-        None => its_turn(view, turn).await,
+    match Hypertable::is_one(seen) {
+        true => None,
+        false => its_turn(view, turn).await,
     }
 }
 
@@ -480,18 +480,18 @@ pub async fn write(
         How::Insert(plan) => Some(inserts::rows(runner, plan, seen, parameters).await?),
         How::Update(_) | How::Delete(_) => None,
         How::Remove(removal) => {
-            let rows = removal.run(runner, name, parameters).await?;
+            let rows = removal.run(runner, name, parameters, fate).await?;
             return Ok(Written { tag: "DELETE", rows, answer: None });
         }
     };
-    let _turn = its_turn_to_add(&runner.view, turn, (name, seen)).await;
+    let _turn = its_turn_to_add(&runner.view, turn, seen).await;
     let changing = runner.view.changing()?;
     let before = unaltered(&runner.view, name, seen)?;
     let (tag, ids) = match how {
         How::Insert(plan) => {
             // Their memory is held until they are in the table.
             let (rows, _held) = given.unwrap_or_default();
-            if Hypertable::of(name, seen).is_some() {
+            if Hypertable::is_one(seen) {
                 let count = rows.len() as u64;
                 add_rows(runner, &before, rows)?;
                 tokio::task::block_in_place(|| changing.done(fate))?;
