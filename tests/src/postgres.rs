@@ -1,13 +1,30 @@
 //! The door for PostgreSQL's clients, and psql.
 
-use crate::{Server, poll};
+use crate::{Launch, Server, poll};
 use anyhow::{Context, Result, ensure};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with the door, which stores nothing of its own.
+pub fn launch(directory: &Path) -> Launch {
+    let launch = Launch::new(directory).flag("postgres-listen", "127.0.0.1:0");
+    launch.flag("self-scrape-interval", "0")
+}
+
+/// The same, started, and psql to it.
+///
+/// # Errors
+/// When it does not start.
+pub fn start(directory: &Path) -> Result<(Server, Psql)> {
+    let server = launch(directory).start()?;
+    let psql = Psql::of(&server)?;
+    Ok((server, psql))
+}
 
 /// The port of the door of a server that was started with `--postgres-listen`.
 ///
@@ -93,6 +110,35 @@ impl Psql {
         ensure!(said.is_ok, "{statements:?}: {}", said.error);
         Ok(said.out)
     }
+}
+
+/// Says statements one after the other, each in a session of its own, and looks at what is answered.
+///
+/// # Errors
+/// When one fails.
+///
+/// # Panics
+/// When an answer is another.
+pub fn play(psql: &Psql, scenes: &[(&str, &str)]) -> Result<()> {
+    for (said, expected) in scenes {
+        let answer = psql.say(&[said], "")?;
+        ensure!(answer.is_ok, "{said}: {}", answer.error);
+        assert_eq!(answer.out, *expected, "{said}");
+    }
+    Ok(())
+}
+
+/// The same of statements that are refused, with a code and some words.
+///
+/// # Errors
+/// When one is not, or with other words.
+pub fn refuse(psql: &Psql, scenes: &[(&str, &str, &str)]) -> Result<()> {
+    for (said, code, words) in scenes {
+        let answer = psql.say(&["\\set VERBOSITY verbose", said], "")?;
+        let is_told = answer.error.contains(code) && answer.error.contains(words);
+        ensure!(!answer.is_ok && is_told, "{said}: {answer:?}");
+    }
+    Ok(())
 }
 
 /// A connection that says messages as they are given, whatever sense they make.

@@ -2,24 +2,14 @@
 //! settings change labels, errors have PostgreSQL's codes.
 
 use anyhow::{Result, ensure};
-use e2e::{Launch, Psql, Server, poll};
+use e2e::postgres::{launch, start};
+use e2e::{Psql, Server, poll};
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
-
-fn launch(directory: &tempfile::TempDir) -> Launch {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    launch.flag("self-scrape-interval", "0")
-}
-
-fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let server = launch(directory).start()?;
-    let psql = Psql::of(&server)?;
-    Ok((server, psql))
-}
 
 /// What an exporter writes.
 fn page() -> String {
@@ -37,7 +27,7 @@ fn page() -> String {
 #[test]
 fn what_is_copied_sql_and_promql_read_and_a_crash_keeps() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     assert_eq!(psql.ask(&["COPY metrics FROM STDIN"], &page())?, "COPY 4");
     let check = |server: &Server, psql: &Psql| -> Result<()> {
         let all = "SELECT * FROM metrics WHERE name = 'http_requests_total' \
@@ -61,14 +51,14 @@ fn what_is_copied_sql_and_promql_read_and_a_crash_keeps() -> Result<()> {
     };
     check(&server, &psql)?;
     server.kill()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     check(&server, &psql)
 }
 
 #[test]
 fn a_bad_line_changes_nothing_unless_it_may_be_left_out() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (_server, psql) = start(&directory)?;
+    let (_server, psql) = start(directory.path())?;
     let lines = format!("good 1 {NOON}\n\nbad{{x=}} 2 {NOON}\ngood 3 {}\n", NOON + 1);
     let said = psql.say(&["\\set VERBOSITY verbose", "COPY metrics FROM STDIN"], &lines)?;
     assert!(!said.is_ok && said.error.contains("22P02"), "{said:?}");
@@ -95,7 +85,7 @@ fn a_bad_line_changes_nothing_unless_it_may_be_left_out() -> Result<()> {
 #[test]
 fn settings_change_labels() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let options = "-c pg_prometheus_cx.job_label=node -c pg_prometheus_cx.instance_label=h1:9100";
     let by_options = Psql::of(&server)?.with("PGOPTIONS", options);
     by_options.ask(&["COPY metrics_copy FROM STDIN"], &format!("up{{x=\"1\"}} 1 {NOON}\n"))?;
@@ -116,7 +106,7 @@ fn settings_change_labels() -> Result<()> {
 #[test]
 fn samples_stay_and_no_file_is_read() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (_server, psql) = start(&directory)?;
+    let (_server, psql) = start(directory.path())?;
     for statement in [
         "COPY metrics FROM '/etc/passwd'",
         "COPY (SELECT 1) TO '/tmp/x.csv'",
@@ -136,7 +126,7 @@ fn samples_stay_and_no_file_is_read() -> Result<()> {
 #[test]
 fn who_does_not_know_the_password_is_not_let_in() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let launch = launch(&directory).flag("http-user", "somebody");
+    let launch = launch(directory.path()).flag("http-user", "somebody");
     let server = launch.flag("http-password", "open sesame").start()?;
     let wrong = Psql::of(&server)?.with("PGPASSWORD", "open").say(&["SELECT 1"], "")?;
     assert!(!wrong.is_ok && wrong.error.contains("authentication failed"), "{wrong:?}");
@@ -148,7 +138,7 @@ fn who_does_not_know_the_password_is_not_let_in() -> Result<()> {
 #[test]
 fn messages_that_make_no_sense_end_their_connection_alone() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let address = format!("127.0.0.1:{}", e2e::postgres::door_port(&server)?);
     let startup = b"\0\0\0\x1c\0\x03\0\0user\0me\0database\0x\0\0";
     for message in [

@@ -2,16 +2,14 @@
 //! PostgreSQL's, or there is an error.
 
 use anyhow::{Result, ensure};
-use e2e::postgres::Raw;
+use e2e::postgres::{self, Raw};
 use e2e::{Launch, Psql, Server};
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
 
 fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
+    let (server, psql) = postgres::start(directory.path())?;
     let lines = format!(
         "up{{job=\"a\",env=\"dev\"}} 1 {NOON}\nup{{job=\"b\"}} 0 {}\ncpu 2.5 {}\n",
         NOON + 7_200_000,

@@ -2,15 +2,13 @@
 //! drivers' first queries, PromQL within SQL, `COPY` out.
 
 use anyhow::{Result, ensure};
-use e2e::{Launch, Psql, Server};
+use e2e::{Psql, Server, postgres};
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
 
 fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
+    let (server, psql) = postgres::start(directory.path())?;
     let lines = format!(
         "up{{job=\"a\"}} 1 {NOON}\nup{{job=\"b\"}} 0 {NOON}\n\
          bytes_total{{job=\"a\"}} 100 {}\nbytes_total{{job=\"a\"}} 400 {NOON}\n",

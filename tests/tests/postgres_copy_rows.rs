@@ -2,17 +2,9 @@
 //! easily missed.
 
 use anyhow::{Result, ensure};
-use e2e::postgres::Raw;
-use e2e::{Launch, Psql, Server};
+use e2e::postgres::{Raw, start};
 
 const PARTS: &str = "COPY metrics (name, value, labels) FROM STDIN";
-
-fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
-    Ok((server, psql))
-}
 
 /// Copies pieces; returns the answer's code, empty where it was done.
 fn copied(raw: &mut Raw, asked: &str, pieces: &[&[u8]]) -> Result<String> {
@@ -37,7 +29,7 @@ fn object(count: usize) -> String {
 #[test]
 fn a_row_of_a_hundred_thousand_labels_is_refused_at_once() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let many = object(100_000);
     let mut raw = Raw::of(&server)?;
     let row = format!("many\t1\t{many}\n");
@@ -63,7 +55,7 @@ fn a_row_of_a_hundred_thousand_labels_is_refused_at_once() -> Result<()> {
 #[test]
 fn rows_come_byte_by_byte_and_with_any_end_of_lines() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let mut raw = Raw::of(&server)?;
     let csv = "COPY metrics (name, value) FROM STDIN WITH (FORMAT csv, HEADER)";
     let text = "COPY metrics (name, value) FROM STDIN";
@@ -101,7 +93,7 @@ fn rows_come_byte_by_byte_and_with_any_end_of_lines() -> Result<()> {
 #[test]
 fn binary_rows_end_as_those_of_postgresql() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let mut raw = Raw::of(&server)?;
     let asked = "COPY metrics (name, value) FROM STDIN WITH (FORMAT binary)";
     let header = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -132,7 +124,7 @@ fn binary_rows_end_as_those_of_postgresql() -> Result<()> {
 #[test]
 fn a_copy_ends_when_its_time_is_over() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let mut raw = Raw::of(&server)?;
     raw.query("SET statement_timeout = '100ms'")?;
     raw.until('Z')?;
@@ -153,7 +145,7 @@ fn a_copy_ends_when_its_time_is_over() -> Result<()> {
 #[test]
 fn jsonb_answers_as_postgresql_does() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     for (asked, expected) in [
         ("'[1,2]'::jsonb->'0' IS NULL", "t"),
         ("'[1,2]'::jsonb->>'0' IS NULL", "t"),

@@ -1,10 +1,10 @@
 //! Hypertables: rows of time, labels and numbers that are samples, as somebody would use them who comes from
 //! TimescaleDB; beside ordinary tables with the same rows; and when the server is killed meanwhile.
 
-use crate::postgres_tables::{launch, play, refuse, start};
 use anyhow::{Result, ensure};
 use e2e::Psql;
 use e2e::clients::{check, script};
+use e2e::postgres::{launch, play, refuse, start};
 use e2e::programs::python_with;
 
 const CPU: &str =
@@ -29,10 +29,36 @@ fn make(psql: &Psql) -> Result<()> {
     )
 }
 
+/// More bytes than are kept in one piece until they are stored: none is forgotten, none is there twice.
+#[test]
+fn long_rows_of_one_statement_are_all_there() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    let create = "CREATE TABLE long (time timestamptz NOT NULL, path text, size float8)";
+    let fill = "INSERT INTO long SELECT t, repeat('/x', 1000) || h, h FROM generate_series('2024-01-01'::timestamptz, \
+                '2024-01-02 00:59:59', interval '1 minute') AS t, generate_series(1, 8) AS h";
+    let counted =
+        "SELECT count(*), sum(size), count(DISTINCT path), min(length(path)), max(time) FROM long";
+    play(
+        &psql,
+        &[
+            (create, "CREATE TABLE"),
+            ("SELECT create_hypertable('long', 'time')", "(0,public,long,t)"),
+            (fill, "INSERT 0 12000"),
+            (counted, "12000|54000|8|2001|2024-01-02 00:59:00+00"),
+        ],
+    )?;
+    let out = psql.ask(&["COPY long TO STDOUT WITH (FORMAT csv)"], "")?;
+    ensure!(16 << 20 < out.len(), "only {} bytes", out.len());
+    play(&psql, &[("TRUNCATE long", "TRUNCATE TABLE"), ("SELECT count(*) FROM long", "0")])?;
+    ensure!(psql.ask(&["COPY long FROM STDIN WITH (FORMAT csv)"], &out)? == "COPY 12000");
+    play(&psql, &[(counted, "12000|54000|8|2001|2024-01-02 00:59:00+00")])
+}
+
 #[test]
 fn rows_of_a_hypertable_are_samples() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     make(&psql)?;
     let rows = "2024-01-01 05:00:00+00|h3|1|3|97";
     play(
@@ -98,7 +124,7 @@ fn rows_of_a_hypertable_are_samples() -> Result<()> {
 #[test]
 fn lists_and_the_newest_stretches_are_asked_of_the_store() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     make(&psql)?;
     play(
         &psql,
@@ -128,7 +154,7 @@ fn lists_and_the_newest_stretches_are_asked_of_the_store() -> Result<()> {
 #[test]
 fn rows_are_deleted_by_time_and_labels() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     make(&psql)?;
     play(
         &psql,
@@ -186,7 +212,7 @@ fn rows_are_deleted_by_time_and_labels() -> Result<()> {
 #[test]
 fn what_a_hypertable_is_not_is_refused() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     make(&psql)?;
     let plain = "CREATE TABLE plain (id serial, time timestamptz, a text PRIMARY KEY, b float8)";
     let whole = "CREATE TABLE whole (time timestamptz, host text)";
@@ -241,7 +267,7 @@ fn what_a_hypertable_is_not_is_refused() -> Result<()> {
 #[test]
 fn a_hypertable_says_what_an_ordinary_table_says() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, _) = start(&directory)?;
+    let (server, _) = start(directory.path())?;
     let python = python_with("psycopg")?;
     let port = e2e::postgres::door_port(&server)?.to_string();
     check(python, &[&script("postgres_hypertables.py"), &port])?;
@@ -251,7 +277,7 @@ fn a_hypertable_says_what_an_ordinary_table_says() -> Result<()> {
 #[test]
 fn hypertables_are_made_as_in_timescaledb() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let a = "CREATE TABLE a (time timestamptz NOT NULL, device_id int NOT NULL, temperature float8, hits bigint)";
     let b = "CREATE TABLE b (time timestamptz NOT NULL, symbol text, price float8, volume int) \
              WITH (tsdb.hypertable, tsdb.partition_column='time', tsdb.segmentby='symbol')";
@@ -319,7 +345,7 @@ fn hypertables_are_made_as_in_timescaledb() -> Result<()> {
 #[test]
 fn what_fails_leaves_a_hypertable_as_it_was() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     make(&psql)?;
     refuse(
         &psql,
@@ -353,7 +379,7 @@ fn what_fails_leaves_a_hypertable_as_it_was() -> Result<()> {
 #[test]
 fn newest_rows_of_each_are_those_that_conditions_leave() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     make(&psql)?;
     let each = |query: &str| {
         format!(
@@ -388,7 +414,7 @@ fn rows_of_a_hypertable_are_there_after_kill_9() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let mut told = 0;
     for round in 0..4 {
-        let (server, psql) = start(&directory)?;
+        let (server, psql) = start(directory.path())?;
         if round == 0 {
             make(&psql)?;
             told = 100;
@@ -403,7 +429,7 @@ fn rows_of_a_hypertable_are_there_after_kill_9() -> Result<()> {
         }
         server.kill()?;
     }
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let counts = format!("{told}|{}|{told}", 100);
     play(&psql, &[("SELECT count(*), count(usage), count(idle) FROM cpu", &counts)])?;
     server.stop()

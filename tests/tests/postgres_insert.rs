@@ -2,23 +2,16 @@
 //! sample taken apart and put together.
 
 use anyhow::{Result, ensure};
-use e2e::postgres::Raw;
-use e2e::{Launch, Psql, Server};
+use e2e::postgres::{Raw, start};
+use e2e::{Psql, Server};
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
 
-fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
-    Ok((server, psql))
-}
-
 #[test]
 fn what_is_inserted_is_there_after_a_crash() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let lines = format!(
         "INSERT INTO metrics VALUES ('cpu{{service=\"nginx\"}} 34.6 {NOON}'), ('cpu{{service=\"db\"}} 1e+09 {NOON}')"
     );
@@ -48,14 +41,14 @@ fn what_is_inserted_is_there_after_a_crash() -> Result<()> {
     };
     check(&server, &psql)?;
     server.kill()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     check(&server, &psql)
 }
 
 #[test]
 fn a_bad_row_changes_nothing() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (_server, psql) = start(&directory)?;
+    let (_server, psql) = start(directory.path())?;
     for (asked, code, words) in [
         ("INSERT INTO metrics VALUES ('good 1'), ('bad{x=} 2')", "22P02", "INTO metrics, row 2"),
         ("INSERT INTO metrics VALUES ('a 1' || chr(10) || 'b 2')", "22P02", "is not one"),
@@ -98,7 +91,7 @@ fn a_bad_row_changes_nothing() -> Result<()> {
 #[test]
 fn rows_are_copied_in_text_and_csv() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let text = "2024-02-29 12:00\tup\t1\t{\"job\": \"a\\\\\"b\"}\nepoch\troom temp\tNaN\t{}\n";
     let asked = "COPY metrics (time, name, value, labels) FROM STDIN";
     assert_eq!(psql.ask(&[asked], text)?, "COPY 2");
@@ -114,7 +107,7 @@ fn rows_are_copied_in_text_and_csv() -> Result<()> {
     // What goes out comes in again.
     let out = psql.ask(&["COPY metrics TO STDOUT WITH (FORMAT csv, HEADER)"], "")?;
     let again = tempfile::tempdir()?;
-    let (_other, other) = start(&again)?;
+    let (_other, other) = start(again.path())?;
     let said = other.ask(&["COPY metrics FROM STDIN WITH (FORMAT csv, HEADER)"], &out)?;
     assert_eq!(said, "COPY 3");
     assert_eq!(other.ask(&[all], "")?, expected);
@@ -137,7 +130,7 @@ fn rows_are_copied_in_text_and_csv() -> Result<()> {
 #[test]
 fn samples_and_series_are_apart_as_pg_prometheus_keeps_them() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (_server, psql) = start(&directory)?;
+    let (_server, psql) = start(directory.path())?;
     let lines = format!(
         "up{{job=\"a\"}} 1 {NOON}\nup{{job=\"a\"}} 2 {}\nup{{job=\"b\"}} 3 {NOON}\nx 4 {NOON}\n",
         NOON + 1

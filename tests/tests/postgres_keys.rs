@@ -2,7 +2,7 @@
 //! backslash, and the questions of drivers. The answers are those of PostgreSQL 15.
 
 use anyhow::{Result, ensure};
-use e2e::{Launch, Psql, Server};
+use e2e::{Psql, Server, postgres};
 
 const TABLES: &[&str] = &[
     "CREATE TABLE hosts (id serial PRIMARY KEY, name text NOT NULL UNIQUE, owner varchar(40) DEFAULT 'ops', \
@@ -14,9 +14,7 @@ const TABLES: &[&str] = &[
 ];
 
 fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
+    let (server, psql) = postgres::start(directory.path())?;
     psql.ask(TABLES, "")?;
     Ok((server, psql))
 }

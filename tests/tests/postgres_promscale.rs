@@ -2,21 +2,15 @@
 //! functions.
 
 use anyhow::{Result, ensure};
+use e2e::postgres::start;
 use e2e::{Launch, Psql, Server};
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
 
-fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
-    Ok((server, psql))
-}
-
 /// Samples of a metric or two.
 fn filled(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let (server, psql) = start(directory)?;
+    let (server, psql) = start(directory.path())?;
     let lines = format!(
         "cpu{{node=\"a\",namespace=\"dev\"}} 1 {NOON}\n\
          cpu{{node=\"a\",namespace=\"dev\"}} 3 {}\n\
@@ -383,7 +377,7 @@ fn a_metric_is_dropped_for_good() -> Result<()> {
     let said = psql.say(&["BEGIN", "SELECT drop_metric('total')", "ROLLBACK"], "")?;
     ensure!(said.error.contains("WARNING") && said.error.contains("gone"), "{said:?}");
     server.kill()?;
-    let (_server, psql) = start(&directory)?;
+    let (_server, psql) = start(directory.path())?;
     let left = "SELECT name FROM metrics ORDER BY 1";
     assert_eq!(psql.ask(&[left], "")?, "http.server:Requests\nlonely\npg_up");
     Ok(())

@@ -2,41 +2,10 @@
 //! when the server is killed meanwhile.
 
 use anyhow::{Context as _, Result, ensure};
+use e2e::Psql;
 use e2e::clients::{check, script};
+use e2e::postgres::{launch, play, refuse, start};
 use e2e::programs::python_with;
-use e2e::{Launch, Psql, Server};
-use std::path::Path;
-
-pub fn launch(directory: &Path) -> Launch {
-    let launch = Launch::new(directory).flag("postgres-listen", "127.0.0.1:0");
-    launch.flag("self-scrape-interval", "0")
-}
-
-pub fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let server = launch(directory.path()).start()?;
-    let psql = Psql::of(&server)?;
-    Ok((server, psql))
-}
-
-/// Says statements one after the other, each in a session of its own, and looks at what is answered.
-pub fn play(psql: &Psql, scenes: &[(&str, &str)]) -> Result<()> {
-    for (said, expected) in scenes {
-        let answer = psql.say(&[said], "")?;
-        ensure!(answer.is_ok, "{said}: {}", answer.error);
-        assert_eq!(answer.out, *expected, "{said}");
-    }
-    Ok(())
-}
-
-/// The same of statements that are refused, with a code and some words.
-pub fn refuse(psql: &Psql, scenes: &[(&str, &str, &str)]) -> Result<()> {
-    for (said, code, words) in scenes {
-        let answer = psql.say(&["\\set VERBOSITY verbose", said], "")?;
-        let is_told = answer.error.contains(code) && answer.error.contains(words);
-        ensure!(!answer.is_ok && is_told, "{said}: {answer:?}");
-    }
-    Ok(())
-}
 
 const HOSTS: &str = "CREATE TABLE hosts (id serial PRIMARY KEY, name text NOT NULL UNIQUE, \
                      owner varchar(10) DEFAULT 'ops', cpus int, price numeric(10,2), tags text[])";
@@ -44,7 +13,7 @@ const HOSTS: &str = "CREATE TABLE hosts (id serial PRIMARY KEY, name text NOT NU
 #[test]
 fn rows_are_inserted_and_changed() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     play(
         &psql,
         &[
@@ -92,7 +61,7 @@ fn rows_are_inserted_and_changed() -> Result<()> {
 #[test]
 fn rows_are_joined_with_samples() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     play(
         &psql,
         &[
@@ -137,7 +106,7 @@ fn rows_are_joined_with_samples() -> Result<()> {
 #[test]
 fn tables_are_altered() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let shown = "SELECT column_name, data_type, is_nullable, column_default FROM information_schema.columns \
                  WHERE table_name = 'owners' ORDER BY ordinal_position";
     play(
@@ -202,7 +171,7 @@ fn tables_are_altered() -> Result<()> {
 #[test]
 fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     psql.ask(&[HOSTS, "INSERT INTO hosts (name, cpus) VALUES ('a', 1), ('b', 2)"], "")?;
     refuse(
         &psql,
@@ -262,7 +231,7 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
 #[test]
 fn statements_of_one_text_are_one_transaction() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     psql.ask(&["CREATE TABLE m (a int UNIQUE)"], "")?;
     for (text, is_good, expected) in [
         ("INSERT INTO m VALUES (1); COMMIT", true, "1"),
@@ -291,7 +260,7 @@ fn statements_of_one_text_are_one_transaction() -> Result<()> {
 #[test]
 fn what_cannot_be_returned_is_not_done() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     psql.ask(&["CREATE TABLE r (id int, a text)", "INSERT INTO r VALUES (1, 'x')"], "")?;
     refuse(
         &psql,
@@ -309,7 +278,7 @@ fn what_cannot_be_returned_is_not_done() -> Result<()> {
 #[test]
 fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     psql.ask(&["CREATE TABLE n (x numeric, f float8, d date, t timestamptz)"], "")?;
     refuse(
         &psql,
@@ -338,7 +307,7 @@ fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
 #[test]
 fn rows_are_found_by_a_value_whatever_changes() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let fill = "INSERT INTO v SELECT i, 'n' || i % 10, i::text FROM generate_series(1, 300) i";
     let by_name = "SELECT count(*), min(id), max(id) FROM v WHERE name = 'n7'";
     let by_names = "SELECT count(*) FROM v WHERE name IN ('n7', 'n8', 'none') AND id < 100";
@@ -380,7 +349,7 @@ fn rows_are_found_by_a_value_whatever_changes() -> Result<()> {
 fn psycopg_sqlalchemy_and_asyncpg_change_tables() -> Result<()> {
     let python = python_with("asyncpg")?;
     let directory = tempfile::tempdir()?;
-    let (server, _) = start(&directory)?;
+    let (server, _) = start(directory.path())?;
     let port = e2e::postgres::door_port(&server)?.to_string();
     check(python, &[&script("postgres_tables.py"), &port])?;
     server.stop()
@@ -389,7 +358,7 @@ fn psycopg_sqlalchemy_and_asyncpg_change_tables() -> Result<()> {
 #[test]
 fn rows_are_there_after_a_restart_and_after_kill_9() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     psql.ask(&["CREATE TABLE kept (id serial PRIMARY KEY, pair int, side text)"], "")?;
     psql.ask(&["INSERT INTO kept (pair, side) VALUES (0, 'l'), (0, 'r')"], "")?;
     server.stop()?;
@@ -417,7 +386,7 @@ fn rows_are_there_after_a_restart_and_after_kill_9() -> Result<()> {
         acknowledged = writer.join().ok().context("the writer panicked")??;
         ensure!(0 < acknowledged, "nothing was acknowledged");
     }
-    let (server, psql) = start(&directory)?;
+    let (server, psql) = start(directory.path())?;
     let halves =
         "SELECT count(*) FROM (SELECT pair FROM kept GROUP BY pair HAVING count(*) <> 2) AS half";
     assert_eq!(psql.ask(&[halves], "")?, "0");

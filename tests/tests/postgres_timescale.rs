@@ -1,8 +1,8 @@
 //! TimescaleDB's functions, as those write them who have dashboards for it.
 
 use anyhow::{Result, ensure};
-use e2e::postgres::Raw;
-use e2e::{Launch, Psql, Server};
+use e2e::postgres::{self, Raw};
+use e2e::{Psql, Server};
 
 /// 2024-02-29 12:00:00 UTC in milliseconds.
 const NOON: i64 = 1_709_208_000_000;
@@ -11,9 +11,7 @@ const MINUTE: i64 = 60_000;
 const WITHIN: &str = "time >= '2024-02-29 12:00' AND time < '2024-02-29 12:20'";
 
 fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
-    let launch = Launch::new(directory.path()).flag("postgres-listen", "127.0.0.1:0");
-    let server = launch.flag("self-scrape-interval", "0").start()?;
-    let psql = Psql::of(&server)?;
+    let (server, psql) = postgres::start(directory.path())?;
     let samples = [("a", 0, 1), ("a", 10, 3), ("a", 12, 5), ("b", 5, 10)];
     let lines: Vec<String> = samples
         .iter()
