@@ -404,3 +404,82 @@ fn rows_are_there_after_a_restart_and_after_kill_9() -> Result<()> {
     ensure!(last < next, "{next} after {last}");
     server.stop()
 }
+
+#[test]
+fn lists_with_null_are_not_known_wherever_they_are_asked() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE known (host text)", "CREATE TABLE"),
+            ("INSERT INTO known VALUES ('a'), (NULL)", "INSERT 0 2"),
+            ("CREATE TABLE asked (host text, k int)", "CREATE TABLE"),
+            ("INSERT INTO asked VALUES ('a', 1), ('b', 2), (NULL, 3)", "INSERT 0 3"),
+            ("SELECT k FROM asked WHERE host NOT IN (SELECT host FROM known)", ""),
+            ("SELECT k FROM asked WHERE NOT (host IN (SELECT host FROM known) AND k > 0)", ""),
+            (
+                "SELECT k FROM asked WHERE (k = 9 OR host IN (SELECT host FROM known)) IS NULL ORDER BY k",
+                "2\n3",
+            ),
+            ("SELECT k, host IN (SELECT host FROM known) FROM asked ORDER BY k", "1|t\n2|\n3|"),
+            (
+                "SELECT k, CASE WHEN host IN (SELECT host FROM known WHERE host IS NOT NULL) THEN 'in' ELSE 'out' END \
+                 FROM asked ORDER BY k",
+                "1|in\n2|out\n3|out",
+            ),
+            (
+                "SELECT k FROM asked WHERE k = 3 OR host NOT IN (SELECT host FROM known WHERE host IN \
+                 (SELECT host FROM known) OR host IS NULL) ORDER BY k",
+                "3",
+            ),
+            (
+                "DELETE FROM asked WHERE NOT (host IN (SELECT host FROM known) AND k > 0)",
+                "DELETE 0",
+            ),
+            (
+                "UPDATE asked SET k = -k WHERE (k = 9 OR host IN (SELECT host FROM known)) IS NOT TRUE",
+                "UPDATE 2",
+            ),
+            ("SELECT k FROM asked ORDER BY k", "-3\n-2\n1"),
+            ("SELECT k FROM asked WHERE k = 0 OR host IN (SELECT host FROM known WHERE false)", ""),
+        ],
+    )?;
+    refuse(
+        &psql,
+        &[(
+            "SELECT k FROM asked a WHERE k = 0 OR host IN (SELECT host FROM known WHERE known.host > a.host)",
+            "0A000",
+            "names columns outside",
+        )],
+    )?;
+    server.stop()
+}
+
+#[test]
+fn words_that_would_change_other_rows_are_refused() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE mo (a int)", "CREATE TABLE"),
+            ("CREATE TABLE mx (a int)", "CREATE TABLE"),
+            ("INSERT INTO mo VALUES (1), (2)", "INSERT 0 2"),
+            ("INSERT INTO mx VALUES (1), (2)", "INSERT 0 2"),
+        ],
+    )?;
+    refuse(
+        &psql,
+        &[
+            ("DELETE FROM mo TABLESAMPLE BERNOULLI (0)", "0A000", "TABLESAMPLE"),
+            ("UPDATE mo TABLESAMPLE SYSTEM (10) SET a = 3", "0A000", "TABLESAMPLE"),
+            ("SELECT * FROM mo TABLESAMPLE BERNOULLI (0)", "0A000", "TABLESAMPLE"),
+            ("DELETE mx FROM mo", "42601", "PostgreSQL does not have"),
+            ("INSERT OVERWRITE INTO mo VALUES (3)", "42601", ""),
+            ("REPLACE INTO mo VALUES (3)", "42601", ""),
+        ],
+    )?;
+    play(&psql, &[("SELECT sum(mo.a), count(*) FROM mo, mx WHERE mo.a = mx.a", "3|2")])?;
+    server.stop()
+}

@@ -34,9 +34,9 @@ use ::tables::{Schema, Tables};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
-use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNode as _;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
@@ -527,6 +527,33 @@ impl Session {
     }
 }
 
+/// Rows in each other that a statement may show: each doubles the quotes and backslashes of those within,
+/// as PostgreSQL writes them, too.
+const ROWS_IN_ROWS_MAX: usize = 6;
+
+fn check_rows(schema: &DFSchema) -> Result<(), SqlError> {
+    let deepest = schema.fields().iter().map(|field| rows_in_each_other(field.data_type())).max();
+    match deepest.unwrap_or_default() {
+        0..=ROWS_IN_ROWS_MAX => Ok(()),
+        _ => {
+            let words = format!("rows of rows, more than {ROWS_IN_ROWS_MAX} in each other");
+            Err(SqlError::new("54001", words))
+        }
+    }
+}
+
+fn rows_in_each_other(ty: &DataType) -> usize {
+    match ty {
+        DataType::Struct(fields) => {
+            1 + fields.iter().map(|field| rows_in_each_other(field.data_type())).max().unwrap_or(0)
+        }
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
+            rows_in_each_other(field.data_type())
+        }
+        _ => 0,
+    }
+}
+
 /// Plans a statement that only reads.
 pub(crate) async fn plan(
     context: Hidden<SessionContext>,
@@ -539,6 +566,7 @@ pub(crate) async fn plan(
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
+    check_rows(plan.schema())?;
     let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
     let (hints, parameters) = (hints.clone(), parameters.clone());
     Ok(Statement(Hidden::new(Planned {

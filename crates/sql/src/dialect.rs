@@ -5,6 +5,7 @@
 //! counts the expressions that are read, those that are read again too.
 
 use crate::error::SqlError;
+use datafusion::sql::sqlparser::ast::Expr;
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -58,6 +59,14 @@ impl Postgres {
     pub fn new(words: usize) -> Postgres {
         Postgres { left: Cell::new(READINGS + READINGS_OF_A_WORD * words) }
     }
+
+    /// One more expression begins, or goes on. Of all errors the parser tries nothing else after this one
+    /// alone.
+    fn one_more(&self) -> Result<(), ParserError> {
+        let left = self.left.get().checked_sub(1).ok_or(ParserError::RecursionLimitExceeded)?;
+        self.left.set(left);
+        Ok(())
+    }
 }
 
 const OF_THE_PARSER: PostgreSqlDialect = PostgreSqlDialect {};
@@ -81,17 +90,25 @@ impl Dialect for Postgres {
 
     /// What is no name is not read again as the name of a function: nothing is, in the end.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
-        self.left.get() == 0 || OF_THE_PARSER.is_reserved_for_identifier(keyword)
+        self.left.get() == 0
+            || keyword == Keyword::NOT
+            || OF_THE_PARSER.is_reserved_for_identifier(keyword)
     }
 
-    /// The parser asks for it wherever an expression may go on. Of all errors it tries nothing else
-    /// after this one alone.
-    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => self.left.set(left),
-            None => return Some(Err(ParserError::RecursionLimitExceeded)),
+    /// The parser asks for it wherever an expression may begin.
+    fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        match self.one_more() {
+            Ok(()) => OF_THE_PARSER.parse_prefix(parser),
+            Err(error) => Some(Err(error)),
         }
-        OF_THE_PARSER.get_next_precedence(parser)
+    }
+
+    /// The parser asks for it wherever an expression may go on.
+    fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
+        match self.one_more() {
+            Ok(()) => OF_THE_PARSER.get_next_precedence(parser),
+            Err(error) => Some(Err(error)),
+        }
     }
 
     as_the_parser_has_it! {
@@ -281,6 +298,12 @@ mod tests {
             let few = nested(open, "1", close, 8);
             assert_ne!(code_of(few.clone()), Some("54001"), "{few}");
         }
+        // What is not closed is read to its end, and at each step tried otherwise.
+        for open in ["NOT(", "NOT ", "(1,", "(", "abs(", "CASE WHEN ", "-", "a IN ("] {
+            let text = nested(open, "", "", 190);
+            assert!(matches!(code_of(text.clone()), Some("54001" | "42601")), "{text}");
+        }
+        assert_eq!(code_of(nested("NOT(", "true", ")", 30)), None);
         for (open, close) in [
             ("NOT(", ")"),
             ("a IN (VALUES (", "))"),

@@ -33,6 +33,9 @@ pub struct Samples {
     pub values: Vec<f64>,
 }
 
+/// How often series are selected whose labels are deleted meanwhile.
+const TRIES_MAX: usize = 16;
+
 fn external(error: store::Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
@@ -43,6 +46,24 @@ impl Entities {
         let count = selection.len();
         let series = (0..count).map(|idx| u32::try_from(idx).unwrap_or(NONE)).collect();
         Entities { columns: 1, labels: Vec::new(), label_count: 0, series, count, selection }
+    }
+
+    /// Of what is selected: again, when a series was deleted between that and the reading of its labels.
+    ///
+    /// # Errors
+    /// As [`Entities::new`]; [`store::Error::SeriesDropped`] when that happens each time.
+    pub fn selected(
+        table: &Hypertable,
+        columns: &[usize],
+        mut select: impl FnMut() -> Result<Selection>,
+    ) -> Result<Entities> {
+        let mut tries = 1;
+        loop {
+            match Entities::new(table, columns, select()?) {
+                Err(error) if was_dropped(&error) && tries < TRIES_MAX => tries += 1,
+                made => return made,
+            }
+        }
     }
 
     /// Of what was selected; `columns` are those of values that are read.
@@ -151,6 +172,11 @@ impl Entities {
         }
         Ok(())
     }
+}
+
+fn was_dropped(error: &DataFusionError) -> bool {
+    let DataFusionError::External(inner) = error else { return false };
+    matches!(inner.downcast_ref(), Some(store::Error::SeriesDropped))
 }
 
 fn without_name(labels: &Labels) -> Labels {

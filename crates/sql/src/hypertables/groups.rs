@@ -168,7 +168,11 @@ impl Groups {
         let columns = self.columns();
         let entities = match columns.len() == 1 && self.asks_no_labels() {
             true => Entities::unnamed(selection),
-            false => Entities::new(&self.table, &columns, selection)?,
+            false => {
+                let mut found = Some(selection);
+                let again = || select(&self.series, &self.table, &self.asked, &columns);
+                Entities::selected(&self.table, &columns, || found.take().map_or_else(again, Ok))?
+            }
         };
         let mut cells = Cells::new(self, &columns, memory);
         let (mut start, mut samples) = (0, Vec::new());

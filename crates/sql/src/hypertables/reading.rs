@@ -135,8 +135,8 @@ impl Scan {
             return Ok(());
         }
         let columns = self.columns();
-        let selection = select(&self.series, &self.table, &self.asked, &columns)?;
-        let entities = Entities::new(&self.table, &columns, selection)?;
+        let select = || select(&self.series, &self.table, &self.asked, &columns);
+        let entities = Entities::selected(&self.table, &columns, select)?;
         let mut rows = Rows::new(self, &columns);
         let (mut start, mut samples) = (0, Vec::new());
         while start < entities.len() {

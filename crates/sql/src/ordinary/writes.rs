@@ -11,7 +11,7 @@ use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::hypertables::{Hypertable, Removal, SeriesRows};
 use crate::names::folded;
-use crate::rewrite::{aggregates, query};
+use crate::rewrite::{aggregates, check_table, query};
 use crate::statements::{Parsed, Query};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -263,6 +263,7 @@ impl Write {
 
 /// A table and its alias.
 fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlError> {
+    check_table(&table.relation)?;
     match &table.relation {
         TableFactor::Table { name, alias, args: None, .. } if table.joins.is_empty() => {
             Ok((name, alias.as_ref().map(|one| folded(&one.name))))
@@ -276,6 +277,7 @@ fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlErr
 /// # Errors
 /// When it makes no sense.
 pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
+    check_words(&write.0)?;
     let (name, alias) = write.target()?;
     let table = runner.view.get(&name).ok_or_else(|| no_such_table(&name))?;
     let is_hypertable = Hypertable::is_one(table.schema());
@@ -311,6 +313,35 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
     let parameters = in_order(known)?;
     let seen = table.shared_schema();
     Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
+}
+
+/// What the parser takes of other databases' words would change other rows, or others besides.
+fn check_words(said: &Said) -> Result<(), SqlError> {
+    let is_plain = match said {
+        Said::Insert(said) => {
+            let is_of_others = said.ignore || said.overwrite || said.replace_into;
+            !is_of_others
+                && said.or.is_none()
+                && said.assignments.is_empty()
+                && said.partitioned.is_none()
+                && said.after_columns.is_empty()
+                && said.output.is_none()
+                && said.insert_alias.is_none()
+                && said.settings.is_none()
+                && said.format_clause.is_none()
+                && said.multi_table_insert_type.is_none()
+                && said.multi_table_into_clauses.is_empty()
+        }
+        Said::Update(said) => {
+            let is_before = matches!(said.from, Some(ast::UpdateTableFromKind::BeforeSet(_)));
+            said.output.is_none() && said.or.is_none() && !is_before
+        }
+        Said::Delete(said) => said.tables.is_empty() && said.output.is_none(),
+    };
+    match is_plain {
+        true => Ok(()),
+        false => Err(SqlError::invalid("a word that PostgreSQL does not have in such a statement")),
+    }
 }
 
 /// What can be done to a hypertable: rows are inserted, and deleted by time and labels.

@@ -26,9 +26,9 @@ use calls::{
 };
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, Ident, LimitClause,
-    ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, FunctionArguments, Ident,
+    LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
+    TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{arguments, array_type, instant, is_named, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
@@ -57,6 +57,8 @@ pub const JSONB_IN: &str = "jsonb_in";
 pub const NO_NULL_ARRAY: &str = "array_of_query";
 /// Steps into an expression that a statement may take.
 const DEPTH_MAX: usize = 500;
+/// Queries within expressions of queries within expressions: planning looks at each of them twice.
+const VALUE_QUERIES_MAX: usize = 8;
 
 /// Stands for `jsonb` among types of parameters: arrow has none, and nothing else here has this one.
 pub const JSONB_PARAMETER: DataType = DataType::LargeUtf8;
@@ -103,7 +105,8 @@ pub fn now() -> Expr {
 pub fn rewrite(statement: &mut Statement) -> Result<Rewritten, SqlError> {
     let mut seen = Parameters::default();
     let _: ControlFlow<()> = Visit::visit(statement, &mut seen);
-    let mut rewriter = Rewriter { hints: Hints::new(), is_reusable: true, depth: 0, queries: 0 };
+    let mut rewriter =
+        Rewriter { hints: Hints::new(), is_reusable: true, depth: 0, value_queries: 0, queries: 0 };
     match VisitMut::visit(statement, &mut rewriter) {
         ControlFlow::Break(error) => Err(*error),
         ControlFlow::Continue(()) => {
@@ -177,10 +180,48 @@ fn other_call(function: &Function) -> Result<Option<Expr>, SqlError> {
     Ok(own.or_else(|| renamed(function)))
 }
 
+/// Whether an expression is a query, or asks one.
+fn is_value_query(expr: &Expr) -> bool {
+    match expr {
+        Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => true,
+        Expr::Function(function) => matches!(function.args, FunctionArguments::Subquery(_)),
+        _ => false,
+    }
+}
+
+/// What is said of a table besides its name is done, or refused.
+///
+/// # Errors
+/// When it is not known here.
+pub fn check_table(table: &TableFactor) -> Result<(), SqlError> {
+    let is_sampled = match table {
+        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.is_some(),
+        _ => false,
+    };
+    let has_more = match table {
+        TableFactor::Table { with_hints, version, partitions, json_path, index_hints, .. } => {
+            version.is_some()
+                || json_path.is_some()
+                || !(with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty())
+        }
+        _ => false,
+    };
+    match (is_sampled, has_more) {
+        (true, _) => Err(SqlError::unsupported("TABLESAMPLE is not known here")
+            .with_hint("Say WHERE random() < 0.1 for a tenth of the rows.")),
+        (_, true) => {
+            Err(SqlError::unsupported("what is said behind a table's name is not known here"))
+        }
+        _ => Ok(()),
+    }
+}
+
 struct Rewriter {
     hints: Hints,
     is_reusable: bool,
     depth: usize,
+    /// Those of them whose expression they are in.
+    value_queries: usize,
     /// Queries around the one that is looked at.
     queries: usize,
 }
@@ -224,6 +265,9 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        if let Err(error) = check_table(table) {
+            return ControlFlow::Break(Box::new(error));
+        }
         if let TableFactor::Table { name, args: Some(_), .. } = table
             && let [ObjectNamePart::Identifier(schema), _] = name.0.as_slice()
             && [CATALOG_SCHEMA, API_SCHEMA].contains(&schema.value.as_str())
@@ -271,15 +315,20 @@ impl VisitorMut for Rewriter {
             count_from_1(root, access_chain);
         }
         self.depth += 1;
-        if DEPTH_MAX < self.depth {
-            let message = format!("an expression of more than {DEPTH_MAX} steps into each other");
-            return ControlFlow::Break(Box::new(SqlError::new("54001", message)));
-        }
-        ControlFlow::Continue(())
+        self.value_queries += usize::from(is_value_query(expr));
+        let message = if DEPTH_MAX < self.depth {
+            format!("an expression of more than {DEPTH_MAX} steps into each other")
+        } else if VALUE_QUERIES_MAX < self.value_queries {
+            format!("queries within expressions, more than {VALUE_QUERIES_MAX} in each other")
+        } else {
+            return ControlFlow::Continue(());
+        };
+        ControlFlow::Break(Box::new(SqlError::new("54001", message)))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         self.depth -= 1;
+        self.value_queries -= usize::from(is_value_query(expr));
         match self.change(expr) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
