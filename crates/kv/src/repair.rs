@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! plan    manifest, or what the files say ─► records that can be read ─► index, or the newest record
-//!         of each key ─► segments with damage: their good records
-//! apply   REPORT ─► new segments, new index, synced ─► manifest ─► what is damaged moves aside
+//!         of each key ─► segments with damage: their good records ─► a snapshot's tail, up to its damage
+//! apply   REPORT ─► new segments, new tail, new index, synced ─► manifest ─► what is damaged moves aside
 //! ```
 //!
 //! Kill it anywhere and run it again: until the manifest is replaced nothing names what it wrote. The
@@ -12,10 +12,11 @@
 
 use crate::cold::dictionary::{self, Dictionaries, dictionary_name};
 use crate::cold::snapshot::{IndexSnapshot, SnapshotWriter, index_name};
+use crate::cold::tail::{self, TAIL_END, TailWriter, tail_name};
 use crate::cold::{MANIFEST_NAME, Manifest, Record, SegmentInfo, record, segment_name};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
-use crate::kv::KEYS_DIR;
+use crate::kv::{KEYS_DIR, is_of_checkpoint};
 use crate::slots::NEVER;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -44,9 +45,19 @@ pub struct KvRepair {
     moved: Vec<String>,
     /// Segments that are written: their numbers, and the good records of damaged ones.
     written: Vec<(u32, Vec<u8>)>,
+    /// The tail that is written for the new index.
+    tail: Option<TailCopy>,
     /// The index that is written: by database, and which keys expire.
     keys: BTreeMap<u8, Vec<(KeyHash, Address)>>,
     expiry: BTreeMap<u8, Vec<(i64, KeyHash)>>,
+}
+
+/// What is kept of a snapshot's tail.
+struct TailCopy {
+    /// Its file.
+    name: String,
+    /// How many records, from the first on.
+    count: u64,
 }
 
 /// A record that can be read.
@@ -73,10 +84,10 @@ pub fn plan(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvRepair>> {
     };
     let names = vfs.list(&dir)?;
     let mut planner = Planner::new(vfs, &dir, data_dir);
-    let has_records = names.iter().any(|name| name.ends_with(".cold"));
+    let has_files = names.iter().any(|name| is_of_checkpoint(name));
     let manifest = match read {
         Ok(Some(manifest)) => manifest,
-        Ok(None) if !has_records => return Ok(None),
+        Ok(None) if !has_files => return Ok(None),
         lost => {
             if let Err(error) = lost {
                 planner.note(MANIFEST_NAME, &format!("{error}: made anew of the files"));
@@ -111,6 +122,7 @@ impl<'a> Planner<'a> {
             losses: Vec::new(),
             moved: Vec::new(),
             written: Vec::new(),
+            tail: None,
             keys: BTreeMap::new(),
             expiry: BTreeMap::new(),
         };
@@ -130,10 +142,7 @@ impl<'a> Planner<'a> {
 
     fn manifest_of_files(&mut self, names: &[String]) -> Result<Manifest> {
         self.is_index_lost = true;
-        let numbers = |end: &str| {
-            let number = |name: &String| name.strip_suffix(end)?.parse::<u64>().ok();
-            names.iter().filter_map(number).collect::<Vec<u64>>()
-        };
+        let numbers = |end: &str| numbers_of(names, end);
         let mut segments = Vec::new();
         for number in numbers(".cold").into_iter().filter_map(|number| u32::try_from(number).ok()) {
             let size = self.vfs.size(&self.plan.dir.join(segment_name(number)))?;
@@ -142,7 +151,7 @@ impl<'a> Planner<'a> {
         Ok(Manifest {
             hash_seed: self.vfs.random(),
             next_segment: segments.iter().map(|one| one.number + 1).max().unwrap_or(0),
-            index_file: numbers(".index").into_iter().max().unwrap_or(0),
+            index_file: [".index", TAIL_END].into_iter().flat_map(numbers).max().unwrap_or(0),
             databases: DATABASES,
             segments,
             dictionaries: numbers(".dict"),
@@ -161,6 +170,7 @@ impl<'a> Planner<'a> {
             Some(entries) => self.without_lost(entries),
             None => self.newest(),
         };
+        self.read_tail(names)?;
         if self.plan.steps.is_empty() {
             return Ok(None);
         }
@@ -234,6 +244,28 @@ impl<'a> Planner<'a> {
             start += end.max(RECORD_ALIGNMENT);
         }
         count
+    }
+
+    /// Finds what a snapshot's tail has. Without a manifest it is that of the newest: what a checkpoint
+    /// came after is in the log, too, until the tail is gone.
+    fn read_tail(&mut self, names: &[String]) -> Result<()> {
+        let number = match self.is_index_lost {
+            true => numbers_of(names, TAIL_END).into_iter().max(),
+            false => Some(self.plan.manifest.index_file),
+        };
+        let name = number.map(tail_name).filter(|name| names.contains(name));
+        let Some(name) = name else { return Ok(()) };
+        let found = tail::salvage(self.vfs, &self.plan.dir.join(&name), &mut |_| Ok(()))?;
+        if let Some(damage) = found.damage {
+            let what = format!("{damage}: the {} records before that are kept", found.count);
+            self.note(&name, &what);
+            self.plan.losses.push(format!("changes made while the snapshot was taken: in {name}"));
+        }
+        if !self.plan.moved.contains(&name) {
+            self.plan.moved.push(name.clone());
+        }
+        self.plan.tail = Some(TailCopy { name, count: found.count });
+        Ok(())
     }
 
     /// The entries of the index; none if it has to be made anew.
@@ -375,6 +407,12 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// The numbers of files whose names end so.
+fn numbers_of(names: &[String], end: &str) -> Vec<u64> {
+    let number = |name: &String| name.strip_suffix(end)?.parse().ok();
+    names.iter().filter_map(number).collect()
+}
+
 const REVIVED: &str = "which keys there are: made of all records that can be read, so keys may be there \
                        again, as they were, that were deleted before the last checkpoint";
 
@@ -402,6 +440,7 @@ impl KvRepair {
         for (number, bytes) in &self.written {
             crate::cold::write_segment(vfs, &self.dir.join(segment_name(*number)), bytes)?;
         }
+        self.write_tail(vfs)?;
         self.write_index(vfs)?;
         vfs.sync_dir(&self.dir)?;
         let manifest = self.dir.join(MANIFEST_NAME);
@@ -424,6 +463,29 @@ impl KvRepair {
         text.push_str("\nlost:\n");
         self.losses.iter().for_each(|loss| text += &format!("{loss}\n"));
         text
+    }
+
+    /// Copies what is kept of a tail under the number of the new index.
+    fn write_tail(&self, vfs: &dyn Vfs) -> Result<()> {
+        let Some(TailCopy { name, count }) = &self.tail else { return Ok(()) };
+        let to = self.dir.join(tail_name(self.manifest.index_file));
+        let (mut writer, mut copied) = (TailWriter::new(vfs, &to)?, 0);
+        let mut written = Ok(());
+        tail::salvage(vfs, &self.dir.join(name), &mut |record| {
+            if copied < *count && written.is_ok() {
+                written = writer.record(record);
+                copied += 1;
+            }
+            Ok(())
+        })?;
+        written?;
+        match copied == *count {
+            true => writer.finish(),
+            false => {
+                let reason = "it has fewer records than when it was read before".to_owned();
+                Err(Error::Corrupt { path: self.dir.join(name), reason })
+            }
+        }
     }
 
     fn write_index(&self, vfs: &dyn Vfs) -> Result<()> {

@@ -9,3 +9,4 @@ mod limits;
 mod memory;
 mod replay;
 mod rig;
+mod tails;

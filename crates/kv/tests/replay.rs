@@ -51,7 +51,7 @@ fn what_follows_a_new_group_within_its_record_is_kept() {
 
 /// A keyspace that does those commands while the next checkpoint is made: after it began, and before
 /// it copies the index.
-fn open_with_checkpoint_under(disk: &SimVfs, commands: &'static [&'static str]) -> Arc<Rig> {
+pub fn open_with_checkpoint_under(disk: &SimVfs, commands: &'static [&'static str]) -> Arc<Rig> {
     let hooked = Arc::new(Hooked { disk: disk.clone(), hook: Mutex::default() });
     let rig = Arc::new(Rig::open_on(hooked.clone()).expect("a new directory"));
     run(&rig, "rpush l a");

@@ -17,10 +17,15 @@ const MAGIC: &[u8; 4] = b"QPKT";
 const FORMAT: u32 = 1;
 /// Bytes that are written at a time.
 const WRITE_SIZE: usize = 1 << 20;
+/// What is wrong when a page of the file cannot be read.
+const CUT_OFF: &str = "the disk does not give all of it";
+
+/// How the name of such a file ends.
+pub(crate) const TAIL_END: &str = ".tail";
 
 /// The file of the tail that belongs to an index.
 pub(crate) fn tail_name(index_file: u64) -> String {
-    format!("{index_file:08}.tail")
+    format!("{index_file:08}{TAIL_END}")
 }
 
 /// Writes one.
@@ -30,8 +35,11 @@ pub(crate) struct TailWriter {
 }
 
 impl TailWriter {
-    /// Begins the file.
+    /// Begins a file, which replaces what a process that died left there.
     pub(crate) fn new(vfs: &dyn Vfs, path: &Path) -> Result<TailWriter> {
+        if vfs.exists(path)? {
+            vfs.remove(path)?;
+        }
         let mut buffer = MAGIC.to_vec();
         put_u32(&mut buffer, FORMAT);
         Ok(TailWriter { file: vfs.create(path)?, buffer })
@@ -70,12 +78,56 @@ pub(crate) fn read(
         return Ok(None);
     }
     let bytes = vfs.map(&path)?;
+    prove_format(&bytes, &path)?;
     let reason = match walk(&bytes, each) {
-        Ok(()) if bytes.has_faulted() => "the disk does not give all of it".to_owned(),
+        Ok(()) if bytes.has_faulted() => CUT_OFF.to_owned(),
         Ok(()) => return Ok(Some(bytes.len() as u64)),
         Err(error) => error.to_string(),
     };
     Err(Error::Corrupt { path, reason })
+}
+
+/// What can be had of a tail that may be damaged.
+pub(crate) struct Salvage {
+    /// Records before the damage.
+    pub(crate) count: u64,
+    /// What the damage is, if there is any.
+    pub(crate) damage: Option<String>,
+}
+
+/// Hands on the records of a tail up to the first that is damaged: those behind it would be done to
+/// keys that lack what it did.
+pub(crate) fn salvage(
+    vfs: &dyn Vfs,
+    path: &Path,
+    each: &mut dyn FnMut(&[u8]) -> std::result::Result<(), wal::ReplayError>,
+) -> Result<Salvage> {
+    let bytes = match vfs.map(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(Salvage { count: 0, damage: Some(error.to_string()) }),
+    };
+    prove_format(&bytes, path)?;
+    let mut count = 0;
+    let walked = walk(&bytes, &mut |record| {
+        count += 1;
+        each(record)
+    });
+    let damage = match walked {
+        Ok(()) => bytes.has_faulted().then(|| CUT_OFF.to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    Ok(Salvage { count, damage })
+}
+
+/// Refuses what a newer program wrote.
+fn prove_format(bytes: &[u8], path: &Path) -> Result<()> {
+    let found = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk::<4>());
+    match found.map(|format| u32::from_le_bytes(*format)) {
+        Some(found) if FORMAT < found => {
+            Err(Error::Newer { path: path.to_path_buf(), found, known: FORMAT })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn walk(
