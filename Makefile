@@ -6,10 +6,11 @@
 #   make fuzz        looks for inputs that break a decoder, a minute for each, and keeps what it learns
 #   make test-redis  Redis' own suite of tests against the release binary
 #   make test-redis-py  redis-py's own tests against a debug binary, minutes
+#   make test-redis-load  what clients who mean harm cost, minutes, some 4 GB of memory
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
 #   make fmt         format all code
 
-.PHONY: run test test-redis test-redis-py test-sql bench bench-full fuzz fmt tools
+.PHONY: run test test-redis test-redis-py test-redis-load test-sql bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -29,6 +30,11 @@ test-redis: tools
 test-redis-py: tools
 	cargo build --package server
 	python3 tests/clients/redis_py_suite.py target/debug/quipu $(ARGS)
+
+# ARGS="keys --keys 1000000" does one case, smaller.
+test-redis-load: tools
+	cargo build --release --package server --no-default-features --features jemalloc
+	python3 tests/clients/redis_load.py target/release/quipu $(ARGS)
 
 # ARGS="--seed 2 --count 1000" asks others, and fewer.
 test-sql: tools

@@ -23,7 +23,7 @@ test_asyncio/test_scripting.py test_asyncio/test_pipeline.py test_asyncio/test_l
 test_asyncio/test_hash.py test_asyncio/test_encoding.py test_asyncio/test_monitor.py
 """.split()
 PACKAGES = ["pytest==8.4.2", "pytest-asyncio==1.2.0", "pytest-timeout==2.4.0", "pytest-profiling==1.8.1", "numpy",
-            "cachetools", "packaging", "pybreaker", "PyJWT", "requests", "xxhash", "opentelemetry-api", "opentelemetry-sdk"]
+            "cachetools", "coverage", "packaging", "pybreaker", "PyJWT", "requests", "xxhash", "opentelemetry-api", "opentelemetry-sdk"]
 # Tests by name, and why they fail.
 KNOWN_FAILURES = {
     "test_client_setinfo": "opens port 6379 itself",
@@ -72,8 +72,9 @@ def failures(python, sources, port, protocol, files):
     arguments = ["-q", "-rfE", "--tb=no", "-p", "no:cacheprovider", "--timeout", "60", "--redis-url", url,
                  "--redis-mod-url", url, "--protocol", protocol, "-m", "not onlycluster"]
     command = [python, "-m", "pytest", *arguments, *(f"tests/{name}" for name in files)]
-    output = subprocess.run(command, cwd=sources, capture_output=True, text=True).stdout
-    lines = output.strip().splitlines()
+    ended = subprocess.run(command, cwd=sources, capture_output=True, text=True)
+    output = ended.stdout
+    lines = (output.strip() or ended.stderr.strip()).splitlines()
     print(f"RESP{protocol}:", lines[-1] if lines else "nothing ran")
     if not lines or " passed" not in lines[-1]:
         sys.exit("\n".join(lines[-20:]))
