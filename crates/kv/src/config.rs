@@ -15,6 +15,12 @@ pub enum KvDurability {
     No,
 }
 
+/// Bytes of memory above which a value does not grow, if nothing else is said.
+pub const VALUE_SIZE_MAX: usize = 2 << 30;
+/// Bytes by which one command lets a value grow, if nothing else is said: all of a command is not more
+/// than 1 GiB, and takes some more memory than its bytes.
+pub const GROWTH_MAX: usize = 5 << 28;
+
 /// Settings of a keyspace.
 #[derive(Clone, Debug)]
 pub struct KvConfig {
@@ -29,9 +35,11 @@ pub struct KvConfig {
     /// Bytes of a record of the log above which it is written in pieces: far below the most that the
     /// log takes, and never refused for good.
     pub piece_size: usize,
-    /// Bytes of memory above which a value does not grow. By one command it may become larger, and
-    /// its record has to be below 4 GiB.
+    /// Bytes of memory above which a value does not grow. By one command it may become larger.
     pub value_size_max: usize,
+    /// Bytes by how much, at most. Both together, and a key, have to be below 4 GiB, which bounds a
+    /// record.
+    pub growth_max: usize,
     /// Bytes of a segment of cold values.
     pub segment_size: usize,
     /// Whether values on disk are compressed.
@@ -52,7 +60,8 @@ impl Default for KvConfig {
             databases: 16,
             checkpoint_log_size: 256 << 20,
             piece_size: 16 << 20,
-            value_size_max: 2 << 30,
+            value_size_max: VALUE_SIZE_MAX,
+            growth_max: GROWTH_MAX,
             segment_size: 16 << 20,
             is_compressed: true,
             stream_blocks: BlockLimits::default(),

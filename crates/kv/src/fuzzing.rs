@@ -201,7 +201,7 @@ fn check_value(bytes: &[u8]) {
     again.encode(&mut twice);
     assert!(encoded == twice, "a value changes when it is read");
     if let Some(dump) = rdb::dump(&value).filter(|_| !value.is_empty()) {
-        rdb::restore(&dump).expect("what was dumped is restored");
+        rdb::restore(&dump, usize::MAX).expect("what was dumped is restored");
     }
 }
 
@@ -290,7 +290,7 @@ pub fn fuzz_dump(data: &[u8]) {
         dumps.map(|dump| dump[..dump.len() - 10].to_vec()).collect()
     });
     for body in std::iter::once(data.to_vec()).chain(spoiled(good, data)) {
-        if let Ok(value) = rdb::restore(&rdb::framed(body, rdb::VERSION_MAX)) {
+        if let Ok(value) = rdb::restore(&rdb::framed(body, rdb::VERSION_MAX), usize::MAX) {
             let mut encoded = Vec::new();
             value.encode(&mut encoded);
             check_value(&encoded);

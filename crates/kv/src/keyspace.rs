@@ -14,6 +14,7 @@ mod rotten;
 mod trash;
 
 pub use dumping::Piece;
+pub(crate) use growing::may_take;
 pub use replacing::Emptying;
 
 use crate::cold::{ColdStore, Record};
@@ -472,11 +473,25 @@ impl Keyspace {
         value: Value,
         expire: Expire,
     ) -> Result<(), CommandError> {
+        self.may_be_put(key, &value)?;
+        self.place(db, key, value, expire)
+    }
+
+    /// The same with a value that was there under another name: it is not lost for its size.
+    ///
+    /// # Errors
+    /// When the record of what it replaces cannot be read.
+    pub(crate) fn place(
+        &mut self,
+        db: u8,
+        key: &[u8],
+        value: Value,
+        expire: Expire,
+    ) -> Result<(), CommandError> {
         let expire_ms = match expire {
             Expire::At(at) => at,
             Expire::Never | Expire::Keep => NEVER,
         };
-        self.may_be_put(&value)?;
         let has_fields = matches!(value, Value::Hash(_));
         let is_series = matches!(value, Value::Series(_));
         let number = match self.find_to_replace(db, key)? {
@@ -511,29 +526,6 @@ impl Keyspace {
             Err(_) if self.forget_unreadable(db, key) => self.find(db, key),
             found => found,
         }
-    }
-
-    /// Takes a key out whose record cannot be read, and which is to go anyway. Returns whether there
-    /// was one. Other keys' records are told apart by 48 bits of hash.
-    pub(crate) fn forget_unreadable(&mut self, db: u8, key: &[u8]) -> bool {
-        let hash = self.hash(key);
-        let mut cold = Vec::new();
-        self.dbs[usize::from(db)].find(hash, |place| {
-            if let Place::Cold(address) = place {
-                cold.push(address);
-            }
-            false
-        });
-        cold.retain(|address| self.cold.read(*address).is_err());
-        for address in &cold {
-            self.dbs[usize::from(db)].remove(hash, Place::Cold(*address));
-            self.cold.release(*address);
-        }
-        if !cold.is_empty() {
-            self.changes += 1;
-            self.tell(db, key);
-        }
-        !cold.is_empty()
     }
 
     /// Adds a key that is not there.

@@ -52,6 +52,7 @@ impl Rig {
             piece_size: 200,
             // Whoever gives keys memory wants values that are larger than it.
             value_size_max: VALUE_SIZE_MAX.max(8 * memory_max),
+            growth_max: VALUE_SIZE_MAX.max(8 * memory_max),
             segment_size: 512,
             keeper_interval: Duration::ZERO,
             background: false,

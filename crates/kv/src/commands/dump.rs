@@ -76,7 +76,11 @@ fn restore(call: &mut Call<'_>) -> Result<(), CommandError> {
     if ttl < 0 {
         return Err(CommandError::new("ERR Invalid TTL value, must be >= 0"));
     }
-    let value = rdb::restore(call.args[3]).map_err(|refusal| match refusal {
+    let size_max = call.keys.made_max().saturating_sub(key.len());
+    let value = rdb::restore(call.args[3], size_max).map_err(|refusal| match refusal {
+        Refusal::TooLarge => CommandError::new(format!(
+            "ERR the value is too large: it takes more than {size_max} bytes of memory"
+        )),
         Refusal::Frame => CommandError::new("ERR DUMP payload version or checksum are wrong"),
         Refusal::Value => CommandError::new("ERR Bad data format"),
     })?;

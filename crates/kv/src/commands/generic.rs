@@ -250,7 +250,7 @@ fn rename_to(call: &mut Call<'_>) -> Result<bool, CommandError> {
     }
     let Some((value, expire_ms)) = call.keys.take(call.db, from)? else { return Ok(false) };
     let expire = if expire_ms == NEVER { Expire::Never } else { Expire::At(expire_ms) };
-    call.put(to, value, expire)?;
+    call.keys.place(call.db, to, value, expire)?;
     call.log(&[b"del", from]);
     call.log_key(to)?;
     call.event(EVENT_GENERIC, "rename_from", from);

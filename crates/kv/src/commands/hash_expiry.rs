@@ -147,6 +147,10 @@ fn expire(call: &mut Call<'_>, unit_ms: i64, base_ms: i64) -> Result<(), Command
     let words = "ERR Parameter `numFields` should be greater than 0";
     let fields = fields_at(call, fields_place, words)?;
     let is_past = is_past(call, at);
+    if !is_past {
+        let growth = fields.iter().map(|field| Hash::expiry_cost(field)).sum();
+        call.keys.may_grow_by(call.db, key, growth)?;
+    }
     let mut hash = call.keys.get_mut::<Hash>(call.db, key)?;
     let (mut set, mut deleted): (Vec<&[u8]>, Vec<&[u8]>) = (Vec::new(), Vec::new());
     call.out.array(fields.len());
@@ -432,6 +436,12 @@ pub(super) fn hsetex(call: &mut Call<'_>) -> Result<(), CommandError> {
         }
         call.out.int(DONE);
         return Ok(());
+    }
+    if let FieldExpire::At(_) = set.expire {
+        // The fields' names are kept with their times, too.
+        let names = fields.iter().map(|field| Hash::expiry_cost(field));
+        let growth = names.chain(set.pairs.iter().map(|bytes| bytes.len())).sum();
+        call.keys.may_grow_by(call.db, key, growth)?;
     }
     let hash = call.get_or_insert::<Hash>(key)?;
     for pair in set.pairs.chunks_exact(2) {

@@ -76,7 +76,7 @@ fn move_key(call: &mut Call<'_>) -> Result<(), CommandError> {
     }
     let Some((value, expire_ms)) = call.keys.take(call.db, key)? else { return Ok(()) };
     let expire = if expire_ms == NEVER { Expire::Never } else { Expire::At(expire_ms) };
-    call.keys.put(db, key, value, expire)?;
+    call.keys.place(db, key, value, expire)?;
     call.log(&[b"del", key]);
     call.log_key_in(db, key)?;
     call.event(EVENT_GENERIC, "move_from", key);

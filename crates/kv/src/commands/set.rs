@@ -4,7 +4,7 @@ use super::generic::{cursor_arg, scan_options};
 use super::{ALL_KEYS, Command, DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, WRITE, command};
 use crate::call::Call;
 use crate::error::{CommandError, SYNTAX};
-use crate::keyspace::{EVENT_GENERIC, EVENT_SET, Expire};
+use crate::keyspace::{EVENT_GENERIC, EVENT_SET, Expire, may_take};
 use crate::number::{int_arg, parse_i64};
 use crate::value::element::Element;
 use crate::value::{Set, Stored as _};
@@ -380,11 +380,12 @@ fn intersection(call: &mut Call<'_>, keys: &[&[u8]]) -> Result<Set, CommandError
 fn union(call: &mut Call<'_>, keys: &[&[u8]]) -> Result<Set, CommandError> {
     by_len(call, keys)?;
     let Some((first, others)) = keys.split_first() else { return Ok(Set::default()) };
-    let mut all = copy_of(call, first)?;
+    let (mut all, size_max) = (copy_of(call, first)?, call.keys.made_max());
     for key in others {
         let Some(set) = call.get::<Set>(key)? else { continue };
         for member in set.iter() {
             all.insert(member);
+            may_take(all.heap_size(), size_max)?;
         }
     }
     Ok(all)

@@ -3,7 +3,7 @@
 use super::{Command, DENY_OOM, Group, Keys, MOVABLE_KEYS, ONE_KEY, READONLY, WRITE, command};
 use crate::call::Call;
 use crate::error::{CommandError, SYNTAX, WRONG_TYPE};
-use crate::keyspace::{EVENT_GENERIC, EVENT_LIST, Expire};
+use crate::keyspace::{EVENT_GENERIC, EVENT_LIST, Expire, may_take};
 use crate::number::{int_arg, parse_f64};
 use crate::value::list::End;
 use crate::value::{Hash, List, Stored, Str, Value};
@@ -162,7 +162,15 @@ fn sort(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 /// The elements in the order that they have.
 fn elements(call: &mut Call<'_>, options: &mut Options<'_>) -> Result<Vec<Vec<u8>>, CommandError> {
+    let size_max = call.keys.made_max();
     let Some(value) = call.keys.value(call.db, call.args[1])? else { return Ok(Vec::new()) };
+    let len = match value {
+        Value::List(list) => list.len(),
+        Value::Set(set) => set.len(),
+        Value::Zset(zset) => zset.len(),
+        _ => return Err(WRONG_TYPE),
+    };
+    may_take(len.saturating_mul(SORTED_COST).saturating_add(value.heap_size()), size_max)?;
     match value {
         Value::List(list) => Ok(list.iter_from(0).map(<[u8]>::to_vec).collect()),
         Value::Set(set) => {
@@ -183,6 +191,9 @@ fn elements(call: &mut Call<'_>, options: &mut Options<'_>) -> Result<Vec<Vec<u8
     }
 }
 
+/// Bytes that an element takes while it is sorted, besides its own, about.
+const SORTED_COST: usize = 96;
+
 /// By what an element is sorted.
 enum Weight {
     Number(f64),
@@ -195,11 +206,14 @@ fn sorted(
     elements: Vec<Vec<u8>>,
 ) -> Result<Vec<Vec<u8>>, CommandError> {
     let mut weighted = Vec::with_capacity(elements.len());
+    let (mut size, size_max) = (0_usize, call.keys.made_max());
     for element in elements {
         let by = match options.by {
             Some(pattern) => pattern.value(call, &element)?,
             None => Some(element.clone()),
         };
+        size = size.saturating_add(by.as_ref().map_or(0, Vec::len));
+        may_take(size, size_max)?;
         let weight = match options.is_alphabetic {
             true => Weight::Text(by),
             false => Weight::Number(by.map_or(Ok(0.0), |text| number(&text))?),
@@ -262,7 +276,7 @@ fn store(
     elements: Vec<Vec<u8>>,
     target: &[u8],
 ) -> Result<(), CommandError> {
-    let mut list = List::default();
+    let (mut list, size_max) = (List::default(), call.keys.made_max());
     for element in elements {
         if options.get.is_empty() {
             list.push(End::Right, &element);
@@ -270,6 +284,7 @@ fn store(
         for pattern in &options.get {
             let value = pattern.value(call, &element)?.unwrap_or_default();
             list.push(End::Right, &value);
+            may_take(list.heap_size(), size_max)?;
         }
     }
     let len = list.len();

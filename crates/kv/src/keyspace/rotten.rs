@@ -2,7 +2,7 @@
 
 use super::Keyspace;
 use crate::error::{CommandError, Error};
-use crate::index::Address;
+use crate::index::{Address, Place};
 use std::collections::HashSet;
 
 /// Records that are told apart; more are not counted.
@@ -38,5 +38,28 @@ impl Keyspace {
     /// Which records were found to be rotten since the last call, in words.
     pub fn take_rotten_news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.rotten.news)
+    }
+
+    /// Takes a key out whose record cannot be read, and which is to go anyway. Returns whether there
+    /// was one. Other keys' records are told apart by 48 bits of hash.
+    pub(crate) fn forget_unreadable(&mut self, db: u8, key: &[u8]) -> bool {
+        let hash = self.hash(key);
+        let mut cold = Vec::new();
+        self.dbs[usize::from(db)].find(hash, |place| {
+            if let Place::Cold(address) = place {
+                cold.push(address);
+            }
+            false
+        });
+        cold.retain(|address| self.cold.read(*address).is_err());
+        for address in &cold {
+            self.dbs[usize::from(db)].remove(hash, Place::Cold(*address));
+            self.cold.release(*address);
+        }
+        if !cold.is_empty() {
+            self.changes += 1;
+            self.tell(db, key);
+        }
+        !cold.is_empty()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::input::{Failure, Input};
 use super::{VERSION_MAX, load};
+use crate::config::{GROWTH_MAX, VALUE_SIZE_MAX};
 use crate::value::Value;
 use std::io::Read;
 
@@ -48,7 +49,7 @@ pub fn walk<E: From<Failure>>(
     source: &mut dyn Read,
     mut each: impl FnMut(Found, u64) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut input = Input::new(source);
+    let mut input = Input::new(source, VALUE_SIZE_MAX + GROWTH_MAX);
     let version = header(&mut input)?;
     let (mut db, mut expire_ms) = (0, None);
     loop {

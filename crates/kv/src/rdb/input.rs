@@ -19,6 +19,14 @@ pub enum Failure {
         /// What is wrong.
         what: &'static str,
     },
+    /// They say more than a value may be.
+    #[error("at byte {offset} is a value of more than {size_max} bytes of memory")]
+    TooLarge {
+        /// Where.
+        offset: u64,
+        /// What may be.
+        size_max: usize,
+    },
 }
 
 /// Bytes of a dump, one after the other.
@@ -28,6 +36,8 @@ pub struct Input<'a> {
     crc: u64,
     /// A byte that was looked at.
     ahead: Option<u8>,
+    /// Bytes of memory that a value may take: few bytes may say many.
+    size_max: usize,
 }
 
 /// A length, or how a string is written instead.
@@ -37,9 +47,22 @@ pub enum Length {
 }
 
 impl<'a> Input<'a> {
-    /// Those of a source.
-    pub fn new(source: &'a mut dyn Read) -> Input<'a> {
-        Input { source, offset: 0, crc: 0, ahead: None }
+    /// Those of a source, with values of so many bytes of memory at most.
+    pub fn new(source: &'a mut dyn Read, size_max: usize) -> Input<'a> {
+        Input { source, offset: 0, crc: 0, ahead: None, size_max }
+    }
+
+    /// Refuses a value that takes more memory than it may.
+    pub fn may_take(&self, size: usize) -> Result<(), Failure> {
+        match size <= self.size_max {
+            true => Ok(()),
+            false => Err(Failure::TooLarge { offset: self.offset, size_max: self.size_max }),
+        }
+    }
+
+    /// Whether a value takes no more than it may.
+    pub fn has_room_for(&self, size: usize) -> bool {
+        size <= self.size_max
     }
 
     /// How many were read.

@@ -18,7 +18,7 @@ const NODE_PACKED: u64 = 2;
 /// # Errors
 /// When the bytes are none.
 pub fn value(input: &mut Input<'_>, of: u8) -> Result<Option<Value>, Failure> {
-    Ok(Some(match of {
+    let value = match of {
         kind::STRING => Str::from_vec(input.string()?).into_value(),
         kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2 => {
             list(input, of)?.into_value()
@@ -40,7 +40,9 @@ pub fn value(input: &mut Input<'_>, of: u8) -> Result<Option<Value>, Failure> {
             return Ok(None);
         }
         _ => return Err(input.corrupt("unknown type of value")),
-    }))
+    };
+    input.may_take(value.heap_size())?;
+    Ok(Some(value))
 }
 
 /// Skips what a module wrote.
@@ -76,6 +78,7 @@ fn list(input: &mut Input<'_>, of: u8) -> Result<List, Failure> {
         return Ok(list);
     }
     for _ in 0..input.length()? {
+        input.may_take(list.heap_size())?;
         match of {
             kind::LIST => list.push(End::Right, &input.string()?),
             kind::LIST_QUICKLIST => push_all(&mut list, packed::ziplist(&input.string()?)?),
@@ -91,20 +94,20 @@ fn list(input: &mut Input<'_>, of: u8) -> Result<List, Failure> {
 
 fn set(input: &mut Input<'_>, of: u8) -> Result<Set, Failure> {
     let mut set = Set::default();
-    let mut insert = |member: &[u8]| set.insert(member);
     let are_new = match of {
         kind::SET_INTSET => {
             let ints = packed::intset(&input.string()?)?;
-            ints.iter().all(|int| insert(itoa::Buffer::new().format(*int).as_bytes()))
+            ints.iter().all(|int| set.insert(itoa::Buffer::new().format(*int).as_bytes()))
         }
         kind::SET_LISTPACK => {
             let bytes = input.string()?;
-            packed::listpack(&bytes)?.into_iter().all(|one| insert(&one.into_vec()))
+            packed::listpack(&bytes)?.into_iter().all(|one| set.insert(&one.into_vec()))
         }
         _ => {
             let mut are_new = true;
             for _ in 0..input.length()? {
-                are_new &= insert(&input.string()?);
+                are_new &= set.insert(&input.string()?);
+                input.may_take(set.heap_size())?;
             }
             are_new
         }
@@ -115,10 +118,15 @@ fn set(input: &mut Input<'_>, of: u8) -> Result<Set, Failure> {
     }
 }
 
+/// Bytes of memory that a member with its score takes besides its own, about.
+const PAIR_COST: usize = 64;
+
 fn zset_pairs(input: &mut Input<'_>, of: u8) -> Result<Zset, Failure> {
-    let mut pairs = Vec::new();
+    let (mut pairs, mut size) = (Vec::new(), 0_usize);
     for _ in 0..input.length()? {
         let member = input.string()?;
+        size += member.len() + PAIR_COST;
+        input.may_take(size)?;
         let score = match of {
             kind::ZSET_2 => f64::from_bits(input.u64()?),
             _ => text_score(input)?,
@@ -191,6 +199,7 @@ fn hash_pairs(input: &mut Input<'_>) -> Result<Hash, Failure> {
     for _ in 0..input.length()? {
         let (field, value) = (input.string()?, input.string()?);
         insert(input, &mut hash, &field, &value)?;
+        input.may_take(hash.heap_size())?;
     }
     Ok(hash)
 }
@@ -233,6 +242,7 @@ fn expiring_pairs(input: &mut Input<'_>, of: u8) -> Result<Hash, Failure> {
         let expiry = input.length()?;
         let (field, value) = (input.string()?, input.string()?);
         insert(input, &mut hash, &field, &value)?;
+        input.may_take(hash.heap_size())?;
         match expiry {
             0 => {}
             // One more than what it is after the first.

@@ -73,6 +73,8 @@ pub enum Refusal {
     Frame,
     /// What it frames is no value.
     Value,
+    /// That takes more memory than a value may.
+    TooLarge,
 }
 
 /// A value as `DUMP` answers it; none of a type that Redis itself does not have.
@@ -103,11 +105,11 @@ pub(crate) fn framed(mut out: Vec<u8>, version: u16) -> Vec<u8> {
     out
 }
 
-/// Reads what `DUMP` answers.
+/// Reads what `DUMP` answers: a value of so many bytes of memory at most.
 ///
 /// # Errors
 /// When it is not that.
-pub fn restore(payload: &[u8]) -> Result<Value, Refusal> {
+pub fn restore(payload: &[u8], size_max: usize) -> Result<Value, Refusal> {
     let body = payload.len().checked_sub(FOOTER_SIZE).ok_or(Refusal::Frame)?;
     let (body, footer) = payload.split_at(body);
     let (version, crc) = footer.split_at(2);
@@ -117,9 +119,12 @@ pub fn restore(payload: &[u8]) -> Result<Value, Refusal> {
         return Err(Refusal::Frame);
     }
     let mut source = body;
-    let mut input = Input::new(&mut source);
+    let mut input = Input::new(&mut source, size_max);
     let kind = input.u8().map_err(|_| Refusal::Value)?;
-    let value = load::value(&mut input, kind).map_err(|_| Refusal::Value)?;
+    let value = load::value(&mut input, kind).map_err(|failure| match failure {
+        Failure::TooLarge { .. } => Refusal::TooLarge,
+        Failure::Io(_) | Failure::Corrupt { .. } => Refusal::Value,
+    })?;
     let is_whole = input.is_at_end().map_err(|_| Refusal::Value)?;
     value.filter(|value| is_whole && !value.is_empty()).ok_or(Refusal::Value)
 }

@@ -3,6 +3,10 @@
 use super::input::Failure;
 use crate::number::parse_i64;
 
+/// Elements of such a piece, at most: each takes ten times the memory that it may have there, and Redis
+/// makes far smaller ones.
+const ELEMENTS_MAX: usize = 1 << 22;
+
 /// The listpack's last byte.
 const END: u8 = 0xff;
 
@@ -35,6 +39,13 @@ impl Element<'_> {
 
 fn corrupt(what: &'static str) -> Failure {
     Failure::Corrupt { offset: 0, what }
+}
+
+fn may_have(count: usize) -> Result<(), Failure> {
+    match count <= ELEMENTS_MAX {
+        true => Ok(()),
+        false => Err(corrupt("more elements than are kept in one piece")),
+    }
 }
 
 /// Takes bytes off the front.
@@ -70,6 +81,7 @@ pub fn listpack(bytes: &[u8]) -> Result<Vec<Element<'_>>, Failure> {
     while !rest.is_empty() {
         let element = listpack_element(&mut rest);
         elements.push(element.ok_or_else(|| corrupt("a listpack cut short"))?);
+        may_have(elements.len())?;
     }
     let counts = count == u16::MAX || usize::from(count) == elements.len();
     match end == END && counts {
@@ -131,6 +143,7 @@ pub fn ziplist(bytes: &[u8]) -> Result<Vec<Element<'_>>, Failure> {
     while !rest.is_empty() {
         let element = ziplist_element(&mut rest);
         elements.push(element.ok_or_else(|| corrupt("a ziplist cut short"))?);
+        may_have(elements.len())?;
     }
     let counts = count == u16::MAX || usize::from(count) == elements.len();
     match end == END && counts {
@@ -183,6 +196,7 @@ pub fn zipmap(bytes: &[u8]) -> Result<Vec<Element<'_>>, Failure> {
         let free = usize::from(take_u8(&mut rest).ok_or_else(cut)?);
         elements.push(Element::Bytes(take(&mut rest, size).ok_or_else(cut)?));
         take(&mut rest, free).ok_or_else(cut)?;
+        may_have(elements.len())?;
     }
     Ok(elements)
 }
@@ -204,6 +218,7 @@ pub fn intset(bytes: &[u8]) -> Result<Vec<i64>, Failure> {
     {
         return Err(corrupt("an intset of another size"));
     }
+    may_have(count)?;
     let ints = body.chunks_exact(width);
     Ok(ints.filter_map(|mut chunk| take_int(&mut chunk, width)).collect())
 }

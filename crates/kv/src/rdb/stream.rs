@@ -9,10 +9,12 @@ use super::input::{Failure, Input};
 use super::kind;
 use super::packed::{self, Element, Listpack};
 use super::save::{put_bytes, put_length};
-use crate::value::Stream;
 use crate::value::stream::{BlockLimits, Fields, Group, Id, pack};
+use crate::value::{Stored as _, Stream};
 use std::collections::BTreeMap;
 
+/// Bytes of memory that a pending entry takes while it is read, about.
+const PENDING_COST: usize = 64;
 /// Flag of an entry that is gone.
 const DELETED: i64 = 1;
 /// Flag of an entry with the fields of its node.
@@ -27,7 +29,8 @@ pub fn load(input: &mut Input<'_>, of: u8) -> Result<Stream, Failure> {
         let start = start.ok_or_else(|| input.corrupt("a node without its number"))?;
         let bytes = input.string()?;
         let elements = packed::listpack(&bytes)?;
-        let loaded = load_node(&mut stream, id_of(*start), &elements);
+        let loaded = load_node(input, &mut stream, id_of(*start), &elements);
+        input.may_take(stream.heap_size())?;
         loaded.ok_or_else(|| input.corrupt("a node that has no entries as it says"))?;
     }
     let len = input.length()?;
@@ -46,6 +49,7 @@ pub fn load(input: &mut Input<'_>, of: u8) -> Result<Stream, Failure> {
     for _ in 0..input.length()? {
         let name = input.string()?;
         let group = load_group(input, &stream, of)?;
+        input.may_take(stream.heap_size().saturating_add(group.size()))?;
         if !stream.add_group(&name, group) {
             return Err(input.corrupt("a group twice"));
         }
@@ -74,7 +78,12 @@ fn take_int(rest: &mut &[Element<'_>]) -> Option<i64> {
     take(rest, 1)?[0].int()
 }
 
-fn load_node(stream: &mut Stream, start: Id, elements: &[Element<'_>]) -> Option<()> {
+fn load_node(
+    input: &Input<'_>,
+    stream: &mut Stream,
+    start: Id,
+    elements: &[Element<'_>],
+) -> Option<()> {
     let mut rest = elements;
     let count = take_int(&mut rest)?;
     let deleted = take_int(&mut rest)?;
@@ -82,7 +91,8 @@ fn load_node(stream: &mut Stream, start: Id, elements: &[Element<'_>]) -> Option
     let fields = take(&mut rest, field_count)?;
     take_int(&mut rest)?;
     let (mut live, mut gone) = (0, 0);
-    while !rest.is_empty() {
+    // Names that entries have in common are theirs each, here: they may be long.
+    while !rest.is_empty() && input.has_room_for(stream.heap_size()) {
         let flags = take_int(&mut rest)?;
         let ms = start.ms.wrapping_add_signed(take_int(&mut rest)?);
         let seq = start.seq.wrapping_add_signed(take_int(&mut rest)?);
@@ -124,6 +134,7 @@ fn load_group(input: &mut Input<'_>, stream: &Stream, of: u8) -> Result<Group, F
     for _ in 0..input.length()? {
         let id = id_of(input.array()?);
         let (delivered_ms, count) = (input.i64()?, input.length()?);
+        input.may_take(pending.len() * PENDING_COST)?;
         if pending.insert(id, (delivered_ms, count)).is_some() {
             return Err(input.corrupt("an entry pending twice"));
         }
@@ -134,6 +145,7 @@ fn load_group(input: &mut Input<'_>, stream: &Stream, of: u8) -> Result<Group, F
         if !group.see(&name, seen_ms) {
             return Err(input.corrupt("a consumer twice"));
         }
+        input.may_take(group.size())?;
         if of == kind::STREAM_3 {
             let active_ms = input.i64()?;
             if active_ms != -1 {

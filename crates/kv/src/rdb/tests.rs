@@ -5,6 +5,9 @@ use crate::value::list::End;
 use crate::value::stream::{BlockLimits, Group, Id, pack};
 use crate::value::{Hash, List, Set, Stored as _, Str, Stream, Zset};
 
+/// No bound on values.
+const SIZE_MAX: usize = usize::MAX;
+
 fn samples() -> Vec<Value> {
     let texts: Vec<String> = (0..600).map(|n| format!("member {n}")).collect();
     let mut values: Vec<Value> = ["", "12", "-129", "70000", "99999999999", "text"]
@@ -79,7 +82,7 @@ fn shape(value: &Value) -> Vec<u8> {
 fn what_is_dumped_is_restored() {
     for value in samples() {
         let payload = dump(&value).expect("a type of Redis");
-        let restored = restore(&payload).expect("own payload");
+        let restored = restore(&payload, SIZE_MAX).expect("own payload");
         assert_eq!(restored.type_name(), value.type_name());
         assert!(shape(&restored) == shape(&value), "{}", value.type_name());
     }
@@ -92,7 +95,7 @@ fn broken_payloads_are_refused() {
         for at in [0, payload.len() / 2, payload.len() - 1] {
             let mut broken = payload.clone();
             broken[at] ^= 0x10;
-            assert_eq!(restore(&broken).err(), Some(Refusal::Frame));
+            assert_eq!(restore(&broken, SIZE_MAX).err(), Some(Refusal::Frame));
         }
         // With a checksum that holds, anything may come.
         let body = &payload[..payload.len() - FOOTER_SIZE];
@@ -102,20 +105,58 @@ fn broken_payloads_are_refused() {
                 let mut broken = body.to_vec();
                 broken[at] ^= bits;
                 seal(&mut broken);
-                if let Ok(value) = restore(&broken) {
+                if let Ok(value) = restore(&broken, SIZE_MAX) {
                     assert!(dump(&value).is_some());
                 }
             }
             let mut cut = body[..at].to_vec();
             seal(&mut cut);
-            assert!(restore(&cut).is_err());
+            assert!(restore(&cut, SIZE_MAX).is_err());
         }
     }
-    assert_eq!(restore(b"").err(), Some(Refusal::Frame));
+    assert_eq!(restore(b"", SIZE_MAX).err(), Some(Refusal::Frame));
 }
 
 fn seal(body: &mut Vec<u8>) {
     body.extend(VERSION_MAX.to_le_bytes());
     let crc = crc64(0, body);
     body.extend(crc.to_le_bytes());
+}
+
+#[test]
+fn a_value_that_takes_more_memory_than_it_may_is_refused_while_it_is_read() {
+    for value in samples().iter().filter(|value| 20_000 < value.heap_size()) {
+        let payload = dump(value).expect("a type of Redis");
+        let size = value.heap_size();
+        assert_eq!(restore(&payload, size / 2).err(), Some(Refusal::TooLarge));
+        assert!(restore(&payload, 4 * size).is_ok());
+    }
+}
+
+#[test]
+fn few_bytes_that_say_many_are_refused() {
+    // Each element is 264 KB in 3 KB.
+    let mut packed = vec![0, b'a'];
+    (0..1000).for_each(|_| packed.extend([0xe0, 255, 0]));
+    let size = 264_001_u32;
+    let mut element = vec![0xc3, 0x80];
+    element.extend(u32::try_from(packed.len()).unwrap().to_be_bytes());
+    element.push(0x80);
+    element.extend(size.to_be_bytes());
+    element.extend(&packed);
+    let mut list = vec![kind::LIST, 50];
+    (0..50).for_each(|_| list.extend(&element));
+    let payload = framed(list, VERSION);
+    assert_eq!(restore(&payload, 4 << 20).err(), Some(Refusal::TooLarge));
+    assert!(restore(&payload, 64 << 20).is_ok());
+}
+
+#[test]
+fn a_piece_has_so_many_elements_at_most() {
+    let count = (1 << 22) + 1;
+    let mut piece = u32::try_from(2 * count + 7).unwrap().to_le_bytes().to_vec();
+    piece.extend([0xff, 0xff]);
+    (0..count).for_each(|_| piece.extend([1, 1]));
+    piece.push(0xff);
+    assert!(packed::listpack(&piece).is_err());
 }

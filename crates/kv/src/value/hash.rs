@@ -127,6 +127,11 @@ impl Hash {
         self.expiries.as_ref()?.by_field.get(field).copied()
     }
 
+    /// Bytes of memory that the expiry of a field takes, about.
+    pub fn expiry_cost(field: &[u8]) -> usize {
+        EXPIRY_COST + 2 * field.len()
+    }
+
     /// Sets when a field expires that is there, or that it does not.
     pub fn set_expiry(&mut self, field: &[u8], expire_ms: Option<i64>) {
         if self.expiries.is_none() && expire_ms.is_none() {

@@ -151,7 +151,7 @@ fn destroy(call: &mut Call<'_>) -> Result<(), CommandError> {
 fn create_consumer(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (key, name, consumer) = (call.arg(2), call.arg(3), call.arg(4));
     let (missing, now_ms) = (no_such_group(call), call.now_ms());
-    let stream = call.get_mut::<Stream>(key)?.ok_or(NO_STREAM)?;
+    let stream = call.keys.get_growing::<Stream>(call.db, key)?.ok_or(NO_STREAM)?;
     let is_new = stream.change_group(name, |group, _| {
         group.consumer(consumer).is_none() && group.see(consumer, now_ms)
     });

@@ -9,6 +9,8 @@ mod range;
 mod read;
 
 pub(super) use effect::apply as apply_deliveries;
+#[cfg(test)]
+pub(crate) use read::DELIVERIES_MAX;
 
 use super::{BLOCKING, LOADING, MOVABLE_KEYS, STALE};
 use super::{Command, DENY_OOM, FAST, Group as Family, Keys, ONE_KEY, READONLY, WRITE, command};

@@ -13,6 +13,10 @@ use crate::value::Stream;
 use crate::value::stream::{Group, Id, Position};
 use std::ops::Bound::{Excluded, Unbounded};
 
+/// Entries that one command delivers of a stream to who is to acknowledge them, at most: each takes
+/// more memory then than it may have as an entry, and who wants more asks again.
+pub(crate) const DELIVERIES_MAX: usize = 1 << 20;
+
 /// What such a command asks for.
 struct Request<'a> {
     /// Entries of each stream.
@@ -26,6 +30,16 @@ struct Request<'a> {
     /// Where the first key stands.
     keys_at: usize,
     streams: Vec<(&'a [u8], From)>,
+}
+
+impl Request<'_> {
+    /// How many entries that the group has not read it gets of a stream.
+    fn new_count(&self) -> usize {
+        match self.needs_no_ack {
+            true => self.count,
+            false => self.count.min(DELIVERIES_MAX),
+        }
+    }
 }
 
 /// From where a stream is read.
@@ -121,7 +135,7 @@ pub fn read_group(call: &mut Call<'_>) -> Result<(), CommandError> {
         let earlier = request.streams[..at].iter().filter(|one| **one == (key, From::New)).count();
         let last_read = match earlier {
             0 => last_read,
-            times => read_by_then(call, key, last_read, request.count.saturating_mul(times))?,
+            times => read_by_then(call, key, last_read, request.new_count().saturating_mul(times))?,
         };
         request.streams[at] = (key, from);
         let last = call.get::<Stream>(key)?.and_then(|stream| stream.entries.last_id());
@@ -322,7 +336,7 @@ fn serve(
         match from {
             From::New => {
                 let Some(next) = group.last_id.next() else { return out.array(0) };
-                let found = position.entries.range(next, Id::MAX).take(request.count);
+                let found = position.entries.range(next, Id::MAX).take(request.new_count());
                 let found: Vec<_> = found.collect();
                 let ids = found.iter().map(|(id, _)| *id);
                 take_new(group, position, consumer, now_ms, ids, request, &mut done);

@@ -4,7 +4,7 @@
 use super::{answer_scored, scored_array};
 use crate::call::Call;
 use crate::error::{CommandError, SYNTAX, WRONG_TYPE};
-use crate::keyspace::{EVENT_GENERIC, EVENT_ZSET, Expire};
+use crate::keyspace::{EVENT_GENERIC, EVENT_ZSET, Expire, may_take};
 use crate::number::{int_arg, parse_f64};
 use crate::value::zset::compare_scores;
 use crate::value::{Set, Stored, Value, Zset};
@@ -174,6 +174,9 @@ fn sources<'a>(call: &'a mut Call<'_>, keys: &[&[u8]]) -> Result<Vec<Source<'a>>
     found.into_iter().map(of).collect()
 }
 
+/// Bytes of a member of that besides its name, about.
+const COMBINED_COST: usize = 64;
+
 /// What comes of combining.
 type Combined = HashMap<Vec<u8>, f64>;
 
@@ -184,20 +187,28 @@ fn weighted<'a>(sources: &[Source<'a>], weights: &[f64]) -> Vec<(Source<'a>, f64
     all
 }
 
-fn union(sources: &[Source<'_>], query: &Query<'_>) -> Combined {
-    let mut combined = Combined::new();
+fn union(
+    sources: &[Source<'_>],
+    query: &Query<'_>,
+    size_max: usize,
+) -> Result<Combined, CommandError> {
+    let (mut combined, mut size) = (Combined::new(), 0_usize);
     for (source, weight) in weighted(sources, &query.weights) {
         source.each(|member, score| {
             let score = number_or_zero(weight * score);
             match combined.get_mut(member) {
                 Some(sum) => *sum = query.aggregate.of(*sum, score),
+                // No more than it takes to say so.
+                None if size_max < size => {}
                 None => {
+                    size = size.saturating_add(member.len() + COMBINED_COST);
                     combined.insert(member.to_vec(), score);
                 }
             }
         });
+        may_take(size, size_max)?;
     }
-    combined
+    Ok(combined)
 }
 
 fn inter(sources: &[Source<'_>], query: &Query<'_>) -> Combined {
@@ -231,9 +242,10 @@ fn combine(
     operation: Operation,
     query: &Query<'_>,
 ) -> Result<Combined, CommandError> {
+    let size_max = call.keys.made_max();
     let sources = sources(call, query.keys)?;
     Ok(match operation {
-        Operation::Union => union(&sources, query),
+        Operation::Union => union(&sources, query, size_max)?,
         Operation::Inter => inter(&sources, query),
         Operation::Diff => diff(&sources),
     })
