@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::{Fetch, Keyspace};
 use crate::kv::Kv;
+use crate::saving::Frozen;
 use crate::slots::Slot;
 
 /// Keys that are handled under one hold of the lock.
@@ -82,12 +83,21 @@ impl Keyspace {
                 continue;
             };
             self.hand = number + 1;
+            if self.slots.is_saving(number) {
+                continue;
+            }
             let Some(slot) = self.slots.get_mut(number) else { continue };
             if slot.is_referenced {
                 slot.is_referenced = false;
                 continue;
             }
             if spares_large && is_large_in_use(slot, now_s) {
+                spared += 1;
+                continue;
+            }
+            if spares_large && LARGE_SIZE <= slot.cost && slot.is_dirty {
+                // It takes long to write down: the keeper does, and it goes the next time.
+                self.slots.want_saved(number);
                 spared += 1;
                 continue;
             }
@@ -126,12 +136,18 @@ impl Keyspace {
         address
     }
 
-    /// Writes the dirty ones down among `count` slots from `from` on. Returns where to go on.
-    fn save_slots(&mut self, from: u32, count: u32) -> u32 {
+    /// Writes the dirty ones down among `count` slots from `from` on, but for large ones, which are
+    /// added to `large`. Returns where to go on.
+    fn save_slots(&mut self, from: u32, count: u32, large: &mut Vec<Frozen>) -> u32 {
         let end = self.slots.end().min(from.saturating_add(count));
         for number in from..end {
-            if self.slots.get(number).is_some_and(|slot| slot.is_dirty) {
-                self.save_slot(number);
+            let Some(slot) = self.slots.get(number).filter(|slot| slot.is_dirty) else { continue };
+            let is_large = LARGE_SIZE <= slot.cost;
+            match is_large.then(|| self.freeze_slot(number)).flatten() {
+                Some(frozen) => large.push(frozen),
+                None => {
+                    self.save_slot(number);
+                }
             }
         }
         end
@@ -214,11 +230,11 @@ enum Made {
 }
 
 /// A record that was copied.
-struct Copied {
+pub(crate) struct Copied {
     db: u8,
     hash: KeyHash,
     from: Address,
-    to: Address,
+    pub(crate) to: Address,
 }
 
 /// A table of the index as a checkpoint keeps it.
@@ -241,6 +257,7 @@ impl Kv {
             while 0 < self.cool_some(STEP) {
                 self.write_coded()?;
             }
+            self.save_wanted()?;
             self.write_coded()?;
             self.compact()?;
         }
@@ -326,7 +343,7 @@ impl Kv {
     }
 
     /// A segment with its values coded, and where each record went.
-    fn copy_coded(
+    pub(crate) fn copy_coded(
         &self,
         from_segment: u32,
         bytes: &[u8],
@@ -352,6 +369,26 @@ impl Kv {
         }
         self.note_compression(groups.stats);
         Ok((copy, copied))
+    }
+
+    /// Writes large values down that are about to go cold.
+    fn save_wanted(&self) -> Result<()> {
+        let mut large = Vec::new();
+        {
+            let mut keys = self.lock();
+            for number in keys.slots.take_wanted() {
+                if keys.slots.get(number).is_none_or(|slot| !slot.is_dirty) {
+                    continue;
+                }
+                match keys.freeze_slot(number) {
+                    Some(frozen) => large.push(frozen),
+                    None => {
+                        keys.save_slot(number);
+                    }
+                }
+            }
+        }
+        self.save_frozen(large)
     }
 
     /// Whether so many segments wait for the disk that commands should, too.
@@ -408,10 +445,12 @@ impl Kv {
     fn make_checkpoint(&self, log_from: u64) -> Result<Made> {
         let mut from = 0;
         loop {
+            let mut large = Vec::new();
             let (next, end) = {
                 let mut keys = self.lock();
-                (keys.save_slots(from, STEP as u32), keys.slots.end())
+                (keys.save_slots(from, STEP as u32, &mut large), keys.slots.end())
             };
+            self.save_frozen(large)?;
             if end <= next {
                 break;
             }

@@ -50,6 +50,7 @@ pub mod rdb;
 pub mod repair;
 pub mod replicate;
 pub mod reply;
+mod saving;
 pub mod series;
 pub mod slots;
 pub mod value;

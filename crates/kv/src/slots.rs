@@ -47,6 +47,11 @@ pub struct Slots {
     /// Those of `chunks` that have room.
     roomy: BTreeSet<usize>,
     len: usize,
+    /// Those whose values are being written down as they were (`saving`): few. They are neither up to
+    /// date on disk nor to be written again.
+    saving: BTreeSet<u32>,
+    /// Those that are to be, since they are large and about to go cold.
+    wanted: BTreeSet<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -158,11 +163,38 @@ impl Slots {
         let chunk = self.chunks.get_mut(idx)?;
         let was_full = !chunk.has_room();
         let slot = chunk.remove(at)?;
+        self.saving.remove(&number);
+        self.wanted.remove(&number);
         if was_full {
             self.roomy.insert(idx);
         }
         self.len -= 1;
         Some(slot)
+    }
+
+    /// Notes that a value is being written down as it is now.
+    pub fn begin_saving(&mut self, number: u32) {
+        self.saving.insert(number);
+    }
+
+    /// Whether it is.
+    pub fn is_saving(&self, number: u32) -> bool {
+        !self.saving.is_empty() && self.saving.contains(&number)
+    }
+
+    /// Notes that it is not any more. Returns whether it was: the slot may be another key's by now.
+    pub fn end_saving(&mut self, number: u32) -> bool {
+        self.saving.remove(&number)
+    }
+
+    /// Has a large value be written down before it goes cold.
+    pub fn want_saved(&mut self, number: u32) {
+        self.wanted.insert(number);
+    }
+
+    /// Takes those; a slot may be another key's by now.
+    pub fn take_wanted(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.wanted)
     }
 
     /// Frees all of them.

@@ -5,6 +5,7 @@ mod expiry;
 mod faults;
 mod fetching;
 mod files;
+mod large;
 mod limits;
 mod memory;
 mod replay;

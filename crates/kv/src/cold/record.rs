@@ -34,7 +34,7 @@ pub struct Record {
 }
 
 /// Appends the record of a hot key.
-pub(super) fn put(out: &mut Vec<u8>, slot: &Slot) {
+pub(crate) fn put(out: &mut Vec<u8>, slot: &Slot) {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER_SIZE]);
     put_varint(out, slot.seq);

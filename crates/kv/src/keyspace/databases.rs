@@ -57,10 +57,12 @@ impl Keyspace {
                     let Place::Hot(number) = place else { continue };
                     let Some(slot) = self.slots.get_mut(number) else { continue };
                     (slot.db, slot.seq, slot.is_dirty) = (db, self.seq, true);
+                    let home = slot.home.take();
                     // Its record names the other database: nobody would find the key by it.
-                    slot.home.take().into_iter().for_each(|home| self.cold.release(home));
+                    home.into_iter().for_each(|home| self.cold.release(home));
                     let at = first_expiry(slot.expire_ms, &slot.value);
                     self.note_later(at, db, hash);
+                    self.slots.end_saving(number);
                 }
             }
         }

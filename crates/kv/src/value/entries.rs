@@ -2,12 +2,13 @@
 //! time, any entry can be picked by its number, and all can be scanned while they change.
 //!
 //! ```text
-//! list     entry │ entry │ entry ...             in any order; the last one fills a gap
+//! list     entry │ entry │ entry ...             in any order; the last one fills a gap (`shared`)
 //! table    (hash, number) │ - │ (hash, number)   by increasing hash, near where the hash says
 //! ```
 //! The table is open addressing with linear probing whose runs are kept sorted by hash: so walking it
 //! is walking by hash, whatever its size, and a scan's cursor is a hash. Few entries have no table.
 
+use super::shared::Shared;
 use std::sync::OnceLock;
 
 /// Entries that are searched one by one: no table is kept for so few.
@@ -47,17 +48,17 @@ fn hash_of(name: &[u8]) -> u32 {
 /// Entries of a collection.
 #[derive(Clone, Debug)]
 pub struct Entries<E> {
-    list: Vec<E>,
+    list: Shared<E>,
     table: Table,
 }
 
 impl<E> Default for Entries<E> {
     fn default() -> Entries<E> {
-        Entries { list: Vec::new(), table: Table::default() }
+        Entries { list: Shared::default(), table: Table::default() }
     }
 }
 
-impl<E: Named> Entries<E> {
+impl<E: Named + Clone> Entries<E> {
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -70,8 +71,15 @@ impl<E: Named> Entries<E> {
     }
 
     /// All of them, in no order.
-    pub fn list(&self) -> &[E] {
-        &self.list
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        self.list.iter()
+    }
+
+    /// They as they are now, to be gone through later, while others change them here: nothing is
+    /// found in that. None where it would be copied one by one.
+    pub fn freeze(&self) -> Option<Entries<E>> {
+        let list = self.list.is_large().then(|| self.list.clone())?;
+        Some(Entries { list, table: Table::default() })
     }
 
     /// The entry of that number.
@@ -92,7 +100,7 @@ impl<E: Named> Entries<E> {
         if self.table.is_none() {
             return self.list.iter().position(|entry| entry.name() == name);
         }
-        let is_it = |at: u32| self.list[at as usize].name() == name;
+        let is_it = |at: u32| self.list.get(at as usize).is_some_and(|it| it.name() == name);
         let place = self.table.find(hash_of(name), is_it)?;
         Some(self.table.buckets[place].at as usize)
     }
@@ -102,7 +110,7 @@ impl<E: Named> Entries<E> {
         let at = u32::try_from(self.list.len()).unwrap_or(EMPTY);
         assert!(at < EMPTY, "memory is bounded far below so many entries");
         if self.list.len() == UNINDEXED_MAX && self.table.is_none() {
-            for (at, entry) in (0..).zip(&self.list) {
+            for (at, entry) in (0..).zip(self.list.iter()) {
                 self.table.insert(hash_of(entry.name()), at);
             }
         }
@@ -114,26 +122,24 @@ impl<E: Named> Entries<E> {
 
     /// None, with room for so many.
     pub fn with_capacity(count: usize) -> Entries<E> {
-        let mut entries = Entries { list: Vec::with_capacity(count), table: Table::default() };
+        let mut entries = Entries { list: Shared::with_capacity(count), table: Table::default() };
         entries.table.reserve(count);
         entries
     }
 
     /// Takes the entry of that number out; the last one gets its number.
     pub fn swap_remove(&mut self, at: usize) -> E {
-        assert!(at < self.list.len(), "the caller has seen it");
+        let hash_at = |list: &Shared<E>, at: usize| {
+            hash_of(list.get(at).expect("the caller has seen it").name())
+        };
         if !self.table.is_none() {
-            self.table.remove(hash_of(self.list[at].name()), at as u32);
+            self.table.remove(hash_at(&self.list, at), at as u32);
             let last = self.list.len() - 1;
             if at < last {
-                self.table.renumber(hash_of(self.list[last].name()), last as u32, at as u32);
+                self.table.renumber(hash_at(&self.list, last), last as u32, at as u32);
             }
         }
-        let entry = self.list.swap_remove(at);
-        if self.list.len() * 4 < self.list.capacity() {
-            self.list.shrink_to(self.list.len() * 2);
-        }
-        entry
+        self.list.swap_remove(at)
     }
 
     /// At least `count` entries (all, if there are fewer) by increasing hash of their names, from
@@ -154,7 +160,7 @@ impl<E: Named> Entries<E> {
             if count <= found.len() && last < bucket.hash {
                 return (u64::from(bucket.hash), found);
             }
-            found.push(&self.list[bucket.at as usize]);
+            found.extend(self.list.get(bucket.at as usize));
             last = bucket.hash;
         }
         (0, found)
@@ -162,7 +168,7 @@ impl<E: Named> Entries<E> {
 
     /// Bytes of memory besides the struct itself and what entries own.
     pub fn heap_size(&self) -> usize {
-        self.list.capacity() * size_of::<E>() + self.table.buckets.capacity() * size_of::<Bucket>()
+        self.list.heap_size() + self.table.buckets.capacity() * size_of::<Bucket>()
     }
 }
 
@@ -310,7 +316,8 @@ mod tests {
             let home = table.home(bucket.hash);
             assert!(home <= place);
             assert!(table.buckets[home..place].iter().all(|between| between.at != EMPTY));
-            assert_eq!(hash_of(entries.list[bucket.at as usize].name()), bucket.hash);
+            let entry = entries.list.get(bucket.at as usize).expect("there");
+            assert_eq!(hash_of(entry.name()), bucket.hash);
         }
         assert_eq!(table.len, entries.len());
     }

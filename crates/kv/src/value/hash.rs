@@ -13,6 +13,9 @@ const LISTPACK_SIZE_MAX: usize = 64;
 /// Bytes that a field's expiry takes besides its name, twice: in a tree and in a table.
 const EXPIRY_COST: usize = 96;
 
+/// Fields that expire which are copied at a time.
+const FROZEN_EXPIRIES_MAX: usize = 10_000;
+
 /// A hash.
 #[derive(Clone, Debug, Default)]
 pub struct Hash {
@@ -107,7 +110,7 @@ impl Hash {
 
     /// All fields and values, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.entries.list().iter().map(|pair| (pair.field.bytes(), pair.value.bytes()))
+        self.entries.iter().map(|pair| (pair.field.bytes(), pair.value.bytes()))
     }
 
     /// Some fields with their values from a cursor on, and where to go on; see [`Entries::scan`].
@@ -172,6 +175,18 @@ impl Hash {
         expired
     }
 
+    /// It as it is now, for who encodes it later; see [`Entries::freeze`]. None where it has very
+    /// many fields that expire: their times are copied one by one.
+    pub fn freeze(&self) -> Option<Hash> {
+        let expiring = self.expiries.as_ref().map_or(0, |expiries| expiries.by_field.len());
+        if FROZEN_EXPIRIES_MAX < expiring {
+            return None;
+        }
+        let (pair_size, is_table) = (self.pair_size, self.is_table);
+        let entries = self.entries.freeze()?;
+        Some(Hash { entries, pair_size, is_table, expiries: self.expiries.clone() })
+    }
+
     /// How it is kept, in the words of `OBJECT ENCODING`.
     pub fn encoding(&self) -> &'static str {
         match (self.is_table, self.expiries.is_some()) {
@@ -191,10 +206,10 @@ impl Stored for Hash {
 
     fn encode(&self, out: &mut Vec<u8>) {
         put_varint(out, self.len() as u64);
-        for (field, value) in self.iter() {
+        self.iter().for_each(|(field, value)| {
             put_bytes(out, field);
             put_bytes(out, value);
-        }
+        });
         let expiries = self.expiries.as_deref();
         put_varint(out, expiries.map_or(0, |expiries| expiries.by_time.len() as u64));
         for (at, field) in expiries.into_iter().flat_map(|expiries| &expiries.by_time) {

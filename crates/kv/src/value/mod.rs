@@ -11,6 +11,7 @@ pub mod hash;
 pub mod list;
 pub mod series;
 pub mod set;
+pub mod shared;
 pub mod stream;
 pub mod string;
 pub mod zset;
@@ -175,6 +176,17 @@ impl Value {
         match reader.is_empty() {
             true => Ok(value),
             false => Err(reader.corrupt("bytes behind the value")),
+        }
+    }
+
+    /// It as it is now, to be encoded while commands go on to change it, and for nothing else: nothing
+    /// is found in it. None where that would take as long as to encode it at once.
+    pub fn freeze(&self) -> Option<Value> {
+        match self {
+            Value::Set(set) => set.freeze().map(Stored::into_value),
+            Value::Hash(hash) => hash.freeze().map(Stored::into_value),
+            Value::Zset(zset) => zset.freeze().map(Stored::into_value),
+            _ => None,
         }
     }
 

@@ -92,7 +92,7 @@ impl Set {
 
     /// All members, in no order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.entries.list().iter().map(Element::bytes)
+        self.entries.iter().map(Element::bytes)
     }
 
     /// All members: integers in order, as clients see them, others in none.
@@ -112,6 +112,12 @@ impl Set {
         }
         let (next, found) = self.entries.scan(cursor, count);
         (next, found.into_iter().map(Element::bytes).collect())
+    }
+
+    /// It as it is now, for who encodes it later; see [`Entries::freeze`].
+    pub fn freeze(&self) -> Option<Set> {
+        let (member_size, shape) = (self.member_size, self.shape);
+        Some(Set { entries: self.entries.freeze()?, member_size, shape })
     }
 
     /// How it is kept, in the words of `OBJECT ENCODING`.

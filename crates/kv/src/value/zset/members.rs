@@ -3,6 +3,7 @@
 //! What holds: a member keeps its place as long as it is in the set, whatever its score becomes, also
 //! over the disk. So `ZSCAN` goes through the places.
 
+use crate::value::shared::Shared;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
@@ -36,7 +37,7 @@ pub struct Item {
 /// Members in places.
 #[derive(Clone, Debug, Default)]
 pub struct Members {
-    places: Vec<Place>,
+    places: Shared<Place>,
     /// Places that may be free: some have been given up or taken since.
     free: Vec<u32>,
     by_member: HashTable<u32>,
@@ -50,6 +51,10 @@ pub fn compare_scores(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
+fn member_of(places: &Shared<Place>, place: u32) -> &[u8] {
+    places.get(place as usize).map_or(&[], |place| &place.member)
+}
+
 impl Members {
     /// How many there are.
     pub fn len(&self) -> usize {
@@ -60,14 +65,14 @@ impl Members {
     pub fn heap_size(&self) -> usize {
         self.size
             + self.len() * ALLOCATION_COST
-            + self.places.capacity() * size_of::<Place>()
+            + self.places.heap_size()
             + self.free.capacity() * size_of::<u32>()
             + self.by_member.capacity() * (size_of::<u32>() + 1)
     }
 
     /// The member in a place.
     pub fn member(&self, place: u32) -> &[u8] {
-        self.places.get(place as usize).map_or(&[], |place| &place.member)
+        member_of(&self.places, place)
     }
 
     /// Where a member is.
@@ -105,7 +110,7 @@ impl Members {
     /// Has a member that was put into a place found by its bytes.
     fn index(&mut self, place: u32) {
         let (places, hasher) = (&self.places, &self.hasher);
-        let member_at = |place: u32| &*places[place as usize].member;
+        let member_at = |place: u32| member_of(places, place);
         self.size += member_at(place).len();
         let hash = hasher.hash_one(member_at(place));
         self.by_member.insert_unique(hash, place, |place| hasher.hash_one(member_at(*place)));
@@ -115,16 +120,28 @@ impl Members {
     pub fn remove(&mut self, member: &[u8]) -> Option<Item> {
         let hash = self.hasher.hash_one(member);
         let places = &self.places;
-        let is_it = |place: &u32| *places[*place as usize].member == *member;
+        let is_it = |place: &u32| member_of(places, *place) == member;
         let place = self.by_member.find_entry(hash, is_it).ok()?.remove().0;
         let emptied = Place { member: Box::default(), score: FREE };
-        let gone = std::mem::replace(&mut self.places[place as usize], emptied);
+        let gone = std::mem::replace(self.places.get_mut(place as usize)?, emptied);
         self.size -= gone.member.len();
         match place as usize + 1 == self.places.len() {
-            true => while self.places.pop_if(|place| place.is_free()).is_some() {},
+            true => while self.ends_with_free() && self.places.pop().is_some() {},
             false => self.free.push(place),
         }
         Some(Item { score: gone.score, place })
+    }
+
+    fn ends_with_free(&self) -> bool {
+        let last = self.places.len().checked_sub(1).and_then(|last| self.places.get(last));
+        last.is_some_and(Place::is_free)
+    }
+
+    /// They as they are now, for who goes through their places later, while others change them here:
+    /// nothing is found in that. None where each would be copied.
+    pub fn freeze(&self) -> Option<Members> {
+        let places = self.places.is_large().then(|| self.places.clone())?;
+        Some(Members { places, ..Members::default() })
     }
 
     /// The order of two members: by score, then by bytes.
@@ -136,7 +153,7 @@ impl Members {
     /// All members in order.
     pub fn sorted(&self) -> Vec<Item> {
         let mut items: Vec<Item> = (0..)
-            .zip(&self.places)
+            .zip(self.places.iter())
             .filter(|(_, it)| !it.is_free())
             .map(|(place, it)| Item { score: it.score, place })
             .collect();
@@ -146,8 +163,10 @@ impl Members {
 
     /// All places from one on, the free ones as nothing.
     pub fn places_from(&self, at: usize) -> impl ExactSizeIterator<Item = Option<(&[u8], f64)>> {
-        let places = self.places.get(at..).unwrap_or_default();
-        places.iter().map(|it| (!it.is_free()).then_some((&*it.member, it.score)))
+        (at.min(self.places.len())..self.places.len()).map(move |at| {
+            let place = self.places.get(at).filter(|it| !it.is_free())?;
+            Some((&*place.member, place.score))
+        })
     }
 
     /// Appends a place, as [`Members::places_from`] shows it. Returns false if the member is there

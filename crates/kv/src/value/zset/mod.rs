@@ -94,6 +94,13 @@ impl Zset {
         self.len() == 0
     }
 
+    /// It as it is now, for who encodes it later; see [`Members::freeze`].
+    pub fn freeze(&self) -> Option<Zset> {
+        let Repr::Large(large) = &self.0 else { return None };
+        let (members, order) = (large.members.freeze()?, Order::build(&[]));
+        Some(Zset(Repr::Large(Box::new(Large { members, order }))))
+    }
+
     /// How it is kept, in the words of `OBJECT ENCODING`.
     pub fn encoding(&self) -> &'static str {
         match &self.0 {
