@@ -83,6 +83,7 @@ impl Redis {
                 Flow::Next
             }
         };
+        session.out.settle(before);
         if skips != ReplyMode::On && session.reply == skips {
             if !is_push(args, session.out.0.bytes().get(before..).unwrap_or_default()) {
                 session.out.0.bytes_mut().truncate(before);

@@ -1,16 +1,63 @@
-//! Answers of commands on keys, as RESP.
+//! Answers of commands on keys, as RESP. One command may name a value many times over, or many values:
+//! what does not fit is left out, and who has it written answers with an error instead.
 
 use kv::Reply;
 use wire::resp::Answer;
 
+/// Bytes of answers that wait to be sent to a client, at most: more than the largest value has.
+pub const ANSWER_SIZE_MAX: usize = 4 << 30;
+
 /// An answer in RESP.
-#[derive(Debug, Default)]
-pub struct Out(pub Answer);
+#[derive(Debug)]
+pub struct Out(pub Answer, Room);
+
+/// What may still be written.
+#[derive(Debug)]
+struct Room {
+    size_max: usize,
+    is_overfull: bool,
+}
+
+/// Bytes of memory that are kept of an answer that did not fit.
+const ANSWER_SIZE_KEPT: usize = 64 << 10;
+
+impl Default for Out {
+    fn default() -> Out {
+        Out::new(2)
+    }
+}
 
 impl Out {
     /// An empty one in that version.
     pub fn new(version: u8) -> Out {
-        Out(Answer::new(version))
+        Out::with_size_max(version, ANSWER_SIZE_MAX)
+    }
+
+    fn with_size_max(version: u8, size_max: usize) -> Out {
+        Out(Answer::new(version), Room { size_max, is_overfull: false })
+    }
+
+    /// Puts an error in the place of what was written from a place on, if that did not fit.
+    pub fn settle(&mut self, start: usize) {
+        if std::mem::take(&mut self.1.is_overfull) {
+            self.0.bytes_mut().truncate(start);
+            self.0.bytes_mut().shrink_to(ANSWER_SIZE_KEPT);
+            let size_max = self.1.size_max;
+            self.0.error(&format!(
+                "ERR the answer is larger than {size_max} bytes: ask for less at a time"
+            ));
+        }
+    }
+
+    /// The answer, if so many bytes of it fit.
+    #[inline]
+    fn room(&mut self, size: usize) -> Option<&mut Answer> {
+        let room = &mut self.1;
+        room.is_overfull |= room.size_max < self.0.bytes().len().saturating_add(size);
+        match room.is_overfull {
+            false => Some(&mut self.0),
+            true => None,
+        }
     }
 }
 
@@ -19,48 +66,103 @@ impl Reply for Out {
         self.0.version()
     }
     fn simple(&mut self, text: &str) {
-        self.0.simple(text);
+        if let Some(out) = self.room(text.len()) {
+            out.simple(text);
+        }
     }
     fn error(&mut self, text: &str) {
-        self.0.error(text);
+        if let Some(out) = self.room(text.len()) {
+            out.error(text);
+        }
     }
     fn int(&mut self, value: i64) {
-        self.0.int(value);
+        if let Some(out) = self.room(0) {
+            out.int(value);
+        }
     }
     fn bulk(&mut self, bytes: &[u8]) {
-        self.0.bulk(bytes);
+        if let Some(out) = self.room(bytes.len()) {
+            out.bulk(bytes);
+        }
     }
     fn null(&mut self) {
-        self.0.null();
+        if let Some(out) = self.room(0) {
+            out.null();
+        }
     }
     fn null_array(&mut self) {
-        self.0.null_array();
+        if let Some(out) = self.room(0) {
+            out.null_array();
+        }
     }
     fn array(&mut self, len: usize) {
-        self.0.array(len);
+        if let Some(out) = self.room(0) {
+            out.array(len);
+        }
     }
     fn map(&mut self, len: usize) {
-        self.0.map(len);
+        if let Some(out) = self.room(0) {
+            out.map(len);
+        }
     }
     fn set(&mut self, len: usize) {
-        self.0.set(len);
+        if let Some(out) = self.room(0) {
+            out.set(len);
+        }
     }
     fn push(&mut self, len: usize) {
-        self.0.push(len);
+        if let Some(out) = self.room(0) {
+            out.push(len);
+        }
     }
     fn double(&mut self, value: f64) {
-        self.0.double(&kv::number::double_text(value));
+        if let Some(out) = self.room(0) {
+            out.double(&kv::number::double_text(value));
+        }
     }
     fn double_as(&mut self, text: &str) {
-        self.0.double(text);
+        if let Some(out) = self.room(0) {
+            out.double(text);
+        }
     }
     fn bool(&mut self, value: bool) {
-        self.0.bool(value);
+        if let Some(out) = self.room(0) {
+            out.bool(value);
+        }
     }
     fn big_number(&mut self, text: &str) {
-        self.0.big_number(text);
+        if let Some(out) = self.room(text.len()) {
+            out.big_number(text);
+        }
     }
     fn verbatim(&mut self, format: &str, text: &[u8]) {
-        self.0.verbatim(format, text);
+        if let Some(out) = self.room(text.len()) {
+            out.verbatim(format, text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_does_not_fit_becomes_an_error() {
+        let mut out = Out::with_size_max(2, 100);
+        out.ok();
+        let start = out.0.bytes().len();
+        out.array(3);
+        for _ in 0..3 {
+            out.bulk(&[b'x'; 40]);
+        }
+        assert!(out.0.bytes().len() <= 110, "no more is gathered");
+        out.settle(start);
+        let text = String::from_utf8_lossy(out.0.bytes()).into_owned();
+        assert!(text.starts_with("+OK\r\n-ERR the answer is larger than 100 bytes"), "{text}");
+        out.0.bytes_mut().clear();
+        out.array(1);
+        out.null();
+        out.settle(0);
+        assert_eq!(out.0.bytes(), b"*1\r\n$-1\r\n");
     }
 }

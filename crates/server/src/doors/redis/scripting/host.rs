@@ -120,6 +120,7 @@ impl<'a> Host<'a> {
         }
         drop(hub);
         std::mem::swap(&mut self.session.out, &mut self.out);
+        self.out.settle(0);
         self.session.is_script = false;
         Ok(())
     }

@@ -40,6 +40,12 @@ pub struct Hot {
     pub refuses_growth: bool,
 }
 
+/// Bytes of an argument, whatever `proto-max-bulk-len` says: a string has no more.
+const BULK_SIZE_MAX: usize = 512 << 20;
+/// Bytes of a command, whatever `client-query-buffer-limit` says: what one command may add to a value is
+/// counted on (`KvConfig::growth_max`).
+const QUERY_SIZE_MAX: usize = 1 << 30;
+
 /// The least memory that keys get, whatever is said.
 pub const MEMORY_MIN: u64 = 1 << 20;
 /// Bytes of a keyspace without keys, about. Who allows less wants nothing more written.
@@ -151,8 +157,8 @@ impl Settings {
             tracks_latency: self.is_on("latency-tracking"),
             clients_max: size("maxclients"),
             timeout_s: count("timeout"),
-            bulk_size_max: size("proto-max-bulk-len"),
-            query_size_max: size("client-query-buffer-limit"),
+            bulk_size_max: size("proto-max-bulk-len").min(BULK_SIZE_MAX),
+            query_size_max: size("client-query-buffer-limit").min(QUERY_SIZE_MAX),
             refusals_max: size("acllog-max-len"),
             tracked_keys_max: size("tracking-table-max-keys"),
             busy_after_ms: count("busy-reply-threshold"),
