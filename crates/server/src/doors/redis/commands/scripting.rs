@@ -4,7 +4,7 @@ use super::{DoorCommand, Flow, container};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::out::Out;
 use crate::doors::redis::scripting::{
-    Conflict, Flags, Job, Library, Refusal, Scripting, run, sha1_hex,
+    Conflict, Engine, Flags, Job, Library, Refusal, Scripting, keep_libraries, run, sha1_hex,
 };
 use kv::commands::{
     ALLOW_BUSY, DENY_OOM, Group, Keys, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY,
@@ -12,6 +12,7 @@ use kv::commands::{
 };
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
+use std::sync::MutexGuard;
 
 /// A line of the table.
 const fn row(
@@ -331,9 +332,28 @@ fn function_load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let conflict = if replaces { Conflict::Replace } else { Conflict::Refuse };
     let mut engine = redis.scripting.engine();
     let name = engine.add_library(&redis.scripting.busy, context.keys.random(), code, conflict)?;
-    redis.scripting.keep(&mut engine, &redis.kv)?;
-    context.session.out.text(&name);
-    Ok(Flow::Next)
+    Ok(answer_when_kept(context, engine, move |out| out.text(&name)))
+}
+
+/// Answers once the libraries are on disk, as they are now. Others are served meanwhile.
+fn answer_when_kept(
+    context: &mut Context<'_>,
+    engine: MutexGuard<'_, Engine>,
+    answer: impl FnOnce(&mut Out) + Send + 'static,
+) -> Flow {
+    let (scripting, kv) = (&context.redis.scripting, context.redis.kv.clone());
+    let number = scripting.note_libraries(&engine);
+    drop(engine);
+    let keeping = scripting.keeping.clone();
+    if keeping.is_kept(number) {
+        answer(&mut context.session.out);
+        return Flow::Next;
+    }
+    context.session.work = Some(Box::new(move |out| match keep_libraries(&keeping, &kv, number) {
+        Ok(()) => answer(out),
+        Err(error) => out.error(&error.0),
+    }));
+    Flow::Work
 }
 
 fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -343,9 +363,7 @@ fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if !engine.remove_library(&name) {
         return Err(CommandError::new("ERR Library not found"));
     }
-    redis.scripting.keep(&mut engine, &redis.kv)?;
-    context.session.out.ok();
-    Ok(Flow::Next)
+    Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 
 fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -358,9 +376,7 @@ fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     let mut engine = redis.scripting.engine();
     engine.flush_libraries();
-    redis.scripting.keep(&mut engine, &redis.kv)?;
-    context.session.out.ok();
-    Ok(Flow::Next)
+    Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 
 fn function_dump(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -386,9 +402,7 @@ fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let mut engine = redis.scripting.engine();
     let seed = context.keys.random();
     engine.restore(&redis.scripting.busy, seed, context.args[2], conflict, flushes)?;
-    redis.scripting.keep(&mut engine, &redis.kv)?;
-    context.session.out.ok();
-    Ok(Flow::Next)
+    Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 
 fn function_list(context: &mut Context<'_>) -> Result<Flow, CommandError> {

@@ -1,7 +1,7 @@
 //! A dump of the primary: received into a file, checked as a whole, and only then loaded.
 
 use crate::doors::redis::connection::Redis;
-use crate::doors::redis::scripting::Conflict;
+use crate::doors::redis::scripting::{Conflict, keep_libraries};
 use kv::Kv;
 use kv::keyspace::Emptying;
 use kv::rdb::{self, Found};
@@ -132,6 +132,7 @@ impl Spool {
         link.begin_partial(&door.kv, generation)?;
         empty(door)?;
         let counts = load(door, &bytes)?;
+        keep_functions(door)?;
         let synced = door.kv.sync_log();
         synced.map_err(|error| error.to_string())?;
         link.set_partial(&door.kv, false)?;
@@ -196,9 +197,18 @@ fn empty(door: &Redis) -> Result<(), String> {
             break;
         }
     }
-    let mut engine = door.scripting.engine();
-    engine.flush_libraries();
-    door.scripting.keep(&mut engine, &door.kv).map_err(|error| error.0.into_owned())
+    door.scripting.engine().flush_libraries();
+    Ok(())
+}
+
+/// Writes the libraries of the dump to disk.
+fn keep_functions(door: &Redis) -> Result<(), String> {
+    let number = {
+        let engine = door.scripting.engine();
+        door.scripting.note_libraries(&engine)
+    };
+    let kept = keep_libraries(&door.scripting.keeping, &door.kv, number);
+    kept.map_err(|error| error.0.into_owned())
 }
 
 /// What ends a walk early.
@@ -263,8 +273,7 @@ fn add_library(door: &Redis, code: &[u8]) -> Result<(), String> {
     let mut engine = door.scripting.engine();
     let seed = door.app.vfs.random();
     let added = engine.add_library(&door.scripting.busy, seed, code, Conflict::Replace);
-    added.map_err(|error| error.0.into_owned())?;
-    door.scripting.keep(&mut engine, &door.kv).map_err(|error| error.0.into_owned())
+    added.map(|_| ()).map_err(|error| error.0.into_owned())
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@
 //! replaced as a whole before the command that changed it is answered.
 
 use super::busy::{Busy, Running};
+use super::keeping::Keeping;
 use super::payload;
 use super::raised::{Raised, text_of};
 use super::shebang::Flags;
 use super::vm::Vm;
-use super::{Engine, SCRIPT_SIZE_MAX, Scripting, sha1_hex};
+use super::{Engine, SCRIPT_SIZE_MAX, Scripting};
 use kv::{CommandError, Kv};
 use mlua::{Function, Lua, MultiValue, Table, Value};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ use std::time::Instant;
 const FILE_NAME: &str = "functions";
 /// Libraries that there may be.
 const LIBRARIES_MAX: usize = 10_000;
+/// Bytes of the texts of all of them.
+const LIBRARIES_SIZE_MAX: usize = 256 << 20;
 /// Functions that a library may register.
 const FUNCTIONS_MAX: usize = 10_000;
 
@@ -82,24 +85,22 @@ fn lua_error(raised: &mlua::Error) -> CommandError {
     error(String::from_utf8_lossy(&text_of(raised)))
 }
 
+/// Writes all libraries to disk, unless they are there as they were noted under that number. It takes
+/// the disk its time: not for who has locked the keys while clients are served.
+///
+/// # Errors
+/// When that fails; the libraries are then other ones after a restart.
+pub fn keep_libraries(keeping: &Keeping, kv: &Kv, number: u64) -> Result<(), CommandError> {
+    let kept = keeping.keep(number, |bytes| kv.write_beside(FILE_NAME, bytes));
+    kept.map_err(|failure| error(format!("the functions cannot be written: {failure}")))
+}
+
 impl Scripting {
-    /// Writes all libraries to disk, unless they are there as they are: clients load the same library
-    /// at each of their starts, and to write takes the disk its time, while others wait for the keys.
-    ///
-    /// # Errors
-    /// When that fails; the libraries are then other ones after a restart.
-    pub fn keep(&self, engine: &mut Engine, kv: &Kv) -> Result<(), CommandError> {
+    /// Notes that libraries may have changed. Returns the number of what they are now, for
+    /// [`keep_libraries`].
+    pub fn note_libraries(&self, engine: &Engine) -> u64 {
         self.count(engine);
-        let dump = engine.dump();
-        let digest = sha1_hex(&dump);
-        if engine.kept.as_ref() == Some(&digest) {
-            return Ok(());
-        }
-        engine.kept = None;
-        kv.write_beside(FILE_NAME, &dump)
-            .map_err(|failure| error(format!("the functions cannot be written: {failure}")))?;
-        engine.kept = Some(digest);
-        Ok(())
+        self.keeping.note(engine.dump())
     }
 
     /// Reads the libraries that were kept.
@@ -174,6 +175,13 @@ impl Engine {
         }
         if LIBRARIES_MAX <= self.functions.libraries.len() {
             return Err(error("there are too many libraries"));
+        }
+        let others = self.functions.libraries.iter().filter(|(other, _)| **other != key);
+        let size = others.map(|(_, one)| one.code.len()).sum::<usize>() + code.len();
+        if LIBRARIES_SIZE_MAX < size {
+            return Err(error(format!(
+                "the texts of all libraries may have {LIBRARIES_SIZE_MAX} bytes, and would have {size}"
+            )));
         }
         let vm = self.functions.vm(busy, seed)?;
         let functions = load(vm, busy, text)?;

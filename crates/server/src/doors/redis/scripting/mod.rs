@@ -17,6 +17,7 @@ mod convert;
 mod digits;
 mod host;
 mod json;
+mod keeping;
 mod library;
 mod meanwhile;
 mod msgpack;
@@ -29,7 +30,8 @@ mod shebang;
 mod vm;
 
 pub use busy::{Busy, Refusal};
-pub use library::{Conflict, Library};
+pub use keeping::Keeping;
+pub use library::{Conflict, Library, keep_libraries};
 pub use run::{Job, run};
 pub use sha1::hex as sha1_hex;
 pub use shebang::Flags;
@@ -49,6 +51,8 @@ pub struct Scripting {
     /// What runs, for those who wait.
     pub busy: Arc<Busy>,
     engine: Mutex<Engine>,
+    /// The libraries on disk.
+    pub keeping: Arc<Keeping>,
     /// Libraries and functions, to be read while a script runs.
     libraries: AtomicUsize,
     functions: AtomicUsize,
@@ -80,8 +84,6 @@ pub struct Engine {
     pub cache: Cache,
     /// Libraries of functions.
     functions: library::Functions,
-    /// The digest of the libraries that this run wrote to disk last; none before it did.
-    kept: Option<String>,
 }
 
 /// Whether a script says of itself that it changes nothing.
