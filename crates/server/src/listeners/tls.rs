@@ -42,7 +42,11 @@ pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'stat
     Ok(certificates)
 }
 
-fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
+/// The private key in a PEM file.
+///
+/// # Errors
+/// When there is none.
+pub fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
     PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {

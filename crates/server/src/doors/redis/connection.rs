@@ -437,7 +437,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             Instant::now() + Duration::from_millis(u64::try_from(left).unwrap_or(0))
         };
         if self.is_paused {
-            return Some(at(self.redis.hub().pause.until_ms));
+            let hub = self.redis.hub();
+            // Who is woken when it ends needs no time for that.
+            return (!hub.is_failing_over).then(|| at(hub.pause.until_ms));
         }
         if self.is_waiting {
             let hub = self.redis.hub();

@@ -213,10 +213,11 @@ impl Redis {
         hub: &Hub,
         (known, args): (Known, &[&[u8]]),
     ) -> bool {
-        if session.is_primary || !hub.pause.is_on(keys.now_ms()) {
+        let is_on = hub.pause.is_on(keys.now_ms());
+        if session.is_primary || !is_on && !hub.is_failing_over {
             return false;
         }
-        if !hub.pause.is_of_writes {
+        if is_on && !hub.pause.is_of_writes {
             return !ALLOWED_IN_PAUSE.contains(&known.info().first_name());
         }
         let queued = session.transaction.as_ref().is_some_and(|transaction| transaction.changes);

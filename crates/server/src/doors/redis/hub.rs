@@ -99,6 +99,8 @@ pub struct Hub {
     pub latency: Latency,
     /// Whether clients wait for a while.
     pub pause: Pause,
+    /// Whether commands that may change something wait until a replica has taken over.
+    pub is_failing_over: bool,
     /// Clients whose next command waits for that.
     pub postponed: HashSet<u64>,
     /// A name of this run, for those who replicate; changes with `DEBUG CHANGE-REPL-ID`.

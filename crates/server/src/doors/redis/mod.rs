@@ -91,6 +91,7 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         let syncing = door.clone();
         let syncing = tokio::spawn(async move { syncing.durable.serve(syncing.kv.clone()).await });
         let following = tokio::spawn(replication::link::run(door.clone(), stop.clone()));
+        let handing_over = tokio::spawn(replication::failover::run(door.clone()));
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
         while 0 < connections.count() {
             // What it has written stays, as of a script that fails.
@@ -100,6 +101,7 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         }
         expiring.abort();
         syncing.abort();
+        handing_over.abort();
         // It hears that the server ends, too, and what it began has to be left whole.
         let _ = following.await;
         Ok(())

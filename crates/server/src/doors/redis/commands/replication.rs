@@ -4,6 +4,7 @@ use super::{DoorCommand, Flow, command};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Blocked;
 use crate::doors::redis::replication;
+use crate::doors::redis::replication::failover::Progress;
 use kv::call::Otherwise;
 use kv::commands::command as command_on_keys;
 use kv::commands::{
@@ -15,7 +16,7 @@ use kv::{CommandError, Mode, Reply as _, Wait};
 /// The family's commands.
 #[rustfmt::skip] // a table
 pub const COMMANDS: &[DoorCommand] = &[
-    command("failover", -1, ADMIN | NO_SCRIPT | STALE, Group::Server, "6.2.0", "Hands over to a replica.", failover),
+    command("failover", -1, ADMIN | NO_SCRIPT | STALE, Group::Server, "6.2.0", "Hands over to a replica.", replication::failover::failover),
     command_on_keys("migrate", -6, WRITE, Keys::Found(replication::migrate::key_places), Group::Generic, "2.6.0", "Moves keys to another server.", replication::migrate::migrate),
     command("psync", -3, ADMIN | NO_SCRIPT | NO_MULTI, Group::Server, "2.8.0", "Makes the connection a replica's.", psync),
     command("replconf", -1, ADMIN | NO_SCRIPT | LOADING | STALE | ALLOW_BUSY, Group::Server, "3.0.0", "What a replica says of itself.", repl_conf),
@@ -46,6 +47,9 @@ fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         }
     };
     let redis = context.redis;
+    if redis.replication.failover.progress() != Progress::None {
+        return Err(CommandError::new("ERR REPLICAOF not allowed while failing over."));
+    }
     if redis.replication.link.state().primary == primary {
         if primary.is_some() {
             context.session.out.simple("OK Already connected to specified master");
@@ -106,6 +110,8 @@ fn psync(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let next = parse_i64(context.args[2]).ok_or(kv::error::NOT_INTEGER)?;
     let id = String::from_utf8_lossy(context.args[1]).into_owned();
     context.session.hello.wanted = Some((id, next));
+    let word = context.args.get(3);
+    context.session.hello.hands_over = word.is_some_and(|it| it.eq_ignore_ascii_case(b"failover"));
     become_replica(context)
 }
 
@@ -124,15 +130,6 @@ fn become_replica(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         ));
     }
     Ok(Flow::Replicate)
-}
-
-fn failover(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    match &context.args[1..] {
-        [word] if word.eq_ignore_ascii_case(b"abort") => {
-            Err(CommandError::new("ERR No failover in progress."))
-        }
-        _ => Err(CommandError::new("ERR FAILOVER requires connected replicas.")),
-    }
 }
 
 /// Until when to wait; none is for ever.

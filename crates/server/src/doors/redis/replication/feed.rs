@@ -112,6 +112,12 @@ impl Feed {
         (self.is_on, self.db) = (false, None);
     }
 
+    /// Begins anew at an offset.
+    pub fn begin_at(&mut self, offset: u64) {
+        self.bytes = VecDeque::new();
+        (self.start, self.is_on, self.db) = (offset, true, None);
+    }
+
     /// The next command selects its database, whatever was selected before.
     pub fn select_anew(&mut self) {
         self.db = None;

@@ -9,14 +9,13 @@
 //! part is shown to nobody, after a restart neither.
 
 use super::spool::Spool;
-use crate::doors::redis::acl::User;
+use super::tls::{self, TlsWords, Wire};
 use crate::doors::redis::commands::Flow;
 use crate::doors::redis::connection::Redis;
 use crate::doors::redis::replication::feed::put_command;
 use crate::doors::redis::session::Session;
 use crate::listeners::accept::Stop;
-use kv::keyspace::Emptying;
-use kv::{Keyspace, Kv, KvDurability};
+use kv::{Kv, KvDurability};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,8 +37,6 @@ const READ_SIZE: usize = 64 << 10;
 const LINE_SIZE_MAX: usize = 4096;
 /// What a primary may send.
 const LIMITS: Limits = Limits { arguments_max: 1 << 20, bulk_size_max: 512 << 20 };
-/// Commands of the primary that could not be done which are named in the log.
-const NAMED_COUNT_MAX: u64 = 10;
 
 /// How far this server is with its primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +95,8 @@ pub struct State {
     pub left_out: u64,
     /// Dumps that were loaded.
     pub dump_count: u64,
+    /// Whether the primary is a replica that is to take over.
+    pub hands_over: bool,
 }
 
 /// This server as a replica.
@@ -145,6 +144,76 @@ impl Link {
             tracing::warn!("the keys are not whole: a dump of the primary was loaded in part");
         }
         self.enter(kv, primary, false);
+        Ok(())
+    }
+
+    /// Writes down that nobody is followed, before [`Link::take_over`].
+    ///
+    /// # Errors
+    /// In words, when that is not so easy.
+    pub fn note_nobody(&self, kv: &Kv) -> Result<(), String> {
+        if self.state().is_partial {
+            return Err(
+                "the keys are not whole: a dump of the primary was loaded in part".to_owned()
+            );
+        }
+        self.keep(kv, None, false)
+    }
+
+    /// Follows nobody any more, and begins a feed where the primary's ended, for the primary itself: if
+    /// that is where it is wanted, and nobody has the feed of before. Returns its name and offset.
+    pub fn take_over(&self, door: &Redis, wanted: Option<u64>) -> Option<(String, u64)> {
+        // Nothing is written between the primary's last command and the first of the feed.
+        let mut keys = door.kv.lock();
+        let mut hub = door.hub();
+        let offset = {
+            let mut state = self.state();
+            let (offset, generation) = (state.offset, state.generation + 1);
+            *state = State { generation, ..State::default() };
+            offset
+        };
+        keys.leaves_expired = false;
+        self.is_replica.store(false, Relaxed);
+        self.is_loading.store(false, Relaxed);
+        hub.replication_id = door.new_name();
+        door.limit_feed(&hub);
+        self.changed.notify_one();
+        let mut feed = door.replication.feed();
+        if wanted != Some(offset) || !feed.replicas.is_empty() {
+            return None;
+        }
+        feed.begin_at(offset);
+        door.kv.follow(true);
+        Some((hub.replication_id.clone(), offset))
+    }
+
+    /// Follows a replica of this server, which is to take over, from an offset of the feed of that name.
+    ///
+    /// # Errors
+    /// In words, when it cannot be written down.
+    pub fn hand_over(
+        &self,
+        kv: &Kv,
+        primary: (String, u16),
+        id: String,
+        offset: u64,
+    ) -> Result<(), String> {
+        self.keep(kv, Some(&primary), false)?;
+        let mut keys = kv.lock();
+        let mut state = self.state();
+        *state = State {
+            primary: Some(primary),
+            generation: state.generation + 1,
+            down_since_ms: kv.now_ms(),
+            id,
+            offset,
+            hands_over: true,
+            ..State::default()
+        };
+        keys.leaves_expired = true;
+        self.is_replica.store(true, Relaxed);
+        drop(state);
+        self.changed.notify_one();
         Ok(())
     }
 
@@ -296,7 +365,7 @@ enum Begins {
 struct Following<'a> {
     door: &'a Arc<Redis>,
     generation: u64,
-    stream: Option<TcpStream>,
+    stream: Option<Box<dyn Wire>>,
     /// What came and is not used yet.
     bytes: Vec<u8>,
     requests: Requests,
@@ -320,7 +389,7 @@ impl Following<'_> {
         let connected = connected.map_err(|_| "it cannot be reached in time".to_owned())?;
         let stream = connected.map_err(|error| format!("it cannot be reached: {error}"))?;
         let _ = stream.set_nodelay(true);
-        self.stream = Some(stream);
+        self.stream = Some(self.wire(host, stream).await?);
         self.introduce().await?;
         match self.ask().await? {
             Begins::Anew(id, offset) => {
@@ -345,10 +414,25 @@ impl Following<'_> {
 
     // ---- the wire ----
 
+    /// The connection, in TLS if the parameters say so.
+    async fn wire(&mut self, host: &str, stream: TcpStream) -> Result<Box<dyn Wire>, String> {
+        let words = TlsWords::of(&self.door.hub().settings);
+        let Some(words) = words else { return Ok(Box::new(stream)) };
+        let limit = self.limit();
+        let connecting = tls::connect(words, host.trim_matches(['[', ']']), stream);
+        let connected = timeout(limit, connecting).await;
+        connected.unwrap_or_else(|_| Err("its TLS is not there in time".to_owned()))
+    }
+
     async fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         let limit = self.limit();
         let stream = self.stream.as_mut().ok_or("not connected")?;
-        match timeout(limit, stream.write_all(bytes)).await {
+        let sending = async {
+            stream.write_all(bytes).await?;
+            // TLS may keep the end back otherwise.
+            stream.flush().await
+        };
+        match timeout(limit, sending).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(format!("it cannot be told anything: {error}")),
             Err(_) => Err(format!("it takes nothing for {limit:?} (repl-timeout)")),
@@ -425,14 +509,21 @@ impl Following<'_> {
     }
 
     async fn ask(&mut self) -> Result<Begins, String> {
-        let (id, next) = {
+        let (id, next, hands_over) = {
             let state = self.state();
-            match state.id.is_empty() || state.is_partial {
+            let (id, next) = match state.id.is_empty() || state.is_partial {
                 true => ("?".to_owned(), "-1".to_owned()),
                 false => (state.id.clone(), (state.offset + 1).to_string()),
-            }
+            };
+            (id, next, state.hands_over)
         };
-        let answer = self.say(&[b"PSYNC", id.as_bytes(), next.as_bytes()]).await?;
+        let answer = match hands_over {
+            true => self.say(&[b"PSYNC", id.as_bytes(), next.as_bytes(), b"FAILOVER"]).await?,
+            false => self.say(&[b"PSYNC", id.as_bytes(), next.as_bytes()]).await?,
+        };
+        if hands_over {
+            self.handed_over(&answer).await;
+        }
         let words: Vec<&str> = answer.split_whitespace().collect();
         match words[..] {
             ["+FULLRESYNC", id, offset] => {
@@ -443,6 +534,16 @@ impl Following<'_> {
             ["+CONTINUE", id] => Ok(Begins::On(Some(id.to_owned()))),
             _ => Err(format!("it answers PSYNC with {answer}")),
         }
+    }
+
+    /// The replica that is to take over has answered: it does, or it is given up.
+    async fn handed_over(&mut self, answer: &str) {
+        let failover = &self.door.replication.failover;
+        if answer.starts_with('-') {
+            return failover.end();
+        }
+        self.state().hands_over = false;
+        super::failover::finish(self.door).await;
     }
 
     // ---- all keys ----
@@ -667,84 +768,4 @@ struct Batch {
 fn is_ask_for_ack(args: &[&[u8]]) -> bool {
     matches!(args, [name, word, ..]
         if name.eq_ignore_ascii_case(b"replconf") && word.eq_ignore_ascii_case(b"getack"))
-}
-
-impl Redis {
-    /// A session for the primary's commands, which may do everything.
-    fn enter_primary(&self) -> Session {
-        let mut session = self.enter_always(None);
-        session.is_known = true;
-        session.is_primary = true;
-        session.state.is_primary.store(true, Relaxed);
-        session.user = Arc::new(User::default_one());
-        session
-    }
-
-    /// Does a command of the primary.
-    fn obey(
-        &self,
-        session: &mut Session,
-        keys: &mut Keyspace,
-        hub: &mut crate::doors::redis::hub::Hub,
-        args: &[&[u8]],
-        guards: bool,
-    ) -> Flow {
-        if guards && empties(keys, session.db, args) {
-            return Flow::Next;
-        }
-        if guards && session.db == kv::series::SERIES_DB && harms_series(keys, args) {
-            let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
-            self.refuse(&format!("{name} would change time series of this server"));
-            return Flow::Next;
-        }
-        let flow = self.execute(session, keys, hub, args);
-        if flow == Flow::Wait {
-            hub.unblock(session.id, keys);
-        }
-        if let [b'-', words @ ..] = session.out.0.bytes() {
-            let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
-            self.refuse(&format!("{name}: {}", String::from_utf8_lossy(words).trim_end()));
-        }
-        session.out.0.bytes_mut().clear();
-        match flow {
-            Flow::Work => Flow::Work,
-            _ => Flow::Next,
-        }
-    }
-
-    /// Counts a command of the primary that was not done.
-    fn refuse(&self, what: &str) {
-        let mut state = self.replication.link.state();
-        state.refused += 1;
-        if state.refused <= NAMED_COUNT_MAX {
-            tracing::warn!("a command of the primary was not done: {what}");
-        }
-    }
-}
-
-/// Empties databases with time series, which stay, if that is what a command wants.
-fn empties(keys: &mut Keyspace, db: u8, args: &[&[u8]]) -> bool {
-    let name = args.first().copied().unwrap_or_default();
-    let mut at = match () {
-        () if name.eq_ignore_ascii_case(b"flushall") => Emptying::default(),
-        () if name.eq_ignore_ascii_case(b"flushdb") => Emptying::one(db),
-        () => return false,
-    };
-    // What cannot be read stays, and is said where it is read.
-    while keys.empty_some(&mut at).unwrap_or(false) {}
-    true
-}
-
-/// Whether a command would change a key that is a time series here.
-fn harms_series(keys: &mut Keyspace, args: &[&[u8]]) -> bool {
-    let Some(known) = crate::doors::redis::dispatch::Known::find(args) else { return false };
-    let info = known.info();
-    if info.name == "swapdb" {
-        return true;
-    }
-    info.key_places(args).unwrap_or_default().iter().any(|at| {
-        let key = args.get(*at).copied().unwrap_or_default();
-        let found = keys.slot(kv::series::SERIES_DB, key);
-        matches!(found, Ok(Some(slot)) if matches!(slot.value, kv::Value::Series(_)))
-    })
 }

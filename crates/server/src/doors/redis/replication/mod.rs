@@ -8,18 +8,22 @@
 //! ```
 //! The feed is locked after the keys and the hub.
 
+pub mod failover;
 mod feed;
 pub mod link;
 pub mod migrate;
+mod obeying;
 pub mod primary;
 mod show;
 mod spool;
+mod tls;
 
 pub use link::Link;
 pub use show::{info, role};
 
 use super::connection::Redis;
 use super::hub::Hub;
+use failover::{Failover, Progress};
 use feed::Feed;
 use kv::Keyspace;
 use kv::effects::Effects;
@@ -43,6 +47,8 @@ pub struct Hello {
     pub wanted: Option<(String, i64)>,
     /// Whether it said `SYNC`, the older way.
     pub is_old: bool,
+    /// Whether it is the primary of this server, which is to take over from it.
+    pub hands_over: bool,
 }
 
 /// What the door has of replication.
@@ -51,6 +57,8 @@ pub struct Replication {
     feed: Mutex<Feed>,
     /// This server as a replica.
     pub link: Link,
+    /// A handing over to a replica.
+    pub failover: Failover,
 }
 
 impl Replication {
@@ -102,7 +110,9 @@ impl Redis {
     /// Tells replicas that this server is there, when nothing else does, and stops telling when there
     /// are none for long.
     pub fn ping_replicas(&self) {
-        if !self.replication.feed().is_on {
+        // One that hands over waits until its replica has all of the feed.
+        let is_failing_over = self.replication.failover.progress() != Progress::None;
+        if !self.replication.feed().is_on || is_failing_over {
             return;
         }
         let now_ms = self.kv.now_ms();

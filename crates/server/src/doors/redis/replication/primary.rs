@@ -82,7 +82,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<'_, S> {
                 b"-ERR Quipu sends dumps without their length: say REPLCONF capa eof\r\n";
             return self.send(words).await;
         }
-        let wake = match self.go_on(hello) {
+        let taken_over = match hello.hands_over {
+            true => match self.take_over(hello).await {
+                Ok(taken_over) => taken_over,
+                Err(words) => return self.send(format!("-ERR {words}\r\n").as_bytes()).await,
+            },
+            false => None,
+        };
+        let wake = match taken_over.or_else(|| self.go_on(hello)) {
             Some((answer, wake)) => {
                 self.send(&answer).await?;
                 wake
@@ -100,9 +107,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<'_, S> {
     async fn send(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         let limit = self.limit();
         let mut stop = self.stop.clone();
+        let sending = async {
+            self.stream.write_all(bytes).await?;
+            // TLS may keep the end back otherwise.
+            self.stream.flush().await
+        };
         let sent = tokio::select! {
             biased;
-            sent = timeout(limit, self.stream.write_all(bytes)) => sent,
+            sent = timeout(limit, sending) => sent,
             _ = self.connection.evicted.notified() => return Err("it was evicted".to_owned()),
             _ = stop.wait_for(|is_stopping| *is_stopping) => return Err("the server stops".to_owned()),
         };
@@ -127,6 +139,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<'_, S> {
             is_cut: None,
             wake: Arc::default(),
         }
+    }
+
+    /// Takes over from the primary of this server, which says so, and has it go on where it is: as its
+    /// replica. None if what it has is not what is here, or this server has replicas of its own, whose
+    /// feed has other offsets: it gets all keys then.
+    async fn take_over(&mut self, hello: &Hello) -> Result<Option<(Vec<u8>, Arc<Notify>)>, Ended> {
+        let redis = self.redis;
+        let (id, next) = hello.wanted.as_ref().ok_or("PSYNC FAILOVER names no feed")?;
+        let before = redis.replication.link.state().clone();
+        if before.primary.is_none() {
+            return Err("PSYNC FAILOVER can't be sent to a master.".to_owned());
+        }
+        if *id != before.id {
+            return Err("PSYNC FAILOVER replid must match my replid.".to_owned());
+        }
+        let (kv, replication) = (redis.kv.clone(), redis.replication.clone());
+        let noted = tokio::task::spawn_blocking(move || replication.link.note_nobody(&kv));
+        noted.await.map_err(|_| "it cannot be noted".to_owned())??;
+        tracing::info!("takes over from its primary, which said so (PSYNC FAILOVER)");
+        redis.scripting.busy.calm().await;
+        let wanted = u64::try_from(next - 1).ok().filter(|_| hello.takes_other_id);
+        let Some((ours, position)) = redis.replication.link.take_over(redis, wanted) else {
+            return Ok(None);
+        };
+        let mut feed = redis.replication.feed();
+        feed.partial_count += 1;
+        let replica = self.replica(Stage::Online, position);
+        let wake = replica.wake.clone();
+        feed.replicas.insert(self.session.id, replica);
+        Ok(Some((format!("+CONTINUE {ours}\r\n").into_bytes(), wake)))
     }
 
     /// Has the replica go on where it was, if what it misses is still there.
@@ -314,6 +356,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<'_, S> {
                             (replica.acked, replica.stage) = (offset, Stage::Online);
                         });
                         self.redis.tell_waiting();
+                        self.redis.replication.failover.notify();
                     }
                 }
                 Ok(Parsed::Incomplete(_)) if rest.len() < SAID_SIZE_MAX => break,

@@ -29,7 +29,7 @@ pub fn info(context: &Context<'_>, text: &mut String) {
         let what = format!("ip={host},port={port},state={state},offset={acked},lag={lag}");
         line(text, &format!("slave{number}"), what);
     }
-    line(text, "master_failover_state", "no-failover");
+    line(text, "master_failover_state", context.redis.replication.failover.progress().name());
     let (id, offset) = match state.primary {
         Some(_) if !state.id.is_empty() => (state.id.as_str(), state.offset),
         _ => (context.hub.replication_id.as_str(), feed.end()),
@@ -67,7 +67,7 @@ fn replica_lines(text: &mut String, state: &link::State, host: &str, port: u16, 
     if !is_up {
         line(text, "master_link_down_since_seconds", seconds(state.down_since_ms));
     }
-    line(text, "quipu_replica_is_whole", u8::from(!state.is_partial && 0 < state.dump_count));
+    line(text, "quipu_replica_is_whole", u8::from(!state.is_partial && !state.id.is_empty()));
     line(text, "quipu_replica_dumps", state.dump_count);
     line(text, "quipu_replica_refused_commands", state.refused);
     line(text, "quipu_replica_left_out_keys", state.left_out);

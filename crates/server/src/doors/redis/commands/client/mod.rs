@@ -214,14 +214,18 @@ fn pause(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let now_ms = context.keys.now_ms();
     let until_ms = now_ms.checked_add(time_ms).ok_or(CommandError::new(wrong))?;
     context.hub.pause.extend(until_ms, is_of_writes, now_ms);
-    context.keys.keeps_expired_until_ms = context.hub.pause.until_ms;
+    if !context.hub.is_failing_over {
+        context.keys.keeps_expired_until_ms = context.hub.pause.until_ms;
+    }
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
 fn unpause(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     context.hub.pause.until_ms = 0;
-    context.keys.keeps_expired_until_ms = 0;
+    if !context.hub.is_failing_over {
+        context.keys.keeps_expired_until_ms = 0;
+    }
     context.hub.wake_postponed();
     context.session.out.ok();
     Ok(Flow::Next)
