@@ -44,6 +44,38 @@ fn a_pipeline_may_be_sent_before_any_answer_is_read() -> Result<()> {
 }
 
 #[test]
+fn a_command_behind_one_that_waits_may_come_in_pieces() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let port = door_port(&server)?;
+    let (mut one, mut other) = (connect(port)?, connect(port)?);
+    // It waits twice: what comes first is of another type, and the half behind it stays where it is.
+    one.write_all(b"SET n 7\r\nBLPOP list 0\r\n\r\n*2\r\n$3\r\nGET\r\n$1\r\n")?;
+    expect(&mut one, b"+OK\r\n")?;
+    other.write_all(b"MULTI\r\nRPUSH list a\r\nDEL list\r\nEXEC\r\n")?;
+    expect(&mut other, b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1\r\n")?;
+    other.write_all(b"RPUSH list b\r\n")?;
+    expect(&mut other, b":1\r\n")?;
+    expect(&mut one, b"*2\r\n$4\r\nlist\r\n$1\r\nb\r\n")?;
+    one.write_all(b"n\r\nPING\r\n")?;
+    expect(&mut one, b"$1\r\n7\r\n+PONG\r\n")
+}
+
+#[test]
+fn what_stands_before_a_mistake_in_a_pipeline_is_done() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let mut stream = connect(door_port(&server)?)?;
+    stream.write_all(b"SET a 1\r\nMSET a 2 b 3 c 4\r\nMGET a b c d\r\n*1\r\n?GET a\r\n")?;
+    let mut answers = Vec::new();
+    stream.read_to_end(&mut answers)?;
+    let expected = "+OK\r\n+OK\r\n*4\r\n$1\r\n2\r\n$1\r\n3\r\n$1\r\n4\r\n$-1\r\n\
+        -ERR Protocol error: expected '$', got '?'\r\n";
+    assert_eq!(String::from_utf8_lossy(&answers), expected);
+    Ok(())
+}
+
+#[test]
 fn a_library_that_is_there_already_is_not_written_again() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;

@@ -44,6 +44,8 @@ pub struct KvConfig {
     pub segment_size: usize,
     /// Whether values on disk are compressed.
     pub is_compressed: bool,
+    /// How long they rest there before: most that are overwritten are so soon.
+    pub coding_rest: Duration,
     /// Where blocks of a stream's entries end.
     pub stream_blocks: BlockLimits,
     /// How often the keeper looks for work.
@@ -64,6 +66,7 @@ impl Default for KvConfig {
             growth_max: GROWTH_MAX,
             segment_size: 16 << 20,
             is_compressed: true,
+            coding_rest: Duration::from_secs(5),
             stream_blocks: BlockLimits::default(),
             keeper_interval: Duration::from_millis(100),
             background: true,

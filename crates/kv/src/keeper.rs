@@ -9,7 +9,7 @@
 //! The copy is of no single moment. What it lacks is in the log from the rotation on, and records
 //! carry the number of the last change they have seen, so that no change is made twice.
 
-use crate::cold::{Manifest, SnapshotWriter, dictionary, index_name, record, write_segment};
+use crate::cold::{Manifest, SnapshotWriter, index_name, record, write_segment};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::{Fetch, Keyspace};
@@ -18,7 +18,7 @@ use crate::saving::Frozen;
 use crate::slots::Slot;
 
 /// Keys that are handled under one hold of the lock.
-const STEP: usize = 256;
+pub(crate) const STEP: usize = 256;
 /// How often the hand comes to the end at most before it has found enough to cool: each slot is passed
 /// twice then, whatever was used in between.
 const ENDS_MAX: u32 = 3;
@@ -30,10 +30,10 @@ const VALUES_SHARE: usize = 8;
 const EXPIRE_STEP: usize = 200;
 /// Times that a checkpoint is begun anew because databases were emptied or exchanged meanwhile.
 const ATTEMPTS_MAX: u32 = 8;
-/// A copy of a segment with coded values is kept if it is smaller by so much of itself, one by so many.
-const COPY_GAIN_SHARE: usize = 16;
-/// Empty segments that are worth a checkpoint of their own, in bytes.
+/// Bytes that count no more and are worth a checkpoint of their own.
 const DEAD_SIZE_MIN: u64 = 256 << 20;
+/// The same when there is nothing else to do, if it is half of what counts, too.
+const REST_DEAD_SIZE_MIN: u64 = 16 << 20;
 
 /// Bytes of a value from which on it is large: reading it back takes as long as some thousand small
 /// ones.
@@ -169,27 +169,8 @@ impl Keyspace {
         copy
     }
 
-    /// Points to the copies of records instead, as far as they count: where each was, its key's
-    /// hash, and where its copy is.
-    fn relocate(&mut self, copies: &[Copied]) {
-        for Copied { db, hash, from, to } in copies {
-            let Some(place) = self.place_of_record(*db, *hash, *from) else { continue };
-            match place {
-                Place::Cold(_) => {
-                    self.dbs[usize::from(*db)].replace(*hash, place, Place::Cold(*to));
-                }
-                Place::Hot(number) => {
-                    if let Some(slot) = self.slots.get_mut(number) {
-                        slot.home = Some(*to);
-                    }
-                }
-            }
-            self.cold.relocate(*from, *to);
-        }
-    }
-
     /// The place of the key whose record lies there, if that record counts.
-    fn place_of_record(&self, db: u8, hash: KeyHash, record: Address) -> Option<Place> {
+    pub(crate) fn place_of_record(&self, db: u8, hash: KeyHash, record: Address) -> Option<Place> {
         let slots = &self.slots;
         self.dbs.get(usize::from(db))?.find(hash, |place| match place {
             Place::Cold(address) => address == record,
@@ -229,14 +210,6 @@ enum Made {
     OfTwoWorlds,
 }
 
-/// A record that was copied.
-pub(crate) struct Copied {
-    db: u8,
-    hash: KeyHash,
-    from: Address,
-    pub(crate) to: Address,
-}
-
 /// A table of the index as a checkpoint keeps it.
 #[derive(Default)]
 struct TableCopy {
@@ -255,11 +228,12 @@ impl Kv {
         {
             let _one = self.checkpointing();
             while 0 < self.cool_some(STEP) {
-                self.write_coded()?;
+                self.write_sealed()?;
             }
             self.save_wanted()?;
-            self.write_coded()?;
+            self.write_sealed()?;
             self.compact()?;
+            self.code_rested()?;
         }
         if self.is_checkpoint_due() {
             self.checkpoint()?;
@@ -269,7 +243,7 @@ impl Kv {
 
     /// Lets keys go cold if there are too many. Returns how many did.
     pub(crate) fn cool_some(&self, count: usize) -> usize {
-        let mut keys = self.lock();
+        let mut keys = self.lock_behind();
         if !keys.is_over_memory() {
             return 0;
         }
@@ -281,12 +255,12 @@ impl Kv {
         loop {
             let now_ms = self.now_ms();
             {
-                let mut keys = self.lock();
+                let mut keys = self.lock_behind();
                 keys.set_now(now_ms);
                 keys.fetch_due(EXPIRE_STEP, &mut fetches);
             }
             fetches.iter_mut().for_each(Fetch::read);
-            let mut keys = self.lock();
+            let mut keys = self.lock_behind();
             keys.set_now(now_ms);
             keys.settle(&mut fetches);
             let looked_at = keys.expire_due(EXPIRE_STEP);
@@ -298,84 +272,26 @@ impl Kv {
     }
 
     fn empty_trash(&self) {
-        let trash = self.lock().trash.take();
+        let trash = self.lock_behind().trash.take();
         drop(trash);
     }
 
     /// Writes the sealed segments to their files.
     fn write_sealed(&self) -> Result<()> {
-        let sealing = self.lock().cold.sealing();
-        sealing.iter().try_for_each(|(number, bytes)| self.write_as_it_is(*number, bytes))
-    }
-
-    fn write_as_it_is(&self, number: u32, bytes: &[u8]) -> Result<()> {
-        let path = self.lock().cold.path_of(number);
-        let source = write_segment(self.vfs().as_ref(), &path, bytes)?;
-        self.lock().cold.sealed(number, source);
-        Ok(())
-    }
-
-    /// Writes the sealed segments to files, their values coded, and points to the copies. Not while
-    /// the index is copied: what a checkpoint names must stay.
-    fn write_coded(&self) -> Result<()> {
-        let sealing = self.lock().cold.sealing();
-        for (from_segment, bytes) in sealing {
-            if !self.is_compressed() {
-                return self.write_sealed();
-            }
-            let to_segment = self.lock().cold.number_for_copy();
-            let (copy, copied) = self.copy_coded(from_segment, &bytes, to_segment)?;
-            if bytes.len() <= copy.len() + copy.len() / COPY_GAIN_SHARE {
-                // Not worth it that every key is pointed to another place.
-                self.write_as_it_is(from_segment, &bytes)?;
-                continue;
-            }
-            let path = self.lock().cold.path_of(to_segment);
-            let source = write_segment(self.vfs().as_ref(), &path, &copy)?;
-            let count = u32::try_from(copied.len()).unwrap_or(u32::MAX);
-            self.lock().cold.add_copy(to_segment, source, copy.len() as u64, count);
-            for step in copied.chunks(STEP) {
-                self.lock().relocate(step);
-            }
-            self.lock().cold.drop_copied(from_segment);
+        let sealing = self.lock_behind().cold.sealing();
+        for (number, bytes) in sealing {
+            let path = self.lock_behind().cold.path_of(number);
+            let source = write_segment(self.vfs().as_ref(), &path, &bytes)?;
+            self.lock_behind().cold.sealed(number, source, self.now_ms());
         }
         Ok(())
-    }
-
-    /// A segment with its values coded, and where each record went.
-    pub(crate) fn copy_coded(
-        &self,
-        from_segment: u32,
-        bytes: &[u8],
-        to_segment: u32,
-    ) -> Result<(Vec<u8>, Vec<Copied>)> {
-        let hash_seed = self.lock().hash_seed;
-        let mut groups = self.groups();
-        let (mut copy, mut copied) = (Vec::new(), Vec::new());
-        let units = |offset: usize| u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
-        for (offset, raw) in record::walk(bytes) {
-            let Some((db, key)) = record::key_of(raw) else { continue };
-            let from = Address { segment: from_segment, offset: units(offset) };
-            let to = Address { segment: to_segment, offset: units(copy.len()) };
-            copied.push(Copied { db, hash: KeyHash::new(key, hash_seed), from, to });
-            record::put_coded(&mut copy, raw, &mut groups);
-            copy.resize(copy.len().next_multiple_of(RECORD_ALIGNMENT), 0);
-            while let Some(trained) = groups.train() {
-                dictionary::write(self.vfs().as_ref(), self.dir(), &trained)?;
-                let inserted = self.lock().cold.insert_dictionary(trained.number, &trained.bytes);
-                inserted.map_err(|error| vfs::Error::new("load dictionary", self.dir(), error))?;
-                groups.adopt(trained);
-            }
-        }
-        self.note_compression(groups.stats);
-        Ok((copy, copied))
     }
 
     /// Writes large values down that are about to go cold.
     fn save_wanted(&self) -> Result<()> {
         let mut large = Vec::new();
         {
-            let mut keys = self.lock();
+            let mut keys = self.lock_behind();
             for number in keys.slots.take_wanted() {
                 if keys.slots.get(number).is_none_or(|slot| !slot.is_dirty) {
                     continue;
@@ -393,31 +309,33 @@ impl Kv {
 
     /// Whether so many segments wait for the disk that commands should, too.
     pub(crate) fn is_disk_behind(&self) -> bool {
-        self.lock().cold.is_behind()
+        self.lock_behind().cold.is_behind()
     }
 
     /// Moves what counts out of the segment with the least of it.
     fn compact(&self) -> Result<()> {
-        let Some(number) = self.lock().cold.to_compact() else { return Ok(()) };
-        let bytes = self.lock().cold.bytes_of(number)?;
+        let Some(number) = self.lock_behind().cold.to_compact() else { return Ok(()) };
+        let bytes = self.bytes_of(number)?;
         let records: Vec<(usize, &[u8])> = record::walk(&bytes).collect();
         for step in records.chunks(STEP) {
-            self.lock().move_records(number, step);
-            self.write_coded()?;
+            self.lock_behind().move_records(number, step);
+            self.write_sealed()?;
         }
         Ok(())
     }
 
     fn is_checkpoint_due(&self) -> bool {
-        let keys = self.lock();
-        let dead: u64 = {
-            let stats = keys.cold.stats();
-            stats.size.saturating_sub(stats.live_size)
-        };
-        let has_empty = !keys.cold.empty_segments().is_empty();
-        let due = keys.config.checkpoint_log_size;
-        drop(keys);
-        due <= self.logged_size() || has_empty && DEAD_SIZE_MIN <= dead
+        let keys = self.lock_behind();
+        if keys.config.checkpoint_log_size <= self.logged_size() {
+            return true;
+        }
+        if keys.cold.empty_segments().is_empty() {
+            return false;
+        }
+        let stats = keys.cold.stats();
+        let dead = stats.size.saturating_sub(stats.live_size);
+        let is_at_rest = !self.pace().is_busy() && keys.cold.to_code(self.now_ms()).is_none();
+        DEAD_SIZE_MIN <= dead || is_at_rest && REST_DEAD_SIZE_MIN.max(stats.live_size / 2) <= dead
     }
 
     /// Makes all keys durable outside of the log, so that it can be cut.
@@ -430,7 +348,7 @@ impl Kv {
         for _ in 0..ATTEMPTS_MAX {
             let (log_from, logged_size) = self.begin_checkpoint();
             let made = self.make_checkpoint(log_from);
-            self.lock().is_being_saved = false;
+            self.lock_behind().is_being_saved = false;
             if !matches!(made, Ok(Made::Whole)) {
                 // What was logged before is still to be saved.
                 self.note_logged(logged_size);
@@ -447,7 +365,7 @@ impl Kv {
         loop {
             let mut large = Vec::new();
             let (next, end) = {
-                let mut keys = self.lock();
+                let mut keys = self.lock_behind();
                 (keys.save_slots(from, STEP as u32, &mut large), keys.slots.end())
             };
             self.save_frozen(large)?;
@@ -455,11 +373,11 @@ impl Kv {
                 break;
             }
             from = next;
-            self.write_coded()?;
+            self.write_sealed()?;
         }
-        self.lock().cold.seal();
-        self.write_coded()?;
-        let doomed = self.lock().cold.empty_segments();
+        self.lock_behind().cold.seal();
+        self.write_sealed()?;
+        let doomed = self.lock_behind().cold.empty_segments();
         let index_file = self.next_index_file();
         let path = self.dir().join(index_name(index_file));
         let mut writer = SnapshotWriter::new(self.vfs().as_ref(), &path)?;
@@ -473,7 +391,7 @@ impl Kv {
 
     /// Returns where the records begin that come after it, and how many bytes were logged before.
     fn begin_checkpoint(&self) -> (u64, u64) {
-        let mut keys = self.lock();
+        let mut keys = self.lock_behind();
         keys.cold.is_snapshot_stale = false;
         keys.is_being_saved = true;
         let logged_size = self.logged_size();
@@ -484,13 +402,13 @@ impl Kv {
 
     /// Copies the index into a file.
     fn copy_index(&self, writer: &mut SnapshotWriter) -> Result<Made> {
-        let databases = self.lock().dbs.len();
+        let databases = self.lock_behind().dbs.len();
         for db in 0..databases {
             let number = u8::try_from(db).unwrap_or(u8::MAX);
-            let tables = self.lock().dbs[db].table_count();
+            let tables = self.lock_behind().dbs[db].table_count();
             for table in 0..tables {
                 let copy = {
-                    let keys = self.lock();
+                    let keys = self.lock_behind();
                     if keys.cold.is_snapshot_stale {
                         return Ok(Made::OfTwoWorlds);
                     }
@@ -501,11 +419,11 @@ impl Kv {
                 }
             }
         }
-        let expiry = self.lock().expiry.all();
+        let expiry = self.lock_behind().expiry.all();
         for (db, entries) in expiry {
             writer.expiry(db, &entries)?;
         }
-        match self.lock().cold.is_snapshot_stale {
+        match self.lock_behind().cold.is_snapshot_stale {
             true => Ok(Made::OfTwoWorlds),
             false => Ok(Made::Whole),
         }
@@ -513,7 +431,7 @@ impl Kv {
 
     fn finish_checkpoint(&self, log_from: u64, index_file: u64, doomed: Vec<u32>) -> Result<Made> {
         let seq = {
-            let mut keys = self.lock();
+            let mut keys = self.lock_behind();
             keys.cold.seal();
             keys.seq
         };
@@ -522,7 +440,7 @@ impl Kv {
         // The index may show changes that the log has not on disk yet.
         self.wal().wait_durable(self.wal().end())?;
         let manifest = {
-            let keys = self.lock();
+            let keys = self.lock_behind();
             if keys.cold.is_snapshot_stale {
                 return Ok(Made::OfTwoWorlds);
             }
@@ -539,7 +457,7 @@ impl Kv {
         };
         manifest.write(self.vfs().as_ref(), self.dir())?;
         self.note_saved(log_from);
-        self.lock().cold.drop_segments(&doomed);
+        self.lock_behind().cold.drop_segments(&doomed);
         self.remove_unnamed(&manifest)?;
         self.cut_log()?;
         Ok(Made::Whole)

@@ -9,6 +9,7 @@ mod expiring;
 mod fetching;
 mod growing;
 mod hearing;
+mod nearing;
 mod replacing;
 mod rotten;
 mod trash;
@@ -33,6 +34,7 @@ use std::collections::HashMap;
 use trash::Trash;
 
 pub use fetching::Fetch;
+pub use nearing::{NEAR_MAX, Nearing};
 
 /// Databases that clients do not see: those of [`crate::series`].
 pub(crate) const HIDDEN_DATABASES: usize = 2;

@@ -1,6 +1,7 @@
 //! A keyspace on a directory and a log: how it opens, commits, and closes.
 
 use crate::call::{Call, Mode};
+use crate::coding::Pace;
 use crate::cold::dictionary::{self, Groups, dictionary_name};
 use crate::cold::tail::{self, TailWriter, tail_name};
 use crate::cold::{
@@ -47,6 +48,8 @@ pub type Follower = Box<dyn Fn(&mut Keyspace, &Effects) + Send + Sync>;
 /// An open keyspace.
 pub struct Kv {
     keys: Mutex<Keyspace>,
+    /// Held by the one who has the keys next.
+    turn: Mutex<()>,
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     log: Arc<Log>,
@@ -65,6 +68,8 @@ pub struct Kv {
     groups: Mutex<Groups>,
     /// What that has gained, for whoever asks while values are coded.
     compression: Mutex<CompressionStats>,
+    /// How much clients ask for, so that values are coded when there is time. Locked after the keys.
+    pace: Mutex<Pace>,
     is_compressed: bool,
     is_failed: AtomicBool,
     last_failure: Mutex<Option<String>>,
@@ -121,6 +126,7 @@ impl KvOpening {
         let next_dictionary = manifest.dictionaries.iter().max().map_or(0, |last| last + 1);
         let kv = Arc::new(Kv {
             keys: Mutex::new(keys),
+            turn: Mutex::default(),
             vfs,
             dir,
             wal: Arc::clone(log.wal()),
@@ -133,6 +139,7 @@ impl KvOpening {
             checkpointing: Mutex::new(()),
             groups: Mutex::new(Groups::new(next_dictionary)),
             compression: Mutex::default(),
+            pace: Mutex::default(),
             is_compressed: config.is_compressed,
             is_failed: AtomicBool::new(false),
             last_failure: Mutex::new(None),
@@ -339,6 +346,17 @@ fn is_whole(name: &[u8]) -> bool {
 impl Kv {
     /// The keys. Whoever changes them calls [`Kv::commit`] before giving them back.
     pub fn lock(&self) -> MutexGuard<'_, Keyspace> {
+        match self.keys.try_lock() {
+            Ok(keys) => keys,
+            Err(TryLockError::Poisoned(keys)) => keys.into_inner(),
+            Err(TryLockError::WouldBlock) => self.lock_behind(),
+        }
+    }
+
+    /// The same for who takes them again and again, behind whoever waits for them: a mutex that is free
+    /// goes to who is awake, and who waits is not.
+    pub(crate) fn lock_behind(&self) -> MutexGuard<'_, Keyspace> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -585,6 +603,10 @@ impl Kv {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn is_compressed(&self) -> bool {
         self.is_compressed
     }
@@ -684,6 +706,7 @@ impl Kv {
         let (weak, stop) = (Arc::downgrade(self), Arc::clone(&self.stop));
         let builder = std::thread::Builder::new().name("kv-keeper".to_owned());
         let spawned = builder.spawn(move || {
+            vfs::give_way();
             loop {
                 let (stopped, woken) = &*stop;
                 let guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);

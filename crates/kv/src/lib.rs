@@ -29,6 +29,7 @@
 #![allow(clippy::type_complexity, reason = "arguments are slices of slices, and pairs of them")]
 
 pub mod call;
+mod coding;
 pub mod cold;
 pub mod commands;
 pub mod config;

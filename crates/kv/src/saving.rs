@@ -1,7 +1,7 @@
 //! Large values, written down while commands go on.
 //!
 //! ```text
-//! freeze (under the lock: counts of pieces) ─► encode, code, write a segment ─► settle (under the lock)
+//! freeze (under the lock: counts of pieces) ─► encode, write a segment ─► settle (under the lock)
 //! ```
 //! To encode a hash of a million fields takes hundreds of milliseconds, in which nobody would be
 //! served. So a checkpoint takes the value as it is at one moment (`Value::freeze`), lets the keys go,
@@ -86,7 +86,7 @@ impl Kv {
     /// Writes frozen keys to segments of their own, and points to them. Not while the index is copied:
     /// what a checkpoint names must stay.
     pub(crate) fn save_frozen(&self, frozen: Vec<Frozen>) -> Result<()> {
-        let segment_size = self.lock().config().segment_size;
+        let segment_size = self.lock_behind().config().segment_size;
         let mut rest = frozen.into_iter();
         loop {
             let (mut bytes, mut places) = (Vec::new(), Vec::new());
@@ -103,33 +103,25 @@ impl Kv {
             if let Err(error) = self.write_frozen(&bytes, &places) {
                 let written = places.iter().map(|(number, _)| *number);
                 let numbers: Vec<u32> = written.chain(rest.map(|one| one.number)).collect();
-                self.lock().thaw(&numbers);
+                self.lock_behind().thaw(&numbers);
                 return Err(error);
             }
         }
     }
 
     fn write_frozen(&self, bytes: &[u8], places: &[(u32, usize)]) -> Result<()> {
-        let segment = self.lock().cold.number_for_copy();
-        let units = |offset: usize| u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
-        let address = |offset: usize| Address { segment, offset: units(offset) };
-        let (coded, copied);
-        let (bytes, addresses): (&[u8], Vec<Address>) = match self.is_compressed() {
-            true => {
-                (coded, copied) = self.copy_coded(segment, bytes, segment)?;
-                (&coded, copied.iter().map(|copy| copy.to).collect())
-            }
-            false => (bytes, places.iter().map(|(_, offset)| address(*offset)).collect()),
-        };
-        assert!(addresses.len() == places.len(), "each record was copied");
-        let path = self.lock().cold.path_of(segment);
+        let segment = self.lock_behind().cold.number_for_copy();
+        let path = self.lock_behind().cold.path_of(segment);
         let source = write_segment(self.vfs().as_ref(), &path, bytes)?;
         let count = u32::try_from(places.len()).unwrap_or(u32::MAX);
-        let written = places.iter().zip(addresses);
-        let written = written.map(|((number, _), address)| Written { number: *number, address });
+        let written = places.iter().map(|(number, offset)| {
+            let offset = u32::try_from(offset / RECORD_ALIGNMENT).expect("segments are bounded");
+            Written { number: *number, address: Address { segment, offset } }
+        });
         let written: Vec<Written> = written.collect();
-        let mut keys = self.lock();
-        keys.cold.add_copy(segment, source, bytes.len() as u64, count);
+        let now_ms = self.now_ms();
+        let mut keys = self.lock_behind();
+        keys.cold.add_plain(segment, source, bytes.len() as u64, count, now_ms);
         keys.settle_frozen(&written);
         Ok(())
     }

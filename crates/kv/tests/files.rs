@@ -220,3 +220,74 @@ fn a_repair_keeps_all_that_is_whole_and_deletes_nothing() {
     }
     assert!(100 < rounds && 9 * rounds * before.len() as u64 / 10 < kept, "{kept} in {rounds}");
 }
+
+/// What is in the keys' directory, and whose bytes are those of values.
+fn segments(rig: &Rig) -> kv::cold::ColdStats {
+    rig.kv.lock().cold_stats()
+}
+
+/// A value that others of its kind make shorter.
+fn session(number: u64, turn: u64) -> Vec<u8> {
+    let id = random::mix(number + (turn << 32));
+    format!(
+        "{{\"id\":{id},\"user\":\"name {number}\",\"roles\":[\"reader\",\"writer\"],\"on\":true}}"
+    )
+    .into_bytes()
+}
+
+#[test]
+fn values_are_coded_once_they_have_rested_and_those_that_are_overwritten_first_are_not() {
+    const KEYS: u64 = 3000;
+    let disk = SimVfs::new(5);
+    let config = |config: kv::KvConfig| kv::KvConfig {
+        memory_max: 16 << 20,
+        segment_size: 64 << 10,
+        checkpoint_log_size: 1 << 30,
+        coding_rest: std::time::Duration::from_secs(5),
+        ..config
+    };
+    let open = || Rig::open_as(Arc::new(disk.clone()), Path::new(DATA), config);
+    let rig = open().expect("a new directory");
+    let set_all = |rig: &Rig, turn: u64| {
+        for number in 0..KEYS {
+            let key = format!("session:{number}").into_bytes();
+            rig.run(0, &[b"set", &key, &session(number, turn)]).expect("a good disk");
+        }
+    };
+    for turn in 0..3 {
+        set_all(&rig, turn);
+        rig.kv.checkpoint().expect("a good disk");
+        disk.advance(1_000_000_000);
+        rig.kv.keep().expect("a good disk");
+        assert_eq!(rig.kv.compression().values, 0, "they have not rested");
+    }
+    let plain = segments(&rig);
+    disk.advance(5_000_000_000);
+    for _ in 0..20 {
+        rig.kv.keep().expect("a good disk");
+    }
+    let coded = segments(&rig);
+    assert_eq!(rig.kv.compression().values, KEYS, "once each");
+    assert_eq!((coded.plain_size, coded.live_records), (0, KEYS));
+    assert!(10 * coded.live_size < 8 * plain.live_size, "{coded:?} after {plain:?}");
+    rig.kv.checkpoint().expect("a good disk");
+    assert_eq!(segments(&rig).size, coded.live_size, "what was copied is gone");
+    let before = rig.map();
+    rig.close().expect("a good disk");
+    drop(rig);
+    let rig = open().expect("closed well");
+    assert_eq!(rig.map(), before);
+    // Nothing is coded again after a start, and what was closed before it had rested is.
+    set_all(&rig, 9);
+    rig.close().expect("a good disk");
+    drop(rig);
+    let rig = open().expect("closed well");
+    disk.advance(5_000_000_000);
+    let before = rig.map();
+    for _ in 0..20 {
+        rig.kv.keep().expect("a good disk");
+    }
+    assert_eq!((rig.kv.compression().values, segments(&rig).plain_size), (KEYS, 0));
+    drop(rig);
+    assert_eq!(open().expect("killed").map(), before);
+}

@@ -43,21 +43,37 @@ impl Rig {
 
     /// The same with memory for keys.
     pub fn open_with(vfs: Arc<dyn Vfs>, data: &Path, memory_max: usize) -> kv::Result<Rig> {
-        vfs.create_dir_all(data)?;
-        let config = KvConfig {
+        // Whoever gives keys memory wants values that are larger than it.
+        let value_size_max = VALUE_SIZE_MAX.max(8 * memory_max);
+        Rig::open_as(vfs, data, |config| KvConfig {
             memory_max,
+            value_size_max,
+            growth_max: value_size_max,
+            ..config
+        })
+    }
+
+    /// The same with other settings.
+    pub fn open_as(
+        vfs: Arc<dyn Vfs>,
+        data: &Path,
+        settings: impl FnOnce(KvConfig) -> KvConfig,
+    ) -> kv::Result<Rig> {
+        vfs.create_dir_all(data)?;
+        let config = settings(KvConfig {
+            memory_max: 1,
             durability: KvDurability::Always,
             databases: usize::from(DATABASES),
             checkpoint_log_size: 2 << 10,
             piece_size: 200,
-            // Whoever gives keys memory wants values that are larger than it.
-            value_size_max: VALUE_SIZE_MAX.max(8 * memory_max),
-            growth_max: VALUE_SIZE_MAX.max(8 * memory_max),
+            value_size_max: VALUE_SIZE_MAX,
+            growth_max: VALUE_SIZE_MAX,
             segment_size: 512,
+            coding_rest: Duration::ZERO,
             keeper_interval: Duration::ZERO,
             background: false,
             ..KvConfig::default()
-        };
+        });
         let mut opening = KvOpening::look(vfs.clone(), data, config)?;
         let mut consumers = Consumers::default();
         opening.declare(&mut consumers);

@@ -37,7 +37,7 @@ pub use error::{Error, Result};
 pub use file::{AppendFile, ReadFile};
 pub use layer::Layer;
 pub use new_dir::create_new_dir;
-pub use real::RealVfs;
+pub use real::{RealVfs, give_way};
 pub use sim::SimVfs;
 
 use std::path::Path;

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A segment file is written once, whole, and synced before a checkpoint names it. It knows how many
-//! of its records the index still points to; when few are, the keeper moves those and drops it.
+//! of its records the index still points to; when few are, the keeper moves those and drops it. Once it
+//! has rested, the keeper copies what counts into another, the values coded ([`crate::coding`]).
 
 pub(crate) mod dictionary;
 pub(crate) mod file;
@@ -30,7 +31,7 @@ use file::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vfs::Vfs;
+use vfs::{ReadFile, Vfs};
 
 /// Sealed segments that may wait for the disk before no more keys go cold; as many times a segment's
 /// usual size if some are larger.
@@ -47,6 +48,8 @@ pub struct ColdStore {
     /// The number of the next new segment.
     next_number: u32,
     segment_size: usize,
+    /// How long a segment rests before its values are coded, in milliseconds.
+    coding_rest_ms: i64,
     /// What records on disk are coded with.
     pub(crate) dictionaries: Arc<Dictionaries>,
     /// Bytes of the sealed segments that are not on disk yet.
@@ -66,9 +69,27 @@ struct Segment {
     record_count: u32,
     /// Records that the index points to.
     live_count: u32,
+    /// Bytes of records whose values might get shorter once they are coded.
+    plain_size: u64,
+    /// When it was written, in milliseconds since the epoch.
+    written_ms: i64,
 }
 
 impl Segment {
+    /// One without records.
+    fn new(source: Source, size: u64, record_count: u32) -> Segment {
+        Segment { source, size, record_count, live_count: 0, plain_size: 0, written_ms: 0 }
+    }
+
+    /// Whether coding its values may make it much shorter.
+    fn is_plain(&self) -> bool {
+        self.size < 2 * self.plain_size
+    }
+
+    fn is_on_disk(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
     /// The bytes of its live records, as far as one can tell without reading it.
     fn live_size(&self) -> u64 {
         self.size * u64::from(self.live_count) / u64::from(self.record_count.max(1))
@@ -86,6 +107,8 @@ pub struct ColdStats {
     pub live_size: u64,
     /// Records that count.
     pub live_records: u64,
+    /// Bytes of records that count, about, in segments whose values are still to be coded.
+    pub plain_size: u64,
 }
 
 impl ColdStore {
@@ -105,6 +128,7 @@ impl ColdStore {
             filling_number: next_segment,
             next_number: next_segment + 1,
             segment_size,
+            coding_rest_ms: i64::try_from(config.coding_rest.as_millis()).unwrap_or(i64::MAX),
             dictionaries: Arc::default(),
             sealing_size: 0,
             sealing_count: 0,
@@ -121,7 +145,9 @@ impl ColdStore {
             return Err(Error::Corrupt { path, reason });
         }
         let source = Source::open(self.vfs.as_ref(), &path)?;
-        let segment = Segment { source, size, record_count: info.record_count, live_count: 0 };
+        let mut segment = Segment::new(source, size, info.record_count);
+        // Nobody knows; who would code it looks at its beginning first.
+        segment.plain_size = size;
         self.segments.insert(info.number, segment);
         Ok(())
     }
@@ -144,29 +170,28 @@ impl ColdStore {
     pub(crate) fn put(&mut self, slot: &Slot) -> Address {
         let offset = self.filling.len();
         record::put(&mut self.filling, slot);
-        self.filled(offset)
+        let plain_size = (self.filling.len() - offset) as u64;
+        self.filled(offset, plain_size)
     }
 
     /// Writes a record down that was read from another segment.
     pub(crate) fn put_raw(&mut self, record: &[u8]) -> Address {
         let offset = self.filling.len();
         self.filling.extend_from_slice(record);
-        self.filled(offset)
+        let plain_size = if record::is_plain(record) { record.len() as u64 } else { 0 };
+        self.filled(offset, plain_size)
     }
 
-    /// Notes the record that was just written at `offset` of the segment being filled.
-    fn filled(&mut self, offset: usize) -> Address {
+    /// Notes the record that was just written at `offset` of the segment being filled, and how much of
+    /// it might get shorter.
+    fn filled(&mut self, offset: usize, plain_size: u64) -> Address {
         let padded = self.filling.len().next_multiple_of(RECORD_ALIGNMENT);
         self.filling.resize(padded, 0);
         let number = self.filling_number;
-        let source = || Source::Filling;
-        let segment = self.segments.entry(number).or_insert_with(|| Segment {
-            source: source(),
-            size: 0,
-            record_count: 0,
-            live_count: 0,
-        });
+        let segments = &mut self.segments;
+        let segment = segments.entry(number).or_insert_with(|| Segment::new(Source::Filling, 0, 0));
         segment.record_count += 1;
+        segment.plain_size += plain_size;
         segment.live_count += 1;
         segment.size = self.filling.len() as u64;
         let offset = u32::try_from(offset / RECORD_ALIGNMENT).expect("segments are bounded");
@@ -202,15 +227,27 @@ impl ColdStore {
         self.next_number - 1
     }
 
-    /// Adds a segment that is on disk and to which nothing points yet. Returns its number, for its
-    /// file.
+    /// The number of a segment that will be on disk before anything points to it, for its file.
     pub(crate) fn number_for_copy(&mut self) -> u32 {
         self.new_number()
     }
 
     /// Adds a copy of a segment that was written under [`ColdStore::number_for_copy`].
     pub(crate) fn add_copy(&mut self, number: u32, source: Source, size: u64, record_count: u32) {
-        self.segments.insert(number, Segment { source, size, record_count, live_count: 0 });
+        self.segments.insert(number, Segment::new(source, size, record_count));
+    }
+
+    /// The same of one that was not copied, whose values are still to be coded.
+    pub(crate) fn add_plain(
+        &mut self,
+        number: u32,
+        source: Source,
+        size: u64,
+        record_count: u32,
+        now_ms: i64,
+    ) {
+        let plain = Segment::new(source, size, record_count);
+        self.segments.insert(number, Segment { plain_size: size, written_ms: now_ms, ..plain });
     }
 
     /// Counts the record of a copy as live, and that which it was copied from no more.
@@ -218,14 +255,6 @@ impl ColdStore {
         self.release(from);
         if let Some(segment) = self.segments.get_mut(&to.segment) {
             segment.live_count += 1;
-        }
-    }
-
-    /// Takes a segment out of memory that was copied.
-    pub(crate) fn drop_copied(&mut self, number: u32) {
-        if let Some(segment) = self.segments.remove(&number) {
-            assert!(segment.live_count == 0, "all that counts was copied");
-            self.leave_memory(&segment.source);
         }
     }
 
@@ -251,9 +280,10 @@ impl ColdStore {
         sealing.collect()
     }
 
-    /// Notes that a sealed segment is on disk.
-    pub(crate) fn sealed(&mut self, number: u32, source: Source) {
+    /// Notes that a sealed segment is on disk, at that time.
+    pub(crate) fn sealed(&mut self, number: u32, source: Source, now_ms: i64) {
         if let Some(segment) = self.segments.get_mut(&number) {
+            segment.written_ms = now_ms;
             let before = std::mem::replace(&mut segment.source, source);
             self.leave_memory(&before);
         }
@@ -310,25 +340,39 @@ impl ColdStore {
         if size <= live_size + live_size / 2 {
             return None;
         }
-        let on_disk = in_use().filter(|(_, one)| matches!(one.source, Source::File(_)));
+        let on_disk = in_use().filter(|(_, one)| one.is_on_disk());
         let worth = on_disk.filter(|(_, one)| one.live_size() * 2 <= one.size);
         worth.min_by_key(|(_, one)| one.live_size()).map(|(number, _)| *number)
     }
 
-    /// Reads a segment's bytes, to go through its records.
-    pub(crate) fn bytes_of(&self, number: u32) -> Result<Vec<u8>> {
-        let Some(segment) = self.segments.get(&number) else { return Ok(Vec::new()) };
-        let mut bytes = vec![0; usize::try_from(segment.size).unwrap_or(usize::MAX)];
-        let got = segment.source.read_at(&self.filling, 0, &mut bytes)?;
-        bytes.truncate(got);
-        Ok(bytes)
+    /// The oldest segment on disk whose values are not coded and have rested: most of those that are
+    /// overwritten are so soon.
+    pub(crate) fn to_code(&self, now_ms: i64) -> Option<u32> {
+        let rest_ms = 0..self.coding_rest_ms;
+        // A clock that was set back does not make it rest for longer.
+        let has_rested = |one: &Segment| !rest_ms.contains(&(now_ms - one.written_ms));
+        let mut plain = self.segments.iter().filter(|(_, one)| one.is_plain() && one.is_on_disk());
+        plain.find(|(_, one)| 0 < one.live_count && has_rested(one)).map(|(number, _)| *number)
+    }
+
+    /// Notes that a segment's values are coded as far as that is worth it.
+    pub(crate) fn note_coded(&mut self, number: u32) {
+        if let Some(segment) = self.segments.get_mut(&number) {
+            segment.plain_size = 0;
+        }
+    }
+
+    /// A segment's file, to go through its records while others have the keys, and its bytes.
+    pub(crate) fn file_of(&self, number: u32) -> Option<(Arc<dyn ReadFile>, usize)> {
+        let segment = self.segments.get(&number)?;
+        let Source::File(file) = &segment.source else { return None };
+        Some((file.clone(), usize::try_from(segment.size).unwrap_or(usize::MAX)))
     }
 
     /// The segments on disk of which nothing counts.
     pub(crate) fn empty_segments(&self) -> Vec<u32> {
-        let empty = self.segments.iter().filter(|(_, segment)| {
-            segment.live_count == 0 && matches!(segment.source, Source::File(_))
-        });
+        let is_empty = |one: &Segment| one.live_count == 0 && one.is_on_disk();
+        let empty = self.segments.iter().filter(|(_, segment)| is_empty(segment));
         empty.map(|(number, _)| *number).collect()
     }
 
@@ -343,9 +387,10 @@ impl ColdStore {
 
     /// All segments that are on disk, but those.
     pub(crate) fn segment_infos(&self, without: &[u32]) -> Vec<SegmentInfo> {
-        let on_disk = self.segments.iter().filter(|(number, segment)| {
-            matches!(segment.source, Source::File(_)) && !without.contains(number)
-        });
+        let on_disk = self
+            .segments
+            .iter()
+            .filter(|(number, segment)| segment.is_on_disk() && !without.contains(number));
         let info = |(number, segment): (&u32, &Segment)| SegmentInfo {
             number: *number,
             size: segment.size,
@@ -377,6 +422,7 @@ impl ColdStore {
             stats.size += segment.size;
             stats.live_size += segment.live_size();
             stats.live_records += u64::from(segment.live_count);
+            stats.plain_size += if segment.is_plain() { segment.live_size() } else { 0 };
         }
         stats
     }
@@ -419,7 +465,7 @@ mod tests {
         for (number, bytes) in store.sealing() {
             let path = store.path_of(number);
             let source = write_segment(disk.as_ref(), &path, &bytes).expect("a good disk");
-            store.sealed(number, source);
+            store.sealed(number, source, 0);
         }
         (store, all)
     }

@@ -67,6 +67,22 @@ pub(crate) fn put_coded(out: &mut Vec<u8>, record: &[u8], groups: &mut Groups) {
     finish(out, start);
 }
 
+/// Whether a record's value is not coded. Its beginning is enough.
+pub(crate) fn is_plain(record: &[u8]) -> bool {
+    split(record).is_some_and(|parts| parts.coding == CODING_PLAIN)
+}
+
+/// Whether most of the bytes of records at the beginning of a segment are of plain ones.
+pub(crate) fn is_mostly_plain(beginning: &[u8]) -> bool {
+    let (mut offset, mut plain_size) = (0, 0);
+    while let Some(rest) = beginning.get(offset..).filter(|rest| !rest.is_empty()) {
+        let Ok(size) = size_of_record(rest) else { break };
+        plain_size += if is_plain(rest) { size } else { 0 };
+        offset += size.next_multiple_of(crate::index::RECORD_ALIGNMENT);
+    }
+    offset < 2 * plain_size
+}
+
 /// A record in pieces.
 struct Parts<'a> {
     /// What stands before the coding.

@@ -4,7 +4,7 @@ use super::{ALL_KEYS, Command, DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, W
 use crate::call::Call;
 use crate::error::{CommandError, NOT_INTEGER, SYNTAX, WRONG_TYPE};
 use crate::extended::Extended;
-use crate::keyspace::{EVENT_GENERIC, EVENT_STRING, Expire};
+use crate::keyspace::{EVENT_GENERIC, EVENT_STRING, Expire, NEAR_MAX, Nearing};
 use crate::number::int_arg;
 use crate::slots::NEVER;
 use crate::value::{Str, Value};
@@ -391,12 +391,15 @@ fn incr_by_float(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn mget(call: &mut Call<'_>) -> Result<(), CommandError> {
     call.out.array(call.args.len() - 1);
-    for key in &call.args[1..] {
-        match call.keys.get::<Str>(call.db, key) {
-            Ok(Some(string)) => string.with_bytes(|bytes| call.out.bulk(bytes)),
-            Ok(None) => call.out.null(),
-            Err(error) if error == WRONG_TYPE => call.out.null(),
-            Err(error) => call.out.error(&error.0),
+    for some in call.args[1..].chunks(NEAR_MAX) {
+        call.keys.bring_near(call.db, some.iter().map(|key| (*key, Nearing::Reads)));
+        for key in some {
+            match call.keys.get::<Str>(call.db, key) {
+                Ok(Some(string)) => string.with_bytes(|bytes| call.out.bulk(bytes)),
+                Ok(None) => call.out.null(),
+                Err(error) if error == WRONG_TYPE => call.out.null(),
+                Err(error) => call.out.error(&error.0),
+            }
         }
     }
     Ok(())
@@ -427,10 +430,14 @@ fn mset_nx(call: &mut Call<'_>) -> Result<(), CommandError> {
 }
 
 fn set_all(call: &mut Call<'_>) -> Result<(), CommandError> {
-    for pair in call.args[1..].chunks_exact(2) {
-        let [key, value] = pair else { continue };
-        put_string(call, key, value, Expire::Never)?;
-        log_string(call, key, value, Expire::Never);
+    let args = call.args;
+    for some in args[1..].chunks(2 * NEAR_MAX) {
+        call.keys.bring_near(call.db, some.iter().step_by(2).map(|key| (*key, Nearing::Writes)));
+        for pair in some.chunks_exact(2) {
+            let [key, value] = pair else { continue };
+            put_string(call, key, value, Expire::Never)?;
+            log_string(call, key, value, Expire::Never);
+        }
     }
     Ok(())
 }

@@ -1,14 +1,17 @@
 //! The operating system's files, clock and randomness.
 //!
 //! Every method is one system call or a few; all policy is above. Its `unsafe` is in
-//! `cached.rs`, `map.rs`, `guard.rs` and in `space.rs`.
+//! `cached.rs`, `map.rs`, `guard.rs`, `priority.rs` and in `space.rs`.
 
 mod cached;
 mod file;
 mod guard;
 mod lock;
 mod map;
+mod priority;
 mod space;
+
+pub use priority::give_way;
 
 use crate::error::{Error, Result};
 use crate::{AppendFile, Bytes, READ_SIZE_MAX, ReadFile, Vfs};

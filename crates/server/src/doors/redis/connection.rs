@@ -7,6 +7,7 @@
 //! not read. It pauses, and gives the keys back, where a value must be read from disk (`fetching`).
 
 use super::acl::User;
+use super::ahead::{AHEAD_MAX, Ahead, Behind};
 use super::client::{Client, Outbox, State};
 use super::commands::Flow;
 use super::commands::Saving;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
 use wal::Lsn;
-use wire::resp::{Limits, Parsed, Requests};
+use wire::resp::Limits;
 
 /// Answers that end a batch.
 const BATCH_ANSWER_SIZE: usize = 256 << 10;
@@ -244,7 +245,7 @@ impl Door for Redis {
             connection,
             stop,
             session,
-            requests: Requests::default(),
+            ahead: Ahead::default(),
             input: Input::default(),
             is_waiting: false,
             is_paused: false,
@@ -290,7 +291,8 @@ struct Served<'a, S> {
     connection: Arc<Connection>,
     stop: Stop,
     session: Session,
-    requests: Requests,
+    /// The commands that come next, read and not yet executed.
+    ahead: Ahead,
     /// What was read and is not yet executed.
     input: Input,
     /// Whether a command waits for a key.
@@ -481,6 +483,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut hub = self.redis.hub();
         if let Some(blocked) = hub.unblock(self.session.id, &mut keys) {
             self.input.put_before(&blocked.request(self.redis.kv.now_ms()));
+            self.ahead.forget();
         }
         drop((hub, keys));
         self.take_outbox()
@@ -611,22 +614,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         // Keys go cold only while nobody holds them.
         let has_cold = keys.has_cold();
         let next = loop {
-            let size = match self.next_request(&mut at, hub) {
-                Ok(size) => size,
-                Err(next) => break next,
-            };
-            let rest = self.input.get(at);
-            let args: Vec<&[u8]> = self.requests.arguments(rest).collect();
+            if self.ahead.first().is_none()
+                && let Err(next) = self.read_ahead(&mut at, keys, hub)
+            {
+                break next;
+            }
+            let Some(command) = self.ahead.first() else { break Next::Read };
+            let (start, end) = (command.start(), command.end());
+            let args = command.arguments(&self.input);
             let may_fetch = has_cold && self.fetch_rounds < fetching::ROUNDS_MAX;
             if may_fetch && fetching::gather(&self.session, keys, &args, &mut self.fetches) {
-                let (behind, limits) = (rest.get(size..).unwrap_or_default(), self.limits(hub));
+                let limits = self.limits(hub);
+                let behind = self.input.get(end);
                 fetching::look_ahead(&self.session, keys, behind, &limits, &mut self.fetches);
                 self.fetch_rounds += 1;
+                at = start;
                 break Next::Fetch;
             }
             self.fetch_rounds = 0;
             let flow = self.redis.execute(&mut self.session, keys, hub, &args);
-            at += size;
+            self.ahead.drop_first();
+            at = end;
             match flow {
                 Flow::Next => {}
                 Flow::Wait => {
@@ -634,7 +642,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                     break Next::Read;
                 }
                 Flow::Pause => {
-                    at -= size;
+                    at = start;
                     self.is_paused = true;
                     hub.postponed.insert(self.session.id);
                     break Next::Read;
@@ -650,63 +658,76 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 break Next::Execute;
             }
         };
-        self.input.drop_front(at);
-        self.session.state.query_size.store(self.input.len(), Relaxed);
+        self.done_up_to(at);
         match hub.settings.hot.query_size_max < self.input.len() {
             true => Next::End,
             false => next,
         }
     }
 
+    /// Reads the commands that come next, from `at` on or where that last stopped, and fetches from
+    /// memory what they will look up. What comes next for the connection if there is none.
+    fn read_ahead(&mut self, at: &mut usize, keys: &Keyspace, hub: &Hub) -> Result<(), Next> {
+        let limits = self.limits(hub);
+        // Who says who they are has other limits behind that.
+        let count_max = if self.session.is_known { AHEAD_MAX } else { 1 };
+        let from = self.ahead.stopped_at().max(*at);
+        let behind = self.ahead.read(&self.input, from, &limits, count_max);
+        if self.ahead.first().is_some() {
+            self.ahead.bring_near(&self.input, &self.session, keys);
+            return Ok(());
+        }
+        *at = self.ahead.stopped_at();
+        Err(self.nothing_ahead(behind))
+    }
+
+    /// What comes next for a connection of which there is no whole command.
+    fn nothing_ahead(&mut self, behind: Behind) -> Next {
+        match behind {
+            Behind::More | Behind::Nothing => Next::Read,
+            Behind::Missing(size) => {
+                self.input.reserve(size.min(1 << 20));
+                Next::Read
+            }
+            Behind::Wrong(words) => {
+                // Who has not said who they are has lower limits, and is told so.
+                let words = match self.session.is_known {
+                    true => words,
+                    false => words.replace("invalid", "unauthenticated"),
+                };
+                self.session.out.error(&format!("ERR Protocol error: {words}"));
+                Next::End
+            }
+        }
+    }
+
+    /// Drops what was executed, and what was read of commands behind it.
+    fn done_up_to(&mut self, at: usize) {
+        self.ahead.leave(at);
+        self.input.drop_front(at);
+        self.session.state.query_size.store(self.input.len(), Relaxed);
+    }
+
     /// Answers what can be answered while a script takes long.
     fn execute_busy(&mut self) -> Next {
         let mut at = 0;
         let next = loop {
-            let request = self.next_request(&mut at, &self.redis.hub());
-            let size = match request {
-                Ok(size) => size,
-                Err(next) => break next,
+            let limits = self.limits(&self.redis.hub());
+            let behind = self.ahead.read(&self.input, at, &limits, 1);
+            let Some(command) = self.ahead.first() else {
+                at = self.ahead.stopped_at();
+                break self.nothing_ahead(behind);
             };
-            let args: Vec<&[u8]> = self.requests.arguments(self.input.get(at)).collect();
+            let args = command.arguments(&self.input);
             let flow = self.redis.execute_busy(&mut self.session, &args);
-            at += size;
+            at = command.end();
+            self.ahead.drop_first();
             if flow == Flow::Close {
                 break Next::End;
             }
         };
-        self.input.drop_front(at);
+        self.done_up_to(at);
         next
-    }
-
-    /// Finds the next request from `at` on, over what is none. Returns its size, or what comes next
-    /// for the connection if there is none yet or it is wrong.
-    fn next_request(&mut self, at: &mut usize, hub: &Hub) -> Result<usize, Next> {
-        let limits = self.limits(hub);
-        loop {
-            let rest = self.input.get(*at);
-            if rest.is_empty() {
-                return Err(Next::Read);
-            }
-            match self.requests.parse(rest, &limits) {
-                Ok(Parsed::Command(size)) => return Ok(size),
-                Ok(Parsed::Nothing(size)) => *at += size,
-                Ok(Parsed::Incomplete(wanted)) => {
-                    let missing = wanted.saturating_sub(rest.len());
-                    self.input.reserve(missing.min(1 << 20));
-                    return Err(Next::Read);
-                }
-                Err(error) => {
-                    let words = error.to_string();
-                    // Who has not said who they are has lower limits, and is told so.
-                    let words = match self.session.is_known {
-                        true => words,
-                        false => words.replace("invalid", "unauthenticated"),
-                    };
-                    self.session.out.error(&format!("ERR Protocol error: {words}"));
-                    return Err(Next::End);
-                }
-            }
-        }
     }
 
     /// Sends what has gathered. Returns how many bytes came meanwhile, from a client that does not

@@ -12,6 +12,7 @@
 
 mod access;
 mod acl;
+mod ahead;
 mod client;
 mod commands;
 mod connection;
