@@ -15,7 +15,6 @@ use crate::format::{COLUMN_SIZE, Counts, SECTION_COUNT, Section, encode_footer, 
 use crate::narrow::{low_half, to_u32, to_usize};
 use crate::subset::{SlotBits, count_bits, full_bits};
 use codec::{put_u32, put_u64, put_varint};
-use std::collections::BTreeMap;
 
 /// Tells whether an entity is to be left out.
 pub(crate) type IsDead<'a> = &'a dyn Fn(EntityId) -> bool;
@@ -53,6 +52,7 @@ pub(crate) fn write(pieces: &[&dyn Piece], is_dead: Option<IsDead<'_>>) -> Resul
         is_dead,
         counts,
         sections: Default::default(),
+        lists: Vec::new(),
         groups: Vec::new(),
         blocks: Vec::new(),
     };
@@ -68,14 +68,23 @@ struct Writer<'a> {
     is_dead: Option<IsDead<'a>>,
     counts: Counts,
     sections: [Vec<u8>; SECTION_COUNT],
+    /// Names and tags of all groups.
+    lists: Vec<u32>,
     groups: Vec<PlannedGroup>,
     /// By group, then by entity.
     blocks: Vec<PlannedBlock>,
 }
 
+/// Where a group's lists are: its names, and behind them its tags.
+#[derive(Clone, Copy)]
+struct GroupLists {
+    start: usize,
+    name_count: u32,
+    tag_count: u32,
+}
+
 struct PlannedGroup {
-    names: Vec<u32>,
-    tags: Vec<u32>,
+    lists: GroupLists,
     block_start: u32,
     block_count: u32,
     column_start: u64,
@@ -83,7 +92,7 @@ struct PlannedGroup {
 }
 
 struct PlannedBlock {
-    piece: usize,
+    piece: u32,
     /// The piece's number of the block.
     number: u32,
     group: u32,
@@ -93,12 +102,65 @@ struct PlannedBlock {
     live: Option<Box<SlotBits>>,
 }
 
-/// A group of a piece with the blocks that live on.
-struct Survivor {
-    piece: usize,
-    names: Vec<u32>,
-    tags: Vec<u32>,
+/// The groups of all pieces with the blocks that live on. A million odd series are as many groups, so
+/// there is no object for each.
+#[derive(Default)]
+struct Survivors {
+    lists: Vec<u32>,
+    groups: Vec<Survivor>,
     blocks: Vec<PlannedBlock>,
+}
+
+/// A group of a piece.
+#[derive(Clone, Copy)]
+struct Survivor {
+    piece: u32,
+    lists: GroupLists,
+    blocks_start: u32,
+    block_count: u32,
+}
+
+impl GroupLists {
+    fn names<'a>(&self, lists: &'a [u32]) -> &'a [u32] {
+        &lists[self.start..][..self.name_count as usize]
+    }
+
+    fn tags<'a>(&self, lists: &'a [u32]) -> &'a [u32] {
+        &lists[self.start + self.name_count as usize..][..self.tag_count as usize]
+    }
+}
+
+impl Survivors {
+    /// Replaces the pieces' ids by those of the merged dictionaries.
+    fn translate(&mut self, names: &Merged, tags: &Merged) -> Result<()> {
+        for Survivor { piece, lists: place, .. } in &self.groups {
+            let lists = &mut self.lists[place.start..];
+            let (own_names, rest) = lists.split_at_mut(place.name_count as usize);
+            let own_tags = &mut rest[..place.tag_count as usize];
+            let piece = *piece as usize;
+            own_names.iter_mut().for_each(|id| *id = names.ids[piece][*id as usize]);
+            own_tags.iter_mut().for_each(|id| *id = tags.ids[piece][*id as usize]);
+            if has_repeats(own_names) {
+                return Err(corrupt("a metric's name twice in a group"));
+            }
+            if !own_tags.is_sorted_by(|a, b| a < b) {
+                return Err(corrupt("order of a group's tags"));
+            }
+        }
+        Ok(())
+    }
+
+    fn lists_of(&self, group: u32) -> (&[u32], &[u32]) {
+        let lists = self.groups[group as usize].lists;
+        (lists.names(&self.lists), lists.tags(&self.lists))
+    }
+
+    /// Groups in the order of their lists, those of equal lists in the order of the pieces.
+    fn order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..to_u32(self.groups.len())).collect();
+        order.sort_unstable_by(|a, b| self.lists_of(*a).cmp(&self.lists_of(*b)).then(a.cmp(b)));
+        order
+    }
 }
 
 impl Writer<'_> {
@@ -109,37 +171,31 @@ impl Writer<'_> {
     /// Plans groups and blocks; writes the dictionaries of metric names and tag names.
     /// Returns how the pieces number the tags.
     fn plan(&mut self) -> Result<Merged> {
-        let survivors = self.survivors()?;
-        let names = self.merge_used(Space::MetricNames, &survivors, |group| &group.names)?;
-        let tags = self.merge_used(Space::TagNames, &survivors, |group| &group.tags)?;
+        let mut found = self.survivors()?;
+        let names = self.merge_used(Space::MetricNames, &found, GroupLists::names)?;
+        let tags = self.merge_used(Space::TagNames, &found, GroupLists::tags)?;
         self.counts.tag_names_offset = tags.offset;
         self.counts.label_count = tags.count + 1;
-        let mut by_lists: BTreeMap<(Vec<u32>, Vec<u32>), Vec<PlannedBlock>> = BTreeMap::new();
-        for Survivor { piece, names: name_ids, tags: tag_ids, blocks } in survivors {
-            let name_ids: Vec<u32> =
-                name_ids.iter().map(|id| names.ids[piece][*id as usize]).collect();
-            if has_repeats(&name_ids) {
-                return Err(corrupt("a metric's name twice in a group"));
-            }
-            let tag_ids: Vec<u32> =
-                tag_ids.iter().map(|id| tags.ids[piece][*id as usize]).collect();
-            if !tag_ids.is_sorted_by(|a, b| a < b) {
-                return Err(corrupt("order of a group's tags"));
-            }
-            by_lists.entry((name_ids, tag_ids)).or_default().extend(blocks);
-        }
+        found.translate(&names, &tags)?;
+        let order = found.order();
         let mut column_start = 0;
-        for ((names, tags), blocks) in by_lists {
-            if !blocks.is_sorted_by(|a, b| a.block.entity_start < b.block.entity_start) {
-                return Err(corrupt("order of a group's blocks"));
-            }
-            self.plan_group(names, tags, blocks, &mut column_start);
+        let Survivors { lists, groups, mut blocks } = found;
+        let lists_of = |group: u32| {
+            let place = groups[group as usize].lists;
+            (place.names(&lists), place.tags(&lists))
+        };
+        for same in order.chunk_by(|a, b| lists_of(*a) == lists_of(*b)) {
+            let same = same.iter().map(|group| &groups[*group as usize]);
+            self.plan_group(same, &mut blocks, &mut column_start)?;
         }
+        blocks.sort_unstable_by_key(|block| (block.group, block.block.entity_start));
+        (self.lists, self.blocks) = (lists, blocks);
         self.counts.column_count = column_start;
         self.write_label(&names, |writer| {
             let mut postings = PostingsWriter::default();
             for (number, group) in writer.groups.iter().enumerate() {
-                group.names.iter().for_each(|id| postings.push(*id, to_u32(number)));
+                let names = group.lists.names(&writer.lists);
+                names.iter().for_each(|id| postings.push(*id, to_u32(number)));
             }
             (postings, to_u32(writer.groups.len()))
         });
@@ -147,17 +203,30 @@ impl Writer<'_> {
     }
 
     /// The groups of all pieces, without what is dead.
-    fn survivors(&self) -> Result<Vec<Survivor>> {
-        let mut out = Vec::new();
+    fn survivors(&self) -> Result<Survivors> {
+        let mut out = Survivors::default();
         for (piece_idx, piece) in self.pieces.iter().enumerate() {
             for group in 0..piece.group_count() {
+                let blocks_start = out.blocks.len();
                 let blocks = piece.group_blocks(group)?;
-                let blocks: Vec<PlannedBlock> =
-                    blocks.iter().filter_map(|block| self.plan_block(piece_idx, block)).collect();
-                if !blocks.is_empty() {
-                    let (names, tags) = piece.group_lists(group)?;
-                    out.push(Survivor { piece: piece_idx, names, tags, blocks });
+                let blocks = blocks.iter().filter_map(|block| self.plan_block(piece_idx, block));
+                out.blocks.extend(blocks);
+                if blocks_start == out.blocks.len() {
+                    continue;
                 }
+                let (names, tags) = piece.group_lists(group)?;
+                let lists = GroupLists {
+                    start: out.lists.len(),
+                    name_count: to_u32(names.len()),
+                    tag_count: to_u32(tags.len()),
+                };
+                out.lists.extend(names.into_iter().chain(tags));
+                out.groups.push(Survivor {
+                    piece: to_u32(piece_idx),
+                    lists,
+                    blocks_start: to_u32(blocks_start),
+                    block_count: to_u32(out.blocks.len() - blocks_start),
+                });
             }
         }
         Ok(out)
@@ -177,7 +246,7 @@ impl Writer<'_> {
         let len = to_u32(last_word * 64) + 64 - live[last_word].leading_zeros();
         let is_whole = count_bits(&live) == len;
         Some(PlannedBlock {
-            piece,
+            piece: to_u32(piece),
             number: source.number,
             group: 0,
             block: BlockRef { len, ..source.block },
@@ -185,49 +254,60 @@ impl Writer<'_> {
         })
     }
 
-    fn plan_group(
+    /// Plans one group of what pieces have of it; its blocks learn its number.
+    fn plan_group<'s>(
         &mut self,
-        names: Vec<u32>,
-        tags: Vec<u32>,
-        mut blocks: Vec<PlannedBlock>,
+        same: impl Iterator<Item = &'s Survivor>,
+        blocks: &mut [PlannedBlock],
         column_start: &mut u64,
-    ) {
-        let group = to_u32(self.groups.len());
-        let mut entity_count = 0;
-        for block in &mut blocks {
-            block.group = group;
-            entity_count += block.live.as_ref().map_or(block.block.len, |bits| count_bits(bits));
+    ) -> Result<()> {
+        let number = to_u32(self.groups.len());
+        let block_start = self.groups.last().map_or(0, |last| last.block_start + last.block_count);
+        let (mut lists, mut last_entity) = (None, None);
+        let (mut block_count, mut entity_count) = (0, 0);
+        for survivor in same {
+            lists.get_or_insert(survivor.lists);
+            let range = survivor.blocks_start as usize..;
+            for block in &mut blocks[range][..survivor.block_count as usize] {
+                if Some(block.block.entity_start) <= last_entity {
+                    return Err(corrupt("order of a group's blocks"));
+                }
+                last_entity = Some(block.block.entity_start);
+                block.group = number;
+                block_count += 1;
+                entity_count +=
+                    block.live.as_ref().map_or(block.block.len, |bits| count_bits(bits));
+            }
         }
+        let Some(lists) = lists else { return Ok(()) };
         self.counts.entity_count += u64::from(entity_count);
-        self.counts.series_count += u64::from(entity_count) * names.len() as u64;
-        let block_count = to_u32(blocks.len());
-        let block_start = to_u32(self.blocks.len());
-        let columns = tags.len() as u64 * u64::from(block_count);
+        self.counts.series_count += u64::from(entity_count) * u64::from(lists.name_count);
+        let column_start_here = *column_start;
+        *column_start += u64::from(lists.tag_count) * u64::from(block_count);
         self.groups.push(PlannedGroup {
-            names,
-            tags,
+            lists,
             block_start,
             block_count,
-            column_start: *column_start,
+            column_start: column_start_here,
             entity_count,
         });
-        *column_start += columns;
-        self.blocks.append(&mut blocks);
+        Ok(())
     }
 
     /// Merges the pieces' dictionaries of names, without those that nothing uses any more.
     fn merge_used(
         &mut self,
         space: Space,
-        survivors: &[Survivor],
-        ids_of: impl Fn(&Survivor) -> &Vec<u32>,
+        found: &Survivors,
+        ids_of: for<'l> fn(&GroupLists, &'l [u32]) -> &'l [u32],
     ) -> Result<Merged> {
         let mut is_used = Vec::with_capacity(self.pieces.len());
         for piece in self.pieces {
             is_used.push(vec![false; piece.id_count(space)? as usize]);
         }
-        for survivor in survivors {
-            ids_of(survivor).iter().for_each(|id| is_used[survivor.piece][*id as usize] = true);
+        for Survivor { piece, lists, .. } in &found.groups {
+            let is_used = &mut is_used[*piece as usize];
+            ids_of(lists, &found.lists).iter().for_each(|id| is_used[*id as usize] = true);
         }
         let spaces = vec![Some(space); self.pieces.len()];
         let pieces = self.pieces;
@@ -255,15 +335,16 @@ impl Writer<'_> {
         for group in &self.groups {
             let lists_offset = self.sections[Section::Lists as usize].len() as u64;
             let lists = &mut self.sections[Section::Lists as usize];
-            group.names.iter().chain(&group.tags).for_each(|id| put_varint(lists, u64::from(*id)));
+            let (names, tags) = (group.lists.names(&self.lists), group.lists.tags(&self.lists));
+            names.iter().chain(tags).for_each(|id| put_varint(lists, u64::from(*id)));
             let record = &mut self.sections[Section::Groups as usize];
             put_u64(record, lists_offset);
             put_u64(record, group.column_start);
             put_u32(record, group.block_start);
             put_u32(record, group.block_count);
             put_u32(record, group.entity_count);
-            put_u16(record, group.names.len())?;
-            put_u16(record, group.tags.len())?;
+            put_u16(record, names.len())?;
+            put_u16(record, tags.len())?;
         }
         let mut by_entity = Vec::with_capacity(self.blocks.len());
         for (number, planned) in self.blocks.iter().enumerate() {
@@ -301,7 +382,7 @@ impl Writer<'_> {
         // Which groups have a tag, and where: by tag, then by group.
         let mut places: Vec<(u32, u32, u32)> = Vec::new();
         for (number, group) in self.groups.iter().enumerate() {
-            for (position, tag) in group.tags.iter().enumerate() {
+            for (position, tag) in group.lists.tags(&self.lists).iter().enumerate() {
                 postings.push(*tag, to_u32(number));
                 places.push((*tag, to_u32(number), to_u32(position)));
             }
@@ -380,8 +461,12 @@ impl Writer<'_> {
             let PlannedGroup { block_start, block_count, .. } = self.groups[*group as usize];
             for planned in &self.blocks[block_start as usize..][..block_count as usize] {
                 let ids = &mut ids[..planned.block.len as usize];
-                self.pieces[planned.piece].column_ids(planned.number, *position as usize, ids)?;
-                let is_used = &mut is_used[planned.piece];
+                self.pieces[planned.piece as usize].column_ids(
+                    planned.number,
+                    *position as usize,
+                    ids,
+                )?;
+                let is_used = &mut is_used[planned.piece as usize];
                 let mut is_known = true;
                 crate::subset::for_each_bit(&planned.live_bits(), |slot| {
                     match is_used.get_mut(ids[usize::from(slot)] as usize) {
@@ -450,13 +535,13 @@ fn read_ids(
     values: &Merged,
     ids: &mut [u32],
 ) -> Result<()> {
-    pieces[planned.piece].column_ids(planned.number, position, ids)?;
+    pieces[planned.piece as usize].column_ids(planned.number, position, ids)?;
     if let Some(live) = &planned.live {
         let is_live = |slot: usize| live[slot / 64] >> (slot % 64) & 1 == 1;
         let id = ids[ids.len() - 1];
         ids.iter_mut().enumerate().filter(|(slot, _)| !is_live(*slot)).for_each(|(_, x)| *x = id);
     }
-    let translation = &values.ids[planned.piece];
+    let translation = &values.ids[planned.piece as usize];
     for id in ids {
         *id = match translation.get(*id as usize) {
             Some(new) if *new != NO_ID => *new,
