@@ -286,7 +286,7 @@ fn bytes_of(state: &PartitionState, found: &BlockMatch) -> Vec<u64> {
     for part in state.disk.parts() {
         let part = &part.part;
         for idx in part.find(found.block.series_start) {
-            let slots = u64::from(part.slices()[idx].slots.max(1));
+            let slots = u64::from(part.slice(idx).slots.max(1));
             let matched = found.slots.len() as u64;
             let sizes: Vec<u64> = part.column_sizes(idx).collect();
             for (column, bytes) in found.columns.iter().zip(&mut bytes) {

@@ -12,7 +12,6 @@
 
 use crate::arena::{Arena, ArenaView, NO_ROW, Single};
 use crate::live_part::LivePart;
-use crate::narrow::to_usize;
 use crate::part::Part;
 use std::sync::Arc;
 
@@ -118,7 +117,7 @@ impl Head {
     pub fn size(&self) -> usize {
         self.arena.rows_size()
             + self.taken.iter().map(|taken| taken.view.size()).sum::<usize>()
-            + to_usize(self.parts().map(|part| part.part.summary().size).sum())
+            + self.parts().map(|part| part.part.memory_size()).sum::<usize>()
     }
 
     /// The id of the oldest row that is not sealed yet, or of what would be it: an entity whose

@@ -175,7 +175,7 @@ fn all_of(
     watch
         .leave_out(live_days_damage(watch.damage_list(), partition, &source.part, &error), error)?;
     let mut all = RoaringBitmap::new();
-    for slice in source.part.part.slices() {
+    for slice in source.part.part.slices().iter() {
         // One past the last ordinal may not fit.
         all.insert_range(slice.series_start..=to_ordinal(slice.series_end() - 1));
     }

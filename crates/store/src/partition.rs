@@ -22,7 +22,7 @@ use crate::locks::lock;
 use crate::manifest::{self, Manifest};
 use crate::narrow::to_u32;
 use crate::period::Period;
-use crate::seal::sort_rows;
+use crate::seal::Sealing;
 use crate::unflushed::Unflushed;
 use crate::{Error, Result, strays};
 use index::{BlockMatch, Index};
@@ -235,10 +235,15 @@ impl Partition {
         loop {
             let oldest = self.read().head.oldest_taken();
             let Some((number, view)) = oldest else { return Ok(()) };
-            let mut plan = sort_rows(&view);
-            let cut = plan.cut_by_block(&self.read().series.index);
-            cut.map_err(|error| self.note_unsealable(error))?;
-            let part = plan.encode(&view)?;
+            let mut sealing = Sealing::new(&view);
+            let cut = |sealing: &mut Sealing<'_>| {
+                let cut = sealing.cut_by_block(&self.read().series.index);
+                cut.map_err(|error| self.note_unsealable(error))
+            };
+            while cut(&mut sealing)? {
+                sealing.encode()?;
+            }
+            let part = sealing.finish()?;
             let mut state = self.write();
             state.head.put_sealed(number, part);
             self.note_head_size(&state);
@@ -294,9 +299,11 @@ impl PartitionState {
     /// Seals all taken rows, oldest first; for the holder of `sealing`.
     fn seal_taken(&mut self) -> Result<()> {
         while let Some((number, view)) = self.head.oldest_taken() {
-            let mut plan = sort_rows(&view);
-            plan.cut_by_block(&self.series.index)?;
-            self.head.put_sealed(number, plan.encode(&view)?);
+            let mut sealing = Sealing::new(&view);
+            while sealing.cut_by_block(&self.series.index)? {
+                sealing.encode()?;
+            }
+            self.head.put_sealed(number, sealing.finish()?);
         }
         Ok(())
     }

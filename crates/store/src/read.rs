@@ -227,7 +227,7 @@ pub(crate) fn page_damage(
     idx: usize,
     error: &Error,
 ) -> Damage {
-    let slice = &part.part.slices()[idx];
+    let slice = &part.part.slice(idx);
     let file = damage_list.relative(part.part.name());
     let what = match error {
         Error::Corrupt { offset, what, .. } => format!("{what} at byte {offset}"),
@@ -250,7 +250,7 @@ fn read_source(
     let part = &source.part.part;
     let (faults, block) = (part.faults(), &block_of(request).block);
     for idx in part.find(block.series_start) {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         if !request.range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
             continue;
         }

@@ -20,11 +20,15 @@ const UNKNOWN_ENTITY: index::Error = index::Error::InvalidEntity("a row of an un
 /// Bits sorted by one pass of the radix sort.
 const DIGIT_BITS: u32 = 11;
 
-/// The entity of a key of [`SealPlan`].
+/// The entity of a key of [`Sealing`].
 #[inline(always)]
 fn entity_of(key: u64) -> u32 {
     (key >> 32) as u32
 }
+
+/// Blocks that are found by one look at the index: rows of a million odd series have a million of
+/// them.
+const BLOCKS_TOGETHER: usize = 4096;
 
 /// What belongs to one entity block, as ranges of the sorted lists.
 struct BlockRows {
@@ -33,34 +37,49 @@ struct BlockRows {
     singles: std::ops::Range<usize>,
 }
 
-/// The rows of a view, sorted, and cut by block.
-pub struct SealPlan {
+/// The rows of a view on their way to a part: sorted, then cut by block and encoded, some blocks after
+/// the other.
+pub struct Sealing<'a> {
+    view: &'a ArenaView,
     /// `entity << 32 | row id`, sorted.
     keys: Vec<u64>,
     /// Sorted by entity, column, time, arrival.
     singles: Vec<Single>,
+    /// How far both are cut.
+    cut: (usize, usize),
+    /// What is cut and not encoded yet.
     blocks: Vec<BlockRows>,
+    scratch: Scratch<'a>,
+    writer: PartWriter,
 }
 
-/// Sorts the view's rows; needs no lock.
-pub fn sort_rows(view: &ArenaView) -> SealPlan {
-    let mut keys: Vec<u64> =
-        view.rows().map(|row| u64::from(row.entity) << 32 | u64::from(row.id)).collect();
-    radix_sort_by_entity(&mut keys);
-    let mut singles = view.singles().to_vec();
-    singles.sort_by_key(|single| (single.entity, single.column, single.timestamp));
-    debug_assert!(keys.is_sorted(), "by entity, those of one in the order of arrival");
-    SealPlan { keys, singles, blocks: Vec::new() }
-}
+impl<'a> Sealing<'a> {
+    /// Sorts the view's rows; needs no lock.
+    pub fn new(view: &'a ArenaView) -> Sealing<'a> {
+        let mut keys: Vec<u64> =
+            view.rows().map(|row| u64::from(row.entity) << 32 | u64::from(row.id)).collect();
+        radix_sort_by_entity(&mut keys);
+        let mut singles = view.singles().to_vec();
+        singles.sort_by_key(|single| (single.entity, single.column, single.timestamp));
+        debug_assert!(keys.is_sorted(), "by entity, those of one in the order of arrival");
+        Sealing {
+            view,
+            keys,
+            singles,
+            cut: (0, 0),
+            blocks: Vec::new(),
+            scratch: Scratch::default(),
+            writer: PartWriter::new(PartSink::Memory(Vec::new()), Effort::Fast),
+        }
+    }
 
-impl SealPlan {
-    /// Finds the blocks of the sorted rows; the index must not change meanwhile.
-    pub fn cut_by_block(&mut self, index: &Index) -> Result<()> {
-        let (mut key_idx, mut single_idx) = (0, 0);
-        loop {
+    /// Finds the next blocks of the sorted rows. Returns whether there are any.
+    pub fn cut_by_block(&mut self, index: &Index) -> Result<bool> {
+        let (mut key_idx, mut single_idx) = self.cut;
+        while self.blocks.len() < BLOCKS_TOGETHER {
             let next_key = self.keys.get(key_idx).map(|key| entity_of(*key));
             let next_single = self.singles.get(single_idx).map(|single| single.entity);
-            let Some(entity) = next_key.into_iter().chain(next_single).min() else { return Ok(()) };
+            let Some(entity) = next_key.into_iter().chain(next_single).min() else { break };
             let block = index.block_of(entity)?.ok_or(UNKNOWN_ENTITY)?;
             let end = u64::from(block.entity_start) + u64::from(block.capacity);
             let keys = key_idx..key_idx + self.keys[key_idx..].partition_point(|k| k >> 32 < end);
@@ -70,32 +89,35 @@ impl SealPlan {
             (key_idx, single_idx) = (keys.end, singles.end);
             self.blocks.push(BlockRows { block, keys, singles });
         }
+        self.cut = (key_idx, single_idx);
+        Ok(!self.blocks.is_empty())
     }
 
-    /// Encodes everything into a part in memory.
-    pub fn encode(&self, view: &ArenaView) -> Result<Part> {
-        let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), Effort::Fast);
-        let mut scratch = Scratch::default();
-        for rows in &self.blocks {
-            self.encode_block(view, rows, &mut scratch, &mut writer)?;
+    /// Encodes the blocks that were found.
+    pub fn encode(&mut self) -> Result<()> {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        for rows in blocks.drain(..) {
+            self.encode_block(&rows)?;
         }
-        let finished = writer.finish(PartInfo { sequence: 0 })?;
+        self.blocks = blocks;
+        Ok(())
+    }
+
+    /// The part in memory, once all is encoded.
+    pub fn finish(self) -> Result<Part> {
+        assert!(self.blocks.is_empty() && self.cut == (self.keys.len(), self.singles.len()));
+        let finished = self.writer.finish(PartInfo { sequence: 0 })?;
         let bytes = finished.bytes.expect("a part in memory has bytes");
         let part = Part::open(Bytes::from_vec(bytes), PathBuf::from("(memory)"))?;
         assert_eq!(*part.summary(), finished.summary, "it reads back as it was written");
         Ok(part)
     }
 
-    fn encode_block<'a>(
-        &self,
-        view: &'a ArenaView,
-        rows: &BlockRows,
-        scratch: &mut Scratch<'a>,
-        writer: &mut PartWriter,
-    ) -> Result<()> {
+    fn encode_block(&mut self, rows: &BlockRows) -> Result<()> {
+        let Sealing { view, keys, singles, scratch, writer, .. } = self;
         let block = &rows.block;
-        let keys = &self.keys[rows.keys.clone()];
-        let singles = &self.singles[rows.singles.clone()];
+        let keys = &keys[rows.keys.clone()];
+        let singles = &singles[rows.singles.clone()];
         let last_key = keys.last().map(|key| entity_of(*key));
         let last_single = singles.last().map(|single| single.entity);
         let last = last_key.max(last_single).expect("a block with rows");

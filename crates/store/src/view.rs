@@ -56,10 +56,11 @@ impl PartitionView {
         beside: Option<&PartitionView>,
     ) -> PartitionView {
         let sources = sources_in(state, range);
+        let first_row = state.head.first_unsealed_row();
         let has_rows = state.head.arena.samples() != 0 || !state.head.taken().is_empty();
         let (mut groups, mut heads) = (Vec::new(), Vec::new());
         for group in matches {
-            let head = if has_rows { heads_of(&state.head.arena, &group) } else { None };
+            let head = if has_rows { heads_of(&state.head.arena, first_row, &group) } else { None };
             if head.is_some() || sources.iter().any(|s| has_slice(s, &group, range)) {
                 groups.push(group);
                 heads.push(head);
@@ -96,15 +97,16 @@ pub fn sources_in(state: &PartitionState, range: &TimeRange) -> Vec<ViewedPart> 
 
 fn has_slice(source: &ViewedPart, group: &BlockMatch, range: &TimeRange) -> bool {
     let part = &source.part.part;
-    let slices = &part.slices()[part.find(group.block.series_start)];
-    slices.iter().any(|slice| range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)))
+    let mut slices = part.slices_of(group.block.series_start);
+    slices.any(|slice| range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)))
 }
 
-fn heads_of(arena: &Arena, group: &BlockMatch) -> Option<Heads> {
+/// `first_row` is the oldest that is not sealed: older ones are in parts.
+fn heads_of(arena: &Arena, first_row: u32, group: &BlockMatch) -> Option<Heads> {
     let mut last_rows = Vec::new();
     for slot in group.slots.iter() {
         let last = arena.last_row(group.block.entity(slot));
-        if last != NO_ROW {
+        if first_row <= last {
             last_rows.resize(group.block.capacity as usize, NO_ROW);
             last_rows[usize::from(slot)] = last;
         }

@@ -4,7 +4,8 @@ use super::input::{MergeInput, MergeOutcome, Pace, SliceLimits, Stop};
 use super::sweep::{Pending, Sweep};
 use super::window::{Block, WindowMerger};
 use crate::Result;
-use crate::part::PartWriter;
+use crate::part::slices::SliceIter;
+use crate::part::{Part, PartWriter, Slice};
 use model::{TimeRange, Timestamp};
 use std::ops::ControlFlow;
 
@@ -40,7 +41,7 @@ pub fn run_within(
     let mut merge = Merge {
         inputs,
         keep_from: keep_from.unwrap_or(Timestamp::MIN),
-        cursors: vec![0; inputs.len()],
+        cursors: inputs.iter().map(|input| Cursor::new(input.part)).collect(),
         series_end: 0,
         sweep: Sweep::new(inputs, *limits),
         merger: WindowMerger::new(inputs, *limits),
@@ -60,12 +61,32 @@ pub fn run_within(
     }
 }
 
+/// A merge on its way through the slices of one input.
+struct Cursor<'a> {
+    slices: SliceIter<'a>,
+    /// The next one, and its index.
+    head: Option<Slice>,
+    idx: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(part: &'a Part) -> Cursor<'a> {
+        let mut slices = part.slices().iter_from(0);
+        Cursor { head: slices.next(), slices, idx: 0 }
+    }
+
+    fn step(&mut self) {
+        self.head = self.slices.next();
+        self.idx += 1;
+    }
+}
+
 /// A merge on its way through the blocks.
 struct Merge<'a> {
     inputs: &'a [MergeInput<'a>],
     keep_from: Timestamp,
-    /// For each input, the next slice.
-    cursors: Vec<usize>,
+    /// For each input, its next slice.
+    cursors: Vec<Cursor<'a>>,
     /// Where the series of the last block end.
     series_end: u64,
     sweep: Sweep<'a>,
@@ -92,22 +113,22 @@ impl Merge<'_> {
             self.merger.close();
         }
         let ends = self.inputs.iter().map(|input| input.part.slices().len());
-        assert!(ends.eq(self.cursors.iter().copied()), "every slice had its turn");
+        let reached = self.cursors.iter().map(|cursor| cursor.idx);
+        assert!(ends.eq(reached), "every slice had its turn");
         Ok(())
     }
 
     /// Hands the slices of the next block to the sweep.
     fn next_block(&mut self) -> Result<Option<Block>> {
-        let heads = self.inputs.iter().zip(&self.cursors);
-        let starts =
-            heads.filter_map(|(input, &at)| Some(input.part.slices().get(at)?.series_start));
+        let heads = self.cursors.iter().filter_map(|cursor| cursor.head);
+        let starts = heads.map(|slice| slice.series_start);
         let Some(series_start) = starts.min() else { return Ok(None) };
         let mut block: Option<Block> = None;
         let series_end = self.series_end;
-        for (input_idx, input) in self.inputs.iter().enumerate() {
-            let slices = input.part.slices();
-            let mut at = self.cursors[input_idx];
-            while let Some(slice) = slices.get(at).filter(|s| s.series_start == series_start) {
+        let inputs = self.inputs.iter().zip(&mut self.cursors);
+        for (input_idx, (input, cursor)) in inputs.enumerate() {
+            while let Some(slice) = cursor.head.filter(|s| s.series_start == series_start) {
+                let at = cursor.idx;
                 let (capacity, columns) = (slice.capacity, slice.columns);
                 let known = *block.get_or_insert(Block { series_start, capacity, columns });
                 let is_shared = (known.capacity, known.columns) == (capacity, columns);
@@ -115,12 +136,11 @@ impl Merge<'_> {
                     return Err(input.part.corrupt_slice(at, "the block as other parts have it"));
                 }
                 if self.keep_from <= slice.max_ts {
-                    self.sweep.add(Pending::new(input_idx, at, slice));
+                    self.sweep.add(Pending::new(input_idx, at, &slice));
                 }
                 self.series_end = slice.series_end();
-                at += 1;
+                cursor.step();
             }
-            self.cursors[input_idx] = at;
         }
         self.sweep.begin();
         Ok(block)

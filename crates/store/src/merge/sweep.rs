@@ -229,7 +229,7 @@ impl<'a> Sweep<'a> {
 
 /// The column with the most bytes among those with their own timestamps.
 fn largest_column(part: &Part, idx: usize) -> usize {
-    let columns = 0..part.slices()[idx].columns as usize;
+    let columns = 0..part.slice(idx).columns as usize;
     let own = columns.filter(|&column| part.column_times(idx, column) == ColumnTimes::Own);
     own.max_by_key(|&column| part.column_size(idx, column)).unwrap_or(0)
 }

@@ -66,7 +66,7 @@ impl Track {
                 self.is_grid = true;
                 self.times.clear();
                 self.times.extend_from_slice(grid);
-                let slice = &part.slices()[idx];
+                let slice = &part.slice(idx);
                 let len = to_u32(grid.len());
                 let holds = grid.is_sorted_by(|a, b| a < b)
                     && grid.first().is_some_and(|&first| slice.min_ts <= first)

@@ -166,7 +166,7 @@ impl<'a> WindowMerger<'a> {
         if let Some(only) = self.whole_slice(window, writer) {
             let part = self.inputs[only.input].part;
             writer.copy_slice(part, only.idx)?;
-            return pace.add(part.slices()[only.idx].samples);
+            return pace.add(part.slice(only.idx).samples);
         }
         self.classify(window);
         let Some(shared) = self.agree(window)? else {

@@ -1,18 +1,19 @@
 //! The directory: where each slice and each column of a part lies, compact on disk and in memory.
 //!
 //! On disk it is a run of varints, some 12 bytes for a slice with one column.
-//! In memory a slice takes 56 bytes and a column four; offsets are sums of sizes.
+//! In memory a column takes four bytes and a slice as [`SliceList`] says; offsets are sums of sizes.
 //!
 //! Invariants, checked when it is read: slices are sorted by (series, time); slices of one block
 //! agree on its capacity and columns and do not overlap in time; blocks do not overlap in ordinals;
 //! sizes add up exactly to the bytes before the directory.
 
 use super::format::{COLUMN_SIZE_MAX, COLUMNS_MAX, Encoding, HEADER_SIZE, SLOTS_MAX};
+use super::slices::SliceList;
 use crate::narrow::to_u32;
 use codec::{Reader, put_i64_zigzag, put_u32, put_varint};
 
 /// One entity block's samples for one span of time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
     /// Ordinal of the block's first series, which names the block.
     pub series_start: u32,
@@ -124,7 +125,7 @@ pub struct Directory {
     /// Place of the part in the order of writing: among equal timestamps the higher one wins.
     pub sequence: u64,
     /// All slices, sorted by (series, time).
-    pub slices: Vec<Slice>,
+    pub slices: SliceList,
     /// The columns of all slices, in order.
     pub columns: Vec<ColumnWord>,
     /// The days with samples, ascending.
@@ -163,9 +164,9 @@ impl Directory {
             put_u32(out, day.checksum);
             last_day = i64::from(day.day);
         }
-        let mut last: Option<&Slice> = None;
-        for slice in &self.slices {
-            self.encode_slice(slice, last, TimeScale { base, unit }, out);
+        let mut last: Option<Slice> = None;
+        for slice in self.slices.iter() {
+            self.encode_slice(&slice, last.as_ref(), TimeScale { base, unit }, out);
             last = Some(slice);
         }
     }
@@ -225,7 +226,7 @@ impl Directory {
         let mut directory = Directory {
             encoding,
             sequence,
-            slices: Vec::with_capacity(slice_count),
+            slices: SliceList::with_capacity(slice_count),
             columns: Vec::with_capacity(column_count),
             days: Vec::new(),
         };
@@ -238,6 +239,7 @@ impl Directory {
             offset += u64::from(day.size);
         }
         directory.days = days;
+        directory.slices.shrink();
         let holds = reader.is_empty()
             && offset == pages_end
             && directory.columns.len() == column_count

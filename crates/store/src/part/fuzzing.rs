@@ -21,7 +21,7 @@ fn read(bytes: Vec<u8>) {
     let is_sound = part.verify().is_ok();
     let mut samples = 0;
     for idx in 0..part.slices().len() {
-        for column in 0..part.slices()[idx].columns as usize {
+        for column in 0..part.slice(idx).columns as usize {
             samples += read_column(&part, idx, column).unwrap_or(0);
         }
     }
@@ -64,7 +64,7 @@ pub(crate) fn reseal(bytes: &mut [u8]) {
     bytes[trailer + 20..].copy_from_slice(&END_MAGIC);
     let Ok(part) = Part::open(vfs::Bytes::from_vec(bytes.to_vec()), PathBuf::new()) else { return };
     for idx in 0..part.slices().len() {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         let mut start = to_usize(slice.offset);
         let columns = part.column_words(idx).iter().map(|word| word.size());
         for size in std::iter::once(slice.times_size as usize).chain(columns) {

@@ -13,7 +13,7 @@
 //! The same bytes serve in memory (from the head, [`codec::Effort::Fast`]) and on disk
 //! ([`codec::Effort::Dense`]); every byte is described in `docs/format/part.md`.
 //!
-//! Read in this order: [`mod@format`], [`writer`], [`directory`], [`liveness`], [`reader`], [`verify`].
+//! Read in this order: [`mod@format`], [`writer`], [`directory`], [`slices`], [`liveness`], [`reader`], [`verify`].
 
 pub mod directory;
 pub mod format;
@@ -21,6 +21,7 @@ pub mod format;
 pub mod fuzzing;
 pub mod liveness;
 pub mod reader;
+pub mod slices;
 pub mod verify;
 pub mod writer;
 

@@ -54,7 +54,7 @@ impl Part {
 
 impl Verification {
     fn slice(&mut self, part: &Part, idx: usize) -> Result<()> {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         self.span = None;
         self.shared_lens.clear();
         if let Some(reader) = part.shared_times_with(idx, Check::Always)? {
@@ -76,7 +76,7 @@ impl Verification {
     }
 
     fn column(&mut self, part: &Part, idx: usize, column: usize) -> Result<u64> {
-        let first = part.slices()[idx].ordinal(column, 0);
+        let first = part.slice(idx).ordinal(column, 0);
         let lens = match part.column_times(idx, column) {
             ColumnTimes::Empty => return Ok(0),
             ColumnTimes::Shared => {
@@ -97,7 +97,7 @@ impl Verification {
         self.values.clear();
         part.values_with(idx, column, lens, Check::Always)?
             .read(0..lens.len(), &mut self.values)
-            .map_err(|error| part.corrupt_page(part.slices()[idx].offset, error))?;
+            .map_err(|error| part.corrupt_page(part.slice(idx).offset, error))?;
         let expected: u64 = lens.iter().map(|&len| u64::from(len)).sum();
         if expected == 0 || self.values.len() as u64 != expected {
             return Err(part.corrupt_slice(idx, "a value for each timestamp"));

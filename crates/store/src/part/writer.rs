@@ -10,6 +10,7 @@ use super::directory::{ColumnTimes, ColumnWord, DayEntry, Directory, Slice};
 use super::format::{self, CHECKSUM_SIZE, COLUMNS_MAX, Encoding, HEADER_SIZE};
 use super::liveness::{DayRuns, Liveness};
 use super::reader::{Check, Part, PartSummary};
+use super::slices::SliceList;
 use crate::Result;
 use crate::narrow::to_u32;
 use codec::{Effort, crc32, encode_timestamps, encode_values, put_u32, put_u64, put_varint};
@@ -63,7 +64,7 @@ pub struct PartWriter {
     size: u64,
     /// Samples of the finished slices.
     samples: u64,
-    slices: Vec<Slice>,
+    slices: SliceList,
     columns: Vec<ColumnWord>,
     liveness: Liveness,
     current: Option<CurrentSlice>,
@@ -100,7 +101,7 @@ impl PartWriter {
             buffer: Vec::new(),
             size: HEADER_SIZE as u64,
             samples: 0,
-            slices: Vec::new(),
+            slices: SliceList::default(),
             columns: Vec::new(),
             liveness: Liveness::default(),
             current: None,
@@ -266,7 +267,7 @@ impl PartWriter {
     /// When the slice is corrupt or the file cannot be written.
     pub fn copy_slice(&mut self, part: &Part, idx: usize) -> Result<()> {
         assert!(part.summary().encoding == self.encoding(), "bytes of another encoding");
-        let source = &part.slices()[idx];
+        let source = part.slice(idx);
         let (series_start, capacity) = (source.series_start, source.capacity);
         let (columns, slots) = (source.columns, source.slots);
         self.begin_slice(SliceKey { series_start, capacity, columns, slots });
@@ -293,7 +294,7 @@ impl PartWriter {
         let current = self.current.as_mut().expect("inside a slice");
         current.columns_shared = u32::from(0 < source.times_size);
         let (offset, first_column) = (current.slice.offset, current.slice.first_column);
-        current.slice = Slice { offset, first_column, ..source.clone() };
+        current.slice = Slice { offset, first_column, ..source };
         self.end_slice();
         Ok(())
     }

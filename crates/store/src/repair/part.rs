@@ -57,7 +57,7 @@ impl PartRewrite {
                 if times == ColumnTimes::Empty || self.is_lost(idx, column) {
                     continue;
                 }
-                if !self.touches(slice, column) {
+                if !self.touches(&slice, column) {
                     return Ok(true);
                 }
                 if times == ColumnTimes::Shared {
@@ -133,7 +133,7 @@ impl Copy {
         idx: usize,
         writer: &mut PartWriter,
     ) -> Result<()> {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         let columns = 0..slice.columns as usize;
         let of_kind = |column: &usize, kind| part.column_times(idx, *column) == kind;
         let is_kept = |column: &usize| !rewrite.is_lost(idx, *column);
@@ -182,7 +182,7 @@ impl Copy {
         self.kept_times.clear();
         self.kept_values.clear();
         let mut samples = times.times.iter().zip(&self.values);
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         for (slot, len) in times.lens.iter().enumerate() {
             let ordinal = slice.ordinal(column, slot);
             let before = self.kept_times.len();

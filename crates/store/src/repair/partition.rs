@@ -352,7 +352,7 @@ impl PartitionRepair {
         index: &PartitionIndex,
         without: &mut LeftOut,
     ) {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         without.columns.extend((0..slice.columns).map(|column| (idx, column)));
         let range = TimeRange::new(slice.min_ts, slice.max_ts);
         let (mut markers, mut lost) = (RoaringBitmap::new(), RoaringBitmap::new());
@@ -377,7 +377,7 @@ impl PartitionRepair {
         unknown: &RoaringBitmap,
         without: &mut LeftOut,
     ) {
-        for slice in part.slices() {
+        for slice in part.slices().iter() {
             let last = to_ordinal(slice.series_end() - 1);
             let mut series = unknown.clone();
             series.remove_range(..slice.series_start);
@@ -426,7 +426,7 @@ impl PartitionRepair {
 
 /// Whether the series of a slice are parts of histograms; start timestamps are lost alone.
 fn is_hidden(part: &Part, idx: usize, index: &PartitionIndex) -> bool {
-    let slice = &part.slices()[idx];
+    let slice = &part.slice(idx);
     let mut labels = LabelsBuilder::new();
     (0..slice.slots as usize).any(|slot| {
         labels.clear();

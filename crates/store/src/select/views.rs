@@ -92,8 +92,7 @@ pub(crate) fn samples_of(view: &PartitionView, range: &TimeRange) -> u64 {
         let mut series_samples = 0;
         for source in &view.sources {
             let part = &source.part.part;
-            let slices = &part.slices()[part.find(group.block.series_start)];
-            for slice in slices {
+            for slice in part.slices_of(group.block.series_start) {
                 if range.overlaps(&TimeRange::new(slice.min_ts, slice.max_ts)) {
                     let cells = u64::from(slice.slots) * u64::from(slice.columns);
                     series_samples += 1 + slice.samples / cells.max(1);

@@ -131,7 +131,7 @@ impl Times {
 
 impl Finder {
     fn slice(&mut self, part: &Part, idx: usize) {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         let bad_pages = self.found.pages.len();
         let mut span = None;
         let shared = self.shared.read_shared(part, idx);
@@ -159,7 +159,7 @@ impl Finder {
     }
 
     fn shared_column(&mut self, part: &Part, idx: usize, column: usize) -> u64 {
-        let first = part.slices()[idx].ordinal(column, 0);
+        let first = part.slice(idx).ordinal(column, 0);
         if let Err(error) = self.shared.read_values(part, idx, column, &mut self.values) {
             let page = values_lost(&self.shared, part, idx, column, words_of(&error));
             self.found.pages.push(page);
@@ -176,7 +176,7 @@ impl Finder {
         column: usize,
         span: &mut Option<TimeRange>,
     ) -> u64 {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         if let Err(error) = self.own.read_own(part, idx, column) {
             let page = BadPage {
                 slice: idx,
@@ -199,7 +199,7 @@ impl Finder {
     }
 
     fn shared_is_lost(&mut self, part: &Part, idx: usize, what: String) {
-        let slice = &part.slices()[idx];
+        let slice = &part.slice(idx);
         let is_shared = |column: &usize| part.column_times(idx, *column) == ColumnTimes::Shared;
         let columns: Vec<usize> = (0..slice.columns as usize).filter(is_shared).collect();
         let mut series = RoaringBitmap::new();
@@ -227,7 +227,7 @@ impl Finder {
 
 /// What is lost with the values of a column whose timestamps are known.
 fn values_lost(times: &Times, part: &Part, idx: usize, column: usize, what: String) -> BadPage {
-    let slice = &part.slices()[idx];
+    let slice = &part.slice(idx);
     let with_samples = times.lens.iter().enumerate().filter(|(_, len)| 0 < **len);
     BadPage {
         slice: idx,

@@ -187,7 +187,7 @@ pub(crate) fn unknown_series(
 ) -> Result<RoaringBitmap> {
     let mut unknown = live - &index.live;
     let mut last = None;
-    for slice in part.slices() {
+    for slice in part.slices().iter() {
         let key = (slice.series_start, slice.capacity, slice.columns);
         if last == Some(key) {
             continue;

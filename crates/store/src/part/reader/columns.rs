@@ -80,7 +80,7 @@ impl Part {
                     split_own(bytes).map_err(|error| self.corrupt_page(offset, error))?;
                 (PageOf::OwnTimes(to_u32(column)), offset, times)
             }
-            ColumnTimes::Shared if self.slices()[idx].times_size == 0 => {
+            ColumnTimes::Shared if self.slice(idx).times_size == 0 => {
                 return Err(self.corrupt_slice(idx, "shared times"));
             }
             ColumnTimes::Shared => {
@@ -133,7 +133,7 @@ impl Part {
         idx: usize,
         check: Check,
     ) -> Result<Option<TimestampsReader<'_>>> {
-        let slice = &self.slices()[idx];
+        let slice = &self.slice(idx);
         if slice.times_size == 0 {
             return Ok(None);
         }
@@ -178,7 +178,7 @@ impl Part {
         reader: &TimestampsReader<'_>,
         times: &mut Vec<i64>,
     ) -> Result<()> {
-        let slice = &self.slices()[idx];
+        let slice = &self.slice(idx);
         times.clear();
         reader
             .read(0..reader.lens().len(), times)
@@ -202,7 +202,7 @@ impl Part {
     }
 
     fn check_slots(&self, idx: usize, offset: u64, lens: &[u32]) -> Result<()> {
-        if lens.len() != self.slices()[idx].slots as usize {
+        if lens.len() != self.slice(idx).slots as usize {
             return Err(self.corrupt(offset, "timestamps of each slot"));
         }
         Ok(())

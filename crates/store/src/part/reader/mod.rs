@@ -12,6 +12,7 @@ mod pages;
 
 use super::directory::{Directory, Slice};
 use super::format::{self, Encoding, HEADER_SIZE};
+use super::slices::SliceList;
 use crate::{Error, Result};
 use index::BlockRef;
 use model::TimeRange;
@@ -142,12 +143,16 @@ impl Part {
     }
 
     /// Bytes of memory that the directory takes, beside the part's own bytes.
-    #[cfg(test)]
     pub fn directory_size(&self) -> usize {
-        size_of_val(self.directory.slices.as_slice())
+        self.directory.slices.memory_size()
             + size_of_val(self.directory.columns.as_slice())
             + size_of_val(self.directory.days.as_slice())
             + size_of_val(&*self.checked)
+    }
+
+    /// Bytes of memory that a part in memory takes.
+    pub fn memory_size(&self) -> usize {
+        self.bytes.len() + self.directory_size()
     }
 
     /// Lets the system take the part's pages out of memory; see [`vfs::Bytes::release`].
@@ -156,16 +161,25 @@ impl Part {
     }
 
     /// All slices, sorted by (series, time).
-    pub fn slices(&self) -> &[Slice] {
+    pub fn slices(&self) -> &SliceList {
         &self.directory.slices
+    }
+
+    /// The slice of that index.
+    #[inline]
+    pub fn slice(&self, idx: usize) -> Slice {
+        self.directory.slices.get(idx)
+    }
+
+    /// The slices of the block that starts at `series_start`, by time.
+    pub fn slices_of(&self, series_start: u32) -> impl Iterator<Item = Slice> {
+        let range = self.find(series_start);
+        self.directory.slices.iter_from(range.start).take(range.len())
     }
 
     /// The indexes of the slices of the block that starts at `series_start`.
     pub fn find(&self, series_start: u32) -> Range<usize> {
-        let slices = self.slices();
-        let start = slices.partition_point(|slice| slice.series_start < series_start);
-        let count = slices[start..].partition_point(|slice| slice.series_start == series_start);
-        start..start + count
+        self.directory.slices.find(series_start)
     }
 
     /// Fails when a slice does not have the shape of its block: then the part was written beside
@@ -174,7 +188,7 @@ impl Part {
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn check_block(&self, idx: usize, block: &BlockRef) -> Result<()> {
-        let slice = &self.slices()[idx];
+        let slice = &self.slice(idx);
         match (slice.capacity, slice.columns) == (block.capacity, block.columns) {
             true => Ok(()),
             false => Err(self.corrupt_slice(idx, "the block that the index knows")),
@@ -187,7 +201,7 @@ impl Part {
 
     /// The error for bytes of the slice that decode to nonsense.
     pub(crate) fn corrupt_slice(&self, idx: usize, what: &str) -> Error {
-        self.corrupt(self.slices()[idx].offset, what)
+        self.corrupt(self.slice(idx).offset, what)
     }
 
     /// The error of a decoder at work on the page at `offset`.

@@ -35,7 +35,7 @@ impl Part {
     }
 
     pub(in crate::part) fn column_words(&self, idx: usize) -> &[ColumnWord] {
-        let slice = &self.slices()[idx];
+        let slice = &self.slice(idx);
         let first = slice.first_column as usize;
         &self.directory.columns[first..first + slice.columns as usize]
     }
@@ -43,7 +43,7 @@ impl Part {
     /// Bytes that each column of a slice takes, with its share of the shared timestamps.
     pub fn column_sizes(&self, idx: usize) -> impl Iterator<Item = u64> + '_ {
         let words = self.column_words(idx);
-        let times_size = u64::from(self.slices()[idx].times_size);
+        let times_size = u64::from(self.slice(idx).times_size);
         let is_shared = |word: &&ColumnWord| word.times() == ColumnTimes::Shared;
         let share = times_size / words.iter().filter(is_shared).count().max(1) as u64;
         let share_of = move |word: &ColumnWord| if is_shared(&word) { share } else { 0 };
@@ -53,14 +53,14 @@ impl Part {
     /// All bytes of a slice, with every checksum checked.
     pub(in crate::part) fn checked_slice_bytes(&self, idx: usize) -> Result<&[u8]> {
         self.check_slice(idx, &mut Err)?;
-        let slice = &self.slices()[idx];
+        let slice = &self.slice(idx);
         self.range(slice.offset, to_usize(self.slice_size(idx)))
     }
 
     /// Bytes of a slice.
     pub(crate) fn slice_size(&self, idx: usize) -> u64 {
         let columns: u64 = self.column_words(idx).iter().map(|word| word.size() as u64).sum();
-        u64::from(self.slices()[idx].times_size) + columns
+        u64::from(self.slice(idx).times_size) + columns
     }
 
     /// Checks every page of a slice, whatever is known of it; of those that are rotten `on_rot`
@@ -70,7 +70,7 @@ impl Part {
         idx: usize,
         on_rot: &mut dyn FnMut(Error) -> Result<()>,
     ) -> Result<()> {
-        if 0 < self.slices()[idx].times_size {
+        if 0 < self.slice(idx).times_size {
             self.page(idx, Page::SharedTimes, Check::Always).map(drop).or_else(&mut *on_rot)?;
         }
         for (column, word) in self.column_words(idx).iter().enumerate() {
@@ -85,7 +85,7 @@ impl Part {
 
     /// A page behind its checksum, and where that starts in the file.
     pub(super) fn page(&self, idx: usize, page: Page, check: Check) -> Result<(u64, &[u8])> {
-        let slice = &self.slices()[idx];
+        let slice = &self.slice(idx);
         let (place, offset, size) = match page {
             Page::SharedTimes => (0, slice.offset, slice.times_size as usize),
             Page::Column(column) => {
