@@ -84,6 +84,78 @@ fn series_that_are_not_in_memory_know_what_they_have() -> Result<()> {
     Ok(())
 }
 
+/// One `TS.MADD` of many samples against as many of one sample each, on series alike.
+#[test]
+fn samples_added_together_end_as_if_each_came_alone() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut redis = LineClient::of(&server)?;
+    let at = |seconds: i64| NOON + 1000 * seconds;
+    // Far beyond `future-retention`.
+    let far = NOON * 5;
+    let samples = [
+        format!("a {} 1", at(0)),
+        format!("b {} 2", at(0)),
+        format!("a {} 3", at(0)),
+        format!("none {} 1", at(0)),
+        format!("text {} 1", at(0)),
+        format!("sum {} 5", at(0)),
+        format!("sum {} 6", at(0)),
+        "b noon 1".to_owned(),
+        format!("b {} many", at(1)),
+        format!("a {} 4", at(2)),
+        format!("a {far} 4"),
+        format!("hourly {} 9", at(0)),
+        format!("raw {} 1", at(0)),
+        format!("raw {} 2", at(4000)),
+        format!("b {} 7", at(-5)),
+        format!("near {} 1", at(0)),
+        format!("near {} 1", at(1)),
+    ];
+    for place in ["together", "alone"] {
+        for (name, more) in [
+            ("a", ""),
+            ("b", "LABELS room hall"),
+            ("sum", "DUPLICATE_POLICY SUM"),
+            ("near", "DUPLICATE_POLICY LAST IGNORE 5000 1"),
+            ("raw", ""),
+            ("hourly", ""),
+        ] {
+            assert_eq!(redis.say(&format!("TS.CREATE {place}:{name} {more}"))?, "+OK");
+        }
+        redis.say(&format!("SET {place}:text x"))?;
+        let rule = format!("TS.CREATERULE {place}:raw {place}:hourly AGGREGATION sum 3600000");
+        assert_eq!(redis.say(&rule)?, "+OK");
+    }
+    let all = samples.map(|sample| format!("together:{sample}"));
+    let together = redis.say(&format!("TS.MADD {}", all.join(" ")))?;
+    let mut alone = format!("*{}", all.len());
+    for sample in &all {
+        let answer = redis.say(&format!("TS.MADD {}", sample.replace("together", "alone")))?;
+        alone += answer.strip_prefix("*1").unwrap_or(&answer);
+    }
+    assert_eq!(together, alone);
+    let check = |redis: &mut LineClient| -> Result<()> {
+        for name in ["a", "b", "sum", "near", "raw", "hourly"] {
+            let read = |redis: &mut LineClient, place: &str| {
+                redis.say(&format!("TS.RANGE {place}:{name} - +"))
+            };
+            assert_eq!(read(redis, "together")?, read(redis, "alone")?, "{name}");
+        }
+        Ok(())
+    };
+    check(&mut redis)?;
+
+    // Killed without a word.
+    drop(server);
+    let server = launch(&directory).start()?;
+    let mut redis = LineClient::of(&server)?;
+    check(&mut redis)?;
+    let expected = format!("*2 *2 :{} +1 *2 :{} +4", at(0), at(2));
+    assert_eq!(redis.say("TS.RANGE together:a - +")?, expected);
+    Ok(())
+}
+
 #[test]
 fn what_others_wrote_is_read_and_stays() -> Result<()> {
     let directory = tempfile::tempdir()?;

@@ -176,6 +176,17 @@ impl Arena {
         !self.singles.is_empty()
     }
 
+    /// The row of that id, or `None` when it is older than the arena.
+    pub fn row(&self, id: u32) -> Option<RowView<'_>> {
+        let word = (id as usize).checked_sub(self.base)?;
+        let (chunk, at) = (word / CHUNK_WORDS, word % CHUNK_WORDS);
+        let words = match chunk == self.chunks.len() {
+            true => self.tail.get(at..)?,
+            false => self.chunks.get(chunk)?.get(at..)?,
+        };
+        Some(read_row(id, words))
+    }
+
     /// The rows as they stand; copies the unfinished chunk.
     pub fn view(&self) -> ArenaView {
         let mut chunks = self.chunks.clone();
@@ -377,6 +388,9 @@ mod tests {
         }
         let view = arena.view();
         assert_eq!(view.samples(), 2 * rows as u64);
+        let (last, row) = (arena.last_row(1), |id| arena.row(id).map(|row| row.timestamp));
+        assert_eq!(row(last), view.row(last).map(|row| row.timestamp));
+        assert_eq!((row(CHUNK_WORDS as u32), row(0)), (Some(0), None));
         assert_eq!(view.rows().count(), rows);
         assert!(view.rows().zip(0..).all(|(row, i)| row.timestamp == i));
         let of_one: Vec<i64> = (0..rows as i64).rev().filter(|i| i % 3 == 1).collect();

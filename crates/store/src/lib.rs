@@ -66,6 +66,7 @@ mod path_matcher;
 mod select;
 mod view;
 mod read;
+mod glance;
 mod page_headers;
 mod live;
 mod catalog;

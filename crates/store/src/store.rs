@@ -57,7 +57,7 @@ use crate::store_log::{LogOwner, StoreLog};
 use crate::{Durability, Result, SelectLimits, Selection};
 use crate::{cardinality, histograms, starts};
 use histogram::HistogramBatch;
-use model::{ExemplarRow, KeyHasher, Matcher, Metadata, TimeRange, WriteBatch};
+use model::{ExemplarRow, KeyHasher, Labels, Matcher, Metadata, TimeRange, Timestamp, WriteBatch};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::path::PathBuf;
@@ -282,6 +282,13 @@ impl Store {
         limits: &SelectLimits,
     ) -> Result<Selection> {
         self.strict().select(sets, range, limits)
+    }
+
+    /// Whether the series with exactly these labels, whose rows have this hash in batches for
+    /// [`Store::append`], has no sample from `start` on, for sure, told without reading any. If not,
+    /// nothing is known.
+    pub fn surely_none_since(&self, labels: &Labels, hash: u128, start: Timestamp) -> bool {
+        self.reader.surely_none_since(labels, hash, start)
     }
 
     /// What is known of `metric`, or of all metrics by name, at most `limit`.

@@ -20,6 +20,7 @@ mod hostile;
 mod keys;
 mod log_room;
 mod model;
+mod odd_series;
 mod partition_length;
 mod races;
 mod repair;

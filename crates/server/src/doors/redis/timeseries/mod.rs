@@ -21,6 +21,7 @@ mod aggregate;
 mod arguments;
 mod filter;
 mod info;
+mod madd;
 mod multi;
 pub mod news;
 mod range;
@@ -54,7 +55,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     on("ts.get", -2, READONLY | FAST, ONE_KEY, Group::TimeSeries, "1.0.0", "The newest sample of a series.", range::get),
     on("ts.incrby", -3, WRITE | DENY_OOM, ONE_KEY, Group::TimeSeries, "1.0.0", "Adds a sample that is so much more than the newest.", write::incrby),
     on("ts.info", -2, READONLY, ONE_KEY, Group::TimeSeries, "1.0.0", "The settings of a series, and how large it is.", info::info),
-    on("ts.madd", -4, WRITE | DENY_OOM, THIRDS, Group::TimeSeries, "1.0.0", "Adds samples to series that are there.", write::madd),
+    on("ts.madd", -4, WRITE | DENY_OOM, THIRDS, Group::TimeSeries, "1.0.0", "Adds samples to series that are there.", madd::madd),
     on("ts.mget", -3, READONLY, Keys::None, Group::TimeSeries, "1.0.0", "The newest sample of all series with certain labels.", multi::mget),
     on("ts.mrange", -4, READONLY, Keys::None, Group::TimeSeries, "1.0.0", "Samples of all series with certain labels, oldest first.", multi::mrange),
     on("ts.mrevrange", -4, READONLY, Keys::None, Group::TimeSeries, "1.4.0", "Samples of all series with certain labels, newest first.", multi::mrevrange),

@@ -66,6 +66,16 @@ pub fn time_range(from_ms: i64, to_ms: i64) -> TimeRange {
     }
 }
 
+/// Whether series with exactly these labels have no sample from `from_ms` on, for sure.
+pub fn surely_none_since(app: &App, sets: &[Labels], from_ms: i64) -> bool {
+    let start = time_range(from_ms, TIME_MS_MAX).start;
+    let (hasher, shape) = (app.store.hasher(), shape_of(app));
+    sets.iter().all(|labels| {
+        let hash = hasher.hash(labels.as_bytes(), shape.hash);
+        app.store.surely_none_since(labels, hash, start)
+    })
+}
+
 /// The labels of all series that match.
 ///
 /// # Errors
@@ -242,37 +252,62 @@ impl KeyDecoder for CanonicalKeys {
     }
 }
 
+/// The shape of this door's rows.
+fn shape_of(app: &App) -> Shape {
+    let fields: Vec<Box<str>> = vec!["".into()];
+    Shape { hash: app.store.hasher().shape(b"redis", &fields), fields }
+}
+
+/// A batch of samples, each with the labels of its series.
+fn batch_of<'l>(
+    app: &App,
+    samples: impl Iterator<Item = (&'l Labels, Sample)>,
+) -> WriteBatch<'static> {
+    let shape = shape_of(app);
+    let (mut bytes, mut rows, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let mut last: Option<(&Labels, usize)> = None;
+    for (labels, sample) in samples {
+        let key = labels.as_bytes();
+        let key_offset = match last.filter(|(before, _)| std::ptr::eq(*before, labels)) {
+            Some((_, offset)) => offset,
+            None => {
+                bytes.extend_from_slice(key);
+                bytes.len() - key.len()
+            }
+        };
+        last = Some((labels, key_offset));
+        let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        rows.push(Row {
+            hash: app.store.hasher().hash(key, shape.hash),
+            timestamp: sample.ms.saturating_mul(NANOS_PER_MILLI),
+            key_offset: number(key_offset),
+            key_size: number(key.len()),
+            shape: 0,
+            values_start: number(rows.len()),
+            position: number(rows.len()),
+        });
+        values.push(sample.value);
+    }
+    WriteBatch { bytes: bytes.into(), shapes: vec![shape], rows, values, decoder: &CanonicalKeys }
+}
+
 /// Appends samples of one series. They are on their way to the log then, and not yet on disk.
 ///
 /// # Errors
 /// When the store takes them not.
 pub fn append(app: &App, labels: &Labels, samples: &[Sample]) -> Result<(), CommandError> {
-    let hasher = app.store.hasher();
-    let fields: Vec<Box<str>> = vec!["".into()];
-    let shape = Shape { hash: hasher.shape(b"redis", &fields), fields };
-    let key = labels.as_bytes();
-    let hash = hasher.hash(key, shape.hash);
-    let row = |(at, sample): (usize, &Sample)| Row {
-        hash,
-        timestamp: sample.ms.saturating_mul(NANOS_PER_MILLI),
-        key_offset: 0,
-        key_size: u32::try_from(key.len()).unwrap_or(u32::MAX),
-        shape: 0,
-        values_start: u32::try_from(at).unwrap_or(u32::MAX),
-        position: u32::try_from(at).unwrap_or(u32::MAX),
-    };
-    let batch = WriteBatch {
-        bytes: key.into(),
-        shapes: vec![shape],
-        rows: samples.iter().enumerate().map(row).collect(),
-        values: samples.iter().map(|sample| sample.value).collect(),
-        decoder: &CanonicalKeys,
-    };
+    let batch = batch_of(app, samples.iter().map(|sample| (labels, *sample)));
     let appended = app.store.append(&batch, Durability::Relaxed).map_err(error)?;
     match appended.rejections.first() {
         Some(rejection) => Err(error(&rejection.reason)),
         None => Ok(()),
     }
+}
+
+/// Appends samples of many series. Returns whether all were taken; if not, some may have been.
+pub fn append_all<'l>(app: &App, samples: impl Iterator<Item = (&'l Labels, Sample)>) -> bool {
+    let appended = app.store.append(&batch_of(app, samples), Durability::Relaxed);
+    appended.is_ok_and(|appended| appended.rejected == 0)
 }
 
 /// Deletes the samples of series with exactly these labels; durable on return.

@@ -175,6 +175,9 @@ pub fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Found, CommandError
 /// When the store cannot tell.
 pub fn is_sampled(context: &Context<'_>, labels: &Labels) -> Result<bool, CommandError> {
     let app = &context.redis.app;
+    if samples::surely_none_since(app, std::slice::from_ref(labels), 0) {
+        return Ok(false);
+    }
     let matching = samples::series(app, &[samples::matchers_of(labels)])?;
     if !matching.contains(labels) {
         return Ok(false);

@@ -84,36 +84,6 @@ pub fn add(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-/// `TS.MADD key time value ..`
-pub fn madd(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let args = &context.args[1..];
-    if !args.len().is_multiple_of(3) {
-        return Err(CommandError::arity(context.info.name));
-    }
-    context.session.out.array(args.len() / 3);
-    for item in args.chunks(3) {
-        match add_one(context, item[0], item[1], item[2]) {
-            Ok(ms) => context.session.out.int(ms),
-            Err(error) => context.session.out.error(&error.0),
-        }
-    }
-    Ok(Flow::Next)
-}
-
-fn add_one(
-    context: &mut Context<'_>,
-    key: &[u8],
-    time: &[u8],
-    value: &[u8],
-) -> Result<i64, CommandError> {
-    record_for_adding(context, key)?.ok_or(NO_KEY)?;
-    let value = value_arg(value).ok_or(INVALID_VALUE)?;
-    let ms = time_arg(context, time)?;
-    let ms = add_sample(context, key, Sample { ms, value }, None)?;
-    context.keys.event(EVENT_MODULE, "ts.add", SERIES_DB, key);
-    Ok(ms)
-}
-
 /// `TS.INCRBY key n ..`
 pub fn incrby(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     add_to_newest(context, 1.0, "ts.incrby")
@@ -169,7 +139,7 @@ fn newest_of(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Sample>, Co
 /// The newest sample of a series of this door, for who adds one at `ms`. None may be said where
 /// there are only older ones that decide nothing: of a series that was not in memory, the samples
 /// from there on are looked at, not those before.
-fn newest_before(
+pub fn newest_before(
     context: &mut Context<'_>,
     key: &[u8],
     ms: i64,
@@ -182,8 +152,10 @@ fn newest_before(
     }
     let mut newest = None;
     if series.is_sampled || !series.past_labels.is_empty() {
-        let sets = series::sets_of(series);
-        newest = samples::newest_one(&context.redis.app, &sets, ms, samples::TIME_MS_MAX)?;
+        let (app, sets) = (&context.redis.app, series::sets_of(series));
+        if !samples::surely_none_since(app, &sets, ms) {
+            newest = samples::newest_one(app, &sets, ms, samples::TIME_MS_MAX)?;
+        }
     }
     if let Some(sample) = newest
         && let Some(series) = record_in(context.keys, key)?
@@ -194,7 +166,7 @@ fn newest_before(
 }
 
 /// Adds a sample to a series that is there. Returns the time that is answered.
-fn add_sample(
+pub fn add_sample(
     context: &mut Context<'_>,
     key: &[u8],
     sample: Sample,
@@ -237,6 +209,15 @@ fn add_sample(
     }
     rules::feed(context, key, newest, sample)?;
     Ok(sample.ms)
+}
+
+/// Whether a sample is only to be appended: it is later than all of its series, and nothing else
+/// follows from it.
+pub fn is_plain(series: &Series, newest: Option<Sample>, sample: Sample) -> bool {
+    let policy = series.policy.unwrap_or(DuplicatePolicy::Block);
+    let is_next =
+        newest.is_none_or(|last| last.ms < sample.ms && !is_ignored(series, policy, last, sample));
+    is_next && series.rules.is_empty()
 }
 
 /// Whether a sample is so near to the one before that it is left out.
@@ -291,6 +272,12 @@ pub fn put_sample(
         Newest::Unknown => Newest::Unknown,
         _ => Newest::At(sample.ms, sample.value),
     };
+    note_sampled(context, key)
+}
+
+/// Notes that a series got a sample under the labels that it has now.
+pub fn note_sampled(context: &mut Context<'_>, key: &[u8]) -> Result<(), CommandError> {
+    let series = record_in(context.keys, key)?.ok_or(NO_KEY)?;
     if !series.is_sampled {
         series.is_sampled = true;
         return changed(context, key);
