@@ -1,5 +1,5 @@
 //! Clients of Redis as programs use them, against the real binary: redis-py, ioredis with bullmq,
-//! node-redis, go-redis, jedis, redis-cli. Their scripts are in `tests/clients`; `cargo xtask setup`
+//! node-redis, go-redis, jedis, Redisson, Celery, redis-cli. Their scripts are in `tests/clients`; `cargo xtask setup`
 //! installs them. A client whose language is not on this machine is left out, and said.
 
 use anyhow::{Context, Result, ensure};
@@ -26,6 +26,15 @@ fn redis_py() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, port) = start(&directory, "everysec")?;
     check(python, &[&script("redis_py.py"), &port])?;
+    server.stop()
+}
+
+#[test]
+fn celery() -> Result<()> {
+    let python = python_with("celery")?;
+    let directory = tempfile::tempdir()?;
+    let (server, port) = start(&directory, "everysec")?;
+    check(python, &[&script("celery_jobs.py"), &port])?;
     server.stop()
 }
 
@@ -86,6 +95,16 @@ fn jedis() -> Result<()> {
     let (server, port) = start(&directory, "everysec")?;
     let class_path = format!("{}/*", jars.display());
     check("java", &["-cp", &class_path, &script("java/Client.java"), &port])?;
+    server.stop()
+}
+
+#[test]
+fn redisson() -> Result<()> {
+    let Some(jars) = installed("test-java", "java") else { return Ok(()) };
+    let directory = tempfile::tempdir()?;
+    let (server, port) = start(&directory, "everysec")?;
+    let class_path = format!("{}/*", jars.display());
+    check("java", &["-cp", &class_path, &script("java/Redisson.java"), &port])?;
     server.stop()
 }
 

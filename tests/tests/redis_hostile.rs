@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::redis::LineClient;
 use e2e::{Launch, Server, poll};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -121,6 +122,18 @@ fn answers_come_in_the_order_of_commands() -> Result<()> {
     let answer = client.say("MULTI\r\nACL SAVE\r\nECHO x\r\nCONFIG REWRITE\r\nEXEC\r\nECHO y")?;
     assert!(answer.ends_with("*3 +OK $1 x +OK $1 y"), "{answer}");
     assert_eq!(client.say("CLIENT REPLY SKIP\r\nSAVE\r\nECHO x")?, "$1 x");
+    // What EXEC cannot be is the end of the transaction.
+    let answer = client.say("MULTI\r\nEXEC x\r\nEXEC")?;
+    let words =
+        "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command";
+    assert_eq!(answer, format!("+OK {words} -ERR EXEC without MULTI"));
+    // One fact about a filter has its name in version 3.
+    client.say("BF.RESERVE bloom 0.01 1000")?;
+    assert_eq!(client.say("BF.INFO bloom CAPACITY")?, "*1 :1000");
+    let answer = client.say("HELLO 3\r\nBF.INFO bloom CAPACITY\r\nHELLO 2")?;
+    assert!(answer.contains(" %1 +Capacity :1000 "), "{answer}");
+    client.say("RPUSH list 3 1 2")?;
+    assert_eq!(client.say("SORT list BY nosort DESC LIMIT 0 2")?, "*2 $1 2 $1 1");
     Ok(())
 }
 
@@ -153,6 +166,63 @@ fn memory_has_limits() -> Result<()> {
     let answer = client.say(&format!("TS.RANGE t0 - + AGGREGATION {twice} 1 EMPTY"))?;
     assert!(answer.contains("more than 15 aggregators"), "{answer}");
     Ok(())
+}
+
+/// Answers are only looked at for the names in them.
+fn names_in(answer: &str) -> BTreeSet<&str> {
+    answer.split(' ').filter(|word| word.starts_with("key:")).collect()
+}
+
+#[test]
+fn all_keys_of_many_are_listed_for_clients_in_transactions_and_scripts() -> Result<()> {
+    const KEYS: usize = 30_000;
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).flag("kv-memory", "1MiB").start()?;
+    let mut client = LineClient::of(&server)?;
+    assert_eq!(client.say(&format!("DEBUG POPULATE {KEYS} key 100"))?, "+OK");
+    assert_eq!(client.say("SAVE\r\nSET other x\r\nSELECT 1\r\nSET key:x y")?, "+OK +OK +OK +OK");
+    let all = |answer: &str| assert_eq!(names_in(answer).len(), KEYS, "{:.60}", answer);
+    for words in [
+        "KEYS key:*",
+        "MULTI\r\nKEYS key:*\r\nEXEC",
+        "EVAL \"return redis.call('keys', 'key:*')\" 0",
+    ] {
+        all(&client.say(&format!("SELECT 0\r\n{words}"))?);
+    }
+    // What follows is answered behind it, and what is not answered is not.
+    let answer = client.say("KEYS key:1234?\r\nECHO x\r\nCLIENT REPLY SKIP\r\nKEYS *\r\nECHO y")?;
+    assert_eq!(names_in(&answer).len(), 10);
+    assert!(answer.starts_with("*10 ") && answer.ends_with(" $1 x $1 y"), "{answer}");
+    // Whatever it says, one SCAN goes through few enough that others need not wait.
+    let answer = client.say(&format!("SCAN 0 COUNT {KEYS}"))?;
+    assert!(names_in(&answer).len() < KEYS / 2, "{}", names_in(&answer).len());
+    Ok(())
+}
+
+#[test]
+fn who_comes_when_there_are_too_many_is_told_and_nobody_else_is_closed() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).flag("redis.max-connections", "4").start()?;
+    let mut listener = LineClient::of(&server)?;
+    assert_eq!(listener.ask("SUBSCRIBE news")?, "*3");
+    let mut others = (0..3).map(|_| LineClient::of(&server)).collect::<Result<Vec<_>>>()?;
+    for other in &mut others {
+        assert_eq!(other.ask("PING")?, "+PONG");
+    }
+    for _ in 0..20 {
+        // It may be closed before it is heard.
+        let said = LineClient::of(&server)?.ask("PING").unwrap_or_default();
+        assert!(said.is_empty() || said == "-ERR max number of clients reached", "{said}");
+    }
+    for other in &mut others {
+        assert_eq!(other.ask("PING")?, "+PONG");
+    }
+    assert_eq!(others[0].ask("PUBLISH news x")?, ":1", "who listens is there");
+    drop(others.pop());
+    poll("a place that is free again", PATIENCE, || {
+        ensure!(LineClient::of(&server)?.ask("PING")? == "+PONG", "not yet");
+        Ok(())
+    })
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn a_reader_waits_for_samples() -> Result<()> {
     let (mut redis, mut reader) = (LineClient::of(&server)?, LineClient::of(&server)?);
     redis.say("TS.ADD t 10 1")?;
     assert_eq!(reader.say("TS.READ t -")?, "*1 *2 :10 +1");
-    assert_eq!(reader.say("TS.READ none - BLOCK 0 1")?, "*0");
+    assert_eq!(reader.say("TS.READ none - BLOCK 1 1")?, "*0", "it may come");
     assert_eq!(reader.say("TS.READ t 11 BLOCK 1 1")?, "*0", "in vain");
     // What follows stays behind the answer.
     reader.send(b"TS.READ t $ BLOCK 0 2 MAX_COUNT 5\r\n")?;
@@ -258,5 +258,66 @@ fn a_reader_waits_for_samples() -> Result<()> {
     })?;
     redis.say("DEL t")?;
     assert_eq!(reader.say("ECHO gone")?, "*0 $4 gone");
+    Ok(())
+}
+
+#[test]
+fn what_redistimeseries_own_tests_ask_for() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut redis = LineClient::of(&server)?;
+    // The bucket of the newest sample that is left is open again.
+    redis.say("TS.CREATE from\r\nTS.CREATE to\r\nTS.CREATERULE from to AGGREGATION avg 10")?;
+    redis.say("TS.ADD from 1 1\r\nTS.ADD from 3 3\r\nTS.ADD from 11 11")?;
+    assert_eq!(redis.say("TS.RANGE to - +")?, "*1 *2 :0 +2");
+    assert_eq!(redis.say("TS.DEL from 10 13\r\nTS.RANGE to - +")?, ":1 *0");
+    assert_eq!(redis.say("TS.ADD from 22 22\r\nTS.RANGE to - +")?, ":22 *1 *2 :0 +2");
+    assert_eq!(redis.say("TS.DEL from - +\r\nTS.RANGE to - +")?, ":3 *0");
+    // A bucket that reaches beyond the retention cannot be computed again.
+    redis.say("TS.CREATE short RETENTION 25\r\nTS.CREATE avg\r\nTS.CREATERULE short avg AGGREGATION avg 10")?;
+    for ms in [1, 9, 10, 29] {
+        redis.say(&format!("TS.ADD short {ms} 1"))?;
+    }
+    let answer = redis.say("TS.DEL short 9 10")?;
+    assert!(answer.contains("beyond the series retention period is not possible"), "{answer}");
+    // Labels of groups, those that are selected too; sets of no values; values as they are written.
+    redis.say("TS.ADD a 1 1 LABELS g x\r\nTS.ADD b 1 2 LABELS g x\r\nTS.ADD nan 1 nan")?;
+    let group = redis.say("TS.MRANGE - + SELECTED_LABELS g h FILTER g=x GROUPBY g REDUCE sum")?;
+    assert_eq!(group, "*1 *3 $3 g=x *2 *2 $1 g $1 x *2 $1 h $-1 *1 *2 :1 +3");
+    assert_eq!(redis.say("TS.QUERYINDEX g=x other=()")?, "*0");
+    assert_eq!(redis.say("TS.QUERYINDEX g=x other!=()")?, "*2 $1 a $1 b");
+    for wrong in ["TS.ADD a 2 1.", "TS.ADD a 2 .1", "TS.INCRBY nan 1"] {
+        assert!(redis.say(wrong)?.starts_with("-ERR TSDB"), "{wrong}");
+    }
+    // Empty buckets reach to samples beside the range.
+    redis.say("TS.ADD b 99 3")?;
+    let answer = redis.say("TS.RANGE b 20 49 AGGREGATION sum 10 EMPTY")?;
+    assert_eq!(answer, "*3 *2 :20 +0 *2 :30 +0 *2 :40 +0");
+    let answer = redis.say("TS.NRANGE 2 a b - + AGGREGATION avg 10")?;
+    assert!(answer.contains("number of AGGREGATION arguments"), "{answer}");
+    let answer = redis.say("TS.CREATERULE a b AGGREGATION min,max 10")?;
+    assert!(answer.contains("exactly one"), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn a_reader_waits_for_a_series_that_is_not_there_yet() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut other = LineClient::of(&server)?;
+    for (key, cursor) in [("one", "-"), ("two", "$"), ("three", "0")] {
+        let mut reader = LineClient::of(&server)?;
+        reader.send(format!("TS.READ {key} {cursor} BLOCK 0 1\r\n").as_bytes())?;
+        poll("that it waits", PATIENCE, || {
+            ensure!(other.say("INFO clients")?.contains("blocked_clients:1"), "not yet");
+            Ok(())
+        })?;
+        assert_eq!(other.say(&format!("TS.ADD {key} 100 1"))?, ":100");
+        assert_eq!(reader.say("PING")?, "*1 *2 :100 +1 +PONG");
+    }
+    assert_eq!(
+        other.say("TS.READ four - BLOCK 1 1\r\nMULTI\r\nTS.READ four - BLOCK 0 1\r\nEXEC")?,
+        "*0 +OK +QUEUED *1 *0"
+    );
     Ok(())
 }

@@ -12,6 +12,7 @@ mod hearing;
 mod nearing;
 mod replacing;
 mod rotten;
+mod sweeping;
 mod trash;
 
 pub use dumping::Piece;

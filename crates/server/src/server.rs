@@ -236,11 +236,10 @@ fn say_what_was_found(store: &Store) {
 /// What a listener accepts with.
 fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>, cores: &Arc<Cores>) -> Accepting {
     let config = app.config.listener(bound.listener).expect("only what is configured is bound");
-    let all = app.config.listeners.iter().map(|one| one.connections_max);
-    let by_all = all.fold(0, usize::saturating_add);
+    let by_all: Vec<usize> = app.config.listeners.iter().map(|one| one.connections_max).collect();
     let wanted = config.connections_max;
     let files = process::open_files_max().unwrap_or(u64::MAX);
-    let allowed = within_files(wanted, by_all, files);
+    let allowed = wanted.min(share_of_files(by_all, files));
     if allowed < wanted {
         let name = bound.listener.row().name;
         tracing::info!(
@@ -252,7 +251,7 @@ fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>, cores: &Arc<Cor
     }
     Accepting {
         listener: bound.listener,
-        connections: Connections::new(allowed),
+        connections: Connections::new(allowed, bound.listener.row().at_limit),
         cores: Some(cores.clone()),
         telemetry: app.telemetry.clone(),
         tls,
@@ -260,12 +259,22 @@ fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>, cores: &Arc<Cor
     }
 }
 
-/// Sockets must leave files for the store: all listeners together may have half of them, each the
-/// share of it that it wants of all.
-fn within_files(wanted: usize, wanted_by_all: usize, files: u64) -> usize {
-    let half = u128::from(files / 2);
-    let share = half * wanted as u128 / (wanted_by_all as u128).max(half).max(1);
-    usize::try_from(share).unwrap_or(wanted).clamp(1, wanted.max(1))
+/// How many connections a listener may have: sockets must leave half of the files for the store. Who
+/// wants less than the others gets it; those that want more have the rest in equal parts, so that no
+/// listener goes short because another one wants very many.
+fn share_of_files(mut wanted: Vec<usize>, files: u64) -> usize {
+    wanted.sort_unstable();
+    let mut left = usize::try_from(files / 2).unwrap_or(usize::MAX);
+    let mut share = left;
+    for (at, one) in wanted.iter().enumerate() {
+        share = left / (wanted.len() - at);
+        if share < *one {
+            break;
+        }
+        share = *one;
+        left -= one;
+    }
+    share.max(1)
 }
 
 #[cfg(test)]
@@ -312,12 +321,16 @@ mod tests {
 
     #[test]
     fn the_sockets_of_all_listeners_leave_files_for_the_store() {
-        assert_eq!(within_files(10_000, 11_000, 1 << 20), 10_000);
-        assert_eq!(within_files(10_000, 11_000, u64::MAX), 10_000);
-        assert_eq!(within_files(10_000, 10_000, 1024), 512);
-        let both = [10_000, 1000].map(|wanted| within_files(wanted, 11_000, 1024));
-        assert_eq!(both, [465, 46]);
-        assert_eq!(within_files(1, usize::MAX, 1024), 1, "one is always served");
-        assert_eq!(within_files(usize::MAX, usize::MAX, 1024), 512);
+        let each = |wanted: &[usize], files| -> Vec<usize> {
+            let share = share_of_files(wanted.to_vec(), files);
+            wanted.iter().map(|one| share.min(*one)).collect()
+        };
+        assert_eq!(each(&[10_000, 1000], 1 << 20), [10_000, 1000]);
+        assert_eq!(each(&[10_000, 1000], u64::MAX), [10_000, 1000]);
+        assert_eq!(each(&[10_000], 1024), [512]);
+        assert_eq!(each(&[10_000, 1000], 1024), [256, 256]);
+        assert_eq!(each(&[10_000, 100, 10_000], 1024), [206, 100, 206], "who wants little gets it");
+        assert_eq!(each(&[10_000, 1], 0), [1, 1], "one is always served");
+        assert_eq!(each(&[usize::MAX, usize::MAX], 1024), [256, 256]);
     }
 }

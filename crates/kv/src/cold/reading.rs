@@ -49,8 +49,23 @@ pub(super) fn read(
     place: Place,
     size_max: usize,
     dictionaries: &Dictionaries,
-    mut read_at: impl FnMut(usize, &mut [u8]) -> Result<Option<usize>>,
+    read_at: impl FnMut(usize, &mut [u8]) -> Result<Option<usize>>,
 ) -> std::result::Result<Option<Record>, Failure> {
+    let decode = |bytes: &[u8]| Record::decode(bytes, dictionaries);
+    read_as(place, size_max, decode, read_at)
+}
+
+/// The same for what `decode` makes of a record whose checksum holds.
+fn read_as<T>(
+    place: Place,
+    size_max: usize,
+    decode: impl Fn(&[u8]) -> std::result::Result<T, String>,
+    mut read_at: impl FnMut(usize, &mut [u8]) -> Result<Option<usize>>,
+) -> std::result::Result<Option<T>, Failure> {
+    let decode = |bytes: &[u8]| {
+        record::check(bytes)?;
+        decode(bytes).map_err(Failure::Corrupt)
+    };
     let mut first = [0; FIRST_READ];
     let got = read_at(place.offset, &mut first).map_err(Failure::Disk)?;
     let Some(first) = got.map(|got| first.get(..got).unwrap_or_default()) else { return Ok(None) };
@@ -59,7 +74,7 @@ pub(super) fn read(
         return Ok(None);
     }
     if let Some(whole) = first.get(..size) {
-        return decode(whole, dictionaries).map(Some);
+        return decode(whole).map(Some);
     }
     if place.segment_size < (place.offset + size) as u64 {
         return Err("the record is longer than its segment".into());
@@ -70,15 +85,10 @@ pub(super) fn read(
     let rest = bytes.get_mut(have..).unwrap_or_default();
     let wanted = rest.len();
     match read_at(place.offset + have, rest).map_err(Failure::Disk)? {
-        Some(got) if got == wanted => decode(&bytes, dictionaries).map(Some),
+        Some(got) if got == wanted => decode(&bytes).map(Some),
         Some(_) => Err("cut short".into()),
         None => Ok(None),
     }
-}
-
-fn decode(bytes: &[u8], dictionaries: &Dictionaries) -> std::result::Result<Record, Failure> {
-    record::check(bytes)?;
-    Record::decode(bytes, dictionaries).map_err(Failure::Corrupt)
 }
 
 /// A record that is to be read.
@@ -109,5 +119,12 @@ impl Reading {
         let read_at =
             |offset: usize, into: &mut [u8]| Ok(Some(self.file.read_at(offset as u64, into)?));
         read(self.place, usize::MAX, &self.dictionaries, read_at).ok().flatten()
+    }
+
+    /// Reads its key, and when that expires.
+    pub(crate) fn read_name(&self) -> Option<(Box<[u8]>, i64)> {
+        let read_at =
+            |offset: usize, into: &mut [u8]| Ok(Some(self.file.read_at(offset as u64, into)?));
+        read_as(self.place, usize::MAX, Record::decode_name, read_at).ok().flatten()
     }
 }

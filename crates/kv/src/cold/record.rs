@@ -166,6 +166,14 @@ impl Record {
         Ok(record)
     }
 
+    /// The key of a record whose checksum was proven, and when it expires.
+    pub(crate) fn decode_name(bytes: &[u8]) -> Result<(Box<[u8]>, i64), String> {
+        let body = bytes.get(HEADER_SIZE..).unwrap_or_default();
+        let head = Record::decode_head(&mut Reader::new(body));
+        let (record, _) = head.map_err(|error| error.to_string())?;
+        Ok((record.key, record.expire_ms))
+    }
+
     /// All but the value, and how that is coded.
     fn decode_head(reader: &mut Reader<'_>) -> Result<(Record, u64), codec::Error> {
         let seq = reader.varint()?;

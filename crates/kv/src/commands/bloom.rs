@@ -258,8 +258,14 @@ fn info(call: &mut Call<'_>) -> Result<(), CommandError> {
     let facts = facts(bloom);
     if let Some(word) = call.args.get(2) {
         let fact = facts.iter().find(|(name, ..)| word.eq_ignore_ascii_case(name));
-        let (_, _, number) = fact.ok_or(words("ERR Invalid information value"))?;
-        call.out.array(1);
+        let (_, name, number) = fact.ok_or(words("ERR Invalid information value"))?;
+        match call.out.version() {
+            3 => {
+                call.out.map(1);
+                call.out.simple(name);
+            }
+            _ => call.out.array(1),
+        }
         answer_fact(call.out, *number);
         return Ok(());
     }

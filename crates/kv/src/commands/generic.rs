@@ -363,11 +363,15 @@ pub(super) fn scan_options<'a>(
     Ok(options)
 }
 
+/// Keys that one `SCAN` goes through, whatever `COUNT` says: others wait meanwhile.
+const SCAN_KEYS_MAX: usize = 10_000;
+
 fn scan(call: &mut Call<'_>) -> Result<(), CommandError> {
     let cursor = cursor_arg(call.args[1])?;
     let options = scan_options(call.args, 2, true)?;
     let mut found: Vec<Vec<u8>> = Vec::new();
-    let next = call.keys.scan(call.db, cursor, options.count, |key, value| {
+    let count = options.count.min(SCAN_KEYS_MAX);
+    let next = call.keys.scan(call.db, cursor, count, |key, value| {
         let is_type = |name: &Vec<u8>| value.type_name().as_bytes().eq_ignore_ascii_case(name);
         if options.shows(key) && options.type_name.as_ref().is_none_or(is_type) {
             found.push(key.to_vec());

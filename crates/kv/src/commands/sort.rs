@@ -172,7 +172,13 @@ fn elements(call: &mut Call<'_>, options: &mut Options<'_>) -> Result<Vec<Vec<u8
     };
     may_take(len.saturating_mul(SORTED_COST).saturating_add(value.heap_size()), size_max)?;
     match value {
-        Value::List(list) => Ok(list.iter_from(0).map(<[u8]>::to_vec).collect()),
+        Value::List(list) => {
+            let mut elements: Vec<Vec<u8>> = list.iter_from(0).map(<[u8]>::to_vec).collect();
+            if options.keeps_order && options.is_descending {
+                elements.reverse();
+            }
+            Ok(elements)
+        }
         Value::Set(set) => {
             // What is stored, or seen by a script, is not in any order.
             if options.keeps_order && (options.target.is_some() || call.mode != crate::Mode::Client)

@@ -110,7 +110,7 @@ impl Keyspace {
     }
 
     /// Shows a key at a place that has not expired; a cold one stays cold.
-    fn look(
+    pub(super) fn look(
         &mut self,
         place: Place,
         each: &mut impl FnMut(&[u8], &Value),

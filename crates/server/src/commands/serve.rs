@@ -28,6 +28,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let environment = |name: &str| std::env::var(name).ok();
     let config = Config::new(Settings::collect(&command_line, &environment)?)?;
     logging::start(config.settings.text("log-level"));
+    if let Err(error) = RealVfs::raise_open_files() {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
     // Connections have threads of their own (`listeners::cores`).
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

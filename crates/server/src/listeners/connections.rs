@@ -1,4 +1,4 @@
-//! The open connections of a listener, at most a given number, and which one goes to make room.
+//! The open connections of a listener, at most a given number, and who goes when there are more.
 //!
 //! Times are milliseconds since the listener began, in atomics: a socket's reads and writes touch
 //! them and must not wait.
@@ -80,10 +80,22 @@ impl Drop for AtWork {
     }
 }
 
+/// Who goes when there are as many connections as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtLimit {
+    /// The one that has been idle for longest; the new one when none is idle. Who is idle has left
+    /// nothing here, and comes again when there is something to say.
+    LongestIdle,
+    /// The new one. A silent one may listen or wait for something, and nobody outside may end that by
+    /// connecting often.
+    Newest,
+}
+
 /// All open connections of a listener.
 pub struct Connections {
     epoch: Instant,
     count_max: usize,
+    at_limit: AtLimit,
     open: Mutex<Open>,
 }
 
@@ -114,9 +126,9 @@ impl Drop for Registered {
 
 impl Connections {
     /// Room for `count_max` connections.
-    pub fn new(count_max: usize) -> Arc<Connections> {
+    pub fn new(count_max: usize, at_limit: AtLimit) -> Arc<Connections> {
         let (epoch, open) = (Instant::now(), Mutex::default());
-        Arc::new(Connections { epoch, count_max, open })
+        Arc::new(Connections { epoch, count_max, at_limit, open })
     }
 
     /// How many may be open.
@@ -130,16 +142,19 @@ impl Connections {
         open.by_id.len() + open.evicted
     }
 
-    /// Registers a new connection; at the limit the longest idle one has to go.
+    /// Registers a new connection; at the limit another one may have to go.
     ///
-    /// Returns whether one had to, or `None` when all are busy and the new one cannot stay.
+    /// Returns whether one had to, or `None` when the new one cannot stay.
     pub fn register(
         self: &Arc<Connections>,
         peer: Option<SocketAddr>,
     ) -> Option<(Registered, Room)> {
         let mut open = self.open.lock().expect("no panic while held");
-        let room =
-            if open.by_id.len() < self.count_max { Room::Free } else { make_room(&mut open)? };
+        let room = match (open.by_id.len() < self.count_max, self.at_limit) {
+            (true, _) => Room::Free,
+            (false, AtLimit::LongestIdle) => make_room(&mut open)?,
+            (false, AtLimit::Newest) => return None,
+        };
         let id = open.next_id;
         open.next_id += 1;
         let connection = Arc::new(Connection::new(self.epoch, peer));
@@ -172,7 +187,7 @@ mod tests {
 
     #[test]
     fn at_the_limit_the_longest_idle_goes() {
-        let connections = Connections::new(2);
+        let connections = Connections::new(2, AtLimit::LongestIdle);
         let (first, room) = connections.register(None).expect("room");
         assert_eq!(room, Room::Free);
         let (second, _) = connections.register(None).expect("room");
@@ -185,6 +200,15 @@ mod tests {
         let busy_too = third.connection.begin();
         assert!(connections.register(None).is_none(), "all are busy");
         drop((busy, busy_too));
+        assert!(connections.register(None).is_some());
+    }
+
+    #[test]
+    fn at_the_limit_the_newest_goes_where_silence_may_mean_something() {
+        let connections = Connections::new(1, AtLimit::Newest);
+        let (first, _) = connections.register(None).expect("room");
+        assert!(connections.register(None).is_none(), "the first is idle, and stays");
+        drop(first);
         assert!(connections.register(None).is_some());
     }
 }

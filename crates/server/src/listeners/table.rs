@@ -4,6 +4,7 @@
 //! `--influx.idle-timeout`) and the label of its counters. [`crate::flags`] and [`crate::config`]
 //! read the rows; what a listener does with a connection is in [`crate::doors::open`].
 
+use super::connections::AtLimit;
 use crate::flag::{Flag, Group, Kind, flag};
 
 /// Sockets of a listener.
@@ -37,6 +38,8 @@ pub struct Row {
     pub transport: Transport,
     /// Whom it lets in.
     pub asking: Asking,
+    /// Who goes when there are too many.
+    pub at_limit: AtLimit,
     /// Protocols that a TLS handshake may choose; none where there is nothing to choose.
     pub alpn: &'static [&'static [u8]],
     /// Its flags, unless they stand in the table of flags.
@@ -61,27 +64,35 @@ macro_rules! listeners {
 
 /// The flags that every listener has, and some of its own.
 macro_rules! flags {
-    ($name:literal, $address:literal, $listen:literal, [$($own:expr),*]) => {
+    ($name:literal, $address:literal, $listen:literal, $connections:expr, [$($own:expr),*]) => {
         &[
             flag(concat!($name, "-listen"), Kind::Address, $address, $listen),
-            flag(concat!($name, ".max-connections"), Kind::Count, "1000", MAX_CONNECTIONS),
+            flag(concat!($name, ".max-connections"), Kind::Count, $connections.0, $connections.1),
             flag(concat!($name, ".idle-timeout"), Kind::Duration, "0", IDLE_TIMEOUT),
             $($own),*
         ]
     };
 }
 
-const MAX_CONNECTIONS: &str = "Open connections. At the limit the longest idle one is closed; when none is idle, the new one is. All listeners together never have more than half of the process' file limit.";
+const CONNECTIONS: (&str, &str) = (
+    "1000",
+    "Open connections. At the limit the longest idle one is closed; when none is idle, the new one is. All listeners together never have more than half of the process' file limit.",
+);
+/// As many as a Redis takes, and its way to say that there are too many.
+const REDIS_CONNECTIONS: (&str, &str) = (
+    "10000",
+    "Open connections. At the limit a new one is closed (\"max number of clients reached\"). All listeners together never have more than half of the process' file limit.",
+);
 const IDLE_TIMEOUT: &str = "Close a connection that has been silent for this long. 0 never does.";
 
 #[rustfmt::skip] // one flag, one line
-const INFLUX_FLAGS: &[Flag] = flags!("influx", "", "Address where line protocol is taken over TCP and UDP, without answers, such as 127.0.0.1:8089. Empty: nowhere. Anything but loopback needs --allow-anonymous, since it has no credentials. With --tls-cert its TCP speaks TLS.", [
+const INFLUX_FLAGS: &[Flag] = flags!("influx", "", "Address where line protocol is taken over TCP and UDP, without answers, such as 127.0.0.1:8089. Empty: nowhere. Anything but loopback needs --allow-anonymous, since it has no credentials. With --tls-cert its TCP speaks TLS.", CONNECTIONS, [
     flag("influx.max-line-size", Kind::Size, "1MiB", "Bytes of a line over TCP. A longer one closes its connection. 16 MiB at most."),
     flag("influx.retry-duration", Kind::Duration, "1m", "How long lines from TCP that the store cannot take just now are tried again, while nothing more is read, before their connection is closed.")
 ]);
 
 #[rustfmt::skip] // one flag, one line
-const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Redis' clients find keys. Empty: nowhere, and the keys stay where they are. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert it speaks TLS.", [
+const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Redis' clients find keys. Empty: nowhere, and the keys stay where they are. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert it speaks TLS.", REDIS_CONNECTIONS, [
     flag("kv-memory", Kind::Size, "256MiB", "Memory for keys: their index (some 27 bytes for each) and the values that are in use. The others are on disk. Where the index alone needs more, an eighth on top is for values. A quarter of memory-limit at most."),
     flag("kv-durability", Kind::Choice(&["always", "everysec", "no"]), "everysec", "When a change of a key is answered: once it is on disk; or at once, on disk a second later at most; or at once, on disk when the log is next written."),
     flag("kv-databases", Kind::Count, "16", "Databases that SELECT numbers. 255 at most."),
@@ -89,7 +100,7 @@ const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Re
 ]);
 
 #[rustfmt::skip] // one flag, one line
-const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients may ask for TLS. Only builds with the feature sql have this door.", [
+const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients may ask for TLS. Only builds with the feature sql have this door.", CONNECTIONS, [
     flag("sql.files-dir", Kind::Path, "", "Directory whose Parquet files COPY .. FROM 'name' and COPY .. TO 'name' read and write, for everybody who may ask in SQL; none outside of it, and no folders within it. Not within --data-dir. Empty: COPY knows no files on the server.")
 ]);
 
@@ -101,6 +112,7 @@ listeners! {
         allows: "read, write and delete",
         transport: Transport::Streams,
         asking: Asking::Credentials,
+        at_limit: AtLimit::LongestIdle,
         alpn: &[b"h2", b"http/1.1"],
         group: None,
     },
@@ -111,6 +123,7 @@ listeners! {
         allows: "write",
         transport: Transport::StreamsAndDatagrams,
         asking: Asking::Nobody,
+        at_limit: AtLimit::LongestIdle,
         alpn: &[],
         group: Some(Group { heading: "Line protocol over sockets", flags: INFLUX_FLAGS }),
     },
@@ -121,6 +134,7 @@ listeners! {
         allows: "read, write and delete keys",
         transport: Transport::Streams,
         asking: Asking::Credentials,
+        at_limit: AtLimit::Newest,
         alpn: &[],
         group: Some(Group { heading: "Keys", flags: REDIS_FLAGS }),
     },
@@ -131,6 +145,7 @@ listeners! {
         allows: "read and write samples",
         transport: Transport::Streams,
         asking: Asking::Credentials,
+        at_limit: AtLimit::LongestIdle,
         alpn: &[],
         group: Some(Group { heading: "SQL", flags: POSTGRES_FLAGS }),
     },

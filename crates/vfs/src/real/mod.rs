@@ -1,10 +1,11 @@
 //! The operating system's files, clock and randomness.
 //!
 //! Every method is one system call or a few; all policy is above. Its `unsafe` is in
-//! `cached.rs`, `map.rs`, `guard.rs`, `priority.rs` and in `space.rs`.
+//! `cached.rs`, `files.rs`, `map.rs`, `guard.rs`, `priority.rs` and in `space.rs`.
 
 mod cached;
 mod file;
+mod files;
 mod guard;
 mod lock;
 mod map;
@@ -38,6 +39,14 @@ impl RealVfs {
     /// A handle on the operating system.
     pub fn new() -> RealVfs {
         RealVfs { keys: RandomState::new(), count: AtomicU64::new(0), start: Instant::now() }
+    }
+
+    /// Has this process open as many files and sockets as it could be allowed to.
+    ///
+    /// # Errors
+    /// When the system says no; the limit stays what it was.
+    pub fn raise_open_files() -> io::Result<()> {
+        files::raise_open_files()
     }
 }
 

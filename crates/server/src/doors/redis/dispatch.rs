@@ -13,6 +13,7 @@ use super::scripting;
 use super::session::{ReplyMode, Session};
 use super::settings::Settings;
 use super::slow::{self, SlowCommand};
+use super::sweep;
 use super::timeseries;
 use kv::commands::{
     ADMIN, DENY_OOM, Group, Info, LOADING, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR,
@@ -107,7 +108,12 @@ impl Redis {
         hub: &mut Hub,
         args: &[&[u8]],
     ) -> Result<Known, CommandError> {
-        let known = Known::check(args)?;
+        let known = match Known::check(args) {
+            Err(error) if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) => {
+                return Err(give_up(session, keys, hub, &error));
+            }
+            checked => checked?,
+        };
         let info = known.info();
         if !session.is_known && !info.is(NO_AUTH) {
             return Err(CommandError::new("NOAUTH Authentication required."));
@@ -386,6 +392,9 @@ fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
             });
         }
     };
+    if sweep::takes_over(context) {
+        return Flow::Work;
+    }
     let (db, args) = (context.session.db, context.args);
     let done = Call::run(context.keys, db, command, args, &mut context.session.out, context.mode);
     if context.keys.has_series_events() {
@@ -408,6 +417,20 @@ fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
 /// What is said to commands that may need memory when there is none to be had.
 pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
+/// Ends a transaction that cannot be executed. Returns what is said.
+fn give_up(
+    session: &mut Session,
+    keys: &mut Keyspace,
+    hub: &mut Hub,
+    reason: &CommandError,
+) -> CommandError {
+    if session.transaction.is_some() {
+        transactions::abort(session, keys, hub);
+    }
+    let words = reason.0.strip_prefix("ERR ").unwrap_or(&reason.0);
+    CommandError::new(format!("EXECABORT Transaction discarded because of: {words}"))
+}
+
 /// Refuses what may need memory.
 fn refuse_growth(
     session: &mut Session,
@@ -425,12 +448,11 @@ fn refuse_growth(
     if !grows {
         return Ok(());
     }
-    if session.transaction.is_some() && info.name == "exec" {
-        transactions::abort(session, keys, hub);
-        let words = "EXECABORT Transaction discarded because of: ";
-        return Err(CommandError::new(words.to_owned() + OUT_OF_MEMORY));
-    }
-    Err(CommandError::new(OUT_OF_MEMORY))
+    let reason = CommandError::new(OUT_OF_MEMORY);
+    Err(match info.name {
+        "exec" => give_up(session, keys, hub, &reason),
+        _ => reason,
+    })
 }
 
 /// Keeps a refusal for `ACL LOG`.

@@ -35,6 +35,7 @@ mod session;
 mod settings;
 mod slow;
 mod stats;
+mod sweep;
 mod tracking;
 mod timeseries;
 

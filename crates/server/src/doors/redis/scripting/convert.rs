@@ -265,15 +265,16 @@ fn write_array(
     depth: usize,
     start: usize,
 ) -> mlua::Result<()> {
-    let mut items = Vec::new();
-    loop {
-        match table.raw_get(items.len() + 1)? {
-            Value::Nil => break,
-            value => items.push(value),
-        }
+    // One at a time: what is held of Lua's takes room of its stack, which has some thousand places.
+    let mut len = 0;
+    while table.raw_get::<Value>(len + 1)? != Value::Nil {
+        len += 1;
     }
-    out.array(items.len());
-    items.iter().try_for_each(|item| write(item, version, out, depth + 1, start))
+    out.array(len);
+    for at in 1..=len {
+        write(&table.raw_get(at)?, version, out, depth + 1, start)?;
+    }
+    Ok(())
 }
 
 fn three_letters(format: &[u8]) -> String {

@@ -3,6 +3,7 @@
 use super::samples::Sample;
 use super::words::error;
 use kv::CommandError;
+use std::ops::Range;
 
 /// Values of one answer.
 pub const ROWS_MAX: usize = 10_000_000;
@@ -218,29 +219,45 @@ pub fn aggregate(
         |sample: &Sample| bucket_start(sample.ms, aggregation.bucket_ms, aggregation.align_ms);
     let numbers: Vec<Sample> =
         samples.iter().filter(|sample| !sample.value.is_nan()).copied().collect();
-    let mut end_before: Option<i64> = None;
+    let start_at = |ms: i64| bucket_start(ms, aggregation.bucket_ms, aggregation.align_ms);
+    // Empty buckets are between samples, whether those are in the range or beside it.
+    let mut end_before = around.before.map(|_| start_at(around.from_ms));
     let mut done = 0;
+    let neighbours = |from: usize, to: usize| Around {
+        before: from.checked_sub(1).and_then(|at| numbers.get(at)).copied().or(around.before),
+        after: numbers.get(to).copied().or(around.after),
+        ..*around
+    };
     for samples in samples.chunk_by(|one, next| start_of(one) == start_of(next)) {
         let start = samples.first().map_or(0, start_of);
         let within = samples.iter().filter(|sample| !sample.value.is_nan()).count();
-        let neighbours = |from: usize, to: usize| Around {
-            before: from.checked_sub(1).and_then(|at| numbers.get(at)).copied().or(around.before),
-            after: numbers.get(to).copied().or(around.after),
-            ..*around
-        };
-        if aggregation.is_empty_shown {
-            let mut gap = end_before.unwrap_or(start);
-            while gap < start {
-                push_empty(&mut rows, aggregation, gap, &neighbours(done, done))?;
-                gap += aggregation.bucket_ms;
-            }
-        }
+        push_gap(&mut rows, aggregation, end_before..Some(start), &neighbours(done, done))?;
         let bucket = Bucket { start, samples };
         push(&mut rows, aggregation, &bucket, &neighbours(done, done + within))?;
         done += within;
         end_before = Some(start + aggregation.bucket_ms);
     }
+    let end = around.after.map(|_| start_at(around.to_ms).saturating_add(aggregation.bucket_ms));
+    push_gap(&mut rows, aggregation, end_before..end, &neighbours(done, done))?;
     Ok(rows)
+}
+
+/// Adds the empty buckets between two times if they are shown, and both are known.
+fn push_gap(
+    rows: &mut Rows,
+    aggregation: &Aggregation,
+    gap: Range<Option<i64>>,
+    around: &Around,
+) -> Result<(), CommandError> {
+    let Some((mut start, end)) = gap.start.zip(gap.end).filter(|_| aggregation.is_empty_shown)
+    else {
+        return Ok(());
+    };
+    while start < end {
+        push_empty(rows, aggregation, start, around)?;
+        start += aggregation.bucket_ms;
+    }
+    Ok(())
 }
 
 fn push_time(rows: &mut Rows, aggregation: &Aggregation, start: i64) -> Result<(), CommandError> {
@@ -372,6 +389,28 @@ mod tests {
         assert_eq!(rows(A::VarP, false, &samples), [(0, 1.0), (30, 0.0)]);
         assert_eq!(rows(A::StdS, false, &samples), [(0, 2.0f64.sqrt()), (30, 0.0)]);
         assert!(rows(A::Max, true, &samples)[1].1.is_nan());
+    }
+
+    #[test]
+    fn empty_buckets_reach_to_samples_beside_the_range() {
+        let sample = |ms| Sample { ms, value: 1.0 };
+        let times = |samples: &[Sample], before: Option<i64>, after: Option<i64>| {
+            let aggregation = Aggregation {
+                aggregators: vec![A::Sum],
+                bucket_ms: 10,
+                align_ms: 0,
+                time: BucketTime::Low,
+                is_empty_shown: true,
+            };
+            let (before, after) = (before.map(sample), after.map(sample));
+            let around = Around { from_ms: 21, to_ms: 59, before, after };
+            aggregate(samples, &aggregation, &around).expect("few rows").times
+        };
+        assert_eq!(times(&[sample(41)], Some(3), Some(99)), [20, 30, 40, 50]);
+        assert_eq!(times(&[sample(41)], None, Some(99)), [40, 50]);
+        assert_eq!(times(&[sample(41)], Some(3), None), [20, 30, 40]);
+        assert_eq!(times(&[], Some(3), Some(99)), [20, 30, 40, 50]);
+        assert!(times(&[], None, Some(99)).is_empty() && times(&[], Some(3), None).is_empty());
     }
 
     #[test]

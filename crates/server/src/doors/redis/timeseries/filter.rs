@@ -23,7 +23,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads `l=v`, `l!=v`, `l=`, `l!=`, `l=(a,b)` or `l!=(a,b)`.
+    /// Reads `l=v`, `l!=v`, `l=`, `l!=`, `l=(a,b)`, `l!=(a,b)`, `l=()` or `l!=()`.
     ///
     /// # Errors
     /// When it is none of them.
@@ -40,6 +40,7 @@ impl Filter {
         }
         let unquoted = |value: &str| value.trim().trim_matches(['"', '\'']).to_owned();
         let values: Vec<String> = match value.strip_prefix('(') {
+            Some(")") => Vec::new(),
             Some(list) => {
                 list.strip_suffix(')').ok_or_else(failed)?.split(',').map(unquoted).collect()
             }
@@ -66,6 +67,9 @@ impl Filter {
         let (op, value) = match (self.values.as_slice(), self.is_equal) {
             ([value], true) => (MatchOp::Equal, value.clone()),
             ([value], false) => (MatchOp::NotEqual, value.clone()),
+            // None of no values: what no text fits, and all do.
+            ([], true) => (MatchOp::NotRegex, ".*".to_owned()),
+            ([], false) => (MatchOp::Regex, ".*".to_owned()),
             (values, is_equal) => {
                 let escaped: Vec<String> = values.iter().map(|value| escape(value)).collect();
                 (if is_equal { MatchOp::Regex } else { MatchOp::NotRegex }, escaped.join("|"))
@@ -184,6 +188,8 @@ mod tests {
         assert!(parse("a=").matches(None) && parse("a!=").matches(Some("x")));
         assert!(parse("a=(b,c)").matches(Some("c")) && !parse("a!=(b,c)").matches(Some("c")));
         assert!(!parse("a=").is_demanding() && parse("a=(b)").is_demanding());
+        assert!(!parse("a=()").matches(Some("b")) && !parse("a=()").matches(None));
+        assert!(parse("a!=()").matches(Some("b")) && parse("a!=()").matches(None));
         assert!(Filter::parse(b"a").is_err() && Filter::parse(b"a=(b").is_err());
         assert_eq!(parse("a=(b.c,d)").matcher().value, "b\\.c|d");
     }

@@ -150,6 +150,11 @@ fn put_labels(out: &mut dyn Reply, multi: &Multi, labels: &[(String, String)]) {
     put_pairs(out, &pairs);
 }
 
+/// The value of a label among pairs.
+fn value_in<'a>(pairs: &[(&str, Option<&'a str>)], name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(label, _)| *label == name).and_then(|(_, value)| *value)
+}
+
 fn put_groups(out: &mut dyn Reply, query: &Query, answered: Vec<Answered>) {
     let Some((label, reducer)) = &query.multi.group else { return };
     let mut groups: BTreeMap<String, Vec<Answered>> = BTreeMap::new();
@@ -181,7 +186,14 @@ fn put_groups(out: &mut dyn Reply, query: &Query, answered: Vec<Answered>) {
             pairs.push(("__reducer__", Some(reducer.name())));
             pairs.push(("__source__", Some(&sources)));
         }
-        put_pairs(out, if query.multi.has_labels { &pairs } else { &[] });
+        let shown: Vec<(&str, Option<&str>)> = match &query.multi.selected {
+            Some(names) => {
+                names.iter().map(|name| (name.as_str(), value_in(&pairs, name))).collect()
+            }
+            None if query.multi.has_labels => pairs,
+            None => Vec::new(),
+        };
+        put_pairs(out, &shown);
         if is_map {
             put_names(out, "reducers", &[reducer.name()]);
             put_names(out, "sources", &keys.iter().map(String::as_str).collect::<Vec<_>>());

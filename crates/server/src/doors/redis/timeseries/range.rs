@@ -279,10 +279,18 @@ impl Query {
         self.widths.iter().map(of_key).collect()
     }
 
-    /// Whether what lies around the range is needed.
+    /// Whether what lies around the range is needed when there are samples in it.
     fn looks_around(&self) -> bool {
         let aggregators = self.aggregation.iter().flat_map(|one| &one.aggregators);
         aggregators.into_iter().any(|one| *one == Aggregator::Twa)
+    }
+
+    /// Whether empty buckets reach to the samples beside the range. Of those nobody knows whether they
+    /// would be shown where some are left out.
+    fn fills(&self) -> bool {
+        self.aggregation.as_ref().is_some_and(|one| one.is_empty_shown)
+            && self.times.is_none()
+            && self.values.is_none()
     }
 
     /// Whether a sample is wanted.
@@ -397,13 +405,29 @@ pub fn bucket_arg(text: &[u8]) -> Result<i64, CommandError> {
     }
 }
 
+/// Whether a word that is to be a bucket is a list of aggregators.
+fn is_aggregators(word: &[u8]) -> bool {
+    word.split(|byte| *byte == b',').all(|name| Aggregator::parse(name).is_some())
+}
+
 /// The aggregators of so many keys, and how many each has.
 fn aggregation_arg(
     rest: &[&[u8]],
     key_count: usize,
 ) -> Result<(Aggregation, Vec<usize>), CommandError> {
-    let names = rest.get(..key_count).ok_or(AGGREGATION)?;
-    let bucket = rest.get(key_count).ok_or(AGGREGATION)?;
+    let too_few = || match key_count {
+        1 => AGGREGATION,
+        _ => error(format!(
+            "the number of AGGREGATION arguments must be that of the keys, {key_count}"
+        )),
+    };
+    let names = rest.get(..key_count).ok_or_else(too_few)?;
+    let bucket = rest.get(key_count).ok_or_else(too_few)?;
+    if 1 < key_count
+        && (names.iter().any(|name| parse_i64(name).is_some()) || is_aggregators(bucket))
+    {
+        return Err(too_few());
+    }
     let (mut aggregators, mut widths) = (Vec::new(), Vec::new());
     for name in names {
         let before = aggregators.len();
@@ -495,7 +519,7 @@ pub fn rows_of(
     }
     let app = &context.redis.app;
     let (mut before, mut after) = (None, None);
-    if query.looks_around() && !samples.is_empty() {
+    if query.fills() || query.looks_around() && !samples.is_empty() {
         before = samples::newest_one(app, &found.sets, 0, from_ms - 1)?;
         after = samples::first_one(app, &found.sets, query.to_ms.saturating_add(1))?;
     }

@@ -29,6 +29,9 @@ pub fn create_rule(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if !word.eq_ignore_ascii_case(b"AGGREGATION") {
         return Err(AGGREGATION);
     }
+    if aggregator.contains(&b',') {
+        return Err(error("TS.CREATERULE takes exactly one aggregator"));
+    }
     let aggregator = Aggregator::parse(aggregator).ok_or(UNKNOWN_AGGREGATION)?;
     let bucket_ms = bucket_arg(bucket)?;
     let align_ms = match rest {
@@ -189,7 +192,7 @@ pub fn open_bucket(
     bucket_of(context, &source, &rule, start)
 }
 
-/// Fails when samples from `from_ms` on cannot be deleted: what is left of their buckets is beyond
+/// Fails when samples from `from_ms` on cannot be deleted: they or others of their buckets are beyond
 /// the retention, so that the compactions could not be computed again.
 ///
 /// # Errors
@@ -202,15 +205,16 @@ pub fn check_deletion(
     let Some((record, newest)) = found.record.as_ref().zip(newest) else { return Ok(()) };
     let kept_from = newest.ms - record.retention_ms;
     let is_beyond = |rule: &Rule| bucket_start(from_ms, rule.bucket_ms, rule.align_ms) < kept_from;
-    if 0 < record.retention_ms && from_ms < kept_from && record.rules.iter().any(is_beyond) {
+    if 0 < record.retention_ms && record.rules.iter().any(is_beyond) {
         return Err(error(
-            "Can't delete an event which is older than retention time, in such case no valid way to update the downsample",
+            "When a series has compactions, deleting samples or compaction buckets beyond the series retention period is not possible",
         ));
     }
     Ok(())
 }
 
-/// After samples were deleted: computes the closed buckets again that they were in.
+/// After samples were deleted: computes the closed buckets again that they were in. The one of the
+/// newest sample that is left is open again.
 ///
 /// # Errors
 /// When the store cannot.
@@ -222,25 +226,41 @@ pub fn refresh(
     to_ms: i64,
 ) -> Result<(), CommandError> {
     let rules = found.record.as_ref().map(|record| record.rules.clone()).unwrap_or_default();
-    let Some(newest) = newest else { return Ok(()) };
+    let Some(newest) = newest.filter(|_| !rules.is_empty()) else { return Ok(()) };
+    let app = &context.redis.app;
+    let left = samples::newest_one(app, &found.sets, 0, TIME_MS_MAX)?;
     for rule in rules {
         let Some(target) = record_in(context.keys, &rule.target)? else { continue };
         let target = Found::own(&rule.target, target);
         let start_of = |ms| bucket_start(ms, rule.bucket_ms, rule.align_ms);
-        let (first, open) = (start_of(from_ms), start_of(newest.ms));
+        let open = left.map_or(i64::MAX, |left| start_of(left.ms));
+        let first = start_of(from_ms).min(open).max(0);
+        let is_newest_left = left.is_some_and(|left| left.ms == newest.ms);
+        let last = if is_newest_left { to_ms } else { TIME_MS_MAX };
         let app = &context.redis.app;
-        let written = samples::read_one(app, &target.sets, first.max(0), to_ms)?;
-        for old in written.into_iter().filter(|old| start_of(old.ms) != open) {
-            if let Some(sample) = bucket_of(context, found, &rule, start_of(old.ms))? {
-                put_sample(context, &rule.target, sample)?;
-                continue;
-            }
-            let range = samples::time_range(old.ms, old.ms);
-            samples::delete(&context.redis.app, &target.sets, range)?;
-            if let Some(target) = record_in(context.keys, &rule.target)? {
-                target.newest = kv::value::series::Newest::Unknown;
+        for old in samples::read_one(app, &target.sets, first, last)? {
+            let start = start_of(old.ms);
+            let closed = if start < open { bucket_of(context, found, &rule, start)? } else { None };
+            match closed {
+                Some(sample) => put_sample(context, &rule.target, sample)?,
+                None => delete_written(context, &rule, &target, old)?,
             }
         }
+    }
+    Ok(())
+}
+
+/// Takes back what was written for a bucket.
+fn delete_written(
+    context: &mut Context<'_>,
+    rule: &Rule,
+    target: &Found,
+    old: Sample,
+) -> Result<(), CommandError> {
+    let range = samples::time_range(old.ms, old.ms);
+    samples::delete(&context.redis.app, &target.sets, range)?;
+    if let Some(target) = record_in(context.keys, &rule.target)? {
+        target.newest = kv::value::series::Newest::Unknown;
     }
     Ok(())
 }

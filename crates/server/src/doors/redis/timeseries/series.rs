@@ -227,5 +227,13 @@ pub fn time_arg(context: &Context<'_>, text: &[u8]) -> Result<i64, CommandError>
 /// A value; it may be no number.
 pub fn value_arg(text: &[u8]) -> Option<f64> {
     let is_nan = text.eq_ignore_ascii_case(b"nan") || text.eq_ignore_ascii_case(b"-nan");
-    if is_nan { Some(f64::NAN) } else { kv::number::parse_f64(text) }
+    // A point stands between digits, as RedisTimeSeries has it.
+    let is_digit =
+        |at: Option<usize>| at.and_then(|at| text.get(at)).is_some_and(u8::is_ascii_digit);
+    let point = text.iter().position(|byte| *byte == b'.');
+    match point {
+        _ if is_nan => Some(f64::NAN),
+        Some(at) if !is_digit(at.checked_sub(1)) || !is_digit(Some(at + 1)) => None,
+        _ => kv::number::parse_f64(text),
+    }
 }

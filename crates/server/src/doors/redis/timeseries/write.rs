@@ -25,6 +25,7 @@ pub fn create(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         return Err(KEY_EXISTS);
     }
     make(context, key, &options)?;
+    context.keys.event(EVENT_MODULE, "ts.create", SERIES_DB, key);
     context.session.out.ok();
     Ok(Flow::Next)
 }
@@ -46,9 +47,7 @@ fn make(context: &mut Context<'_>, key: &[u8], options: &Options) -> Result<(), 
         (series.is_shared, series.is_sampled, series.newest) = (true, true, Newest::Unknown);
     }
     context.keys.put(SERIES_DB, key, series.into_value(), Expire::Never)?;
-    context.keys.log_key(SERIES_DB, key)?;
-    context.keys.event(EVENT_MODULE, "ts.create", SERIES_DB, key);
-    Ok(())
+    context.keys.log_key(SERIES_DB, key)
 }
 
 /// `TS.ALTER key ..`
@@ -115,8 +114,10 @@ fn add_to_newest(
     if newest.is_some() && ms < last_ms {
         return Err(NOT_NEWEST);
     }
-    let before = if last_value.is_nan() { 0.0 } else { last_value };
-    let sample = Sample { ms, value: before + sign * step };
+    if last_value.is_nan() {
+        return Err(error("the last value is NaN: nothing can be added to it"));
+    }
+    let sample = Sample { ms, value: last_value + sign * step };
     let ms = add_sample(context, key, sample, Some(DuplicatePolicy::Last))?;
     context.keys.event(EVENT_MODULE, event, SERIES_DB, key);
     context.session.out.int(ms);
