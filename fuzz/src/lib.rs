@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     ("promql-parse", promql::fuzzing::fuzz_parse),
     ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
     ("engine-evaluate", engine::fuzzing::fuzz_evaluate),
+    ("sql-parquet", sql::fuzzing::fuzz_parquet),
     ("sql-rows", sql::fuzzing::fuzz_rows),
     ("sql-statements", sql::fuzzing::fuzz_statements),
 ];

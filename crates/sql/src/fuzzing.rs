@@ -1,8 +1,10 @@
 //! Statements from outside, for the fuzzers.
 
 use crate::names::shown_name;
+use crate::parquet::{FileReader, MAGIC, RowsWriter, Sample, SampleRows, Source};
 use crate::statements::{Parsed, parse};
 use crate::{array_of, interval_text};
+use model::Labels;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -45,6 +47,51 @@ pub fn fuzz_statements(data: &[u8]) {
 pub fn fuzz_rows(data: &[u8]) {
     crate::copy_rows::fuzz_rows(data);
 }
+
+/// A small file with all columns that there are, for bytes of it to be changed.
+static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut rows = SampleRows::default();
+    let series = Labels::from_pairs(&[("__name__", "up"), ("job", "a")]);
+    for (time, histogram) in [(1, None), (2, None), (3, Some("{\"schema\":0}"))] {
+        let sample = Sample { time, value: 0.5, start_ms: 7, histogram };
+        rows.push(&series, sample).expect("a row");
+    }
+    let batch = rows.take().expect("rows");
+    let mut writer = RowsWriter::new(&batch.schema(), Vec::new()).expect("a file");
+    writer.push(&batch).expect("rows");
+    writer.finish().expect("a file")
+});
+
+/// Reads bytes as a Parquet file where they begin as one; else they say which bytes of a small file are
+/// others: two for the place, one for the byte.
+///
+/// # Panics
+/// When reading does.
+pub fn fuzz_parquet(data: &[u8]) {
+    let bytes = match data.starts_with(MAGIC) {
+        true => data.to_vec(),
+        false => {
+            let mut bytes = FILE.clone();
+            for change in data.chunks_exact(3) {
+                let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len();
+                bytes[at] = change[2];
+            }
+            bytes
+        }
+    };
+    let Ok(mut reader) = FileReader::open(Source::Memory(bytes.into()), None, 0) else { return };
+    let (mut out, mut turns) = (Vec::new(), 0);
+    while let Ok(progress) = reader.push_lines(true, &mut out) {
+        out.clear();
+        turns += 1;
+        if !progress.has_more || PARQUET_TURNS_MAX < turns {
+            return;
+        }
+    }
+}
+
+/// A few bytes may say that there are very many rows.
+const PARQUET_TURNS_MAX: usize = 100;
 
 fn read(text: &str) {
     let _ = (array_of(text), interval_text(text), shown_name(text));

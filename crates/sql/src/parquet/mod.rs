@@ -22,6 +22,7 @@ mod samples;
 mod source;
 #[cfg(test)]
 mod tests;
+mod unpacked;
 mod writer;
 
 pub use reader::{FileReader, Progress};

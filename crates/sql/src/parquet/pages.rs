@@ -8,9 +8,9 @@
 //! [delta of field << 4 | type] value ... 0      1: type  2: size when unpacked  3: size as it stands
 //! ```
 
+use super::unpacked::longest_row;
 use super::{MAGIC, Source, unreadable};
 use crate::error::SqlError;
-use ::parquet::basic::Encoding;
 use ::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use ::parquet::file::reader::ChunkReader as _;
 use std::io::Read;
@@ -22,6 +22,13 @@ const PAGE_SIZE_MAX: u64 = 64 << 20;
 /// The same where each text says only how it differs from the one before: a page becomes many times
 /// its size.
 const DELTA_PAGE_SIZE_MAX: u64 = 4 << 20;
+/// Values of all rows that are decoded at a time: a thousand rows of a thousand labels.
+const ROW_VALUES_MAX: u64 = 1 << 20;
+/// Bytes that the texts of those rows become, of which each says only how it differs from the one before.
+const GROWN_SIZE_MAX: u64 = 64 << 20;
+/// The numbers of encodings that begin with the lengths of texts.
+const DELTA_LENGTH_BYTE_ARRAY: i64 = 6;
+const DELTA_BYTE_ARRAY: i64 = 7;
 /// Bytes of a page's header, which has the least and the greatest value.
 const HEADER_SIZE_MAX: u64 = 1 << 20;
 /// Structures within each other in a header.
@@ -61,23 +68,52 @@ pub fn check_ends(source: &Source) -> Result<(), SqlError> {
 }
 
 /// Whether the pages of some columns of a row group lie within the file and are no larger than they
-/// may be.
+/// may be. Returns how many rows may be decoded at a time, `most` of them if it is for them.
 ///
 /// # Errors
-/// When one is not.
+/// When one is not, and where a row alone would be too much.
 pub fn check_group(
     source: &Source,
     group: &RowGroupMetaData,
     is_read: impl Fn(usize) -> bool,
-) -> Result<(), SqlError> {
-    if group.num_rows() < 0 {
-        return Err(unreadable(format!("a row group of {} rows", group.num_rows())));
-    }
+    most: usize,
+) -> Result<usize, SqlError> {
+    let rows = usize::try_from(group.num_rows())
+        .map_err(|_| unreadable(format!("a row group of {} rows", group.num_rows())))?;
+    let (mut longest, mut grown) = (1, 0u64);
     let read = group.columns().iter().enumerate().filter(|(at, _)| is_read(*at));
-    read.map(|(_, column)| column).try_for_each(|column| check_column(source, column))
+    for (_, column) in read {
+        let found = check_column(source, column)?;
+        let is_nested = 0 < column.column_descr().max_rep_level();
+        let values = match is_nested || found.has_lengths {
+            true => longest_row(source, column, rows)?,
+            false => 1,
+        };
+        longest = values.max(longest);
+        grown = grown.saturating_add(found.growing.saturating_mul(values));
+    }
+    let by_size = GROWN_SIZE_MAX.checked_div(grown).unwrap_or(u64::MAX);
+    let at_once = (ROW_VALUES_MAX / longest).min(by_size);
+    if at_once == 0 {
+        let words = format!(
+            "a row of {longest} labels, or of texts that become {grown} bytes; \
+             {ROW_VALUES_MAX} and {GROWN_SIZE_MAX} are the most"
+        );
+        return Err(SqlError::limit(words));
+    }
+    Ok(usize::try_from(at_once).map_or(most, |at_once| at_once.min(most)))
 }
 
-fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<(), SqlError> {
+/// What the pages of a column are like.
+#[derive(Default)]
+struct Found {
+    /// Bytes that one text may become, of those that say how they differ from the one before.
+    growing: u64,
+    /// Whether lengths of all texts stand before them.
+    has_lengths: bool,
+}
+
+fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<Found, SqlError> {
     let name = column.column_path().string();
     let lies = |what: &str| unreadable(format!("column {name}: {what}"));
     let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
@@ -85,19 +121,24 @@ fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<(), Sql
     let size = u64::try_from(column.compressed_size()).map_err(|_| lies("less than no bytes"))?;
     let end = start.checked_add(size).filter(|end| *end <= source.size());
     let end = end.ok_or_else(|| lies("it ends past the file"))?;
-    let is_delta = column.encodings().any(|one| one == Encoding::DELTA_BYTE_ARRAY);
-    let most = if is_delta { DELTA_PAGE_SIZE_MAX } else { PAGE_SIZE_MAX };
-    let (mut at, mut values) = (start, 0);
+    let (mut at, mut values, mut found) = (start, 0, Found::default());
     while at < end {
         let left = (end - at).min(HEADER_SIZE_MAX);
         let mut header = Header { bytes: source.get_read(at).map_err(unreadable)?.take(left) };
         let page = match header.page() {
             Ok(page) => page,
             // Old writers counted bytes of a neighbour; nobody reads on when all values are there.
-            Err(_) if column.num_values() <= values => return Ok(()),
+            Err(_) if column.num_values() <= values => return Ok(found),
             Err(what) => return Err(lies(&what)),
         };
         let read = left - header.bytes.limit();
+        // What the file says of its columns' encodings need not be so.
+        let is_delta = page.encoding == DELTA_BYTE_ARRAY;
+        found.has_lengths |= is_delta || page.encoding == DELTA_LENGTH_BYTE_ARRAY;
+        let most = if is_delta { DELTA_PAGE_SIZE_MAX } else { PAGE_SIZE_MAX };
+        if is_delta {
+            found.growing = found.growing.max(page.unpacked_size);
+        }
         for size in [page.unpacked_size, page.size] {
             if most < size {
                 let words = format!("column {name}: a page of {size} bytes, the limit is {most}");
@@ -110,7 +151,7 @@ fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<(), Sql
     if end < at {
         return Err(lies("a page ends past its column"));
     }
-    Ok(())
+    Ok(found)
 }
 
 /// What a page's header says.
@@ -118,8 +159,9 @@ fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<(), Sql
 struct Page {
     unpacked_size: u64,
     size: u64,
-    /// Values of a page of data.
+    /// Values of a page of data, and their encoding.
     values: i64,
+    encoding: i64,
 }
 
 /// A header on its way.
@@ -130,31 +172,40 @@ struct Header<R: Read> {
 impl<R: Read> Header<R> {
     fn page(&mut self) -> Result<Page, String> {
         let (mut page, mut field) = (Page::default(), 0);
+        let (mut has_unpacked_size, mut has_size) = (false, false);
         let size = |number: i64| {
             u64::try_from(number).map_err(|_| "a page of less than no bytes".to_string())
         };
         while let Some(kind) = self.field(&mut field)? {
             match (field, kind) {
-                (2, 5) => page.unpacked_size = size(self.number()?)?,
-                (3, 5) => page.size = size(self.number()?)?,
-                // Pages of data, in the first and the second fashion: the first field is their number.
-                (5 | 8, 12) => page.values = self.first_number()?,
+                (2, 5) => {
+                    (page.unpacked_size, has_unpacked_size) = (size(self.number()?)?, true);
+                }
+                (3, 5) => (page.size, has_size) = (size(self.number()?)?, true),
+                // Pages of data, in the first and the second fashion.
+                (5, 12) => (page.values, page.encoding) = self.of_data(2)?,
+                (8, 12) => (page.values, page.encoding) = self.of_data(4)?,
                 (_, kind) => self.skip(kind, 0)?,
             }
         }
-        Ok(page)
+        match has_unpacked_size && has_size {
+            true => Ok(page),
+            false => Err("a page's header says no size".to_string()),
+        }
     }
 
-    /// The first field of a structure, which is a number; the others are passed over.
-    fn first_number(&mut self) -> Result<i64, String> {
-        let (mut found, mut field) = (0, 0);
+    /// The first field of a structure and another one, which are the number of values and how they are
+    /// encoded; the others are passed over.
+    fn of_data(&mut self, encoding_field: i64) -> Result<(i64, i64), String> {
+        let (mut values, mut encoding, mut field) = (0, 0, 0);
         while let Some(kind) = self.field(&mut field)? {
             match (field, kind) {
-                (1, 5) => found = self.number()?,
+                (1, 5) => values = self.number()?,
+                (one, 5) if one == encoding_field => encoding = self.number()?,
                 (_, kind) => self.skip(kind, 1)?,
             }
         }
-        Ok(found)
+        Ok((values, encoding))
     }
 
     /// The kind of the next field, whose number is then in `field`; none at the end.

@@ -22,6 +22,9 @@ use wire::json_lines::{LineWriter, Times, push_histogram_text};
 /// Rows that are read at a time, and at most of one line.
 const BATCH_ROWS: usize = 1024;
 
+/// Bytes of lines that are made at a time, and one line more: a text of megabytes may be that of each row.
+const LINES_SIZE: usize = 1 << 20;
+
 /// Reads a file from its first row to its last.
 pub struct FileReader {
     source: Source,
@@ -32,6 +35,8 @@ pub struct FileReader {
     reading: Option<ParquetRecordBatchReader>,
     /// Rows that were read.
     rows: u64,
+    /// Rows that were decoded, from that one on, and have no lines yet.
+    waiting: Option<(Cells, usize)>,
     /// The time of rows that have none.
     now: i64,
 }
@@ -69,7 +74,16 @@ impl FileReader {
         let options = ArrowReaderOptions::new().with_schema(sharing(metadata.schema()));
         let known = metadata.metadata().clone();
         let metadata = guarded(|| ArrowReaderMetadata::try_new(known, options))?;
-        Ok(FileReader { source, metadata, parts, group: 0, reading: None, rows: 0, now })
+        Ok(FileReader {
+            source,
+            metadata,
+            parts,
+            group: 0,
+            reading: None,
+            rows: 0,
+            waiting: None,
+            now,
+        })
     }
 
     /// Rows that the file says it has.
@@ -92,17 +106,26 @@ impl FileReader {
             let SqlError { code, message, .. } = error;
             RowError { code, message, row: row_number(rows, 0), column: None }
         };
-        let batch = match self.next_batch().map_err(|error| of_file(self.rows, error))? {
-            Some(batch) => batch,
-            None => return Ok(Progress { rejected: 0, has_more: false }),
+        let (cells, from) = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => match self.next_batch().map_err(|error| of_file(self.rows, error))? {
+                Some(batch) => {
+                    let cells = self.parts.read(&batch);
+                    (cells.map_err(|error| of_file(self.rows, error))?, 0)
+                }
+                None => return Ok(Progress { rejected: 0, has_more: false }),
+            },
         };
-        let cells = self.parts.read(&batch).map_err(|error| of_file(self.rows, error))?;
-        let rejected = push_cells(&cells, self.now, skips, out).map_err(|(at, bad)| {
+        let before = self.rows - from as u64;
+        let pushed = push_cells(&cells, from, (self.now, skips), out).map_err(|(at, bad)| {
             let BadRow { code, message, column } = bad;
-            RowError { code, message, row: row_number(self.rows, at), column }
+            RowError { code, message, row: row_number(before, at), column }
         })?;
-        self.rows += cells.len as u64;
-        Ok(Progress { rejected, has_more: true })
+        self.rows = before + pushed.next as u64;
+        if pushed.next < cells.len {
+            self.waiting = Some((cells, pushed.next));
+        }
+        Ok(Progress { rejected: pushed.rejected, has_more: true })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>, SqlError> {
@@ -125,14 +148,15 @@ impl FileReader {
         let (metadata, group) = (&self.metadata, self.group);
         let schema = metadata.parquet_schema();
         let is_read = |leaf: usize| self.parts.has_leaf(schema, leaf);
-        check_group(&self.source, metadata.metadata().row_group(group), is_read)?;
+        let described = metadata.metadata().row_group(group);
+        let rows = check_group(&self.source, described, is_read, BATCH_ROWS)?;
         let mask = ProjectionMask::roots(schema, self.parts.places());
         let (source, metadata) = (self.source.clone(), metadata.clone());
         guarded(|| {
             ParquetRecordBatchReaderBuilder::new_with_metadata(source, metadata)
                 .with_row_groups(vec![group])
                 .with_projection(mask)
-                .with_batch_size(BATCH_ROWS)
+                .with_batch_size(rows)
                 .build()
         })
     }
@@ -141,7 +165,7 @@ impl FileReader {
 /// Does something with bytes that nobody may trust. The crate that knows the format panics at some
 /// that are damaged (a length of levels that is not so), and a bad file is its sender's fault, not
 /// ours. What it worked on is not used again.
-fn guarded<T, E: Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, SqlError> {
+pub(super) fn guarded<T, E: Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, SqlError> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => done.map_err(unreadable),
         Err(_) => Err(unreadable("it is damaged")),
@@ -153,30 +177,51 @@ fn row_number(before: u64, at: usize) -> u32 {
     u32::try_from(before + at as u64 + 1).unwrap_or(u32::MAX)
 }
 
-/// Appends the lines of rows; returns how many were left out, or the first bad one.
+/// How far the lines of some rows came.
+struct Pushed {
+    /// Rows that were left out.
+    rejected: u64,
+    /// The first row without its line.
+    next: usize,
+}
+
+/// Appends the lines of rows, as many as are made at a time; or says which is the first bad one.
 fn push_cells(
     cells: &Cells,
-    now: i64,
-    skips: bool,
+    from: usize,
+    (now, skips): (i64, bool),
     out: &mut Vec<u8>,
-) -> Result<u64, (usize, BadRow)> {
-    let (mut rejected, mut start) = (0, 0);
+) -> Result<Pushed, (usize, BadRow)> {
+    let (mut rejected, mut start, most) = (0, from, out.len() + LINES_SIZE);
     let mut run = Run::default();
-    while start < cells.len {
+    while start < cells.len && out.len() < most {
         let mut end = start + 1;
         match cells.series(start) {
             Ok(labels) => {
                 while end < cells.len && cells.is_same_series(start, end) {
                     end += 1;
                 }
-                rejected += run.push(cells, start..end, (&labels, now), skips, out)?;
+                let given = Given { labels: &labels, now, skips, most };
+                let pushed = run.push(cells, start..end, &given, out)?;
+                rejected += pushed.rejected;
+                end = pushed.next;
             }
             Err(_) if skips => rejected += 1,
             Err(bad) => return Err((start, bad)),
         }
         start = end;
     }
-    Ok(rejected)
+    Ok(Pushed { rejected, next: start })
+}
+
+/// What is known of rows of one series.
+struct Given<'a> {
+    labels: &'a Labels,
+    /// The time of rows without one.
+    now: i64,
+    skips: bool,
+    /// Bytes of lines after which no more are made.
+    most: usize,
 }
 
 /// Rows of one series, one after the other.
@@ -192,22 +237,21 @@ impl Run {
         &mut self,
         cells: &Cells,
         rows: Range<usize>,
-        (labels, now): (&Labels, i64),
-        skips: bool,
+        given: &Given<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<u64, (usize, BadRow)> {
-        let mut rejected = 0;
+    ) -> Result<Pushed, (usize, BadRow)> {
+        let (mut rejected, mut next) = (0, rows.end);
         for at in rows {
             let read = cells.time(at).and_then(|time| Ok((time, cells.value(at)?)));
             let (time, value) = match read {
                 Ok(read) => read,
-                Err(_) if skips => {
+                Err(_) if given.skips => {
                     rejected += 1;
                     continue;
                 }
                 Err(bad) => return Err((at, bad)),
             };
-            let (time, start_ms) = (time.unwrap_or(now), cells.start_ms(at));
+            let (time, start_ms) = (time.unwrap_or(given.now), cells.start_ms(at));
             match value {
                 Value::Float(value) => {
                     self.times.push(time);
@@ -215,13 +259,17 @@ impl Run {
                     self.starts_ms.push(start_ms);
                 }
                 Value::Histogram(text) => {
-                    self.flush(labels, out);
-                    push_histogram_text(out, labels, time, start_ms, text);
+                    self.flush(given.labels, out);
+                    push_histogram_text(out, given.labels, time, start_ms, text);
+                    if given.most <= out.len() {
+                        next = at + 1;
+                        break;
+                    }
                 }
             }
         }
-        self.flush(labels, out);
-        Ok(rejected)
+        self.flush(given.labels, out);
+        Ok(Pushed { rejected, next })
     }
 
     fn flush(&mut self, labels: &Labels, out: &mut Vec<u8>) {

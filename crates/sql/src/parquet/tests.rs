@@ -1,11 +1,16 @@
 //! What is written is read again, and what lies is refused.
 
+use super::pages::check_group;
 use super::*;
 use crate::tables::Column;
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use ::parquet::basic::Encoding;
+use ::parquet::file::properties::WriterProperties;
 use bytes::Bytes;
 use datafusion::arrow::array::{
-    ArrayRef, Float64Array, Int64Array, IntervalMonthDayNanoArray, NullArray, RecordBatch,
-    StringArray, StructArray, TimestampMillisecondArray,
+    ArrayRef, Float64Array, Int64Array, IntervalMonthDayNanoArray, MapBuilder, NullArray,
+    RecordBatch, StringArray, StringBuilder, StructArray, TimestampMillisecondArray,
 };
 use datafusion::arrow::datatypes::{DataType, Field, IntervalMonthDayNano, Schema};
 use model::Labels;
@@ -204,4 +209,75 @@ fn what_parquet_lacks_is_text() {
         Field::new("a", DataType::Int64, true),
     ]);
     assert_eq!(RowsWriter::new(&twice, Vec::new()).unwrap_err().code, "42701");
+}
+
+/// A file whose texts are written in an encoding that others use.
+fn encoded(columns: Vec<(&str, ArrayRef)>, encoding: Encoding) -> Bytes {
+    let named = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(named).unwrap();
+    let properties = WriterProperties::builder().set_dictionary_enabled(false);
+    let properties = properties.set_column_encoding("labels".into(), encoding).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap().into()
+}
+
+#[test]
+fn one_row_of_very_many_labels_is_refused_before_it_is_decoded() {
+    let mut labels = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+    for _ in 0..1_100_000 {
+        labels.keys().append_value("a");
+        labels.values().append_value("b");
+    }
+    labels.append(true).unwrap();
+    let file = of_columns(vec![
+        ("name", texts(&["up"])),
+        ("value", floats(&[1.0])),
+        ("labels", Arc::new(labels.finish())),
+    ]);
+    assert!(file.len() < 20_000, "it is {} bytes", file.len());
+    let refused = read(&file, None).unwrap_err();
+    assert!(refused.starts_with("54000 a row of 1100000 labels"), "{refused}");
+}
+
+#[test]
+fn texts_that_grow_are_decoded_a_few_at_a_time() {
+    let long = "x".repeat(200_000);
+    let all: Vec<String> = (0..64).map(|at| format!("{{\"a\": \"{long}{at}\"}}")).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let columns = || {
+        vec![("name", texts(&["up"; 64])), ("value", floats(&[1.0; 64])), ("labels", texts(&all))]
+    };
+    let rows_at_once = |file: &Bytes| {
+        let source = Source::Memory(file.clone());
+        let metadata = ArrowReaderMetadata::load(&source, Default::default()).unwrap();
+        check_group(&source, metadata.metadata().row_group(0), |_| true, 1024).unwrap()
+    };
+    let growing = encoded(columns(), Encoding::DELTA_BYTE_ARRAY);
+    assert!(growing.len() < 400_000, "it is {} bytes", growing.len());
+    assert!(rows_at_once(&growing) < 400, "{}", rows_at_once(&growing));
+    let lengths = encoded(columns(), Encoding::DELTA_LENGTH_BYTE_ARRAY);
+    assert_eq!(rows_at_once(&lengths), 1024);
+    let plain = read(&encoded(columns(), Encoding::PLAIN), None).unwrap();
+    assert_eq!(read(&growing, None).unwrap(), plain);
+    assert_eq!(read(&lengths, None).unwrap(), plain);
+}
+
+#[test]
+fn long_lines_are_made_some_at_a_time() {
+    let long = format!("{{\"x\":\"{}\"}}", "y".repeat(1 << 20));
+    let file = of_columns(vec![
+        ("name", texts(&["up"; 5])),
+        ("value", floats(&[1.0; 5])),
+        ("histogram", texts(&[long.as_str(); 5])),
+    ]);
+    let mut reader = FileReader::open(Source::Memory(file), None, 0).unwrap();
+    for rows in 1..=5 {
+        let mut out = Vec::new();
+        assert!(reader.push_lines(false, &mut out).unwrap().has_more);
+        assert_eq!(reader.rows(), rows);
+        assert!(out.len() < 2 << 20, "{} bytes", out.len());
+    }
+    assert!(!reader.push_lines(false, &mut Vec::new()).unwrap().has_more);
+    assert_eq!(reader.rows(), 5);
 }
