@@ -14,6 +14,7 @@ START = datetime.datetime(2024, 2, 29, 23, 30, tzinfo=datetime.timezone.utc)
 COLUMNS = ("time timestamptz NOT NULL, host text, rack int, is_new boolean, note jsonb DEFAULT NULL, usage float8, "
            "idle double precision, errors bigint, load real")
 HOSTS, RACKS, POINTS = 7, 3, 60
+OPERATORS = ["<", "<=", "=", "<>", ">=", ">"]
 
 
 def made(connection, name, is_dense):
@@ -92,16 +93,33 @@ def question(chance):
         f"SELECT r.name, l.time FROM racks r INNER JOIN LATERAL (SELECT * FROM {{}} c WHERE c.rack = r.id "
         "ORDER BY time DESC LIMIT 1) AS l ON true ORDER BY r.name",
         f"SELECT DISTINCT ON (rack) rack, time FROM {{}} WHERE {where} ORDER BY rack, time DESC",
+        # What is asked of the store without a plan, and what only looks as if it were.
+        f"SELECT date_trunc('{chance.choice(['minute', 'hour', 'day', 'week', 'month'])}', time) AS time, {what} FROM {{}} "
+        f"WHERE {where} GROUP BY 1 ORDER BY 1",
+        f"SELECT {bucket} AS time, max(idle) AS usage FROM {{}} WHERE {where} GROUP BY 1 ORDER BY time, usage",
+        f"SELECT max(usage) AS idle, min(idle) AS usage, count(*) n, c.rack FROM {{}} AS c WHERE {where} GROUP BY rack "
+        "ORDER BY c.rack DESC NULLS LAST, n LIMIT 2",
+        f"SELECT usage AS idle, idle AS usage, rack r, time FROM {{}} WHERE {where} AND usage {chance.choice(OPERATORS)} "
+        f"{chance.choice(['50', '-1', '7.5', '0'])} ORDER BY time, r, usage, idle",
+        f"SELECT * FROM {{}} WHERE time BETWEEN '{START}' AND '{START + datetime.timedelta(hours=1)}' AND "
+        f"{chance.randint(0, 60)} {chance.choice(OPERATORS)} usage AND {where} ORDER BY 1, 2, 3, usage, 7",
+        f"SELECT count(*) FROM (SELECT * FROM {{}} WHERE {where} LIMIT {chance.randint(0, 200)}) AS some",
+        f"SELECT host, {bucket}, {what} FROM {{}} WHERE {where} AND time >= timestamptz '{START}' GROUP BY 2, host "
+        "ORDER BY 1, 2 LIMIT 9",
+        f"SELECT {bucket}, {what} FROM {{}} WHERE {where} AND rack IN (SELECT id FROM racks r WHERE r.name IN "
+        f"('r1', 'r{chance.randint(0, 9)}')) GROUP BY 1 ORDER BY 1",
     ])
 
 
-def told(connection, text):
+def told(connection, text, is_binary):
     def same(value):
         if isinstance(value, float):
             return "NaN" if math.isnan(value) else float(f"{value:.9e}")
         return value
     try:
-        return [tuple(same(value) for value in row) for row in connection.execute(text).fetchall()]
+        answer = connection.execute(text, binary=is_binary)
+        rows = [tuple(same(value) for value in row) for row in answer.fetchall()]
+        return [[(column.name, column.type_code) for column in answer.description], *rows]
     except psycopg.Error as error:
         return error.sqlstate
 
@@ -113,17 +131,17 @@ def main():
         made(connection, "dense", True)
         made(connection, "sparse", False)
         chance, failures, refused = random.Random(11), 0, 0
-        for at in range(700):
+        for at in range(1200):
             table = chance.choice(["dense", "sparse"])
-            text = question(chance)
-            one, other = (told(connection, text.format(name)) for name in (table, f"{table}_twin"))
+            text, is_binary = question(chance), chance.random() < 0.5
+            one, other = (told(connection, text.format(name), is_binary) for name in (table, f"{table}_twin"))
             refused += isinstance(one, str)
             if one != other:
                 failures += 1
                 print(f"{at}: {text.format(table)}\n  {str(one)[:300]}\n  {str(other)[:300]}")
         assert failures == 0, failures
         # What both refuse proves nothing: most of what is asked must be answered.
-        assert refused < 35, refused
+        assert refused < 60, refused
 
 
 main()

@@ -4,6 +4,7 @@ use crate::arrays::no_null_array;
 use crate::bounded::bound;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
+use crate::context::Context;
 use crate::copy::TableRows;
 use crate::direct::{self, Direct};
 use crate::error::SqlError;
@@ -16,13 +17,14 @@ use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
-    self, Defined, Definition, Fate, Lookups, Ordinary, OwnCatalogs, PlannedWrite, RowsInto,
-    Runner, View, Write, Written, table_name,
+    self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, RowsInto, Runner, View,
+    Write, Written, table_name,
 };
 use crate::promql_tables;
-use crate::rewrite::{CATALOG_SCHEMA, Hints};
+use crate::ready::{Statement, straight, with_parameters};
+use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
-use crate::statements::{Isolation, Parsed, Query, Rephrased, SHORT_SIZE_MAX, parse};
+use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
@@ -30,14 +32,11 @@ use crate::typed;
 use crate::vectors;
 use crate::yielding::EveryStepYields;
 use crate::{jsonb_makers, jsonb_parts, laterals, listed, markers, metric_tables, prom, prom_info};
-use ::tables::{Schema, Tables};
+use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::TableProvider as _;
-use datafusion::common::tree_node::TreeNode as _;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, ScalarValue};
-use datafusion::datasource::DefaultTableSource;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -46,11 +45,11 @@ use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
-use datafusion::sql::sqlparser::ast;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,20 +89,6 @@ pub struct Database {
     ordinary: Option<Arc<Tables>>,
     series: Arc<Series>,
     turn: Arc<Mutex<()>>,
-}
-
-/// A statement that is planned.
-#[derive(Clone, Debug)]
-pub struct Statement(Hidden<Planned>);
-
-/// Its parts.
-#[derive(Debug)]
-struct Planned {
-    plan: LogicalPlan,
-    hints: Hints,
-    parameters: BTreeSet<String>,
-    is_reusable: bool,
-    locks: bool,
 }
 
 /// What a statement says.
@@ -146,7 +131,7 @@ impl Batches {
 
 /// The tables and settings of one client.
 pub struct Session {
-    context: Hidden<SessionContext>,
+    context: Hidden<Context>,
     threads: Arc<Threads>,
     view: Arc<View>,
     /// Held by the one statement that changes ordinary tables without a transaction.
@@ -226,7 +211,8 @@ impl Database {
             context.register_catalog_list(Arc::new(own));
         }
         let (threads, turn) = (self.threads.clone(), self.turn.clone());
-        Session { context: Hidden::new(context), threads, view, turn, busy: Arc::default() }
+        let context = Hidden::new(Context::new(&context));
+        Session { context, threads, view, turn, busy: Arc::default() }
     }
 }
 
@@ -298,14 +284,17 @@ impl Session {
     /// # Errors
     /// When it is none.
     pub fn plan(&self, query: Query) -> BoxFuture<'_, Result<Statement, SqlError>> {
-        let (context, busy) = (self.context.clone(), self.busy.clone());
+        let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
         // Of other tables planning may ask the index which there are.
         let is_ordinary =
             |name: &_| table_name(name).is_ok_and(|name| self.view.get(&name).is_some());
         let is_short = query.is_short(is_ordinary);
         let work = async move {
             drop(busy.lock().await);
-            plan(context, query).await
+            match straight(&view, &query) {
+                Some(statement) => Ok(statement),
+                None => plan(context, query).await,
+            }
         };
         if is_short {
             let planned = AssertUnwindSafe(work).catch_unwind();
@@ -324,14 +313,42 @@ impl Session {
         parameters: Vec<ScalarValue>,
     ) -> BoxFuture<'_, Result<Answer, SqlError>> {
         let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
+        let is_straight = statement.straight().is_some();
+        let asked = statement.clone();
         let work = async move {
             drop(busy.lock().await);
             view.begin_statement();
             view.reads(&statement);
             run(context, statement, parameters).await
         };
+        if is_straight {
+            return self.run_straight(asked, work).boxed();
+        }
         let begun = self.threads.run(work);
         begun.map_ok(|(ready, rows)| self.answer(ready, rows)).boxed()
+    }
+
+    /// Answers a statement here if that takes no time to speak of, or else by work elsewhere.
+    async fn run_straight(
+        &self,
+        statement: Statement,
+        work: impl Future<Output = Result<(Ready, SendableRecordBatchStream), SqlError>>
+        + Send
+        + 'static,
+    ) -> Result<Answer, SqlError> {
+        drop(self.busy.lock().await);
+        self.view.begin_statement();
+        self.view.reads(&statement);
+        let found = at_once(|| {
+            let straight = statement.straight();
+            Ok(straight.and_then(|straight| straight.rows_at_once(&self.context)))
+        });
+        if let Some(batches) = found? {
+            let batches = Batches { ready: batches.into(), made: None };
+            return Ok(Answer { schema: statement.schema(), batches });
+        }
+        let (ready, rows) = self.threads.run(work).await?;
+        Ok(self.answer(ready, rows))
     }
 
     /// Plans and runs a statement.
@@ -339,6 +356,17 @@ impl Session {
     /// # Errors
     /// As [`Session::plan`] and [`Session::run`].
     pub fn ask(&self, query: Query) -> BoxFuture<'_, Result<Answer, SqlError>> {
+        if let Ok(Some(statement)) = at_once(|| Ok(straight(&self.view, &query))) {
+            return self.run(statement, Vec::new());
+        }
+        self.ask_planned(query)
+    }
+
+    /// The same by a plan, whatever it asks.
+    ///
+    /// # Errors
+    /// As [`Session::ask`].
+    pub fn ask_planned(&self, query: Query) -> BoxFuture<'_, Result<Answer, SqlError>> {
         let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
         let work = async move {
             drop(busy.lock().await);
@@ -555,70 +583,49 @@ fn rows_in_each_other(ty: &DataType) -> usize {
 }
 
 /// Plans a statement that only reads.
-pub(crate) async fn plan(
-    context: Hidden<SessionContext>,
-    query: Query,
-) -> Result<Statement, SqlError> {
-    let Rephrased { statement, hints, parameters, is_reusable } = query.rephrased();
-    let locks = matches!(statement, ast::Statement::Query(query) if !query.locks.is_empty());
-    let statement = parser::Statement::Statement(Box::new(statement.clone()));
+pub(crate) async fn plan(context: Hidden<Context>, query: Query) -> Result<Statement, SqlError> {
+    let rephrased = query.rephrased();
+    let statement = parser::Statement::Statement(Box::new(rephrased.statement.clone()));
     let plan = context.state().statement_to_plan(statement).await?;
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
     let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
-    let (hints, parameters) = (hints.clone(), parameters.clone());
-    Ok(Statement(Hidden::new(Planned {
-        plan,
-        hints,
-        parameters,
-        is_reusable: *is_reusable,
-        locks,
-    })))
-}
-
-/// What was planned, with its parameters.
-fn with_parameters(
-    statement: &Statement,
-    parameters: Vec<ScalarValue>,
-) -> Result<LogicalPlan, SqlError> {
-    let plan = statement.0.plan.clone();
-    Ok(if parameters.is_empty() { plan } else { plan.with_param_values(parameters)? })
+    Ok(Statement::planned(plan, rephrased))
 }
 
 /// What was planned, with its parameters, as it would be run.
 pub(crate) async fn optimized(
-    context: &Hidden<SessionContext>,
+    context: &Hidden<Context>,
     statement: &Statement,
     parameters: &[ScalarValue],
 ) -> Result<LogicalPlan, SqlError> {
-    let plan = with_parameters(statement, parameters.to_vec())?;
+    let plan = with_parameters(context, statement, parameters.to_vec()).await?;
     let plan = listed::worked_out(context, plan).await?;
-    Ok(context.state().optimize(&plan)?)
+    Ok(context.optimize(&plan)?)
 }
 
 /// Begins to run what was planned.
 pub(crate) async fn begin(
-    context: Hidden<SessionContext>,
+    context: Hidden<Context>,
     statement: Statement,
     parameters: Vec<ScalarValue>,
 ) -> Result<SendableRecordBatchStream, SqlError> {
-    let plan = with_parameters(&statement, parameters)?;
+    let plan = with_parameters(&context, &statement, parameters).await?;
     execute(context, plan).await
 }
 
 async fn execute(
-    context: Hidden<SessionContext>,
+    context: Hidden<Context>,
     plan: LogicalPlan,
 ) -> Result<SendableRecordBatchStream, SqlError> {
     let plan = listed::worked_out(&context, plan).await?;
     if let Some(direct) = Direct::of(&plan) {
-        return Ok(direct.rows(context.task_ctx()));
+        return Ok(direct.rows(context.task().clone()));
     }
     let plan = direct::grouped(plan)?;
-    let frame = context.execute_logical_plan(plan).await?;
-    Ok(frame.execute_stream().await?)
+    Ok(context.stream(&plan).await?)
 }
 
 fn panicked() -> SqlError {
@@ -632,14 +639,19 @@ fn at_once<T>(work: impl FnOnce() -> Result<T, SqlError>) -> Result<T, SqlError>
 
 /// Runs what was planned, and takes the rows that are there at once.
 async fn run(
-    context: Hidden<SessionContext>,
+    context: Hidden<Context>,
     statement: Statement,
     parameters: Vec<ScalarValue>,
 ) -> Result<(Ready, SendableRecordBatchStream), SqlError> {
-    let plan = with_parameters(&statement, parameters)?;
+    if let Some(straight) = statement.straight()
+        && let Some(rows) = straight.rows(&context)?
+    {
+        return ready(rows);
+    }
+    let plan = with_parameters(&context, &statement, parameters).await?;
     let known = listed::found_at_once(plan.clone())?;
     if let Some(direct) = known.as_ref().and_then(Direct::of) {
-        return ready(direct.rows(context.task_ctx()));
+        return ready(direct.rows(context.task().clone()));
     }
     // Another thread takes over what waits for this one.
     block_in_place(|| {
@@ -683,107 +695,4 @@ async fn hand_over(
             return;
         }
     }
-}
-
-impl Statement {
-    /// Whether its plan says the same at another time.
-    pub fn is_reusable(&self) -> bool {
-        self.0.is_reusable
-    }
-
-    /// Whether it says something else of each row, as `random()` does.
-    pub(crate) fn is_volatile(&self) -> bool {
-        let found = self.0.plan.exists(|node| {
-            Ok(node.expressions().iter().any(datafusion::logical_expr::Expr::is_volatile))
-        });
-        found.unwrap_or(true)
-    }
-
-    /// Its columns.
-    pub fn schema(&self) -> SchemaRef {
-        self.0.plan.schema().inner().clone()
-    }
-
-    /// Whether the ordinary tables that it reads are as they were when it was planned.
-    pub(crate) fn is_current(&self, view: &View) -> bool {
-        let is_as_it_was = |(name, seen): &(Arc<str>, Arc<Schema>)| {
-            view.get(name).is_some_and(|table| *table.schema() == **seen)
-        };
-        self.relied_on().iter().all(is_as_it_was)
-    }
-
-    /// The ordinary tables that it reads.
-    pub(crate) fn tables(&self) -> Vec<Arc<str>> {
-        self.relied_on().into_iter().map(|(name, _)| name).collect()
-    }
-
-    /// Whether it says `FOR UPDATE` or the like.
-    pub(crate) fn locks(&self) -> bool {
-        self.0.locks
-    }
-
-    /// The ordinary tables that it reads, and what they looked like.
-    fn relied_on(&self) -> Vec<(Arc<str>, Arc<Schema>)> {
-        let mut all = Vec::new();
-        // What is given to it says nothing but that it goes on.
-        let _ = self.0.plan.apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node
-                && let Some(source) = scan.source.downcast_ref::<DefaultTableSource>()
-                && let Some(table) = source.table_provider.downcast_ref::<Ordinary>()
-            {
-                all.extend(table.relied_on());
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        all
-    }
-
-    /// Its parameters, `$1` and so on, with their types as far as they are known.
-    ///
-    /// # Errors
-    /// When the plan makes no sense.
-    pub(crate) fn parameter_types(&self) -> Result<BTreeMap<String, Option<DataType>>, SqlError> {
-        let Planned { plan, hints, parameters, .. } = &*self.0;
-        let mut known = plan.get_parameter_types()?;
-        known.extend(
-            parameters
-                .iter()
-                .filter(|one| !known.contains_key(*one))
-                .map(|one| (one.clone(), None))
-                .collect::<Vec<_>>(),
-        );
-        Ok(known
-            .into_iter()
-            .map(|(name, known)| {
-                let hinted = hints.get(&name).cloned();
-                (name, hinted.or(known))
-            })
-            .collect())
-    }
-
-    /// The types of `$1`, `$2`, ..., as far as they are known.
-    ///
-    /// # Errors
-    /// When the plan makes no sense, or one between others is never used.
-    pub fn parameters(&self) -> Result<Vec<Option<DataType>>, SqlError> {
-        in_order(self.parameter_types()?)
-    }
-}
-
-/// Parameters in their order.
-///
-/// # Errors
-/// When one between others is never used: nobody knows its type.
-pub(crate) fn in_order(
-    mut known: BTreeMap<String, Option<DataType>>,
-) -> Result<Vec<Option<DataType>>, SqlError> {
-    let mut all = Vec::with_capacity(known.len());
-    while !known.is_empty() {
-        let name = format!("${}", all.len() + 1);
-        let found = known.remove(&name);
-        all.push(found.ok_or_else(|| {
-            SqlError::invalid(format!("could not determine data type of parameter {name}"))
-        })?);
-    }
-    Ok(all)
 }

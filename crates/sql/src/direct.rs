@@ -36,13 +36,13 @@ const DAY_MICROS: i64 = 86_400 * 1_000_000;
 
 /// A statement that is groups of a hypertable, put in order.
 pub struct Direct {
-    groups: Groups,
+    pub groups: Groups,
     /// Which columns of the groups are answered.
-    columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// Columns of the answer that it is sorted by.
-    sorts: Vec<(usize, SortOptions)>,
-    fetch: Option<usize>,
-    schema: SchemaRef,
+    pub sorts: Vec<(usize, SortOptions)>,
+    pub fetch: Option<usize>,
+    pub schema: SchemaRef,
 }
 
 /// A plan whose groups of hypertables are asked of the store.
@@ -141,12 +141,33 @@ fn key_of(table: &Hypertable, expr: &Expr) -> Option<Key> {
             let is_time = table.schema.column(&time.name) == Some(table.time);
             width_of(width).filter(|_| is_time).map(Key::Time)
         }
+        Expr::ScalarFunction(function) if function.name() == "date_trunc" => {
+            let [Expr::Literal(of, _), Expr::Column(time)] = function.args.as_slice() else {
+                return None;
+            };
+            let is_time = table.schema.column(&time.name) == Some(table.time);
+            trunc_width(of).filter(|_| is_time).map(Key::Time)
+        }
         _ => None,
     }
 }
 
+/// The stretches that `date_trunc` makes, where those are always as long: they begin where buckets of that
+/// width do.
+pub fn trunc_width(of: &ScalarValue) -> Option<i64> {
+    const SECOND_MICROS: i64 = 1_000_000;
+    Some(match of.try_as_str()?? {
+        "second" => SECOND_MICROS,
+        "minute" => 60 * SECOND_MICROS,
+        "hour" => 3600 * SECOND_MICROS,
+        "day" => DAY_MICROS,
+        "week" => 7 * DAY_MICROS,
+        _ => return None,
+    })
+}
+
 /// A width that is always so many microseconds.
-fn width_of(width: &ScalarValue) -> Option<i64> {
+pub fn width_of(width: &ScalarValue) -> Option<i64> {
     match width.cast_to(&INTERVAL).ok()? {
         ScalarValue::IntervalMonthDayNano(Some(one)) if one.months == 0 => {
             let days = i64::from(one.days).checked_mul(DAY_MICROS)?;
@@ -173,8 +194,7 @@ fn summary_of(table: &Hypertable, expr: &Expr) -> Option<(Summary, usize)> {
     }
     let Expr::Column(column) = of else { return None };
     let at = table.schema.column(&column.name)?;
-    let is_float = table.values.contains(&at)
-        && table.schema.columns[at].ty == tables::ColumnType::One(tables::Scalar::Float8);
+    let is_float = table.is_float(at);
     let summary = match name {
         "max" => Summary::Max,
         "min" => Summary::Min,
@@ -253,10 +273,6 @@ impl Direct {
     pub fn rows(self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let schema = self.schema.clone();
         let rows = stream::once(async move {
-            let found = match self.groups.find(&context)? {
-                Found::All(all) => return self.answer(&all),
-                Found::Many(found) => *found,
-            };
             if let Some(count) = self.newest() {
                 let (groups, context) = (self.groups.clone(), context.clone());
                 let newest = tokio::task::spawn_blocking(move || groups.newest(&context, count));
@@ -266,6 +282,10 @@ impl Direct {
                     return self.answer(&all);
                 }
             }
+            let found = match self.groups.find(&context)? {
+                Found::All(all) => return self.answer(&all),
+                Found::Many(found) => *found,
+            };
             let (mut batches, mut all) = (self.groups.of(found, &context), Vec::new());
             while let Some(batch) = batches.next().await {
                 all.push(batch?);
@@ -273,6 +293,14 @@ impl Direct {
             self.answer(&all)
         });
         Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+    }
+
+    /// Its rows, where they cost no more than so much (`SelectLimits::cost_max`).
+    ///
+    /// # Errors
+    /// When they cannot be read, and when they would cost more.
+    pub fn at_once(&self, context: &TaskContext, cost_max: u64) -> Result<RecordBatch> {
+        self.answer(&self.groups.within(cost_max, context)?)
     }
 
     /// How many groups are wanted, where those are the newest ones.

@@ -13,6 +13,7 @@ mod alternatives;
 mod arrays;
 mod bounded;
 mod catalog;
+mod context;
 pub mod copy;
 mod copy_parquet;
 pub mod copy_rows;
@@ -50,12 +51,14 @@ mod patterns;
 mod prom;
 mod prom_info;
 mod promql_tables;
+mod ready;
 mod rewrite;
 mod rows;
 mod samples;
 mod scan;
 pub mod shown;
 pub mod statements;
+mod straight;
 pub mod tables;
 mod texts;
 mod threads;
@@ -68,12 +71,13 @@ mod yielding;
 
 pub use crate::tables::ZONE;
 pub use catalog::functions::Facts;
-pub use database::{Answer, Batches, Database, Limits, Session, Statement};
+pub use database::{Answer, Batches, Database, Limits, Session};
 pub use datafusion;
 pub use error::SqlError;
 pub use instants::{clock_of, instant_of};
 pub use jsonb_functions::{JSONB, TYPE_KEY};
 pub use names::shown_name;
+pub use ready::Statement;
 pub use rewrite::{
     JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, interval_text, is_oids_parameter,
 };

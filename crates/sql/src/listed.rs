@@ -10,6 +10,7 @@
 //! And wherever it is not a condition of its own: `NOT (x IN (SELECT ..) AND y)` and its like are not known
 //! where the list has NULL, and DataFusion's joins would take that for false.
 
+use crate::context::Context;
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::ordinary::Ordinary;
@@ -20,7 +21,6 @@ use datafusion::logical_expr::expr::{InList, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, lit};
-use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ struct Wanted {
 /// # Errors
 /// When working one out fails, and when one that must be is too long, or is another for each row.
 pub async fn worked_out(
-    context: &Hidden<SessionContext>,
+    context: &Hidden<Context>,
     plan: LogicalPlan,
 ) -> Result<LogicalPlan, SqlError> {
     let mut lists: Vec<List> = Vec::new();
@@ -210,14 +210,13 @@ fn is_wanted(
 
 /// What a query of one column says; none for more than is worth it.
 async fn values_of(
-    context: &Hidden<SessionContext>,
+    context: &Hidden<Context>,
     subquery: LogicalPlan,
 ) -> Result<Option<Vec<ScalarValue>>, SqlError> {
     if let Some(values) = found(&subquery) {
         return Ok(Some(values).filter(|values| values.len() <= VALUES_MAX));
     }
-    let frame = context.execute_logical_plan(subquery).await?;
-    let mut batches = frame.execute_stream().await?;
+    let mut batches = context.stream(&subquery).await?;
     let (mut values, mut size) = (Vec::new(), 0);
     while let Some(batch) = batches.next().await {
         let batch = batch?;

@@ -133,7 +133,7 @@ pub use repair::losses::{LossLine, LostSeries};
 pub use repair::{RepairPlan, plan_repair};
 pub use scrub::ScrubStats;
 pub use select::limits::SelectLimits;
-pub use select::selection::Selection;
+pub use select::selection::{Selection, SeriesKeys};
 pub use series_limits::{LimitScope, Refusals, SeriesLimit};
 pub use starts::append::{AppendedStarts, StartBatch};
 pub use starts::select::series_of_starts;

@@ -7,13 +7,16 @@ use crate::ordinary::{column_type, datum_of};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use model::{MatchOp, Matcher, TimeRange};
+use model::{MatchOp, Matcher, TimeRange, is_stale_marker};
 
 /// Values of one list that the index is asked for; what has more is looked at row by row.
 const LISTED_MAX: usize = 20_000;
 
 /// And bytes of all of them: what finds them grows with those.
 const LISTED_SIZE_MAX: usize = 128 << 10;
+
+/// The greatest whole number up to which all are floats.
+const WHOLE_MAX: u64 = 1 << 53;
 
 /// What the store is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +73,60 @@ impl Asked {
                 label(Matcher::new(&table.schema.columns[at].name, MatchOp::NotEqual, ""))
             }),
             _ => None,
+        }
+    }
+}
+
+/// That a value is more than a number, or less, and so on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ValueCondition {
+    /// The column of the value.
+    pub column: usize,
+    /// How it is compared.
+    pub op: Operator,
+    /// With what; a number, and not zero, of which there are two that some tell apart.
+    pub number: f64,
+}
+
+impl ValueCondition {
+    /// What a condition says, all of it; none where it says something else.
+    pub fn said(table: &Hypertable, filter: &Expr) -> Option<ValueCondition> {
+        let Expr::BinaryExpr(BinaryExpr { left, op, right }) = filter else { return None };
+        let (column, op, value) = match (&**left, &**right) {
+            (Expr::Column(column), Expr::Literal(value, _)) => (column, *op, value),
+            (Expr::Literal(value, _), Expr::Column(column)) => (column, op.swap()?, value),
+            _ => return None,
+        };
+        use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+        let is_known = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
+        let column = table.schema.column(&column.name)?;
+        let number = match value {
+            ScalarValue::Float64(Some(one)) => *one,
+            ScalarValue::Int64(Some(one)) if one.unsigned_abs() <= WHOLE_MAX => *one as f64,
+            _ => return None,
+        };
+        let is_plain = number != 0.0 && !number.is_nan();
+        (is_known && is_plain && table.is_float(column)).then_some(ValueCondition {
+            column,
+            op,
+            number,
+        })
+    }
+
+    /// Whether it holds of a value: not of NULL, and NaN is greater than any number.
+    #[inline]
+    pub fn holds(&self, value: f64) -> bool {
+        match self.op {
+            _ if value.is_nan() => {
+                let is_greater = matches!(self.op, Operator::Gt | Operator::GtEq | Operator::NotEq);
+                is_greater && !is_stale_marker(value)
+            }
+            Operator::Gt => value > self.number,
+            Operator::GtEq => value >= self.number,
+            Operator::Lt => value < self.number,
+            Operator::LtEq => value <= self.number,
+            Operator::Eq => value == self.number,
+            _ => value != self.number,
         }
     }
 }

@@ -71,8 +71,6 @@ impl Entities {
     /// # Errors
     /// When the index is corrupt, and when a label is no value of its column.
     pub fn new(table: &Hypertable, columns: &[usize], selection: Selection) -> Result<Entities> {
-        let metrics: HashMap<String, usize> =
-            columns.iter().enumerate().map(|(nth, at)| (table.metric(*at), nth)).collect();
         let mut entities = Entities {
             columns: columns.len(),
             labels: Vec::new(),
@@ -81,33 +79,8 @@ impl Entities {
             count: 0,
             selection,
         };
-        let mut known: HashMap<Labels, usize> = HashMap::new();
-        // Series come metric by metric, and within each in one order: the next entity is most often
-        // the one behind the last.
-        let (mut order, mut guess): (Vec<Labels>, usize) = (Vec::new(), 0);
-        let mut found = Vec::new();
-        let read = entities.selection.read_labels(
-            0..entities.selection.len(),
-            None,
-            &mut |idx, labels| {
-                let Some(column) = metrics.get(labels.metric_name()) else { return };
-                let tags = without_name(&labels);
-                let at = match order.get(guess) {
-                    Some(next) if *next == tags => guess,
-                    _ => match known.get(&tags) {
-                        Some(at) => *at,
-                        None => {
-                            known.insert(tags.clone(), order.len());
-                            order.push(tags);
-                            order.len() - 1
-                        }
-                    },
-                };
-                guess = at + 1;
-                found.push((at, *column, u32::try_from(idx).unwrap_or(NONE)));
-            },
-        );
-        read.map_err(external)?;
+        let Rows { firsts, found } = Rows::of(table, columns, &entities.selection)?;
+        let (order, places) = entities.tags(&firsts)?;
         let mut is_row = Vec::with_capacity(order.len());
         for tags in &order {
             let values = values_of(table, tags);
@@ -119,12 +92,33 @@ impl Entities {
         }
         entities.count = order.len();
         entities.series = vec![NONE; entities.count * entities.columns];
-        for (at, column, idx) in found {
+        for (row, column, idx) in found {
+            let at = places[row as usize];
             if is_row[at] {
                 entities.series[at * entities.columns + column] = idx;
             }
         }
         Ok(entities)
+    }
+
+    /// The labels of rows, whose first series those are, each once, and where those of each row are.
+    fn tags(&self, firsts: &[usize]) -> Result<(Vec<Labels>, Vec<usize>)> {
+        let mut known: HashMap<Labels, usize> = HashMap::with_capacity(firsts.len());
+        let (mut order, mut places) = (Vec::with_capacity(firsts.len()), Vec::new());
+        let mut take = |_: usize, labels: Labels| {
+            let tags = without_name(&labels);
+            let at = *known.entry(tags.clone()).or_insert(order.len());
+            if at == order.len() {
+                order.push(tags);
+            }
+            places.push(at);
+        };
+        // What lies side by side is read at once.
+        for run in firsts.chunk_by(|one, next| one + 1 == *next) {
+            let range = run[0]..run[0] + run.len();
+            self.selection.read_labels(range, None, &mut take).map_err(external)?;
+        }
+        Ok((order, places))
     }
 
     /// How many there are.
@@ -171,6 +165,71 @@ impl Entities {
             read.map_err(external)?;
         }
         Ok(())
+    }
+}
+
+/// A series of each row there is, where each has all of these columns; none where some do not.
+///
+/// # Errors
+/// When the index is corrupt.
+pub fn whole_rows(
+    table: &Hypertable,
+    columns: &[usize],
+    selection: &Selection,
+) -> Result<Option<Vec<usize>>> {
+    let Rows { firsts, found } = Rows::of(table, columns, selection)?;
+    let mut counts = vec![0; firsts.len()];
+    found.iter().for_each(|(row, _, _)| counts[*row as usize] += 1);
+    Ok(counts.iter().all(|count| *count == columns.len()).then_some(firsts))
+}
+
+/// Series by the rows whose columns they are, before anybody reads their labels.
+struct Rows {
+    /// The first series of each row.
+    firsts: Vec<usize>,
+    /// The row, the column and the number of each series that is read.
+    found: Vec<(u32, usize, u32)>,
+}
+
+impl Rows {
+    fn of(table: &Hypertable, columns: &[usize], selection: &Selection) -> Result<Rows> {
+        let metrics: HashMap<String, usize> =
+            columns.iter().enumerate().map(|(nth, at)| (table.metric(*at), nth)).collect();
+        let mut names: HashMap<u64, Option<usize>> = HashMap::new();
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        let mut rows = Rows { firsts: Vec::new(), found: Vec::with_capacity(selection.len()) };
+        // Series come metric by metric, and within each in one order: the next row is most often the one
+        // behind the last.
+        let (mut keys, mut guess, mut last): (Vec<u64>, usize, _) = (Vec::new(), 0, None);
+        for idx in 0..selection.len() {
+            let own = selection.keys(idx);
+            let column = match last {
+                Some((name, column)) if name == own.name => column,
+                _ => match names.get(&own.name) {
+                    Some(column) => *column,
+                    None => {
+                        let labels = selection.labels(idx).map_err(external)?;
+                        let column = metrics.get(labels.metric_name()).copied();
+                        names.insert(own.name, column);
+                        column
+                    }
+                },
+            };
+            last = Some((own.name, column));
+            let Some(column) = column else { continue };
+            let row = match keys.get(guess) {
+                Some(next) if *next == own.entity => guess,
+                _ => *known.entry(own.entity).or_insert(keys.len()),
+            };
+            if row == keys.len() {
+                keys.push(own.entity);
+                rows.firsts.push(idx);
+            }
+            guess = row + 1;
+            let number = |at: usize| u32::try_from(at).unwrap_or(NONE);
+            rows.found.push((number(row), column, number(idx)));
+        }
+        Ok(rows)
     }
 }
 

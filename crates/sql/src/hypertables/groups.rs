@@ -8,7 +8,7 @@
 use super::append::Series;
 use super::conditions::Asked;
 use super::entities::{Entities, Samples};
-use super::reading::select;
+use super::reading::{select, select_within};
 use super::shape::Hypertable;
 use crate::intervals::{MONDAY, floor};
 use crate::ordinary::{array_of, column_type, row_size};
@@ -106,6 +106,19 @@ pub enum Found {
 }
 
 impl Groups {
+    /// The groups, unless they cost more than so much (`SelectLimits::cost_max`).
+    ///
+    /// # Errors
+    /// When they cannot be read, and when they would cost more.
+    pub fn within(&self, cost_max: u64, context: &TaskContext) -> Result<Vec<RecordBatch>> {
+        if self.asked.range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let columns = self.columns();
+        let found = select_within(&self.series, &self.table, &self.asked, (&columns, cost_max))?;
+        self.collected(found, context)
+    }
+
     /// Looks for the series, and reads them if they are few.
     ///
     /// # Errors

@@ -23,10 +23,10 @@ mod removal;
 mod shape;
 
 pub(crate) use append::{Series, SeriesRows};
-pub(crate) use conditions::Asked;
+pub(crate) use conditions::{Asked, ValueCondition};
 pub(crate) use declare::Asking;
 pub(crate) use definitions::{expect_hypertable, loses_rows, make_hypertable, segment};
 pub(crate) use groups::{Found, Grouping, Groups, Key, Summary};
-pub(crate) use reading::{Wanted, plan};
+pub(crate) use reading::{Scan, Wanted, plan};
 pub(crate) use removal::{Dropping, Removal, drop_chunks};
 pub(crate) use shape::Hypertable;

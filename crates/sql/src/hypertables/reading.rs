@@ -1,8 +1,8 @@
 //! Rows of a hypertable, put together of the samples of their columns.
 
 use super::append::Series;
-use super::conditions::Asked;
-use super::entities::{Entities, Samples};
+use super::conditions::{Asked, ValueCondition};
+use super::entities::{Entities, Samples, whole_rows};
 use super::shape::Hypertable;
 use crate::alternatives::escaped;
 use crate::ordinary::{array_of, column_type};
@@ -18,7 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use model::sample::NANOS_PER_MICRO;
-use model::{METRIC_NAME, MatchOp, Matcher, is_stale_marker, stale_marker};
+use model::{METRIC_NAME, MatchOp, Matcher, TimeRange, is_stale_marker, stale_marker};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,6 +27,9 @@ use tables::Datum;
 
 /// Batches that wait for who reads them.
 const BATCHES_WAITING: usize = 2;
+
+/// Series from which on it is worth looking where the newest rows begin.
+const RECENT_SERIES_MIN: usize = 256;
 
 /// Selects the series of some columns of values.
 ///
@@ -38,10 +41,23 @@ pub fn select(
     asked: &Asked,
     columns: &[usize],
 ) -> Result<Selection> {
+    select_within(series, table, asked, (columns, u64::MAX))
+}
+
+/// The same, unless it costs more than so much ([`SelectLimits::cost_max`]).
+///
+/// # Errors
+/// When the store cannot, and when it would cost more.
+pub fn select_within(
+    series: &Series,
+    table: &Hypertable,
+    asked: &Asked,
+    (columns, cost_max): (&[usize], u64),
+) -> Result<Selection> {
     let limits = SelectLimits {
         series_max: series.limits.series_max,
         deadline: Some(Instant::now() + series.limits.timeout),
-        cost_max: u64::MAX,
+        cost_max,
     };
     let mut matchers = asked.matchers.clone();
     matchers.push(Hypertable::matcher(&table.name));
@@ -61,6 +77,8 @@ pub fn select(
 pub struct Wanted {
     /// Conditions.
     pub asked: Asked,
+    /// Conditions on values, by which rows are left out.
+    pub values: Vec<ValueCondition>,
     /// How many rows of each label set, the newest ones; all for none.
     pub newest: Option<usize>,
     /// Columns, by their places.
@@ -79,22 +97,24 @@ pub fn plan(
     wanted: Wanted,
     schema: &SchemaRef,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let Wanted { asked, newest, columns, limit } = wanted;
+    let Wanted { asked, values, newest, columns, limit } = wanted;
     let schema = Arc::new(schema.project(&columns)?);
-    let scan = Scan { series, table, asked, newest, wanted: columns, schema: schema.clone() };
+    let scan =
+        Scan { series, table, asked, values, newest, wanted: columns, schema: schema.clone() };
     let exec = StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?;
     Ok(Arc::new(exec))
 }
 
 /// One reading.
 #[derive(Clone)]
-struct Scan {
-    series: Arc<Series>,
-    table: Arc<Hypertable>,
-    asked: Asked,
-    newest: Option<usize>,
-    wanted: Vec<usize>,
-    schema: SchemaRef,
+pub struct Scan {
+    pub series: Arc<Series>,
+    pub table: Arc<Hypertable>,
+    pub asked: Asked,
+    pub values: Vec<ValueCondition>,
+    pub newest: Option<usize>,
+    pub wanted: Vec<usize>,
+    pub schema: SchemaRef,
 }
 
 impl std::fmt::Debug for Scan {
@@ -124,21 +144,40 @@ impl Scan {
     /// The columns of values that are read. Any tells which rows there are.
     fn columns(&self) -> Vec<usize> {
         let all = &self.table.values;
-        let wanted: Vec<usize> =
-            all.iter().copied().filter(|at| self.wanted.contains(at)).collect();
+        let is_asked = |at: &usize| self.values.iter().any(|one| one.column == *at);
+        let is_read = |at: &usize| self.wanted.contains(at) || is_asked(at);
+        let wanted: Vec<usize> = all.iter().copied().filter(is_read).collect();
         if wanted.is_empty() { all[..1].to_vec() } else { wanted }
     }
 
     /// Makes all rows; `take` says whether more are wanted.
-    fn give(&self, batch_len: usize, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn give(&self, batch_len: usize, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
+        self.give_within(u64::MAX, batch_len, take)
+    }
+
+    /// The same, unless it costs more than so much ([`SelectLimits::cost_max`]).
+    ///
+    /// # Errors
+    /// As [`Scan::give`], and when it would cost more.
+    pub fn give_within(
+        &self,
+        cost_max: u64,
+        batch_len: usize,
+        take: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<()> {
         if self.asked.range.is_empty() {
             return Ok(());
         }
         let columns = self.columns();
-        let select = || select(&self.series, &self.table, &self.asked, &columns);
-        let entities = Entities::selected(&self.table, &columns, select)?;
+        let entities = match self.recent(&columns)? {
+            Some(recent) => recent,
+            None => self.entities(&self.asked, (&columns, cost_max))?,
+        };
         let mut rows = Rows::new(self, &columns);
-        let (mut start, mut samples) = (0, Vec::new());
+        let (mut start, mut samples, mut chosen) = (0, Vec::new(), Vec::new());
         while start < entities.len() {
             let end = (start + entities.batch_len()).min(entities.len());
             entities.read(start..end, &mut samples)?;
@@ -147,8 +186,19 @@ impl Scan {
                 let own = merged.as_deref().unwrap_or(own);
                 let count = own[0].times.len();
                 let first = count - self.newest.map_or(count, |newest| newest.min(count));
+                let labels = entities.labels(entity);
+                if !self.values.is_empty() {
+                    self.choose(&columns, own, first..count, &mut chosen);
+                    for some in chosen.chunks(batch_len) {
+                        rows.push_chosen(labels, own, some);
+                        if batch_len <= rows.times.len() && !take(rows.batch()?) {
+                            return Ok(());
+                        }
+                    }
+                    continue;
+                }
                 for start in (first..count).step_by(batch_len) {
-                    rows.push(entities.labels(entity), own, start..count.min(start + batch_len));
+                    rows.push(labels, own, start..count.min(start + batch_len));
                     if batch_len <= rows.times.len() && !take(rows.batch()?) {
                         return Ok(());
                     }
@@ -161,6 +211,75 @@ impl Scan {
         }
         Ok(())
     }
+}
+
+impl Scan {
+    fn entities(&self, asked: &Asked, columns: (&[usize], u64)) -> Result<Entities> {
+        let select = || select_within(&self.series, &self.table, asked, columns);
+        Entities::selected(&self.table, columns.0, select)
+    }
+
+    /// The rows of the last stretch of time, where only the newest are wanted of many label sets, and all of those have
+    /// as many there: nothing that is older is read then.
+    fn recent(&self, columns: &[usize]) -> Result<Option<Entities>> {
+        let Some(count) = self.newest.filter(|count| 0 < *count) else { return Ok(None) };
+        let all = select(&self.series, &self.table, &self.asked, columns)?;
+        if all.len() < RECENT_SERIES_MIN {
+            return Ok(None);
+        }
+        let Some(firsts) = whole_rows(&self.table, columns, &all)? else { return Ok(None) };
+        let Some(start) = begin_of_last(&all, &firsts, count)? else { return Ok(None) };
+        drop(all);
+        let range = TimeRange::new(start, self.asked.range.end);
+        let asked = Asked { range, ..self.asked.clone() };
+        let one = select(&self.series, &self.table, &asked, &columns[..1])?;
+        let mut whole = 0;
+        let read = one.read(0..one.len(), &mut |_, times, _| {
+            whole += usize::from(count <= times.len());
+        });
+        read.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        match whole == firsts.len() {
+            true => self.entities(&asked, (columns, u64::MAX)).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Which rows of one entity the conditions on values leave.
+    fn choose(
+        &self,
+        columns: &[usize],
+        own: &[Samples],
+        range: Range<usize>,
+        chosen: &mut Vec<usize>,
+    ) {
+        chosen.clear();
+        let values = |one: &ValueCondition| {
+            let nth = columns.iter().position(|at| *at == one.column)?;
+            own.get(nth).map(|samples| samples.values.as_slice())
+        };
+        let Some((first, others)) = self.values.split_first() else { return };
+        let Some(of_first) = values(first) else { return };
+        chosen.extend(range.filter(|row| first.holds(of_first[*row])));
+        for one in others {
+            let Some(values) = values(one) else { return chosen.clear() };
+            chosen.retain(|row| one.holds(values[*row]));
+        }
+    }
+}
+
+/// When about so many of the newest rows begin, by those of some label sets.
+fn begin_of_last(all: &Selection, firsts: &[usize], count: usize) -> Result<Option<i64>> {
+    let (mut begin, some) = (None, [0, firsts.len() / 2, firsts.len().saturating_sub(1)]);
+    for idx in some.iter().filter_map(|at| firsts.get(*at)) {
+        let read = all.read(*idx..idx + 1, &mut |_, times, _| {
+            // One more, for those that are not quite as regular.
+            if let Some(at) = times.len().checked_sub(count.saturating_add(1)) {
+                begin = Some(begin.map_or(times[at], |begin: i64| begin.min(times[at])));
+            }
+        });
+        read.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    }
+    Ok(begin)
 }
 
 fn are_alike(columns: &[Samples]) -> bool {
@@ -214,6 +333,20 @@ impl<'a> Rows<'a> {
         for (into, samples) in self.values.iter_mut().zip(columns) {
             into.extend_from_slice(&samples.values[range.clone()]);
         }
+        self.name(labels);
+    }
+
+    /// Adds those rows of one entity.
+    fn push_chosen(&mut self, labels: &[Datum], columns: &[Samples], rows: &[usize]) {
+        self.times.extend(rows.iter().map(|row| columns[0].times[*row]));
+        for (into, samples) in self.values.iter_mut().zip(columns) {
+            into.extend(rows.iter().map(|row| samples.values[*row]));
+        }
+        self.name(labels);
+    }
+
+    /// The rows that were added last have these labels.
+    fn name(&mut self, labels: &[Datum]) {
         let entity = self.labels.first().map_or(0, Vec::len);
         self.entities.resize(self.times.len(), u32::try_from(entity).unwrap_or(u32::MAX));
         for (into, label) in self.labels.iter_mut().zip(labels) {

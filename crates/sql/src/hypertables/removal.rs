@@ -6,12 +6,13 @@
 use super::conditions::Asked;
 use super::definitions::{check_alone, expect_hypertable};
 use super::shape::Hypertable;
-use crate::database::{Statement, optimized};
+use crate::database::optimized;
 use crate::error::SqlError;
 use crate::filters::{micros, times};
 use crate::ordinary::{
     Fate, Ordinary, Parameters, Runner, View, add_parameters, column_type, quoted, selecting,
 };
+use crate::ready::Statement;
 use crate::rewrite::query;
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};

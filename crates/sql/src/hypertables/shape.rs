@@ -64,6 +64,12 @@ impl Hypertable {
         schema.properties.extend(said);
     }
 
+    /// Whether a column's values are floats of the widest kind, as samples are.
+    pub fn is_float(&self, column: usize) -> bool {
+        self.values.contains(&column)
+            && self.schema.columns[column].ty == ColumnType::One(Scalar::Float8)
+    }
+
     /// The metric of a column of values.
     pub fn metric(&self, column: usize) -> String {
         metric(&self.name, &self.schema.columns[column].name)

@@ -3,10 +3,10 @@
 use super::columns::{DIGITS_MAX, FRACTION_DIGITS};
 use super::values;
 use super::writes::Runner;
-use crate::database::Statement;
 use crate::error::SqlError;
 use crate::jsonb_functions::is_jsonb_field;
 use crate::names::{folded, shown_name};
+use crate::ready::Statement;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::sql::sqlparser::ast::ColumnDef;
 use tables::{Change, Column, ColumnType, Datum, Scalar, Schema};

@@ -7,9 +7,9 @@ use super::scan::Slot;
 use super::values;
 use super::view::View;
 use super::writes::{Parameters, Runner, add_parameters, row_size};
-use crate::database::Statement;
 use crate::error::SqlError;
 use crate::names::folded;
+use crate::ready::Statement;
 use crate::rewrite::{cast, is_placeholder, text_literal};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{

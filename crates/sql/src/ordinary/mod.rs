@@ -48,7 +48,9 @@ pub use writes::{PlannedWrite, Write};
 
 pub(crate) use alters::same_columns;
 pub(crate) use arrays::array_of;
-pub(crate) use columns::{DIGITS_MAX, FRACTION_DIGITS, column_type, type_oid_and_modifier};
+pub(crate) use columns::{
+    DIGITS_MAX, FRACTION_DIGITS, column_type, field_of as table_field, type_oid_and_modifier,
+};
 pub(crate) use defaults::{identity_of, is_numbered, is_serial};
 pub(crate) use indexes::is_index;
 pub(crate) use numbers::{short_text_of, text_of};

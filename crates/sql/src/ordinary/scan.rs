@@ -6,7 +6,7 @@ use super::lookups::Lookups;
 use super::values;
 use super::view::{View, no_such_table};
 use crate::error::SqlError;
-use crate::hypertables::{self, Asked, Hypertable, Series, Wanted};
+use crate::hypertables::{self, Asked, Hypertable, Series, ValueCondition, Wanted};
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -108,6 +108,11 @@ impl Ordinary {
             Of::Slot(_) => None,
         };
         Ordinary { of, name: name.into(), seen, schema, hypertable, newest: None }
+    }
+
+    /// Whether it has a column of that name.
+    pub fn has_column(&self, name: &str) -> bool {
+        self.seen.column(name).is_some()
     }
 
     /// Whether its rows are samples.
@@ -316,7 +321,10 @@ impl TableProvider for Ordinary {
         // None of them is exact: the optimiser may put a condition in other words after it was asked here,
         // in words that are not known.
         let is_known = |filter: &Expr| match &self.hypertable {
-            Some(table) => Asked::said(table, filter).is_some(),
+            Some(table) => {
+                Asked::said(table, filter).is_some()
+                    || ValueCondition::said(table, filter).is_some()
+            }
             None => memberships(filter).is_some(),
         };
         let support = |filter: &&Expr| match is_known(filter) {
@@ -339,8 +347,11 @@ impl TableProvider for Ordinary {
         if let (Some(table), Of::View(view)) = (&self.hypertable, &self.of) {
             let table = self.hypertable_now(view, table).map_err(external)?;
             let asked = Asked::of(&table, filters);
+            // The newest rows are those of all.
+            let values = filters.iter().filter(|_| self.newest.is_none());
+            let values = values.filter_map(|one| ValueCondition::said(&table, one)).collect();
             let series = view.series().clone();
-            let asking = Wanted { asked, newest: self.newest, columns: wanted, limit };
+            let asking = Wanted { asked, values, newest: self.newest, columns: wanted, limit };
             return hypertables::plan(series, table, asking, &self.schema);
         }
         let source = self.source(filters).map_err(external)?;

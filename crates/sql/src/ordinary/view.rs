@@ -1,9 +1,9 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
 use super::lookups::Lookups;
-use crate::database::Statement;
 use crate::error::SqlError;
 use crate::hypertables::{Hypertable, Series, SeriesRows};
+use crate::ready::Statement;
 use crate::statements::Isolation;
 use datafusion::catalog::TableProvider;
 use std::collections::HashMap;

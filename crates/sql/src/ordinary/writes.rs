@@ -6,11 +6,13 @@ use super::inserts::{self, InsertPlan};
 use super::scan::{Ordinary, Rows, Slot, put};
 use super::schemas::HANDED_SCHEMA;
 use super::view::{Fate, View, no_such_table};
-use crate::database::{Statement, begin, in_order, plan};
+use crate::context::Context;
+use crate::database::{begin, plan};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::hypertables::{Hypertable, Removal, SeriesRows};
 use crate::names::folded;
+use crate::ready::{Statement, in_order};
 use crate::rewrite::{aggregates, check_table, query};
 use crate::statements::{Parsed, Query};
 use datafusion::arrow::array::RecordBatch;
@@ -19,7 +21,6 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{
     self, Expr, FromTable, ObjectName, ObjectNamePart, SelectItem, SetExpr, TableFactor,
     TableObject, TableWithJoins,
@@ -81,7 +82,7 @@ pub type Parameters = BTreeMap<String, Option<DataType>>;
 #[derive(Clone)]
 pub struct Runner {
     /// The session's.
-    pub context: Hidden<SessionContext>,
+    pub context: Hidden<Context>,
     /// What the session sees.
     pub view: Arc<View>,
 }
@@ -130,7 +131,7 @@ impl Runner {
 
     /// A share of the memory that all statements have.
     pub fn memory(&self, name: &str) -> MemoryReservation {
-        MemoryConsumer::new(name).register(&self.context.runtime_env().memory_pool)
+        MemoryConsumer::new(name).register(&self.context.task().runtime_env().memory_pool)
     }
 }
 

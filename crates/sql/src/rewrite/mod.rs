@@ -30,7 +30,7 @@ use datafusion::sql::sqlparser::ast::{
     LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
     TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
-use expressions::{arguments, array_type, instant, is_named, is_now, literal, only_argument};
+use expressions::{array_type, instant, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
@@ -39,13 +39,15 @@ use sets::{name_series, part_of_set, set_as_table, set_in_list};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
-use types::{arrow_type, catalog_cast, is_oids, texts};
+use types::{catalog_cast, is_oids, texts};
 use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
 
-pub use expressions::{aggregates, call, cast, expression_of, is_placeholder, query, text_literal};
+pub use expressions::{
+    aggregates, arguments, call, cast, expression_of, is_named, is_placeholder, query, text_literal,
+};
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
-pub use types::{array_of, interval_text, is_oids_parameter, name_of_last};
+pub use types::{array_of, arrow_type, interval_text, is_oids_parameter, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
 pub const CATALOG_SCHEMA: &str = "pg_catalog";

@@ -50,6 +50,16 @@ struct Readers {
     histograms: HistogramReader,
 }
 
+/// What tells series of one selection apart, and says nothing outside of it. Series of different keys may be
+/// alike all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesKeys {
+    /// Series that have it differ by their names alone.
+    pub entity: u64,
+    /// Series that have it have one name.
+    pub name: u64,
+}
+
 impl Selection {
     /// Selects from partitions, oldest first, what matchers were compiled to.
     pub(crate) fn new(
@@ -127,6 +137,13 @@ impl Selection {
     /// Whether any of the series may have native histograms.
     pub fn has_histograms(&self) -> bool {
         self.hidden.is_some()
+    }
+
+    /// What tells series `idx` from others, without its labels.
+    pub fn keys(&self, idx: usize) -> SeriesKeys {
+        let place = self.places.first_of(idx);
+        let block = u64::from(place.view) << 48 | u64::from(place.group) << 16;
+        SeriesKeys { entity: block | u64::from(place.slot), name: block | u64::from(place.column) }
     }
 
     /// The labels of series `idx`.

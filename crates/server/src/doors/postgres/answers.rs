@@ -2,6 +2,7 @@
 
 use super::cancels::Cancelled;
 use super::copy::CopyError;
+use super::rows;
 use futures::{Stream, StreamExt as _, stream};
 use pgwire::api::Type;
 use pgwire::api::portal::Format;
@@ -175,6 +176,9 @@ fn rows_of(
     let encoded = batch.and_then(|batch| {
         let count = batch.num_rows();
         let columns = as_sent(batch, &fields);
+        if let Some(rows) = rows::rows(count, &columns, &fields) {
+            return Ok(rows.into_iter().map(Ok).collect());
+        }
         let described = columns
             .iter()
             .enumerate()
@@ -183,10 +187,10 @@ fn rows_of(
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(schema, columns, &options)
             .map_err(|failure| error("XX000", failure.to_string()))?;
-        Ok(arrow_pg::encode_recordbatch(as_encoded(fields), batch))
+        Ok(arrow_pg::encode_recordbatch(as_encoded(fields), batch).collect())
     });
     match encoded {
-        Ok(rows) => rows.collect(),
+        Ok(rows) => rows,
         Err(failure) => vec![Err(failure)],
     }
 }

@@ -30,6 +30,9 @@ const GSS_REQUEST: u32 = 80_877_104;
 /// Such requests of one connection.
 const REQUESTS_MAX: usize = 3;
 
+/// Bytes of messages that wait to be written together.
+const WRITE_SIZE: usize = 64 << 10;
+
 type Messages<S> = Framed<Bounded<S>, PgWireMessageServerCodec<super::prepared::Prepared>>;
 
 impl Door for Postgres {
@@ -110,6 +113,7 @@ impl Postgres {
         let mut parts = FramedParts::new(stream, PgWireMessageServerCodec::new(client));
         parts.read_buf.extend_from_slice(&begun);
         let mut messages: Messages<S> = Framed::from_parts(parts);
+        messages.set_backpressure_boundary(WRITE_SIZE);
         messages.set_state(PgWireConnectionState::AwaitingStartup);
         let handlers = Handlers::new(self.clone());
         loop {

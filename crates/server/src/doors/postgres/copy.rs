@@ -9,13 +9,14 @@
 //! What the store itself refuses while it stores (limits on labels and series) comes too late for the
 //! lines before it.
 
+use super::looked::Looked;
 use crate::admission::BodyMemory;
 use crate::app::App;
 use crate::failure::{Failure, Kind};
 use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
 use model::limits::LINE_SIZE_MAX;
-use model::{LabelsBuilder, WriteBatch};
+use model::{KeyDecoder, LabelsBuilder, WriteBatch};
 use sql::SqlError;
 use sql::copy::{CopyIn, Given, ParquetIn, RowFormat};
 use sql::copy_rows::RowReader;
@@ -115,6 +116,8 @@ pub struct Copying {
     rejected: u64,
     /// Keys that were found to be good, by their hashes.
     checked: HashSet<u128>,
+    /// What was decoded of the lines that were looked at.
+    looked: Looked,
 }
 
 /// What came and is not stored.
@@ -148,6 +151,13 @@ impl Keys {
         match came {
             Came::Parquet => Keys::Json(JsonKeys::new(extra)),
             _ => Keys::Exposition(ExpositionKeys::new(extra)),
+        }
+    }
+
+    fn decoder(&self) -> &dyn KeyDecoder {
+        match self {
+            Keys::Exposition(keys) => keys,
+            Keys::Json(keys) => keys,
         }
     }
 }
@@ -220,6 +230,20 @@ impl Lines {
         Ok(())
     }
 
+    /// The same of lines that were all looked at, without decoding those again that were kept.
+    fn decode_kept(
+        &mut self,
+        app: &App,
+        end: usize,
+        looked: &mut Looked,
+        take: &mut dyn FnMut(Decoded<'_>, bool) -> Result<(), CopyError>,
+    ) -> Result<(), CopyError> {
+        match looked.give((&self.bytes, self.keys.decoder()), take)? {
+            true => Ok(()),
+            false => self.decode(app, end, take),
+        }
+    }
+
     /// Forgets what was stored.
     fn drop_seen(&mut self) {
         self.bytes.drain(..self.seen.offset);
@@ -273,6 +297,7 @@ impl Copying {
             received: 0,
             rejected: 0,
             checked: HashSet::new(),
+            looked: Looked::default(),
         }
     }
 
@@ -392,6 +417,11 @@ impl Copying {
             .to_string();
             return Err(self.too_much(words, Some(hint)));
         }
+        if self.reader.is_none() {
+            self.lines.beside = self.looked.size().next_multiple_of(PIECE_SIZE);
+            let held = self.lines.hold(self.lines.bytes.capacity(), memory).await;
+            held.map_err(|failure| failed(&failure))?;
+        }
         self.lines.push(piece, memory).await.map_err(|failure| failed(&failure))?;
         if LINE_SIZE_MAX < self.lines.last().len() {
             let words = format!("a line of more than {LINE_SIZE_MAX} bytes");
@@ -444,8 +474,8 @@ impl Copying {
 
     /// Decodes lines to find bad ones.
     fn look(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
-        let (checked, mut bad) = (&mut self.checked, None);
-        let looked = self.lines.decode(app, end, &mut |decoded, _| {
+        let (checked, looked, mut bad) = (&mut self.checked, &mut self.looked, None);
+        let all = self.lines.decode(app, end, &mut |decoded, _| {
             let unknown = app.store.unknown_keys(&decoded.batch);
             let bad_key = first_bad_key(&decoded.batch, &unknown, checked);
             let bad_line = decoded.errors.kept().first().cloned();
@@ -455,18 +485,22 @@ impl Copying {
             let all = [bad_key, bad_line, bad_time].into_iter().flatten();
             bad = all.min_by_key(|one| one.position);
             // What is said is made below, where all lines can be seen.
-            bad.as_ref().map_or(Ok(()), |_| Err(CopyError::default()))
+            if bad.is_some() {
+                return Err(CopyError::default());
+            }
+            looked.keep(decoded);
+            Ok(())
         });
         match bad {
             Some(error) => Err(self.bad_line(&error)),
-            None => looked,
+            None => all,
         }
     }
 
     fn store(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
         let (outcome, rejected, mut bad) = (&mut self.outcome, &mut self.rejected, None);
         let skips = self.asked.skips_errors;
-        let stored = self.lines.decode(app, end, &mut |decoded, is_last| {
+        let mut take = |decoded: Decoded<'_>, is_last: bool| {
             // Only the last waits for the disk: it waits for all before it, too.
             let durability = if is_last { Durability::Synced } else { Durability::Relaxed };
             let (refused, before) = (decoded.errors.count(), outcome.rejected);
@@ -478,7 +512,11 @@ impl Copying {
                 .filter(|_| !skips)
                 .map(|row| LineError { position: row.position, reason: row.reason.clone() });
             bad.as_ref().map_or(Ok(()), |_| Err(CopyError::default()))
-        });
+        };
+        let stored = match skips {
+            true => self.lines.decode(app, end, &mut take),
+            false => self.lines.decode_kept(app, end, &mut self.looked, &mut take),
+        };
         match bad {
             Some(error) => Err(self.bad_line(&error)),
             None => stored,

@@ -1,0 +1,84 @@
+//! What a session's statements are planned and run with.
+//!
+//! DataFusion copies a session's whole state, with the names of some five hundred functions, for each step of
+//! a statement, because that says when the statement began. Here planning borrows it, and one copy is used by
+//! the statements that run after each other.
+
+use datafusion::common::Result;
+use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::execute_stream;
+use datafusion::prelude::SessionContext;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A session's state, which nothing changes once it has begun.
+pub struct Context {
+    state: SessionState,
+    /// A copy for the next statement, unless one that runs has it.
+    copy: Mutex<Option<SessionState>>,
+    task: Arc<TaskContext>,
+}
+
+impl Context {
+    /// Of a session that knows all its functions and tables.
+    pub fn new(session: &SessionContext) -> Context {
+        let state = session.state();
+        let task = TaskContext::new(
+            None,
+            session.session_id(),
+            state.config().clone(),
+            // Plans have their functions with them.
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            state.runtime_env().clone(),
+        );
+        Context { state, copy: Mutex::default(), task: Arc::new(task) }
+    }
+
+    /// For planning, which does not ask what time it is.
+    pub fn state(&self) -> &SessionState {
+        &self.state
+    }
+
+    /// What plans run in.
+    pub fn task(&self) -> &Arc<TaskContext> {
+        &self.task
+    }
+
+    /// Runs a plan.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub async fn stream(&self, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
+        let state = self.begun();
+        let made = state.create_physical_plan(plan).await;
+        self.put_back(state);
+        execute_stream(made?, self.task.clone())
+    }
+
+    /// A plan as it would be run.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub fn optimize(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        let state = self.begun();
+        let made = state.optimize(plan);
+        self.put_back(state);
+        made
+    }
+
+    /// The state of a statement that begins now.
+    fn begun(&self) -> SessionState {
+        let copy = self.copy.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut state = copy.unwrap_or_else(|| self.state.clone());
+        state.mark_start_execution();
+        state
+    }
+
+    fn put_back(&self, state: SessionState) {
+        *self.copy.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    }
+}
