@@ -7,7 +7,7 @@
 //!
 //! A segment file is written once, whole, and synced before a checkpoint names it. It knows how many
 //! of its records the index still points to; when few are, the keeper moves those and drops it. Once it
-//! has rested, the keeper copies what counts into another, the values coded ([`crate::coding`]).
+//! has rested, the keeper copies what counts into another, the values coded (`kv/coding`).
 
 pub(crate) mod dictionary;
 pub(crate) mod file;

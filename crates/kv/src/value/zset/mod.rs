@@ -94,7 +94,7 @@ impl Zset {
         self.len() == 0
     }
 
-    /// It as it is now, for who encodes it later; see [`Members::freeze`].
+    /// It as it is now, for who encodes it later; see `Members::freeze`.
     pub fn freeze(&self) -> Option<Zset> {
         let Repr::Large(large) = &self.0 else { return None };
         let (members, order) = (large.members.freeze()?, Order::build(&[]));
