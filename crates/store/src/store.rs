@@ -215,6 +215,14 @@ impl Store {
         starts::append::append(&self.appender, batch, durability)
     }
 
+    /// Blocks until all that was appended so far is on disk, by whomever and however it was.
+    ///
+    /// # Errors
+    /// When it never will be.
+    pub fn wait_durable(&self) -> Result<()> {
+        self.appender.log.wait_for_all()
+    }
+
     /// Takes exemplars of a batch whose samples were appended; blocks until both are as durable as
     /// asked.
     ///

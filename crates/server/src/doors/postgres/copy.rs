@@ -204,12 +204,12 @@ impl Lines {
         Ok(())
     }
 
-    /// Decodes lines up to `end`, some at a time; `take` learns whether they are the last.
+    /// Decodes lines up to `end`, some at a time.
     fn decode(
         &mut self,
         app: &App,
         end: usize,
-        take: &mut dyn FnMut(Decoded<'_>, bool) -> Result<(), CopyError>,
+        take: &mut dyn FnMut(Decoded<'_>) -> Result<(), CopyError>,
     ) -> Result<(), CopyError> {
         let Lines { now, format, .. } = *self;
         let options = Options { format, now, created: Created::Samples };
@@ -223,7 +223,7 @@ impl Lines {
             };
             let decoded = decoded.map_err(|error| failed(&error.into()))?;
             next = decoded.rest;
-            take(decoded, next.is_none())?;
+            take(decoded)?;
         }
         let line = self.seen.line + count_lines(&self.bytes[self.seen.offset..end]);
         self.seen = Start { offset: end, line };
@@ -236,7 +236,7 @@ impl Lines {
         app: &App,
         end: usize,
         looked: &mut Looked,
-        take: &mut dyn FnMut(Decoded<'_>, bool) -> Result<(), CopyError>,
+        take: &mut dyn FnMut(Decoded<'_>) -> Result<(), CopyError>,
     ) -> Result<(), CopyError> {
         match looked.give((&self.bytes, self.keys.decoder()), take)? {
             true => Ok(()),
@@ -500,9 +500,8 @@ impl Copying {
     fn store(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
         let (outcome, rejected, mut bad) = (&mut self.outcome, &mut self.rejected, None);
         let skips = self.asked.skips_errors;
-        let mut take = |decoded: Decoded<'_>, is_last: bool| {
-            // Only the last waits for the disk: it waits for all before it, too.
-            let durability = if is_last { Durability::Synced } else { Durability::Relaxed };
+        let mut take = |decoded: Decoded<'_>| {
+            let durability = Durability::Relaxed;
             let (refused, before) = (decoded.errors.count(), outcome.rejected);
             outcome.append(app, decoded, durability).map_err(|failure| failed(&failure))?;
             *rejected += refused + (outcome.rejected - before);
@@ -517,10 +516,12 @@ impl Copying {
             true => self.lines.decode(app, end, &mut take),
             false => self.lines.decode_kept(app, end, &mut self.looked, &mut take),
         };
-        match bad {
-            Some(error) => Err(self.bad_line(&error)),
-            None => stored,
+        if let Some(error) = bad {
+            return Err(self.bad_line(&error));
         }
+        stored?;
+        // Once for all of them: the last lines may be comments, or refused.
+        app.store.wait_durable().map_err(|error| failed(&Failure::of_write(error)))
     }
 
     fn check_rejected(&self) -> Result<(), CopyError> {

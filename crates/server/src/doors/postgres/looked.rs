@@ -84,7 +84,7 @@ impl Looked {
     pub fn give<E>(
         &mut self,
         (bytes, decoder): (&[u8], &dyn KeyDecoder),
-        take: &mut dyn FnMut(Decoded<'_>, bool) -> Result<(), E>,
+        take: &mut dyn FnMut(Decoded<'_>) -> Result<(), E>,
     ) -> Result<bool, E> {
         if self.has_more {
             return Ok(false);
@@ -93,9 +93,7 @@ impl Looked {
         if self.batches.is_empty() && !metadata.is_empty() {
             self.batches.push(Kept::default());
         }
-        let mut left = self.batches.len();
         for kept in std::mem::take(&mut self.batches) {
-            left -= 1;
             let Kept { shapes, rows, values, context, counts } = kept;
             let decoded = Decoded {
                 batch: WriteBatch { bytes: Cow::Borrowed(bytes), shapes, rows, values, decoder },
@@ -108,7 +106,7 @@ impl Looked {
                 counts,
                 rest: None,
             };
-            take(decoded, left == 0)?;
+            take(decoded)?;
         }
         Ok(true)
     }
