@@ -475,7 +475,7 @@ impl Copying {
     /// Decodes lines to find bad ones.
     fn look(&mut self, app: &App, end: usize) -> Result<(), CopyError> {
         let (checked, looked, mut bad) = (&mut self.checked, &mut self.looked, None);
-        let all = self.lines.decode(app, end, &mut |decoded, _| {
+        let all = self.lines.decode(app, end, &mut |decoded| {
             let unknown = app.store.unknown_keys(&decoded.batch);
             let bad_key = first_bad_key(&decoded.batch, &unknown, checked);
             let bad_line = decoded.errors.kept().first().cloned();
