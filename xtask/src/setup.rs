@@ -45,6 +45,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "influxdb-client==1.49.0",
     "redis==8.1.0",
     "celery==5.7.0",
+    "packaging==25.0",
     "psycopg[binary]==3.3.9",
     "SQLAlchemy==2.1.9",
     "asyncpg==0.32.0",
@@ -52,7 +53,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "duckdb==2.0.0",
 ];
 /// Their modules, at those versions.
-const PYTHON_CHECK: &str = "import influxdb_client, redis, celery, psycopg, sqlalchemy, asyncpg, \
+const PYTHON_CHECK: &str = "import influxdb_client, redis, celery, kombu.transport.redis, psycopg, sqlalchemy, asyncpg, \
                             pyarrow, duckdb; assert redis.__version__ == '8.1.0' and \
                             psycopg.__version__ == '3.3.9'";
 /// Where they are installed.

@@ -12,6 +12,9 @@ use std::ops::Range;
 /// Longest line: an inline command, or the head of an array or of a bulk string.
 const LINE_SIZE_MAX: usize = 64 << 10;
 
+/// Arguments for which memory is kept between commands.
+const KEPT_ARGUMENTS_MAX: usize = 1024;
+
 /// What a client may send.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -126,6 +129,14 @@ impl Requests {
             true => Ok(Parsed::Nothing(end + 1)),
             false => Ok(Parsed::Command(end + 1)),
         }
+    }
+
+    /// Gives back the memory of a command of very many arguments.
+    pub fn shrink(&mut self) {
+        if KEPT_ARGUMENTS_MAX < self.arguments.capacity() {
+            self.arguments = Vec::new();
+        }
+        self.unquoted = Vec::new();
     }
 
     /// The arguments of the command that was just found in `bytes`.

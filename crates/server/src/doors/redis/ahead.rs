@@ -81,6 +81,8 @@ impl Ahead {
 
     /// The bytes before `at` go. Commands behind them that were read are read anew.
     pub fn leave(&mut self, at: usize) {
+        let read = self.commands.get_mut(..self.count).unwrap_or_default();
+        read.iter_mut().for_each(|whole| whole.requests.shrink());
         if at != self.stopped_at {
             self.forget();
         }
@@ -190,12 +192,12 @@ mod tests {
         assert_eq!(ahead.read(&input, 0, &LIMITS, 2), Behind::More);
         assert_eq!(
             (words(&mut ahead, &input), ahead.stopped_at()),
-            (vec!["A 1".into(), "B 2".into()], 8)
+            (vec!["A 1".into(), "B 2".into()], 10)
         );
-        assert!(matches!(ahead.read(&input, 8, &LIMITS, 2), Behind::Missing(_)));
+        assert!(matches!(ahead.read(&input, 10, &LIMITS, 2), Behind::Missing(_)));
         assert_eq!(words(&mut ahead, &input), ["C 3"]);
-        ahead.leave(4);
-        assert_eq!(ahead.read(&input, 4, &LIMITS, 1), Behind::More);
+        ahead.leave(5);
+        assert_eq!(ahead.read(&input, 5, &LIMITS, 1), Behind::More);
         assert_eq!(words(&mut ahead, &input), ["B 2"]);
     }
 
@@ -204,7 +206,7 @@ mod tests {
         let input = input(b"A 1\r\n*1\r\n?");
         let mut ahead = Ahead::default();
         let wrong = Behind::Wrong("expected '$', got '?'".to_owned());
-        assert_eq!((ahead.read(&input, 0, &LIMITS, 9), ahead.stopped_at()), (wrong, 4));
+        assert_eq!((ahead.read(&input, 0, &LIMITS, 9), ahead.stopped_at()), (wrong, 5));
         assert_eq!(words(&mut ahead, &input), ["A 1"]);
     }
 }

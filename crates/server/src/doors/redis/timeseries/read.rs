@@ -67,7 +67,10 @@ fn positive(text: &[u8], name: &str) -> Result<usize, CommandError> {
 pub fn read(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let (key, cursor) = (context.args[1], context.args[2]);
     let options = Options::parse(&context.args[3..])?;
-    let Some(found) = find(context, key)? else { return read_nothing(context, cursor, options) };
+    let Some(found) = find(context, key)? else {
+        context.session.out.array(0);
+        return Ok(Flow::Next);
+    };
     let from_ms = resolved(context, &found, cursor)?;
     let shown_ms = shown_from(context, &found, from_ms)?;
     let app = &context.redis.app;
@@ -88,36 +91,6 @@ pub fn read(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
 }
 
-/// Waits for the first samples of a key that is not there, all of which are new.
-fn read_nothing(
-    context: &mut Context<'_>,
-    cursor: &[u8],
-    options: Options,
-) -> Result<Flow, CommandError> {
-    let from_ms = match cursor {
-        b"-" | b"+" | b"$" => 0,
-        digits => time_of(digits)?,
-    };
-    match options.wait {
-        Some((ms, wanted)) if context.mode == Mode::Client => {
-            let mut otherwise = Out::new(context.session.out.version());
-            otherwise.array(0);
-            let otherwise = otherwise.0.bytes().to_vec();
-            wait(context, (from_ms, ms, wanted), options.count_max, otherwise);
-            Ok(Flow::Wait)
-        }
-        _ => {
-            context.session.out.array(0);
-            Ok(Flow::Next)
-        }
-    }
-}
-
-fn time_of(digits: &[u8]) -> Result<i64, CommandError> {
-    let ms = parse_i64(digits).filter(|ms| 0 <= *ms);
-    ms.ok_or_else(|| error("wrong timestamp: milliseconds, -, + or $"))
-}
-
 /// The series of a key, unless there is nothing.
 fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Found>, CommandError> {
     if let Some(record) = record(context, key)? {
@@ -136,7 +109,10 @@ fn resolved(context: &mut Context<'_>, found: &Found, text: &[u8]) -> Result<i64
         b"-" => Ok(0),
         b"+" => Ok(series::newest(context, found)?.map_or(0, |newest| newest.ms)),
         b"$" => Ok(series::newest(context, found)?.map_or(0, |newest| newest.ms + 1)),
-        digits => time_of(digits),
+        digits => {
+            let ms = parse_i64(digits).filter(|ms| 0 <= *ms);
+            ms.ok_or_else(|| error("wrong timestamp: milliseconds, -, + or $"))
+        }
     }
 }
 
