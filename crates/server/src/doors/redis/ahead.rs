@@ -98,6 +98,8 @@ impl Ahead {
     /// Reads up to `count_max` commands from `at` on, which is where it last stopped unless it was
     /// told to leave from elsewhere. Returns why it stopped.
     pub fn read(&mut self, input: &Input, at: usize, limits: &Limits, count_max: usize) -> Behind {
+        let done = self.commands.get_mut(..self.count).unwrap_or_default();
+        done.iter_mut().for_each(|whole| whole.requests.shrink());
         (self.next, self.count, self.stopped_at) = (0, 0, at);
         while self.count < count_max {
             let rest = input.get(self.stopped_at);
