@@ -31,6 +31,9 @@ const WAITING_SIZE_MAX: u64 = 1 << 30;
 const WAITING_SHARE: u64 = 4;
 /// Bytes of segments that are coded before the keeper looks for other work.
 const TURN_SIZE: usize = 16 << 20;
+/// Bytes of a segment above which it stays as it is: it and its copy are in memory meanwhile. Only one
+/// value of that size makes such a segment.
+const CODED_SIZE_MAX: u64 = 64 << 20;
 
 /// How much clients ask for.
 #[derive(Debug, Default)]
@@ -115,7 +118,8 @@ impl Kv {
     /// many bytes it looked at.
     fn code_segment(&self, number: u32) -> Result<usize> {
         let beginning = self.read_segment(number, BEGINNING_SIZE)?;
-        if !record::is_mostly_plain(&beginning) {
+        let size = self.lock_behind().cold.file_of(number).map_or(0, |(_, size)| size);
+        if CODED_SIZE_MAX < size || !record::is_mostly_plain(&beginning) {
             self.lock_behind().cold.note_coded(number);
             return Ok(beginning.len());
         }
@@ -129,7 +133,10 @@ impl Kv {
             let path = self.lock_behind().cold.path_of(to_segment);
             let source = write_segment(self.vfs().as_ref(), &path, &copy)?;
             let count = u32::try_from(copied.len()).unwrap_or(u32::MAX);
-            self.lock_behind().cold.add_copy(to_segment, source, copy.len() as u64, count);
+            let mut keys = self.lock_behind();
+            keys.stats.coded += 1;
+            keys.cold.add_copy(to_segment, source, copy.len() as u64, count);
+            drop(keys);
             for step in copied.chunks(STEP) {
                 self.lock_behind().relocate(step);
             }
@@ -148,8 +155,11 @@ impl Kv {
         // Others have the keys while the disk is waited for.
         let file = self.lock_behind().cold.file_of(number);
         let Some((file, size)) = file else { return Ok(Vec::new()) };
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
         let mut bytes = vec![0; size.min(size_max)];
-        let got = file.read_at(0, &mut bytes)?;
+        let got = file.read_at(0, &mut bytes).inspect_err(|_| {
+            self.lock_behind().cold.note_failed(number, self.now_ms());
+        })?;
         bytes.truncate(got);
         Ok(bytes)
     }

@@ -42,6 +42,11 @@ pub struct KvConfig {
     pub growth_max: usize,
     /// Bytes of a segment of cold values.
     pub segment_size: usize,
+    /// Bytes of a value from which on it is written down while commands go on, if it is a large
+    /// collection: reading it back takes as long as some thousand small ones.
+    pub large_size: u32,
+    /// Values from which a dictionary is made.
+    pub dictionary_samples: usize,
     /// Whether values on disk are compressed.
     pub is_compressed: bool,
     /// How long they rest there before: most that are overwritten are so soon.
@@ -65,6 +70,8 @@ impl Default for KvConfig {
             value_size_max: VALUE_SIZE_MAX,
             growth_max: GROWTH_MAX,
             segment_size: 16 << 20,
+            large_size: 1 << 20,
+            dictionary_samples: 1000,
             is_compressed: true,
             coding_rest: Duration::from_secs(5),
             stream_blocks: BlockLimits::default(),

@@ -9,7 +9,7 @@
 //! The copy is of no single moment. What it lacks is in the log from the rotation on, and records
 //! carry the number of the last change they have seen, so that no change is made twice.
 
-use crate::cold::{Manifest, SnapshotWriter, index_name, record, write_segment};
+use crate::cold::{ColdStats, Manifest, SnapshotWriter, index_name, record, write_segment};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::{Fetch, Keyspace};
@@ -28,16 +28,19 @@ const ENDS_MAX: u32 = 3;
 const VALUES_SHARE: usize = 8;
 /// Expired keys that are taken out under one hold of the lock.
 const EXPIRE_STEP: usize = 200;
+/// Times that keys are cooled, [`STEP`] of them each, before a checkpoint that is due comes first.
+const COOL_TURNS_MIN: u32 = 64;
 /// Times that a checkpoint is begun anew because databases were emptied or exchanged meanwhile.
 const ATTEMPTS_MAX: u32 = 8;
-/// Bytes that count no more and are worth a checkpoint of their own.
-const DEAD_SIZE_MIN: u64 = 256 << 20;
+/// Bytes of segments without anything that counts which are worth a checkpoint of their own, if they are
+/// as many times the index that it writes, too.
+const EMPTY_SIZE_MIN: u64 = 256 << 20;
+const EMPTY_INDEX_TIMES: u64 = 2;
 /// The same when there is nothing else to do, if it is half of what counts, too.
-const REST_DEAD_SIZE_MIN: u64 = 16 << 20;
+const REST_EMPTY_SIZE_MIN: u64 = 16 << 20;
+/// Bytes of a key in the index that a checkpoint writes.
+const INDEX_KEY_SIZE: u64 = 12;
 
-/// Bytes of a value from which on it is large: reading it back takes as long as some thousand small
-/// ones.
-const LARGE_SIZE: u32 = 1 << 20;
 /// How long the hand rests when all that is left in memory is large and in use: going around takes
 /// time, and who has just written would do it each time.
 const HAND_REST_MS: i64 = 100;
@@ -47,8 +50,8 @@ const LARGE_STAY_S: i64 = 5;
 /// to a list of hundreds of megabytes would read and write all of it otherwise.
 const SPARING_TIMES: usize = 4;
 
-fn is_large_in_use(slot: &Slot, now_s: i64) -> bool {
-    LARGE_SIZE <= slot.cost && (0..LARGE_STAY_S).contains(&(now_s - i64::from(slot.used_at)))
+fn is_in_use(slot: &Slot, now_s: i64) -> bool {
+    (0..LARGE_STAY_S).contains(&(now_s - i64::from(slot.used_at)))
 }
 
 impl Keyspace {
@@ -71,6 +74,7 @@ impl Keyspace {
         }
         let (mut cooled, mut spared, mut ends) = (0, 0, 0);
         let now_s = self.now_ms() / 1000;
+        let large_size = self.config.large_size;
         let spares_large =
             self.memory_used() <= self.config.memory_max.saturating_mul(SPARING_TIMES);
         while cooled < count && self.is_over_memory() && !self.cold.is_behind() {
@@ -91,11 +95,12 @@ impl Keyspace {
                 slot.is_referenced = false;
                 continue;
             }
-            if spares_large && is_large_in_use(slot, now_s) {
+            let is_spared = spares_large && large_size <= slot.cost;
+            if is_spared && is_in_use(slot, now_s) {
                 spared += 1;
                 continue;
             }
-            if spares_large && LARGE_SIZE <= slot.cost && slot.is_dirty {
+            if is_spared && slot.is_dirty {
                 // It takes long to write down: the keeper does, and it goes the next time.
                 self.slots.want_saved(number);
                 spared += 1;
@@ -142,7 +147,7 @@ impl Keyspace {
         let end = self.slots.end().min(from.saturating_add(count));
         for number in from..end {
             let Some(slot) = self.slots.get(number).filter(|slot| slot.is_dirty) else { continue };
-            let is_large = LARGE_SIZE <= slot.cost;
+            let is_large = self.config.large_size <= slot.cost;
             match is_large.then(|| self.freeze_slot(number)).flatten() {
                 Some(frozen) => large.push(frozen),
                 None => {
@@ -202,6 +207,17 @@ impl Keyspace {
     }
 }
 
+/// Whether the room of segments without anything that counts is worth a checkpoint of its own.
+fn is_worth_checkpoint(empty_size: u64, stats: &ColdStats) -> bool {
+    let index_size = stats.live_records * INDEX_KEY_SIZE;
+    EMPTY_SIZE_MIN.max(EMPTY_INDEX_TIMES * index_size) <= empty_size
+}
+
+/// Whether it is when there is nothing else to do.
+fn is_worth_rest(empty_size: u64, stats: &ColdStats) -> bool {
+    REST_EMPTY_SIZE_MIN.max(stats.live_size / 2) <= empty_size
+}
+
 /// What became of a checkpoint.
 enum Made {
     /// It is durable.
@@ -225,20 +241,25 @@ impl Kv {
         self.wal().hurry();
         self.expire();
         self.empty_trash();
-        {
-            let _one = self.checkpointing();
-            while 0 < self.cool_some(STEP) {
-                self.write_sealed()?;
-            }
-            self.save_wanted()?;
+        let tidied = self.tidy_cold();
+        // Whatever fails above: without checkpoints the log grows for ever.
+        let saved = if self.is_checkpoint_due() { self.checkpoint() } else { Ok(()) };
+        tidied.and(saved)
+    }
+
+    /// Lets keys go cold, and has what is cold take less room.
+    fn tidy_cold(&self) -> Result<()> {
+        let _one = self.checkpointing();
+        let mut turns = 0;
+        // While clients write more than may stay, there is no end to it.
+        while (turns < COOL_TURNS_MIN || !self.is_log_long()) && 0 < self.cool_some(STEP) {
             self.write_sealed()?;
-            self.compact()?;
-            self.code_rested()?;
+            turns += 1;
         }
-        if self.is_checkpoint_due() {
-            self.checkpoint()?;
-        }
-        Ok(())
+        self.save_wanted()?;
+        self.write_sealed()?;
+        let compacted = self.compact();
+        self.code_rested().and(compacted)
     }
 
     /// Lets keys go cold if there are too many. Returns how many did.
@@ -314,28 +335,37 @@ impl Kv {
 
     /// Moves what counts out of the segment with the least of it.
     fn compact(&self) -> Result<()> {
-        let Some(number) = self.lock_behind().cold.to_compact() else { return Ok(()) };
+        let now_ms = self.now_ms();
+        let Some(number) = self.lock_behind().cold.to_compact(now_ms) else { return Ok(()) };
         let bytes = self.bytes_of(number)?;
         let records: Vec<(usize, &[u8])> = record::walk(&bytes).collect();
         for step in records.chunks(STEP) {
             self.lock_behind().move_records(number, step);
             self.write_sealed()?;
         }
+        let mut keys = self.lock_behind();
+        keys.stats.compacted += 1;
+        let left = keys.cold.note_compacted(number);
+        if 0 < left {
+            let path = keys.cold.path_of(number);
+            keys.note_rotten_segment(&path, left);
+        }
         Ok(())
     }
 
+    /// Whether so much was logged since the last checkpoint that another one is due.
+    fn is_log_long(&self) -> bool {
+        self.lock_behind().config.checkpoint_log_size <= self.logged_size()
+    }
+
     fn is_checkpoint_due(&self) -> bool {
-        let keys = self.lock_behind();
-        if keys.config.checkpoint_log_size <= self.logged_size() {
+        if self.is_log_long() {
             return true;
         }
-        if keys.cold.empty_segments().is_empty() {
-            return false;
-        }
-        let stats = keys.cold.stats();
-        let dead = stats.size.saturating_sub(stats.live_size);
+        let keys = self.lock_behind();
+        let (empty_size, stats) = (keys.cold.empty_size(), keys.cold.stats());
         let is_at_rest = !self.pace().is_busy() && keys.cold.to_code(self.now_ms()).is_none();
-        DEAD_SIZE_MIN <= dead || is_at_rest && REST_DEAD_SIZE_MIN.max(stats.live_size / 2) <= dead
+        is_worth_checkpoint(empty_size, &stats) || is_at_rest && is_worth_rest(empty_size, &stats)
     }
 
     /// Makes all keys durable outside of the log, so that it can be cut.
@@ -461,5 +491,24 @@ impl Kv {
         self.remove_unnamed(&manifest)?;
         self.cut_log()?;
         Ok(Made::Whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_for_room_gives_back_more_than_it_writes() {
+        const MIB: u64 = 1 << 20;
+        let few = ColdStats { live_size: 600 * MIB, live_records: 1_000_000, ..Default::default() };
+        assert!(is_worth_checkpoint(256 * MIB, &few));
+        assert!(!is_worth_checkpoint(255 * MIB, &few), "whatever does not count elsewhere");
+        let many = ColdStats { live_records: 40_000_000, ..few };
+        assert!(!is_worth_checkpoint(256 * MIB, &many), "the index alone is 458 MiB");
+        assert!(is_worth_checkpoint(916 * MIB, &many));
+        assert!(is_worth_rest(300 * MIB, &few) && !is_worth_rest(299 * MIB, &few));
+        let none = ColdStats::default();
+        assert!(is_worth_rest(16 * MIB, &none) && !is_worth_rest(15 * MIB, &none));
     }
 }

@@ -81,6 +81,12 @@ pub struct KvStats {
     pub cold_reads: u64,
     /// Hot keys that gave way to others.
     pub cooled: u64,
+    /// Segments out of which what counted was moved.
+    pub compacted: u64,
+    /// Segments that were copied with their values coded.
+    pub coded: u64,
+    /// Large values that were written down while commands went on.
+    pub frozen: u64,
     /// Changes since the start.
     pub changes: u64,
     /// Records that were found to be rotten.

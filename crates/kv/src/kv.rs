@@ -137,7 +137,7 @@ impl KvOpening {
             logged_size: AtomicU64::new(replayed_size),
             index_file: AtomicU64::new(manifest.index_file),
             checkpointing: Mutex::new(()),
-            groups: Mutex::new(Groups::new(next_dictionary)),
+            groups: Mutex::new(Groups::new(next_dictionary, config.dictionary_samples)),
             compression: Mutex::default(),
             pace: Mutex::default(),
             is_compressed: config.is_compressed,

@@ -365,14 +365,13 @@ impl<'a> Planner<'a> {
         for number in &self.damaged {
             let bytes = self.vfs.map(&self.plan.dir.join(segment_name(*number))).ok();
             let (mut copy, mut count) = (Vec::new(), 0);
-            let to = manifest.next_segment;
+            let to = manifest.take_number();
             for offset in self.found.get(number).into_iter().flat_map(BTreeMap::keys) {
                 let from = Address { segment: *number, offset: *offset };
                 let rest =
                     bytes.as_ref().and_then(|b| b.get(*offset as usize * RECORD_ALIGNMENT..));
-                let Some((_, raw)) = rest.and_then(|rest| record::walk(rest).next()) else {
-                    continue;
-                };
+                let first = rest.and_then(|rest| record::walk(rest).next());
+                let Some((0, raw)) = first else { continue };
                 let place = u32::try_from(copy.len() / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
                 moves.insert(from, Address { segment: to, offset: place });
                 copy.extend_from_slice(raw);
@@ -383,7 +382,6 @@ impl<'a> Planner<'a> {
             if 0 < count {
                 let size = copy.len() as u64;
                 manifest.segments.push(SegmentInfo { number: to, size, record_count: count });
-                manifest.next_segment += 1;
                 self.plan.written.push((to, copy));
             }
         }

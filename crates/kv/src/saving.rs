@@ -87,11 +87,13 @@ impl Kv {
     /// what a checkpoint names must stay.
     pub(crate) fn save_frozen(&self, frozen: Vec<Frozen>) -> Result<()> {
         let segment_size = self.lock_behind().config().segment_size;
-        let mut rest = frozen.into_iter();
+        let mut rest = frozen.into_iter().peekable();
         loop {
             let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            let is_alone = |one: &Frozen| segment_size <= one.slot.cost as usize;
             while bytes.len() < segment_size
-                && let Some(Frozen { number, slot }) = rest.next()
+                && let Some(Frozen { number, slot }) =
+                    rest.next_if(|one| places.is_empty() || !is_alone(one))
             {
                 places.push((number, bytes.len()));
                 record::put(&mut bytes, &slot);
@@ -121,6 +123,7 @@ impl Kv {
         let written: Vec<Written> = written.collect();
         let now_ms = self.now_ms();
         let mut keys = self.lock_behind();
+        keys.stats.frozen += places.len() as u64;
         keys.cold.add_plain(segment, source, bytes.len() as u64, count, now_ms);
         keys.settle_frozen(&written);
         Ok(())

@@ -10,4 +10,5 @@ mod limits;
 mod memory;
 mod replay;
 mod rig;
+mod room;
 mod tails;

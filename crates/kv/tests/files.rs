@@ -1,6 +1,6 @@
 //! Snapshots, and what verification says of whole and of damaged files.
 
-use crate::rig::{DATA, Map, Rig, draw};
+use crate::rig::{DATA, Map, Rig, draw, encode};
 use random::Random;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,9 +89,7 @@ fn a_flipped_bit_is_found_and_no_answer_is_wrong() {
             let mut keys = rig.kv.lock();
             match keys.value(*db, key) {
                 Ok(Some(found)) => {
-                    let mut encoded = Vec::new();
-                    found.encode(&mut encoded);
-                    assert_eq!(encoded, *value, "{what}");
+                    assert_eq!(encode(found), *value, "{what}");
                 }
                 Ok(None) => panic!("{what}: a key is gone in silence"),
                 Err(_) => assert!(is_found, "{what}: verification is silent"),

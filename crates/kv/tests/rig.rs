@@ -19,6 +19,9 @@ pub const DATA: &str = "/data";
 /// Keys with their encoded values and expiry.
 pub type Map = BTreeMap<(u8, Vec<u8>), (Vec<u8>, i64)>;
 
+/// Commands, each with its database and words.
+pub type Commands = Vec<(u8, Vec<Vec<u8>>)>;
+
 /// A keyspace that is open.
 pub struct Rig {
     pub kv: Arc<Kv>,
@@ -120,9 +123,7 @@ impl Rig {
         for db in 0..DATABASES {
             let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             keys.scan(db, 0, usize::MAX, |key, value: &Value| {
-                let mut encoded = Vec::new();
-                value.encode(&mut encoded);
-                found.push((key.to_vec(), encoded));
+                found.push((key.to_vec(), encode(value)));
             })?;
             for (key, value) in found {
                 let expire = keys.expire_of(db, &key)?.expect("there");
@@ -138,8 +139,31 @@ impl Rig {
     }
 }
 
+/// A value's bytes. Which element of a collection comes first depends on what came before, and means
+/// nothing: they are in order here.
+pub fn encode(value: &Value) -> Vec<u8> {
+    let mut elements: Vec<Vec<u8>> = Vec::new();
+    match value {
+        Value::Set(set) => elements.extend(set.iter().map(<[u8]>::to_vec)),
+        Value::Hash(hash) => elements.extend(hash.iter().map(|(field, value)| {
+            let expiry = hash.expiry_of(field).unwrap_or_default().to_string();
+            [field, b"=", value, b" until ", expiry.as_bytes()].concat()
+        })),
+        Value::Zset(zset) => zset.each(0..zset.len(), false, |member, score| {
+            elements.push([member, b"=", score.to_string().as_bytes()].concat());
+        }),
+        _ => {
+            let mut encoded = Vec::new();
+            value.encode(&mut encoded);
+            return encoded;
+        }
+    }
+    elements.sort_unstable();
+    elements.join(&b' ')
+}
+
 /// What a connection sends at once, and the log keeps as one record.
-pub fn draw_record(dice: &mut Random, now_ms: i64) -> Vec<(u8, Vec<Vec<u8>>)> {
+pub fn draw_record(dice: &mut Random, now_ms: i64) -> Commands {
     let count = if dice.below(3) == 0 { 1 + dice.below(4) } else { 1 };
     (0..count).map(|_| draw(dice, now_ms)).collect()
 }
@@ -154,9 +178,10 @@ pub fn draw(dice: &mut Random, now_ms: i64) -> (u8, Vec<Vec<u8>>) {
         vec![letter; size]
     };
     let words: Vec<Vec<u8>> = match dice.below(100) {
-        0..=13 => vec![b"set".to_vec(), key(dice), value(dice)],
-        14..=29 => draw_of_list(dice),
-        30..=39 => vec![b"append".to_vec(), key(dice), value(dice)],
+        0..=11 => vec![b"set".to_vec(), key(dice), value(dice)],
+        12..=22 => draw_of_list(dice),
+        23..=34 => draw_of_collection(dice, 6),
+        35..=39 => vec![b"append".to_vec(), key(dice), value(dice)],
         40..=54 => vec![b"incr".to_vec(), format!("n:{}", dice.below(8)).into_bytes()],
         55..=64 => vec![b"del".to_vec(), key(dice), key(dice)],
         65..=72 => vec![b"rename".to_vec(), key(dice), key(dice)],
@@ -190,6 +215,82 @@ fn draw_of_list(dice: &mut Random) -> Vec<Vec<u8>> {
         6 => vec![b"linsert".to_vec(), key, b"before".to_vec(), element, b"d".to_vec()],
         _ => vec![b"lpop".to_vec(), key],
     }
+}
+
+/// A random command on a hash, a set or a sorted set of so many elements, about.
+pub fn draw_of_collection(dice: &mut Random, elements: u64) -> Vec<Vec<u8>> {
+    let element = |dice: &mut Random| format!("e{}", dice.below(elements));
+    let (n, one, other) = (dice.below(2), element(dice), element(dice));
+    let text = match dice.below(16) {
+        0..=2 => format!("hset h:{n} {one} {} {other} x", dice.below(1000)),
+        3 => format!("hdel h:{n} {one} {other}"),
+        4 => format!("hincrby h:{n} {one} 5"),
+        // Far away: states are compared by keys that have expired, not by fields.
+        5 => format!("hpexpireat h:{n} {} fields 1 {one}", 1_900_000_000_000 + dice.below(20_000)),
+        6 | 7 => format!("sadd s:{n} {one} {other}"),
+        8 => format!("srem s:{n} {one}"),
+        9 => format!("smove s:{n} s:{} {one}", 1 - n),
+        10 | 11 => format!("zadd z:{n} {} {one}", dice.below(100)),
+        12 => format!("zincrby z:{n} 1.5 {one}"),
+        13 => format!("zrem z:{n} {one} {other}"),
+        14 => format!("sunionstore s:{n} s:0 s:1"),
+        _ => format!("zunionstore z:{n} 2 z:0 z:1"),
+    };
+    words(&text)
+}
+
+/// A random record of commands on collections that are so large that they are written down while
+/// commands go on.
+pub fn draw_of_large(dice: &mut Random, now_ms: i64) -> Commands {
+    let db = u8::try_from(dice.below(2)).expect("few");
+    let n = dice.below(2);
+    let kind = *dice.pick(&["h", "s", "z"]);
+    let text = match dice.below(40) {
+        0..=5 => return vec![(db, draw_whole(dice, kind, n))],
+        6 | 7 => format!("rename {kind}:{n} {kind}:{}", 1 - n),
+        8 => format!("copy {kind}:{n} {kind}:{} replace", 1 - n),
+        9 => format!("move {kind}:{n} {}", 1 - db),
+        10 => format!("del {kind}:{n}"),
+        11 => format!("pexpireat {kind}:{n} {}", 1_700_000_000_000 + dice.below(60_000)),
+        12 => "swapdb 0 1".to_owned(),
+        13 if dice.below(4) == 0 => "flushdb".to_owned(),
+        14..=22 => return (0..20).map(|_| draw(dice, now_ms)).collect(),
+        _ => return vec![(db, draw_of_collection(dice, LARGE))],
+    };
+    vec![(db, words(&text))]
+}
+
+/// Elements of a collection in pieces.
+const LARGE: u64 = 4200;
+
+fn draw_whole(dice: &mut Random, kind: &str, n: u64) -> Vec<Vec<u8>> {
+    let value = dice.below(10);
+    let all = (0..LARGE).map(|one| match kind {
+        "h" => format!(" e{one} {value}"),
+        "s" => format!(" e{one}"),
+        _ => format!(" {value} e{one}"),
+    });
+    let command = match kind {
+        "h" => "hset",
+        "s" => "sadd",
+        _ => "zadd",
+    };
+    words(&format!("{command} {kind}:{n}{}", all.collect::<String>()))
+}
+
+/// A random record of values that are alike, so that dictionaries are made of them.
+pub fn draw_alike(dice: &mut Random, _now_ms: i64) -> Commands {
+    let set = |dice: &mut Random| {
+        let (user, id) = (dice.below(300), dice.next());
+        let value =
+            format!("{{\"id\":{id},\"name\":\"user {user}\",\"roles\":[\"reader\"],\"on\":true}}");
+        (0, vec![b"set".to_vec(), format!("user:{user}").into_bytes(), value.into_bytes()])
+    };
+    (0..1 + dice.below(12)).map(|_| set(dice)).collect()
+}
+
+fn words(text: &str) -> Vec<Vec<u8>> {
+    text.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
 /// What is done when a file is about to be made.

@@ -23,9 +23,7 @@ use zstd::zstd_safe::{DCtx, DDict, get_error_name};
 const GROUPS_MAX: usize = 256;
 /// Dictionaries there may be, old ones included: each takes memory for ever.
 const DICTIONARIES_MAX: usize = 1024;
-/// Values from which a dictionary is made.
-const SAMPLES: usize = 1000;
-/// Bytes of them at most, so that few large values do as well.
+/// Bytes of values from which a dictionary is made at most, so that few large ones do as well.
 const SAMPLES_SIZE_MAX: usize = 4 << 20;
 /// Values that are too large to be like others.
 const SAMPLE_SIZE_MAX: usize = 64 << 10;
@@ -70,6 +68,8 @@ pub(crate) struct Groups {
     by_name: HashMap<Vec<u8>, Group>,
     plain: Option<Compressor<'static>>,
     next_number: u64,
+    /// Values from which a dictionary is made.
+    sample_count: usize,
     pub(crate) stats: CompressionStats,
 }
 
@@ -114,12 +114,13 @@ impl Groups {
         all.map(|(name, group)| (name.clone(), group.plain_size, group.coded_size)).collect()
     }
 
-    /// Groups whose next dictionary has that number.
-    pub(crate) fn new(next_number: u64) -> Groups {
+    /// Groups whose next dictionary has that number and is made of so many values.
+    pub(crate) fn new(next_number: u64, sample_count: usize) -> Groups {
         Groups {
             by_name: HashMap::new(),
             plain: compressor(&[]),
             next_number: next_number.max(CODING_DICTIONARY),
+            sample_count,
             stats: CompressionStats::default(),
         }
     }
@@ -154,7 +155,7 @@ impl Groups {
                 return None;
             }
             Stage::Gathering(samples, size) => {
-                let has_room = *size < SAMPLES_SIZE_MAX && samples.len() < SAMPLES;
+                let has_room = *size < SAMPLES_SIZE_MAX && samples.len() < self.sample_count;
                 if has_room && value.len() <= SAMPLE_SIZE_MAX {
                     *size += value.len();
                     samples.push(value.to_vec());
@@ -180,9 +181,10 @@ impl Groups {
         if CODING_DICTIONARY + DICTIONARIES_MAX as u64 <= self.next_number {
             return None;
         }
+        let sample_count = self.sample_count;
         let is_ready = |group: &Group| match &group.state {
             Stage::Gathering(samples, size) => {
-                SAMPLES <= samples.len() || SAMPLES_SIZE_MAX <= *size
+                sample_count <= samples.len() || SAMPLES_SIZE_MAX <= *size
             }
             _ => false,
         };
@@ -378,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_group_learns_and_everything_comes_back() {
-        let mut groups = Groups::new(0);
+        let mut groups = Groups::new(0, 1000);
         let mut dictionaries = Dictionaries::default();
         let value = |n: u64| {
             format!(

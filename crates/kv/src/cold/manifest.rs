@@ -8,8 +8,10 @@
 //! ```
 
 use crate::error::{Error, Result};
+use crate::index::SEGMENT_MAX;
 use codec::bytes::{Reader, put_u32, put_u64, put_varint};
 use codec::checksum::crc32;
+use std::collections::HashSet;
 use std::path::Path;
 use vfs::{Vfs, write_atomic};
 
@@ -52,6 +54,17 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// The number of a new segment: the next one that no other has. After the last one that addresses
+    /// have room for comes the first.
+    pub(crate) fn take_number(&mut self) -> u32 {
+        let taken: HashSet<u32> = self.segments.iter().map(|one| one.number).collect();
+        let all = (self.next_segment..=SEGMENT_MAX).chain(0..=SEGMENT_MAX);
+        let free = all.into_iter().find(|number| !taken.contains(number));
+        let number = free.expect("addresses have room for 268 TB of segments");
+        self.next_segment = number + 1;
+        number
+    }
+
     /// Reads the one of a directory, if there is one.
     ///
     /// # Errors

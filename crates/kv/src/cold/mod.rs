@@ -8,6 +8,10 @@
 //! A segment file is written once, whole, and synced before a checkpoint names it. It knows how many
 //! of its records the index still points to; when few are, the keeper moves those and drops it. Once it
 //! has rested, the keeper copies what counts into another, the values coded (`kv/coding`).
+//!
+//! What counts in bytes is told by the number of records. So large records are in segments of their
+//! own, apart from small ones, and one as large as a whole segment is alone: else a thousand counters
+//! beside a string of 100 MB that is overwritten would keep its room for as long as they live.
 
 pub(crate) mod dictionary;
 pub(crate) mod file;
@@ -36,16 +40,19 @@ use vfs::{ReadFile, Vfs};
 /// Sealed segments that may wait for the disk before no more keys go cold; as many times a segment's
 /// usual size if some are larger.
 const SEALING_MAX: usize = 4;
+/// Records are large from a segment's usual size on, divided by this.
+const LARGE_SHARE: usize = 256;
+/// How long a segment that could not be read is left alone, in milliseconds.
+const RETRY_MS: i64 = 60_000;
 
 /// The cold values of a keyspace.
 pub struct ColdStore {
     vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     segments: BTreeMap<u32, Segment>,
-    /// The segment that records go to.
-    filling: Vec<u8>,
-    filling_number: u32,
-    /// The number of the next new segment.
+    /// The segments that records go to: small ones, and large ones.
+    filling: [Filling; 2],
+    /// The number of the next new segment, if it is free.
     next_number: u32,
     segment_size: usize,
     /// How long a segment rests before its values are coded, in milliseconds.
@@ -58,6 +65,21 @@ pub struct ColdStore {
     sealing_count: usize,
     /// Set by what a checkpoint under way cannot describe: it is begun anew.
     pub(crate) is_snapshot_stale: bool,
+}
+
+/// A segment that records go to.
+#[derive(Default)]
+struct Filling {
+    bytes: Vec<u8>,
+    /// Its number, once it has a record.
+    number: Option<u32>,
+}
+
+/// Which of the segments being filled a record goes to.
+#[derive(Clone, Copy)]
+enum Kind {
+    Small,
+    Large,
 }
 
 /// A segment.
@@ -73,12 +95,32 @@ struct Segment {
     plain_size: u64,
     /// When it was written, in milliseconds since the epoch.
     written_ms: i64,
+    /// When the disk last failed to give it, in milliseconds since the epoch.
+    failed_ms: Option<i64>,
+    /// Whether what still counts of it rotted, and stays where it is.
+    is_rotten: bool,
 }
 
 impl Segment {
     /// One without records.
     fn new(source: Source, size: u64, record_count: u32) -> Segment {
-        Segment { source, size, record_count, live_count: 0, plain_size: 0, written_ms: 0 }
+        Segment {
+            source,
+            size,
+            record_count,
+            live_count: 0,
+            plain_size: 0,
+            written_ms: 0,
+            failed_ms: None,
+            is_rotten: false,
+        }
+    }
+
+    /// Whether it may be read as a whole: others wait for what comes after it, so one that fails is
+    /// tried again after a while. A clock that was set back does not make that longer.
+    fn can_be_read(&self, now_ms: i64) -> bool {
+        let is_left_alone = |failed_ms| (0..RETRY_MS).contains(&(now_ms - failed_ms));
+        self.is_on_disk() && !self.failed_ms.is_some_and(is_left_alone)
     }
 
     /// Whether coding its values may make it much shorter.
@@ -124,9 +166,8 @@ impl ColdStore {
             vfs,
             dir: dir.to_path_buf(),
             segments: BTreeMap::new(),
-            filling: Vec::new(),
-            filling_number: next_segment,
-            next_number: next_segment + 1,
+            filling: Default::default(),
+            next_number: next_segment,
             segment_size,
             coding_rest_ms: i64::try_from(config.coding_rest.as_millis()).unwrap_or(i64::MAX),
             dictionaries: Arc::default(),
@@ -168,63 +209,102 @@ impl ColdStore {
 
     /// Writes a hot key down. Returns its address, which can be read at once.
     pub(crate) fn put(&mut self, slot: &Slot) -> Address {
-        let offset = self.filling.len();
-        record::put(&mut self.filling, slot);
-        let plain_size = (self.filling.len() - offset) as u64;
-        self.filled(offset, plain_size)
+        let kind = self.kind_of(slot.cost as usize);
+        let bytes = &mut self.filling[kind as usize].bytes;
+        let offset = bytes.len();
+        record::put(bytes, slot);
+        let plain_size = (bytes.len() - offset) as u64;
+        self.filled(kind, offset, plain_size)
     }
 
     /// Writes a record down that was read from another segment.
     pub(crate) fn put_raw(&mut self, record: &[u8]) -> Address {
-        let offset = self.filling.len();
-        self.filling.extend_from_slice(record);
+        let kind = self.kind_of(record.len());
+        let bytes = &mut self.filling[kind as usize].bytes;
+        let offset = bytes.len();
+        bytes.extend_from_slice(record);
         let plain_size = if record::is_plain(record) { record.len() as u64 } else { 0 };
-        self.filled(offset, plain_size)
+        self.filled(kind, offset, plain_size)
     }
 
-    /// Notes the record that was just written at `offset` of the segment being filled, and how much of
-    /// it might get shorter.
-    fn filled(&mut self, offset: usize, plain_size: u64) -> Address {
-        let padded = self.filling.len().next_multiple_of(RECORD_ALIGNMENT);
-        self.filling.resize(padded, 0);
-        let number = self.filling_number;
+    fn kind_of(&self, size: usize) -> Kind {
+        if size < self.segment_size / LARGE_SHARE { Kind::Small } else { Kind::Large }
+    }
+
+    /// Notes the record that was just written at `offset` of a segment being filled, and how much of it
+    /// might get shorter.
+    fn filled(&mut self, kind: Kind, offset: usize, plain_size: u64) -> Address {
+        let offset = self.leave_alone(kind, offset);
+        let number = match self.filling[kind as usize].number {
+            Some(number) => number,
+            None => self.new_number(),
+        };
+        let filling = &mut self.filling[kind as usize];
+        filling.number = Some(number);
+        filling.bytes.resize(filling.bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
         let segments = &mut self.segments;
         let segment = segments.entry(number).or_insert_with(|| Segment::new(Source::Filling, 0, 0));
         segment.record_count += 1;
         segment.plain_size += plain_size;
         segment.live_count += 1;
-        segment.size = self.filling.len() as u64;
-        let offset = u32::try_from(offset / RECORD_ALIGNMENT).expect("segments are bounded");
-        if self.segment_size <= self.filling.len() {
-            self.seal();
+        segment.size = filling.bytes.len() as u64;
+        if self.segment_size <= filling.bytes.len() {
+            self.seal_kind(kind);
         }
+        let offset = u32::try_from(offset / RECORD_ALIGNMENT).expect("segments are bounded");
         Address { segment: number, offset }
     }
 
-    /// Ends the segment that is being filled; the keeper writes it.
-    pub(crate) fn seal(&mut self) {
-        if self.filling.is_empty() {
-            return;
+    /// Has a record as large as a whole segment, which was just written at `offset`, be in one without
+    /// others. Returns where it is now.
+    fn leave_alone(&mut self, kind: Kind, offset: usize) -> usize {
+        let bytes = &mut self.filling[kind as usize].bytes;
+        if offset == 0 || bytes.len() - offset < self.segment_size {
+            return offset;
         }
-        let mut bytes = std::mem::take(&mut self.filling);
-        if 2 * self.segment_size < bytes.len() {
+        let record = bytes.split_off(offset);
+        self.seal_kind(kind);
+        self.filling[kind as usize].bytes = record;
+        0
+    }
+
+    /// Ends the segments that are being filled; the keeper writes them.
+    pub(crate) fn seal(&mut self) {
+        self.seal_kind(Kind::Small);
+        self.seal_kind(Kind::Large);
+    }
+
+    fn seal_kind(&mut self, kind: Kind) {
+        let Filling { mut bytes, number } = std::mem::take(&mut self.filling[kind as usize]);
+        let Some(segment) = number.and_then(|number| self.segments.get_mut(&number)) else {
+            return;
+        };
+        if 2 * self.segment_size < bytes.capacity() {
             // Room to grow is worth something here.
             bytes.shrink_to_fit();
         }
-        let bytes = Arc::new(bytes);
-        if let Some(segment) = self.segments.get_mut(&self.filling_number) {
-            self.sealing_size += bytes.len();
-            self.sealing_count += 1;
-            segment.source = Source::Sealing(bytes);
-        }
-        self.filling_number = self.new_number();
+        self.sealing_size += bytes.len();
+        self.sealing_count += 1;
+        segment.source = Source::Sealing(Arc::new(bytes));
     }
 
-    /// The number of a new segment.
+    /// The bytes of a segment that is being filled.
+    fn filling_of(&self, number: u32) -> &[u8] {
+        let filling = self.filling.iter().find(|filling| filling.number == Some(number));
+        filling.map_or(&[], |filling| filling.bytes.as_slice())
+    }
+
+    /// The number of a new segment. After the last one that addresses have room for the first ones are
+    /// given out again, as far as nobody has them: who writes 100 MB a second comes there in a month.
     fn new_number(&mut self) -> u32 {
-        assert!(self.next_number < SEGMENT_MAX, "more segments than addresses have room for");
-        self.next_number += 1;
-        self.next_number - 1
+        for _ in 0..=SEGMENT_MAX {
+            let number = if SEGMENT_MAX < self.next_number { 0 } else { self.next_number };
+            self.next_number = number + 1;
+            if !self.segments.contains_key(&number) {
+                return number;
+            }
+        }
+        panic!("more segments than addresses have room for: 268 TB of 16 MiB each");
     }
 
     /// The number of a segment that will be on disk before anything points to it, for its file.
@@ -304,7 +384,7 @@ impl ColdStore {
         };
         let place = reading::Place::of(address, segment.size);
         let read = reading::read(place, usize::MAX, &self.dictionaries, |offset, into| {
-            segment.source.read_at(&self.filling, offset, into).map(Some)
+            segment.source.read_at(self.filling_of(address.segment), offset, into).map(Some)
         });
         match read {
             Ok(Some(record)) => Ok(record),
@@ -333,16 +413,32 @@ impl ColdStore {
 
     /// The segment on disk with the least that counts, if there is much that does not, and half of it
     /// does not. Those of which nothing counts only wait for a checkpoint.
-    pub(crate) fn to_compact(&self) -> Option<u32> {
-        let in_use = || self.segments.iter().filter(|(_, one)| one.live_count != 0);
+    pub(crate) fn to_compact(&self, now_ms: i64) -> Option<u32> {
+        let is_in_use = |one: &Segment| one.live_count != 0 && !one.is_rotten;
+        let in_use = || self.segments.iter().filter(|(_, one)| is_in_use(one));
         let size: u64 = in_use().map(|(_, one)| one.size).sum();
         let live_size: u64 = in_use().map(|(_, one)| one.live_size()).sum();
         if size <= live_size + live_size / 2 {
             return None;
         }
-        let on_disk = in_use().filter(|(_, one)| one.is_on_disk());
+        let on_disk = in_use().filter(|(_, one)| one.can_be_read(now_ms));
         let worth = on_disk.filter(|(_, one)| one.live_size() * 2 <= one.size);
         worth.min_by_key(|(_, one)| one.live_size()).map(|(number, _)| *number)
+    }
+
+    /// Notes that all was moved out of a segment that could be. Returns how many records could not: they
+    /// rotted.
+    pub(crate) fn note_compacted(&mut self, number: u32) -> u32 {
+        let Some(segment) = self.segments.get_mut(&number) else { return 0 };
+        segment.is_rotten = 0 < segment.live_count;
+        segment.live_count
+    }
+
+    /// Notes that the disk failed to give a segment.
+    pub(crate) fn note_failed(&mut self, number: u32, now_ms: i64) {
+        if let Some(segment) = self.segments.get_mut(&number) {
+            segment.failed_ms = Some(now_ms);
+        }
     }
 
     /// The oldest segment on disk whose values are not coded and have rested: most of those that are
@@ -351,8 +447,9 @@ impl ColdStore {
         let rest_ms = 0..self.coding_rest_ms;
         // A clock that was set back does not make it rest for longer.
         let has_rested = |one: &Segment| !rest_ms.contains(&(now_ms - one.written_ms));
-        let mut plain = self.segments.iter().filter(|(_, one)| one.is_plain() && one.is_on_disk());
-        plain.find(|(_, one)| 0 < one.live_count && has_rested(one)).map(|(number, _)| *number)
+        let may_be = |one: &Segment| one.is_plain() && one.can_be_read(now_ms) && has_rested(one);
+        let mut plain = self.segments.iter().filter(|(_, one)| 0 < one.live_count && may_be(one));
+        plain.next().map(|(number, _)| *number)
     }
 
     /// Notes that a segment's values are coded as far as that is worth it.
@@ -363,10 +460,10 @@ impl ColdStore {
     }
 
     /// A segment's file, to go through its records while others have the keys, and its bytes.
-    pub(crate) fn file_of(&self, number: u32) -> Option<(Arc<dyn ReadFile>, usize)> {
+    pub(crate) fn file_of(&self, number: u32) -> Option<(Arc<dyn ReadFile>, u64)> {
         let segment = self.segments.get(&number)?;
         let Source::File(file) = &segment.source else { return None };
-        Some((file.clone(), usize::try_from(segment.size).unwrap_or(usize::MAX)))
+        Some((file.clone(), segment.size))
     }
 
     /// The segments on disk of which nothing counts.
@@ -374,6 +471,12 @@ impl ColdStore {
         let is_empty = |one: &Segment| one.live_count == 0 && one.is_on_disk();
         let empty = self.segments.iter().filter(|(_, segment)| is_empty(segment));
         empty.map(|(number, _)| *number).collect()
+    }
+
+    /// Bytes of those.
+    pub(crate) fn empty_size(&self) -> u64 {
+        let is_empty = |one: &&Segment| one.live_count == 0 && one.is_on_disk();
+        self.segments.values().filter(is_empty).map(|one| one.size).sum()
     }
 
     /// Takes segments out; their files are removed by the caller, once no manifest names them.
@@ -406,7 +509,8 @@ impl ColdStore {
 
     /// Bytes that wait in memory for the disk.
     pub(crate) fn memory_used(&self) -> usize {
-        self.filling.capacity() + self.sealing_size
+        let filling: usize = self.filling.iter().map(|one| one.bytes.capacity()).sum();
+        filling + self.sealing_size
     }
 
     /// Whether so much waits for the disk that no more should.
@@ -449,6 +553,7 @@ pub fn segment_name(number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Place;
     use vfs::SimVfs;
 
     const RECORDS: usize = 4;
@@ -473,12 +578,68 @@ mod tests {
     #[test]
     fn what_is_empty_is_not_compacted_again_and_again() {
         let (mut store, all) = store(3);
-        assert_eq!(store.to_compact(), None);
+        assert_eq!(store.to_compact(0), None);
         all[0].iter().for_each(|address| store.release(*address));
-        assert_eq!(store.to_compact(), None, "it waits for a checkpoint");
+        assert_eq!(store.to_compact(0), None, "it waits for a checkpoint");
         all[1][1..].iter().for_each(|address| store.release(*address));
-        assert_eq!(store.to_compact(), Some(all[1][0].segment));
+        assert_eq!(store.to_compact(0), Some(all[1][0].segment));
         store.release(all[1][0]);
-        assert_eq!(store.to_compact(), None);
+        assert_eq!(store.to_compact(0), None);
+    }
+
+    #[test]
+    fn what_rotted_or_cannot_be_read_stops_nobody_else() {
+        let (mut store, all) = store(4);
+        all[..3].iter().flat_map(|one| &one[1..]).for_each(|address| store.release(*address));
+        let number = |at: usize| all[at][0].segment;
+        assert_eq!(store.to_compact(0), Some(number(0)));
+        assert_eq!(store.note_compacted(number(0)), 1, "nothing was moved");
+        assert_eq!(store.to_compact(0), Some(number(1)));
+        store.note_failed(number(1), 1000);
+        assert_eq!(store.to_compact(1000), Some(number(2)));
+        store.release(all[2][0]);
+        assert_eq!(store.to_compact(1000), None);
+        assert_eq!(store.to_compact(1000 + RETRY_MS), Some(number(1)), "tried again");
+        assert_eq!(store.to_compact(999), Some(number(1)), "the clock was set back");
+    }
+
+    #[test]
+    fn numbers_are_given_out_again_unless_somebody_has_them() {
+        let disk: Arc<dyn Vfs> = Arc::new(SimVfs::new(1));
+        let config = crate::KvConfig { segment_size: 64, ..crate::KvConfig::default() };
+        let mut store = ColdStore::new(disk, Path::new("/keys"), &config, 0);
+        let mut put = |from: u32| {
+            store.next_number = from;
+            store.put_raw(&[b'x'; 64]).segment
+        };
+        assert_eq!((put(0), put(1), put(SEGMENT_MAX)), (0, 1, SEGMENT_MAX));
+        assert_eq!(put(SEGMENT_MAX + 1), 2);
+        assert_eq!(put(0), 3);
+        let far = Place::Cold(Address { segment: SEGMENT_MAX, offset: 0 });
+        assert_eq!(Place::from_bits(far.to_bits()), far);
+    }
+
+    #[test]
+    fn large_records_are_apart_from_small_ones_and_the_largest_are_alone() {
+        let disk: Arc<dyn Vfs> = Arc::new(SimVfs::new(1));
+        let config = crate::KvConfig { segment_size: 25_600, ..crate::KvConfig::default() };
+        let mut store = ColdStore::new(disk, Path::new("/keys"), &config, 0);
+        let sizes = [64, 99, 100, 64, 5000, 25_600, 100, 64, 30_000];
+        let all = sizes.map(|size| store.put_raw(&vec![b'x'; size]));
+        let segments = all.map(|address| address.segment);
+        let (small, large) = (segments[0], segments[2]);
+        assert_eq!([segments[1], segments[3], segments[7]], [small; 3]);
+        assert_eq!(segments[4], large);
+        assert!(![small, large].contains(&segments[5]) && all[5].offset == 0);
+        assert!(!segments[..6].contains(&segments[6]) && segments[6] != segments[8]);
+        store.seal();
+        assert_eq!(store.memory_used(), store.stats().size as usize);
+        for (address, size) in all.iter().zip(sizes) {
+            let segment = &store.segments[&address.segment];
+            let mut bytes = vec![0; size];
+            let offset = address.offset as usize * RECORD_ALIGNMENT;
+            let got = segment.source.read_at(&[], offset, &mut bytes).expect("in memory");
+            assert_eq!((got, bytes), (size, vec![b'x'; size]));
+        }
     }
 }

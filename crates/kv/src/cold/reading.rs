@@ -1,7 +1,7 @@
 //! A record on its way from the disk: all that is needed to read it while others have the keys.
 //!
-//! A segment never changes and its number is never given out again, so what is read of it is right
-//! whenever that is. Whether it is still the key's record is for the reader to look up afterwards.
+//! A segment never changes and its number is given out again only after all others, so what is read of
+//! it is right whenever that is. Whether it is still the key's record is for the reader to look up afterwards.
 
 use super::dictionary::Dictionaries;
 use super::record::{self, Record};

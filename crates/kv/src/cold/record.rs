@@ -192,17 +192,18 @@ fn decode_value(bytes: &[u8]) -> Result<Value, String> {
     Value::decode(bytes).map_err(|error| error.to_string())
 }
 
-/// The records of a segment with their offsets, in order, as far as their sizes lead.
+/// The whole records of a segment with their offsets, in order, as far as their sizes lead: one that
+/// rotted behind its size is passed over.
 pub(crate) fn walk(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut offset = 0;
-    std::iter::from_fn(move || {
+    let all = std::iter::from_fn(move || {
         let rest = bytes.get(offset..).filter(|rest| !rest.is_empty())?;
         let record = rest.get(..size_of_record(rest).ok()?)?;
-        check(record).ok()?;
         let at = offset;
         offset += record.len().next_multiple_of(crate::index::RECORD_ALIGNMENT);
         Some((at, record))
-    })
+    });
+    all.filter(|(_, record)| check(record).is_ok())
 }
 
 /// The database and key of a record.

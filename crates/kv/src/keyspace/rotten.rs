@@ -4,6 +4,7 @@ use super::Keyspace;
 use crate::error::{CommandError, Error};
 use crate::index::{Address, Place};
 use std::collections::HashSet;
+use std::path::Path;
 
 /// Records that are told apart; more are not counted.
 const FOUND_MAX: usize = 100_000;
@@ -26,6 +27,14 @@ impl Keyspace {
             if self.rotten.news.len() < NEWS_MAX {
                 self.rotten.news.push(error.to_string());
             }
+        }
+    }
+
+    /// Notes that so many records of a segment cannot be moved out of it.
+    pub(crate) fn note_rotten_segment(&mut self, path: &Path, count: u32) {
+        if self.rotten.news.len() < NEWS_MAX {
+            let path = path.display();
+            self.rotten.news.push(format!("{path}: {count} keys have no whole record there"));
         }
     }
 

@@ -36,10 +36,12 @@ pub enum Call {
     SyncDir,
     /// The lock of a directory.
     Lock,
-    /// A file is mapped.
+    /// A file is mapped, or opened to be read here and there.
     Map,
-    /// A file is read.
+    /// A file is read as a whole.
     Read,
+    /// A part of an open file is read.
+    ReadAt,
     /// A directory is listed.
     List,
     /// A name is looked for.
@@ -52,7 +54,7 @@ pub enum Call {
 
 impl Call {
     /// All calls, those that change something first.
-    pub const ALL: [Call; 17] = [
+    pub const ALL: [Call; 18] = [
         Call::Create,
         Call::Append,
         Call::Sync,
@@ -66,6 +68,7 @@ impl Call {
         Call::Lock,
         Call::Map,
         Call::Read,
+        Call::ReadAt,
         Call::List,
         Call::Exists,
         Call::Size,
@@ -87,7 +90,7 @@ impl Call {
             Call::SyncDir => "sync directory",
             Call::Lock => "lock",
             Call::Map => "map",
-            Call::Read => "read",
+            Call::Read | Call::ReadAt => "read",
             Call::List => "list",
             Call::Exists => "look for",
             Call::Size => "size",

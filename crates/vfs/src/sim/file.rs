@@ -1,11 +1,11 @@
-//! A simulated file opened for appending.
+//! A simulated file opened for appending, or to be read here and there.
 
 use super::SimVfs;
 use super::disk::Disk;
 use super::faults::Call;
 use super::namespace::NodeId;
-use crate::AppendFile;
 use crate::error::{Error, Result};
+use crate::{AppendFile, ReadFile};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,5 +50,31 @@ impl AppendFile for SimFile {
 
     fn size(&self) -> u64 {
         self.size
+    }
+}
+
+/// A handle on a file that is read; works on when the file lost its name. It sees what rots meanwhile.
+pub(super) struct SimReader {
+    vfs: SimVfs,
+    path: PathBuf,
+    node: NodeId,
+}
+
+impl SimReader {
+    pub(super) fn new(vfs: SimVfs, path: &Path, node: NodeId) -> SimReader {
+        SimReader { vfs, path: path.to_path_buf(), node }
+    }
+}
+
+impl ReadFile for SimReader {
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
+        self.vfs.call(Call::ReadAt, &self.path, |disk| {
+            let bytes = &disk.names.file(self.node)?.bytes;
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let rest = bytes.get(start..).unwrap_or_default();
+            let size = rest.len().min(into.len());
+            into[..size].copy_from_slice(&rest[..size]);
+            Ok(size)
+        })
     }
 }

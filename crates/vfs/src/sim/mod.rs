@@ -40,10 +40,10 @@ pub use faults::{Call, Errno, Event, FaultPlan, Planned, When};
 pub use rot::{Rot, SECTOR_SIZE};
 
 use crate::error::{Error, Result};
-use crate::{AppendFile, Bytes, LOCK_FILE, Vfs};
+use crate::{AppendFile, Bytes, LOCK_FILE, ReadFile, Vfs};
 use disk::Disk;
 use faults::Agenda;
-use file::SimFile;
+use file::{SimFile, SimReader};
 use namespace::NodeId;
 use std::fmt;
 use std::io;
@@ -237,6 +237,14 @@ impl Vfs for SimVfs {
     fn map(&self, path: &Path) -> Result<Bytes> {
         let bytes = self.call(Call::Map, path, |disk| disk.names.bytes(path).cloned())?;
         Ok(Bytes::from_holder(bytes))
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>> {
+        let node = self.call(Call::Map, path, |disk| {
+            disk.names.bytes(path)?;
+            disk.names.find(path)
+        })?;
+        Ok(Box::new(SimReader::new(self.clone(), path, node)))
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {

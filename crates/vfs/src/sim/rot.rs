@@ -1,5 +1,5 @@
 //! Rot: what disks do to bytes that were written and synced. It changes what is on the disk and
-//! what readers see; maps taken before keep what they had.
+//! what readers see, those who have opened the file included; maps taken before keep what they had.
 
 use super::SimVfs;
 use super::disk::Disk;

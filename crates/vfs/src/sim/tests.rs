@@ -140,7 +140,7 @@ fn a_stall_holds_changes_up_and_lets_reads_pass() {
 }
 
 /// Does one call of each kind; `number` makes names that are new.
-fn every_call(vfs: &dyn Vfs, number: usize) -> Vec<(Call, Result<()>)> {
+fn every_call(vfs: &dyn Vfs, number: usize, old: &dyn ReadFile) -> Vec<(Call, Result<()>)> {
     let name = |what: &str| PathBuf::from(format!("/{what}{number}"));
     let made = vfs.create(&name("file"));
     let is_made = made.as_ref().map(drop).map_err(|e| Error::new(e.operation, &e.path, copy(e)));
@@ -155,6 +155,7 @@ fn every_call(vfs: &dyn Vfs, number: usize) -> Vec<(Call, Result<()>)> {
     done.push((Call::Truncate, vfs.truncate(Path::new("/old"), 3)));
     done.push((Call::Map, vfs.map(Path::new("/old")).map(drop)));
     done.push((Call::Read, vfs.read(Path::new("/old")).map(drop)));
+    done.push((Call::ReadAt, old.read_at(1, &mut [0; 2]).map(drop)));
     done.push((Call::Size, vfs.size(Path::new("/old")).map(drop)));
     done.push((Call::List, vfs.list(Path::new("/")).map(drop)));
     done.push((Call::Exists, vfs.exists(Path::new("/none")).map(drop)));
@@ -180,11 +181,18 @@ fn a_call_of_any_kind_fails_once_in_its_turn() {
         for seed in 0..10 {
             let disk = SimVfs::new(seed);
             write(&disk, "/old", b"old").unwrap();
+            let old = disk.open(Path::new("/old")).unwrap();
             disk.fail_call(call, 1, Errno::Io);
-            assert!(first_failure(every_call(&disk, 0)).is_none(), "{call:?}: not yet");
-            let (failed, error) = first_failure(every_call(&disk, 1)).unwrap();
+            assert!(
+                first_failure(every_call(&disk, 0, old.as_ref())).is_none(),
+                "{call:?}: not yet"
+            );
+            let (failed, error) = first_failure(every_call(&disk, 1, old.as_ref())).unwrap();
             assert_eq!((failed, error.kind()), (call, Errno::Io.error().kind()));
-            assert!(first_failure(every_call(&disk, 2)).is_none(), "{call:?}: never again");
+            assert!(
+                first_failure(every_call(&disk, 2, old.as_ref())).is_none(),
+                "{call:?}: never again"
+            );
             assert_eq!(disk.counts().events, 1);
         }
     }
@@ -272,9 +280,13 @@ fn plans_are_drawn_from_their_seed_and_cover_everything() {
     // The same plan on the same disk comes out alike.
     let run = |seed| {
         let disk = SimVfs::new(seed);
+        write(&disk, "/old", b"old").unwrap();
+        let old = disk.open(Path::new("/old")).unwrap();
         disk.set_plan(&FaultPlan::draw(seed, 30));
-        let done: Vec<bool> =
-            (0..4).flat_map(|n| every_call(&disk, n)).map(|(_, result)| result.is_ok()).collect();
+        let done: Vec<bool> = (0..4)
+            .flat_map(|n| every_call(&disk, n, old.as_ref()))
+            .map(|(_, result)| result.is_ok())
+            .collect();
         (done, disk.counts(), disk.files())
     };
     (0..100).for_each(|seed| assert_eq!(run(seed), run(seed), "SEED={seed}"));

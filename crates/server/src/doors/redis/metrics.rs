@@ -105,7 +105,7 @@ fn write_keys(page: &mut Page, keys: &Keyspace) {
         page.sample("", &[("db", &db.to_string())], keys.expiring(db) as f64);
     }
     let stats = &keys.stats;
-    let counters: [(&'static str, &str, u64); 7] = [
+    let counters: [(&'static str, &str, u64); 10] = [
         ("quipu_kv_hits_total", "Lookups that found a key.", stats.hits),
         ("quipu_kv_misses_total", "Lookups that found none.", stats.misses),
         ("quipu_kv_expired_total", "Keys that expired.", stats.expired),
@@ -113,6 +113,17 @@ fn write_keys(page: &mut Page, keys: &Keyspace) {
         ("quipu_kv_cold_reads_total", "Values read from disk.", stats.cold_reads),
         ("quipu_kv_rotten_records_total", "Records found to be rotten.", stats.rotten),
         ("quipu_kv_cooled_total", "Hot keys that gave way to others.", stats.cooled),
+        (
+            "quipu_kv_compacted_segments_total",
+            "Segments out of which what counted was moved.",
+            stats.compacted,
+        ),
+        ("quipu_kv_coded_segments_total", "Segments copied with their values coded.", stats.coded),
+        (
+            "quipu_kv_frozen_total",
+            "Large values written down while commands went on.",
+            stats.frozen,
+        ),
     ];
     for (name, help, value) in counters {
         one(page, name, "counter", help, value as f64);
