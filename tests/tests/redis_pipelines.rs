@@ -75,6 +75,98 @@ fn what_stands_before_a_mistake_in_a_pipeline_is_done() -> Result<()> {
     Ok(())
 }
 
+/// What a client gets for those bytes, in two pieces, until the door has answered `ECHO done`.
+fn answers(port: u16, bytes: &[u8], cut: usize) -> Result<String> {
+    let mut stream = connect(port)?;
+    stream.set_nodelay(true)?;
+    let (first, second) = bytes.split_at(cut);
+    stream.write_all(first)?;
+    stream.write_all(second)?;
+    stream.write_all(b"CLIENT REPLY ON\r\nRESET\r\nECHO done\r\n")?;
+    let mut answers = Vec::new();
+    let mut piece = [0; 4096];
+    while !answers.ends_with(b"$4\r\ndone\r\n") {
+        let size = stream.read(&mut piece).context("the answers do not come")?;
+        ensure!(0 < size, "closed after {}", String::from_utf8_lossy(&answers));
+        answers.extend_from_slice(&piece[..size]);
+    }
+    let text = String::from_utf8_lossy(&answers).replace("\r\n", " ");
+    Ok(text.trim_end_matches("$4 done ").to_owned())
+}
+
+#[test]
+fn who_wants_no_answers_gets_none() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let port = door_port(&server)?;
+    // As Redis 7.0 answers them; the last +OK +RESET are of `CLIENT REPLY ON` and `RESET`.
+    let cases = [
+        ("CLIENT REPLY OFF\nBLPOP x 0.01\nPING\n", "+OK +RESET "),
+        ("CLIENT REPLY SKIP\nBLPOP x 0.01\nPING\n", "+PONG +OK +RESET "),
+        // What is queued is not answered either, `CLIENT REPLY ON` included.
+        ("CLIENT REPLY OFF\nMULTI\nSET a 1\nUNSUBSCRIBE\n", "+RESET "),
+        ("MULTI\nCLIENT REPLY OFF\nSET a 1\nEXEC\nPING\n", "+OK +QUEUED +QUEUED *2 +OK +RESET "),
+        ("CLIENT REPLY OFF\nSUBSCRIBE c\nPING\n", "*3 $9 subscribe $1 c :1 +RESET "),
+        (
+            "SUBSCRIBE c\nEXEC\nRESET\n",
+            "*3 $9 subscribe $1 c :1 -EXECABORT Transaction discarded because of: Can't execute \
+             'exec': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in \
+             this context +RESET +OK +RESET ",
+        ),
+    ];
+    for (commands, expected) in cases {
+        let bytes = commands.replace('\n', "\r\n");
+        for cut in 0..=bytes.len() {
+            assert_eq!(answers(port, bytes.as_bytes(), cut)?, expected, "{commands} at {cut}");
+        }
+    }
+    // The client whose list it is gets nothing, and its element is taken.
+    let (mut silent, mut other) = (connect(port)?, connect(port)?);
+    silent.write_all(b"CLIENT REPLY SKIP\r\nBLPOP list 0\r\nPING\r\n")?;
+    let mut redis = LineClient::of(&server)?;
+    e2e::poll("that it waits", STALL, || {
+        ensure!(redis.say("INFO clients")?.contains("blocked_clients:1"), "not yet");
+        Ok(())
+    })?;
+    other.write_all(b"RPUSH list a\r\nLLEN list\r\n")?;
+    expect(&mut other, b":1\r\n:0\r\n")?;
+    expect(&mut silent, b"+PONG\r\n")?;
+    // A mistake is not told to who wants to hear nothing: the connection ends.
+    silent.write_all(b"CLIENT REPLY OFF\r\n*x\r\n")?;
+    let mut rest = Vec::new();
+    silent.read_to_end(&mut rest)?;
+    ensure!(rest.is_empty(), "{}", String::from_utf8_lossy(&rest));
+    Ok(())
+}
+
+#[test]
+fn a_pipeline_in_any_two_pieces_is_answered_alike() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let port = door_port(&server)?;
+    let stream = "FLUSHALL\nSET a 1\nINCR a\n*2\n$3\nGET\n$1\na\n\nMULTI\nINCR a\nNOSUCH\nEXEC\n\
+        MULTI\nINCR a\nGET a\nEXEC\nWATCH a\nSELECT 1\nSET b 2\nHELLO 3\nHGETALL h\nHELLO 2\n\
+        SUBSCRIBE c\nGET a\nUNSUBSCRIBE c\nCLIENT REPLY SKIP\nPING\nRPUSH l x y\nBLPOP l 1\n\
+        BLPOP none 0.001\nEVAL \"return redis.call('incr', KEYS[1])\" 1 b\nRESET\nGET a\nGET b\n\
+        CLIENT REPLY OFF\nSET a 5\nCLIENT REPLY ON\nGET a\nCONFIG SET slowlog-max-len 7\n";
+    let bytes = stream.replace('\n', "\r\n");
+    // Each connection has a number of its own.
+    let without_number = |answer: String| {
+        let (before, after) = answer.split_once("$2 id :").expect("of HELLO 3");
+        let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let (between, after) = after.split_once("$2 id :").expect("of HELLO 2");
+        let after = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        format!("{before}{between}{after}")
+    };
+    let whole = without_number(answers(port, bytes.as_bytes(), 0)?);
+    assert!(whole.contains("-EXECABORT") && whole.ends_with("$1 5 +OK +OK +RESET "), "{whole}");
+    for cut in 1..bytes.len() {
+        let answer = without_number(answers(port, bytes.as_bytes(), cut)?);
+        assert_eq!(answer, whole, "in two pieces, {cut} bytes and the rest");
+    }
+    Ok(())
+}
+
 #[test]
 fn a_library_that_is_there_already_is_not_written_again() -> Result<()> {
     let directory = tempfile::tempdir()?;

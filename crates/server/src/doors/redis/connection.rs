@@ -464,7 +464,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut keys = self.redis.kv.lock();
         let mut hub = self.redis.hub();
         if let Some(blocked) = hub.unblock(self.session.id, &mut keys) {
-            self.session.out.0.bytes_mut().extend_from_slice(&blocked.otherwise);
+            self.session.out.0.bytes_mut().extend_from_slice(blocked.heard(&blocked.otherwise));
         }
         drop((hub, keys));
         // Served at the last moment: the answer is in the outbox.
@@ -482,6 +482,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut keys = self.redis.kv.lock();
         let mut hub = self.redis.hub();
         if let Some(blocked) = hub.unblock(self.session.id, &mut keys) {
+            if blocked.is_silent && self.session.reply == ReplyMode::On {
+                self.session.reply = ReplyMode::SkipNext;
+            }
             self.input.put_before(&blocked.request(self.redis.kv.now_ms()));
             self.ahead.forget();
         }
@@ -695,7 +698,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                     true => words,
                     false => words.replace("invalid", "unauthenticated"),
                 };
-                self.session.out.error(&format!("ERR Protocol error: {words}"));
+                if self.session.reply == ReplyMode::On {
+                    self.session.out.error(&format!("ERR Protocol error: {words}"));
+                }
                 Next::End
             }
         }

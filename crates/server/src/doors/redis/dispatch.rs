@@ -73,6 +73,8 @@ impl Redis {
             Ok(known) => self.queue_or_run(session, keys, hub, known, args),
             Err(_) if is_http(args) => Flow::Close,
             Err(error) => {
+                let is_exec = args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec"));
+                let error = if is_exec { give_up(session, keys, hub, &error) } else { error };
                 if let Some(transaction) = &mut session.transaction {
                     transaction.is_spoiled = true;
                 }
@@ -86,9 +88,10 @@ impl Redis {
         };
         session.out.settle(before);
         if skips != ReplyMode::On && session.reply == skips {
-            if !is_push(args, session.out.0.bytes().get(before..).unwrap_or_default()) {
-                session.out.0.bytes_mut().truncate(before);
+            if let (Flow::Wait, Some(blocked)) = (flow, hub.blocked.get_mut(&session.id)) {
+                blocked.is_silent = true;
             }
+            silence(session, args, before);
             if let Some(work) = session.work.take() {
                 let version = session.out.version();
                 session.work = Some(Box::new(move |_| work(&mut Out::new(version))));
@@ -108,12 +111,7 @@ impl Redis {
         hub: &mut Hub,
         args: &[&[u8]],
     ) -> Result<Known, CommandError> {
-        let known = match Known::check(args) {
-            Err(error) if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) => {
-                return Err(give_up(session, keys, hub, &error));
-            }
-            checked => checked?,
-        };
+        let known = Known::check(args)?;
         let info = known.info();
         if !session.is_known && !info.is(NO_AUTH) {
             return Err(CommandError::new("NOAUTH Authentication required."));
@@ -131,7 +129,7 @@ impl Redis {
             self.check_on_replica(&hub.settings, info)?;
         }
         if hub.settings.hot.refuses_growth && !session.is_primary {
-            refuse_growth(session, keys, hub, info)?;
+            refuse_growth(session, info)?;
         }
         if let (Some(reason), true) = (self.kv.failure(), info.is(WRITE)) {
             return Err(CommandError::new(format!(
@@ -432,12 +430,7 @@ fn give_up(
 }
 
 /// Refuses what may need memory.
-fn refuse_growth(
-    session: &mut Session,
-    keys: &mut Keyspace,
-    hub: &mut Hub,
-    info: &Info,
-) -> Result<(), CommandError> {
+fn refuse_growth(session: &Session, info: &Info) -> Result<(), CommandError> {
     let grows = match (&session.transaction, info.name) {
         (Some(transaction), "exec") => transaction.grows,
         (Some(_), "discard" | "quit" | "reset") => false,
@@ -448,11 +441,7 @@ fn refuse_growth(
     if !grows {
         return Ok(());
     }
-    let reason = CommandError::new(OUT_OF_MEMORY);
-    Err(match info.name {
-        "exec" => give_up(session, keys, hub, &reason),
-        _ => reason,
-    })
+    Err(CommandError::new(OUT_OF_MEMORY))
 }
 
 /// Keeps a refusal for `ACL LOG`.
@@ -496,7 +485,6 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
         let Some(known) = Known::find(&args) else { continue };
         let Place::Keys(command) = known.0.place else { continue };
         let mut out = Out::new(client.version);
-        let outbox = client.outbox.clone();
         let started = Instant::now();
         let done = Call::run_again(keys, blocked.db, command, &args, &mut out, key);
         if done.wait.is_some() {
@@ -509,8 +497,7 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
             hub.stats.error(out.0.bytes().get(1..).unwrap_or_default());
         }
         note_slow(id, keys, hub, known, &args, micros);
-        hub.unblock(id, keys);
-        outbox.leave(out.0.bytes());
+        hub.serve(id, keys, out.0.bytes());
     }
 }
 
@@ -538,10 +525,17 @@ const NOT_QUEUED: &[&str] = &["exec", "discard", "multi", "watch", "quit", "rese
 /// What does not wait while all clients do.
 const ALLOWED_IN_PAUSE: &[&str] = &["client", "shutdown"];
 
+/// Takes what a command has answered since `before` back, for a client that wants no answers.
+pub fn silence(session: &mut Session, args: &[&[u8]], before: usize) {
+    if !is_push(args, session.out.0.bytes().get(before..).unwrap_or_default()) {
+        session.out.0.bytes_mut().truncate(before);
+    }
+}
+
 /// Whether what a command wrote are messages, which come whatever is said of answers.
 fn is_push(args: &[&[u8]], answer: &[u8]) -> bool {
     let name = args.first().copied().unwrap_or_default().to_ascii_lowercase();
-    name.ends_with(b"subscribe") && !answer.starts_with(b"-")
+    name.ends_with(b"subscribe") && matches!(answer.first(), Some(b'*' | b'>'))
 }
 
 /// Whether the words are those of a browser: a page may not command its visitor's server.

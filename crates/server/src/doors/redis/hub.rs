@@ -35,12 +35,28 @@ pub struct Blocked {
     pub is_due: bool,
     /// The offset that so many replicas are to have, if it waits for that.
     pub replicas: Option<(u64, usize)>,
+    /// Whether the client wants no answer to it (`CLIENT REPLY`).
+    pub is_silent: bool,
 }
 
 impl Blocked {
     /// A command that whoever changes its keys tries again.
     pub fn new(wait: Wait, db: u8, arguments: Vec<Vec<u8>>, otherwise: Vec<u8>) -> Blocked {
-        Blocked { wait, db, arguments, otherwise, said_again: None, is_due: false, replicas: None }
+        Blocked {
+            wait,
+            db,
+            arguments,
+            otherwise,
+            said_again: None,
+            is_due: false,
+            replicas: None,
+            is_silent: false,
+        }
+    }
+
+    /// What the client gets instead of that answer.
+    pub fn heard<'a>(&self, answer: &'a [u8]) -> &'a [u8] {
+        if self.is_silent { &[] } else { answer }
     }
 
     /// The command as it is said again, by then.
@@ -201,6 +217,14 @@ impl Hub {
             client.state.is_blocked.store(true, Ordering::Relaxed);
         }
         self.blocked.insert(id, blocked);
+    }
+
+    /// Ends a client's wait with that answer.
+    pub fn serve(&mut self, id: u64, keys: &mut Keyspace, answer: &[u8]) {
+        let Some(blocked) = self.unblock(id, keys) else { return };
+        if let Some(client) = self.clients.get(&id) {
+            client.outbox.leave(blocked.heard(answer));
+        }
     }
 
     /// Notes that a client waits no more. Returns what it waited for.

@@ -1,9 +1,9 @@
 //! Transactions: commands that are done together, unless a key that is watched has changed.
 
 use super::{DoorCommand, Flow, command};
-use crate::doors::redis::dispatch::{Context, Known};
+use crate::doors::redis::dispatch::{Context, Known, silence};
 use crate::doors::redis::hub::Hub;
-use crate::doors::redis::session::Session;
+use crate::doors::redis::session::{ReplyMode, Session};
 use kv::commands::command as command_on_keys;
 use kv::commands::{ALL_KEYS, ALLOW_BUSY, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Keyspace, Mode, Reply as _};
@@ -111,7 +111,11 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             session.out.error(&error.0);
             continue;
         }
+        let before = session.out.0.bytes().len();
         redis.run(session, keys, hub, known, &args, Mode::Inside);
+        if session.reply == ReplyMode::Off {
+            silence(session, &args, before);
+        }
         if 0 < hub.tracked.clients {
             let touched = keys.take_touched();
             hub.tell_watchers(&touched);

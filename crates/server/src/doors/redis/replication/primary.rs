@@ -401,10 +401,7 @@ impl Redis {
             }
         }
         for (id, answer) in served {
-            hub.unblock(id, &mut keys);
-            if let Some(client) = hub.clients.get(&id) {
-                client.outbox.leave(&answer);
-            }
+            hub.serve(id, &mut keys, &answer);
         }
     }
 }

@@ -100,6 +100,8 @@ pub fn kill(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(if kills_self { Flow::Close } else { Flow::Next })
 }
 
+const UNBLOCKED: &[u8] = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
+
 pub fn unblock(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let fails = match &context.args[3..] {
         [] => false,
@@ -121,8 +123,8 @@ pub fn unblock(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
     if let Some(client) = context.hub.clients.get(&id) {
         match fails {
-            true => client.outbox.leave(b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
-            false => client.outbox.leave(&blocked.otherwise),
+            true => client.outbox.leave(blocked.heard(UNBLOCKED)),
+            false => client.outbox.leave(blocked.heard(&blocked.otherwise)),
         }
     }
     context.session.out.int(1);
