@@ -101,7 +101,10 @@ pub fn run(options: &RedisOptions, command_line: &str) -> Result<()> {
                 println!("{section}");
                 page.push(&section.to_string());
             }
-            Err(error) => page.push(&format!("## {}\n\nFailed: {error:#}\n", case.title)),
+            Err(error) => {
+                eprintln!("   failed: {error:#}");
+                page.push(&format!("## {}\n\nFailed: {error:#}\n", case.title));
+            }
         }
         page.ended(&instant::format_rfc3339(instant::now_ns()));
         if let Some(out) = &options.out {

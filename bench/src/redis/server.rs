@@ -27,6 +27,8 @@ pub struct Program {
     pub kind: Kind,
     pub binary: PathBuf,
     pub version: String,
+    /// Whether it opens a door for PostgreSQL's clients, too, at a port that only one can have.
+    has_sql: bool,
 }
 
 impl Program {
@@ -35,13 +37,16 @@ impl Program {
     /// # Errors
     /// When it cannot be run.
     pub fn new(kind: Kind, binary: &Path) -> Result<Program> {
-        let output = clean_command(binary)
-            .arg("--version")
-            .output()
-            .with_context(|| format!("cannot run {}", binary.display()))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let version = text.lines().next().unwrap_or("unknown version").to_string();
-        Ok(Program { kind, binary: binary.to_path_buf(), version })
+        let says = |arguments: &[&str]| -> Result<String> {
+            let output = clean_command(binary).args(arguments).output();
+            let output = output.with_context(|| format!("cannot run {}", binary.display()))?;
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let version = says(&["--version"])?;
+        let version = version.lines().next().unwrap_or("unknown version").to_string();
+        let has_sql =
+            kind == Kind::Quipu && says(&["serve", "--help"])?.contains("--postgres-listen");
+        Ok(Program { kind, binary: binary.to_path_buf(), version, has_sql })
     }
 
     /// Its name in tables.
@@ -131,6 +136,9 @@ impl Server {
                 command.args(["serve", "--data-dir", &shown_dir, "--http-listen", &http]);
                 if !setting.flags.iter().any(|flag| flag.starts_with("--redis-listen")) {
                     command.arg(format!("--redis-listen=127.0.0.1:{port}"));
+                }
+                if program.has_sql {
+                    command.arg("--postgres-listen=");
                 }
                 command.args(quipu_flags(setting));
             }

@@ -9,8 +9,9 @@ use super::{fill, roomy};
 use anyhow::{Result, bail};
 use std::time::{Duration, Instant};
 
-/// A server's keeper is done when its directory has not changed for so long.
-const QUIET: Duration = Duration::from_secs(2);
+/// A server's keeper is done when its directory has not changed for so long: longer than values rest
+/// before they are coded.
+const QUIET: Duration = Duration::from_secs(8);
 const QUIET_MAX: Duration = Duration::from_secs(120);
 
 /// GET of uniform keys where all are in memory, and where an eighth is.
