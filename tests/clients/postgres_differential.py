@@ -81,9 +81,34 @@ class Statements:
             lambda: f"CASE WHEN {self.condition(0)} THEN {inner()} ELSE {inner()} END",
             lambda: f"(labels->{self.text(r.choice(KEYS))})::text", lambda: "labels::text", lambda: "value::text", lambda: "time::text",
             lambda: f"initcap({inner()})", lambda: f"repeat({inner()}, {r.randrange(0, 3)})",
+            lambda: f"to_char(time, {self.text(self.time_template())})", lambda: f"to_char({self.whole()}, {self.text(self.number_template())})",
+            lambda: f"to_char(time - '2024-01-01'::timestamptz, 'DD HH24:MI:SS.MS')",
+            lambda: f"md5({inner()})", lambda: f"format('%s-%L-%I', {inner()}, {inner()}, 'a b')", lambda: f"encode(convert_to({inner()}, 'UTF8'), {self.text(r.choice(['hex', 'base64']))})",
+            lambda: f"(time AT TIME ZONE {self.text(self.zone())})::text", lambda: f"quote_nullable({inner()})",
+            lambda: f"array_to_string(regexp_split_to_array({inner()}, '[_.]'), '|')", lambda: f"(regexp_match({inner()}, '(.)(.)'))[1]",
+            lambda: f"(time::timestamp AT TIME ZONE {self.text(self.zone())})::text", lambda: f"age(time, '2023-05-31 10:00+00'::timestamptz)::text",
             lambda: f"regexp_replace({inner()}, 'a', 'b')", lambda: f"to_hex(length({inner()}))", lambda: f"greatest({inner()}, {inner()})",
         ]
         return r.choice(plain + made)()
+
+    def time_template(self):
+        """Fields of a time with what stands between them."""
+        r = self.rng
+        fields = ["YYYY", "YY", "MM", "Mon", "FMMonth", "MONTH", "DD", "FMDDth", "DDD", "D", "ID", "Day", "dy", "HH24", "HH12", "MI", "SS",
+                  "MS", "US", "AM", "p.m.", "Q", "WW", "IW", "IYYY", "J", "CC", "W", "TZ", "OF", "SSSS", "RM", "\"at\"", "Y,YYY", "FF3"]
+        return "".join(r.choice(fields) + r.choice(["-", " ", ":", ".", "/", ""]) for _ in range(r.randrange(1, 6)))
+
+    def number_template(self):
+        r = self.rng
+        whole = "".join(r.choice(["9", "9", "0", ",", "G"]) for _ in range(r.randrange(1, 8))) + "9"
+        behind = r.choice(["", ".9", ".00", "D99", ".09"])
+        return r.choice(["", "FM", "S", "FMS"]) + whole + behind if r.random() < 0.7 else whole + behind + r.choice(["MI", "PR", "S", ""])
+
+    def whole(self):
+        return self.one("length(name)", "length(name) * -1000", "(value IS NULL)::int", "123456", "-7", "0")
+
+    def zone(self):
+        return self.one("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "+02:30", "Australia/Lord_Howe")
 
     def string_length(self):
         return f"length({self.string(0)})"
@@ -98,7 +123,9 @@ class Statements:
             lambda: f"({inner()} {r.choice('+-*')} {inner()})", lambda: f"abs({inner()})", lambda: f"floor({inner()})",
             lambda: f"ceil({inner()})", lambda: f"sign({self.string_length()})", lambda: f"round(({inner()})::float8)",
             lambda: f"coalesce({inner()}, 0)", lambda: f"greatest({inner()}, {inner()})", lambda: f"least({inner()}, {inner()})",
-            lambda: f"extract({r.choice(['hour', 'minute', 'day', 'month', 'year', 'dow', 'epoch', 'doy', 'week', 'quarter'])} FROM time)",
+            lambda: f"extract({r.choice(['hour', 'minute', 'day', 'month', 'year', 'dow', 'epoch', 'doy', 'week', 'quarter', 'second', 'milliseconds', 'microseconds', 'century', 'decade', 'isoyear', 'isodow', 'millennium'])} FROM time)",
+            lambda: f"extract({r.choice(['day', 'hour', 'minute', 'second', 'epoch'])} FROM time - '2024-01-01'::timestamptz)",
+            lambda: f"width_bucket(length({self.string(0)}), 0, 20, 5)", lambda: f"date_part('second', time)",
             lambda: f"strpos({self.string(0)}, 'a')", lambda: f"ascii({self.string(0)})", lambda: f"char_length({self.string(0)})",
             lambda: f"octet_length({self.string(0)})", lambda: f"CASE WHEN {self.condition(0)} THEN {inner()} END",
             lambda: f"date_part('hour', time)", lambda: f"trunc(({inner()})::float8)", lambda: f"-({inner()})",
@@ -143,6 +170,8 @@ class Statements:
             lambda: f"{subject} ~ {self.regex()}", lambda: f"{subject} !~ {self.regex()}", lambda: f"{subject} ~* {self.regex()}",
             lambda: f"{subject} IS NULL", lambda: f"{subject} IS NOT NULL", lambda: f"{subject} = ANY(ARRAY[{value()}, {value()}])",
             lambda: f"{subject} < {value()}", lambda: f"{subject} >= {value()}", lambda: f"{subject} BETWEEN {value()} AND {value()}",
+            lambda: f"{subject} SIMILAR TO {self.text(self.one('a%', '(a|b)', '_', '%(a|x)%', 'cpu(_total)?', '[a-c]+', 'x.y'))}",
+            lambda: f"{subject} LIKE {self.pattern()} ESCAPE ''" if r.random() < 0.3 else f"starts_with({subject}, 'a')",
             lambda: f"labels @> {self.json()}", lambda: f"labels <@ {self.json()}", lambda: f"labels = {self.json()}", lambda: f"labels <> {self.json()}",
             lambda: f"labels ? {key}", lambda: f"labels->{key} = {self.text(json.dumps(r.choice(VALUES)))}",
             lambda: f"time {r.choice(['<', '<=', '=', '>=', '>', '<>'])} {self.instant()}", lambda: f"{self.instant()} {r.choice(['<', '>='])} time",
@@ -172,6 +201,13 @@ class Statements:
             lambda: f"SELECT name FROM metrics{where} {r.choice(['UNION', 'UNION ALL', 'EXCEPT', 'INTERSECT'])} SELECT name FROM metrics WHERE {self.condition(1)}",
             lambda: f"WITH found AS (SELECT * FROM metrics{where}) SELECT name, count(*) FROM found GROUP BY name",
             lambda: f"SELECT EXISTS (SELECT 1 FROM metrics{where})",
+            lambda: f"SELECT name, json_agg(labels->>'host' ORDER BY time, labels::text)::text FROM metrics{where} GROUP BY name",
+            lambda: f"SELECT name, mode() WITHIN GROUP (ORDER BY labels->>'job') FROM metrics{where} GROUP BY name",
+            lambda: f"SELECT name, percentile_cont(ARRAY[0.25, 0.5]) WITHIN GROUP (ORDER BY length(labels::text)) FROM metrics{where} GROUP BY name",
+            lambda: f"SELECT name, (SELECT b.labels->>'job' FROM metrics b WHERE b.name = a.name ORDER BY b.time DESC, b.labels::text LIMIT 1) FROM (SELECT DISTINCT name FROM metrics{where}) a",
+            lambda: f"SELECT m FROM metrics, regexp_matches(name, '[a-u]', 'g') AS m{where}",
+            lambda: f"SELECT to_date(to_char(time, 'YYYY-MM-DD'), 'YYYY-MM-DD'), to_timestamp(to_char(time, 'YYYYMMDD HH24MISS'), 'YYYYMMDD HH24MISS') FROM metrics{where}",
+            lambda: f"SELECT date_trunc('{r.choice(['day', 'hour', 'month'])}', time, {self.text(self.zone())}) FROM metrics{where}",
             lambda: f"SELECT {self.one('value::int', 'value::bigint', 'value::numeric::text', 'value::float4', 'time::date', 'time::text')} FROM metrics WHERE value BETWEEN -1000 AND 1000 AND ({self.condition(1)})",
         ])()
 

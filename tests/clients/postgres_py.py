@@ -3,6 +3,7 @@ when all is well."""
 
 import asyncio
 import datetime
+import json
 import sys
 
 import asyncpg
@@ -78,6 +79,48 @@ def psycopg3():
         connection.commit()
         with connection.transaction(), connection.transaction():
             assert cursor.execute("SELECT 1").fetchone() == (1,)
+
+
+def everyday():
+    """What people type to PostgreSQL; answers are those of PostgreSQL 15."""
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        cursor = connection.cursor()
+        one = lambda statement, *arguments: cursor.execute(statement, *arguments).fetchone()
+        at = "timestamptz '2024-02-29 13:04:05.678+00'"
+        assert one(f"SELECT to_char({at}, 'FMDay, FMDDth Mon YYYY HH12:MI am'), to_char(1234.567, '9,999.99')") == (
+            "Thursday, 29th Feb 2024 01:04 pm", " 1,234.57")
+        assert one("SELECT to_date('05 Dec 2000', 'DD Mon YYYY'), age(timestamp '2001-04-10', timestamp '1957-06-13')::text") == (
+            datetime.date(2000, 12, 5), "43 years 9 mons 27 days")
+        assert one(f"SELECT ({at} AT TIME ZONE 'Europe/Berlin')::text, extract(century FROM {at})::int") == (
+            "2024-02-29 14:04:05.678", 21)
+        assert one("SELECT json_agg(x ORDER BY x DESC) FROM (VALUES (1), (2)) v(x)") == ([2, 1],)
+        assert one("SELECT 'abc' SIMILAR TO '(a|x)%', md5('hello'), format('%I %L', 'a b', 'it''s')") == (
+            True, "5d41402abc4b2a76b9719d911017c592", "\"a b\" 'it''s'")
+        assert cursor.execute("SELECT regexp_matches('foobarbaz', 'ba.', 'g')").fetchall() == [(["bar"],), (["baz"],)]
+        assert one("SELECT mode() WITHIN GROUP (ORDER BY x), width_bucket(5, 0, 10, 5) FROM (VALUES (1), (2), (2)) v(x)") == (2, 3)
+        query = "SELECT (SELECT y FROM (VALUES (1, 'b'), (1, 'a')) w(k, y) WHERE k = x ORDER BY y LIMIT 1) FROM (VALUES (1), (2)) v(x) ORDER BY x"
+        assert cursor.execute(query).fetchall() == [("a",), (None,)]
+        # Bytes, as text and in binary.
+        assert one("SELECT '\\xdead'::bytea, length(%s), %s", [b"\x00\x01", b"\x00\xff"]) == (b"\xde\xad", 2, b"\x00\xff")
+        cursor.execute("CREATE TABLE files (id int PRIMARY KEY, content bytea)")
+        cursor.execute("INSERT INTO files VALUES (1, %s), (2, '\\x0102')", [b"\x00\xff"])
+        with psycopg.connect(DSN, autocommit=True, cursor_factory=psycopg.ClientCursor) as other:
+            assert other.execute("SELECT content FROM files ORDER BY id").fetchall() == [(b"\x00\xff",), (b"\x01\x02",)]
+        with cursor.copy("COPY (SELECT id, content FROM files ORDER BY id) TO STDOUT (FORMAT binary)") as copy:
+            copy.set_types(["int4", "bytea"])
+            assert list(copy.rows()) == [(1, b"\x00\xff"), (2, b"\x01\x02")]
+        cursor.execute("DROP TABLE files")
+        # Prepared by statements.
+        cursor.execute("PREPARE sum (int, int) AS SELECT $1 + $2")
+        assert one("EXECUTE sum(3, 4)") == (7,)
+        refused("42601", cursor, "EXECUTE sum(3)")
+        refused("42P05", cursor, "PREPARE sum AS SELECT 1")
+        cursor.execute("DEALLOCATE sum")
+        refused("26000", cursor, "EXECUTE sum(3, 4)")
+        assert [column.name for column in cursor.execute("EXPLAIN (FORMAT JSON) SELECT 1").description] == ["QUERY PLAN"]
+        assert json.loads(cursor.fetchone()[0])[0]["Plan"]["Node Type"]
+        cursor.execute("SET statement_timeout = '200ms'")
+        refused("57014", cursor, "SELECT pg_sleep(60)")
 
 
 def sqlalchemy():
@@ -186,3 +229,4 @@ asyncio.run(asyncpgs())
 psycopg3_inserts()
 asyncio.run(asyncpg_inserts())
 rows_in()
+everyday()

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes that one call makes for the rows of one batch.
-const SIZE_MAX: usize = 64 << 20;
+pub const SIZE_MAX: usize = 64 << 20;
 /// What a value takes beside its bytes.
 const VALUE_SIZE: usize = 16;
 
@@ -81,7 +81,6 @@ pub fn planned_growth(name: &str) -> Option<Growth> {
 /// Functions that mean something else than PostgreSQL's of that name, or would make arrays and maps
 /// without a bound: better unknown than wrong.
 const OMITTED: &[&str] = &[
-    "to_char",
     "date_format",
     "generate_series",
     "range",

@@ -111,6 +111,8 @@ pub struct CopyOut {
 pub enum CopyTo {
     /// Lines for the client.
     Lines(CopyFormat),
+    /// Lengths and bytes for the client.
+    Binary,
     /// A Parquet file for the client.
     Parquet,
     /// A Parquet file on the server.
@@ -146,6 +148,7 @@ pub fn copy_out(
 ) -> Result<CopyOut, SqlError> {
     for option in older {
         options.extend(match option {
+            CopyLegacyOption::Binary => vec![CopyOption::Format(Ident::new("binary"))],
             CopyLegacyOption::Csv(csv) => {
                 let has_header = csv.iter().any(|one| matches!(one, CopyLegacyCsvOption::Header));
                 vec![CopyOption::Format(Ident::new("csv")), CopyOption::Header(has_header)]
@@ -172,6 +175,12 @@ pub fn copy_out(
         CopyOption::Format(name) => name.value.eq_ignore_ascii_case("csv"),
         _ => false,
     });
+    if is_binary(&options)? {
+        return match Query::of(query)? {
+            Parsed::Query(query) => Ok(CopyOut { query, to: CopyTo::Binary }),
+            _ => Err(SqlError::unexpected("a query that is none")),
+        };
+    }
     let mut format = CopyFormat {
         is_csv,
         delimiter: if is_csv { ',' } else { '\t' },
@@ -195,6 +204,25 @@ pub fn copy_out(
     match Query::of(query)? {
         Parsed::Query(query) => Ok(CopyOut { query, to: CopyTo::Lines(format) }),
         _ => Err(SqlError::unexpected("a query that is none")),
+    }
+}
+
+/// Whether rows go out in binary, of which nothing else may be said.
+fn is_binary(options: &[CopyOption]) -> Result<bool, SqlError> {
+    let says = |option: &CopyOption| match option {
+        CopyOption::Format(name) => name.value.eq_ignore_ascii_case("binary"),
+        _ => false,
+    };
+    if !options.iter().any(says) {
+        return Ok(false);
+    }
+    match options.iter().find(|option| !says(option)) {
+        None => Ok(true),
+        Some(option) => {
+            let text = option.to_string();
+            let name = text.split_whitespace().next().unwrap_or_default();
+            Err(invalid(format!("cannot specify {name} in BINARY mode")))
+        }
     }
 }
 

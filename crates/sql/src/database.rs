@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::copy::TableRows;
 use crate::direct::{self, Direct};
 use crate::error::SqlError;
+use crate::explain;
 use crate::gapfill::{self, fill_gaps};
 use crate::generate_series::{self, GenerateSeries};
 use crate::hidden::Hidden;
@@ -24,13 +25,16 @@ use crate::promql_tables;
 use crate::ready::{Statement, straight, with_parameters};
 use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
+use crate::sleep::pg_sleep;
 use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
 use crate::vectors;
+use crate::width_bucket::width_bucket;
 use crate::yielding::EveryStepYields;
+use crate::{bytea, calendar, first_rows, formatted, json_gathered, regexps, templates};
 use crate::{jsonb_makers, jsonb_parts, laterals, listed, markers, metric_tables, prom, prom_info};
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
@@ -164,6 +168,10 @@ impl Database {
         gapfill::functions().for_each(|function| context.register_udf(function));
         let others = prom::functions().chain(jsonb_parts::functions());
         let others = others.chain(jsonb_makers::functions()).chain(markers::functions());
+        let others = others.chain(templates::functions()).chain(calendar::functions());
+        let others = others.chain(bytea::functions()).chain(json_gathered::functions());
+        let others = others.chain(regexps::functions());
+        let others = others.chain([formatted::format(), width_bucket(), pg_sleep()]);
         others.for_each(|function| context.register_udf(function));
         if let Ok(of_numbers) = context.table_function(generate_series::NAME) {
             context.register_udtf(generate_series::NAME, Arc::new(GenerateSeries { of_numbers }));
@@ -592,6 +600,7 @@ pub(crate) async fn plan(context: Hidden<Context>, query: Query) -> Result<State
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
     let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
+    let plan = first_rows::as_aggregates(plan)?;
     Ok(Statement::planned(plan, rephrased))
 }
 
@@ -649,6 +658,10 @@ async fn run(
         return ready(rows);
     }
     let plan = with_parameters(&context, &statement, parameters).await?;
+    if let Some(shape) = statement.explained() {
+        let rows = context.stream(&plan).await?;
+        return Ok((Ready::default(), explain::shaped(rows, shape)));
+    }
     let known = listed::found_at_once(plan.clone())?;
     if let Some(direct) = known.as_ref().and_then(Direct::of) {
         return ready(direct.rows(context.task().clone()));

@@ -1,6 +1,7 @@
 //! Texts that are times, as PostgreSQL reads them (<https://www.postgresql.org/docs/15/datatype-datetime.html>):
 //! those of ISO 8601, with or without seconds, and a zone that says how far from UTC it is.
 
+use crate::zones::Zone;
 use jiff::civil::{Date, DateTime, Time};
 
 /// Microseconds of a second.
@@ -49,7 +50,9 @@ fn moment(text: &str) -> Option<(i64, i64)> {
     let clock = DateTime::from_parts(date, time);
     let epoch = DateTime::from_parts(Date::constant(1970, 1, 1), Time::midnight());
     let whole = clock.duration_since(epoch).as_secs().checked_mul(MICROS)?;
-    Some((whole.checked_add(micros)?, offset_of(zone.trim())?))
+    let clock = whole.checked_add(micros)?;
+    let zone = zone.trim();
+    Some((clock, offset_of(zone).or_else(|| offset_by_name(zone, clock))?))
 }
 
 fn date_of(text: &str) -> Option<Date> {
@@ -102,6 +105,13 @@ fn offset_of(zone: &str) -> Option<i64> {
     Some(sign * seconds * MICROS)
 }
 
+/// The same of a zone that is called by its name, when a clock there says so.
+fn offset_by_name(zone: &str, clock: i64) -> Option<i64> {
+    let zone =
+        Zone::named(zone).ok().filter(|_| zone.starts_with(|one: char| one.is_alphabetic()))?;
+    clock.checked_sub(zone.instant_of_clock(clock)?)
+}
+
 /// A number of one to four digits, and nothing else.
 fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
     let is_plain =
@@ -124,6 +134,9 @@ mod tests {
             ("2024-02-29 13:30:00+01:30", NOON),
             ("2024-02-29 13:30:00 +0130", NOON),
             ("2024-02-29 04:00-08", NOON),
+            ("2024-02-29 13:00:00 CET", NOON),
+            ("2024-02-29 13:00:00 Europe/Berlin", NOON),
+            ("2024-02-29 08:00 America/Halifax", NOON),
             ("2024-02-29", NOON - 12 * 3600 * MICROS),
             ("2024-02-29 12:00:00.1234565", NOON + 123_457),
             ("2024-02-29 11:59:59.9999999", NOON),
@@ -146,7 +159,7 @@ mod tests {
             "2024-02-29 12",
             "2024-02-29 12:00.5",
             "2024-02-29 12:00:00.x",
-            "2024-02-29 12:00:00 CET",
+            "2024-02-29 12:00:00 Nowhere/Town",
             "2024-02-29 12:00:00+99",
             "+024-02-29",
             "2024-02-29-01",

@@ -29,6 +29,10 @@ pub const VALUES: &str = "jsonb_value_list";
 pub const TEXT_PAIRS: &str = "jsonb_text_pair_list";
 /// The same, the values as `jsonb`.
 pub const PAIRS: &str = "jsonb_pair_list";
+/// The elements of an array, as `jsonb` and as texts.
+pub const ELEMENTS: &str = "jsonb_element_list";
+/// See [`ELEMENTS`].
+pub const ELEMENT_TEXTS: &str = "jsonb_element_text_list";
 /// Says of a text that it is a `jsonb`, which it was before it came out of a list.
 pub const IS_JSONB: &str = "jsonb_of_list";
 /// An object without the metric's name, shown as `jsonb` is: equal labels are equal texts.
@@ -45,6 +49,8 @@ enum Work {
     Values,
     TextPairs,
     Pairs,
+    Elements,
+    ElementTexts,
     IsJsonb,
     Nameless,
     Kind,
@@ -52,6 +58,13 @@ enum Work {
     Path,
     PathText,
     Pretty,
+}
+
+impl Work {
+    fn makes_list(self) -> bool {
+        use Work::{ElementTexts, Elements, Keys, Pairs, TextPairs, Texts, Values};
+        matches!(self, Keys | Texts | Values | TextPairs | Pairs | Elements | ElementTexts)
+    }
 }
 
 /// All functions, what they make, and how much they may make of what they are given.
@@ -62,6 +75,8 @@ const ALL: &[(&str, Work, Growth)] = &[
     (VALUES, Work::Values, Growth::Times(20)),
     (TEXT_PAIRS, Work::TextPairs, Growth::Times(20)),
     (PAIRS, Work::Pairs, Growth::Times(20)),
+    (ELEMENTS, Work::Elements, Growth::Times(20)),
+    (ELEMENT_TEXTS, Work::ElementTexts, Growth::Times(20)),
     (IS_JSONB, Work::IsJsonb, Growth::Times(1)),
     (NAMELESS, Work::Nameless, Growth::Times(2)),
     ("jsonb_typeof", Work::Kind, Growth::Times(1)),
@@ -103,7 +118,7 @@ impl ScalarUDFImpl for Function {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.work {
-            Work::Keys | Work::Texts | Work::Values | Work::TextPairs | Work::Pairs => {
+            work if work.makes_list() => {
                 DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
             }
             Work::Length => DataType::Int32,
@@ -128,9 +143,8 @@ impl ScalarUDFImpl for Function {
         let is_shown = args.arg_fields.first().is_some_and(|field| is_jsonb_field(field));
         Ok(ColumnarValue::Array(match self.work {
             Work::IsJsonb => first.clone(),
-            Work::Keys | Work::Texts | Work::Values | Work::TextPairs | Work::Pairs => {
-                lists(self.work, texts)?
-            }
+            Work::Elements | Work::ElementTexts => elements(self.work, texts)?,
+            work if work.makes_list() => lists(work, texts)?,
             Work::Length => lengths(texts)?,
             Work::Nameless => nameless(texts, is_shown)?,
             work => {
@@ -165,6 +179,35 @@ impl Known {
 
 fn wrong(message: String) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::wrong_value(message)))
+}
+
+/// A list of each array's elements. Of null it is an empty one, which makes no rows.
+fn elements(work: Work, texts: &StringViewArray) -> Result<ArrayRef> {
+    let mut known = Known::default();
+    let mut out = ListBuilder::new(StringViewBuilder::new());
+    for row in 0..texts.len() {
+        let all = match known.value(texts, row)? {
+            None => &[][..],
+            Some(Value::Array(all)) => all,
+            Some(Value::Object(_)) => {
+                return Err(wrong("cannot extract elements from an object".to_string()));
+            }
+            Some(_) => return Err(wrong("cannot extract elements from a scalar".to_string())),
+        };
+        if ROWS_MAX < all.len() {
+            let words =
+                format!("{} elements of one value; {ROWS_MAX} become rows at most", all.len());
+            return Err(DataFusionError::External(Box::new(SqlError::limit(words))));
+        }
+        for value in all {
+            out.values().append_option(match work {
+                Work::ElementTexts => jsonb::text_of(value),
+                _ => Some(jsonb::shown(value)),
+            });
+        }
+        out.append(true);
+    }
+    Ok(Arc::new(out.finish()))
 }
 
 /// A list of each object's keys or values. Of null it is an empty one, which makes no rows.

@@ -73,9 +73,14 @@ fn name_of(expr: &Expr) -> Option<String> {
         Expr::Identifier(ident) => Some(folded(ident)),
         Expr::CompoundIdentifier(parts) => parts.last().map(folded),
         Expr::Function(function) => function.name.0.last()?.as_ident().map(folded),
+        // A type's name is weaker than any other.
         Expr::Cast { expr, data_type, .. } => {
-            name_of(expr).or_else(|| Some(type_name(&data_type.to_string())))
+            let inner = if is_cast(expr) { None } else { name_of(expr) };
+            inner
+                .or_else(|| column_of(expr).map(str::to_string))
+                .or_else(|| Some(type_name(&data_type.to_string())))
         }
+        Expr::CompoundFieldAccess { root, .. } => name_of(root),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
         Expr::AtTimeZone { .. } => Some("timezone".into()),
         Expr::Case { else_result, .. } => {
@@ -93,6 +98,23 @@ fn name_of(expr: &Expr) -> Option<String> {
         Expr::TypedString(typed) => Some(type_name(&typed.data_type.to_string())),
         Expr::Interval(_) => Some("interval".into()),
         _ => None,
+    }
+}
+
+fn is_cast(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_cast(inner),
+        Expr::Cast { expr, .. } => column_of(expr).is_none() && !is_called(expr),
+        Expr::TypedString(_) | Expr::Interval(_) => true,
+        _ => false,
+    }
+}
+
+fn is_called(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_called(inner),
+        Expr::Function(_) => true,
+        _ => false,
     }
 }
 
@@ -119,6 +141,7 @@ fn type_name(written: &str) -> String {
         "timestamp with time zone" => "timestamptz",
         "timestamp without time zone" => "timestamp",
         "character varying" => "varchar",
+        "char" | "character" => "bpchar",
         other => other.rsplit('.').next().unwrap_or(other),
     }
     .to_string()

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::database::plan;
 use crate::error::SqlError;
+use crate::explain::{self, Shape};
 use crate::hidden::Hidden;
 use crate::ordinary::{Ordinary, View};
 use crate::rewrite::Hints;
@@ -26,6 +27,8 @@ pub struct Statement(Hidden<Planned>);
 #[derive(Debug)]
 struct Planned {
     way: Way,
+    /// How it is shown, where it is explained and not run.
+    explained: Option<Shape>,
     hints: Hints,
     parameters: BTreeSet<String>,
     is_reusable: bool,
@@ -43,9 +46,13 @@ enum Way {
 
 /// A statement that needs no plan.
 pub(crate) fn straight(view: &Arc<View>, query: &Query) -> Option<Statement> {
+    if query.rephrased().explained.is_some() {
+        return None;
+    }
     let straight = Straight::of(view, query)?;
     Some(Statement(Hidden::new(Planned {
         way: Way::Straight(Box::new(straight)),
+        explained: None,
         hints: Hints::new(),
         parameters: BTreeSet::new(),
         is_reusable: true,
@@ -76,6 +83,7 @@ impl Statement {
         let locks = matches!(statement, ast::Statement::Query(query) if !query.locks.is_empty());
         Statement(Hidden::new(Planned {
             way: Way::Plan(Box::new(plan)),
+            explained: rephrased.explained,
             hints: rephrased.hints.clone(),
             parameters: rephrased.parameters.clone(),
             is_reusable: rephrased.is_reusable,
@@ -105,6 +113,11 @@ impl Statement {
         }
     }
 
+    /// How it is shown, where it is explained and not run.
+    pub(crate) fn explained(&self) -> Option<Shape> {
+        self.0.explained
+    }
+
     fn logical(&self) -> Result<&LogicalPlan, SqlError> {
         match &self.0.way {
             Way::Plan(plan) => Ok(plan),
@@ -114,6 +127,9 @@ impl Statement {
 
     /// Its columns.
     pub fn schema(&self) -> SchemaRef {
+        if self.0.explained.is_some() {
+            return explain::schema();
+        }
         match &self.0.way {
             Way::Plan(plan) => plan.schema().inner().clone(),
             Way::Straight(straight) => straight.schema().clone(),

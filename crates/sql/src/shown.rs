@@ -1,5 +1,6 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
+use crate::bytea;
 use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS, short_text_of, text_of};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
@@ -33,6 +34,9 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
             let show = if is_short { short_text_of } else { text_of };
             let values = array.as_primitive::<Decimal128Type>().iter();
             values.map(|one| one.map(|units| show(units, *scale))).collect()
+        }
+        DataType::Binary => {
+            array.as_binary::<i32>().iter().map(|one| one.map(bytea::shown)).collect()
         }
         DataType::Timestamp(unit, zone) => {
             let zone = if zone.is_some() { "+00" } else { "" };

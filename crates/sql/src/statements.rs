@@ -6,10 +6,12 @@ use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
 use crate::copy_parquet::copy_parquet;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
+use crate::explain::{Shape, shape_of};
 use crate::hidden::Hidden;
 use crate::insert::Insert;
 use crate::names::folded;
 use crate::ordinary::{Definition, Write};
+use crate::prepared::{self, Template};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::tables::TABLES;
 use crate::timescale_options;
@@ -104,6 +106,20 @@ pub enum Parsed {
     Release(String),
     /// `ROLLBACK TO name`.
     RollbackTo(String),
+    /// `PREPARE name AS statement`.
+    Prepare {
+        /// What it is called.
+        name: String,
+        /// The statement.
+        template: Template,
+    },
+    /// `EXECUTE name (values)`.
+    Execute {
+        /// The statement that was prepared.
+        name: String,
+        /// Expressions, as they were written.
+        values: Vec<String>,
+    },
     /// `DEALLOCATE name`; none for all.
     Deallocate(Option<String>),
     /// `DISCARD ALL`: settings and prepared statements are forgotten.
@@ -131,6 +147,8 @@ pub struct Query {
 /// A statement in DataFusion's words.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rephrased {
+    /// How it is explained, where it is.
+    pub(crate) explained: Option<Shape>,
     pub(crate) statement: Statement,
     pub(crate) hints: Hints,
     pub(crate) parameters: BTreeSet<String>,
@@ -139,8 +157,9 @@ pub(crate) struct Rephrased {
 
 impl Query {
     fn parsed(mut statement: Statement) -> Result<Parsed, SqlError> {
+        let explained = shape_of(&mut statement)?;
         let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
-        let rephrased = Rephrased { statement, hints, parameters, is_reusable };
+        let rephrased = Rephrased { explained, statement, hints, parameters, is_reusable };
         Ok(Parsed::Query(Query { rephrased: Hidden::new(rephrased), is_short: false }))
     }
 
@@ -235,6 +254,12 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
     }
+    if let Some(prepared) = prepared::prepare(tokens)? {
+        return checked(prepared);
+    }
+    if let Some(executed) = prepared::execute(tokens)? {
+        return Ok(executed);
+    }
     if let Some(done) = Upkeep::of_words(&words)? {
         return Ok(done.into());
     }
@@ -257,6 +282,20 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
     }
     parser.expect_token(&Token::EOF).map_err(unreadable)?;
     classify(statement)
+}
+
+/// A statement that is prepared, if it may be.
+fn checked(prepared: Parsed) -> Result<Parsed, SqlError> {
+    if let Parsed::Prepare { template, .. } = &prepared {
+        let known = parse(&template.text())?;
+        let is_one =
+            matches!(known.as_slice(), [Parsed::Query(_) | Parsed::Insert(_) | Parsed::Write(_)]);
+        if !is_one {
+            let words = "PREPARE is for SELECT, INSERT, UPDATE and DELETE";
+            return Err(SqlError::invalid(words));
+        }
+    }
+    Ok(prepared)
 }
 
 /// `FETCH FROM name` and `FETCH name`, which the parser does not know: the next row.
@@ -361,7 +400,7 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         Statement::Discard { .. } => Parsed::Nothing("DISCARD"),
         Statement::Deallocate { name, .. } => {
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
-            Parsed::Deallocate((!is_all).then_some(name.value))
+            Parsed::Deallocate((!is_all).then(|| folded(&name)))
         }
         Statement::Query(query) => match done_by_calls(&query)? {
             Some(done) => done,

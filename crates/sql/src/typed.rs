@@ -73,6 +73,11 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             patterns::as_call(expr)
         }
         Expr::InList(_) | Expr::Between(_) => Ok(change_several(expr, schema)),
+        // `x = ANY($1)`: a list of what is looked for in it.
+        Expr::ScalarFunction(mut called) if called.name() == "array_has" => {
+            let is_changed = list_as_value(&mut called.args, schema);
+            Ok(Transformed::new_transformed(Expr::ScalarFunction(called), is_changed))
+        }
         Expr::ScalarFunction(ref function) if function.name() == "round" => {
             match function.args.as_slice() {
                 [one] if is_float(one, schema) => {
@@ -173,6 +178,18 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         other => Transformed::no(other),
     }
+}
+
+/// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
+fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let [Expr::Placeholder(list), value] = args else { return false };
+    let Ok(of) = value.get_type(schema) else { return false };
+    if list.field.is_some() || matches!(of, DataType::Null) {
+        return false;
+    }
+    let of = Field::new_list_field(of, true);
+    list.field = Some(Arc::new(Field::new("list", DataType::List(Arc::new(of)), true)));
+    true
 }
 
 /// What is compared with each other: intervals by what they are worth, texts with times as times.

@@ -33,6 +33,7 @@ const KNOWN: &[Known] = &[
     known(17, "bytea", "bytea", -1, "U", 1001),
     known(18, "char", "\"char\"", 1, "Z", 1002),
     known(19, "name", "name", 64, "S", 1003),
+    known(17, "bytea", "bytea", -1, "U", 1001),
     known(20, "int8", "bigint", 8, "N", 1016),
     known(21, "int2", "smallint", 2, "N", 1005),
     known(22, "int2vector", "int2vector", -1, "A", 1006),
@@ -111,7 +112,9 @@ pub fn of_arrow(data_type: &DataType) -> i32 {
         DataType::Date32 => 1082,
         DataType::Timestamp(_, None) => 1114,
         DataType::Timestamp(_, Some(_)) => 1184,
-        DataType::Interval(_) => 1186,
+        DataType::Interval(_) | DataType::Duration(_) => 1186,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => 17,
+        DataType::Time64(_) | DataType::Time32(_) => 1083,
         DataType::Decimal128(..) | DataType::Decimal256(..) => 1700,
         DataType::List(of) => {
             let of = of_arrow(of.data_type());

@@ -83,7 +83,8 @@ fn scalar_of(scalar: Scalar, bytes: &[u8]) -> Option<Datum> {
             let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
             Datum::Uuid(parts.join("-"))
         }
-        Scalar::Text | Scalar::Jsonb | Scalar::Numeric | Scalar::Bytea => return None,
+        Scalar::Bytea => Datum::Bytea(bytes.to_vec()),
+        Scalar::Text | Scalar::Jsonb | Scalar::Numeric => return None,
     })
 }
 

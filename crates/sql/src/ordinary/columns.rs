@@ -76,6 +76,7 @@ pub fn declared(sql_type: &SqlType) -> Result<Declared, SqlError> {
         SqlType::JSONB => one(Scalar::Jsonb),
         SqlType::JSON => said(Scalar::Jsonb, "json".to_string()),
         SqlType::Uuid => one(Scalar::Uuid),
+        SqlType::Bytea => one(Scalar::Bytea),
         SqlType::Array(
             ArrayElemTypeDef::SquareBracket(of, _) | ArrayElemTypeDef::AngleBracket(of),
         ) => array(declared(of)?, sql_type)?,
@@ -95,7 +96,7 @@ fn unknown(sql_type: &SqlType) -> SqlError {
     let words = format!("type \"{}\" is not known here", sql_type.to_string().to_lowercase());
     SqlError::new("0A000", words).with_hint(
         "Columns may be boolean, smallint, integer, bigint, real, double precision, numeric, text, \
-         varchar, char, timestamptz, timestamp, date, time, interval, jsonb, uuid, or arrays of these.",
+         varchar, char, timestamptz, timestamp, date, time, interval, jsonb, uuid, bytea, or arrays of these.",
     )
 }
 
@@ -104,7 +105,12 @@ fn array(of: Declared, sql_type: &SqlType) -> Result<Declared, SqlError> {
         of.ty,
         ColumnType::Array(_)
             | ColumnType::One(
-                Scalar::Jsonb | Scalar::Interval | Scalar::Uuid | Scalar::Numeric | Scalar::Time
+                Scalar::Jsonb
+                    | Scalar::Interval
+                    | Scalar::Uuid
+                    | Scalar::Numeric
+                    | Scalar::Time
+                    | Scalar::Bytea
             )
     );
     match is_known && !of.is_serial && of.words.is_empty() {

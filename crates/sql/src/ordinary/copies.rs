@@ -27,6 +27,7 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
             DataType::Date32 => Scalar::Date,
             DataType::Time64(_) => Scalar::Time,
             DataType::Interval(_) | DataType::Duration(_) => Scalar::Interval,
+            DataType::Binary => Scalar::Bytea,
             DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => {
                 Scalar::Text
             }

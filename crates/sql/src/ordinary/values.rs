@@ -3,6 +3,7 @@
 
 use super::columns::{DIGITS_MAX, FRACTION_DIGITS};
 use super::numbers::{Units, short_text_of, text_of, units_of};
+use crate::bytea;
 use crate::error::SqlError;
 use crate::instants::{clock_of, instant_of, time_of_day};
 use crate::intervals::INTERVAL;
@@ -134,7 +135,7 @@ fn read_one(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlErr
         }
         Scalar::Jsonb => Datum::Jsonb(jsonb::shown(&jsonb::parse(text).ok_or_else(bad)?)),
         Scalar::Uuid => Datum::Uuid(uuid_of(plain).ok_or_else(bad)?),
-        Scalar::Bytea => return Err(SqlError::unsupported("bytea is not known here")),
+        Scalar::Bytea => Datum::Bytea(bytea::read(text)?),
     })
 }
 
@@ -448,6 +449,9 @@ pub fn of_scalar(value: &ScalarValue) -> Result<Datum, SqlError> {
         ScalarValue::Utf8(Some(text))
         | ScalarValue::Utf8View(Some(text))
         | ScalarValue::LargeUtf8(Some(text)) => Datum::Text(text.clone()),
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes)) => Datum::Bytea(bytes.clone()),
         ScalarValue::Date32(Some(day)) => Datum::Date(*day),
         ScalarValue::Time64Microsecond(Some(micros)) => Datum::Time(*micros),
         ScalarValue::Time64Nanosecond(Some(nanos)) => Datum::Time(nanos / NANOS_PER_MICRO),

@@ -40,7 +40,18 @@ pub const DOT_IS_ANY: &str = "(?s)";
 
 /// A pattern with an escape of its own as one whose escape is a backslash.
 pub fn escape_by_backslash(pattern: &mut Expr, escape: Option<ValueWithSpan>) {
-    let escape = escape.and_then(|value| value.value.into_string()).unwrap_or_default();
+    let Some(escape) = escape.and_then(|value| value.value.into_string()) else { return };
+    if escape.is_empty() {
+        // Nothing escapes.
+        *pattern = match joined(pattern) {
+            Some(text) => text_literal(text.replace('\\', "\\\\")),
+            None => call(
+                "replace",
+                vec![pattern.clone(), text_literal("\\".into()), text_literal("\\\\".into())],
+            ),
+        };
+        return;
+    }
     if let Some(escape) = escape.chars().next().filter(|one| *one != '\\') {
         *pattern = with_backslash(pattern, escape);
     }

@@ -1,12 +1,16 @@
-//! Functions that make rows: `jsonb_object_keys`, `jsonb_each` and `jsonb_each_text`, in the select
-//! list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
+//! Functions that make rows: `jsonb_object_keys`, `jsonb_array_elements`, `regexp_matches` and their kin,
+//! in the select list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
 
 use super::expressions::{arguments, call, is_named};
+use super::phrases::rows;
 use super::types::name_of_last;
 use crate::error::SqlError;
 use crate::generate_series;
-use crate::jsonb_parts::{IS_JSONB, KEYS, PAIRS, TEXT_PAIRS, TEXTS, VALUES};
+use crate::jsonb_parts::{
+    ELEMENT_TEXTS, ELEMENTS, IS_JSONB, KEYS, PAIRS, TEXT_PAIRS, TEXTS, VALUES,
+};
 use crate::names::folded;
+use crate::regexps::{MATCHES, SPLIT};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select,
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
@@ -19,47 +23,62 @@ enum Set {
     Keys,
     Each,
     EachText,
+    Elements,
+    ElementTexts,
+    /// Of texts and patterns: the function that makes the list.
+    Texts(&'static str),
 }
+
+const SETS: &[(&str, Set)] = &[
+    ("jsonb_object_keys", Set::Keys),
+    ("json_object_keys", Set::Keys),
+    ("jsonb_each", Set::Each),
+    ("json_each", Set::Each),
+    ("jsonb_each_text", Set::EachText),
+    ("json_each_text", Set::EachText),
+    ("jsonb_array_elements", Set::Elements),
+    ("json_array_elements", Set::Elements),
+    ("jsonb_array_elements_text", Set::ElementTexts),
+    ("json_array_elements_text", Set::ElementTexts),
+    ("regexp_matches", Set::Texts(MATCHES)),
+    ("regexp_split_to_table", Set::Texts(SPLIT)),
+    ("string_to_table", Set::Texts("string_to_array")),
+];
 
 impl Set {
     fn of(name: &ObjectName) -> Option<Set> {
-        let all = [
-            ("jsonb_object_keys", Set::Keys),
-            ("jsonb_each", Set::Each),
-            ("jsonb_each_text", Set::EachText),
-        ];
-        all.into_iter().find(|(one, _)| is_named(name, one)).map(|(_, set)| set)
+        SETS.iter().find(|(one, _)| is_named(name, one)).map(|(_, set)| *set)
     }
 
-    /// Its columns as a table, and what they are of a value; `only` is the name of the one column of
-    /// a function that has one.
-    fn columns(self, only: &str, value: &Expr) -> Vec<(String, Expr)> {
+    /// Its columns as a table, and what they are of its arguments; `only` is the name of the one column
+    /// of a function that gives it none.
+    fn columns(self, only: &str, args: &[&Expr]) -> Vec<(String, Expr)> {
+        let named = |name: &str, expr: Expr| vec![(name.to_string(), expr)];
+        let jsonb = |list: &str| call(IS_JSONB, vec![rows(list, args)]);
         match self {
-            Set::Keys => vec![(only.to_string(), rows(KEYS, value))],
-            Set::Each => vec![
-                ("key".to_string(), rows(KEYS, value)),
-                ("value".to_string(), call(IS_JSONB, vec![rows(VALUES, value)])),
-            ],
+            Set::Keys => named(only, rows(KEYS, args)),
+            Set::Each => {
+                vec![("key".to_string(), rows(KEYS, args)), ("value".to_string(), jsonb(VALUES))]
+            }
             Set::EachText => vec![
-                ("key".to_string(), rows(KEYS, value)),
-                ("value".to_string(), rows(TEXTS, value)),
+                ("key".to_string(), rows(KEYS, args)),
+                ("value".to_string(), rows(TEXTS, args)),
             ],
+            Set::Elements => named("value", jsonb(ELEMENTS)),
+            Set::ElementTexts => named("value", rows(ELEMENT_TEXTS, args)),
+            Set::Texts(list) => named(only, rows(list, args)),
         }
     }
 }
 
-/// The rows of a list.
-fn rows(list: &str, value: &Expr) -> Expr {
-    call("unnest", vec![call(list, vec![value.clone()])])
-}
-
 /// Such a function in the select list: a row of two is shown as one text.
 pub fn set_in_list(function: &Function) -> Option<Expr> {
-    let value = *arguments(function)?.first()?;
+    let args = arguments(function)?;
+    args.first()?;
     Some(match Set::of(&function.name)? {
-        Set::Keys => rows(KEYS, value),
-        Set::Each => rows(PAIRS, value),
-        Set::EachText => rows(TEXT_PAIRS, value),
+        Set::Each => rows(PAIRS, &args),
+        Set::EachText => rows(TEXT_PAIRS, &args),
+        set => set.columns("", &args).pop()?.1,
     })
 }
 
@@ -68,8 +87,9 @@ pub fn part_of_set(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
     let Expr::Nested(inner) = root else { return None };
     let Expr::Function(function) = &**inner else { return None };
     let [AccessExpr::Dot(Expr::Identifier(part))] = chain else { return None };
-    let value = *arguments(function)?.first()?;
-    let columns = Set::of(&function.name)?.columns("", value);
+    let args = arguments(function)?;
+    args.first()?;
+    let columns = Set::of(&function.name)?.columns("", &args);
     columns.into_iter().find(|(name, _)| *name == folded(part)).map(|(_, expr)| expr)
 }
 
@@ -102,12 +122,17 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         _ => return Ok(()),
     };
     let Some(set) = Set::of(name) else { return Ok(()) };
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = args.as_slice() else {
-        let words = format!("{name} takes a jsonb");
+    let plain = |arg| match arg {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Some(expr),
+        _ => None,
+    };
+    let args: Option<Vec<&Expr>> = args.iter().map(plain).collect();
+    let Some(args) = args.filter(|args| !args.is_empty()) else {
+        let words = format!("{name} takes other arguments");
         return Err(SqlError::new("42883", words));
     };
     // It stands there twice, and would do so within itself.
-    if has_query(value) {
+    if args.iter().any(|arg| has_query(arg)) {
         let words = "a function that makes rows of a subquery is not known here: name the subquery in \
                      WITH or FROM";
         return Err(SqlError::unsupported(words));
@@ -122,7 +147,7 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         at: None,
     });
     // A function of one column calls it as the table is called.
-    let columns = set.columns(&folded(&alias.name), value);
+    let columns = set.columns(&folded(&alias.name), &args);
     let item =
         |(name, expr)| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
     let Some(subquery) = query_of(columns.into_iter().map(item).collect()) else {

@@ -3,7 +3,9 @@
 
 use super::expressions::{arguments, call, cast, is_named, literal};
 use crate::error::SqlError;
-use crate::toolkit::{DESCENDING, PERCENTILE, STATS, STATS_STDDEV, STATS_SUM, STATS_VARIANCE};
+use crate::toolkit::{
+    DESCENDING, MODE, MODE_DESCENDING, PERCENTILE, STATS, STATS_STDDEV, STATS_SUM, STATS_VARIANCE,
+};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, ObjectName, OrderByExpr, OrderByOptions,
@@ -118,7 +120,7 @@ fn number(digits: &str) -> Expr {
 }
 
 /// Another call, filtered and windowed as one that there is, and of values chosen and ordered so.
-fn like(function: &Function, name: &str, args: Vec<Expr>) -> Expr {
+pub fn like(function: &Function, name: &str, args: Vec<Expr>) -> Expr {
     let mut made = call(name, args);
     if let Expr::Function(made) = &mut made {
         if let (FunctionArguments::List(of), FunctionArguments::List(list)) =
@@ -204,6 +206,25 @@ fn ordered_set<'f>(
         return Err(SqlError::unsupported("OVER is not supported for ordered-set aggregates"));
     }
     Ok((share, order))
+}
+
+/// `name() WITHIN GROUP (ORDER BY one value)` as another aggregate of that value; from the largest on where the
+/// order is so.
+///
+/// # Errors
+/// When it has another shape.
+pub fn ordered(function: &Function, name: &str, ascending: &str) -> Result<Expr, SqlError> {
+    let args = arguments(function);
+    let (Some(&[]), [order]) = (args.as_deref(), function.within_group.as_slice()) else {
+        let words = format!("{name}() WITHIN GROUP (ORDER BY one value) is what there is");
+        return Err(SqlError::new("42883", words));
+    };
+    if function.over.is_some() {
+        return Err(SqlError::unsupported("OVER is not supported for ordered-set aggregates"));
+    }
+    let descending = if ascending == MODE { MODE_DESCENDING } else { ascending };
+    let own = if order.options.asc == Some(false) { descending } else { ascending };
+    Ok(like(function, own, vec![order.expr.clone()]))
 }
 
 /// A number that stands for a share of all; none where it is not written down.

@@ -81,6 +81,7 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         }
         SqlType::Numeric(_) | SqlType::Decimal(_) => DataType::Float64,
         SqlType::JSONB | SqlType::JSON => JSONB_PARAMETER,
+        SqlType::Bytea => DataType::Binary,
         SqlType::Date => DataType::Date32,
         SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
         SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {

@@ -6,11 +6,12 @@
 //!      ─ stats_agg ─► PostgreSQL's own aggregates in a row      rate, average .. (accessors) ─► one of them
 //!      ─ uddsketch (sketch) ─► counts of what lies near powers ─ approx_percentile ─► a number
 //!      ─ histogram ─► counts
-//!      ─ percentile ─► PostgreSQL's percentile_cont
+//!      ─ percentile, mode ─► PostgreSQL's percentile_cont and mode
 //! ```
 
 mod accessors;
 mod histogram;
+mod mode;
 mod percentile;
 mod points;
 mod sketch;
@@ -22,6 +23,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::prelude::SessionContext;
 
 pub use accessors::{STATS, STATS_STDDEV, STATS_SUM, STATS_VARIANCE};
+pub use mode::{MODE, MODE_DESCENDING};
 pub use percentile::{DESCENDING, PERCENTILE};
 
 /// Gives a session these functions.
@@ -30,6 +32,7 @@ pub fn register(context: &SessionContext) {
     context.register_udaf(histogram::histogram());
     context.register_udaf(sketch::uddsketch());
     percentile::functions().for_each(|one| context.register_udaf(one));
+    mode::functions().for_each(|one| context.register_udaf(one));
     accessors::functions().for_each(|one| context.register_udf(one));
 }
 

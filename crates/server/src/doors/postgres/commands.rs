@@ -33,10 +33,15 @@ impl Queries {
             | Parsed::Insert(_)
             | Parsed::Write(_)
             | Parsed::Define(_)
+            | Parsed::Execute { .. }
             | Parsed::DropMetric(_) => {
                 Err(error("XX000", "a statement that comes here by mistake"))
             }
             Parsed::CopyIn(asked) => self.begin_copy(session, asked),
+            Parsed::Prepare { name, template } => {
+                session.prepare(&name, template).map_err(of_sql)?;
+                done("PREPARE")
+            }
             Parsed::Show(ref name) => {
                 let value = session.settings().get(name).map(str::to_string);
                 let words = format!("unrecognized configuration parameter \"{name}\"");

@@ -24,6 +24,7 @@ impl Queries {
         let statement = self.session()?.sql.plan(copy.query).await.map_err(of_sql)?;
         let format = match copy.to {
             CopyTo::Lines(format) => format,
+            CopyTo::Binary => return self.binary_out(client, statement).await,
             CopyTo::Parquet => return self.parquet_out(client, statement).await,
             CopyTo::File { name, overwrites } => {
                 let existing = if overwrites { Existing::Replaced } else { Existing::Kept };
@@ -52,6 +53,47 @@ impl Queries {
         }
         client.feed(PgWireBackendMessage::CopyDone(CopyDone::new())).await?;
         let tag = Tag::new("COPY").with_rows(count);
+        client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
+        Ok(())
+    }
+}
+
+/// What binary rows begin with, and what ends them.
+const BINARY_HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+const BINARY_END: &[u8] = &[0xff, 0xff];
+
+impl Queries {
+    /// Sends the rows of a query as lengths and bytes: `[values i16]`, then `[size i32][bytes]` each,
+    /// which is what a row's message has, too.
+    ///
+    /// # Errors
+    /// Those of the query.
+    async fn binary_out<C>(&self, client: &mut C, statement: sql::Statement) -> PgWireResult<()>
+    where
+        C: Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let answer = self.query(statement, Vec::new(), &Format::UnifiedBinary).await?;
+        let Response::Query(mut rows) = answer else {
+            return Err(error("XX000", "a query without rows"));
+        };
+        let columns = rows.row_schema().len();
+        let count = i16::try_from(columns).map_err(|_| error("54011", "too many columns"))?;
+        let begin = CopyOutResponse::new(1, count, vec![1; columns]);
+        client.feed(PgWireBackendMessage::CopyOutResponse(begin)).await?;
+        let head = CopyData::new(BINARY_HEAD.to_vec().into());
+        client.feed(PgWireBackendMessage::CopyData(head)).await?;
+        let mut sent = 0;
+        while let Some(row) = rows.data_rows().next().await {
+            let mut bytes = count.to_be_bytes().to_vec();
+            bytes.extend_from_slice(&row?.data);
+            client.feed(PgWireBackendMessage::CopyData(CopyData::new(bytes.into()))).await?;
+            sent += 1;
+        }
+        let end = CopyData::new(BINARY_END.to_vec().into());
+        client.feed(PgWireBackendMessage::CopyData(end)).await?;
+        client.feed(PgWireBackendMessage::CopyDone(CopyDone::new())).await?;
+        let tag = Tag::new("COPY").with_rows(sent);
         client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;
         Ok(())
     }

@@ -165,6 +165,10 @@ fn plain(
             })?;
             Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone))
         }
+        Some(DataType::Binary) => {
+            let read = sql::bytea::read(&text).map_err(super::answers::of_sql)?;
+            Ok(ScalarValue::Binary(Some(read)))
+        }
         Some(target) => value.cast_to(&target).map_err(wrong(at)),
         None => Ok(value),
     }
@@ -231,6 +235,7 @@ fn arrow_type(pg_type: &Type) -> Option<DataType> {
             DataType::Utf8View
         }
         Type::UUID => DataType::Utf8View,
+        Type::BYTEA => DataType::Binary,
         _ => {
             let of = arrow_type(&element_of(pg_type)?)?;
             DataType::List(Arc::new(Field::new_list_field(of, true)))
@@ -302,6 +307,7 @@ fn scalar(pg_type: &Type, bytes: &[u8]) -> Option<ScalarValue> {
             let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
             ScalarValue::Utf8(Some(parts.join("-")))
         }
+        Type::BYTEA => ScalarValue::Binary(Some(bytes.to_vec())),
         // A version stands before it.
         Type::JSONB => text(bytes.strip_prefix(&[1])?)?,
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::UNKNOWN | Type::JSON | Type::NAME => {

@@ -14,6 +14,7 @@ use sql::datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sql::insert::Insert;
 use sql::ordinary::{PlannedWrite, Write};
 use sql::statements::{Parsed, Query};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -219,6 +220,26 @@ impl Parser {
         }
     }
 
+    /// What a statement is that `EXECUTE` names, with its values: its text, and what it says.
+    ///
+    /// # Errors
+    /// When there is none of that name, and where it takes other values.
+    pub async fn executed(
+        &self,
+        name: &str,
+        values: &[String],
+    ) -> PgWireResult<(String, Parsed)> {
+        let session = self.session()?;
+        let text = session.executed(name, values).map_err(of_sql)?;
+        let mut all = session.sql.parse(&text).await.map_err(of_sql)?;
+        match (all.pop(), all.is_empty()) {
+            (Some(parsed), true) if !matches!(parsed, Parsed::Execute { .. }) => {
+                Ok((text, parsed))
+            }
+            _ => Err(error("42601", "EXECUTE of values that are statements")),
+        }
+    }
+
     fn remember_query(&self, text: Arc<str>, plan: sql::Statement) {
         if plan.is_reusable() {
             self.remember(text, Kept::Query(plan));
@@ -252,7 +273,17 @@ impl QueryParser for Parser {
             let words = "cannot insert multiple commands into a prepared statement";
             return Err(error("42601", words));
         }
-        Ok(match all.pop() {
+        let mut text = Cow::Borrowed(text);
+        let parsed = match all.pop() {
+            Some(Parsed::Execute { name, values }) => {
+                let (executed, parsed) = self.executed(&name, &values).await?;
+                text = Cow::Owned(executed);
+                Some(parsed)
+            }
+            other => other,
+        };
+        let text = text.as_ref();
+        Ok(match parsed {
             Some(Parsed::Query(statement)) => {
                 Some(Prepared::Query(self.describe(text, statement).await?))
             }

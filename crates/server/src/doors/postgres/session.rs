@@ -7,7 +7,8 @@ use super::settings::{Scope, Settings, VERSION};
 use super::table_copies::Filling;
 use crate::admission::Permit;
 use sql::tables::TABLES;
-use sql::{Facts, Session as SqlSession, SqlError};
+use sql::{Facts, Session as SqlSession, SqlError, Template};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a connection remembers.
@@ -60,6 +61,8 @@ pub struct State {
     pub copying: Option<Copying>,
     pub filling: Option<Filling>,
     pub kept: Kept,
+    /// What was prepared by statements.
+    pub templates: HashMap<String, Template>,
     /// Whether the transaction under way has copied or dropped samples, which no `ROLLBACK` takes
     /// back.
     pub has_copied: bool,
@@ -87,6 +90,36 @@ impl Session {
     /// Its state. Not to be held while anybody is waited for.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// The text of a prepared statement with values in their places.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it takes other values.
+    pub fn executed(&self, name: &str, values: &[String]) -> Result<String, SqlError> {
+        let state = self.state();
+        let template = state.templates.get(name).ok_or_else(|| {
+            let words = format!("prepared statement \"{name}\" does not exist");
+            SqlError::new("26000", words)
+        })?;
+        template.with_values(name, values)
+    }
+
+    /// Keeps a statement for later.
+    ///
+    /// # Errors
+    /// When there is one of that name, and when there are too many.
+    pub fn prepare(&self, name: &str, template: Template) -> Result<(), SqlError> {
+        let mut state = self.state();
+        if state.templates.contains_key(name) {
+            let words = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new("42P05", words));
+        }
+        state.kept.put_statement(name, template.size()).map_err(SqlError::limit)?;
+        state.templates.insert(name.to_string(), template);
+        Ok(())
     }
 }
 

@@ -115,7 +115,8 @@ impl Settings {
         }
         if name == "timezone" && !is_utc(value) {
             let words = format!("time zone {value:?} is not supported yet: times are shown in UTC");
-            return Err(SqlError::wrong_value(words));
+            let hint = "Say time AT TIME ZONE 'Europe/Berlin' where a clock there is wanted.";
+            return Err(SqlError::wrong_value(words).with_hint(hint));
         }
         let is_switch = ["transaction_read_only", "default_transaction_read_only"];
         if is_switch.contains(&name.as_str()) && !is_on(value) && !is_off(value) {

@@ -48,7 +48,9 @@ impl SimpleQueryHandler for Queries {
             return Err(error("0A000", words));
         }
         // A text of several statements is one transaction, unless it says otherwise.
-        let changes = |one: &Parsed| matches!(one, Parsed::Write(_) | Parsed::Define(_));
+        let changes = |one: &Parsed| {
+            matches!(one, Parsed::Write(_) | Parsed::Define(_) | Parsed::Execute { .. })
+        };
         let is_one = 1 < all.len() && all.iter().any(changes);
         if is_one && copies.is_some() {
             let words = "COPY FROM STDIN stands in a query of its own where others change tables";
@@ -93,6 +95,10 @@ impl Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         for parsed in all {
+            let parsed = match parsed {
+                Parsed::Execute { name, values } => self.parser.executed(&name, &values).await?.1,
+                other => other,
+            };
             self.answer_one(client, parsed).await?;
         }
         Ok(())
@@ -191,6 +197,11 @@ impl Queries {
             session.state().has_copied = true;
         }
         let said = match parsed {
+            Parsed::Deallocate(Some(name)) if session.state().templates.contains_key(name) => {
+                session.state().templates.remove(name);
+                session.state().kept.remove_statement(name);
+                None
+            }
             Parsed::Deallocate(Some(name)) => {
                 if client.portal_store().get_statement(name).is_none() {
                     let words = format!("prepared statement \"{name}\" does not exist");
@@ -201,6 +212,7 @@ impl Queries {
                 None
             }
             Parsed::Deallocate(None) | Parsed::DiscardAll => {
+                session.state().templates.clear();
                 let names = session.state().kept.clear_statements();
                 names.iter().for_each(|name| client.portal_store().rm_statement(name));
                 None

@@ -1,0 +1,249 @@
+//! Phrases that people type to PostgreSQL and that are calls of functions here: `extract(..)`,
+//! `AT TIME ZONE`, `SIMILAR TO`, `json_agg`, percentiles of several shares.
+
+use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
+use super::operators::DOT_IS_ANY;
+use super::toolkit;
+use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE};
+use crate::error::SqlError;
+use crate::json_gathered::{ARRAY_OF, OBJECT_OF};
+use crate::regexps::{SIMILAR, similar};
+use crate::templates::TIMESTAMP_BY;
+use crate::toolkit::MODE;
+use datafusion::sql::sqlparser::ast::{
+    Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, TimezoneInfo, Value, ValueWithSpan,
+};
+
+/// A phrase in other words, if it is one.
+///
+/// # Errors
+/// When it makes no sense.
+pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
+    Ok(match expr {
+        Expr::Extract { field, expr, .. } => {
+            let field = field.to_string().trim_matches(['"', '\'']).to_lowercase();
+            Some(call(EXTRACT, vec![text_literal(field), (**expr).clone()]))
+        }
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            Some(call(TIMEZONE, vec![(**time_zone).clone(), (**timestamp).clone()]))
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let op = match negated {
+                true => BinaryOperator::PGRegexNotMatch,
+                false => BinaryOperator::PGRegexMatch,
+            };
+            let pattern = similar_pattern(pattern, escape_char.as_ref())?;
+            Some(Expr::Nested(Box::new(Expr::BinaryOp {
+                left: expr.clone(),
+                op,
+                right: Box::new(pattern),
+            })))
+        }
+        // Of arrays, and of texts.
+        Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
+            Some(call("array_has_any", vec![(**left).clone(), (**right).clone()]))
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
+            Some(call("starts_with", vec![(**left).clone(), (**right).clone()]))
+        }
+        Expr::Identifier(ident) if ident.quote_style.is_none() => word(&ident.value),
+        Expr::Function(function) => called(function)?,
+        _ => None,
+    })
+}
+
+/// Words that are calls of functions without parentheses.
+fn word(name: &str) -> Option<Expr> {
+    match name.to_ascii_lowercase().as_str() {
+        "localtimestamp" => Some(clock_now()),
+        "current_schema" => Some(call("current_schema", Vec::new())),
+        _ => None,
+    }
+}
+
+/// What the session's clock says.
+fn clock_now() -> Expr {
+    cast(super::now(), SqlType::Timestamp(None, TimezoneInfo::None))
+}
+
+/// The regular expression that a pattern of `SIMILAR TO` is.
+fn similar_pattern(pattern: &Expr, escape: Option<&ValueWithSpan>) -> Result<Expr, SqlError> {
+    let said = escape.map(|one| one.value.clone().into_string().unwrap_or_default());
+    match literal(pattern) {
+        Some(text) => {
+            let escape = said.map_or(Some('\\'), |said| said.chars().next());
+            Ok(text_literal(format!("{DOT_IS_ANY}{}", similar(&text, escape)?)))
+        }
+        None => {
+            let escape = said.map(text_literal);
+            Ok(call(SIMILAR, [pattern.clone()].into_iter().chain(escape).collect()))
+        }
+    }
+}
+
+fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
+    let is = |name: &str| is_named(&function.name, name);
+    if is("make_interval") {
+        return interval_of_parts(function);
+    }
+    if is("mode") && !function.within_group.is_empty() {
+        return toolkit::ordered(function, "mode", MODE).map(Some);
+    }
+    if is("percentile_cont") || is("percentile_disc") {
+        return Ok(percentiles(function));
+    }
+    let Some(args) = arguments(function) else { return Ok(None) };
+    Ok(match args.as_slice() {
+        [value] if is("json_agg") || is("jsonb_agg") => {
+            let json = call("to_jsonb", vec![(*value).clone()]);
+            Some(call(ARRAY_OF, vec![toolkit::like(function, "array_agg", vec![json])]))
+        }
+        [key, value] if is("json_object_agg") || is("jsonb_object_agg") => {
+            let pair = call("jsonb_build_array", vec![(*key).clone(), (*value).clone()]);
+            Some(call(OBJECT_OF, vec![toolkit::like(function, "array_agg", vec![pair])]))
+        }
+        [left, right] if is("mod") => Some(Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::Nested(Box::new((*left).clone()))),
+            op: BinaryOperator::Modulo,
+            right: Box::new(Expr::Nested(Box::new((*right).clone()))),
+        }))),
+        [value] if is("every") => Some(toolkit::like(function, "bool_and", vec![(*value).clone()])),
+        [value] if is("quote_nullable") => {
+            let quoted = call("quote_literal", vec![(*value).clone()]);
+            Some(call("coalesce", vec![quoted, text_literal("NULL".into())]))
+        }
+        [array, dimension] if is("array_lower") => {
+            let length = call("array_length", vec![(*array).clone(), (*dimension).clone()]);
+            let one = Expr::Value(Value::Number("1".into(), false).into());
+            Some(call("least", vec![one, length]))
+        }
+        [array, value] if is("array_remove") => {
+            Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
+        }
+        [unit, time, zone] if is("date_trunc") => {
+            let clock = call(TIMEZONE, vec![(*zone).clone(), (*time).clone()]);
+            let truncated = call("date_trunc", vec![(*unit).clone(), clock]);
+            Some(call(TIMEZONE, vec![(*zone).clone(), truncated]))
+        }
+        [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("json_typeof") => Some(call("jsonb_typeof", vec![(*value).clone()])),
+        [value] if is("age") => {
+            let today = call("current_date", Vec::new());
+            Some(call("age", vec![today, (*value).clone()]))
+        }
+        [text, template] if is("to_timestamp") => {
+            Some(call(TIMESTAMP_BY, vec![(*text).clone(), (*template).clone()]))
+        }
+        [one] if is("pg_typeof") && literal(one).is_some() => Some(text_literal("unknown".into())),
+        [] if is("clock_timestamp") || is("statement_timestamp") || is("transaction_timestamp") => {
+            Some(super::now())
+        }
+        [] | [_] if is("localtimestamp") => Some(clock_now()),
+        _ => None,
+    })
+}
+
+/// The rows of a list that a function makes.
+pub fn rows(list: &str, args: &[&Expr]) -> Expr {
+    call("unnest", vec![call(list, args.iter().map(|one| (*one).clone()).collect())])
+}
+
+/// `make_interval(days => 3)` with all parts in their places.
+fn interval_of_parts(function: &Function) -> Result<Option<Expr>, SqlError> {
+    let FunctionArguments::List(list) = &function.args else { return Ok(None) };
+    if !list.args.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
+        return Ok(None);
+    }
+    let nothing = || Expr::Value(Value::Number("0".into(), false).into());
+    let mut parts: Vec<Expr> = INTERVAL_PARTS.iter().map(|_| nothing()).collect();
+    for (at, arg) in list.args.iter().enumerate() {
+        let (place, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (Some(at), value),
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                let is_one = |part: &&str| name.value.eq_ignore_ascii_case(part);
+                (INTERVAL_PARTS.iter().position(|part| is_one(&part)), value)
+            }
+            _ => return Ok(None),
+        };
+        let place = place.and_then(|place| parts.get_mut(place));
+        let Some(place) = place else {
+            let words = "function make_interval with such arguments does not exist";
+            return Err(SqlError::new("42883", words));
+        };
+        *place = value.clone();
+    }
+    Ok(Some(call("make_interval", parts)))
+}
+
+/// Percentiles of several shares are an array of those of each.
+fn percentiles(function: &Function) -> Option<Expr> {
+    let args = arguments(function)?;
+    let [share] = args.as_slice() else { return None };
+    let shares = shares_of(share)?;
+    let each = |share: Expr| {
+        let mut one = function.clone();
+        if let FunctionArguments::List(list) = &mut one.args {
+            list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(share))];
+        }
+        toolkit::rephrased(&one).ok().flatten()
+    };
+    let elem: Option<Vec<Expr>> = shares.into_iter().map(each).collect();
+    Some(Expr::Array(Array { elem: elem?, named: true }))
+}
+
+/// The shares that are written down as an array.
+fn shares_of(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Array(array) => Some(array.elem.clone()),
+        Expr::Nested(inner) => shares_of(inner),
+        Expr::Cast { expr, .. } => shares_of(expr),
+        other => {
+            let all = super::array_of(&literal(other)?)?;
+            let number = |one: String| Expr::Value(Value::Number(one, false).into());
+            all.into_iter().map(|one| one.map(number)).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statements::{Parsed, parse};
+
+    #[test]
+    fn phrases_are_calls() {
+        for (text, expected) in [
+            ("SELECT extract(CENTURY FROM t)", "SELECT extract_numeric('century', t)"),
+            ("SELECT t AT TIME ZONE 'Asia/Tokyo'", "SELECT timezone('Asia/Tokyo', t)"),
+            ("SELECT a SIMILAR TO 'b%'", "SELECT (a ~ '(?s)^(?:b.*)$')"),
+            ("SELECT a NOT SIMILAR TO b", "SELECT (a !~ similar_to_escape(b))"),
+            (
+                "SELECT json_agg(a ORDER BY b) FILTER (WHERE c)",
+                "SELECT jsonb_array_of_gathered(array_agg(to_jsonb(a) ORDER BY b) FILTER (WHERE c))",
+            ),
+            (
+                "SELECT make_interval(days => 3, hours => 2)",
+                "SELECT make_interval(0, 0, 0, 3, 2, 0, 0)",
+            ),
+            ("SELECT to_timestamp(a, 'YYYY')", "SELECT to_timestamp_by_template(a, 'YYYY')"),
+            (
+                "SELECT date_trunc('day', t, 'Asia/Tokyo')",
+                "SELECT timezone('Asia/Tokyo', date_trunc('day', timezone('Asia/Tokyo', t)))",
+            ),
+            ("SELECT a && b, mod(a, b)", "SELECT array_has_any(a, b)"),
+            ("SELECT age(t)", "SELECT age(current_date(), t)"),
+        ] {
+            let Ok(Parsed::Query(query)) = parse(text).map(|mut all| all.remove(0)) else {
+                panic!("{text}")
+            };
+            let shown = query.rephrased().statement.to_string();
+            let shown = shown.split(" AS \"").next().unwrap_or_default();
+            assert_eq!(shown, expected, "{text}");
+        }
+        for text in ["SELECT make_interval(moons => 3)", "SELECT mode(1) WITHIN GROUP (ORDER BY a)"]
+        {
+            assert_eq!(parse(text).map_err(|error| error.code), Err("42883"), "{text}");
+        }
+    }
+}
