@@ -14,12 +14,10 @@ use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// What a text becomes that is cast to `bytea`.
 pub const BYTEA_IN: &str = "bytea_in";
-/// `||` of two of them.
-pub const BYTEA_CONCAT: &str = "byteacat";
 
 /// The letters of base64.
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -112,8 +110,8 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
     );
     let grown = |inner: ScalarUDF, times: usize| bounded(Arc::new(inner), Growth::Times(times));
     [
-        function(BYTEA_IN, any(1), binary, |args, _| Ok(Arc::new(bytes(&args[0])?))),
-        grown(function(BYTEA_CONCAT, any(2), binary, concat), 1),
+        READ.as_ref().clone(),
+        JOINED.as_ref().clone(),
         function("md5", any(1), text, md5),
         grown(function("encode", any(2), text, encode), 4),
         function("decode", any(2), binary, decode),
@@ -128,6 +126,20 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
     ]
     .into_iter()
 }
+
+/// The bytes that a text says.
+pub static READ: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let read = |args: &[ArrayRef], _: usize| Ok(Arc::new(bytes(&args[0])?) as ArrayRef);
+    Arc::new(function(BYTEA_IN, signature, |_| DataType::Binary, read))
+});
+
+/// `||` of bytes.
+pub static JOINED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(2, Volatility::Immutable);
+    let plain = function("byteacat", signature, |_| DataType::Binary, concat);
+    Arc::new(bounded(Arc::new(plain), Growth::Times(1)))
+});
 
 fn outside(error: SqlError) -> DataFusionError {
     DataFusionError::External(Box::new(error))

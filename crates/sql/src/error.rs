@@ -94,7 +94,10 @@ impl From<DataFusionError> for SqlError {
                 if let Some(known) = inner.downcast_ref::<SqlError>() {
                     return known.clone();
                 }
-                return SqlError::new("XX000", inner.to_string());
+                // A pattern, which is compiled when the first row comes.
+                let text = inner.to_string();
+                let code = if text.contains("regex parse error") { "2201B" } else { "XX000" };
+                return SqlError::new(code, text);
             }
             root => root,
         };
@@ -173,7 +176,9 @@ fn planned(text: &str) -> &'static str {
 /// What went wrong while values were made of values.
 fn computed(text: &str) -> &'static str {
     let says = |words: &str| text.contains(words);
-    if says("Divide by zero") {
+    if says("regex parse error") || says("Regular expression did not compile") {
+        "2201B"
+    } else if says("Divide by zero") {
         "22012"
     } else if says("overflow") || says("Overflow") {
         "22003"

@@ -9,7 +9,6 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{Expr, Statement, UtilityOption, Value};
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -93,11 +92,6 @@ fn is_on(option: &UtilityOption) -> Result<bool, SqlError> {
             Err(SqlError::invalid(format!("{name} requires a Boolean value")))
         }
     }
-}
-
-/// Whether a plan is one that is explained.
-pub fn is_explained(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_))
 }
 
 /// The one column.

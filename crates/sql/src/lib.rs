@@ -16,6 +16,7 @@ pub mod bytea;
 mod calendar;
 mod catalog;
 mod context;
+mod checked;
 pub mod copy;
 mod copy_parquet;
 pub mod copy_rows;

@@ -1,5 +1,6 @@
 //! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
+use crate::bytea;
 use crate::interval_products::{product, quotient};
 use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
@@ -12,7 +13,7 @@ use crate::typed::{as_interval, literal_time, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
-use datafusion::logical_expr::{Expr, ExprSchemable as _};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
 use std::sync::Arc;
 
@@ -48,6 +49,10 @@ impl ExprPlanner for JsonbOperators {
             }
             BinaryOperator::StringConcat => match joined(&expr, schema)? {
                 Some(Joins::Jsonb) => CONCAT,
+                Some(Joins::Bytes) => {
+                    let joined = bytea::JOINED.call(vec![expr.left, expr.right]);
+                    return Ok(PlannerResult::Planned(joined));
+                }
                 Some(Joins::Texts) => {
                     let joined = texts::JOINED.call(vec![expr.left, expr.right]);
                     return Ok(PlannerResult::Planned(joined));
@@ -76,6 +81,15 @@ fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         _ => None,
     };
     let is_taken = expr.op == BinaryOperator::Minus;
+    let of = |side: &Expr| side.get_type(schema).ok();
+    let is_interval = |side: &Expr| matches!(of(side), Some(DataType::Interval(_)));
+    let is_date = |side: &Expr| matches!(of(side), Some(DataType::Date32));
+    // A day and an interval are a time: the interval may be of hours.
+    if is_date(&expr.left) && is_interval(&expr.right) {
+        expr.left = cast_to_clock(expr.left);
+    } else if is_interval(&expr.left) && is_date(&expr.right) {
+        expr.right = cast_to_clock(expr.right);
+    }
     if let Some(time) = time_of(&expr.left) {
         let read = is_taken.then(|| literal_time(&expr.right, &time)).flatten();
         // What is taken from now is how long ago something was.
@@ -92,9 +106,15 @@ fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     expr
 }
 
+fn cast_to_clock(date: Expr) -> Expr {
+    let clock = DataType::Timestamp(TimeUnit::Microsecond, None);
+    Expr::Cast(Cast { expr: Box::new(date), field: Arc::new(Field::new("timestamp", clock, true)) })
+}
+
 /// What `||` puts together.
 enum Joins {
     Jsonb,
+    Bytes,
     Texts,
 }
 
@@ -109,6 +129,10 @@ fn joined(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Joins>> {
     let may_be = sides.iter().zip(are_jsonb).all(|(side, is_one)| is_one || is_open(side));
     if may_be && are_jsonb.contains(&true) {
         return Ok(Some(Joins::Jsonb));
+    }
+    let are_bytes = |side: &&Expr| matches!(side.get_type(schema), Ok(DataType::Binary));
+    if sides.iter().any(are_bytes) && sides.iter().all(|side| are_bytes(side) || is_open(side)) {
+        return Ok(Some(Joins::Bytes));
     }
     let is_array = |side: &&Expr| {
         matches!(

@@ -7,7 +7,7 @@ use crate::bounded::{bounded, planned_growth};
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
-use crate::{extremes, interval_text, patterns, shown};
+use crate::{bytea, checked, extremes, interval_text, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
@@ -18,8 +18,8 @@ use datafusion::logical_expr::expr::{AggregateFunction, InList, Placeholder, Sor
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, Operator, ScalarUDF,
-    Signature, Volatility,
+    Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
+    ScalarUDF, Signature, Volatility,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -44,7 +44,30 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
             })
         })
     });
-    Ok(changed?.data)
+    signed(changed?.data)
+}
+
+/// Counts are `bigint` to PostgreSQL's clients (`row_number()`, `array_length()`), which know no numbers
+/// without a sign.
+fn signed(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_count = |field: &Field| *field.data_type() == DataType::UInt64;
+    let is_query = !matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+    if !is_query || !plan.schema().fields().iter().any(|field| is_count(field)) {
+        return Ok(plan);
+    }
+    let columns = plan.schema().iter().map(|(qualifier, field)| {
+        let column = Expr::from((qualifier, field));
+        match is_count(field) {
+            true => {
+                let wide = Arc::new(field.as_ref().clone().with_data_type(DataType::Int64));
+                let cast = Expr::Cast(Cast { expr: Box::new(column), field: wide });
+                cast.alias_qualified(qualifier.cloned(), field.name())
+            }
+            false => column,
+        }
+    });
+    let columns: Vec<Expr> = columns.collect();
+    LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -97,6 +120,10 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         // What cannot be told is NaN with a sign, by which arrow orders it: below all numbers.
         Expr::Negative(_) if is_float(&expr, schema) => {
             Ok(Transformed::yes(NUMBER.call(vec![expr])))
+        }
+        Expr::BinaryExpr(ref binary) if let Some(whole) = checked::function_of(binary, schema) => {
+            let sides = vec![(*binary.left).clone(), (*binary.right).clone()];
+            Ok(Transformed::yes(whole.call(sides)))
         }
         Expr::BinaryExpr(ref binary)
             if binary.op.is_numerical_operators() && is_float(&expr, schema) =>
@@ -192,7 +219,8 @@ fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
     true
 }
 
-/// What is compared with each other: intervals by what they are worth, texts with times as times.
+/// What is compared with each other: intervals by what they are worth, texts with times as times, with
+/// bytes as bytes.
 fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let types: Vec<Option<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();
@@ -200,6 +228,13 @@ fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     if of(is_interval).is_some() {
         let worths = sides.into_iter().map(|side| WORTH.call(vec![as_interval(side)]));
         return Transformed::yes(worths.collect());
+    }
+    if of(|one| matches!(one, DataType::Binary)).is_some() {
+        let read = |(side, ty): (Expr, &Option<DataType>)| match ty {
+            Some(ty) if ty.is_string() => bytea::READ.call(vec![side]),
+            _ => side,
+        };
+        return Transformed::yes(sides.into_iter().zip(&types).map(read).collect());
     }
     if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
         let mut is_changed = false;

@@ -35,8 +35,7 @@ pub fn between(later: i64, earlier: i64) -> Option<Length> {
         days -= 1;
     }
     while days < 0 {
-        let of = if is_negative { high } else { low };
-        days += days_of_month(of.year(), of.month());
+        days += days_of_month(low.year(), low.month());
         months -= 1;
     }
     while months < 0 {

@@ -149,7 +149,7 @@ fn no_arguments(name: &str) -> DataFusionError {
     DataFusionError::Plan(format!("function {name}() does not exist"))
 }
 
-pub(super) fn quoted_ident(name: &str) -> String {
+pub(crate) fn quoted_ident(name: &str) -> String {
     let is_plain = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');

@@ -4,7 +4,7 @@
 use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
-use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE};
+use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE, TRUNC_INTERVAL};
 use crate::error::SqlError;
 use crate::json_gathered::{ARRAY_OF, OBJECT_OF};
 use crate::regexps::{SIMILAR, similar};
@@ -121,6 +121,9 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [array, value] if is("array_remove") => {
             Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
         }
+        [unit, length] if is("date_trunc") && is_interval(length) => {
+            Some(call(TRUNC_INTERVAL, vec![(*unit).clone(), (*length).clone()]))
+        }
         [unit, time, zone] if is("date_trunc") => {
             let clock = call(TIMEZONE, vec![(*zone).clone(), (*time).clone()]);
             let truncated = call("date_trunc", vec![(*unit).clone(), clock]);
@@ -143,6 +146,17 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] | [_] if is("localtimestamp") => Some(clock_now()),
         _ => None,
     })
+}
+
+/// Whether an expression says that it is an interval.
+fn is_interval(expr: &Expr) -> bool {
+    match expr {
+        Expr::Interval(_) => true,
+        Expr::Cast { data_type, .. } => matches!(data_type, SqlType::Interval { .. }),
+        Expr::TypedString(typed) => matches!(typed.data_type, SqlType::Interval { .. }),
+        Expr::Nested(inner) => is_interval(inner),
+        _ => false,
+    }
 }
 
 /// The rows of a list that a function makes.

@@ -224,18 +224,12 @@ impl Parser {
     ///
     /// # Errors
     /// When there is none of that name, and where it takes other values.
-    pub async fn executed(
-        &self,
-        name: &str,
-        values: &[String],
-    ) -> PgWireResult<(String, Parsed)> {
+    pub async fn executed(&self, name: &str, values: &[String]) -> PgWireResult<(String, Parsed)> {
         let session = self.session()?;
         let text = session.executed(name, values).map_err(of_sql)?;
         let mut all = session.sql.parse(&text).await.map_err(of_sql)?;
         match (all.pop(), all.is_empty()) {
-            (Some(parsed), true) if !matches!(parsed, Parsed::Execute { .. }) => {
-                Ok((text, parsed))
-            }
+            (Some(parsed), true) if !matches!(parsed, Parsed::Execute { .. }) => Ok((text, parsed)),
             _ => Err(error("42601", "EXECUTE of values that are statements")),
         }
     }
