@@ -101,7 +101,7 @@ def everyday():
         query = "SELECT (SELECT y FROM (VALUES (1, 'b'), (1, 'a')) w(k, y) WHERE k = x ORDER BY y LIMIT 1) FROM (VALUES (1), (2)) v(x) ORDER BY x"
         assert cursor.execute(query).fetchall() == [("a",), (None,)]
         # Bytes, as text and in binary.
-        assert one("SELECT '\\xdead'::bytea, length(%s), %s", [b"\x00\x01", b"\x00\xff"]) == (b"\xde\xad", 2, b"\x00\xff")
+        assert one("SELECT '\\xdead'::bytea, length(%s), %s::bytea", [b"\x00\x01", b"\x00\xff"]) == (b"\xde\xad", 2, b"\x00\xff")
         cursor.execute("CREATE TABLE files (id int PRIMARY KEY, content bytea)")
         cursor.execute("INSERT INTO files VALUES (1, %s), (2, '\\x0102')", [b"\x00\xff"])
         with psycopg.connect(DSN, autocommit=True, cursor_factory=psycopg.ClientCursor) as other:

@@ -24,6 +24,7 @@ mod postgres_clients;
 mod postgres_copy_rows;
 mod postgres_frames;
 mod postgres_insert;
+mod postgres_kept;
 mod postgres_keys;
 mod postgres_limits;
 mod postgres_parquet;

@@ -339,12 +339,6 @@ fn what_there_is_can_be_asked() -> Result<()> {
     check_refused(
         &psql,
         &[
-            ("SELECT set_metric_retention_period('cpu', INTERVAL '1 day')", "0A000", "--retention"),
-            (
-                "SELECT prom_api.set_default_retention_period(INTERVAL '1 day')",
-                "0A000",
-                "--retention",
-            ),
             ("SELECT label_cardinality(node_id) FROM cpu", "0A000", "metrics_labels"),
             ("SELECT * FROM get_metric_metadata(1)", "22023", "name"),
         ],

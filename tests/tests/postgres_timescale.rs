@@ -571,7 +571,5 @@ fn upkeep_is_done_already() -> Result<()> {
     refuse(&[
         ("SELECT create_hypertable('conditions', 'time')", "42P01", "does not exist"),
         ("ALTER TABLE conditions SET (timescaledb.compress)", "42P01", "does not exist"),
-        ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "0A000", "--retention"),
-        ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "0A000", "--retention"),
     ])
 }

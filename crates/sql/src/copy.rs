@@ -6,8 +6,9 @@
 use crate::dialect::Postgres;
 use crate::error::SqlError;
 use crate::names::folded;
+use crate::prometheus::Shapes;
 use crate::statements::{Parsed, Query};
-use crate::tables::{Column, TABLES};
+use crate::tables::{Column, Table};
 use datafusion::sql::sqlparser::ast::{
     CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, Ident,
 };
@@ -415,9 +416,11 @@ impl Options {
         table: &str,
         named: Option<Vec<String>>,
         file: Option<String>,
+        shapes: Shapes<'_>,
     ) -> Result<Given, SqlError> {
         let is_parquet = self.is_parquet(file.as_deref(), &["on_error", "reject_limit"])?;
-        let of_samples = TABLES.iter().any(|one| one.name == table);
+        let shape = shapes(table);
+        let of_samples = shape.is_some();
         if is_parquet && !of_samples {
             let words = format!("Parquet is copied into tables of samples, {table} is none");
             return Err(SqlError::unsupported(words));
@@ -438,7 +441,7 @@ impl Options {
         if is_text && is_line {
             return Ok(Given::Lines);
         }
-        let columns = named.unwrap_or_else(|| columns_of(table));
+        let columns = named.unwrap_or_else(|| columns_of(shape));
         let has_parts = columns.contains(&Column::Name) && columns.contains(&Column::Value);
         if columns != [Column::Sample] && !has_parts {
             let words = "a sample is copied as a line, COPY metrics (sample), or by its parts, COPY \
@@ -466,9 +469,8 @@ fn one_byte(name: &str, text: &str) -> Result<u8, SqlError> {
     }
 }
 
-fn columns_of(table: &str) -> Vec<Column> {
-    let known = TABLES.iter().find(|one| one.name == table);
-    known.map_or_else(
+fn columns_of(shape: Option<&Table>) -> Vec<Column> {
+    shape.map_or_else(
         || Column::OF_SAMPLES.to_vec(),
         |table| table.columns.iter().map(|(column, _)| *column).collect(),
     )
@@ -479,8 +481,8 @@ fn columns_of(table: &str) -> Vec<Column> {
 ///
 /// # Errors
 /// When it makes no sense.
-pub fn copy_in(words: &[&Token]) -> Result<Option<CopyIn>, SqlError> {
-    Words { words, at: 0 }.copy_in()
+pub fn copy_in(words: &[&Token], shapes: Shapes<'_>) -> Result<Option<CopyIn>, SqlError> {
+    Words { words, at: 0 }.copy_in(shapes)
 }
 
 /// A token's text, where it is a word, a text or a number.
@@ -529,7 +531,7 @@ impl<'t> Words<'t> {
     }
 
     /// `table [(columns)] FROM STDIN [[WITH] (option value, ...)]`.
-    fn copy_in(mut self) -> Result<Option<CopyIn>, SqlError> {
+    fn copy_in(mut self, shapes: Shapes<'_>) -> Result<Option<CopyIn>, SqlError> {
         let Some(mut table) = self.name() else { return Ok(None) };
         if self.eat(&Token::Period) {
             if table != "public" {
@@ -545,7 +547,7 @@ impl<'t> Words<'t> {
         let file = self.file("stdin")?;
         let mut options = Options::default();
         self.options(&mut options)?;
-        let given = options.given(&table, columns, file)?;
+        let given = options.given(&table, columns, file, shapes)?;
         let Options { skips_errors, reject_limit, .. } = options;
         Ok(Some(CopyIn { table, given, skips_errors, reject_limit }))
     }

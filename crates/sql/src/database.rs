@@ -11,22 +11,24 @@ use crate::error::SqlError;
 use crate::explain;
 use crate::gapfill::{self, fill_gaps};
 use crate::generate_series::{self, GenerateSeries};
-use crate::hidden::Hidden;
-use crate::hypertables::Series;
+use crate::hidden::{Hidden, Weak};
+use crate::hypertables::{Series, TABLE_LABEL};
 use crate::intervals::time_bucket;
 use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
-    self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, RowsInto, Runner, View,
-    Write, Written, table_name,
+    self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState, RowsInto,
+    Runner, Setting, View, Write, Written, settings_of, table_name,
 };
+use crate::policies::{Keeper, policies};
+use crate::prometheus::{self, PrometheusTable};
 use crate::promql_tables;
 use crate::ready::{Statement, straight, with_parameters};
 use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
 use crate::sleep::pg_sleep;
-use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse};
+use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse_with};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
@@ -55,7 +57,7 @@ use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Store;
 use tokio::runtime::Handle;
@@ -93,6 +95,7 @@ pub struct Database {
     ordinary: Option<Arc<Tables>>,
     series: Arc<Series>,
     turn: Arc<Mutex<()>>,
+    keeper: Mutex<Keeper>,
 }
 
 /// What a statement says.
@@ -142,6 +145,8 @@ pub struct Session {
     turn: Arc<Mutex<()>>,
     /// Held by what changes tables: one that is cancelled takes back what it did before another begins.
     busy: Arc<Mutex<()>>,
+    /// Who came.
+    user: Arc<str>,
 }
 
 impl Database {
@@ -202,6 +207,7 @@ impl Database {
             series: Arc::new(Series::new(store, limits)),
             turn: Arc::default(),
             lookups: Arc::default(),
+            keeper: Mutex::default(),
         })
     }
 
@@ -214,13 +220,51 @@ impl Database {
         context.register_udf(catalog::functions::regclass(&self.catalog, &view));
         let about_keys = catalog::functions::about_keys(&self.catalog, &view);
         about_keys.into_iter().for_each(|function| context.register_udf(function));
+        // What views are planned with is made of a state that knows them.
+        let own_context: Arc<OnceLock<Weak<Context>>> = Arc::default();
         if let Some(shared) = context.catalog(CATALOG) {
-            let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, self.catalog.clone(), view.clone());
+            let known = own_context.clone();
+            let state = move || Some(known.get()?.upgrade()?.state().clone());
+            let (seen, state) =
+                ((self.catalog.clone(), view.clone()), PlanningState(Arc::new(state)));
+            let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, seen, state);
             context.register_catalog_list(Arc::new(own));
         }
         let (threads, turn) = (self.threads.clone(), self.turn.clone());
+        let user = facts.user().into();
         let context = Hidden::new(Context::new(&context));
-        Session { context, threads, view, turn, busy: Arc::default() }
+        let _ = own_context.set(context.weak());
+        Session { context, threads, view, turn, busy: Arc::default(), user }
+    }
+
+    /// Deletes what policies of retention do not keep, as far as that is due; `facts` are those of who does it.
+    ///
+    /// # Errors
+    /// When the store cannot, or a policy cannot be understood.
+    pub async fn keep_policies(&self, facts: &Arc<dyn Facts>) -> Result<(), SqlError> {
+        if !self.has_policies() {
+            return Ok(());
+        }
+        let mut keeper = std::mem::take(&mut *self.keeper.lock().await);
+        let session = self.session(facts);
+        let runner = session.runner();
+        let work = async move {
+            let kept = keeper.keep(&runner).await;
+            Ok::<_, SqlError>((keeper, kept))
+        };
+        let (keeper, kept) = self.threads.run(work).await?;
+        *self.keeper.lock().await = keeper;
+        kept
+    }
+
+    fn has_policies(&self) -> bool {
+        self.ordinary.as_ref().is_some_and(|tables| !policies(&tables.now()).is_empty())
+    }
+
+    /// The settings that a session of somebody begins with; those behind others go before them.
+    pub fn settings(&self, user: &str, database: &str) -> Vec<Setting> {
+        let ordinary = self.ordinary.as_ref();
+        ordinary.map(|tables| settings_of(&tables.now(), user, database)).unwrap_or_default()
     }
 }
 
@@ -280,11 +324,12 @@ impl Session {
     /// When one cannot be read.
     pub fn parse(&self, text: &str) -> BoxFuture<'_, Result<Vec<Parsed>, SqlError>> {
         if text.len() <= SHORT_SIZE_MAX {
-            let parsed = at_once(|| parse(text));
+            let parsed = at_once(|| parse_with(text, &|table| prometheus::seen(&self.view, table)));
             return async { parsed }.boxed();
         }
-        let text = text.to_string();
-        self.threads.plan(async move { parse(&text) }).boxed()
+        let (text, view) = (text.to_string(), self.view.clone());
+        let work = async move { parse_with(&text, &|table| prometheus::seen(&view, table)) };
+        self.threads.plan(work).boxed()
     }
 
     /// Plans a statement that only reads.
@@ -295,13 +340,13 @@ impl Session {
         let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
         // Of other tables planning may ask the index which there are.
         let is_ordinary =
-            |name: &_| table_name(name).is_ok_and(|name| self.view.get(&name).is_some());
+            |name: &_| table_name(name).is_ok_and(|name| self.view.expect(&name).is_ok());
         let is_short = query.is_short(is_ordinary);
         let work = async move {
             drop(busy.lock().await);
             match straight(&view, &query) {
                 Some(statement) => Ok(statement),
-                None => plan(context, query).await,
+                None => plan(context, &view, query).await,
             }
         };
         if is_short {
@@ -378,7 +423,7 @@ impl Session {
         let (context, view, busy) = (self.context.clone(), self.view.clone(), self.busy.clone());
         let work = async move {
             drop(busy.lock().await);
-            let planning = plan(context.clone(), query);
+            let planning = plan(context.clone(), &view, query);
             let statement = block_in_place(|| Handle::current().block_on(planning))?;
             view.begin_statement();
             view.reads(&statement);
@@ -399,12 +444,22 @@ impl Session {
     }
 
     fn runner(&self) -> Runner {
-        Runner { context: self.context.clone(), view: self.view.clone() }
+        let (context, view) = (self.context.clone(), self.view.clone());
+        Runner { context, view, user: self.user.clone() }
     }
 
     /// Whether the tables that a statement reads are still as it was planned for.
     pub fn is_current(&self, statement: &Statement) -> bool {
         statement.is_current(&self.view)
+    }
+
+    /// Whether samples may be copied to a table of that name; the label that they get, if it is one of its own.
+    pub fn takes_samples(&self, table: &str) -> Option<Option<(&'static str, String)>> {
+        if !prometheus::seen(&self.view, table)?.takes_samples {
+            return None;
+        }
+        let own = self.view.get(table).and_then(|table| PrometheusTable::of(table.schema()));
+        Some(own.map(|own| (TABLE_LABEL, own.of)))
     }
 
     // ---- ordinary tables ----
@@ -591,17 +646,33 @@ fn rows_in_each_other(ty: &DataType) -> usize {
 }
 
 /// Plans a statement that only reads.
-pub(crate) async fn plan(context: Hidden<Context>, query: Query) -> Result<Statement, SqlError> {
+pub(crate) async fn plan(
+    context: Hidden<Context>,
+    view: &View,
+    query: Query,
+) -> Result<Statement, SqlError> {
+    let plan = logical(&context, &query).await?;
+    // A view may be another one when the plan is used again.
+    let is_view = |name: &_| table_name(name).is_ok_and(|name| view.is_view(&name));
     let rephrased = query.rephrased();
-    let statement = parser::Statement::Statement(Box::new(rephrased.statement.clone()));
+    let is_reusable = rephrased.is_reusable && !query.names(is_view);
+    Ok(Statement::planned(plan, rephrased, is_reusable))
+}
+
+/// What a statement that only reads is to DataFusion.
+pub(crate) async fn logical(
+    context: &Hidden<Context>,
+    query: &Query,
+) -> Result<LogicalPlan, SqlError> {
+    let statement = query.rephrased().statement.clone();
+    let statement = parser::Statement::Statement(Box::new(statement));
     let plan = context.state().statement_to_plan(statement).await?;
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
     let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
-    let plan = first_rows::as_aggregates(plan)?;
-    Ok(Statement::planned(plan, rephrased))
+    Ok(first_rows::as_aggregates(plan)?)
 }
 
 /// What was planned, with its parameters, as it would be run.

@@ -182,6 +182,8 @@ fn computed(text: &str) -> &'static str {
         "22012"
     } else if says("overflow") || says("Overflow") {
         "22003"
+    } else if says("Invalid input syntax for type interval") {
+        "22007"
     } else if says("Cast error") || says("Parser error") || says("Cannot cast") {
         "22P02"
     } else {

@@ -13,7 +13,7 @@ use crate::tables::{Column, Shows};
 use datafusion::arrow::array::{Array as _, AsArray as _};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 use model::sample::NANOS_PER_MICRO;
 use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
@@ -46,6 +46,22 @@ impl Asked {
             narrowing.narrow(filter);
         }
         narrowing.asked
+    }
+
+    /// What a condition says, all of it and nothing besides; none where it says something else.
+    pub fn said(columns: &Named, filter: &Expr) -> Option<Asked> {
+        if let Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) = filter {
+            let (mut one, other) = (Asked::said(columns, left)?, Asked::said(columns, right)?);
+            one.narrow(other);
+            return Some(one);
+        }
+        exactly(columns, filter)
+    }
+
+    /// That holds, too.
+    pub fn narrow(&mut self, other: Asked) {
+        self.matchers.extend(other.matchers);
+        self.range = self.range.intersect(&other.range);
     }
 
     /// Whether a condition is understood.
@@ -113,6 +129,79 @@ impl Named {
             },
             _ => None,
         }
+    }
+}
+
+/// What one condition says, if the store's matchers or a range of times say the same. A label that is not there is
+/// null to SQL, which fulfils no comparison, and an empty text to the store.
+fn exactly(columns: &Named, filter: &Expr) -> Option<Asked> {
+    let all = |matchers: Vec<Matcher>| Some(Asked { matchers, range: TimeRange::ALL });
+    let is_there = |label: &str| Matcher::new(label, MatchOp::NotEqual, "");
+    // Patterns that an empty text matches would find series without the label.
+    let patterns = |inner: &Expr| {
+        let found = alternatives(columns, inner).filter(|found| found.is_exact)?;
+        let is_sure = found.patterns.iter().all(|one| is_never_empty(one));
+        is_sure.then(|| (found.label.to_string(), found.patterns.join("|")))
+    };
+    let unlike = |inner: &Expr| {
+        let (label, pattern) = patterns(inner)?;
+        all(vec![is_there(&label), Matcher::new(label, MatchOp::NotRegex, pattern)])
+    };
+    if let Some((label, pattern)) = patterns(filter) {
+        return all(vec![Matcher::new(label, MatchOp::Regex, pattern)]);
+    }
+    match filter {
+        Expr::IsTrue(inner) => Asked::said(columns, inner),
+        Expr::Not(inner) => unlike(inner),
+        Expr::IsNotTrue(inner) => {
+            let (label, pattern) = patterns(inner)?;
+            all(vec![Matcher::new(label, MatchOp::NotRegex, pattern)])
+        }
+        Expr::IsNull(inner) => all(vec![Matcher::equal(columns.label_of(inner)?, "")]),
+        Expr::IsNotNull(inner) => all(vec![is_there(columns.label_of(inner)?)]),
+        Expr::InList(list) if list.negated => {
+            unlike(&Expr::InList(InList { negated: false, ..list.clone() }))
+        }
+        Expr::Like(like) if like.negated => {
+            unlike(&Expr::Like(Like { negated: false, ..like.clone() }))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) => {
+            unlike(&Expr::BinaryExpr(BinaryExpr::new(left.clone(), Operator::Eq, right.clone())))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let of = |column: &Expr, op: Operator, value: &Expr| match (column, value) {
+                (Expr::Column(_), Expr::Literal(value, _))
+                    if columns.is_column(column, Column::Time) =>
+                {
+                    times(op, micros(value)?)
+                }
+                _ => None,
+            };
+            let range = of(left, *op, right).or_else(|| of(right, op.swap()?, left))?;
+            Some(Asked { matchers: Vec::new(), range })
+        }
+        Expr::ScalarFunction(function) => all(contained(columns, function)?),
+        _ => None,
+    }
+}
+
+/// What `labels ? 'x'` and `labels @> '{..}'` say, where all of it is names and texts that labels may have.
+fn contained(columns: &Named, function: &ScalarFunction) -> Option<Vec<Matcher>> {
+    let [subject, Expr::Literal(value, _)] = function.args.as_slice() else { return None };
+    let text = text_of(value).filter(|_| columns.is_column(subject, Column::Labels))?;
+    // The name is no label to SQL.
+    let is_label = |name: &str| !name.is_empty() && name != METRIC_NAME;
+    match function.name() {
+        HAS_KEY => is_label(text).then(|| vec![Matcher::new(text, MatchOp::NotEqual, "")]),
+        CONTAINS => {
+            let serde_json::Value::Object(map) = jsonb::parse(text)? else { return None };
+            let matcher = |(name, value): (&String, &serde_json::Value)| {
+                let value = value.as_str().filter(|value| is_label(name) && !value.is_empty())?;
+                Some(Matcher::equal(name, value))
+            };
+            map.iter().map(matcher).collect()
+        }
+        _ => None,
     }
 }
 
@@ -347,6 +436,32 @@ mod tests {
         let asked = asked(&[col("name").like(lit("a<%>"))]);
         let expected = Matcher::new(METRIC_NAME, MatchOp::Regex, "a<(?s:.*)>");
         assert_eq!(asked.matchers, [expected]);
+    }
+
+    #[test]
+    fn what_is_said_whole_is_told_from_what_is_not() {
+        let label = || col("node_id");
+        let not = |op, text: &str| {
+            vec![Matcher::new("node", MatchOp::NotEqual, ""), Matcher::new("node", op, text)]
+        };
+        for (filter, expected) in [
+            (label().eq(lit("a")), Some(vec![Matcher::new("node", MatchOp::Regex, "a")])),
+            (label().not_eq(lit("a")), Some(not(MatchOp::NotRegex, "a"))),
+            (label().in_list(vec![lit("a"), lit("b")], true), Some(not(MatchOp::NotRegex, "a|b"))),
+            (label().not_like(lit("a%")), Some(not(MatchOp::NotRegex, "a(?s:.*)"))),
+            (label().is_null(), Some(vec![Matcher::equal("node", "")])),
+            (label().eq(lit("")), None),
+            (label().like(lit("%")), None),
+            (col("value").gt(lit(1.0)), None),
+            (col("sample").eq(lit("a")), None),
+            (label().eq(lit("a")).or(col("name").eq(lit("a"))), None),
+            (label().eq(lit("a")).and(col("value").gt(lit(1.0))), None),
+        ] {
+            let said = Asked::said(&named(), &filter);
+            assert_eq!(said.map(|asked| asked.matchers), expected, "{filter}");
+        }
+        let said = Asked::said(&named(), &col("time").lt(at(9)).and(at(5).lt_eq(col("time"))));
+        assert_eq!(said.map(|asked| asked.range), Some(TimeRange::new(5000, 8999)));
     }
 
     #[test]

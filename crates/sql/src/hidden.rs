@@ -24,6 +24,27 @@ impl<T: Send + Sync + 'static> Hidden<T> {
     }
 }
 
+impl<T> Hidden<T> {
+    /// The same for who does not keep it: nothing once nobody else has it.
+    pub fn weak(&self) -> Weak<T> {
+        Weak { value: Arc::downgrade(&self.value), kind: PhantomData }
+    }
+}
+
+/// A value that others keep.
+pub struct Weak<T> {
+    value: std::sync::Weak<dyn Any + Send + Sync>,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T> Weak<T> {
+    /// It, as long as somebody keeps it.
+    pub fn upgrade(&self) -> Option<Hidden<T>> {
+        let value = self.value.upgrade()?;
+        Some(Hidden { value, kind: PhantomData })
+    }
+}
+
 impl<T: 'static> Deref for Hidden<T> {
     type Target = T;
 

@@ -57,8 +57,10 @@ pub mod ordinary;
 pub mod parquet;
 mod patterns;
 mod prepared;
+mod policies;
 mod prom;
 mod prom_info;
+mod prometheus;
 mod promql_tables;
 mod ready;
 mod regexps;
@@ -80,6 +82,7 @@ mod typed;
 pub mod upkeep;
 mod vectors;
 mod width_bucket;
+mod views;
 mod yielding;
 pub mod zones;
 

@@ -1,7 +1,7 @@
 //! A statement that is ready to be run: by a plan, or straight from what was read of it.
 
 use crate::context::Context;
-use crate::database::plan;
+use crate::database::logical;
 use crate::error::SqlError;
 use crate::explain::{self, Shape};
 use crate::hidden::Hidden;
@@ -68,17 +68,18 @@ pub(crate) async fn with_parameters(
 ) -> Result<LogicalPlan, SqlError> {
     let plan = match &statement.0.way {
         Way::Plan(plan) => LogicalPlan::clone(plan),
-        Way::Straight(straight) => {
-            let planned = plan(context.clone(), straight.query().clone()).await?;
-            planned.logical()?.clone()
-        }
+        Way::Straight(straight) => logical(context, straight.query()).await?,
     };
     Ok(if parameters.is_empty() { plan } else { plan.with_param_values(parameters)? })
 }
 
 impl Statement {
     /// One that was planned.
-    pub(crate) fn planned(plan: LogicalPlan, rephrased: &Rephrased) -> Statement {
+    pub(crate) fn planned(
+        plan: LogicalPlan,
+        rephrased: &Rephrased,
+        is_reusable: bool,
+    ) -> Statement {
         let statement = &rephrased.statement;
         let locks = matches!(statement, ast::Statement::Query(query) if !query.locks.is_empty());
         Statement(Hidden::new(Planned {
@@ -86,7 +87,7 @@ impl Statement {
             explained: rephrased.explained,
             hints: rephrased.hints.clone(),
             parameters: rephrased.parameters.clone(),
-            is_reusable: rephrased.is_reusable,
+            is_reusable,
             locks,
         }))
     }
@@ -116,13 +117,6 @@ impl Statement {
     /// How it is shown, where it is explained and not run.
     pub(crate) fn explained(&self) -> Option<Shape> {
         self.0.explained
-    }
-
-    fn logical(&self) -> Result<&LogicalPlan, SqlError> {
-        match &self.0.way {
-            Way::Plan(plan) => Ok(plan),
-            Way::Straight(_) => Err(SqlError::unexpected("a statement without a plan")),
-        }
     }
 
     /// Its columns.

@@ -14,7 +14,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use model::Matcher;
+use model::{Labels, Matcher};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,6 +39,8 @@ pub struct Samples {
     named: Named,
     /// What holds of all its series.
     matchers: Vec<Matcher>,
+    /// A label that is not shown.
+    hides: Option<&'static str>,
     schema: SchemaRef,
 }
 
@@ -52,6 +54,26 @@ impl Samples {
     /// What a store has, as that table shows it.
     pub fn new(store: Arc<Store>, limits: ReadLimits, table: &Table) -> Samples {
         Samples::of_metric(store, limits, table.rows, table.shows(), Vec::new())
+    }
+
+    /// What its rows are.
+    pub fn rows(&self) -> Kind {
+        self.rows
+    }
+
+    /// What a condition says of samples, all of it; none where it says something else.
+    pub fn said(&self, filter: &Expr) -> Option<Asked> {
+        Asked::said(&self.named, filter)
+    }
+
+    /// What holds of all its samples.
+    pub fn matchers(&self) -> &[Matcher] {
+        &self.matchers
+    }
+
+    /// The same without a label.
+    pub fn without(self, label: &'static str) -> Samples {
+        Samples { hides: Some(label), ..self }
     }
 
     /// What a store has of those series for which all matchers hold, in columns of those names.
@@ -71,6 +93,7 @@ impl Samples {
             columns: shown,
             named: Named::new(columns),
             matchers,
+            hides: None,
             schema,
         }
     }
@@ -107,7 +130,7 @@ impl TableProvider for Samples {
         let (store, limits) = (self.store.clone(), self.limits.clone());
         let mut asked = Asked::of(&self.named, filters);
         asked.matchers.extend_from_slice(&self.matchers);
-        let reading = Reading { store, rows: self.rows, asked, limits };
+        let reading = Reading { store, rows: self.rows, asked, limits, hides: self.hides };
         scan::plan(reading, &self.columns, &self.schema, projection, limit)
     }
 }
@@ -119,6 +142,7 @@ struct Reading {
     rows: Kind,
     asked: Asked,
     limits: ReadLimits,
+    hides: Option<&'static str>,
 }
 
 impl std::fmt::Debug for Reading {
@@ -144,8 +168,8 @@ impl Source for Reading {
         while start < selection.len() {
             let end = (start + selection.batch_len().max(1)).min(selection.len());
             let goes_on = match self.rows {
-                Kind::Series => name_some(&selection, start..end, rows, take)?,
-                _ => read_some(&selection, start..end, rows, take)?,
+                Kind::Series => name_some(&selection, start..end, self.hides, rows, take)?,
+                _ => read_some(&selection, start..end, self.hides, rows, take)?,
             };
             if !goes_on {
                 return Ok(());
@@ -160,10 +184,11 @@ impl Source for Reading {
 fn read_some(
     selection: &Selection,
     range: Range<usize>,
+    hides: Option<&str>,
     rows: &mut Rows,
     take: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<bool> {
-    let labels = selection.labels_of(range.clone()).map_err(external)?;
+    let labels = shown(selection, range.clone(), hides)?;
     let mut so_far = Ok(true);
     let read = selection.read(range.clone(), &mut |idx, times, values| {
         if matches!(so_far, Ok(true)) && !times.is_empty() {
@@ -178,15 +203,23 @@ fn read_some(
 fn name_some(
     selection: &Selection,
     range: Range<usize>,
+    hides: Option<&str>,
     rows: &mut Rows,
     take: &mut dyn FnMut(RecordBatch) -> bool,
 ) -> Result<bool> {
-    for labels in &selection.labels_of(range).map_err(external)? {
+    for labels in &shown(selection, range, hides)? {
         if !rows.push_series(labels, &[0], &[0.0], take)? {
             return Ok(false);
         }
     }
     Ok(true)
+}
+
+/// The labels of some series, without one that is not shown.
+fn shown(selection: &Selection, range: Range<usize>, hides: Option<&str>) -> Result<Vec<Labels>> {
+    let all = selection.labels_of(range).map_err(external)?;
+    let Some(hidden) = hides else { return Ok(all) };
+    Ok(all.iter().map(|labels| labels.only(|name| name != hidden.as_bytes())).collect())
 }
 
 fn external(error: store::Error) -> DataFusionError {

@@ -11,15 +11,17 @@ use crate::hidden::Hidden;
 use crate::insert::Insert;
 use crate::names::folded;
 use crate::ordinary::{Definition, Write};
+use crate::policies::PolicyStatement;
 use crate::prepared::{self, Template};
+use crate::prometheus::{Creation, Shapes, written};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
-use crate::tables::TABLES;
 use crate::timescale_options;
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
+use crate::views::without_data;
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
-    FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, ObjectType, Reset, SelectItem,
-    Set, SetExpr, Statement, TransactionAccessMode, TransactionMode, Value, ValueWithSpan,
+    ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode, TransactionMode, Value,
+    ValueWithSpan,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -126,8 +128,6 @@ pub enum Parsed {
     DiscardAll,
     /// `CREATE EXTENSION name`.
     CreateExtension(String),
-    /// `SELECT create_prometheus_table('name')`, or its kin.
-    CreatePrometheusTable(String),
     /// `SELECT drop_metric('name')`: its samples are deleted.
     DropMetric(String),
     /// What is done already.
@@ -172,6 +172,15 @@ impl Query {
         &self.rephrased
     }
 
+    /// Whether it names a table that `is_one` says.
+    pub(crate) fn names(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
+        let none = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        });
+        none.is_break()
+    }
+
     /// Whether its text is short, and it reads no tables but those that `is_one` says.
     pub(crate) fn is_short(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
         let all = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
@@ -190,6 +199,14 @@ pub(crate) const SHORT_SIZE_MAX: usize = 1 << 10;
 /// # Errors
 /// When one cannot be read.
 pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
+    parse_with(text, &written)
+}
+
+/// The same where there are these tables of samples.
+///
+/// # Errors
+/// When one cannot be read.
+pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, SqlError> {
     if TEXT_SIZE_MAX < text.len() {
         let words = format!("a statement has at most {TEXT_SIZE_MAX} bytes: use COPY for data");
         return Err(SqlError::limit(words));
@@ -208,7 +225,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
         Parsed::Query(query) => Parsed::Query(Query { is_short, ..query }),
         other => other,
     };
-    pieces.filter(is_said).map(|piece| statement(piece).map(marked)).collect()
+    pieces.filter(is_said).map(|piece| statement(piece, shapes).map(marked)).collect()
 }
 
 fn invalid(error: impl std::fmt::Display) -> SqlError {
@@ -235,18 +252,18 @@ fn unreadable(error: ParserError) -> SqlError {
     }
 }
 
-fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
+fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let words: Vec<&Token> =
         tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_))).collect();
     check_size(&words)?;
     check_nesting(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
-        && let Some(copy) = copy_in(&words[1..])?
+        && let Some(copy) = copy_in(&words[1..], shapes)?
     {
         return Ok(Parsed::CopyIn(copy));
     }
     if let Some((lines, to)) = copy_parquet(tokens, &words)? {
-        return match statement(&lines)? {
+        return match statement(&lines, shapes)? {
             Parsed::CopyOut(copy) => Ok(Parsed::CopyOut(CopyOut { to, ..copy })),
             _ => Err(SqlError::unexpected("a COPY that is none")),
         };
@@ -264,10 +281,13 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
         return Ok(done.into());
     }
     if let Some((rest, options)) = timescale_options::created(tokens, &words)? {
-        return match statement(&rest)? {
+        return match statement(&rest, shapes)? {
             Parsed::Define(definition) => Ok(Parsed::Define(definition.with_options(&options)?)),
             _ => Err(SqlError::unsupported("options of TimescaleDB are those of tables")),
         };
+    }
+    if let Some(rest) = without_data(tokens, &words) {
+        return statement(&rest, shapes);
     }
     if let Some(definition) = Definition::of_words(&words)? {
         return Ok(Parsed::Define(definition));
@@ -281,7 +301,7 @@ fn statement(tokens: &[Token]) -> Result<Parsed, SqlError> {
         let _ = parser.parse_keyword(Keyword::CASCADE);
     }
     parser.expect_token(&Token::EOF).map_err(unreadable)?;
-    classify(statement)
+    classify(statement, shapes)
 }
 
 /// A statement that is prepared, if it may be.
@@ -344,10 +364,15 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
 
 /// What a query does by the one function that it calls, if it is one of those that do something.
 fn done_by_calls(query: &ast::Query) -> Result<Option<Parsed>, SqlError> {
-    let created = created_table(&query.body).map(Parsed::CreatePrometheusTable);
-    let done = created.or_else(|| dropped_metric(&query.body).map(Parsed::DropMetric));
-    if let Some(done) = done.or(Upkeep::of_query(query)?.map(Parsed::from)) {
+    if let Some(made) = Creation::of_query(query)? {
+        return Ok(Some(Parsed::Define(Definition::prometheus(made))));
+    }
+    let dropped = dropped_metric(&query.body).map(Parsed::DropMetric);
+    if let Some(done) = dropped.or(Upkeep::of_query(query)?.map(Parsed::from)) {
         return Ok(Some(done));
+    }
+    if let Some(policy) = PolicyStatement::of_query(query)? {
+        return Ok(Some(Parsed::Define(Definition::policy(policy))));
     }
     if let Some(dropping) = asked_chunks(query)? {
         return Ok(Some(Parsed::Define(Definition::chunks(dropping))));
@@ -365,7 +390,7 @@ fn shown(variable: Vec<ast::Ident>) -> Parsed {
     })
 }
 
-fn classify(statement: Statement) -> Result<Parsed, SqlError> {
+fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     Ok(match statement {
         Statement::Set(set) => setting(set)?,
         Statement::ShowVariable { variable } => shown(variable),
@@ -407,6 +432,9 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             None => Query::of(query)?,
         },
         Statement::Call(ref function) => {
+            if let Some(policy) = PolicyStatement::of_call(function)? {
+                return Ok(Parsed::Define(Definition::policy(policy)));
+            }
             let done = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
             done.called().into()
         }
@@ -414,8 +442,8 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
         Statement::Drop { object_type: ObjectType::Database, if_exists: true, .. } => {
             Parsed::Upkeep(Upkeep::database("DROP DATABASE"))
         }
-        Statement::Insert(insert) => inserted(insert)?,
-        Statement::Update(update) => changed(Write::update(update))?,
+        Statement::Insert(insert) => inserted(insert, shapes)?,
+        Statement::Update(update) => changed(Write::update(update), shapes)?,
         Statement::Copy {
             source,
             to: true,
@@ -425,7 +453,7 @@ fn classify(statement: Statement) -> Result<Parsed, SqlError> {
             ..
         } => Parsed::CopyOut(copy_out(source, options, legacy_options)?),
         explain @ Statement::Explain { .. } => explained(explain)?,
-        Statement::Delete(delete) => changed(Write::delete(delete))?,
+        Statement::Delete(delete) => changed(Write::delete(delete), shapes)?,
         other if Definition::is_one(&other) => Parsed::Define(Definition::new(other)),
         other => return Err(unknown(&other)),
     })
@@ -443,31 +471,23 @@ fn explained(explain: Statement) -> Result<Parsed, SqlError> {
 }
 
 /// An `INSERT` of samples, or of rows of an ordinary table.
-fn inserted(insert: ast::Insert) -> Result<Parsed, SqlError> {
+fn inserted(insert: ast::Insert, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let write = Write::insert(insert.clone());
     let (table, _) = write.target()?;
-    match TABLES.iter().any(|one| one.name == table) {
+    match shapes(&table).is_some() {
         true => Insert::of(insert).map(Parsed::Insert),
         false => Ok(Parsed::Write(write)),
     }
 }
 
-/// A change of rows of an ordinary table; samples stay as they are.
-fn changed(write: Write) -> Result<Parsed, SqlError> {
+/// A change of rows of a table; of samples they are deleted, and stay as they are else.
+fn changed(write: Write, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let (table, _) = write.target()?;
-    if !TABLES.iter().any(|one| one.name == table) {
+    if write.word() == "DELETE" || shapes(&table).is_none() {
         return Ok(Parsed::Write(write));
     }
-    let words = match write.word() {
-        "DELETE" => {
-            "DELETE of samples is not known here: say SELECT drop_metric('name'), or POST \
-             /api/v1/admin/tsdb/delete_series over HTTP"
-        }
-        _ => {
-            "UPDATE of samples is not known here: of two samples of one series at one time the later \
-              one stays, INSERT it"
-        }
-    };
+    let words = "UPDATE of samples is not known here: of two samples of one series at one time the later \
+                 one stays, INSERT it";
     Err(SqlError::unsupported(words))
 }
 
@@ -591,23 +611,6 @@ fn value_text(expr: &Expr) -> String {
     }
 }
 
-/// The table that a query makes by calling `create_prometheus_table('name')`.
-fn created_table(body: &SetExpr) -> Option<String> {
-    let SetExpr::Select(select) = body else { return None };
-    let [SelectItem::UnnamedExpr(Expr::Function(function))] = select.projection.as_slice() else {
-        return None;
-    };
-    let makers = ["create_prometheus_table", "create_prometheus_cx_table"];
-    if !makers.contains(&plain(&function.name).as_str()) {
-        return None;
-    }
-    let FunctionArguments::List(list) = &function.args else { return None };
-    match list.args.first()? {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(value_text(expr)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -653,8 +656,11 @@ mod tests {
         assert!(parse(" ; ; -- nothing\n").unwrap().is_empty());
         assert!(parse("SELEC 1").is_err());
         let created = "SELECT create_prometheus_cx_table('m')";
-        let expected = Parsed::CreatePrometheusTable("m".into());
-        assert_eq!(one(created), expected);
+        let answers = match one(created) {
+            Parsed::Define(definition) => definition.answers().map(str::to_string),
+            _ => None,
+        };
+        assert_eq!(answers.as_deref(), Some("create_prometheus_cx_table"));
         let code = |text: &str| parse(text).err().map(|error| error.code);
         assert_eq!(code(&"x".repeat(TEXT_SIZE_MAX + 1)), Some("54000"));
         assert_eq!(code("SELECT '\u{fffd}'"), Some("22021"));

@@ -57,6 +57,11 @@ impl Options {
         found.map(|(_, value)| value.as_deref())
     }
 
+    /// Whether they are those of a continuous aggregate.
+    pub fn is_continuous(&self) -> bool {
+        self.get(&["continuous"]).is_some()
+    }
+
     /// The columns that rows are told apart by, if they are said.
     pub fn segment_by(&self) -> Option<Vec<String>> {
         let said = self.get(&["segmentby", "compress_segmentby"])??;
@@ -93,7 +98,7 @@ fn text<'t>(token: Option<&&'t Token>) -> Option<&'t str> {
 /// `tokens` without spaces.
 ///
 /// # Errors
-/// When they make no sense, and for views that are kept up to date, which are not known here.
+/// When they make no sense.
 pub fn created(
     tokens: &[Token],
     words: &[&Token],
@@ -109,12 +114,6 @@ pub fn created(
         else {
             continue;
         };
-        if options.get(&["continuous"]).is_some() {
-            let hint = "Ask with time_bucket: groups of a hypertable are worked out when they are asked for.";
-            return Err(
-                SqlError::unsupported("continuous aggregates are not known here").with_hint(hint)
-            );
-        }
         let is_rest = |(nth, _): &(usize, &Token)| !(at..options.behind).contains(nth);
         let said = tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_)));
         // Spaces mean nothing to the parser.

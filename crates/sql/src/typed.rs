@@ -326,9 +326,14 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let cast = Cast { expr: Box::new(rounded), field: field.clone() };
             return Ok(Transformed::yes(Expr::Cast(cast)));
         }
-        (DataType::Float32 | DataType::Float64 | DataType::Timestamp(..), to) if to.is_string() => {
-            &TEXT
-        }
+        (
+            DataType::Float32
+            | DataType::Float64
+            | DataType::Timestamp(..)
+            | DataType::Interval(_)
+            | DataType::Duration(_),
+            to,
+        ) if to.is_string() => &TEXT,
         _ => return Ok(Transformed::no(expr)),
     };
     let shown = function.call(vec![(**inner).clone()]);

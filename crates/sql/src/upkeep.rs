@@ -1,7 +1,6 @@
 //! What TimescaleDB's users do to keep a table fast and small: `create_hypertable`, compression and its
 //! policies. Here samples are columns from the first, so that there is nothing to do, and a notice says
-//! so; `drop_chunks` deletes samples, policies that would do so in time are refused, since the whole store has
-//! one retention.
+//! so; `drop_chunks` deletes samples.
 
 use crate::error::SqlError;
 use crate::hypertables::{Asking, Dropping};
@@ -51,9 +50,8 @@ pub struct Upkeep {
 
 const COLUMNAR: &str = "samples are always columnar and compressed: there is nothing to be done";
 const ONE_DATABASE: &str = "there is one database, whichever name it is asked for by: it stays";
-const NO_POLICY: &str = "there is no policy: one retention is of the whole store (--retention)";
-const RETENTION: &str =
-    "Start the server with --retention, which drops whole partitions, or delete series over HTTP.";
+const FRESH: &str =
+    "it is worked out from its rows whenever it is asked: there is nothing to be done";
 
 /// What a call answers with.
 #[derive(Clone, Copy)]
@@ -66,7 +64,14 @@ enum Says {
     Chunk,
     /// That there was nothing.
     False,
+    /// Nothing at all.
+    Nothing,
 }
+
+/// What makes a continuous aggregate new elsewhere.
+const REFRESH: &str = "refresh_continuous_aggregate";
+/// What is said of a continuous aggregate that is altered.
+const ALTERED: &str = "ALTER MATERIALIZED VIEW";
 
 const FUNCTIONS: &[(&str, Says, &str)] = &[
     ("create_hypertable", Says::Hypertable, COLUMNAR),
@@ -83,14 +88,28 @@ const FUNCTIONS: &[(&str, Says, &str)] = &[
     ("convert_to_rowstore", Says::Chunk, COLUMNAR),
     ("remove_compression_policy", Says::False, COLUMNAR),
     ("remove_columnstore_policy", Says::False, COLUMNAR),
-    ("remove_retention_policy", Says::False, NO_POLICY),
+    ("add_continuous_aggregate_policy", Says::NoJob, FRESH),
+    ("remove_continuous_aggregate_policy", Says::Nothing, FRESH),
+    (REFRESH, Says::Nothing, FRESH),
 ];
-const REFUSED: &[&str] = &["add_retention_policy"];
 
 impl Upkeep {
     /// What is said of a database: there is one.
     pub fn database(name: &str) -> Upkeep {
         Upkeep { name: name.to_string(), answer: None, notice: ONE_DATABASE }
+    }
+
+    /// Whether it is said of continuous aggregates alone.
+    pub fn is_of_aggregate(&self) -> bool {
+        self.notice == FRESH
+    }
+
+    /// What it is called where it answers with no row.
+    pub fn tag(&self) -> &'static str {
+        match self.name == ALTERED {
+            true => ALTERED,
+            false => "CALL",
+        }
     }
 
     /// Of a query that calls one such function, and does nothing else.
@@ -108,10 +127,6 @@ impl Upkeep {
     pub fn of_call(function: &Function) -> Result<Option<Done>, SqlError> {
         let name = function.name.0.last().and_then(|part| part.as_ident());
         let name = name.map(|ident| ident.value.to_ascii_lowercase()).unwrap_or_default();
-        if REFUSED.contains(&name.as_str()) {
-            let words = format!("{name} is not known here: one retention is of the whole store");
-            return Err(SqlError::unsupported(words).with_hint(RETENTION));
-        }
         let Some((_, says, notice)) = FUNCTIONS.iter().find(|(one, _, _)| *one == name) else {
             return Ok(None);
         };
@@ -128,12 +143,13 @@ impl Upkeep {
             Says::NoJob => "-1".to_string(),
             Says::Chunk => table.clone(),
             Says::False => "f".to_string(),
+            Says::Nothing => String::new(),
         };
         let upkeep = Upkeep { name, answer: Some(answer), notice };
         // A chunk is called as its table is.
         Ok(Some(match is_samples {
             true => Done::Already(upkeep),
-            false => Done::Table(table, upkeep),
+            false => Done::Table(plain_name(&table), upkeep),
         }))
     }
 
@@ -147,10 +163,11 @@ impl Upkeep {
             _ => None,
         };
         let is = |at: usize, one: &str| word(at).is_some_and(|w| w.eq_ignore_ascii_case(one));
-        if !(is(0, "alter") && is(1, "table")) {
+        let is_view = is(1, "materialized") && is(2, "view");
+        if !(is(0, "alter") && (is(1, "table") || is_view)) {
             return Ok(None);
         }
-        let mut at = 2;
+        let mut at = if is_view { 3 } else { 2 };
         for skipped in ["if", "exists", "only"] {
             at += usize::from(is(at, skipped));
         }
@@ -164,6 +181,10 @@ impl Upkeep {
             return Ok(None);
         }
         let Some(options) = Options::of(words, at + 1)? else { return Ok(None) };
+        if is_view {
+            let upkeep = Upkeep { name: ALTERED.into(), answer: None, notice: FRESH };
+            return Ok(Some(Done::Table(plain_name(&table), upkeep)));
+        }
         if table_of(&table).is_err() {
             let table = plain_name(&table);
             return Ok(Some(Done::Of(Definition::segment(table, options.segment_by()))));
@@ -243,7 +264,7 @@ fn is_null(expr: &Expr) -> bool {
 }
 
 /// The arguments of a call with their names; those without one have the names of their places.
-fn arguments<'f>(function: &'f Function, places: &[&str]) -> Vec<(String, &'f Expr)> {
+pub fn arguments<'f>(function: &'f Function, places: &[&str]) -> Vec<(String, &'f Expr)> {
     let FunctionArguments::List(list) = &function.args else { return Vec::new() };
     let named = |(nth, arg): (usize, &'f FunctionArg)| match arg {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. }
@@ -269,7 +290,7 @@ fn column_text(expr: &Expr) -> Option<String> {
 }
 
 /// The function that a query calls, if it does nothing else.
-fn called(query: &Query) -> Option<Cow<'_, Function>> {
+pub fn called(query: &Query) -> Option<Cow<'_, Function>> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let [item] = select.projection.as_slice() else { return None };
     let of_table = match select.from.as_slice() {
@@ -314,7 +335,7 @@ fn first_text(function: &Function) -> Option<String> {
 }
 
 /// A text, or a cast of one.
-fn text_of(expr: &Expr) -> Option<String> {
+pub fn text_of(expr: &Expr) -> Option<String> {
     let plain = match expr {
         Expr::Cast { expr, .. } => expr,
         plain => plain,
@@ -329,7 +350,7 @@ fn text_of(expr: &Expr) -> Option<String> {
 }
 
 /// A table's name without its schema and quotes.
-fn plain_name(name: &str) -> String {
+pub fn plain_name(name: &str) -> String {
     let plain = |name: &str| match name.strip_prefix('"').and_then(|one| one.strip_suffix('"')) {
         Some(quoted) => quoted.replace("\"\"", "\""),
         None => name.to_ascii_lowercase(),
@@ -369,7 +390,6 @@ mod tests {
             ("SELECT add_compression_policy('metrics', INTERVAL '7 days')", "-1"),
             ("SELECT compress_chunk('metrics'::regclass)", "metrics"),
             ("CALL add_columnstore_policy('metrics', after => INTERVAL '1d')", "CALL"),
-            ("SELECT remove_retention_policy('metrics', if_exists => true)", "f"),
             (
                 "ALTER TABLE metrics SET (timescaledb.compress, timescaledb.compress_segmentby = 'name')",
                 "ALTER TABLE",
@@ -384,7 +404,7 @@ mod tests {
             ("SELECT create_hypertable()", "42883"),
             ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "another"),
             ("SELECT drop_chunks()", "42883"),
-            ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "0A000"),
+            ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "another"),
             ("CALL nothing()", "0A000"),
             ("SELECT 1", "another"),
             ("ALTER", "42601"),

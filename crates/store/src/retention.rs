@@ -64,6 +64,11 @@ impl Retention {
         if self.is_on() { self.clock.waiting(self.ground.vfs.as_ref()) } else { None }
     }
 
+    /// The time that is gone by, whether anything is too old ever or not.
+    pub fn trusted_now(&self) -> i64 {
+        self.clock.now(self.ground.vfs.as_ref())
+    }
+
     /// Keeps what the retention trusts over a restart, if it is time.
     pub fn write_clock_if_due(&self) -> Result<()> {
         match self.clock.is_write_due(self.ground.vfs.as_ref()) {

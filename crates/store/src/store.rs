@@ -373,6 +373,12 @@ impl Store {
         self.expirer.expire()
     }
 
+    /// The time by which what is old may be dropped, nanoseconds: the wall clock's, unless that has jumped
+    /// ahead and was not there for long enough to be believed.
+    pub fn trusted_now(&self) -> i64 {
+        self.shared.retention.trusted_now()
+    }
+
     /// How far the wall clock is ahead of the time that the retention goes by, and how long it will
     /// be until it is believed, nanoseconds; `None` when it is.
     pub fn retention_clock_waits(&self) -> Option<(i64, i64)> {

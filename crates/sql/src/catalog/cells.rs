@@ -28,6 +28,8 @@ pub enum Cell {
     Float(f64),
     /// A list of numbers.
     Numbers(Vec<i32>),
+    /// A list of texts.
+    Texts(Vec<String>),
 }
 
 /// A text.
@@ -136,9 +138,9 @@ fn array_of<'a>(kind: &str, cells: impl Iterator<Item = &'a Cell>) -> Option<Arr
         "a" => {
             let mut builder = ListBuilder::new(StringViewBuilder::new());
             for cell in cells {
-                // No table here has any that are not null.
                 match cell {
                     Cell::Null => builder.append_null(),
+                    Cell::Texts(all) => builder.append_value(all.iter().map(Some)),
                     _ => return None,
                 }
             }

@@ -15,7 +15,6 @@ const TABLES: &[(&str, &str)] = &[
     ),
     ("pg_conversion", "oid:o conname:n connamespace:o"),
     ("pg_cursors", "name:t statement:t is_holdable:b is_binary:b is_scrollable:b creation_time:t"),
-    ("pg_db_role_setting", "setdatabase:o setrole:o setconfig:a"),
     ("pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:a"),
     ("pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c"),
     ("pg_description", "objoid:o classoid:o objsubid:i description:t"),
@@ -30,7 +29,6 @@ const TABLES: &[(&str, &str)] = &[
         "pg_locks",
         "locktype:t database:o relation:o pid:i mode:t granted:b fastpath:b virtualtransaction:t",
     ),
-    ("pg_matviews", "schemaname:n matviewname:n matviewowner:n tablespace:n definition:t"),
     ("pg_opclass", "oid:o opcmethod:o opcname:n opcnamespace:o opcintype:o opcdefault:b"),
     ("pg_operator", "oid:o oprname:n oprnamespace:o oprleft:o oprright:o oprresult:o"),
     ("pg_partitioned_table", "partrelid:o partstrat:c partnatts:s partdefid:o"),
@@ -75,7 +73,6 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_ts_config", "oid:o cfgname:n cfgnamespace:o"),
     ("pg_ts_dict", "oid:o dictname:n dictnamespace:o"),
     ("pg_user_mapping", "oid:o umuser:o umserver:o umoptions:a"),
-    ("pg_views", "schemaname:n viewname:n viewowner:n definition:t"),
 ];
 
 /// Whether a table of that name is among them.

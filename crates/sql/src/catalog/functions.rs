@@ -66,7 +66,6 @@ fn constants() -> Vec<ScalarUDF> {
     let none = || ScalarValue::Utf8View(None);
     let mut all = Vec::new();
     for name in [
-        "pg_get_viewdef",
         "pg_get_partkeydef",
         "pg_get_ruledef",
         "pg_get_triggerdef",
@@ -173,7 +172,7 @@ fn size_pretty(size: &str) -> Option<String> {
 /// `to_regclass` of what a session sees.
 pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
     let (catalog, view) = (catalog.clone(), view.clone());
-    let relations = move || catalog.relations(&view.set().list());
+    let relations = move || catalog.relations(&view.list());
     let oid = |relations: &[Relation], name: &str| {
         let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
         let table = relations.iter().find(|one| one.name == plain).map(|one| one.oid);
@@ -217,7 +216,7 @@ pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
 pub fn about_keys(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<ScalarUDF> {
     let relations = {
         let (catalog, view) = (catalog.clone(), view.clone());
-        Arc::new(move || catalog.relations(&view.set().list()))
+        Arc::new(move || catalog.relations(&view.list()))
     };
     let known = relations.clone();
     let index = function("pg_get_indexdef", DataType::Utf8View, move |args, rows| {
@@ -246,9 +245,10 @@ pub fn about_keys(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<ScalarUDF> {
         }
         Ok(Arc::new(out.finish()))
     });
+    let known = relations.clone();
     let sequence = function("pg_get_serial_sequence", DataType::Utf8View, move |args, rows| {
         let [table, column] = args else { return Err(no_arguments("pg_get_serial_sequence")) };
-        let (table, column, relations) = (strings(table)?, strings(column)?, relations());
+        let (table, column, relations) = (strings(table)?, strings(column)?, known());
         let mut out = StringViewBuilder::with_capacity(rows);
         for (table, column) in
             as_string_view_array(&table)?.iter().zip(as_string_view_array(&column)?)
@@ -261,7 +261,28 @@ pub fn about_keys(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<ScalarUDF> {
         }
         Ok(Arc::new(out.finish()))
     });
-    vec![index, constraint, sequence]
+    vec![index, constraint, sequence, view_definition(relations)]
+}
+
+/// `pg_get_viewdef` of a view's number, or of its name.
+fn view_definition(
+    relations: Arc<impl Fn() -> Vec<Relation> + Send + Sync + 'static>,
+) -> ScalarUDF {
+    function("pg_get_viewdef", DataType::Utf8View, move |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("pg_get_viewdef")) };
+        let (first, relations) = (strings(first)?, relations());
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for one in as_string_view_array(&first)? {
+            let is_it = |known: &&Relation| {
+                one.is_some_and(|one| {
+                    one.rsplit('.').next().unwrap_or(one).trim_matches('"') == known.name
+                        || one.parse() == Ok(known.oid)
+                })
+            };
+            out.append_option(relations.iter().find(is_it).and_then(Relation::query));
+        }
+        Ok(Arc::new(out.finish()))
+    })
 }
 
 /// Numbers of whatever width; what is no number is null.

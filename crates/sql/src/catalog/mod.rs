@@ -9,9 +9,11 @@ mod empty;
 pub mod functions;
 mod keys;
 mod relations;
+mod roles;
 pub mod types;
 
 use crate::error::SqlError;
+use crate::ordinary::Setting;
 use crate::rewrite::CATALOG_SCHEMA;
 use cells::Table;
 use datafusion::arrow::datatypes::Schema;
@@ -44,6 +46,7 @@ impl Catalog {
     pub fn new(written: Vec<Relation>) -> Result<Catalog, SqlError> {
         let own =
             types::tables().into_iter().chain(relations::tables(&written)).chain(empty::tables());
+        let own = own.chain(roles::tables());
         let standard = relations::standard_tables(&written);
         let (own, standard) = (schema_of(own)?, schema_of(standard.into_iter())?);
         Ok(Catalog { own, standard, written })
@@ -69,6 +72,19 @@ impl Catalog {
         ordinary: &[Arc<tables::Table>],
     ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
         let told = relations::told(name, &self.relations(ordinary));
+        told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
+    }
+
+    /// The one of its tables that has that name, if it tells of what settings are kept.
+    ///
+    /// # Errors
+    /// When rows do not fit their columns.
+    pub fn table_of_settings(
+        &self,
+        name: &str,
+        settings: &[Setting],
+    ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+        let told = roles::told(name, settings);
         told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 

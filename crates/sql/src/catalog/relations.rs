@@ -2,9 +2,11 @@
 
 use super::cells::{Cell, Table as Cells, number, text, yes};
 use super::keys::{self, Key};
+use super::roles::ROLE_OID;
 use super::types::{self, of_arrow, type_name};
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
 use crate::ordinary::{identity_of, is_index, is_serial, shown_default, type_oid_and_modifier};
+use crate::views::{Kind, View};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
 use tables::{Column, Constraint, ConstraintKind, Table};
@@ -20,10 +22,6 @@ const SCHEMAS: &[(i32, &str)] =
     &[(11, "pg_catalog"), (PUBLIC_OID, "public"), (13_000, "information_schema")];
 /// The access method of tables, `heap`.
 const HEAP_OID: i32 = 2;
-/// The number of the database.
-const DATABASE_OID: i32 = 5;
-/// The number of the one role.
-const ROLE_OID: i32 = 10;
 /// The name of the one role.
 pub const ROLE: &str = "quipu";
 /// The database, however a client calls it when it comes.
@@ -38,6 +36,8 @@ pub struct Relation {
     pub name: String,
     /// Its columns.
     pub(super) columns: Vec<Told>,
+    /// Its query and what it is called, if it is a view.
+    pub(super) view: Option<View>,
     /// Its constraints and unique indexes, in the order in which they were made.
     pub(super) keys: Vec<Key>,
 }
@@ -74,6 +74,7 @@ impl Relation {
             oid: FIRST_OID.saturating_add(i32::try_from(at).unwrap_or(i32::MAX)),
             name: name.to_string(),
             columns: schema.fields().iter().map(told).collect(),
+            view: None,
             keys: Vec::new(),
         }
     }
@@ -109,9 +110,63 @@ impl Relation {
             oid: FIRST_ORDINARY_OID.saturating_add(number),
             name: table.name().to_string(),
             columns: schema.columns.iter().map(told).collect(),
+            view: View::of(schema),
             keys: schema.constraints.iter().map(key).collect(),
         }
     }
+}
+
+impl Relation {
+    /// The query that it is, where it is a view.
+    pub(super) fn query(&self) -> Option<String> {
+        self.view.as_ref().map(|view| format!(" {};", view.query))
+    }
+
+    /// What `pg_class` calls it.
+    fn letter(&self) -> &'static str {
+        match self.view.as_ref().map(|view| view.kind) {
+            None => "r",
+            Some(Kind::Plain) => "v",
+            Some(Kind::Materialized | Kind::Continuous) => "m",
+        }
+    }
+}
+
+/// Views of a kind as PostgreSQL lists them.
+fn own_views(relations: &[Relation], is_materialized: bool) -> Cells {
+    let is_one = |one: &&Relation| one.letter() == if is_materialized { "m" } else { "v" };
+    let row = |one: &Relation| {
+        let mut row = vec![text("public"), text(&one.name), text(ROLE)];
+        if is_materialized {
+            row.extend([Cell::Null, yes(false), yes(true)]);
+        }
+        row.push(one.query().map_or(Cell::Null, Cell::Text));
+        row
+    };
+    let rows = relations.iter().filter(is_one).map(row).collect();
+    match is_materialized {
+        true => {
+            let columns = "schemaname:n matviewname:n matviewowner:n tablespace:n hasindexes:b \
+                           ispopulated:b definition:t";
+            Cells { name: "pg_matviews", columns, rows }
+        }
+        false => {
+            let columns = "schemaname:n viewname:n viewowner:n definition:t";
+            Cells { name: "pg_views", columns, rows }
+        }
+    }
+}
+
+fn standard_views(relations: &[Relation]) -> Cells {
+    let row = |one: &Relation| {
+        let no = || text("NO");
+        let query = one.query().map_or(Cell::Null, Cell::Text);
+        vec![text(DATABASE), text("public"), text(&one.name), query, text("NONE"), no(), no()]
+    };
+    let columns = "table_catalog:n table_schema:n table_name:n view_definition:t check_option:t \
+                   is_updatable:t is_insertable_into:t";
+    let rows = relations.iter().filter(|one| one.letter() == "v").map(row).collect();
+    Cells { name: "views", columns, rows }
 }
 
 fn type_oid(field: &Field) -> i32 {
@@ -127,6 +182,9 @@ pub fn told(name: &str, relations: &[Relation]) -> Option<Cells> {
         "pg_class" => classes(relations),
         "pg_attribute" => attributes(relations),
         "pg_tables" => own_tables(relations),
+        "pg_views" => own_views(relations, false),
+        "pg_matviews" => own_views(relations, true),
+        "views" => standard_views(relations),
         "tables" => standard_relations(relations),
         "columns" => standard_columns(relations),
         "table_constraints" => table_constraints(relations),
@@ -142,9 +200,6 @@ pub fn tables(relations: &[Relation]) -> Vec<Cells> {
         classes(relations),
         attributes(relations),
         namespaces(),
-        database(),
-        roles("pg_roles"),
-        roles("pg_authid"),
         Cells {
             name: "pg_user",
             columns: "usename:n usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b \
@@ -179,6 +234,8 @@ pub fn tables(relations: &[Relation]) -> Vec<Cells> {
         },
         extensions(),
         own_tables(relations),
+        own_views(relations, false),
+        own_views(relations, true),
     ]
     .into_iter()
     .chain(keys::tables(relations))
@@ -193,7 +250,8 @@ fn own_tables(relations: &[Relation]) -> Cells {
     };
     let columns = "schemaname:n tablename:n tableowner:n tablespace:n hasindexes:b hasrules:b \
                    hastriggers:b rowsecurity:b";
-    Cells { name: "pg_tables", columns, rows: relations.iter().map(row).collect() }
+    let rows = relations.iter().filter(|one| one.view.is_none()).map(row).collect();
+    Cells { name: "pg_tables", columns, rows }
 }
 
 fn namespaces() -> Cells {
@@ -260,7 +318,8 @@ pub(super) fn class(
 
 fn classes(relations: &[Relation]) -> Cells {
     let row = |one: &Relation| {
-        class(one.oid, &one.name, "r", HEAP_OID, one.columns.len(), !one.keys.is_empty())
+        let method = if one.letter() == "v" { 0 } else { HEAP_OID };
+        class(one.oid, &one.name, one.letter(), method, one.columns.len(), !one.keys.is_empty())
     };
     let columns = "oid:o relname:n relnamespace:o reltype:o reloftype:o relowner:o relam:o \
                    relfilenode:o reltablespace:o relpages:i reltuples:f relallvisible:i \
@@ -325,51 +384,6 @@ fn attributes(relations: &[Relation]) -> Cells {
     Cells { name: "pg_attribute", columns, rows }
 }
 
-fn database() -> Cells {
-    let row = vec![
-        number(DATABASE_OID),
-        text(DATABASE),
-        number(ROLE_OID),
-        number(6),
-        text("c"),
-        yes(false),
-        yes(true),
-        number(-1),
-        number(1663),
-        text("C"),
-        text("C"),
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-    ];
-    let columns = "oid:o datname:n datdba:o encoding:i datlocprovider:c datistemplate:b \
-                   datallowconn:b datconnlimit:i dattablespace:o datcollate:t datctype:t \
-                   daticulocale:t datcollversion:t datacl:a";
-    Cells { name: "pg_database", columns, rows: vec![row] }
-}
-
-fn roles(name: &'static str) -> Cells {
-    let row = vec![
-        number(ROLE_OID),
-        text(ROLE),
-        yes(true),
-        yes(true),
-        yes(true),
-        yes(true),
-        yes(true),
-        yes(true),
-        yes(true),
-        number(-1),
-        Cell::Null,
-        Cell::Null,
-        Cell::Null,
-    ];
-    let columns = "oid:o rolname:n rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b \
-                   rolcanlogin:b rolreplication:b rolbypassrls:b rolconnlimit:i rolpassword:t \
-                   rolvaliduntil:t rolconfig:a";
-    Cells { name, columns, rows: vec![row] }
-}
-
 /// The standard's.
 pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
     vec![
@@ -383,11 +397,7 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
                 .map(|(_, name)| vec![text(DATABASE), text(name), text(ROLE)])
                 .collect(),
         },
-        Cells {
-            name: "views",
-            columns: "table_catalog:n table_schema:n table_name:n view_definition:t",
-            rows: Vec::new(),
-        },
+        standard_views(relations),
         key_columns(relations),
         table_constraints(relations),
         keys::used_columns(relations),
@@ -401,12 +411,14 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
 
 fn standard_relations(relations: &[Relation]) -> Cells {
     let row = |one: &Relation| {
-        let (kind, no) = (text("BASE TABLE"), text("NO"));
-        vec![text(DATABASE), text("public"), text(&one.name), kind, no.clone(), no]
+        let kind = if one.letter() == "v" { "VIEW" } else { "BASE TABLE" };
+        vec![text(DATABASE), text("public"), text(&one.name), text(kind), text("NO"), text("NO")]
     };
     let columns = "table_catalog:n table_schema:n table_name:n table_type:t is_insertable_into:t \
                    is_typed:t";
-    Cells { name: "tables", columns, rows: relations.iter().map(row).collect() }
+    // The standard does not know materialized views.
+    let rows = relations.iter().filter(|one| one.letter() != "m").map(row).collect();
+    Cells { name: "tables", columns, rows }
 }
 
 /// What the standard calls the type of that number.

@@ -52,6 +52,11 @@ impl Series {
         self.store.now()
     }
 
+    /// How far the clock has jumped ahead of the time by which what is old may be dropped, nanoseconds.
+    pub fn ahead(&self) -> i64 {
+        self.store.now().saturating_sub(self.store.trusted_now()).max(0)
+    }
+
     /// No table is dropped as long as this is held.
     pub fn kept(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)

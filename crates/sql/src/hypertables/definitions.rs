@@ -60,8 +60,8 @@ pub fn check_alone(view: &View, word: &str) -> Result<(), SqlError> {
     if view.is_alone() {
         return Ok(());
     }
-    let words = format!("{word} of a hypertable cannot run inside a transaction block");
-    let hint = "Its samples are gone at once: say it outside of BEGIN, and by itself.";
+    let words = format!("{word} of samples cannot run inside a transaction block");
+    let hint = "Samples are gone at once: say it outside of BEGIN, and by itself.";
     Err(SqlError::new("25001", words).with_hint(hint))
 }
 

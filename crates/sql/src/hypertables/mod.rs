@@ -25,8 +25,10 @@ mod shape;
 pub(crate) use append::{Series, SeriesRows};
 pub(crate) use conditions::{Asked, ValueCondition};
 pub(crate) use declare::Asking;
-pub(crate) use definitions::{expect_hypertable, loses_rows, make_hypertable, segment};
+pub(crate) use definitions::{
+    check_alone, expect_hypertable, loses_rows, make_hypertable, segment,
+};
 pub(crate) use groups::{Found, Grouping, Groups, Key, Summary};
 pub(crate) use reading::{Scan, Wanted, plan};
-pub(crate) use removal::{Dropping, Removal, drop_chunks};
-pub(crate) use shape::Hypertable;
+pub(crate) use removal::{Dropping, Removal, drop_chunks, instant};
+pub(crate) use shape::{Hypertable, TABLE_LABEL};

@@ -1,4 +1,4 @@
-//! What deletes rows of a hypertable: `DELETE` whose conditions the store understands, and `drop_chunks`.
+//! What deletes rows of a hypertable, or samples: `DELETE` whose conditions the store understands, and `drop_chunks`.
 //!
 //! The store hides the samples of some series in some range of time at once, and merges leave them out. It can
 //! do nothing by the value of a sample.
@@ -8,21 +8,24 @@ use super::definitions::{check_alone, expect_hypertable};
 use super::shape::Hypertable;
 use crate::database::optimized;
 use crate::error::SqlError;
-use crate::filters::{micros, times};
+use crate::filters::{self, micros, times};
 use crate::ordinary::{
     Fate, Ordinary, Parameters, Runner, View, add_parameters, column_type, quoted, selecting,
 };
 use crate::ready::Statement;
 use crate::rewrite::query;
+use crate::samples::Samples;
+use crate::tables::Rows;
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::catalog::TableProvider;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::DefaultTableSource;
 use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, LogicalPlan, Operator, TableScan};
 use datafusion::sql::sqlparser::ast;
-use model::{MatchOp, Matcher, TimeRange};
+use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::sync::Arc;
 use tokio::task::block_in_place;
 
@@ -44,14 +47,17 @@ pub struct Dropping {
     pub newer_than: Option<String>,
 }
 
-/// Deletes the rows of a table that are asked for.
-fn remove(runner: &Runner, table: &str, asked: Asked) -> Result<(), SqlError> {
-    let mut matchers = asked.matchers;
-    matchers.push(match table {
-        SAMPLES => Matcher::new("__name__", MatchOp::NotEqual, ""),
+/// Deletes the samples that are asked for.
+fn remove(runner: &Runner, asked: Asked) -> Result<(), SqlError> {
+    block_in_place(|| runner.view.series().delete(asked.matchers, asked.range))
+}
+
+/// What holds of all samples, or of all rows of a table.
+fn all_of(table: &str) -> Matcher {
+    match table {
+        SAMPLES => Matcher::new(METRIC_NAME, MatchOp::NotEqual, ""),
         table => Hypertable::matcher(table),
-    });
-    block_in_place(|| runner.view.series().delete(matchers, asked.range))
+    }
 }
 
 impl Removal {
@@ -66,8 +72,8 @@ impl Removal {
     ) -> Result<Removal, SqlError> {
         let is_plain = said.using.is_none() && said.returning.is_none();
         if !is_plain || !said.order_by.is_empty() || said.limit.is_some() {
-            let words =
-                "DELETE .. USING, RETURNING, ORDER BY or LIMIT of a hypertable is not known here";
+            let words = "DELETE .. USING, RETURNING, ORDER BY or LIMIT of samples and hypertables is \
+                         not known here";
             return Err(SqlError::unsupported(words).with_hint(CONDITIONS));
         }
         let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) =
@@ -95,7 +101,6 @@ impl Removal {
     pub async fn run(
         &self,
         runner: &Runner,
-        table: &str,
         parameters: &[ScalarValue],
         fate: &Fate,
     ) -> Result<u64, SqlError> {
@@ -106,15 +111,71 @@ impl Removal {
         let count = counted(runner, &self.0, parameters).await?;
         // What was cancelled until then deletes nothing.
         block_in_place(|| changing.done(fate))?;
-        remove(runner, table, asked)?;
+        remove(runner, asked)?;
         Ok(count)
     }
 }
 
-const CONDITIONS: &str = "Rows are deleted by conditions on their time and labels that are joined by AND: time < '2024-01-01' \
-                          AND host IN ('a', 'b').";
+const CONDITIONS: &str = "They are deleted by conditions on their time and labels that are joined by AND: time < '2024-01-01' \
+                          AND host IN ('a', 'b'); of metrics, name = 'up' AND labels->>'job' = 'x'.";
 
-/// What a plan that reads one hypertable asks for; none where it reads nothing.
+/// What rows are deleted of.
+enum Of {
+    Hypertable(Arc<Hypertable>),
+    Samples(Arc<dyn TableProvider>),
+}
+
+impl Of {
+    /// The table that a plan reads, if rows of it may be deleted so.
+    fn scanned(scan: &TableScan) -> Option<Of> {
+        let source = scan.source.downcast_ref::<DefaultTableSource>()?;
+        if source.table_provider.downcast_ref::<Samples>().is_some() {
+            return Some(Of::Samples(source.table_provider.clone()));
+        }
+        let ordinary = source.table_provider.downcast_ref::<Ordinary>()?;
+        Some(Of::Hypertable(ordinary.hypertable()?.1))
+    }
+
+    /// All of its rows; none where it has no samples of its own.
+    fn everything(&self) -> Result<Option<Asked>, SqlError> {
+        let mut all = Asked::everything();
+        match self {
+            Of::Hypertable(table) => all.matchers.push(all_of(&table.name)),
+            Of::Samples(table) => {
+                let samples = table.downcast_ref::<Samples>();
+                match samples.map(Samples::rows) {
+                    Some(Rows::Samples) => {}
+                    Some(Rows::None) => return Ok(None),
+                    _ => {
+                        let words =
+                            "series are not deleted, samples are: a series without any is gone";
+                        let hint =
+                            "DELETE FROM metrics WHERE name = 'up', or SELECT drop_metric('up').";
+                        return Err(SqlError::unsupported(words).with_hint(hint));
+                    }
+                }
+                all.matchers.push(all_of(SAMPLES));
+                all.matchers
+                    .extend(samples.into_iter().flat_map(|one| one.matchers().iter().cloned()));
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// What a condition says, all of it.
+    fn said(&self, condition: &Expr) -> Option<Asked> {
+        match self {
+            Of::Hypertable(table) => Asked::said(table, condition),
+            Of::Samples(table) => {
+                let filters::Asked { matchers, range } =
+                    table.downcast_ref::<Samples>()?.said(condition)?;
+                Some(Asked { matchers, range })
+            }
+        }
+    }
+}
+
+/// What a plan that reads one table of samples asks for; none where it reads nothing.
 fn asked(plan: &LogicalPlan) -> Result<Option<Asked>, SqlError> {
     let (mut conditions, mut table, mut others) = (Vec::new(), None, false);
     // What is given to it says nothing but that it goes on.
@@ -125,10 +186,8 @@ fn asked(plan: &LogicalPlan) -> Result<Option<Asked>, SqlError> {
             }
             LogicalPlan::TableScan(scan) => {
                 conditions.extend(scan.filters.iter().cloned());
-                let source = scan.source.downcast_ref::<DefaultTableSource>();
-                let found = source.and_then(|one| one.table_provider.downcast_ref::<Ordinary>());
                 others = others || table.is_some();
-                table = found.and_then(Ordinary::hypertable);
+                table = Of::scanned(scan);
                 others = others || table.is_none();
             }
             LogicalPlan::Projection(_)
@@ -140,16 +199,16 @@ fn asked(plan: &LogicalPlan) -> Result<Option<Asked>, SqlError> {
         Ok(TreeNodeRecursion::Continue)
     });
     let not_said = |what: String| {
-        let words = format!("rows of a hypertable are not deleted by {what}");
+        let words = format!("samples and rows of hypertables are not deleted by {what}");
         Err(SqlError::unsupported(words).with_hint(CONDITIONS))
     };
     if others {
         return not_said("what other tables say".into());
     }
-    let Some((_, table)) = table else { return Ok(None) };
-    let mut all = Asked::everything();
+    let Some(table) = table else { return Ok(None) };
+    let Some(mut all) = table.everything()? else { return Ok(None) };
     for condition in &conditions {
-        match Asked::said(&table, condition) {
+        match table.said(condition) {
             Some(one) => all.narrow(one),
             None => return not_said(said(condition)),
         }
@@ -211,11 +270,11 @@ pub async fn drop_chunks(
         let hint = "Say older_than => .., newer_than => .., or both.";
         return Err(SqlError::new("22023", words).with_hint(hint));
     }
-    let asked = Asked { matchers: Vec::new(), range };
+    let asked = Asked { matchers: vec![all_of(name)], range };
     let answer = format!("public.{name}");
     if name == SAMPLES {
         block_in_place(|| changing.done(fate))?;
-        remove(runner, name, asked)?;
+        remove(runner, asked)?;
         return Ok((answer, "samples of all metrics in that time are dropped".into()));
     }
     let (_, table) = expect_hypertable(&runner.view, name)?;
@@ -231,7 +290,7 @@ pub async fn drop_chunks(
     let counting = runner.plan(counting).await?;
     let count = counted(runner, &counting, &parameters).await?;
     block_in_place(|| changing.done(fate))?;
-    remove(runner, name, asked)?;
+    remove(runner, asked)?;
     Ok((answer, format!("{count} rows are dropped")))
 }
 
@@ -242,8 +301,11 @@ fn zone_of(ty: &DataType) -> Option<Arc<str>> {
     }
 }
 
-/// The time that an argument of `drop_chunks` says, in microseconds.
-async fn instant(runner: &Runner, text: &str) -> Result<i64, SqlError> {
+/// The time that an argument says, or that was an interval ago, in microseconds.
+///
+/// # Errors
+/// When it is neither.
+pub async fn instant(runner: &Runner, text: &str) -> Result<i64, SqlError> {
     let not_said = || {
         let words = format!("{text} is neither a time nor an interval");
         SqlError::new("22023", words)

@@ -61,6 +61,14 @@ fn declared_as(field: &Field) -> String {
     }
 }
 
+/// The column that keeps what a query's column has, under that name.
+///
+/// # Errors
+/// When no table has such a column.
+pub fn column_for(name: &str, field: &Field) -> Result<Column, SqlError> {
+    Ok(Column { declared: declared_as(field), ..Column::new(name, type_of(field)?) })
+}
+
 /// Makes a table and fills it with the rows of a query; how many they are.
 ///
 /// # Errors
@@ -76,8 +84,7 @@ pub async fn create_as(
     for (at, field) in answered.fields().iter().enumerate() {
         let given = named.get(at).map(|one| folded(&one.name));
         let given = given.unwrap_or_else(|| shown_name(field.name()).to_string());
-        let declared = declared_as(field);
-        schema.columns.push(Column { declared, ..Column::new(&given, type_of(field)?) });
+        schema.columns.push(column_for(&given, field)?);
     }
     let columns = schema.columns.clone();
     let table = name.to_string();

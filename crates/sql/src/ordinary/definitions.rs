@@ -7,22 +7,28 @@ use super::defaults::{self, Numbered, is_numbered_type, property_of};
 use super::indexes;
 use super::inserts::column_at;
 use super::maintenance::Maintenance;
+use super::role_settings::RoleSetting;
 use super::view::{Fate, View};
 use super::writes::{Runner, its_turn, table_name};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::hypertables::{
-    Asking, Dropping, Hypertable, drop_chunks, expect_hypertable, loses_rows, make_hypertable,
-    segment,
+    Asking, Dropping, Hypertable, check_alone, drop_chunks, expect_hypertable, loses_rows,
+    make_hypertable, segment,
 };
 use crate::names::folded;
+use crate::policies::{self, Of, PolicyStatement};
+use crate::prometheus::{self, Creation, PrometheusTable, is_reserved};
 use crate::tables::TABLES;
 use crate::timescale_options::Options;
 use crate::upkeep::Upkeep;
+use crate::views::{
+    self, Cascade, check_readers, create_view, drop_readers, drop_views, expect_aggregate,
+};
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, GeneratedAs, Ident,
-    IndexColumn, ObjectName, ObjectType, Statement, TableConstraint, Truncate,
-    TruncateIdentityOption,
+    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateView,
+    Expr, GeneratedAs, Ident, IndexColumn, ObjectName, ObjectType, Statement, TableConstraint,
+    Truncate, TruncateIdentityOption,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
 use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source};
@@ -37,6 +43,10 @@ enum Said {
     Statement(Box<Statement>),
     /// What changes nothing.
     Maintenance(Maintenance),
+    /// `ALTER ROLE .. SET` and its kin.
+    Setting(RoleSetting),
+    /// `CREATE MATERIALIZED VIEW` of a continuous aggregate.
+    Aggregate(Box<CreateView>),
     /// `CREATE TABLE` of a hypertable.
     Created(Box<CreateTable>, Asking),
     /// What is done of every hypertable already.
@@ -45,6 +55,10 @@ enum Said {
     Segment(String, Option<Vec<String>>),
     /// `SELECT create_hypertable(..)`.
     Hypertable(Asking),
+    /// `SELECT create_prometheus_table(..)`.
+    Prometheus(Creation),
+    /// A policy of retention.
+    Policy(PolicyStatement),
     /// `SELECT drop_chunks(..)`.
     Chunks(Dropping),
 }
@@ -85,7 +99,14 @@ impl Definition {
                 | Statement::AlterTable(_)
                 | Statement::Truncate(_)
                 | Statement::CreateIndex(_)
-                | Statement::Drop { object_type: ObjectType::Table | ObjectType::Index, .. }
+                | Statement::CreateView(_)
+                | Statement::Drop {
+                    object_type: ObjectType::Table
+                        | ObjectType::Index
+                        | ObjectType::View
+                        | ObjectType::MaterializedView,
+                    ..
+                }
         )
     }
 
@@ -95,13 +116,25 @@ impl Definition {
         Definition(Hidden::new(Said::Statement(Box::new(statement))))
     }
 
-    /// One that changes nothing, if these words are such.
+    /// One that the parser does not know, if these words are such.
     ///
     /// # Errors
     /// When they make no sense.
     pub fn of_words(words: &[&Token]) -> Result<Option<Definition>, SqlError> {
-        let found = Maintenance::of_words(words)?;
-        Ok(found.map(|one| Definition(Hidden::new(Said::Maintenance(one)))))
+        let found = Maintenance::of_words(words)?.map(Said::Maintenance);
+        let found = match found {
+            None => RoleSetting::of_words(words)?.map(Said::Setting),
+            found => found,
+        };
+        Ok(found.map(|one| Definition(Hidden::new(one))))
+    }
+
+    /// The setting that it sets for sessions to come, and to what.
+    pub fn sets(&self) -> Option<(&str, &str)> {
+        match &*self.0 {
+            Said::Setting(setting) => setting.sets(),
+            _ => None,
+        }
     }
 
     /// Of `create_hypertable`.
@@ -117,6 +150,12 @@ impl Definition {
         let Said::Statement(statement) = &*self.0 else {
             return Err(SqlError::unexpected("options of no statement"));
         };
+        if let (Statement::CreateView(said), true) = (&**statement, options.is_continuous()) {
+            return match said.materialized {
+                true => Ok(Definition(Hidden::new(Said::Aggregate(Box::new(said.clone()))))),
+                false => Err(SqlError::invalid("a continuous aggregate is a MATERIALIZED VIEW")),
+            };
+        }
         let Statement::CreateTable(said) = &**statement else {
             return Err(SqlError::unsupported("options of TimescaleDB are those of CREATE TABLE"));
         };
@@ -139,6 +178,16 @@ impl Definition {
         Definition(Hidden::new(Said::Segment(table, segment_by)))
     }
 
+    /// Of `create_prometheus_table`.
+    pub(crate) fn prometheus(said: Creation) -> Definition {
+        Definition(Hidden::new(Said::Prometheus(said)))
+    }
+
+    /// Of a policy.
+    pub(crate) fn policy(said: PolicyStatement) -> Definition {
+        Definition(Hidden::new(Said::Policy(said)))
+    }
+
     /// Of `drop_chunks`.
     pub(crate) fn chunks(dropping: Dropping) -> Definition {
         Definition(Hidden::new(Said::Chunks(dropping)))
@@ -149,10 +198,15 @@ impl Definition {
         match &*self.0 {
             Said::Hypertable(_) => Some(HYPERTABLE),
             Said::Chunks(_) => Some(CHUNKS),
+            Said::Policy(said) => said.answers(),
+            Said::Prometheus(said) => Some(said.answers()),
             Said::Already(_, upkeep) => upkeep.answer.is_some().then_some(upkeep.name.as_str()),
-            Said::Statement(_) | Said::Maintenance(_) | Said::Created(..) | Said::Segment(..) => {
-                None
-            }
+            Said::Statement(_)
+            | Said::Maintenance(_)
+            | Said::Setting(_)
+            | Said::Aggregate(_)
+            | Said::Created(..)
+            | Said::Segment(..) => None,
         }
     }
 
@@ -161,8 +215,11 @@ impl Definition {
         let statement = match &*self.0 {
             Said::Statement(statement) => &**statement,
             Said::Maintenance(one) => return one.word(),
-            Said::Hypertable(_) | Said::Chunks(_) => return "SELECT",
-            Said::Already(_, upkeep) if upkeep.answer.is_none() => return "CALL",
+            Said::Setting(one) => return one.word(),
+            Said::Policy(said) => return said.word(),
+            Said::Aggregate(_) => return "CREATE MATERIALIZED VIEW",
+            Said::Hypertable(_) | Said::Chunks(_) | Said::Prometheus(_) => return "SELECT",
+            Said::Already(_, upkeep) if upkeep.answer.is_none() => return upkeep.tag(),
             Said::Already(..) => return "SELECT",
             Said::Created(..) => return "CREATE TABLE",
             Said::Segment(..) => return "ALTER TABLE",
@@ -170,10 +227,16 @@ impl Definition {
         match statement {
             Statement::CreateTable(said) if said.query.is_some() => "CREATE TABLE AS",
             Statement::CreateTable(_) => "CREATE TABLE",
+            Statement::CreateView(said) if said.materialized => "CREATE MATERIALIZED VIEW",
+            Statement::CreateView(_) => "CREATE VIEW",
             Statement::AlterTable(_) => "ALTER TABLE",
             Statement::Truncate(_) => "TRUNCATE TABLE",
             Statement::CreateIndex(_) => "CREATE INDEX",
             Statement::Drop { object_type: ObjectType::Index, .. } => "DROP INDEX",
+            Statement::Drop { object_type: ObjectType::View, .. } => "DROP VIEW",
+            Statement::Drop { object_type: ObjectType::MaterializedView, .. } => {
+                "DROP MATERIALIZED VIEW"
+            }
             _ => "DROP TABLE",
         }
     }
@@ -199,6 +262,11 @@ pub async fn define(
         one.done(&runner.view, &mut done)?;
         return Ok(done);
     }
+    if let Said::Prometheus(made) = &*definition.0
+        && made.is_there()
+    {
+        return Ok(Defined { answer: Some(String::new()), ..done });
+    }
     let _turn = its_turn(&runner.view, turn).await;
     let changing = runner.view.changing()?;
     match &*definition.0 {
@@ -214,10 +282,18 @@ pub async fn define(
             segment(runner, table, segment_by.as_ref(), &mut done.notices).await?;
         }
         Said::Already(table, upkeep) => {
-            expect_hypertable(&runner.view, table)?;
+            expect_kept_up(&runner.view, table, upkeep)?;
             done.answer.clone_from(&upkeep.answer);
             done.notices.push(upkeep.notice.to_string());
         }
+        Said::Aggregate(said) => {
+            create_view(runner, said, views::Kind::Continuous, &mut done.notices).await?;
+        }
+        Said::Setting(setting) => setting.done(&runner.view, &runner.user)?,
+        Said::Prometheus(made) => {
+            done.answer = Some(made.done(&runner.view, &mut done.notices)?);
+        }
+        Said::Policy(said) => said.done(runner, &mut done).await?,
         // It is done above.
         Said::Chunks(_) | Said::Maintenance(_) => {}
         Said::Statement(statement) => define_as_said(runner, statement, &mut done).await?,
@@ -228,6 +304,14 @@ pub async fn define(
         tokio::task::block_in_place(|| runner.view.series().forget(table))?;
     }
     Ok(done)
+}
+
+/// That what is done already of a hypertable, or of a continuous aggregate, is said of such a one.
+fn expect_kept_up(view: &View, table: &str, upkeep: &Upkeep) -> Result<(), SqlError> {
+    match upkeep.is_of_aggregate() || view.is_view(table) {
+        true => expect_aggregate(view, table).map(drop),
+        false => expect_hypertable(view, table).map(drop),
+    }
 }
 
 async fn define_as_said(
@@ -246,8 +330,21 @@ async fn define_as_said(
         Statement::Drop { object_type: ObjectType::Index, if_exists, names, .. } => {
             drop_indexes(&runner.view, names, *if_exists, &mut done.notices)?;
         }
-        Statement::Drop { if_exists, names, .. } => {
-            drop_tables(&runner.view, names, *if_exists, done)?;
+        Statement::CreateView(said) => {
+            let kind = match said.materialized {
+                true => views::Kind::Materialized,
+                false => views::Kind::Plain,
+            };
+            create_view(runner, said, kind, &mut done.notices).await?;
+        }
+        Statement::Drop { object_type, if_exists, names, cascade, .. } => {
+            let cascades = if *cascade { Cascade::Yes } else { Cascade::No };
+            let is_materialized = *object_type == ObjectType::MaterializedView;
+            if is_materialized || *object_type == ObjectType::View {
+                let how = (is_materialized, *if_exists);
+                return drop_views(&runner.view, names, how, cascades, done);
+            }
+            drop_tables(&runner.view, names, *if_exists, cascades, done)?;
         }
         other => return Err(SqlError::unexpected(format!("{other} defines nothing"))),
     }
@@ -270,7 +367,7 @@ async fn create(
             .with_hint(hint)
     })?;
     check_options(said)?;
-    if is_written(&name) || runner.view.get(&name).is_some() {
+    if is_written(&name) || is_reserved(&runner.view, &name) || runner.view.get(&name).is_some() {
         let words = format!("relation \"{name}\" already exists");
         if !said.if_not_exists {
             return Err(SqlError::new("42P07", words));
@@ -463,9 +560,12 @@ async fn alter(
             let hint = "Make another with the columns that you want, and INSERT INTO it .. SELECT.";
             return Err(SqlError::unsupported(words).with_hint(hint));
         }
+        if loses_columns(operation) {
+            check_readers(&runner.view, &name, "alter")?;
+        }
         if let Some(change) = alters::change(runner, &table, operation, notices).await? {
             if let Change::Alter { name: new, .. } = &change {
-                if is_written(new) {
+                if is_written(new) || is_reserved(&runner.view, new) {
                     return Err(SqlError::new(
                         "42P07",
                         format!("relation \"{new}\" already exists"),
@@ -477,6 +577,16 @@ async fn alter(
         }
     }
     Ok(())
+}
+
+/// Whether who reads a table by its name and those of its columns is lost afterwards.
+fn loses_columns(operation: &AlterTableOperation) -> bool {
+    matches!(
+        operation,
+        AlterTableOperation::DropColumn { .. }
+            | AlterTableOperation::RenameColumn { .. }
+            | AlterTableOperation::RenameTable { .. }
+    )
 }
 
 fn truncate(view: &View, said: &Truncate, done: &mut Defined) -> Result<(), SqlError> {
@@ -506,6 +616,7 @@ fn drop_tables(
     view: &View,
     names: &[ObjectName],
     if_exists: bool,
+    cascades: Cascade,
     done: &mut Defined,
 ) -> Result<(), SqlError> {
     for name in names {
@@ -520,13 +631,43 @@ fn drop_tables(
             (None, false) => {
                 return Err(SqlError::new("42P01", format!("table \"{table}\" does not exist")));
             }
-            (Some(_), _) => {
+            (Some(known), _) => {
+                if let Some(found) = views::View::of(known.schema()) {
+                    let hint = found.kind.dropped_by();
+                    return Err(SqlError::new("42809", format!("\"{table}\" is not a table"))
+                        .with_hint(hint));
+                }
+                drop_readers(view, &[table.clone()], cascades, &mut done.notices)?;
+                if let Some(one) = PrometheusTable::of(known.schema()) {
+                    drop_samples(view, &table, &one, cascades, done)?;
+                    continue;
+                }
                 if loses_rows(view, &table, "DROP TABLE")? {
                     done.emptied.push(table.clone());
                 }
+                policies::forget(view, &Of::Table(table.clone()))?;
                 view.apply(vec![Change::Drop { table }])?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Takes a relation of samples away, and them with their values.
+fn drop_samples(
+    view: &View,
+    table: &str,
+    one: &PrometheusTable,
+    cascades: Cascade,
+    done: &mut Defined,
+) -> Result<(), SqlError> {
+    if one.keeps_samples() {
+        check_alone(view, "DROP TABLE")?;
+    }
+    let gone = prometheus::drop_one(view, table, one, cascades, &mut done.notices)?;
+    if let Some(of) = gone {
+        policies::forget(view, &Of::Table(of.clone()))?;
+        done.emptied.push(of);
     }
     Ok(())
 }
@@ -589,7 +730,7 @@ fn is_taken(view: &View, name: &str) -> bool {
     let has_it = |table: &std::sync::Arc<tables::Table>| {
         table.name() == name || table.schema().constraints.iter().any(|one| one.name == name)
     };
-    is_written(name) || view.set().list().iter().any(has_it)
+    is_written(name) || view.list().iter().any(has_it)
 }
 
 fn drop_indexes(
@@ -603,7 +744,7 @@ fn drop_indexes(
         let has_it = |table: &std::sync::Arc<tables::Table>| {
             table.schema().constraints.iter().any(|one| one.name == index)
         };
-        match (view.set().list().into_iter().find(has_it), if_exists) {
+        match (view.list().into_iter().find(has_it), if_exists) {
             (Some(table), _) => {
                 let mut schema = table.schema().clone();
                 schema.constraints.retain(|one| one.name != index);

@@ -4,14 +4,17 @@
 //! The parser knows few of them, so they are read word by word. What they name has to be there.
 
 use super::definitions::{Defined, is_written};
-use super::view::View;
+use super::view::{View, no_such_table};
 use super::writes::table_name;
 use crate::error::SqlError;
+use crate::views;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, Word};
 
 /// What is said before tables, in any order.
 const OPTIONS: &[&str] = &["full", "freeze", "verbose", "analyze", "analyse"];
+const ALWAYS_FRESH: &str =
+    "it is worked out from its rows whenever it is asked: there is nothing to be done";
 const NOT_KEPT: &str = "comments are not kept here";
 
 /// A statement that changes nothing.
@@ -27,12 +30,33 @@ enum Named {
     Table(ObjectName),
     Column(ObjectName, Ident),
     Index(ObjectName),
+    /// A view; whether it is materialized.
+    View(ObjectName, bool),
 }
 
 /// Words that are still to be read.
-struct Words<'a>(&'a [&'a Token]);
+pub(super) struct Words<'a>(&'a [&'a Token]);
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    /// Of a statement, without spaces.
+    pub(super) fn new(words: &'a [&'a Token]) -> Words<'a> {
+        Words(words)
+    }
+
+    /// Reads whatever comes next.
+    pub(super) fn next(&mut self) -> Option<&'a Token> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    /// Reads a sign if it is this one.
+    pub(super) fn take_sign(&mut self, wanted: &Token) -> bool {
+        let is_it = self.0.first().is_some_and(|one| *one == wanted);
+        self.0 = if is_it { &self.0[1..] } else { self.0 };
+        is_it
+    }
+
     fn word(&self) -> Option<&Word> {
         match self.0.first() {
             Some(Token::Word(word)) => Some(word),
@@ -41,7 +65,7 @@ impl Words<'_> {
     }
 
     /// Reads a word if it is this one.
-    fn take(&mut self, wanted: &str) -> bool {
+    pub(super) fn take(&mut self, wanted: &str) -> bool {
         let is_it = self
             .word()
             .is_some_and(|one| one.quote_style.is_none() && one.value.eq_ignore_ascii_case(wanted));
@@ -49,7 +73,7 @@ impl Words<'_> {
         is_it
     }
 
-    fn take_any(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn take_any(&mut self, wanted: &[&'static str]) -> Option<&'static str> {
         wanted.iter().copied().find(|one| self.take(one))
     }
 
@@ -64,7 +88,7 @@ impl Words<'_> {
         Ok(())
     }
 
-    fn ident(&mut self) -> Result<Ident, SqlError> {
+    pub(super) fn ident(&mut self) -> Result<Ident, SqlError> {
         let word = self.word().cloned().ok_or_else(|| match self.0.first() {
             Some(other) => SqlError::invalid(format!("syntax error at or near \"{other}\"")),
             None => SqlError::invalid("syntax error at end of input"),
@@ -73,7 +97,7 @@ impl Words<'_> {
         Ok(word.into_ident(Span::empty()))
     }
 
-    fn parts(&mut self) -> Result<Vec<Ident>, SqlError> {
+    pub(super) fn parts(&mut self) -> Result<Vec<Ident>, SqlError> {
         let mut parts = vec![self.ident()?];
         while self.0.first() == Some(&&Token::Period) {
             self.0 = &self.0[1..];
@@ -82,7 +106,7 @@ impl Words<'_> {
         Ok(parts)
     }
 
-    fn name(&mut self) -> Result<ObjectName, SqlError> {
+    pub(super) fn name(&mut self) -> Result<ObjectName, SqlError> {
         Ok(ObjectName::from(self.parts()?))
     }
 
@@ -100,7 +124,7 @@ impl Words<'_> {
         Ok(all)
     }
 
-    fn end(&self) -> Result<(), SqlError> {
+    pub(super) fn end(&self) -> Result<(), SqlError> {
         match self.0.first() {
             Some(other) => Err(SqlError::invalid(format!("syntax error at or near \"{other}\""))),
             None => Ok(()),
@@ -114,13 +138,23 @@ impl Maintenance {
     /// # Errors
     /// When the others make no sense.
     pub fn of_words(words: &[&Token]) -> Result<Option<Maintenance>, SqlError> {
-        let mut words = Words(words);
-        let known = ["vacuum", "analyze", "analyse", "reindex", "cluster", "checkpoint", "comment"];
+        let mut words = Words::new(words);
+        let known = [
+            "vacuum",
+            "analyze",
+            "analyse",
+            "reindex",
+            "cluster",
+            "checkpoint",
+            "comment",
+            "refresh",
+        ];
         let (tag, names) = match words.take_any(&known) {
             Some("vacuum") => ("VACUUM", cleaned(&mut words)?),
             Some("analyze" | "analyse") => ("ANALYZE", cleaned(&mut words)?),
             Some("reindex") => ("REINDEX", reindexed(&mut words)?),
             Some("cluster") => ("CLUSTER", clustered(&mut words)?),
+            Some("refresh") => ("REFRESH MATERIALIZED VIEW", refreshed(&mut words)?),
             Some("checkpoint") => ("CHECKPOINT", Vec::new()),
             Some(_) => ("COMMENT", commented(&mut words)?),
             None => return Ok(None),
@@ -141,6 +175,9 @@ impl Maintenance {
     pub fn done(&self, view: &View, done: &mut Defined) -> Result<(), SqlError> {
         for named in &self.names {
             named.check(view)?;
+        }
+        if self.tag == "REFRESH MATERIALIZED VIEW" {
+            done.notices.push(ALWAYS_FRESH.to_string());
         }
         if self.tag == "COMMENT" {
             done.notices.push(NOT_KEPT.to_string());
@@ -173,6 +210,21 @@ fn reindexed(words: &mut Words<'_>) -> Result<Vec<Named>, SqlError> {
     }
 }
 
+fn refreshed(words: &mut Words<'_>) -> Result<Vec<Named>, SqlError> {
+    if !(words.take("materialized") && words.take("view")) {
+        return Err(SqlError::invalid("REFRESH is of a MATERIALIZED VIEW"));
+    }
+    words.take("concurrently");
+    let name = words.name()?;
+    if words.take("with") {
+        words.take("no");
+        if !words.take("data") {
+            return Err(SqlError::invalid("REFRESH MATERIALIZED VIEW .. WITH [NO] DATA"));
+        }
+    }
+    Ok(vec![Named::View(name, true)])
+}
+
 fn clustered(words: &mut Words<'_>) -> Result<Vec<Named>, SqlError> {
     words.take_parentheses()?;
     words.take("verbose");
@@ -191,11 +243,23 @@ fn commented(words: &mut Words<'_>) -> Result<Vec<Named>, SqlError> {
     if !words.take("on") {
         return Err(SqlError::invalid("COMMENT is ON something"));
     }
-    let kinds =
-        ["table", "column", "index", "constraint", "database", "schema", "extension", "role"];
+    let kinds = [
+        "table",
+        "column",
+        "index",
+        "constraint",
+        "database",
+        "schema",
+        "extension",
+        "role",
+        "view",
+        "materialized",
+    ];
     let names = match words.take_any(&kinds) {
         Some("table") => vec![Named::Table(words.name()?)],
         Some("index") => vec![Named::Index(words.name()?)],
+        Some("view") => vec![Named::View(words.name()?, false)],
+        Some("materialized") if words.take("view") => vec![Named::View(words.name()?, true)],
         Some("column") => {
             let mut parts = words.parts()?;
             let column = parts.pop().filter(|_| !parts.is_empty());
@@ -247,12 +311,23 @@ impl Named {
                 written if is_written(&written) => Ok(()),
                 other => super::definitions::column_of(&*view.expect(&other)?, column).map(drop),
             },
+            Named::View(name, is_materialized) => {
+                let name = table_name(name)?;
+                let found = view.get(&name).ok_or_else(|| no_such_table(&name))?;
+                match views::View::of(found.schema()) {
+                    Some(one) if (one.kind != views::Kind::Plain) == *is_materialized => Ok(()),
+                    _ => {
+                        let kind = if *is_materialized { "materialized view" } else { "view" };
+                        Err(SqlError::new("42809", format!("\"{name}\" is not a {kind}")))
+                    }
+                }
+            }
             Named::Index(name) => {
                 let index = table_name(name)?;
                 let has_it = |table: &std::sync::Arc<tables::Table>| {
                     table.schema().constraints.iter().any(|one| one.name == index)
                 };
-                match view.set().list().iter().any(has_it) {
+                match view.list().iter().any(has_it) {
                     true => Ok(()),
                     false => {
                         let words = format!("index \"{index}\" does not exist");

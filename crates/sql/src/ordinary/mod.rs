@@ -21,9 +21,11 @@ mod defaults;
 mod definitions;
 mod indexes;
 mod inserts;
+mod kept;
 mod lookups;
 mod maintenance;
 mod numbers;
+mod role_settings;
 mod rows_in;
 mod scan;
 mod schemas;
@@ -33,12 +35,16 @@ mod view;
 mod writes;
 
 pub use binary::numeric_text;
-pub(crate) use definitions::define;
+pub(crate) use copies::column_for;
 pub use definitions::{Defined, Definition};
+pub(crate) use definitions::{define, is_written};
+pub(crate) use kept::{Kept, text as kept_text, text_of as text_kept};
 pub use lookups::Lookups;
+pub use role_settings::Setting;
+pub(crate) use role_settings::settings_of;
 pub use rows_in::RowsInto;
 pub(crate) use rows_in::store;
-pub use schemas::OwnCatalogs;
+pub use schemas::{OwnCatalogs, State as PlanningState};
 pub use view::{Fate, View};
 pub(crate) use writes::{
     Parameters, Runner, Written, add_parameters, plan_write, quoted, row_size, selecting,

@@ -1,12 +1,18 @@
 //! Where a session finds tables by their names: those that all share, and beside them its own sight of
 //! ordinary ones.
 
+use super::role_settings::settings;
 use super::scan::Ordinary;
 use super::view::View;
 use crate::catalog::Catalog;
+use crate::error::SqlError;
+use crate::prometheus::PrometheusTable;
+use crate::views;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::session_state::SessionState;
 use std::sync::Arc;
+use tables::Table;
 
 /// The schema of tables with the numbers of their rows. No client can write such a name.
 pub const ROWS_SCHEMA: &str = "\0rows";
@@ -27,6 +33,17 @@ struct OwnCatalog {
     public: &'static str,
     catalog: Arc<Catalog>,
     view: Arc<View>,
+    state: State,
+}
+
+/// What a session's statements are planned with, as long as it is there.
+#[derive(Clone)]
+pub struct State(pub Arc<dyn Fn() -> Option<SessionState> + Send + Sync>);
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("State")
+    }
 }
 
 /// What is in a schema beside what all share.
@@ -48,18 +65,19 @@ struct OwnSchema {
     shared: Option<Arc<dyn SchemaProvider>>,
     catalog: Arc<Catalog>,
     view: Arc<View>,
+    state: State,
 }
 
 impl OwnCatalogs {
-    /// Of a session that sees `view`, in a catalog of that name.
+    /// Of a session that sees `view`, in a catalog of that name; `state` is what its statements are planned with.
     pub fn new(
         name: &'static str,
         public: &'static str,
         shared: Arc<dyn CatalogProvider>,
-        catalog: Arc<Catalog>,
-        view: Arc<View>,
+        (catalog, view): (Arc<Catalog>, Arc<View>),
+        state: State,
     ) -> OwnCatalogs {
-        OwnCatalogs { name, own: Arc::new(OwnCatalog { shared, public, catalog, view }) }
+        OwnCatalogs { name, own: Arc::new(OwnCatalog { shared, public, catalog, view, state }) }
     }
 }
 
@@ -95,8 +113,8 @@ impl CatalogProvider for OwnCatalog {
             name if Catalog::tells(name) => Kind::Told,
             _ => return shared,
         };
-        let (catalog, view) = (self.catalog.clone(), self.view.clone());
-        Some(Arc::new(OwnSchema { kind, shared, catalog, view }))
+        let (catalog, view, state) = (self.catalog.clone(), self.view.clone(), self.state.clone());
+        Some(Arc::new(OwnSchema { kind, shared, catalog, view, state }))
     }
 }
 
@@ -109,19 +127,15 @@ impl SchemaProvider for OwnSchema {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let own = match self.kind {
             // What is written down comes first: nobody makes a table of such a name.
-            Kind::Public if !self.table_exist(name) => self.ordinary(name, false),
+            Kind::Public if !self.table_exist(name) => match self.view_of(name) {
+                Some((table, view)) => Some(self.planned(&table, &view).await?),
+                None => self.ordinary(name, false),
+            },
             Kind::Public => None,
             Kind::Rows => self.ordinary(name, true),
             Kind::Handed => self.view.handed(name),
             Kind::Told => {
-                let ordinary = self.view.set().list();
-                match ordinary.is_empty() {
-                    true => None,
-                    false => {
-                        let told = self.catalog.table_of(name, &ordinary);
-                        told.map_err(|error| DataFusionError::External(Box::new(error)))?
-                    }
-                }
+                self.told(name).map_err(|error| DataFusionError::External(Box::new(error)))?
             }
         };
         match (own, &self.shared) {
@@ -136,8 +150,38 @@ impl SchemaProvider for OwnSchema {
 }
 
 impl OwnSchema {
+    fn view_of(&self, name: &str) -> Option<(Arc<Table>, views::View)> {
+        let table = self.view.get(name)?;
+        let view = views::View::of(table.schema())?;
+        Some((table, view))
+    }
+
+    async fn planned(&self, table: &Table, view: &views::View) -> Result<Arc<dyn TableProvider>> {
+        let state = self.state.0();
+        let state = state.ok_or_else(|| DataFusionError::Internal("no session".into()))?;
+        let planned = views::plan_of(state, table, view).await;
+        planned.map_err(|error| DataFusionError::External(Box::new(error)))
+    }
+
+    /// What PostgreSQL's tables tell of what there is for the session; none where all share what is told.
+    fn told(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+        let (set, ordinary) = (self.view.set(), self.view.list());
+        let settings = settings(&set);
+        let of_settings = match settings.is_empty() {
+            true => None,
+            false => self.catalog.table_of_settings(name, &settings)?,
+        };
+        match of_settings {
+            None if !ordinary.is_empty() => self.catalog.table_of(name, &ordinary),
+            told => Ok(told),
+        }
+    }
+
     fn ordinary(&self, name: &str, has_row: bool) -> Option<Arc<dyn TableProvider>> {
         let table = self.view.get(name)?;
+        if let Some(samples) = PrometheusTable::of(table.schema()) {
+            return Some(Arc::new(samples.samples(&self.view)));
+        }
         Some(Arc::new(Ordinary::new(&self.view, &table, has_row)))
     }
 }

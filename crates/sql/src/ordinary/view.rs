@@ -1,10 +1,13 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
+use super::kept::is_kept;
 use super::lookups::Lookups;
 use crate::error::SqlError;
 use crate::hypertables::{Hypertable, Series, SeriesRows};
+use crate::prometheus::PrometheusTable;
 use crate::ready::Statement;
 use crate::statements::Isolation;
+use crate::views;
 use datafusion::catalog::TableProvider;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -101,6 +104,13 @@ impl View {
         }
     }
 
+    /// The tables that clients know of.
+    pub fn list(&self) -> Vec<Arc<Table>> {
+        let mut all = self.set().list();
+        all.retain(|table| !is_kept(table.name()));
+        all
+    }
+
     /// A table by its name.
     pub fn get(&self, name: &str) -> Option<Arc<Table>> {
         match (&self.state().transaction, &self.tables) {
@@ -113,9 +123,21 @@ impl View {
     /// A table that must be there.
     ///
     /// # Errors
-    /// When it is not.
+    /// When it is not, and when it is a view, which has no rows of its own.
     pub fn expect(&self, name: &str) -> Result<Arc<Table>, SqlError> {
-        self.get(name).ok_or_else(|| no_such_table(name))
+        let table = self.get(name).ok_or_else(|| no_such_table(name))?;
+        if PrometheusTable::of(table.schema()).is_some() {
+            return Err(holds_samples(name));
+        }
+        match views::View::of(table.schema()) {
+            None => Ok(table),
+            Some(view) => Err(is_view(name, view.kind)),
+        }
+    }
+
+    /// Whether there is a view of that name.
+    pub fn is_view(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|table| views::View::is_one(table.schema()))
     }
 
     /// Hands a table to the statements that are planned until it is taken back.
@@ -201,6 +223,11 @@ impl View {
     /// Whether it adds rows to that one.
     pub fn adds_to(&self, table: &str) -> bool {
         self.state().pending.iter().any(|rows| rows.table() == table)
+    }
+
+    /// Whether there is a table of that name for everybody.
+    pub fn is_of_everybody(&self, table: &str) -> bool {
+        self.tables.as_ref().is_some_and(|tables| tables.get(table).is_some())
     }
 
     /// Whether there is a hypertable of that name for everybody.
@@ -426,6 +453,19 @@ fn rely_on(
             Err(SqlError::new("40001", words).with_hint("Do it again."))
         }
     }
+}
+
+/// That what is said is of tables whose rows are no samples.
+fn holds_samples(name: &str) -> SqlError {
+    let words = format!("\"{name}\" holds samples, of which that is not known here");
+    let hint = "COPY and INSERT in a text of their own add some, DELETE takes some out, DROP TABLE all of its values.";
+    SqlError::unsupported(words).with_hint(hint)
+}
+
+/// That what is said is of tables.
+pub fn is_view(name: &str, kind: views::Kind) -> SqlError {
+    let words = format!("\"{name}\" is a {}, not a table", kind.word());
+    SqlError::new("42809", words).with_hint("Its rows are those of its query: change those.")
 }
 
 /// That there is no table of a name.

@@ -11,7 +11,9 @@ use crate::database::{begin, plan};
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::hypertables::{Hypertable, Removal, SeriesRows};
+use crate::metric_tables::METRIC_SCHEMA;
 use crate::names::folded;
+use crate::prometheus::PrometheusTable;
 use crate::ready::{Statement, in_order};
 use crate::rewrite::{aggregates, check_table, query};
 use crate::statements::{Parsed, Query};
@@ -49,9 +51,9 @@ enum Said {
 pub struct PlannedWrite(Hidden<Planned>);
 
 struct Planned {
-    /// The table's name, and what it looked like.
+    /// The table's name, and what it looked like, if somebody has made it.
     table: String,
-    seen: Arc<Schema>,
+    seen: Option<Arc<Schema>>,
     how: How,
     returning: Option<(Statement, Slot)>,
     parameters: Vec<Option<DataType>>,
@@ -61,7 +63,7 @@ enum How {
     Insert(InsertPlan),
     Update(ChangePlan),
     Delete(ChangePlan),
-    /// Of a hypertable.
+    /// Of a hypertable, or of samples.
     Remove(Removal),
 }
 
@@ -85,6 +87,8 @@ pub struct Runner {
     pub context: Hidden<Context>,
     /// What the session sees.
     pub view: Arc<View>,
+    /// Who came.
+    pub user: Arc<str>,
 }
 
 impl Runner {
@@ -94,7 +98,7 @@ impl Runner {
     /// When it makes no sense.
     pub async fn plan(&self, query: Box<ast::Query>) -> Result<Statement, SqlError> {
         match Query::of(query)? {
-            Parsed::Query(query) => plan(self.context.clone(), query).await,
+            Parsed::Query(query) => plan(self.context.clone(), &self.view, query).await,
             _ => Err(SqlError::unexpected("a query that is none")),
         }
     }
@@ -234,6 +238,14 @@ impl Write {
         }
     }
 
+    /// Whether it deletes of a table in the schema of those of metrics.
+    fn is_of_metric(&self) -> bool {
+        let Said::Delete(said) = &*self.0 else { return false };
+        let (FromTable::WithFromKeyword(all) | FromTable::WithoutKeyword(all)) = &said.from;
+        let first = all.first().and_then(|one| named(one).ok());
+        first.is_some_and(|(name, _)| metric_of(name).is_some())
+    }
+
     /// The table that it changes, and what it is called there.
     ///
     /// # Errors
@@ -256,9 +268,22 @@ impl Write {
                 }
             },
         };
-        let table = table_name(name)?;
+        let table = match (&*self.0, metric_of(name)) {
+            (Said::Delete(_), Some(metric)) => metric,
+            _ => table_name(name)?,
+        };
         let alias = alias.unwrap_or_else(|| table.clone());
         Ok((table, alias))
+    }
+}
+
+/// The metric that a table of the schema of those is of.
+fn metric_of(name: &ObjectName) -> Option<String> {
+    match name.0.as_slice() {
+        [.., schema, table] if folded(schema.as_ident()?) == METRIC_SCHEMA => {
+            Some(folded(table.as_ident()?))
+        }
+        _ => None,
     }
 }
 
@@ -280,7 +305,12 @@ fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlErr
 pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
     check_words(&write.0)?;
     let (name, alias) = write.target()?;
-    let table = runner.view.get(&name).ok_or_else(|| no_such_table(&name))?;
+    if let Said::Delete(said) = &*write.0
+        && (is_of_samples(&runner.view, &name) || write.is_of_metric())
+    {
+        return plan_removal(runner, said, name).await;
+    }
+    let table = runner.view.expect(&name)?;
     let is_hypertable = Hypertable::is_one(table.schema());
     if is_hypertable {
         check_hypertable(&write.0)?;
@@ -312,8 +342,25 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
         None => None,
     };
     let parameters = in_order(known)?;
-    let seen = table.shared_schema();
+    let seen = Some(table.shared_schema());
     Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
+}
+
+/// Whether nobody has made a table of that name, or one of samples.
+fn is_of_samples(view: &View, name: &str) -> bool {
+    view.get(name).is_none_or(|table| PrometheusTable::of(table.schema()).is_some())
+}
+
+/// Plans a `DELETE` of samples, of a table that nobody has made.
+async fn plan_removal(
+    runner: &Runner,
+    said: &ast::Delete,
+    table: String,
+) -> Result<PlannedWrite, SqlError> {
+    let mut known = Parameters::new();
+    let how = How::Remove(Removal::plan(runner, said, &mut known).await?);
+    let (seen, parameters) = (None, in_order(known)?);
+    Ok(PlannedWrite(Hidden::new(Planned { table, seen, how, returning: None, parameters })))
 }
 
 /// What the parser takes of other databases' words would change other rows, or others besides.
@@ -408,7 +455,10 @@ impl PlannedWrite {
     /// Whether its table is still as it was planned for, and with it the tables that it reads.
     pub fn is_current(&self, view: &View) -> bool {
         let Planned { table, seen, how, .. } = &*self.0;
-        let is_same = view.get(table).is_some_and(|table| *table.schema() == **seen);
+        let is_same = match seen {
+            Some(seen) => view.get(table).is_some_and(|table| *table.schema() == **seen),
+            None => is_of_samples(view, table),
+        };
         is_same
             && match how {
                 How::Insert(plan) => plan.is_current(view),
@@ -507,14 +557,15 @@ pub async fn write(
     fate: &Fate,
 ) -> Result<Written, SqlError> {
     let Planned { table: name, seen, how, returning, .. } = &*planned.0;
+    if let How::Remove(removal) = how {
+        let rows = removal.run(runner, parameters, fate).await?;
+        return Ok(Written { tag: "DELETE", rows, answer: None });
+    }
+    let seen = seen.as_ref().ok_or_else(|| no_such_table(name))?;
     // What is inserted is worked out before anybody else is kept waiting.
     let given = match how {
         How::Insert(plan) => Some(inserts::rows(runner, plan, seen, parameters).await?),
-        How::Update(_) | How::Delete(_) => None,
-        How::Remove(removal) => {
-            let rows = removal.run(runner, name, parameters, fate).await?;
-            return Ok(Written { tag: "DELETE", rows, answer: None });
-        }
+        How::Update(_) | How::Delete(_) | How::Remove(_) => None,
     };
     let _turn = its_turn_to_add(&runner.view, turn, seen).await;
     let changing = runner.view.changing()?;

@@ -5,7 +5,7 @@ use super::copy::{Came, Copying, Keys};
 use super::handlers::Queries;
 use super::labels;
 use super::prepared::field_of;
-use super::session::{Session, takes_samples};
+use super::session::Session;
 use super::settings::Scope;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{CopyResponse, DataRowEncoder, QueryResponse, Response, Tag};
@@ -75,10 +75,6 @@ impl Queries {
                 true => done("CREATE EXTENSION"),
                 false => Err(error("0A000", format!("extension \"{name}\" is not available"))),
             },
-            Parsed::CreatePrometheusTable(ref name) => {
-                check_table(name)?;
-                one_text(&parsed, "", format)
-            }
             Parsed::Upkeep(ref upkeep) => match &upkeep.answer {
                 Some(answer) => one_text(&parsed, answer, format),
                 None => done(&upkeep.name),
@@ -115,15 +111,15 @@ impl Queries {
     /// # Errors
     /// When it takes none, and when a setting of labels cannot be understood.
     pub fn copying(&self, session: &Session, asked: CopyIn, came: Came) -> PgWireResult<Copying> {
-        if !takes_samples(&asked.table) {
+        let Some(own) = session.sql.takes_samples(&asked.table) else {
             let words = format!("relation \"{}\" does not exist, or takes no samples", asked.table);
             return Err(error("42P01", words));
-        }
+        };
         if session.settings().is_read_only() {
             let words = format!("cannot execute {} in a read-only transaction", came.word());
             return Err(error("25006", words));
         }
-        let extra = labels::of(&session.settings()).map_err(|words| error("22023", words))?;
+        let extra = labels::of(&session.settings(), own).map_err(|words| error("22023", words))?;
         let now = self.door.app.vfs.now();
         Ok(Copying::new(asked, came, Keys::new(came, extra), now))
     }
@@ -165,15 +161,6 @@ fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
         }
         other => Err(error("XX000", format!("{other:?} sets nothing"))),
     }
-}
-
-/// Whether a table of that name need not be made.
-fn check_table(name: &str) -> PgWireResult<()> {
-    if takes_samples(name) {
-        return Ok(());
-    }
-    let words = format!("table \"{name}\" cannot be made yet: the samples are in \"metrics\"");
-    Err(error("0A000", words))
 }
 
 /// A row of one text, in the column of [`field_of`].

@@ -81,16 +81,17 @@ impl Queries {
         let count = i16::try_from(columns).map_err(|_| error("54011", "too many columns"))?;
         let begin = CopyOutResponse::new(1, count, vec![1; columns]);
         client.feed(PgWireBackendMessage::CopyOutResponse(begin)).await?;
-        let head = CopyData::new(BINARY_HEAD.to_vec().into());
-        client.feed(PgWireBackendMessage::CopyData(head)).await?;
-        let mut sent = 0;
+        // Clients read the head where the first row begins, as PostgreSQL sends it.
+        let (mut bytes, mut sent) = (BINARY_HEAD.to_vec(), 0);
         while let Some(row) = rows.data_rows().next().await {
-            let mut bytes = count.to_be_bytes().to_vec();
+            bytes.extend_from_slice(&count.to_be_bytes());
             bytes.extend_from_slice(&row?.data);
-            client.feed(PgWireBackendMessage::CopyData(CopyData::new(bytes.into()))).await?;
+            let data = CopyData::new(std::mem::take(&mut bytes).into());
+            client.feed(PgWireBackendMessage::CopyData(data)).await?;
             sent += 1;
         }
-        let end = CopyData::new(BINARY_END.to_vec().into());
+        bytes.extend_from_slice(BINARY_END);
+        let end = CopyData::new(bytes.into());
         client.feed(PgWireBackendMessage::CopyData(end)).await?;
         client.feed(PgWireBackendMessage::CopyDone(CopyDone::new())).await?;
         let tag = Tag::new("COPY").with_rows(sent);

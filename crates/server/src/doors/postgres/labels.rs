@@ -9,11 +9,12 @@ use wire::ExtraLabels;
 /// Where these settings come from: both extensions have them.
 const PREFIXES: [&str; 2] = ["pg_prometheus", "pg_prometheus_cx"];
 
-/// The labels that a session adds, and those it takes away: they are empty.
+/// The labels that a session adds, and those it takes away: they are empty. `own` is one that all samples of a table
+/// have.
 ///
 /// # Errors
 /// In words, when a setting cannot be understood.
-pub fn of(settings: &Settings) -> Result<ExtraLabels, String> {
+pub fn of(settings: &Settings, own: Option<(&str, String)>) -> Result<ExtraLabels, String> {
     let get = |name: &str| {
         let mut all =
             PREFIXES.iter().rev().filter_map(|prefix| settings.get(&format!("{prefix}.{name}")));
@@ -29,6 +30,8 @@ pub fn of(settings: &Settings) -> Result<ExtraLabels, String> {
     for (setting, label) in [("instance_label", "instance"), ("job_label", "job")] {
         pairs.extend(get(setting).map(|value| (label.to_string(), value.to_string())));
     }
+    // Behind the others: no setting takes it away.
+    pairs.extend(own.map(|(name, value)| (name.to_string(), value)));
     ExtraLabels::new(&pairs).map_err(|error| error.to_string())
 }
 
@@ -74,7 +77,7 @@ mod tests {
         for (name, value) in pairs {
             settings.set(name, value).unwrap();
         }
-        let extra = of(&settings)?;
+        let extra = of(&settings, None)?;
         Ok(extra.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect())
     }
 

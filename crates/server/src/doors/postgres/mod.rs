@@ -25,6 +25,7 @@ mod labels;
 mod looked;
 mod parameters;
 mod parquet;
+mod policies;
 mod prepared;
 mod rows;
 mod session;
@@ -92,7 +93,10 @@ pub fn open(
         pids: RandomPidSecretKeyGenerator::default(),
         startup: startup::Startup::new(app),
     });
-    vec![tokio::spawn(accept(accepting, bound.streams, door, stop.clone()))]
+    vec![
+        tokio::spawn(policies::keep(door.clone(), stop.clone())),
+        tokio::spawn(accept(accepting, bound.streams, door, stop.clone())),
+    ]
 }
 
 /// What PromQL within SQL heeds: the same as elsewhere.

@@ -334,7 +334,6 @@ fn is_alike(one: &SchemaRef, other: &SchemaRef) -> bool {
 pub fn field_of(parsed: &Parsed, format: &Format) -> Option<FieldInfo> {
     let name = match parsed {
         Parsed::Show(name) => name.as_str(),
-        Parsed::CreatePrometheusTable(..) => "create_prometheus_table",
         Parsed::DropMetric(_) => "drop_metric",
         Parsed::Define(definition) if definition.answers().is_some() => {
             definition.answers().unwrap_or_default()

@@ -6,7 +6,6 @@ use super::kept::Kept;
 use super::settings::{Scope, Settings, VERSION};
 use super::table_copies::Filling;
 use crate::admission::Permit;
-use sql::tables::TABLES;
 use sql::{Facts, Session as SqlSession, SqlError, Template};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -121,9 +120,4 @@ impl Session {
         state.templates.insert(name.to_string(), template);
         Ok(())
     }
-}
-
-/// Whether samples may be copied to a table of that name.
-pub fn takes_samples(table: &str) -> bool {
-    TABLES.iter().any(|one| one.name == table && one.takes_samples)
 }

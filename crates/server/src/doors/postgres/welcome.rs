@@ -18,6 +18,7 @@ use pgwire::api::{ClientInfo, PidSecretKeyGenerator};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::startup::SecretKey;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
+use sql::ordinary::Setting;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
@@ -60,7 +61,15 @@ impl Welcome {
     }
 
     fn begin_session<C: ClientInfo>(&self, client: &C) -> PgWireResult<()> {
+        let named = |name: &str| client.metadata().get(name).cloned().unwrap_or_default();
+        let (user, database) = (named("user"), named("database"));
+        // As PostgreSQL, which calls it after who asks.
+        let database = if database.is_empty() { user.clone() } else { database };
         let mut settings = Settings::default();
+        for Setting { name, value, .. } in self.door.database.settings(&user, &database) {
+            // One that was known when it was kept, and is not any more, keeps nobody out.
+            let _ = settings.set(&name, &value);
+        }
         for (name, value) in client.metadata() {
             let set = match name.as_str() {
                 "user" | "database" | "replication" => Ok(()),
@@ -73,10 +82,6 @@ impl Welcome {
             };
             set.map_err(|failure| fatal(failure.code, failure.message))?;
         }
-        let named = |name: &str| client.metadata().get(name).cloned().unwrap_or_default();
-        let (user, database) = (named("user"), named("database"));
-        // As PostgreSQL, which calls it after who asks.
-        let database = if database.is_empty() { user.clone() } else { database };
         let client = Client { user, database, settings: Mutex::new(settings) };
         self.parser.begin(Session::new(&self.door, client));
         Ok(())

@@ -2,6 +2,7 @@
 
 use super::answers::{self, error, of_sql};
 use super::handlers::Queries;
+use super::settings::Settings;
 use pgwire::api::ClientInfo;
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::Format;
@@ -56,6 +57,10 @@ impl Queries {
     /// As [`Queries::write`].
     pub async fn define(&self, definition: Definition) -> PgWireResult<Defined> {
         self.check_writes(definition.word())?;
+        if let Some((name, value)) = definition.sets() {
+            // What no session could set is not kept for those to come.
+            Settings::default().set(name, value).map_err(of_sql)?;
+        }
         let fate = Arc::new(Fate::default());
         let running = self.session()?.sql.define(definition, &fate);
         Ok(self.until_its_end(running, Some(&fate)).await?.0)
