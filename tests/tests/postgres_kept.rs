@@ -91,27 +91,21 @@ fn samples_are_deleted_by_their_labels_and_times() -> Result<()> {
     play(&psql, &[("SELECT count(*), sum(value) FROM metrics", "6|59")])
 }
 
+/// What is said of roles and databases, with what is answered.
+const SAID_OF_ROLES: &[(&str, &str)] = &[
+    ("ALTER DATABASE metrics SET pg_prometheus.job_label = 'of the database'", "ALTER DATABASE"),
+    ("ALTER ROLE ALL SET pg_prometheus.append_labels = '{\"env\": \"dev\"}'", "ALTER ROLE"),
+    ("SHOW pg_prometheus.job_label", "of the database"),
+    ("ALTER ROLE somebody SET pg_prometheus.job_label TO 'node'", "ALTER ROLE"),
+    ("ALTER USER somebody IN DATABASE metrics SET statement_timeout = '2min'", "ALTER ROLE"),
+    ("ALTER ROLE other SET pg_prometheus.job_label = 'never'", "ALTER ROLE"),
+];
+
 #[test]
 fn settings_of_roles_are_those_of_their_sessions() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, psql) = start(directory.path())?;
-    play(
-        &psql,
-        &[
-            (
-                "ALTER DATABASE metrics SET pg_prometheus.job_label = 'of the database'",
-                "ALTER DATABASE",
-            ),
-            ("ALTER ROLE ALL SET pg_prometheus.append_labels = '{\"env\": \"dev\"}'", "ALTER ROLE"),
-            ("SHOW pg_prometheus.job_label", "of the database"),
-            ("ALTER ROLE somebody SET pg_prometheus.job_label TO 'node'", "ALTER ROLE"),
-            (
-                "ALTER USER somebody IN DATABASE metrics SET statement_timeout = '2min'",
-                "ALTER ROLE",
-            ),
-            ("ALTER ROLE other SET pg_prometheus.job_label = 'never'", "ALTER ROLE"),
-        ],
-    )?;
+    play(&psql, SAID_OF_ROLES)?;
     let (server, psql) = again(server, &directory)?;
     play(
         &psql,
@@ -170,42 +164,36 @@ fn settings_of_roles_are_those_of_their_sessions() -> Result<()> {
     )
 }
 
+/// Views that are made, and asked.
+const VIEWS_MADE: &[(&str, &str)] = &[
+    ("CREATE TABLE hosts (name text PRIMARY KEY, owner text)", "CREATE TABLE"),
+    ("INSERT INTO hosts VALUES ('x', 'ann')", "INSERT 0 1"),
+    (
+        "CREATE VIEW owned AS SELECT time, value, owner FROM metrics JOIN hosts h ON h.name = labels->>'node' \
+                 WHERE metrics.name = 'up'",
+        "CREATE VIEW",
+    ),
+    (
+        "CREATE VIEW best (who, what) AS SELECT owner, max(value) FROM owned GROUP BY 1",
+        "CREATE VIEW",
+    ),
+    ("SELECT * FROM best", "ann|3"),
+    ("SELECT b.what, count(*) FROM best b JOIN owned o ON o.owner = b.who GROUP BY 1", "3|4"),
+    (
+        "CREATE VIEW devs AS SELECT value FROM up WHERE labels ? ('job' == 'b') AND job_id = 'b'",
+        "CREATE VIEW",
+    ),
+    ("SELECT sum(value) FROM devs", "46"),
+    ("INSERT INTO metrics VALUES ('up{job=\"a\",node=\"x\"} 9 1709208000001')", "INSERT 0 1"),
+    ("SELECT * FROM best", "ann|9"),
+];
+
 #[test]
 fn views_are_kept_and_always_new() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, psql) = start(directory.path())?;
     fill(&psql, "metrics")?;
-    play(
-        &psql,
-        &[
-            ("CREATE TABLE hosts (name text PRIMARY KEY, owner text)", "CREATE TABLE"),
-            ("INSERT INTO hosts VALUES ('x', 'ann')", "INSERT 0 1"),
-            (
-                "CREATE VIEW owned AS SELECT time, value, owner FROM metrics JOIN hosts h ON h.name = labels->>'node' \
-                 WHERE metrics.name = 'up'",
-                "CREATE VIEW",
-            ),
-            (
-                "CREATE VIEW best (who, what) AS SELECT owner, max(value) FROM owned GROUP BY 1",
-                "CREATE VIEW",
-            ),
-            ("SELECT * FROM best", "ann|3"),
-            (
-                "SELECT b.what, count(*) FROM best b JOIN owned o ON o.owner = b.who GROUP BY 1",
-                "3|4",
-            ),
-            (
-                "CREATE VIEW devs AS SELECT value FROM up WHERE labels ? ('job' == 'b') AND job_id = 'b'",
-                "CREATE VIEW",
-            ),
-            ("SELECT sum(value) FROM devs", "46"),
-            (
-                "INSERT INTO metrics VALUES ('up{job=\"a\",node=\"x\"} 9 1709208000001')",
-                "INSERT 0 1",
-            ),
-            ("SELECT * FROM best", "ann|9"),
-        ],
-    )?;
+    play(&psql, VIEWS_MADE)?;
     refuse(
         &psql,
         &[
@@ -323,6 +311,22 @@ fn continuous_aggregates_are_worked_out_when_they_are_asked() -> Result<()> {
     )
 }
 
+/// Policies that are made.
+const POLICIES_MADE: &[(&str, &str)] = &[
+    ("CREATE TABLE cpu (time timestamptz NOT NULL, host text, usage float8)", "CREATE TABLE"),
+    ("SELECT create_hypertable('cpu', 'time')", "(0,public,cpu,t)"),
+    ("INSERT INTO cpu VALUES (now() - interval '40 days', 'a', 1), (now(), 'a', 2)", "INSERT 0 2"),
+    ("SELECT add_retention_policy('cpu', INTERVAL '30 days')", "1000"),
+    (
+        "SELECT add_retention_policy('cpu', drop_after => INTERVAL '30 days', if_not_exists => true)",
+        "-1",
+    ),
+    ("SELECT prom_api.set_default_retention_period(INTERVAL '5 days')", "t"),
+    ("SELECT prom_api.set_metric_retention_period('load', INTERVAL '15 days')", "t"),
+    ("SELECT prom_api.get_metric_retention_period('load')", "15 days"),
+    ("SELECT prom_api.get_metric_retention_period('up')", "5 days"),
+];
+
 #[test]
 fn policies_of_retention_are_carried_out() -> Result<()> {
     let directory = tempfile::tempdir()?;
@@ -335,29 +339,7 @@ fn policies_of_retention_are_carried_out() -> Result<()> {
     for (name, days) in [("up", 1), ("up", 10), ("load", 1), ("load", 10), ("load", 20)] {
         psql.ask(&[&sample(name, days)], "")?;
     }
-    play(
-        &psql,
-        &[
-            (
-                "CREATE TABLE cpu (time timestamptz NOT NULL, host text, usage float8)",
-                "CREATE TABLE",
-            ),
-            ("SELECT create_hypertable('cpu', 'time')", "(0,public,cpu,t)"),
-            (
-                "INSERT INTO cpu VALUES (now() - interval '40 days', 'a', 1), (now(), 'a', 2)",
-                "INSERT 0 2",
-            ),
-            ("SELECT add_retention_policy('cpu', INTERVAL '30 days')", "1000"),
-            (
-                "SELECT add_retention_policy('cpu', drop_after => INTERVAL '30 days', if_not_exists => true)",
-                "-1",
-            ),
-            ("SELECT prom_api.set_default_retention_period(INTERVAL '5 days')", "t"),
-            ("SELECT prom_api.set_metric_retention_period('load', INTERVAL '15 days')", "t"),
-            ("SELECT prom_api.get_metric_retention_period('load')", "15 days"),
-            ("SELECT prom_api.get_metric_retention_period('up')", "5 days"),
-        ],
-    )?;
+    play(&psql, POLICIES_MADE)?;
     refuse(
         &psql,
         &[
@@ -398,6 +380,38 @@ fn policies_of_retention_are_carried_out() -> Result<()> {
     refuse(&psql, &[("SELECT remove_retention_policy('metrics_cx', false)", "42704")])
 }
 
+/// What tables of other names say of their samples.
+const TABLES_ASKED: &[(&str, &str)] = &[
+    ("SELECT count(*) FROM node", "12"),
+    (
+        "SELECT metric, ts, value, labels FROM app WHERE metric = 'load' AND value = 20",
+        "load|2024-02-29 12:00:00+00|20|{\"job\": \"a\"}",
+    ),
+    ("SELECT sample FROM raw", "up{job=\"set\"} 1 1709208000000"),
+    ("SELECT count(*) FROM node_labels", "3"),
+    (
+        "SELECT sum(value) FROM app_values v JOIN app_labels l ON l.id = v.labels_id WHERE l.metric_name = 'load'",
+        "86",
+    ),
+    ("SELECT count(*) FROM metrics", "26"),
+    (
+        "SELECT labels->>'__table__', count(*) FROM metrics GROUP BY 1 ORDER BY 1",
+        "app|12\nnode|12\nraw|1\n|1",
+    ),
+    ("SELECT value FROM promql('up{__table__=\"node\",job=\"b\"}', '2024-02-29 12:00')", "10"),
+    ("INSERT INTO node VALUES ('up{job=\"b\"} 99 1709208000000')", "INSERT 0 1"),
+    (
+        "SELECT value FROM node WHERE name = 'up' AND labels->>'job' = 'b' AND time = '2024-02-29 12:00'",
+        "99",
+    ),
+    ("DELETE FROM node WHERE name = 'up'", "DELETE 8"),
+    ("SELECT count(*) FROM app", "12"),
+    (
+        "SELECT relname FROM pg_class WHERE relname LIKE 'node%' ORDER BY 1",
+        "node\nnode_in\nnode_labels\nnode_values",
+    ),
+];
+
 #[test]
 fn tables_of_samples_of_other_names_are_kept_apart() -> Result<()> {
     let directory = tempfile::tempdir()?;
@@ -421,42 +435,7 @@ fn tables_of_samples_of_other_names_are_kept_apart() -> Result<()> {
         "up 1 1709208000000\n",
     )?;
     psql.ask(&["COPY metrics FROM STDIN"], "up 5 1709208000000\n")?;
-    play(
-        &psql,
-        &[
-            ("SELECT count(*) FROM node", "12"),
-            (
-                "SELECT metric, ts, value, labels FROM app WHERE metric = 'load' AND value = 20",
-                "load|2024-02-29 12:00:00+00|20|{\"job\": \"a\"}",
-            ),
-            ("SELECT sample FROM raw", "up{job=\"set\"} 1 1709208000000"),
-            ("SELECT count(*) FROM node_labels", "3"),
-            (
-                "SELECT sum(value) FROM app_values v JOIN app_labels l ON l.id = v.labels_id WHERE l.metric_name = 'load'",
-                "86",
-            ),
-            ("SELECT count(*) FROM metrics", "26"),
-            (
-                "SELECT labels->>'__table__', count(*) FROM metrics GROUP BY 1 ORDER BY 1",
-                "app|12\nnode|12\nraw|1\n|1",
-            ),
-            (
-                "SELECT value FROM promql('up{__table__=\"node\",job=\"b\"}', '2024-02-29 12:00')",
-                "10",
-            ),
-            ("INSERT INTO node VALUES ('up{job=\"b\"} 99 1709208000000')", "INSERT 0 1"),
-            (
-                "SELECT value FROM node WHERE name = 'up' AND labels->>'job' = 'b' AND time = '2024-02-29 12:00'",
-                "99",
-            ),
-            ("DELETE FROM node WHERE name = 'up'", "DELETE 8"),
-            ("SELECT count(*) FROM app", "12"),
-            (
-                "SELECT relname FROM pg_class WHERE relname LIKE 'node%' ORDER BY 1",
-                "node\nnode_in\nnode_labels\nnode_values",
-            ),
-        ],
-    )?;
+    play(&psql, TABLES_ASKED)?;
     refuse(
         &psql,
         &[

@@ -20,8 +20,8 @@ static PLUS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked("pg_int_plus", 
 static MINUS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked("pg_int_minus", numeric::sub));
 static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| checked("pg_int_times", numeric::mul));
 
-/// What does an operator's work, if it is one of whole numbers.
-pub fn function_of(binary: &BinaryExpr, schema: &DFSchema) -> Option<Arc<ScalarUDF>> {
+/// The call that does an operator's work, if it is one of whole numbers.
+pub fn call(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let function = match binary.op {
         Operator::Plus => &PLUS,
         Operator::Minus => &MINUS,
@@ -29,7 +29,8 @@ pub fn function_of(binary: &BinaryExpr, schema: &DFSchema) -> Option<Arc<ScalarU
         _ => return None,
     };
     let is_whole = |side: &Expr| side.get_type(schema).is_ok_and(|one| one.is_signed_integer());
-    (is_whole(&binary.left) && is_whole(&binary.right)).then(|| Arc::clone(function))
+    let sides = || vec![(*binary.left).clone(), (*binary.right).clone()];
+    (is_whole(&binary.left) && is_whole(&binary.right)).then(|| function.call(sides()))
 }
 
 /// The wider of two types.

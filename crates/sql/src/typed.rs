@@ -121,9 +121,8 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Negative(_) if is_float(&expr, schema) => {
             Ok(Transformed::yes(NUMBER.call(vec![expr])))
         }
-        Expr::BinaryExpr(ref binary) if let Some(whole) = checked::function_of(binary, schema) => {
-            let sides = vec![(*binary.left).clone(), (*binary.right).clone()];
-            Ok(Transformed::yes(whole.call(sides)))
+        Expr::BinaryExpr(ref binary) if let Some(call) = checked::call(binary, schema) => {
+            Ok(Transformed::yes(call))
         }
         Expr::BinaryExpr(ref binary)
             if binary.op.is_numerical_operators() && is_float(&expr, schema) =>

@@ -1,3 +1,5 @@
+//! Templates beside what PostgreSQL 15 makes of them.
+
 use super::decimals::{Decimal, Float};
 use super::{numbers, written};
 use crate::shown::Length;

@@ -106,6 +106,16 @@ impl Session {
         template.with_values(name, values)
     }
 
+    /// Forgets what was prepared by a statement; says whether there was one of that name.
+    pub fn forget_template(&self, name: &str) -> bool {
+        let mut state = self.state();
+        let is_known = state.templates.remove(name).is_some();
+        if is_known {
+            state.kept.remove_statement(name);
+        }
+        is_known
+    }
+
     /// Keeps a statement for later.
     ///
     /// # Errors

@@ -197,11 +197,7 @@ impl Queries {
             session.state().has_copied = true;
         }
         let said = match parsed {
-            Parsed::Deallocate(Some(name)) if session.state().templates.contains_key(name) => {
-                session.state().templates.remove(name);
-                session.state().kept.remove_statement(name);
-                None
-            }
+            Parsed::Deallocate(Some(name)) if session.forget_template(name) => None,
             Parsed::Deallocate(Some(name)) => {
                 if client.portal_store().get_statement(name).is_none() {
                     let words = format!("prepared statement \"{name}\" does not exist");
