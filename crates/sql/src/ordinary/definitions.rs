@@ -637,7 +637,7 @@ fn drop_tables(
                     return Err(SqlError::new("42809", format!("\"{table}\" is not a table"))
                         .with_hint(hint));
                 }
-                drop_readers(view, &[table.clone()], cascades, &mut done.notices)?;
+                drop_readers(view, std::slice::from_ref(&table), cascades, &mut done.notices)?;
                 if let Some(one) = PrometheusTable::of(known.schema()) {
                     drop_samples(view, &table, &one, cascades, done)?;
                     continue;

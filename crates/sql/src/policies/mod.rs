@@ -48,7 +48,7 @@ impl Of {
         }
     }
 
-    fn of(kept: &str) -> Of {
+    fn from_kept(kept: &str) -> Of {
         match (kept.strip_prefix(METRIC), kept.strip_prefix(TABLE)) {
             (Some(name), _) => Of::Metric(name.to_string()),
             (None, Some(name)) => Of::Table(name.to_string()),
@@ -72,7 +72,7 @@ pub(crate) struct Policy {
 pub(crate) fn policies(set: &TableSet) -> Vec<Policy> {
     let one = |row: Vec<Datum>| match row.as_slice() {
         [of, Datum::Int8(job), after] => Some(Policy {
-            of: Of::of(text_kept(of)),
+            of: Of::from_kept(text_kept(of)),
             job: *job,
             drop_after: text_kept(after).to_string(),
         }),

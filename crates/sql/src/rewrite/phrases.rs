@@ -176,8 +176,8 @@ fn interval_of_parts(function: &Function) -> Result<Option<Expr>, SqlError> {
         let (place, value) = match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (Some(at), value),
             FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                let is_one = |part: &&str| name.value.eq_ignore_ascii_case(part);
-                (INTERVAL_PARTS.iter().position(|part| is_one(&part)), value)
+                let is_one = |part: &str| name.value.eq_ignore_ascii_case(part);
+                (INTERVAL_PARTS.iter().position(|part| is_one(part)), value)
             }
             _ => return Ok(None),
         };

@@ -313,7 +313,6 @@ pub fn without_data(tokens: &[Token], words: &[&Token]) -> Option<Vec<Token>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::statements::{Parsed, parse};
 
     #[test]
