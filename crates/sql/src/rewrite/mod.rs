@@ -677,7 +677,6 @@ mod tests {
             assert_eq!(without_names(&shown), expected, "{text}");
         }
         for text in [
-            "SELECT set_metric_retention_period('a', INTERVAL '1 day')",
             "SELECT label_cardinality(node_id) FROM m",
             "SELECT drop_metric(name) FROM m",
         ] {
