@@ -676,10 +676,8 @@ mod tests {
             let shown = query.rephrased().statement.to_string();
             assert_eq!(without_names(&shown), expected, "{text}");
         }
-        for text in [
-            "SELECT label_cardinality(node_id) FROM m",
-            "SELECT drop_metric(name) FROM m",
-        ] {
+        for text in ["SELECT label_cardinality(node_id) FROM m", "SELECT drop_metric(name) FROM m"]
+        {
             assert_eq!(parse(text).map_err(|error| error.code).unwrap_err(), "0A000", "{text}");
         }
         let dropped = parse("SELECT prom_api.drop_metric('a b')").unwrap();
