@@ -640,6 +640,30 @@ fn a_month_that_expires_while_it_is_merged_goes_later() {
 }
 
 #[test]
+fn a_clock_is_trusted_by_what_drops_samples_without_a_retention_too() {
+    let disk = disk(1);
+    let config = StoreConfig { retention_clock_wait_ns: DAY, ..stores::config() };
+    let mut store = stores::open(&disk, config.clone());
+    put(&store, 0..10, NOW).unwrap();
+    assert_eq!(store.trusted_now(), store.now());
+    for restart in [false, true] {
+        disk.set_now(NOW + 800 * DAY);
+        if restart {
+            drop(store);
+            store = stores::open(&disk, config.clone());
+        }
+        let ahead = store.now() - store.trusted_now();
+        assert!(799 * DAY < ahead, "{ahead}");
+        disk.set_now(NOW);
+        assert_eq!(store.trusted_now(), store.now(), "set back, it is followed at once");
+    }
+    disk.set_now(NOW + 800 * DAY);
+    store.trusted_now();
+    disk.advance(DAY as u64 + 1);
+    assert_eq!(store.trusted_now(), store.now(), "it stayed there for a day");
+}
+
+#[test]
 fn a_clock_that_jumps_ahead_and_back_drops_nothing() {
     let disk = disk(1);
     let config = StoreConfig { retention_clock_wait_ns: DAY, ..keeping(365) };
