@@ -103,6 +103,7 @@ fn who_wants_no_answers_gets_none() -> Result<()> {
     let cases = [
         ("CLIENT REPLY OFF\nBLPOP x 0.01\nPING\n", "+OK +RESET "),
         ("CLIENT REPLY SKIP\nBLPOP x 0.01\nPING\n", "+PONG +OK +RESET "),
+        ("CLIENT REPLY SKIP\nCLIENT REPLY SKIP\nPING\nPING\n", "+PONG +OK +RESET "),
         // What is queued is not answered either, `CLIENT REPLY ON` included.
         ("CLIENT REPLY OFF\nMULTI\nSET a 1\nUNSUBSCRIBE\n", "+RESET "),
         ("MULTI\nCLIENT REPLY OFF\nSET a 1\nEXEC\nPING\n", "+OK +QUEUED +QUEUED *2 +OK +RESET "),

@@ -87,7 +87,9 @@ impl Redis {
             }
         };
         session.out.settle(before);
-        if skips != ReplyMode::On && session.reply == skips {
+        if session.reply == ReplyMode::SkipAgain {
+            session.reply = ReplyMode::SkipNext;
+        } else if skips != ReplyMode::On && session.reply == skips {
             if let (Flow::Wait, Some(blocked)) = (flow, hub.blocked.get_mut(&session.id)) {
                 blocked.is_silent = true;
             }

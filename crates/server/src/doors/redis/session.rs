@@ -91,6 +91,8 @@ pub enum ReplyMode {
     Off,
     /// None to the next command.
     SkipNext,
+    /// The same, said by a command that was to have no answer itself.
+    SkipAgain,
 }
 
 impl Session {

@@ -188,6 +188,9 @@ fn reply(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         }
         b"off" => context.session.reply = ReplyMode::Off,
         b"skip" if context.session.reply == ReplyMode::Off => {}
+        b"skip" if context.session.reply == ReplyMode::SkipNext => {
+            context.session.reply = ReplyMode::SkipAgain;
+        }
         b"skip" => context.session.reply = ReplyMode::SkipNext,
         _ => return Err(SYNTAX),
     }
