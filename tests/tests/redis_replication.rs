@@ -167,7 +167,14 @@ fn a_broken_link_goes_on_where_it_was_and_a_promoted_replica_writes() -> Result<
     follow(&mut replica, redis.port)?;
 
     // Cut off, it comes back for what it missed.
+    // The feed stands in another database when the link breaks, and is not told so again.
+    primary.must("SELECT 1")?;
+    primary.must("SET before-the-break 1")?;
+    await_same(&mut primary, &mut replica)?;
     primary.must("CLIENT KILL TYPE replica")?;
+    primary.must("SELECT 1")?;
+    primary.must("SET behind-the-break 1")?;
+    primary.must("SELECT 0")?;
     change(&mut primary)?;
     await_same(&mut primary, &mut replica)?;
     assert_eq!(primary.info("sync_partial_ok")?, "1");

@@ -77,6 +77,8 @@ pub struct State {
     pub id: String,
     /// The offset behind what is done here.
     pub offset: u64,
+    /// The database in which the feed was there: a primary that goes on does not say it again.
+    pub db: u8,
     /// When it was last heard, in milliseconds since the epoch.
     pub heard_ms: i64,
     /// Since when it is not.
@@ -400,6 +402,9 @@ impl Following<'_> {
                 let mut state = self.state();
                 state.id = id.unwrap_or_else(|| std::mem::take(&mut state.id));
                 tracing::info!("the primary {host}:{port} goes on at {}", state.offset);
+                let db = state.db;
+                drop(state);
+                self.session.db = db;
             }
         }
         {
@@ -530,6 +535,9 @@ impl Following<'_> {
                 let offset = offset.parse().map_err(|_| format!("it answers {answer}"))?;
                 Ok(Begins::Anew(id.to_owned(), offset))
             }
+            ["+CONTINUE", ..] if id == "?" => {
+                Err(format!("it answers {answer} to who begins anew"))
+            }
             ["+CONTINUE"] => Ok(Begins::On(None)),
             ["+CONTINUE", id] => Ok(Begins::On(Some(id.to_owned()))),
             _ => Err(format!("it answers PSYNC with {answer}")),
@@ -573,7 +581,7 @@ impl Following<'_> {
             let mut state = self.state();
             state.left_out = counts.left_out;
             state.dump_count += 1;
-            (state.id, state.offset) = (id, offset);
+            (state.id, state.offset, state.db) = (id, offset, 0);
         }
         self.session.db = 0;
         self.session.transaction = None;
@@ -686,7 +694,12 @@ impl Following<'_> {
                 }
             }
             if self.session.transaction.is_none() {
-                self.state().offset += std::mem::take(&mut self.session.primary_read);
+                let mut state = self.state();
+                let offset = state.offset.checked_add(self.session.primary_read);
+                state.offset = offset.ok_or("its offset is beyond all")?;
+                state.db = self.session.db;
+                drop(state);
+                self.session.primary_read = 0;
             }
             if batch.wants_ack {
                 self.acknowledge().await?;
