@@ -88,6 +88,48 @@ fn a_script_without_end_is_ended_by_who_may() -> Result<()> {
 }
 
 #[test]
+fn no_script_keeps_itself_from_being_ended() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    client.say("CONFIG SET busy-reply-threshold 50")?;
+    // A handler of errors that does not end, one that is called for its own end, and what takes long
+    // without an instruction of the script.
+    let endless = "xpcall(error, function() while true do end end)";
+    let again = "xpcall(function() while true do end end, function() while true do end end)";
+    let sorts =
+        "local t = {} for i = 1, 200000 do t[i] = -i % 977 end while true do table.sort(t) end";
+    for script in [endless, again, sorts] {
+        let load = format!("#!lua name=x\n{script}");
+        let load = format!("*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n${}\r\n{load}\r\n", load.len());
+        client.send(load.as_bytes())?;
+        let answer = client.say("ECHO after")?;
+        assert!(answer.contains("FUNCTION LOAD timeout"), "{script}: {answer}");
+        client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes())?;
+        let mut other = LineClient::of(&server)?;
+        poll("that the script takes long", PATIENCE, || {
+            ensure!(other.ask("GET x")?.starts_with("-BUSY"), "not yet");
+            Ok(())
+        })?;
+        assert_eq!(other.ask("SCRIPT KILL")?, "+OK", "{script}");
+        let answer = client.say("ECHO after")?;
+        assert!(answer.contains("Script killed") && answer.ends_with("$5 after"), "{answer}");
+    }
+    // Handlers do what they did.
+    let caught = client.say(
+        "EVAL \"return {xpcall(function() error({err='x'}) end, function(e) return e.err end)}\" 0",
+    )?;
+    assert_eq!(caught, "*2 $-1 $1 x");
+    let passed = client.say("EVAL \"return {xpcall(function() return 1, 2 end, error)}\" 0")?;
+    assert_eq!(passed, "*3 :1 :1 :2");
+    let sorted = client.say(
+        "EVAL \"local t = {3, 1, 2} table.sort(t, function(a, b) return b < a end) return t\" 0",
+    )?;
+    assert_eq!(sorted, "*3 :3 :2 :1");
+    Ok(())
+}
+
+#[test]
 fn keys_are_not_read_past_the_rules() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;

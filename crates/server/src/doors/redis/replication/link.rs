@@ -532,7 +532,9 @@ impl Following<'_> {
         let words: Vec<&str> = answer.split_whitespace().collect();
         match words[..] {
             ["+FULLRESYNC", id, offset] => {
-                let offset = offset.parse().map_err(|_| format!("it answers {answer}"))?;
+                // Redis' are signed; what is added to it stays far below what has no place.
+                let offset = offset.parse().ok().filter(|at: &u64| i64::try_from(*at).is_ok());
+                let offset = offset.ok_or_else(|| format!("it answers {answer}"))?;
                 Ok(Begins::Anew(id.to_owned(), offset))
             }
             ["+CONTINUE", ..] if id == "?" => {
@@ -694,12 +696,9 @@ impl Following<'_> {
                 }
             }
             if self.session.transaction.is_none() {
+                let read = std::mem::take(&mut self.session.primary_read);
                 let mut state = self.state();
-                let offset = state.offset.checked_add(self.session.primary_read);
-                state.offset = offset.ok_or("its offset is beyond all")?;
-                state.db = self.session.db;
-                drop(state);
-                self.session.primary_read = 0;
+                (state.offset, state.db) = (state.offset + read, self.session.db);
             }
             if batch.wants_ack {
                 self.acknowledge().await?;

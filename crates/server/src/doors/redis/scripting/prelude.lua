@@ -7,7 +7,7 @@ local setmetatable, getmetatable, rawget = lib.setmetatable, lib.getmetatable, l
 local loadstring, setfenv, concat = lib.loadstring, lib.setfenv, lib.table.concat
 local byte, rawunpack, collectgarbage, tonumber =
   lib.string.byte, lib.unpack, lib.collectgarbage, lib.tonumber
-local unwrap, handler = native.unwrap, native.handler
+local unwrap, handler, look = native.unwrap, native.handler, native.look
 
 local READONLY = "Attempt to modify a readonly table"
 -- Tables that scripts hold in place of the real ones.
@@ -61,10 +61,28 @@ function real.pcall(...)
   return caught(rawpcall(...))
 end
 
+-- A handler runs once the error is behind it. Lua's own runs within: there, what ends a script would
+-- call it again, and nobody would look at the clock any more.
+local function handled(handle, is_done, ...)
+  if is_done then
+    return true, ...
+  end
+  local is_handled, said = rawpcall(handle, value_of((...)))
+  if not is_handled then
+    said = "error in error handling"
+  end
+  return false, said
+end
+
 function real.xpcall(run, handle)
-  return rawxpcall(run, function(raised)
-    return handle(value_of(raised))
-  end)
+  return handled(handle, rawpcall(run))
+end
+
+-- No instruction of a script is done while it sorts, so the clock is looked at before.
+local sort = lib.table.sort
+function lib.table.sort(...)
+  look()
+  sort(...)
 end
 
 function real.setmetatable(target, meta)

@@ -70,7 +70,7 @@ impl Vm {
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let version = Arc::new(AtomicU8::new(2));
         let names = lua.create_sequence_from(PLAIN.iter().copied())?;
-        let native = native(&lua, seed)?;
+        let native = native(&lua, busy, seed)?;
         let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
         let made: Table = prelude.call((native, lua.globals(), names))?;
         let real: Table = made.raw_get("real")?;
@@ -288,8 +288,11 @@ fn log(lua: &Lua, args: Variadic<Value>) -> mlua::Result<()> {
 }
 
 /// What the prelude is given.
-fn native(lua: &Lua, seed: u64) -> mlua::Result<Table> {
+fn native(lua: &Lua, busy: &Arc<Busy>, seed: u64) -> mlua::Result<Table> {
     let native = lua.create_table()?;
+    let busy = busy.clone();
+    let look_now = lua.create_function(move |lua, ()| look(lua, &busy).map(drop))?;
+    native.raw_set("look", look_now)?;
     native.raw_set("unwrap", lua.create_function(unwrap)?)?;
     native.raw_set("handler", lua.create_function(handler)?)?;
     let dice = Arc::new(AtomicU64::new(seed));
