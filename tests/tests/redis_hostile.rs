@@ -130,6 +130,28 @@ fn no_script_keeps_itself_from_being_ended() -> Result<()> {
 }
 
 #[test]
+fn a_stop_does_not_wait_for_a_pattern_that_takes_for_ever() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = || launch(&directory).flag("shutdown-timeout", "100ms");
+    let server = launch().start()?;
+    let mut client = LineClient::of(&server)?;
+    client.say("SET before 1")?;
+    // No instruction of the script's is done while a pattern is looked for.
+    let script = "redis.call('set', 'unanswered', 1) redis.log(redis.LOG_WARNING, 'it begins') \
+                  return string.find(string.rep('a', 20000), '.-.-.-b')";
+    client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes())?;
+    poll("that it begins", PATIENCE, || {
+        server.log().contains("it begins").then_some(()).context("not yet")
+    })?;
+    let error = server.stop().expect_err("nothing was closed").to_string();
+    ensure!(error.contains("exit status: 1"), "{error}");
+    ensure!(error.contains("a command does not end"), "{error}");
+    let server = launch().start()?;
+    assert_eq!(LineClient::of(&server)?.say("MGET before unanswered")?, "*2 $1 1 $-1");
+    Ok(())
+}
+
+#[test]
 fn keys_are_not_read_past_the_rules() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = launch(&directory).start()?;

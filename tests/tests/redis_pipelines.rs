@@ -107,7 +107,12 @@ fn who_wants_no_answers_gets_none() -> Result<()> {
         // What is queued is not answered either, `CLIENT REPLY ON` included.
         ("CLIENT REPLY OFF\nMULTI\nSET a 1\nUNSUBSCRIBE\n", "+RESET "),
         ("MULTI\nCLIENT REPLY OFF\nSET a 1\nEXEC\nPING\n", "+OK +QUEUED +QUEUED *2 +OK +RESET "),
+        ("CLIENT REPLY SKIP\nRESET\nPING\n", "+PONG +OK +RESET "),
         ("CLIENT REPLY OFF\nSUBSCRIBE c\nPING\n", "*3 $9 subscribe $1 c :1 +RESET "),
+        (
+            "CLIENT REPLY OFF\nMULTI\nGET a\nSUBSCRIBE c\nGET a\nEXEC\nPING\n",
+            "*3 $9 subscribe $1 c :1 +RESET ",
+        ),
         (
             "SUBSCRIBE c\nEXEC\nRESET\n",
             "*3 $9 subscribe $1 c :1 -EXECABORT Transaction discarded because of: Can't execute \
@@ -166,6 +171,44 @@ fn a_pipeline_in_any_two_pieces_is_answered_alike() -> Result<()> {
         assert_eq!(answer, whole, "in two pieces, {cut} bytes and the rest");
     }
     Ok(())
+}
+
+/// What a client does to itself comes behind the answer of the command that does it, and before the
+/// next one's, also when all are sent at once.
+#[test]
+fn what_a_client_does_to_itself_is_told_where_it_is_done() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let mut stream = connect(door_port(&server)?)?;
+    stream.write_all(b"MONITOR\r\nPING\r\nRESET\r\nPING\r\n")?;
+    expect(&mut stream, b"+OK\r\n+PONG\r\n+")?;
+    let mut line = Vec::new();
+    while !line.ends_with(b"\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        line.push(byte[0]);
+    }
+    ensure!(line.ends_with(b"] \"PING\"\r\n"), "{}", String::from_utf8_lossy(&line));
+    expect(&mut stream, b"+RESET\r\n+PONG\r\n")?;
+
+    stream.write_all(b"HELLO 3\r\nPING behind\r\n")?;
+    let mut hello = Vec::new();
+    while !hello.ends_with(b"$6\r\nbehind\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        hello.push(byte[0]);
+    }
+    let listening = "SUBSCRIBE c\r\nPUBLISH c x\r\nUNSUBSCRIBE c\r\nPUBLISH c y\r\n";
+    stream.write_all(listening.as_bytes())?;
+    expect(&mut stream, b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n")?;
+    expect(&mut stream, b":1\r\n>3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n")?;
+    expect(&mut stream, b">3\r\n$11\r\nunsubscribe\r\n$1\r\nc\r\n:0\r\n:0\r\n")?;
+
+    let tracking = "CLIENT TRACKING ON\r\nGET a\r\nSET a 1\r\nGET a\r\nFLUSHALL\r\nPING\r\n";
+    stream.write_all(tracking.as_bytes())?;
+    expect(&mut stream, b"+OK\r\n_\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n")?;
+    // One for all databases.
+    expect(&mut stream, b"$1\r\n1\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n+PONG\r\n")
 }
 
 #[test]

@@ -9,6 +9,8 @@ const CHUNK: usize = 4096;
 
 /// No expiry.
 pub const NEVER: i64 = i64::MAX;
+/// The last moment at which a key can expire, which is not [`NEVER`].
+pub const LAST_EXPIRY: i64 = NEVER - 1;
 
 /// A hot key.
 #[derive(Debug)]

@@ -71,3 +71,19 @@ fn a_time_that_comes_earlier_is_kept() {
     rig.kv.keep().expect("a good disk");
     assert_eq!(rig.kv.lock().len(1), 1);
 }
+
+#[test]
+fn the_last_moment_that_can_be_said_is_not_never() {
+    let (_, rig) = open();
+    let last = i64::MAX.to_string();
+    let last = last.as_bytes();
+    rig.run(0, &[b"mset", b"a", b"x", b"b", b"x"]).expect("a good disk");
+    rig.run(0, &[b"pexpireat", b"a", last]).expect("a good disk");
+    rig.run(0, &[b"getex", b"b", b"pxat", last]).expect("a good disk");
+    rig.run(0, &[b"set", b"c", b"x", b"pxat", last]).expect("a good disk");
+    let map = rig.map();
+    assert_eq!(map.len(), 3);
+    for ((_, key), (_, expire_ms)) in map {
+        assert_eq!(expire_ms, i64::MAX - 1, "{key:?}");
+    }
+}

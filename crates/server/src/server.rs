@@ -3,6 +3,7 @@
 //! ```text
 //! start: bind > store.open > accept, self scrape
 //! stop:  no new connections > open ones finish (bounded) > store.close
+//!        a command that does not let go by then is left: the process ends without closing
 //! ```
 
 use crate::app::{App, Opened};
@@ -14,6 +15,7 @@ use crate::listeners::connections::Connections;
 use crate::listeners::cores::Cores;
 use crate::listeners::table::Listener;
 use crate::listeners::tls;
+use crate::shutdown::StopGuard;
 use crate::{process, self_scrape};
 use anyhow::{Context as _, anyhow};
 use kv::KvOpening;
@@ -33,6 +35,8 @@ use wal::{Consumers, Log};
 
 /// How often a stop looks whether the last connection is gone.
 const STOP_POLL: Duration = Duration::from_millis(20);
+/// Time beyond `--shutdown-timeout` in which what is under way has to let go of what is closed.
+const LET_GO_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A server that accepts requests.
 pub struct Server {
@@ -97,10 +101,11 @@ impl Server {
         let Server { app, connections, stop, log, tasks, .. } = self;
         app.is_stopping.store(true, Relaxed);
         stop.send_replace(true);
+        let patience = app.config.shutdown_timeout;
+        let guard = StopGuard::begin(patience + LET_GO_PATIENCE);
         for task in tasks {
             task.await.context("a background task panicked")?;
         }
-        let patience = app.config.shutdown_timeout;
         let deadline = Instant::now() + patience;
         let open = || connections.iter().map(|one| one.count()).sum::<usize>();
         while 0 < open() && Instant::now() < deadline {
@@ -114,6 +119,10 @@ impl Server {
         }
         let (store, kv, tables) = (app.store.clone(), app.kv.clone(), app.tables.clone());
         tokio::task::spawn_blocking(move || {
+            if let Some(kv) = &kv {
+                drop(kv.lock());
+            }
+            drop(guard);
             let keys = kv.map_or(Ok(()), |kv| kv.close());
             let rows = tables.map_or(Ok(()), |tables| tables.close());
             let samples = store.close();

@@ -1,5 +1,7 @@
-//! When to stop: SIGTERM, SIGINT, and what a second one means.
+//! When to stop: SIGTERM, SIGINT, and what a second one means; and that nothing holds a stop up.
 
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end the process.
@@ -26,5 +28,32 @@ impl StopSignals {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         }
+    }
+}
+
+/// Exit code of a stop that something held up.
+const HELD_UP: i32 = 1;
+
+/// Ends the process when what is under way does not let go in time, as a function of Lua's that looks
+/// for a pattern: it has no place where it could be told to stop. What was acknowledged is in the log.
+/// Dropped once all have let go.
+pub struct StopGuard {
+    _let_go: Sender<()>,
+}
+
+impl StopGuard {
+    /// Waits that long from now on, in a thread of its own: those of the runtime may be what is held.
+    pub fn begin(patience: Duration) -> StopGuard {
+        let (let_go, ended) = channel::<()>();
+        std::thread::spawn(move || {
+            if ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                tracing::error!(
+                    ?patience,
+                    "a command does not end: leaving without it; the log has what was acknowledged"
+                );
+                std::process::exit(HELD_UP);
+            }
+        });
+        StopGuard { _let_go: let_go }
     }
 }

@@ -6,6 +6,7 @@ use crate::error::{CommandError, SYNTAX};
 use crate::keyspace::{EVENT_GENERIC, Expire};
 use crate::number::int_arg;
 use crate::rdb::{self, Refusal};
+use crate::slots::LAST_EXPIRY;
 
 /// The family's commands.
 #[rustfmt::skip] // a table
@@ -86,8 +87,8 @@ fn restore(call: &mut Call<'_>) -> Result<(), CommandError> {
     })?;
     let expire = match (ttl, options.is_absolute) {
         (0, _) => Expire::Never,
-        (at, true) => Expire::At(at),
-        (after, false) => Expire::At(after.saturating_add(call.now_ms())),
+        (at, true) => Expire::At(at.min(LAST_EXPIRY)),
+        (after, false) => Expire::At(after.saturating_add(call.now_ms()).min(LAST_EXPIRY)),
     };
     if is_there {
         call.remove(key)?;

@@ -6,7 +6,7 @@ use crate::error::{CommandError, NO_KEY, SYNTAX};
 use crate::glob;
 use crate::keyspace::{EVENT_GENERIC, Expire};
 use crate::number::int_arg;
-use crate::slots::NEVER;
+use crate::slots::{LAST_EXPIRY, NEVER};
 
 /// The family's commands.
 #[rustfmt::skip] // a table
@@ -101,7 +101,7 @@ fn expire_in(call: &mut Call<'_>, unit_ms: i64, is_relative: bool) -> Result<(),
     let condition = condition(call)?;
     let time = int_arg(call.args[2])?.checked_mul(unit_ms).ok_or_else(invalid)?;
     let base = if is_relative { call.now_ms() } else { 0 };
-    let at = time.checked_add(base).ok_or_else(invalid)?;
+    let at = time.checked_add(base).ok_or_else(invalid)?.min(LAST_EXPIRY);
     let Some(before) = call.keys.expire_of(call.db, key)? else {
         call.out.int(0);
         return Ok(());

@@ -6,7 +6,7 @@ use crate::error::{CommandError, NOT_INTEGER, SYNTAX, WRONG_TYPE};
 use crate::extended::Extended;
 use crate::keyspace::{EVENT_GENERIC, EVENT_STRING, Expire, NEAR_MAX, Nearing};
 use crate::number::int_arg;
-use crate::slots::NEVER;
+use crate::slots::{LAST_EXPIRY, NEVER};
 use crate::value::{Str, Value};
 
 /// The largest string, as Redis has it.
@@ -100,10 +100,11 @@ impl TimeOption {
             TimeOption::Ex | TimeOption::ExAt => time.checked_mul(1000).ok_or_else(invalid)?,
             TimeOption::Px | TimeOption::PxAt => time,
         };
-        match self {
-            TimeOption::Ex | TimeOption::Px => ms.checked_add(now_ms).ok_or_else(invalid),
-            TimeOption::ExAt | TimeOption::PxAt => Ok(ms),
-        }
+        let at = match self {
+            TimeOption::Ex | TimeOption::Px => ms.checked_add(now_ms).ok_or_else(invalid)?,
+            TimeOption::ExAt | TimeOption::PxAt => ms,
+        };
+        Ok(at.min(LAST_EXPIRY))
     }
 }
 

@@ -18,6 +18,8 @@ pub const NO_COMMAND: usize = usize::MAX;
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Mutex<Vec<u8>>,
+    /// Whether something was left or it was closed since that was last asked; read once a command.
+    has_news: AtomicBool,
     is_closed: AtomicBool,
     /// Told when there is something new.
     pub wake: Notify,
@@ -33,8 +35,15 @@ impl Outbox {
         } else {
             left.extend_from_slice(bytes);
         }
+        self.has_news.store(true, Relaxed);
         drop(left);
         self.wake.notify_one();
+    }
+
+    /// Whether something was left or it was closed since this was last asked, by anybody whom a
+    /// lock that the caller holds has let go on before.
+    pub fn has_news(&self) -> bool {
+        self.has_news.load(Relaxed) && self.has_news.swap(false, Relaxed)
     }
 
     /// Takes what was left.
@@ -50,6 +59,7 @@ impl Outbox {
     /// Has the connection closed once what was left is sent.
     pub fn close(&self) {
         self.is_closed.store(true, Relaxed);
+        self.has_news.store(true, Relaxed);
         self.wake.notify_one();
     }
 

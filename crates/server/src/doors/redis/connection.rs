@@ -494,11 +494,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// Takes what others left. Returns false when the connection is to be closed.
     fn take_outbox(&mut self) -> bool {
+        let redis = self.redis;
+        self.take_outbox_in(&redis.hub())
+    }
+
+    /// The same for who has the hub, so that nobody leaves anything meanwhile.
+    fn take_outbox_in(&mut self, hub: &Hub) -> bool {
         let left = self.session.outbox.take();
         self.session.out.0.bytes_mut().extend_from_slice(&left);
-        if self.is_waiting {
-            self.is_waiting = self.redis.hub().blocked.contains_key(&self.session.id);
-        }
+        self.is_waiting = self.is_waiting && hub.blocked.contains_key(&self.session.id);
         !self.session.outbox.is_closed()
     }
 
@@ -572,6 +576,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         keys.settle(&mut std::mem::take(&mut self.arrived).fetches);
         let mut hub = redis.hub();
         self.note_batch(&mut hub, now_ms);
+        // What others left before comes before the answers: nothing comes behind `UNSUBSCRIBE`.
+        self.take_outbox_in(&hub);
         let next = self.execute_all(&mut keys, &mut hub);
         drop(hub);
         let committed = redis.kv.commit(&mut keys);
@@ -638,12 +644,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             let flow = self.redis.execute(&mut self.session, keys, hub, &args);
             self.ahead.drop_first();
             at = end;
+            self.is_waiting = flow == Flow::Wait;
+            // What a command has left for its own client comes behind its answer, before the next.
+            if self.session.outbox.has_news() && !self.take_outbox_in(hub) {
+                break Next::End;
+            }
             match flow {
                 Flow::Next => {}
-                Flow::Wait => {
-                    self.is_waiting = true;
-                    break Next::Read;
-                }
+                Flow::Wait => break Next::Read,
                 Flow::Pause => {
                     at = start;
                     self.is_paused = true;
@@ -653,9 +661,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 Flow::Work => break Next::Execute,
                 Flow::Replicate => break Next::Replicate,
                 Flow::Close => break Next::End,
-            }
-            if self.session.outbox.is_closed() {
-                break Next::End;
             }
             if BATCH_ANSWER_SIZE < self.session.out.0.bytes().len() || Kv::is_record_full(keys) {
                 break Next::Execute;

@@ -189,15 +189,15 @@ impl Redis {
             return session.user.check_patterns(known, args);
         };
         let name = known.info().name;
-        let (reason, object, at, words) = match refusal {
-            Refusal::Command => (
-                "command",
-                name.as_bytes().to_vec(),
-                0,
-                format!("NOPERM this user has no permissions to run the '{name}' command"),
-            ),
-            Refusal::Key(key) => ("key", key, 1, "NOPERM this user has no permissions to access one of the keys used as arguments".to_owned()),
-            Refusal::Channel(channel) => ("channel", channel, 2, "NOPERM this user has no permissions to access one of the channels used as arguments".to_owned()),
+        // While a transaction is done it is gathered no more.
+        let words = match context == "multi" && session.transaction.is_none() {
+            true => refusal_words_of_exec(&refusal),
+            false => refusal_words(&refusal, name),
+        };
+        let (reason, object, at) = match refusal {
+            Refusal::Command => ("command", name.as_bytes().to_vec(), 0),
+            Refusal::Key(key) => ("key", key, 1),
+            Refusal::Channel(channel) => ("channel", channel, 2),
         };
         hub.stats.refused[at] += 1;
         let user = session.user.name.to_vec();
@@ -534,10 +534,11 @@ pub fn silence(session: &mut Session, args: &[&[u8]], before: usize) {
     }
 }
 
-/// Whether what a command wrote are messages, which come whatever is said of answers.
+/// Whether what a command wrote are messages, which come whatever is said of answers. Of `EXEC` they
+/// are all that is not an error.
 fn is_push(args: &[&[u8]], answer: &[u8]) -> bool {
     let name = args.first().copied().unwrap_or_default().to_ascii_lowercase();
-    name.ends_with(b"subscribe") && matches!(answer.first(), Some(b'*' | b'>'))
+    (name.ends_with(b"subscribe") || name == b"exec") && matches!(answer.first(), Some(b'*' | b'>'))
 }
 
 /// Whether the words are those of a browser: a page may not command its visitor's server.
@@ -578,6 +579,29 @@ pub fn redacted(info: &Info, args: &[&[u8]]) -> Vec<Vec<u8>> {
         }
     }
     shown
+}
+
+/// Why a user may not say a command that it might say when it was queued.
+fn refusal_words_of_exec(refusal: &Refusal) -> String {
+    let reason = match refusal {
+        Refusal::Command => "no permission to execute the command or subcommand",
+        Refusal::Key(_) => "no permission to touch the specified keys",
+        Refusal::Channel(_) => "no permission to access one of the channels used as arguments",
+    };
+    format!(
+        "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC \
+         call. This command is no longer allowed for the following reason: {reason}"
+    )
+}
+
+/// Why a user may not say a command.
+fn refusal_words(refusal: &Refusal, name: &str) -> String {
+    let what = match refusal {
+        Refusal::Command => format!("run the '{name}' command"),
+        Refusal::Key(_) => "access one of the keys used as arguments".to_owned(),
+        Refusal::Channel(_) => "access one of the channels used as arguments".to_owned(),
+    };
+    format!("NOPERM this user has no permissions to {what}")
 }
 
 /// Parameters that nobody else is to see.

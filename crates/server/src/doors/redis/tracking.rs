@@ -104,8 +104,12 @@ impl Hub {
                 Touched::Key(_, key) => self.tell_readers(key, Some(by)),
                 // Also who made it expire did not mean this change.
                 Touched::Expired(_, key) => self.tell_readers(key, None),
-                Touched::Database(_) => self.tell_all_gone(),
+                Touched::Database(_) => {}
             }
+        }
+        // Once, however many databases `FLUSHALL` has emptied.
+        if touched.iter().any(|one| matches!(one, Touched::Database(_))) {
+            self.tell_all_gone();
         }
         self.tracked.to_broadcast.extend(touched);
     }

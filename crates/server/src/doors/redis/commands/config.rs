@@ -9,6 +9,7 @@ use crate::doors::redis::hub::Hub;
 use crate::doors::redis::settings::parse::Kind;
 use crate::doors::redis::settings::{MEMORY_MIN, Settings, read_line};
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
+use kv::error::SYNTAX;
 use kv::value::stream::BlockLimits;
 use kv::{CommandError, Keyspace, KvDurability, Reply as _};
 use std::path::PathBuf;
@@ -66,7 +67,7 @@ fn failed(name: &str, reason: &str) -> CommandError {
 fn set(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let pairs = &context.args[2..];
     if !pairs.len().is_multiple_of(2) {
-        return Err(CommandError::arity("config|set"));
+        return Err(SYNTAX);
     }
     let mut seen: Vec<&str> = Vec::new();
     for pair in pairs.chunks(2) {

@@ -253,7 +253,10 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         client.is_kept = false;
         client.is_traceless = false;
     }
-    session.reply = ReplyMode::On;
+    // One that is to have no answer has none.
+    if session.reply == ReplyMode::Off {
+        session.reply = ReplyMode::On;
+    }
     session.state.db.store(0, Relaxed);
     session.state.queued.store(-1, Relaxed);
     session.show_subscriptions();

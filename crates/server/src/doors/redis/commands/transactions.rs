@@ -97,23 +97,31 @@ fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             "EXECABORT Transaction discarded because of previous errors.",
         ));
     }
+    // Who wants no answers gets the messages within alone.
+    let is_silent = |session: &Session| session.reply == ReplyMode::Off;
     if is_dirty {
-        context.session.out.null_array();
+        if !is_silent(context.session) {
+            context.session.out.null_array();
+        }
         return Ok(Flow::Next);
     }
-    context.session.out.array(transaction.commands.len());
+    if !is_silent(context.session) {
+        context.session.out.array(transaction.commands.len());
+    }
     for queued in &transaction.commands {
         let args: Vec<&[u8]> = queued.iter().map(Vec::as_slice).collect();
         let Some(known) = Known::find(&args) else { continue };
         let Context { redis, session, keys, hub, .. } = context;
         // Rules may have changed since it was queued.
         if let Err(error) = redis.allow(session, keys, hub, known, &args, "multi") {
-            session.out.error(&error.0);
+            if !is_silent(session) {
+                session.out.error(&error.0);
+            }
             continue;
         }
         let before = session.out.0.bytes().len();
         redis.run(session, keys, hub, known, &args, Mode::Inside);
-        if session.reply == ReplyMode::Off {
+        if is_silent(session) {
             silence(session, &args, before);
         }
         if 0 < hub.tracked.clients {

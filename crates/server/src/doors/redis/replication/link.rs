@@ -16,8 +16,12 @@ use crate::doors::redis::replication::feed::put_command;
 use crate::doors::redis::session::Session;
 use crate::listeners::accept::Stop;
 use kv::{Kv, KvDurability};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -332,7 +336,7 @@ async fn follow_all(door: &Arc<Redis>, mut stop: Stop) {
             session,
         };
         let ended = tokio::select! {
-            ended = following.follow(&host, port) => ended,
+            ended = unwound(following.follow(&host, port)) => ended,
             () = link.changed.notified() => Ok(()),
             _ = stop.wait_for(|is_stopping| *is_stopping) => Ok(()),
         };
@@ -354,6 +358,17 @@ async fn follow_all(door: &Arc<Redis>, mut stop: Stop) {
             _ = stop.wait_for(|is_stopping| *is_stopping) => return,
         }
     }
+}
+
+/// The outcome of following a primary; an error if that panicked, so that whoever asks hears of it
+/// and it is tried again.
+async fn unwound(following: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let mut following = pin!(following);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| following.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err("it failed; the log says how".to_owned())))
+    })
+    .await
 }
 
 /// What the primary said to `PSYNC`.
