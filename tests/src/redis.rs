@@ -267,6 +267,16 @@ impl LineClient {
         Ok(String::from_utf8(answer)?.replace("\r\n", " ").trim_end().to_owned())
     }
 
+    /// All that comes until the server hangs up.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub fn rest(&mut self) -> Result<String> {
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest)?;
+        Ok(String::from_utf8(rest)?)
+    }
+
     /// The one line that answers a line, within a transaction too.
     ///
     /// # Errors

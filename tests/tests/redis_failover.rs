@@ -2,7 +2,7 @@
 
 use crate::redis_moving::{fill, quipu};
 use anyhow::{Context, Result, ensure};
-use e2e::redis::{Reply, door_port};
+use e2e::redis::{LineClient, Reply, door_port};
 use e2e::{Redis, RedisClient, poll, run};
 use std::time::Duration;
 
@@ -149,4 +149,46 @@ fn a_failover_that_does_not_come_about_lets_writes_go_on() -> Result<()> {
         Ok(())
     })?;
     server.stop()
+}
+
+/// What was queued, or waits, when the server becomes a replica is the new primary's business.
+#[test]
+fn nobody_writes_to_a_replica_who_began_before_it_was_one() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let redis = Redis::start(directory.path(), &["--repl-diskless-sync-delay", "0"])?;
+    let mut primary = redis.client()?;
+    let mut client = RedisClient::of(&server)?;
+    let mut writer = RedisClient::of(&server)?;
+    writer.must("MULTI")?;
+    writer.must("SET k from-exec")?;
+    let mut reader = RedisClient::of(&server)?;
+    reader.must("MULTI")?;
+    reader.must("GET k")?;
+    let mut waiting = Vec::new();
+    for line in ["BLPOP l 0", "BZPOPMIN z 0", "BLMOVE l m LEFT RIGHT 0", "WAIT 3 0"] {
+        let mut one = LineClient::of(&server)?;
+        one.send(format!("{line}\r\n").as_bytes())?;
+        waiting.push(one);
+    }
+    await_info(&mut client, "blocked_clients", "4")?;
+
+    client.must(&format!("REPLICAOF 127.0.0.1 {}", redis.port))?;
+    for mut one in waiting {
+        let answer = one.rest()?;
+        ensure!(answer.starts_with("-UNBLOCKED force unblock"), "{answer}");
+    }
+    await_info(&mut client, "master_link_status", "up")?;
+    primary.must("RPUSH l e1")?;
+    primary.must("ZADD z 1 m")?;
+    let refused = writer.say("EXEC")?;
+    let words = "-EXECABORT Transaction discarded because of: READONLY You can't write against a \
+                 read only replica.";
+    assert_eq!(refused.text(), words);
+    assert_eq!(reader.must("EXEC")?.list(), [Reply::Null]);
+    poll("that both hold the same", PATIENCE, || {
+        ensure!(client.must("EXISTS l z")? == Reply::Int(2));
+        ensure!(client.contents()? == primary.contents()?);
+        Ok(())
+    })
 }

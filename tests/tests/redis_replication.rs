@@ -252,6 +252,50 @@ fn a_redis_follows_quipu() -> Result<()> {
 }
 
 #[test]
+fn nothing_is_written_without_as_many_replicas_as_are_wanted() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut primary = RedisClient::of(&server)?;
+    primary.must("CONFIG SET min-replicas-to-write 1")?;
+    let refused = "-NOREPLICAS Not enough good replicas to write.";
+    assert_eq!(primary.say("SET a b")?.text(), refused);
+    let by_script = primary.say("EVAL return(redis.call('set','a','b')) 0")?;
+    ensure!(by_script.text().starts_with(refused), "{by_script:?}");
+    primary.must("MULTI")?;
+    assert_eq!(primary.say("DEL a")?.text(), refused);
+    ensure!(primary.say("EXEC")?.text().starts_with("-EXECABORT"));
+    assert_eq!(primary.must("GET a")?, Reply::Null);
+    assert_eq!(primary.info("min_slaves_good_slaves")?, "0");
+
+    let port = door_port(&server)?.to_string();
+    let redis = Redis::start(directory.path(), &["--replicaof", "127.0.0.1", &port])?;
+    poll("that it writes", PATIENCE, || {
+        let answer = primary.say("SET a b")?;
+        ensure!(answer.text() == "OK", "{answer:?}");
+        Ok(())
+    })
+    .with_context(|| redis.log())?;
+    assert_eq!(primary.info("min_slaves_good_slaves")?, "1");
+    primary.must("EVAL return(redis.call('set','a','c')) 0")?;
+    // What was queued while there was one is not done without.
+    primary.must("MULTI")?;
+    primary.must("SET a d")?;
+    drop(redis);
+    poll("that it is gone", PATIENCE, || {
+        let mut other = RedisClient::of(&server)?;
+        ensure!(other.info("connected_slaves")? == "0");
+        Ok(())
+    })?;
+    let answer = primary.say("EXEC")?;
+    ensure!(answer.text().contains("NOREPLICAS"), "{answer:?}");
+    assert_eq!(primary.must("GET a")?.text(), "c");
+    // Where no lag is allowed none is wanted.
+    primary.must("CONFIG SET min-replicas-max-lag 0")?;
+    primary.must("SET a e")?;
+    Ok(())
+}
+
+#[test]
 fn a_dump_while_keys_change_is_of_one_moment() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = quipu(&directory.path().join("data"))?;

@@ -110,7 +110,7 @@ impl Redis {
         redis.saving.at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
         redis.scripting.recall(&redis.kv);
-        redis.replication.link.recall(&redis.kv);
+        redis.replication.link.recall(&redis);
         redis
     }
 

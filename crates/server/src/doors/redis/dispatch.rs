@@ -8,16 +8,16 @@ use super::connection::Redis;
 use super::hub::{Blocked, Hub};
 use super::out::Out;
 use super::registry::Place;
+use super::replication::feed;
 use super::replication::link::Stage;
 use super::scripting;
-use super::session::{ReplyMode, Session};
+use super::session::{Needs, ReplyMode, Session};
 use super::settings::Settings;
 use super::slow::{self, SlowCommand};
 use super::sweep;
 use super::timeseries;
 use kv::commands::{
-    ADMIN, DENY_OOM, Group, Info, LOADING, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR,
-    STALE, WRITE,
+    ADMIN, DENY_OOM, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR, WRITE,
 };
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
@@ -127,13 +127,19 @@ impl Redis {
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
             )));
         }
+        // What was queued may be from before the server was what it is.
+        let queued = session.transaction.as_ref().filter(|_| info.name == "exec");
+        let needs = queued.map_or(Needs::of(info), |queued| queued.needs);
         if self.replication.link.is_replica() && !session.is_primary {
-            self.check_on_replica(&hub.settings, info)?;
+            self.check_on_replica(&hub.settings, needs)?;
         }
         if hub.settings.hot.refuses_growth && !session.is_primary {
             refuse_growth(session, info)?;
         }
-        if let (Some(reason), true) = (self.kv.failure(), info.is(WRITE)) {
+        if needs.writes && 0 < hub.settings.hot.replicas_min && !session.is_primary {
+            self.check_replicas(&hub.settings, keys.now_ms())?;
+        }
+        if let (Some(reason), true) = (self.kv.failure(), needs.writes) {
             return Err(CommandError::new(format!(
                 "MISCONF Quipu takes no writes until it is restarted, for its log failed: {reason}"
             )));
@@ -141,21 +147,44 @@ impl Redis {
         Ok(known)
     }
 
-    /// Whether a replica does a command for a client.
+    /// Whether as many replicas follow closely as `min-replicas-to-write` wants.
+    ///
+    /// # Errors
+    /// When not; a replica itself wants none.
+    pub fn check_replicas(&self, settings: &Settings, now_ms: i64) -> Result<(), CommandError> {
+        let wanted = settings.hot.replicas_min;
+        let has_enough = || self.good_replicas(settings, now_ms) >= wanted;
+        if wanted == 0 || self.replication.link.is_replica() || has_enough() {
+            return Ok(());
+        }
+        Err(CommandError::new("NOREPLICAS Not enough good replicas to write."))
+    }
+
+    /// How many replicas follow, and were heard lately enough.
+    pub fn good_replicas(&self, settings: &Settings, now_ms: i64) -> usize {
+        let feed = self.replication.feed();
+        let is_good = |replica: &&feed::Replica| {
+            let lag_s = now_ms.saturating_sub(replica.acked_ms) / 1000;
+            replica.stage == feed::Stage::Online && lag_s <= settings.hot.replicas_lag_max_s
+        };
+        feed.replicas.values().filter(is_good).count()
+    }
+
+    /// Whether a replica does for a client what needs that.
     ///
     /// # Errors
     /// When it changes keys, or wants keys that are not whole.
-    pub fn check_on_replica(&self, settings: &Settings, info: &Info) -> Result<(), CommandError> {
-        if info.is(WRITE) && settings.is_on("replica-read-only") {
+    pub fn check_on_replica(&self, settings: &Settings, needs: Needs) -> Result<(), CommandError> {
+        if needs.writes && settings.is_on("replica-read-only") {
             return Err(CommandError::new("READONLY You can't write against a read only replica."));
         }
-        if self.replication.link.is_loading() && !info.is(LOADING) {
+        if needs.all_keys && self.replication.link.is_loading() {
             return Err(CommandError::new(
                 "LOADING the keys of the primary are not all here yet: see INFO replication",
             ));
         }
         let is_up = self.replication.link.state().stage == Stage::Connected;
-        if !is_up && !info.is(STALE) && !settings.is_on("replica-serve-stale-data") {
+        if needs.link && !is_up && !settings.is_on("replica-serve-stale-data") {
             return Err(CommandError::new(
                 "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
             ));
@@ -280,6 +309,7 @@ impl Redis {
             }
             transaction.grows |= info.is(DENY_OOM);
             transaction.changes |= self.may_change(info, args);
+            transaction.needs = transaction.needs.and(Needs::of(info));
             transaction.commands.push(args.iter().map(|arg| arg.to_vec()).collect());
             session.state.queued.store(transaction.commands.len() as i64, Relaxed);
             session.out.simple("QUEUED");

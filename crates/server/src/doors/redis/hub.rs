@@ -125,6 +125,10 @@ pub struct Hub {
     pub lets_scripts_debug: bool,
 }
 
+/// What those are told who wait while the server becomes a replica.
+const BECAME_REPLICA: &[u8] = b"-UNBLOCKED force unblock from blocking operation, instance state \
+                                changed (master -> replica?)\r\n";
+
 impl Hub {
     /// One without clients, whose run has that name.
     pub fn new(replication_id: String) -> Hub {
@@ -246,6 +250,19 @@ impl Hub {
             }
         }
         Some(blocked)
+    }
+
+    /// Ends all waits and the connections that wait: what they wait for comes to another server now.
+    pub fn end_waits(&mut self, keys: &mut Keyspace) {
+        let waiting: Vec<u64> = self.blocked.keys().copied().collect();
+        for id in waiting {
+            let Some(blocked) = self.unblock(id, keys) else { continue };
+            self.stats.error(b"UNBLOCKED ");
+            if let Some(client) = self.clients.get(&id) {
+                client.outbox.leave(blocked.heard(BECAME_REPLICA));
+                client.outbox.close();
+            }
+        }
     }
 
     /// Who waits for a key, the first one first.

@@ -92,7 +92,7 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
         let expiring = tokio::spawn(settle_expired(door.clone()));
         let syncing = door.clone();
         let syncing = tokio::spawn(async move { syncing.durable.serve(syncing.kv.clone()).await });
-        let following = tokio::spawn(replication::link::run(door.clone(), stop.clone()));
+        let following = tokio::spawn(replication::following::run(door.clone(), stop.clone()));
         let handing_over = tokio::spawn(replication::failover::run(door.clone()));
         accept(accepting, TcpListener::from_std(streams)?, door.clone(), stop).await;
         while 0 < connections.count() {

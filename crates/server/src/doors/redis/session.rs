@@ -4,6 +4,7 @@ use super::acl::User;
 use super::client::{Outbox, State};
 use super::out::Out;
 use super::replication::Hello;
+use kv::commands::{Info, LOADING, STALE, WRITE};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ pub struct Transaction {
     pub is_spoiled: bool,
     /// Whether one of them may change something.
     pub changes: bool,
+    /// What they ask of the server's state.
+    pub needs: Needs,
     /// Bytes of all of them.
     pub size: usize,
     /// Whether one of them may need memory.
@@ -95,6 +98,34 @@ pub enum ReplyMode {
     SkipAgain,
 }
 
+/// What a command asks of the state of the server. What scripts ask is looked at when they do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Needs {
+    /// It writes.
+    pub writes: bool,
+    /// It wants all keys, which are not there while a dump is loaded.
+    pub all_keys: bool,
+    /// It wants what a primary has now, where it is not said that older is good enough.
+    pub link: bool,
+}
+
+impl Needs {
+    /// Those of a command.
+    pub fn of(info: &Info) -> Needs {
+        let (all_keys, link) = (!info.is(LOADING), !info.is(STALE));
+        Needs { writes: info.is(WRITE), all_keys, link }
+    }
+
+    /// Those of both.
+    pub fn and(self, other: Needs) -> Needs {
+        Needs {
+            writes: self.writes || other.writes,
+            all_keys: self.all_keys || other.all_keys,
+            link: self.link || other.link,
+        }
+    }
+}
+
 impl Session {
     /// Lets others see what it listens to.
     pub fn show_subscriptions(&self) {
@@ -105,7 +136,7 @@ impl Session {
 
     /// Whether what `CLIENT CACHING` said still holds after a command: it was that one, or a
     /// transaction is gathering.
-    pub fn is_kept_next(&self, info: &kv::commands::Info) -> bool {
+    pub fn is_kept_next(&self, info: &Info) -> bool {
         info.name == "client|caching" || self.transaction.is_some()
     }
 

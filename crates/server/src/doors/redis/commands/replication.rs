@@ -58,11 +58,12 @@ fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         }
         return Ok(Flow::Next);
     }
-    let (kv, replication) = (redis.kv.clone(), redis.replication.clone());
-    context.session.work = Some(Box::new(move |out| match replication.link.set(&kv, primary) {
-        Ok(()) => out.ok(),
-        Err(reason) => out.error(&format!("ERR {reason}")),
-    }));
+    let door = redis.replication.door().ok_or(CommandError::new("ERR the server ends"))?;
+    context.session.work =
+        Some(Box::new(move |out| match door.replication.link.set(&door, primary) {
+            Ok(()) => out.ok(),
+            Err(reason) => out.error(&format!("ERR {reason}")),
+        }));
     Ok(Flow::Work)
 }
 

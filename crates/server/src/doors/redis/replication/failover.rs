@@ -16,12 +16,14 @@ use kv::error::{NOT_INTEGER, SYNTAX};
 use kv::number::parse_i64;
 use kv::{CommandError, Reply as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// How often it is looked whether the time is over.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How long who ends it waits for an answer.
+const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +78,14 @@ impl Failover {
     /// How far it is.
     pub fn progress(&self) -> Progress {
         self.state().progress
+    }
+
+    /// Waits until it has ended, or for [`END_PATIENCE`].
+    fn wait_for_end(&self) {
+        let since = Instant::now();
+        while self.progress() != Progress::None && since.elapsed() < END_PATIENCE {
+            std::thread::park_timeout(LOOK_INTERVAL);
+        }
     }
 
     /// Something happened on which it may wait.
@@ -138,15 +148,15 @@ fn parse(args: &[&[u8]]) -> Result<Request, CommandError> {
 /// When it is said wrong, or cannot be.
 pub fn failover(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let request = parse(context.args)?;
-    match request.is_end {
-        true => end(context)?,
-        false => begin(context, request)?,
+    if request.is_end {
+        return end(context);
     }
+    begin(context, request)?;
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
-fn end(context: &mut Context<'_>) -> Result<(), CommandError> {
+fn end(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let failover = &context.redis.replication.failover;
     match failover.progress() {
         Progress::None => return Err(CommandError::new("ERR No failover in progress.")),
@@ -155,9 +165,19 @@ fn end(context: &mut Context<'_>) -> Result<(), CommandError> {
             *failover.state() = State::default();
             context.redis.go_on_writing(context.keys, context.hub);
         }
-        Progress::Telling | Progress::Ending => failover.end(),
+        Progress::Telling | Progress::Ending => {
+            failover.end();
+            // Who is answered may write.
+            let replication = context.redis.replication.clone();
+            context.session.work = Some(Box::new(move |out| {
+                replication.failover.wait_for_end();
+                out.ok();
+            }));
+            return Ok(Flow::Work);
+        }
     }
-    Ok(())
+    context.session.out.ok();
+    Ok(Flow::Next)
 }
 
 fn begin(context: &mut Context<'_>, request: Request) -> Result<(), CommandError> {
@@ -283,7 +303,7 @@ async fn tell(door: &Arc<Redis>, target: (String, u16)) {
         }
         state.progress = Progress::Telling;
         drop(state);
-        to.replication.link.hand_over(&to.kv, target, id, offset)
+        to.replication.link.hand_over(&to, target, id, offset)
     });
     if let Ok(Err(reason)) = told.await {
         tracing::error!("the failover: {reason}");
@@ -297,7 +317,7 @@ async fn give_up(door: &Arc<Redis>, reason: &str) {
     let to = door.clone();
     let was_told = door.replication.failover.progress() != Progress::Waiting;
     if was_told {
-        let ended = tokio::task::spawn_blocking(move || to.replication.link.set(&to.kv, None));
+        let ended = tokio::task::spawn_blocking(move || to.replication.link.set(&to, None));
         if let Ok(Err(reason)) = ended.await {
             tracing::error!("this server stays a replica: {reason}");
         }

@@ -9,7 +9,8 @@
 //! The feed is locked after the keys and the hub.
 
 pub mod failover;
-mod feed;
+pub mod feed;
+pub mod following;
 pub mod link;
 pub mod migrate;
 mod obeying;
@@ -27,7 +28,7 @@ use failover::{Failover, Progress};
 use feed::Feed;
 use kv::Keyspace;
 use kv::effects::Effects;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Bytes that may wait for a replica where nothing else is said.
 const BEHIND_MAX: usize = 256 << 20;
@@ -59,6 +60,7 @@ pub struct Replication {
     pub link: Link,
     /// A handing over to a replica.
     pub failover: Failover,
+    door: OnceLock<Weak<Redis>>,
 }
 
 impl Replication {
@@ -66,11 +68,17 @@ impl Replication {
     pub fn feed(&self) -> MutexGuard<'_, Feed> {
         self.feed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The door that it is of, for what goes on behind a command; none while the server ends.
+    pub fn door(&self) -> Option<Arc<Redis>> {
+        self.door.get()?.upgrade()
+    }
 }
 
 /// Has what is logged be told to replicas, once there are any.
 pub fn begin(door: &Arc<Redis>) {
     let weak = Arc::downgrade(door);
+    door.replication.door.get_or_init(|| weak.clone());
     door.kv.set_follower(Box::new(move |keys, effects| {
         if let Some(door) = weak.upgrade() {
             tell(&door, keys, effects);

@@ -20,8 +20,14 @@ pub fn info(context: &Context<'_>, text: &mut String) {
         line(text, "slave_read_only", u8::from(is_on("replica-read-only")));
         line(text, "replica_announced", u8::from(is_on("replica-announced")));
     }
+    let settings = &context.hub.settings;
+    let wants_replicas = 0 < settings.hot.replicas_min;
+    let good = wants_replicas.then(|| context.redis.good_replicas(settings, now_ms));
     let feed = context.redis.replication.feed();
     line(text, "connected_slaves", feed.replicas.len());
+    if let Some(good) = good {
+        line(text, "min_slaves_good_slaves", good);
+    }
     for (number, replica) in feed.replicas.values().enumerate() {
         let lag = (now_ms - replica.acked_ms).max(0) / 1000;
         let (host, port) = (&replica.host, replica.port);

@@ -8,7 +8,7 @@ use super::run::Job;
 use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::{Known, OUT_OF_MEMORY};
 use crate::doors::redis::out::Out;
-use crate::doors::redis::session::Session;
+use crate::doors::redis::session::{Needs, Session};
 use kv::commands::{DENY_OOM, MAY_REPLICATE, NO_SCRIPT, READONLY, WRITE};
 use kv::{Keyspace, Mode};
 use mlua::{Lua, MultiValue, Value};
@@ -186,7 +186,12 @@ impl<'a> Host<'a> {
         }
         if self.redis.replication.link.is_replica() && !self.session.is_primary {
             let hub = self.redis.hub();
-            let checked = self.redis.check_on_replica(&hub.settings, info);
+            let checked = self.redis.check_on_replica(&hub.settings, Needs::of(info));
+            checked.map_err(|error| error.0.into_owned().into_bytes())?;
+        }
+        if info.is(WRITE) && !self.session.is_primary {
+            let hub = self.redis.hub();
+            let checked = self.redis.check_replicas(&hub.settings, self.keys.now_ms());
             checked.map_err(|error| error.0.into_owned().into_bytes())?;
         }
         // What has begun to write is let finish.

@@ -38,6 +38,10 @@ pub struct Hot {
     pub events: u32,
     /// Whether commands that may need memory are refused.
     pub refuses_growth: bool,
+    /// Replicas without which nothing is written; 0 for none, as where no lag is allowed.
+    pub replicas_min: usize,
+    /// Whole seconds since one of them was heard.
+    pub replicas_lag_max_s: i64,
 }
 
 /// Bytes of an argument, whatever `proto-max-bulk-len` says: a string has no more.
@@ -150,6 +154,7 @@ impl Settings {
     fn heat(&mut self) {
         let size = |name: &str| usize::try_from(self.number(name)).unwrap_or(usize::MAX);
         let count = |name: &str| u64::try_from(self.number(name)).unwrap_or(0);
+        let lag_max_s = self.number("min-replicas-max-lag");
         self.hot = Hot {
             slow_from_us: self.number("slowlog-log-slower-than"),
             slow_len_max: size("slowlog-max-len"),
@@ -164,6 +169,8 @@ impl Settings {
             busy_after_ms: count("busy-reply-threshold"),
             events: parse::parse_events(self.text("notify-keyspace-events")).unwrap_or(0),
             refuses_growth: (1..MEMORY_BASE).contains(&count("maxmemory")),
+            replicas_min: if 0 < lag_max_s { size("min-replicas-to-write") } else { 0 },
+            replicas_lag_max_s: lag_max_s,
         };
     }
 }
