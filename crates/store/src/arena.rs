@@ -10,6 +10,9 @@
 //! row id = number of the row's first word since the head began; never 0
 //! ```
 //!
+//! Rows come about in order of time, so each full chunk says how late the rows are that it and the
+//! chunks before it hold: who wants the newest need not follow a chain into what is older.
+//!
 //! Values that belong to a part of an entity's columns (rare: the same tags once arrived with
 //! another list of fields) are *singles*, chained by entity and column.
 
@@ -58,7 +61,7 @@ pub struct Arena {
     /// Row id of the first word of `chunks[0]`; a multiple of `CHUNK_WORDS`, at least one.
     base: usize,
     /// Full chunks, each with fewer than `CHUNK_WORDS` words if the next row did not fit.
-    chunks: Vec<Arc<Vec<u64>>>,
+    chunks: Vec<Chunk>,
     /// The chunk being filled.
     tail: Vec<u64>,
     /// By entity, the id of its newest row, also of rows that have been sealed since.
@@ -70,11 +73,19 @@ pub struct Arena {
     span: (Timestamp, Timestamp),
 }
 
+/// Rows that do not change any more.
+#[derive(Clone)]
+struct Chunk {
+    words: Arc<Vec<u64>>,
+    /// No row of this chunk, or of one before it, is later.
+    latest: Timestamp,
+}
+
 /// Rows as they stood at one moment.
 #[derive(Clone)]
 pub struct ArenaView {
     base: usize,
-    chunks: Vec<Arc<Vec<u64>>>,
+    chunks: Vec<Chunk>,
     singles: Arc<Vec<Single>>,
     samples: u64,
     span: (Timestamp, Timestamp),
@@ -182,7 +193,7 @@ impl Arena {
         let (chunk, at) = (word / CHUNK_WORDS, word % CHUNK_WORDS);
         let words = match chunk == self.chunks.len() {
             true => self.tail.get(at..)?,
-            false => self.chunks.get(chunk)?.get(at..)?,
+            false => self.chunks.get(chunk)?.words.get(at..)?,
         };
         Some(read_row(id, words))
     }
@@ -190,7 +201,7 @@ impl Arena {
     /// The rows as they stand; copies the unfinished chunk.
     pub fn view(&self) -> ArenaView {
         let mut chunks = self.chunks.clone();
-        chunks.push(Arc::new(self.tail.clone()));
+        chunks.push(Chunk { words: Arc::new(self.tail.clone()), latest: self.span.1 });
         let singles = Arc::new(self.singles.clone());
         ArenaView { base: self.base, chunks, singles, samples: self.samples, span: self.span }
     }
@@ -251,7 +262,7 @@ impl Arena {
     fn finish_chunk(&mut self) {
         assert!(self.tail.len() <= CHUNK_WORDS, "a chunk is no longer than ids count");
         let full = std::mem::replace(&mut self.tail, Vec::with_capacity(CHUNK_WORDS));
-        self.chunks.push(Arc::new(full));
+        self.chunks.push(Chunk { words: Arc::new(full), latest: self.span.1 });
     }
 }
 
@@ -310,7 +321,15 @@ impl ArenaView {
     pub fn row(&self, id: u32) -> Option<RowView<'_>> {
         let word = (id as usize).checked_sub(self.base)?;
         let chunk = self.chunks.get(word / CHUNK_WORDS)?;
-        Some(read_row(id, &chunk[word % CHUNK_WORDS..]))
+        Some(read_row(id, &chunk.words[word % CHUNK_WORDS..]))
+    }
+
+    /// The latest time that the row of that id, or one of this view that came before it, can have;
+    /// the earliest time of all when it is older than the view.
+    #[inline]
+    pub fn latest_until(&self, id: u32) -> Timestamp {
+        let chunk = (id as usize).checked_sub(self.base).map(|word| word / CHUNK_WORDS);
+        chunk.and_then(|chunk| self.chunks.get(chunk)).map_or(Timestamp::MIN, |chunk| chunk.latest)
     }
 
     /// All rows, by increasing id.
@@ -319,8 +338,8 @@ impl ArenaView {
             let first_id = self.base + idx * CHUNK_WORDS;
             let mut word = 0;
             std::iter::from_fn(move || {
-                (word < chunk.len()).then(|| {
-                    let row = read_row(row_id(first_id + word), &chunk[word..]);
+                (word < chunk.words.len()).then(|| {
+                    let row = read_row(row_id(first_id + word), &chunk.words[word..]);
                     word += HEADER_WORDS + row.bits.len();
                     row
                 })
@@ -402,6 +421,34 @@ mod tests {
         assert_eq!(times(&arena.view(), arena.last_row(1)), [-5]);
         let before = arena.view().row(arena.last_row(1)).unwrap().before;
         assert_eq!(times(&taken, before), of_one, "the older rows are still reachable");
+    }
+
+    #[test]
+    fn chunks_say_how_late_they_are() {
+        let mut arena = Arena::new();
+        arena.reserve_entities(1);
+        let rows = 3 * CHUNK_WORDS / 4;
+        for i in 0..rows {
+            // One in the first chunk is late.
+            let time = if i == 7 { i64::from(u32::MAX) } else { i as i64 };
+            arena.push(0, time, &[0.5]);
+            if i == 8 {
+                assert_eq!(arena.view().latest_until(arena.last_row(0)), i64::from(u32::MAX));
+            }
+        }
+        assert_eq!(arena.take().latest_until(NO_ROW), i64::MIN);
+        for i in 0..rows {
+            arena.push(0, i as i64, &[0.5]);
+        }
+        let view = arena.view();
+        let (mut id, mut latest) = (arena.last_row(0), i64::MAX);
+        while let Some(row) = view.row(id) {
+            assert!(row.timestamp <= view.latest_until(id) && view.latest_until(id) <= latest);
+            (latest, id) = (view.latest_until(id), row.before);
+        }
+        let late = view.latest_until(arena.last_row(0));
+        assert_eq!(late, rows as i64 - 1, "nothing is left of what was taken");
+        assert!(latest < late / 2, "the first chunk is earlier");
     }
 
     #[test]

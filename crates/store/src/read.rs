@@ -450,15 +450,21 @@ fn cut_runs(
 /// Adds a run for each slot with unsealed rows.
 fn read_rows(request: &ColumnRequest<'_>, scratch: &mut ReadScratch) {
     let Some(heads) = &request.view.heads[request.group] else { return };
+    let start = request.range.start;
     for (slot, slot_idx) in request.slots.iter().zip(0u32..) {
         scratch.rows.clear();
         let mut id = heads.last_rows.get(usize::from(*slot)).copied().unwrap_or(NO_ROW);
-        for view in &request.view.rows {
+        let views = request.view.rows.iter().zip(&request.view.latest_behind);
+        'chain: for (view, latest_behind) in views {
             while let Some(row) = view.row(id) {
                 id = row.before;
                 if request.range.contains(row.timestamp) {
                     let bits = row.bits[usize::from(request.column)];
                     scratch.rows.push((row.timestamp, row.arrival(), bits));
+                } else if row.timestamp < start
+                    && view.latest_until(row.id).max(*latest_behind) < start
+                {
+                    break 'chain;
                 }
             }
         }

@@ -10,7 +10,7 @@ use crate::manifest::Tombstone;
 use crate::partition::{Partition, PartitionState};
 use hashbrown::HashMap;
 use index::BlockMatch;
-use model::TimeRange;
+use model::{TimeRange, Timestamp};
 use std::sync::Arc;
 
 /// A part and the deletions it has not applied.
@@ -41,6 +41,8 @@ pub struct PartitionView {
     pub sources: Vec<ViewedPart>,
     /// Rows not sealed yet, newest first.
     pub rows: Vec<Arc<ArenaView>>,
+    /// For each of those, how late the rows behind it are.
+    pub latest_behind: Vec<Timestamp>,
     /// By group; `None` when the group has no unsealed row.
     pub heads: Vec<Option<Heads>>,
 }
@@ -75,8 +77,31 @@ impl PartitionView {
             rows.extend(state.head.taken().iter().rev().map(|taken| Arc::clone(&taken.view)));
         }
         assert_eq!(groups.len(), heads.len(), "each group has its heads, or none");
-        PartitionView { partition: Arc::clone(partition), groups, sources, rows, heads }
+        let latest_behind = latest_behind(&rows);
+        PartitionView {
+            partition: Arc::clone(partition),
+            groups,
+            sources,
+            rows,
+            latest_behind,
+            heads,
+        }
     }
+}
+
+fn latest_behind(rows: &[Arc<ArenaView>]) -> Vec<Timestamp> {
+    let mut latest = Timestamp::MIN;
+    let mut behind: Vec<Timestamp> = rows
+        .iter()
+        .rev()
+        .map(|view| {
+            let before = latest;
+            latest = latest.max(view.time_min_max().map_or(Timestamp::MIN, |(_, max)| max));
+            before
+        })
+        .collect();
+    behind.reverse();
+    behind
 }
 
 /// All parts with samples in the range, oldest first.
