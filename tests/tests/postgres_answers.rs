@@ -368,3 +368,46 @@ fn portals_keep_to_the_rules() -> Result<()> {
     assert_eq!(Raw::kinds(&raw.until('Z')?), "NCZ");
     Ok(())
 }
+
+/// More rows than come in a batch, and expressions that several threads work out.
+#[test]
+fn the_first_rows_of_each_key_are_in_the_order_that_is_asked() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE t (id bigint PRIMARY KEY, g bigint, k text)"], "")?;
+    psql.ask(
+        &["INSERT INTO t SELECT n, n % 500, 'k' || n % 7 FROM generate_series(1, 30000) AS s(n)"],
+        "",
+    )?;
+    let first = |g: i64| if g == 0 { 500 } else { g };
+    let expected: Vec<String> =
+        (0..500).rev().map(|g| format!("K{}|{}", first(g) % 7, first(g))).collect();
+    let asked = "SELECT DISTINCT ON (g) upper(k), id FROM t WHERE id > 0 ORDER BY g DESC, id";
+    assert_eq!(psql.ask(&[asked], "")?, expected.join("\n"));
+    for (asked, expected) in [
+        (
+            "SELECT count(*), sum(id) FROM (SELECT DISTINCT ON (g, k) id FROM t ORDER BY g, k, id) s",
+            "3500|6126750",
+        ),
+        ("SELECT DISTINCT ON (k) k FROM t WHERE g < 0", ""),
+        (
+            "SELECT DISTINCT ON (g IS NULL) coalesce(g, -1) FROM (VALUES (2), (NULL), (1), (NULL)) v(g) \
+             ORDER BY g IS NULL, g DESC",
+            "2\n-1",
+        ),
+        // What decides need not be shown; of some there are none.
+        (
+            "SELECT u.k, b.id FROM (VALUES ('k1'), ('k2'), ('no')) u(k) LEFT JOIN LATERAL \
+             (SELECT id FROM t WHERE t.k = u.k ORDER BY g DESC, id LIMIT 2) b ON true ORDER BY 1, 2",
+            "k1|1499\nk1|4999\nk2|499\nk2|3999\nno|",
+        ),
+        (
+            "SELECT count(*) FROM (VALUES ('k1'), ('k2')) u(k) CROSS JOIN LATERAL \
+             (SELECT id FROM t WHERE t.k = u.k ORDER BY g DESC LIMIT 0) b",
+            "0",
+        ),
+    ] {
+        assert_eq!(psql.ask(&[asked], "")?, expected, "{asked}");
+    }
+    Ok(())
+}

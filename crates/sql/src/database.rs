@@ -38,6 +38,7 @@ use crate::width_bucket::width_bucket;
 use crate::yielding::EveryStepYields;
 use crate::{bytea, calendar, first_rows, formatted, json_gathered, regexps, templates};
 use crate::{jsonb_makers, jsonb_parts, laterals, listed, markers, metric_tables, prom, prom_info};
+use crate::{runs, steps};
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -308,7 +309,7 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_query_planner(Arc::new(gapfill::Planner))
+        .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
         .with_physical_optimizer_rule(Arc::new(EveryStepYields))
         .build();
@@ -671,7 +672,8 @@ pub(crate) async fn logical(
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
-    let plan = fill_gaps(typed::as_postgres_does(laterals::unnested(plan)?)?)?;
+    let plan = runs::distinct_rows(laterals::unnested(plan)?)?;
+    let plan = fill_gaps(typed::as_postgres_does(plan)?)?;
     Ok(first_rows::as_aggregates(plan)?)
 }
 

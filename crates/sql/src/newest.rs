@@ -3,25 +3,24 @@
 //!
 //! ```text
 //! join ─┬─ left                                        join on t.id = key ─┬─ left
-//!       └─ limit n ─ sort ─ where key = left's   becomes                   └─ where nth <= n
-//!                                                                             ─ number within each key
+//!       └─ limit n ─ sort ─ where key = left's   becomes                   └─ first n of each key
 //! ```
 //! Where those are the newest rows of a hypertable, it is asked for no others.
 
 use crate::ordinary::Ordinary;
-use datafusion::common::{Column, Result, ScalarValue, TableReference};
+use crate::runs::FirstOfRuns;
+use datafusion::common::{Column, Result, TableReference};
 use datafusion::datasource::{DefaultTableSource, provider_as_source};
-use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::Sort as SortStep;
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprFunctionExt as _, FetchType, Join, JoinType, LogicalPlan,
-    LogicalPlanBuilder, Operator, SkipType, SubqueryAlias, lit,
+    BinaryExpr, Expr, FetchType, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
+    SkipType, SubqueryAlias, lit,
 };
 use std::sync::Arc;
 
-/// Names that no statement can write.
-const NTH: &str = "\0nth";
+/// A name that no statement can write.
 const KEY: &str = "\0key";
 
 /// What is asked for each row of the left.
@@ -29,8 +28,9 @@ struct First {
     /// How many rows.
     count: usize,
     sorts: Vec<Sort>,
-    /// What is selected.
+    /// What is selected, and what of that is shown.
     columns: Vec<Expr>,
+    shown: Vec<String>,
     /// Of rows of the right, and the columns of the left that they are equal to.
     keys: Vec<(Expr, Column)>,
     /// All rows of the right that may be it.
@@ -64,7 +64,7 @@ fn asked(plan: &LogicalPlan, left: &LogicalPlan) -> Result<Option<First>> {
     else {
         return Ok(None);
     };
-    let LogicalPlan::Sort(sort) = limit.input.as_ref() else { return Ok(None) };
+    let Some((sort, shown)) = sorted(&limit.input) else { return Ok(None) };
     let LogicalPlan::Projection(projection) = sort.input.as_ref() else { return Ok(None) };
     let LogicalPlan::Filter(filter) = projection.input.as_ref() else { return Ok(None) };
     let (mut keys, mut others) = (Vec::new(), Vec::new());
@@ -82,7 +82,22 @@ fn asked(plan: &LogicalPlan, left: &LogicalPlan) -> Result<Option<First>> {
         None => newest((*filter.input).clone(), (&sort.expr, &projection.expr), &keys, count)?,
     };
     let (sorts, columns) = (sort.expr.clone(), projection.expr.clone());
-    Ok(Some(First { count, sorts, columns, keys, rows }))
+    Ok(Some(First { count, sorts, columns, shown, keys, rows }))
+}
+
+/// What is sorted, and the names of what is shown of it: what it is sorted by need not be.
+fn sorted(plan: &LogicalPlan) -> Option<(&SortStep, Vec<String>)> {
+    let is_column = |expr: &Expr| matches!(expr, Expr::Column(_));
+    let sort = match plan {
+        LogicalPlan::Sort(sort) => sort,
+        LogicalPlan::Projection(shown) if shown.expr.iter().all(is_column) => {
+            let LogicalPlan::Sort(sort) = shown.input.as_ref() else { return None };
+            sort
+        }
+        _ => return None,
+    };
+    let shown = plan.schema().columns().into_iter().map(|column| column.name);
+    Some((sort, shown.collect()))
 }
 
 /// `right = left's`, or the other way round.
@@ -103,27 +118,17 @@ fn key_of(condition: &Expr, left: &LogicalPlan) -> Option<(Expr, Column)> {
 }
 
 fn joined(join: &Join, alias: &TableReference, first: First) -> Result<LogicalPlan> {
-    let First { count, sorts, columns, keys, rows } = first;
+    let First { count, sorts, columns, shown, keys, rows } = first;
     let key = |nth: usize| format!("{KEY}{nth}");
     let own = keys.iter().enumerate().map(|(nth, (expr, _))| expr.clone().alias(key(nth)));
     let selected = LogicalPlanBuilder::from(rows).project(columns.into_iter().chain(own))?;
-    let outward: Vec<Expr> = {
-        let all = selected.schema().columns();
-        let shown = all.len() - keys.len();
-        all.into_iter()
-            .take(shown)
-            .map(|column| Expr::Column(Column::new(Some(alias.clone()), column.name)))
-            .collect()
-    };
-    let each: Vec<Expr> =
-        (0..keys.len()).map(|nth| Expr::Column(Column::from_name(key(nth)))).collect();
-    let nth = row_number().partition_by(each).order_by(sorts).build()?.alias(NTH);
-    let most = lit(ScalarValue::UInt64(Some(count as u64)));
-    let right = selected
-        .window([nth])?
-        .filter(Expr::Column(Column::from_name(NTH)).lt_eq(most))?
-        .alias(alias.clone())?
-        .build()?;
+    let outward =
+        shown.into_iter().map(|name| Expr::Column(Column::new(Some(alias.clone()), name)));
+    let each = (0..keys.len())
+        .map(|nth| Sort::new(Expr::Column(Column::from_name(key(nth))), true, false));
+    let order = each.chain(sorts).collect();
+    let firsts = FirstOfRuns::new(selected.build()?, order, keys.len(), count);
+    let right = LogicalPlanBuilder::from(firsts.into_plan()).alias(alias.clone())?.build()?;
     let left_keys: Vec<Column> = keys.into_iter().map(|(_, column)| column).collect();
     let right_keys: Vec<Column> =
         (0..left_keys.len()).map(|nth| Column::new(Some(alias.clone()), key(nth))).collect();

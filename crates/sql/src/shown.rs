@@ -11,12 +11,14 @@ use datafusion::arrow::datatypes::{
     TimestampSecondType,
 };
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use jiff::tz::Offset;
 use std::sync::Arc;
 
 /// Powers of ten from which on a number has an exponent.
 const EXPONENT_MIN: i32 = -4;
 const EXPONENT_MAX: i32 = 15;
+/// The same as a number.
+const WHOLE_MAX: f64 = 1e15;
 
 /// A column as text, if it is one of those that have a way of their own.
 pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
@@ -159,7 +161,17 @@ fn micros(array: &ArrayRef, unit: TimeUnit) -> Vec<Option<i64>> {
 
 /// The shortest text that is read back as the same number.
 pub fn float(value: f64) -> String {
-    digits(&format!("{value:e}"))
+    match whole(value) {
+        Some(whole) => whole.to_string(),
+        None => digits(&format!("{value:e}")),
+    }
+}
+
+/// The integer that a number is, if it is one that is shown with all its digits.
+#[expect(clippy::cast_possible_truncation, reason = "it is far below 2^53")]
+fn whole(value: f64) -> Option<i64> {
+    let is_whole = value.abs() < WHOLE_MAX && value.trunc() == value;
+    (is_whole && !(value == 0.0 && value.is_sign_negative())).then_some(value as i64)
 }
 
 /// The same of what Rust shows with an exponent.
@@ -199,13 +211,43 @@ pub fn instant(micros: i64, zone: &str) -> String {
         let shown = tables::Datum::Timestamp(micros).to_string();
         return if [i64::MIN, i64::MAX].contains(&micros) { shown } else { shown + zone };
     };
-    let shown = at.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let fraction = micros.rem_euclid(1_000_000);
-    if fraction == 0 {
-        return format!("{shown}{zone}");
+    let at = Offset::UTC.to_datetime(at);
+    let mut shown = String::with_capacity(INSTANT_LEN);
+    put_digits(&mut shown, at.year(), 4);
+    for (mark, part) in [
+        ('-', at.month()),
+        ('-', at.day()),
+        (' ', at.hour()),
+        (':', at.minute()),
+        (':', at.second()),
+    ] {
+        shown.push(mark);
+        put_digits(&mut shown, i16::from(part), 2);
     }
-    let fraction = format!("{fraction:06}");
-    format!("{shown}.{}{zone}", fraction.trim_end_matches('0'))
+    let fraction = micros.rem_euclid(1_000_000);
+    if fraction != 0 {
+        let fraction = format!("{fraction:06}");
+        shown.push('.');
+        shown += fraction.trim_end_matches('0');
+    }
+    shown + zone
+}
+
+/// Bytes of an instant with its fraction and zone.
+const INSTANT_LEN: usize = 32;
+
+/// A number of at least so many digits.
+fn put_digits(text: &mut String, number: i16, len: u32) {
+    if number < 0 {
+        text.push('-');
+    }
+    let number = number.unsigned_abs();
+    let mut unit = 10_u16.pow(len - 1);
+    while 0 < unit {
+        // A digit, as years have four.
+        text.push(char::from_digit(u32::from(number / unit % 10), 10).unwrap_or('?'));
+        unit /= 10;
+    }
 }
 
 #[cfg(test)]
@@ -227,6 +269,8 @@ mod tests {
             (0.0001, "0.0001"),
             (0.000_012, "1.2e-05"),
             (0.1, "0.1"),
+            (999_999_999_999_999.0, "999999999999999"),
+            (-58.0, "-58"),
             (f64::NAN, "NaN"),
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
@@ -253,5 +297,6 @@ mod tests {
         assert_eq!(instant(1_709_208_000_000_000, "+00"), "2024-02-29 12:00:00+00");
         assert_eq!(instant(1_709_208_000_120_000, "+00"), "2024-02-29 12:00:00.12+00");
         assert_eq!(instant(-1, ""), "1969-12-31 23:59:59.999999");
+        assert_eq!(instant(-62_135_596_800_000_000, ""), "0001-01-01 00:00:00");
     }
 }

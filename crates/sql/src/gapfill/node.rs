@@ -13,13 +13,12 @@ use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, internal_err};
-use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
 };
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use std::fmt;
 use std::sync::Arc;
 
@@ -138,21 +137,8 @@ impl UserDefinedLogicalNodeCore for GapFill {
     }
 }
 
-/// Plans all that DataFusion does, and [`GapFill`].
-#[derive(Debug)]
+/// Plans [`GapFill`].
 pub struct Planner;
-
-#[async_trait]
-impl QueryPlanner for Planner {
-    async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Planner)]);
-        planner.create_physical_plan(plan, session).await
-    }
-}
 
 #[async_trait]
 impl ExtensionPlanner for Planner {

@@ -237,6 +237,9 @@ impl Groups {
             let mut narrow = self.clone();
             narrow.asked.range = TimeRange::new(start, self.asked.range.end);
             let Some(selection) = narrow.selection()? else { continue };
+            if !has_stretches(&selection, *width, count)? {
+                continue;
+            }
             let batches = narrow.collected(selection, context)?;
             let found = batches.iter().map(RecordBatch::num_rows).sum::<usize>();
             if count <= i64::try_from(found).unwrap_or(i64::MAX) {
@@ -251,6 +254,25 @@ impl Groups {
         let is_read = |at: &usize| self.grouping.summaries.iter().any(|(_, column)| column == at);
         self.table.values.iter().copied().filter(is_read).collect()
     }
+}
+
+/// Whether it looks as if so many stretches of time had samples, by some of many series.
+fn has_stretches(selection: &Selection, width: i64, count: i64) -> Result<bool> {
+    let len = selection.len();
+    if len <= AT_ONCE_MAX {
+        return Ok(true);
+    }
+    let mut most = 0;
+    for idx in [0, len / 2, len - 1] {
+        let read = selection.read(idx..idx + 1, &mut |_, times, _| {
+            let stretch = |at: &i64| floor(at.div_euclid(NANOS_PER_MICRO), width, MONDAY);
+            let mut stretches: Vec<_> = times.iter().map(stretch).collect();
+            stretches.dedup();
+            most = most.max(stretches.len());
+        });
+        read.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    }
+    Ok(count <= i64::try_from(most).unwrap_or(i64::MAX))
 }
 
 /// Rows of a batch, and memory for groups.
