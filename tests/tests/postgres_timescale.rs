@@ -443,7 +443,6 @@ fn summaries_of_what_makes_no_sense_are_refused() -> Result<()> {
             "0A000",
             "-> sum()",
         ),
-        ("SELECT * FROM unnest((SELECT lttb(time, value, 10) FROM metrics))", "0A000", "lttb"),
     ])
 }
 
@@ -548,6 +547,81 @@ fn intervals_are_in_the_order_of_their_worth() -> Result<()> {
             "c,b,a,e,d",
         ),
     ])
+}
+
+#[test]
+fn many_points_are_shown_by_few() -> Result<()> {
+    let points = "(SELECT timestamptz '2024-02-29 12:00' + n * interval '1 second' AS t, \
+                  CASE WHEN n = 400 THEN 99 ELSE n % 7 END::float8 AS v FROM generate_series(0, 999) AS s(n)) AS x";
+    check(&[
+        (
+            &format!("SELECT time, value FROM unnest((SELECT lttb(t, v, 4) FROM {points}))"),
+            "12:00|0\n12:06:40+00|99\n12:08:24+00|0\n12:16:39+00|5",
+        ),
+        (
+            &format!(
+                "SELECT count(*), max(p.value) FROM unnest((SELECT lttb(t, v, 50) FROM {points})) p"
+            ),
+            "50|99",
+        ),
+        (
+            &format!(
+                "SELECT s.at FROM unnest((SELECT lttb(t, v, 3) AS l FROM {points})) AS s(at, v)"
+            ),
+            "12:00\n12:06:40+00\n12:16:39+00",
+        ),
+        (
+            &format!(
+                "SELECT (p).value FROM (SELECT unnest(lttb(t, v, 3)) AS p FROM {points}) AS s"
+            ),
+            "0\n99\n5",
+        ),
+        (
+            "SELECT job, count(*) FROM (SELECT labels->>'job' AS job, unnest(lttb(time, value, 100)) AS p \
+             FROM metrics GROUP BY job) AS s GROUP BY job ORDER BY job",
+            "a|3\nb|1",
+        ),
+        (
+            "SELECT count(*) FROM unnest((SELECT lttb(time, value, 9) FROM metrics WHERE false))",
+            "0",
+        ),
+    ])?;
+    refuse(&[
+        ("SELECT lttb(time, value, 2) FROM metrics", "22023", "3 points at least"),
+        ("SELECT lttb(name, value, 9) FROM metrics", "42883", "lttb"),
+    ])
+}
+
+#[test]
+fn timescaledb_information_tells_of_what_there_is() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE cpu (time timestamptz, host text, usage float8)"], "")?;
+    psql.ask(&["SELECT create_hypertable('cpu', 'time')"], "")?;
+    psql.ask(&["SELECT add_retention_policy('cpu', INTERVAL '30 days')"], "")?;
+    psql.ask(
+        &["CREATE MATERIALIZED VIEW hourly WITH (timescaledb.continuous) AS \
+           SELECT time_bucket('1 hour', time) AS hour, max(usage) FROM cpu GROUP BY hour"],
+        "",
+    )?;
+    for (asked, expected) in [
+        (
+            "SELECT h.hypertable_name, d.column_name, d.column_type FROM timescaledb_information.hypertables h \
+             JOIN timescaledb_information.dimensions d USING (hypertable_schema, hypertable_name)",
+            "cpu|time|timestamp with time zone",
+        ),
+        (
+            "SELECT view_name, hypertable_name, materialized_only FROM timescaledb_information.continuous_aggregates",
+            "hourly|cpu|f",
+        ),
+        (
+            "SELECT job_id, proc_name, hypertable_name, config::jsonb->>'drop_after' FROM timescaledb_information.jobs",
+            "1000|policy_retention|cpu|30 days",
+        ),
+    ] {
+        assert_eq!(psql.ask(&[asked], "")?.trim_end(), expected, "{asked}");
+    }
+    Ok(())
 }
 
 #[test]

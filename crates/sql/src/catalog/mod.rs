@@ -10,10 +10,12 @@ pub mod functions;
 mod keys;
 mod relations;
 mod roles;
+mod timescale;
 pub mod types;
 
 use crate::error::SqlError;
 use crate::ordinary::Setting;
+use crate::policies::Policy;
 use crate::rewrite::CATALOG_SCHEMA;
 use cells::Table;
 use datafusion::arrow::datatypes::Schema;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 pub use empty::has_no_rows;
 pub use keys::VECTORS;
 pub use relations::Relation;
+pub use timescale::INFORMATION;
 
 /// The standard's schema.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -34,6 +37,7 @@ const INFORMATION_SCHEMA: &str = "information_schema";
 pub struct Catalog {
     own: Arc<MemorySchemaProvider>,
     standard: Arc<MemorySchemaProvider>,
+    timescale: Arc<MemorySchemaProvider>,
     /// The tables that are there without anybody making them.
     written: Vec<Relation>,
 }
@@ -49,7 +53,8 @@ impl Catalog {
         let own = own.chain(roles::tables());
         let standard = relations::standard_tables(&written);
         let (own, standard) = (schema_of(own)?, schema_of(standard.into_iter())?);
-        Ok(Catalog { own, standard, written })
+        let timescale = schema_of(timescale::tables())?;
+        Ok(Catalog { own, standard, timescale, written })
     }
 
     /// Whether a schema is one of those that tell of tables.
@@ -88,6 +93,20 @@ impl Catalog {
         told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 
+    /// The one of TimescaleDB's tables that has that name.
+    ///
+    /// # Errors
+    /// When rows do not fit their columns.
+    pub(crate) fn table_of_timescale(
+        &self,
+        name: &str,
+        ordinary: &[Arc<tables::Table>],
+        policies: &[Policy],
+    ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
+        let told = timescale::told(name, ordinary, policies);
+        told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
+    }
+
     /// Lets a session see them.
     ///
     /// # Errors
@@ -97,6 +116,7 @@ impl Catalog {
         let catalog = catalog.ok_or_else(|| SqlError::unexpected(format!("no catalog {name}")))?;
         catalog.register_schema(CATALOG_SCHEMA, self.own.clone())?;
         catalog.register_schema(INFORMATION_SCHEMA, self.standard.clone())?;
+        catalog.register_schema(INFORMATION, self.timescale.clone())?;
         Ok(())
     }
 }

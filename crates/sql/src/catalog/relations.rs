@@ -3,6 +3,7 @@
 use super::cells::{Cell, Table as Cells, number, text, yes};
 use super::keys::{self, Key};
 use super::roles::ROLE_OID;
+use super::timescale::INFORMATION;
 use super::types::{self, of_arrow, type_name};
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
 use crate::ordinary::{identity_of, is_index, is_serial, shown_default, type_oid_and_modifier};
@@ -18,8 +19,12 @@ const FIRST_ORDINARY_OID: i32 = 100_000;
 /// The number of the schema of all tables.
 pub const PUBLIC_OID: i32 = 2200;
 /// The numbers of schemas.
-const SCHEMAS: &[(i32, &str)] =
-    &[(11, "pg_catalog"), (PUBLIC_OID, "public"), (13_000, "information_schema")];
+const SCHEMAS: &[(i32, &str)] = &[
+    (11, "pg_catalog"),
+    (PUBLIC_OID, "public"),
+    (13_000, "information_schema"),
+    (13_001, INFORMATION),
+];
 /// The access method of tables, `heap`.
 const HEAP_OID: i32 = 2;
 /// The name of the one role.

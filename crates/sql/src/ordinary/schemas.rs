@@ -4,8 +4,9 @@
 use super::role_settings::settings;
 use super::scan::Ordinary;
 use super::view::View;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, INFORMATION};
 use crate::error::SqlError;
+use crate::policies::policies;
 use crate::prometheus::PrometheusTable;
 use crate::views;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
@@ -57,6 +58,8 @@ enum Kind {
     Handed,
     /// PostgreSQL's own tables, which tell of ordinary ones, too.
     Told,
+    /// TimescaleDB's, which tell of hypertables.
+    Timescale,
 }
 
 #[derive(Debug)]
@@ -111,6 +114,7 @@ impl CatalogProvider for OwnCatalog {
             HANDED_SCHEMA => Kind::Handed,
             name if name == self.public => Kind::Public,
             name if Catalog::tells(name) => Kind::Told,
+            INFORMATION => Kind::Timescale,
             _ => return shared,
         };
         let (catalog, view, state) = (self.catalog.clone(), self.view.clone(), self.state.clone());
@@ -137,6 +141,10 @@ impl SchemaProvider for OwnSchema {
             Kind::Told => {
                 self.told(name).map_err(|error| DataFusionError::External(Box::new(error)))?
             }
+            Kind::Timescale => self
+                .catalog
+                .table_of_timescale(name, &self.view.list(), &policies(&self.view.set()))
+                .map_err(|error| DataFusionError::External(Box::new(error)))?,
         };
         match (own, &self.shared) {
             (None, Some(shared)) => shared.table(name).await,

@@ -46,8 +46,8 @@ impl Limits {
     }
 }
 
-/// How SQL calls a type, in errors.
-fn shown_type(ty: ColumnType) -> String {
+/// How SQL calls a type, where it does so in full.
+pub fn shown_type(ty: ColumnType) -> String {
     let name = match ty.scalar() {
         Scalar::Bool => "boolean",
         Scalar::Int2 => "smallint",

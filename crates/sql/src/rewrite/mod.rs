@@ -8,6 +8,7 @@ mod gapfill;
 mod nothing;
 mod operators;
 mod phrases;
+mod points;
 mod promscale;
 mod sets;
 mod subqueries;
@@ -37,6 +38,7 @@ use gapfill::{place_arguments, place_bucket};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
+use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
 use sets::{name_series, part_of_set, set_as_table, set_in_list};
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,6 +272,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Self::Break> {
+        points_as_table(table);
         if let Err(error) = check_table(table) {
             return ControlFlow::Break(Box::new(error));
         }

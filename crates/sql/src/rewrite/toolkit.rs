@@ -106,9 +106,9 @@ pub fn rephrased(function: &Function) -> Result<Option<Expr>, SqlError> {
             let own = AGGREGATES.iter().find(|(name, _)| is(name));
             own.map(|(_, own)| like(function, own, args.into_iter().cloned().collect()))
         }
-        _ if is("lttb") || is("asap_smooth") => {
+        _ if is("asap_smooth") => {
             let words = format!("{} is not known here", function.name);
-            let hint = "time_bucket with avg, min or max makes fewer points of many.";
+            let hint = "lttb, or time_bucket with avg, min or max, makes fewer points of many.";
             return Err(SqlError::unsupported(words).with_hint(hint));
         }
         _ => None,

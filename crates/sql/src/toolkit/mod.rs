@@ -6,11 +6,13 @@
 //!      ─ stats_agg ─► PostgreSQL's own aggregates in a row      rate, average .. (accessors) ─► one of them
 //!      ─ uddsketch (sketch) ─► counts of what lies near powers ─ approx_percentile ─► a number
 //!      ─ histogram ─► counts
+//!      ─ lttb ─► fewer points that look the same
 //!      ─ percentile, mode ─► PostgreSQL's percentile_cont and mode
 //! ```
 
 mod accessors;
 mod histogram;
+mod lttb;
 mod mode;
 mod percentile;
 mod points;
@@ -23,6 +25,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::prelude::SessionContext;
 
 pub use accessors::{STATS, STATS_STDDEV, STATS_SUM, STATS_VARIANCE};
+pub use lttb::{LTTB, TIME as POINT_TIME, VALUE as POINT_VALUE};
 pub use mode::{MODE, MODE_DESCENDING};
 pub use percentile::{DESCENDING, PERCENTILE};
 
@@ -30,6 +33,7 @@ pub use percentile::{DESCENDING, PERCENTILE};
 pub fn register(context: &SessionContext) {
     points::functions().for_each(|one| context.register_udaf(one));
     context.register_udaf(histogram::histogram());
+    context.register_udaf(lttb::lttb());
     context.register_udaf(sketch::uddsketch());
     percentile::functions().for_each(|one| context.register_udaf(one));
     mode::functions().for_each(|one| context.register_udaf(one));
