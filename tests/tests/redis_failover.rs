@@ -192,3 +192,31 @@ fn nobody_writes_to_a_replica_who_began_before_it_was_one() -> Result<()> {
         Ok(())
     })
 }
+
+/// As Sentinel promotes a replica, and tells another whom to follow.
+#[test]
+fn a_transaction_changes_whom_the_server_follows() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let redis = Redis::start(directory.path(), &["--repl-diskless-sync-delay", "0"])?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut client = RedisClient::of(&server)?;
+    for (primary, role) in
+        [(format!("127.0.0.1 {}", redis.port), "slave"), ("NO ONE".to_owned(), "master")]
+    {
+        let mut other = RedisClient::of(&server)?;
+        other.must("PING")?;
+        client.must("MULTI")?;
+        client.must(&format!("SLAVEOF {primary}"))?;
+        client.must("CONFIG REWRITE")?;
+        client.must("CLIENT KILL TYPE normal")?;
+        client.must("CLIENT KILL TYPE pubsub")?;
+        let done = client.must("EXEC")?;
+        assert_eq!(done.list()[0].text(), "OK", "{done:?}");
+        ensure!(other.say("PING").is_err(), "it was closed");
+        assert_eq!(client.info("role")?, role);
+    }
+    client.must("SET a b")?;
+    let server = server.restart()?;
+    assert_eq!(RedisClient::of(&server)?.info("role")?, "master");
+    Ok(())
+}

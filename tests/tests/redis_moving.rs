@@ -249,3 +249,37 @@ fn migrate_moves_keys_to_a_redis() -> Result<()> {
     assert_eq!(door.must("GET stays")?.text(), "1");
     Ok(())
 }
+
+#[test]
+fn migrate_within_transactions_and_scripts_moves_keys_as_well() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let redis = Redis::start(directory.path(), &[])?;
+    let mut target = redis.client()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut door = RedisClient::of(&server)?;
+    let port = redis.port.to_string();
+    door.must("MULTI")?;
+    door.must("SET one 1")?;
+    door.must(&format!("MIGRATE 127.0.0.1 {port} one 0 5000"))?;
+    door.must("SET behind 1")?;
+    let done = door.must("EXEC")?;
+    assert_eq!(done.list().iter().map(Reply::text).collect::<Vec<_>>(), ["OK", "OK", "OK"]);
+    assert_eq!(door.must("EXISTS one behind")?, Reply::Int(1));
+    let script = b"redis.call('SET', 'two', '2') return redis.call('MIGRATE', '127.0.0.1', ARGV[1], 'two', 0, 5000)";
+    let moved = door.call(&[b"EVAL", script, b"0", port.as_bytes()])?;
+    assert_eq!((moved.text(), door.must("EXISTS two")?), ("OK", Reply::Int(0)));
+    assert_eq!(
+        target.must("MGET one two")?.list().iter().map(Reply::text).collect::<Vec<_>>(),
+        ["1", "2"]
+    );
+    // What fails is told among the others.
+    drop(target);
+    drop(redis);
+    door.must("MULTI")?;
+    door.must("SET one 1")?;
+    door.must(&format!("MIGRATE 127.0.0.1 {port} one 0 5000"))?;
+    let done = door.must("EXEC")?;
+    ensure!(done.list()[1].text().starts_with("-IOERR"), "{done:?}");
+    assert_eq!(door.must("EXISTS one")?, Reply::Int(1));
+    Ok(())
+}

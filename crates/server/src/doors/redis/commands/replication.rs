@@ -58,6 +58,17 @@ fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         }
         return Ok(Flow::Next);
     }
+    if context.mode != Mode::Client {
+        // A transaction has the keys, which `set` would wait for.
+        let Context { redis, keys, hub, session, .. } = context;
+        return match redis.replication.link.set_within(&redis.kv, keys, hub, primary) {
+            Ok(()) => {
+                session.out.ok();
+                Ok(Flow::Next)
+            }
+            Err(reason) => Err(CommandError::new(format!("ERR {reason}"))),
+        };
+    }
     let door = redis.replication.door().ok_or(CommandError::new("ERR the server ends"))?;
     context.session.work =
         Some(Box::new(move |out| match door.replication.link.set(&door, primary) {

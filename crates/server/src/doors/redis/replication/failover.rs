@@ -14,7 +14,7 @@ use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Context;
 use kv::error::{NOT_INTEGER, SYNTAX};
 use kv::number::parse_i64;
-use kv::{CommandError, Reply as _};
+use kv::{CommandError, Mode, Reply as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -167,6 +167,11 @@ fn end(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         }
         Progress::Telling | Progress::Ending => {
             failover.end();
+            if context.mode != Mode::Client {
+                // A transaction has the keys that its end waits for.
+                context.session.out.ok();
+                return Ok(Flow::Next);
+            }
             // Who is answered may write.
             let replication = context.redis.replication.clone();
             context.session.work = Some(Box::new(move |out| {

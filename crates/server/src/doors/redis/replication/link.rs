@@ -4,7 +4,8 @@
 //! to nobody, after a restart neither.
 
 use crate::doors::redis::connection::Redis;
-use kv::Kv;
+use crate::doors::redis::hub::Hub;
+use kv::{Keyspace, Kv};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -85,6 +86,15 @@ pub struct Link {
     pub(super) changed: Notify,
 }
 
+/// Whether the keys are all of a primary's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wholeness {
+    /// A dump was loaded in part before.
+    Partial,
+    /// What the state says.
+    AsKnown,
+}
+
 impl Link {
     /// What is known.
     pub fn state(&self) -> MutexGuard<'_, State> {
@@ -106,6 +116,31 @@ impl Link {
     /// # Errors
     /// In words for the client.
     pub fn set(&self, door: &Redis, primary: Option<(String, u16)>) -> Result<(), String> {
+        self.note(&door.kv, primary.as_ref())?;
+        let mut keys = door.kv.lock();
+        keys.set_now(door.kv.now_ms());
+        self.enter(&mut keys, &mut door.hub(), primary, Wholeness::AsKnown);
+        Ok(())
+    }
+
+    /// The same for who has the keys and the hub, as a transaction has.
+    ///
+    /// # Errors
+    /// As [`Link::set`].
+    pub fn set_within(
+        &self,
+        kv: &Kv,
+        keys: &mut Keyspace,
+        hub: &mut Hub,
+        primary: Option<(String, u16)>,
+    ) -> Result<(), String> {
+        self.note(kv, primary.as_ref())?;
+        self.enter(keys, hub, primary, Wholeness::AsKnown);
+        Ok(())
+    }
+
+    /// Writes down who is followed from now on.
+    fn note(&self, kv: &Kv, primary: Option<&(String, u16)>) -> Result<(), String> {
         let is_partial = {
             let state = self.state();
             if state.stage == Stage::Sync && state.is_partial {
@@ -115,11 +150,10 @@ impl Link {
             }
             state.is_partial
         };
-        self.keep(&door.kv, primary.as_ref(), is_partial && primary.is_some())?;
+        self.keep(kv, primary, is_partial && primary.is_some())?;
         if is_partial && primary.is_none() {
             tracing::warn!("the keys are not whole: a dump of the primary was loaded in part");
         }
-        self.enter(door, primary, false);
         Ok(())
     }
 
@@ -195,16 +229,20 @@ impl Link {
         Ok(())
     }
 
-    fn enter(&self, door: &Redis, primary: Option<(String, u16)>, is_partial: bool) {
-        let mut keys = door.kv.lock();
-        let mut hub = door.hub();
+    fn enter(
+        &self,
+        keys: &mut Keyspace,
+        hub: &mut Hub,
+        primary: Option<(String, u16)>,
+        wholeness: Wholeness,
+    ) {
         let mut state = self.state();
         let is_replica = primary.is_some();
-        let is_partial = is_replica && (is_partial || state.is_partial);
+        let is_partial = is_replica && (wholeness == Wholeness::Partial || state.is_partial);
         *state = State {
             primary,
             generation: state.generation + 1,
-            down_since_ms: door.kv.now_ms(),
+            down_since_ms: keys.now_ms(),
             is_partial,
             ..State::default()
         };
@@ -212,7 +250,7 @@ impl Link {
         self.is_replica.store(is_replica, Relaxed);
         self.is_loading.store(is_partial, Relaxed);
         if is_replica {
-            hub.end_waits(&mut keys);
+            hub.end_waits(keys);
         }
         drop(state);
         self.changed.notify_one();
@@ -278,7 +316,10 @@ impl Link {
             && let Ok(port) = port.parse()
         {
             tracing::info!("a replica of {host}:{port}, as before (REPLICAOF NO ONE ends that)");
-            self.enter(door, Some((host.to_owned(), port)), what == "partial");
+            let whole = if what == "partial" { Wholeness::Partial } else { Wholeness::AsKnown };
+            let mut keys = door.kv.lock();
+            keys.set_now(door.kv.now_ms());
+            self.enter(&mut keys, &mut door.hub(), Some((host.to_owned(), port)), whole);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::doors::redis::commands::Flow;
 use crate::doors::redis::dispatch::Context;
 use kv::error::SYNTAX;
 use kv::number::{int_arg, parse_i64};
-use kv::{Call, CommandError, Discard, Kv, KvDurability, Mode, Reply as _, rdb};
+use kv::{Call, CommandError, Discard, Keyspace, Kv, KvDurability, Mode, Reply as _, rdb};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
@@ -60,8 +60,18 @@ pub fn migrate(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         context.session.out.simple("NOKEY");
         return Ok(Flow::Next);
     }
+    if context.mode != Mode::Client {
+        // A transaction or a script has the keys: they are sent while everybody waits, as by Redis.
+        return match run(&mut Source::Held(context.keys), &job) {
+            Ok(()) => {
+                context.session.out.ok();
+                Ok(Flow::Next)
+            }
+            Err(reason) => Err(CommandError::new(reason)),
+        };
+    }
     let kv = context.redis.kv.clone();
-    context.session.work = Some(Box::new(move |out| match run(&kv, &job) {
+    context.session.work = Some(Box::new(move |out| match run(&mut Source::Shared(&kv), &job) {
         Ok(()) => out.ok(),
         Err(reason) => out.error(&reason),
     }));
@@ -119,12 +129,56 @@ fn parse(args: &[&[u8]], from: u8) -> Result<Job, CommandError> {
 /// A key that is on its way: its name, and the number of the record that changed it last.
 type Sent = (Vec<u8>, u64);
 
-fn run(kv: &Kv, job: &Job) -> Result<(), String> {
+/// Where keys are sent from.
+enum Source<'a> {
+    /// Others have their turn meanwhile.
+    Shared(&'a Kv),
+    /// Whoever sends has them.
+    Held(&'a mut Keyspace),
+}
+
+impl Source<'_> {
+    /// Copies some keys.
+    fn gather(&mut self, job: &Job, rest: &mut &[Vec<u8>]) -> Result<(Vec<Sent>, Vec<u8>), String> {
+        match self {
+            Source::Held(keys) => gather(keys, job, rest),
+            Source::Shared(kv) => {
+                let mut keys = kv.lock();
+                keys.set_now(kv.now_ms());
+                gather(&mut keys, job, rest)
+            }
+        }
+    }
+
+    /// Takes keys out that are there now, if they are still what was sent.
+    fn remove(&mut self, db: u8, sent: &[Sent]) -> Result<(), String> {
+        match self {
+            Source::Held(keys) => remove(keys, db, sent),
+            Source::Shared(kv) => {
+                let mut keys = kv.lock();
+                keys.set_now(kv.now_ms());
+                let removed = remove(&mut keys, db, sent);
+                let lsn = kv.commit(&mut keys).map_err(log_failed)?;
+                drop(keys);
+                if let (Some(lsn), KvDurability::Always) = (lsn, kv.durability()) {
+                    kv.wait_durable(lsn).map_err(log_failed)?;
+                }
+                removed
+            }
+        }
+    }
+}
+
+fn log_failed(error: kv::Error) -> String {
+    format!("MISCONF the log: {error}")
+}
+
+fn run(source: &mut Source<'_>, job: &Job) -> Result<(), String> {
     let mut target = Target::open(job)?;
     let mut failure = None;
     let mut rest = job.keys.as_slice();
     while !rest.is_empty() {
-        let (sent, bytes) = gather(kv, job, &mut rest)?;
+        let (sent, bytes) = source.gather(job, &mut rest)?;
         target.write(&bytes)?;
         let mut done = Vec::new();
         for key in sent {
@@ -137,18 +191,19 @@ fn run(kv: &Kv, job: &Job) -> Result<(), String> {
             }
         }
         if !job.keeps {
-            remove(kv, job.from, &done)?;
+            source.remove(job.from, &done)?;
         }
     }
     failure.map_or(Ok(()), Err)
 }
 
-/// Copies some keys.
-fn gather(kv: &Kv, job: &Job, rest: &mut &[Vec<u8>]) -> Result<(Vec<Sent>, Vec<u8>), String> {
+fn gather(
+    keys: &mut Keyspace,
+    job: &Job,
+    rest: &mut &[Vec<u8>],
+) -> Result<(Vec<Sent>, Vec<u8>), String> {
     let (mut sent, mut bytes) = (Vec::new(), Vec::new());
-    let mut keys = kv.lock();
-    let now_ms = kv.now_ms();
-    keys.set_now(now_ms);
+    let now_ms = keys.now_ms();
     while let Some((key, behind)) = rest.split_first()
         && bytes.len() < BATCH_SIZE
     {
@@ -174,27 +229,19 @@ fn gather(kv: &Kv, job: &Job, rest: &mut &[Vec<u8>]) -> Result<(Vec<Sent>, Vec<u
     Ok((sent, bytes))
 }
 
-/// Takes keys out that are there now, if they are still what was sent.
-fn remove(kv: &Kv, db: u8, sent: &[Sent]) -> Result<(), String> {
+fn remove(keys: &mut Keyspace, db: u8, sent: &[Sent]) -> Result<(), String> {
     let del = kv::commands::find(b"del").ok_or("ERR DEL is missing")?;
     let mut changed = None;
-    let mut keys = kv.lock();
-    keys.set_now(kv.now_ms());
     for (key, seq) in sent {
         let slot = keys.slot(db, key).map_err(|error| error.0.into_owned())?;
         match slot.map(|slot| slot.seq) {
             Some(now) if now == *seq => {
                 let args: [&[u8]; 2] = [b"del", key];
-                Call::run(&mut keys, db, del, &args, &mut Discard, Mode::Inside);
+                Call::run(keys, db, del, &args, &mut Discard, Mode::Inside);
             }
             Some(_) => changed = Some(key),
             None => {}
         }
-    }
-    let committed = kv.commit(&mut keys).map_err(|error| format!("MISCONF the log: {error}"))?;
-    drop(keys);
-    if let (Some(lsn), KvDurability::Always) = (committed, kv.durability()) {
-        kv.wait_durable(lsn).map_err(|error| format!("MISCONF the log: {error}"))?;
     }
     match changed {
         Some(key) => Err(format!(
