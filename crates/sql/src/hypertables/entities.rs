@@ -3,8 +3,9 @@
 use super::shape::Hypertable;
 use crate::error::SqlError;
 use datafusion::common::{DataFusionError, Result};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use model::{Labels, METRIC_NAME};
-use std::collections::HashMap;
+use std::hash::BuildHasher as _;
 use store::Selection;
 use tables::Datum;
 
@@ -103,11 +104,16 @@ impl Entities {
 
     /// The labels of rows, whose first series those are, each once, and where those of each row are.
     fn tags(&self, firsts: &[usize]) -> Result<(Vec<Labels>, Vec<usize>)> {
-        let mut known: HashMap<Labels, usize> = HashMap::with_capacity(firsts.len());
-        let (mut order, mut places) = (Vec::with_capacity(firsts.len()), Vec::new());
+        let hasher = DefaultHashBuilder::default();
+        let hash = |tags: &Labels| hasher.hash_one(tags);
+        let mut known: HashTable<usize> = HashTable::with_capacity(firsts.len());
+        let mut order: Vec<Labels> = Vec::with_capacity(firsts.len());
+        let mut places = Vec::with_capacity(firsts.len());
         let mut take = |_: usize, labels: Labels| {
-            let tags = without_name(&labels);
-            let at = *known.entry(tags.clone()).or_insert(order.len());
+            let tags = labels.only(|name| name != METRIC_NAME.as_bytes());
+            let is_it = |at: &usize| order[*at] == tags;
+            let entry = known.entry(hash(&tags), is_it, |at| hash(&order[*at]));
+            let at = *entry.or_insert(order.len()).get();
             if at == order.len() {
                 order.push(tags);
             }
@@ -236,14 +242,6 @@ impl Rows {
 fn was_dropped(error: &DataFusionError) -> bool {
     let DataFusionError::External(inner) = error else { return false };
     matches!(inner.downcast_ref(), Some(store::Error::SeriesDropped))
-}
-
-fn without_name(labels: &Labels) -> Labels {
-    let mut builder = model::LabelsBuilder::new();
-    for (name, value) in labels.iter().filter(|(name, _)| *name != METRIC_NAME) {
-        builder.push(name, value);
-    }
-    builder.finish()
 }
 
 fn values_of(table: &Hypertable, tags: &Labels) -> Result<Vec<Datum>, SqlError> {

@@ -22,9 +22,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::PartitionStream;
+use hashbrown::HashMap;
 use model::sample::NANOS_PER_MICRO;
 use model::{TimeRange, is_stale_marker};
-use std::collections::HashMap;
+
 use std::sync::Arc;
 use store::Selection;
 use tables::{ColumnType, Datum, Scalar};
