@@ -11,8 +11,10 @@ pub enum Kind {
     Bool,
     /// An integer from one to another.
     Int(i64, i64),
-    /// Bytes, with a unit if wanted.
-    Memory,
+    /// The same, of which what lies outside becomes the nearest.
+    Within(i64, i64),
+    /// Bytes, with a unit if wanted, and so many at least.
+    Memory(i64),
     /// The same, or a share of memory.
     MemoryOrPercent,
     /// One of some words.
@@ -66,8 +68,13 @@ impl Parameter {
                 _ => Err("argument must be 'yes' or 'no'".to_owned()),
             },
             Kind::Int(min, max) => int(text, min, max),
-            Kind::Memory => match parse_memory(text) {
-                Some(bytes) => Ok(bytes.to_string()),
+            Kind::Within(min, max) => {
+                let text = int(text, i64::MIN, i64::MAX)?;
+                let number = text.parse::<i64>().unwrap_or(min);
+                Ok(number.clamp(min, max).to_string())
+            }
+            Kind::Memory(min) => match parse_memory(text) {
+                Some(bytes) => int(&bytes.to_string(), min, i64::MAX),
                 None => Err("argument must be a memory value".to_owned()),
             },
             Kind::MemoryOrPercent => memory_or_percent(text),
@@ -308,9 +315,15 @@ mod tests {
     #[test]
     fn texts_are_shown_as_clients_know_them() {
         for (kind, text, shown) in [
-            (Kind::Memory, "1mb", Ok("1048576")),
-            (Kind::Memory, "1m", Ok("1000000")),
-            (Kind::Memory, "-1", Err("argument must be a memory value")),
+            (Kind::Memory(0), "1mb", Ok("1048576")),
+            (Kind::Memory(0), "1m", Ok("1000000")),
+            (
+                Kind::Memory(5),
+                "4",
+                Err("argument must be between 5 and 9223372036854775807 inclusive"),
+            ),
+            (Kind::Within(1, 500), "100000", Ok("500")),
+            (Kind::Memory(0), "-1", Err("argument must be a memory value")),
             (
                 Kind::MemoryOrPercent,
                 "200%",
