@@ -411,3 +411,16 @@ fn the_first_rows_of_each_key_are_in_the_order_that_is_asked() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn functions_of_one_value_stand_in_from_and_numbers_of_rows_are_of_any_type() -> Result<()> {
+    check(&[
+        ("SELECT * FROM generate_series(1, array_upper(array['a', 'b'], 1))", "1\n2"),
+        ("SELECT * FROM generate_series(1::smallint, 2::bigint)", "1\n2"),
+        (
+            "SELECT i, s[i] FROM generate_series(1, 2) AS i, string_to_array('a,b', ',') s ORDER BY i",
+            "1|a\n2|b",
+        ),
+        ("SELECT * FROM current_setting('search_path') AS p", "\"$user\", public"),
+    ])
+}

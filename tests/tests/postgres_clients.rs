@@ -1,5 +1,5 @@
 //! Clients of PostgreSQL as programs use them, against the real binary: psycopg 3, SQLAlchemy, asyncpg,
-//! node-postgres, JDBC. Their scripts are in `tests/clients`.
+//! node-postgres, pgx (with what Grafana sends by it), JDBC. Their scripts are in `tests/clients`.
 
 use anyhow::Result;
 use e2e::clients::{check, check_node, installed, script};
@@ -37,6 +37,16 @@ fn node_postgres() -> Result<()> {
     let (server, port) = start(&directory)?;
     fill(&server)?;
     check_node(&modules, &[&script("node/postgres.js"), &port])?;
+    server.stop()
+}
+
+#[test]
+fn pgx() -> Result<()> {
+    let Some(client) = installed("test-go/quipu-test-clients", "go") else { return Ok(()) };
+    let directory = tempfile::tempdir()?;
+    let (server, port) = start(&directory)?;
+    fill(&server)?;
+    check(client, &[&port, "postgres"])?;
     server.stop()
 }
 

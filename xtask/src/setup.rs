@@ -110,6 +110,7 @@ const CLIENTS: &[LanguageClient] = &[
         needs: "go",
         sources: &[
             "tests/clients/go/main.go",
+            "tests/clients/go/postgres.go",
             "tests/clients/go/go.mod",
             "tests/clients/go/go.sum",
         ],

@@ -59,9 +59,22 @@ impl TableFunctionImpl for GenerateSeries {
             Some([first, last, step]) if is_time(first) || is_time(last) => {
                 times(first, last, step)
             }
-            _ => self.of_numbers.create_table_provider_with_args(args),
+            Some(values) => {
+                let numbers: Vec<Expr> = values.iter().map(number).collect();
+                let args = TableFunctionArgs::new(&numbers, args.session());
+                self.of_numbers.create_table_provider_with_args(args)
+            }
+            None => self.of_numbers.create_table_provider_with_args(args),
         }
     }
+}
+
+/// A whole number of whatever type as the planner's own takes it; anything else as it is.
+fn number(value: &ScalarValue) -> Expr {
+    let ty = value.data_type();
+    let is_whole = ty.is_integer() || matches!(ty, DataType::Decimal128(_, 0));
+    let whole = if is_whole { value.cast_to(&DataType::Int64).ok() } else { None };
+    Expr::Literal(whole.unwrap_or_else(|| value.clone()), None)
 }
 
 fn times(

@@ -1,4 +1,5 @@
-// Go-redis against a server at the port that the first argument says; silent when all is well.
+// Go-redis, or pgx if the second argument is `postgres`, against a server at the port that the first
+// argument says; silent when all is well.
 package main
 
 import (
@@ -108,8 +109,13 @@ func series(r *redis.Client) {
 }
 
 func main() {
+	port := os.Args[1]
+	if len(os.Args) == 3 && os.Args[2] == "postgres" {
+		postgres(port)
+		return
+	}
 	for _, protocol := range []int{2, 3} {
-		r := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + os.Args[1], Protocol: protocol})
+		r := redis.NewClient(&redis.Options{Addr: "127.0.0.1:" + port, Protocol: protocol})
 		must(r.FlushAll(ctx).Result())
 		for _, part := range []func(*redis.Client){values, transactions, channels, streams, series} {
 			part(r)

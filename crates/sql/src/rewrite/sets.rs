@@ -45,6 +45,17 @@ const SETS: &[(&str, Set)] = &[
     ("string_to_table", Set::Texts("string_to_array")),
 ];
 
+/// Functions that make one value, and as a table a row of it.
+const VALUES_AS_TABLES: &[&str] = &[
+    "string_to_array",
+    "current_setting",
+    "current_schemas",
+    "current_database",
+    "current_schema",
+    "version",
+    "now",
+];
+
 impl Set {
     fn of(name: &ObjectName) -> Option<Set> {
         SETS.iter().find(|(one, _)| is_named(name, one)).map(|(_, set)| *set)
@@ -121,13 +132,17 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         }
         _ => return Ok(()),
     };
-    let Some(set) = Set::of(name) else { return Ok(()) };
+    let is_value = VALUES_AS_TABLES.iter().any(|one| is_named(name, one));
+    let set = Set::of(name);
+    if set.is_none() && !is_value {
+        return Ok(());
+    }
     let plain = |arg| match arg {
         &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Some(expr),
         _ => None,
     };
     let args: Option<Vec<&Expr>> = args.iter().map(plain).collect();
-    let Some(args) = args.filter(|args| !args.is_empty()) else {
+    let Some(args) = args.filter(|args| is_value || !args.is_empty()) else {
         let words = format!("{name} takes other arguments");
         return Err(SqlError::new("42883", words));
     };
@@ -147,13 +162,18 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         at: None,
     });
     // A function of one column calls it as the table is called.
-    let columns = set.columns(&folded(&alias.name), &args);
+    let only = folded(&alias.name);
+    let columns = match set {
+        Some(set) => set.columns(&only, &args),
+        None => vec![(only, call(&name_of_last(name), args.into_iter().cloned().collect()))],
+    };
     let item =
         |(name, expr)| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
     let Some(subquery) = query_of(columns.into_iter().map(item).collect()) else {
         return Err(SqlError::unexpected("a query that is none"));
     };
-    *table = TableFactor::Derived { lateral: true, subquery, alias: Some(alias), sample: None };
+    let lateral = set.is_some();
+    *table = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
     Ok(())
 }
 
