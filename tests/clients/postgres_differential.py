@@ -228,7 +228,7 @@ def shown(cell):
         except ValueError:
             return cell
         return "NaN" if math.isnan(number) else f"{number:.6g}"
-    return cell
+    return tuple(cell) if isinstance(cell, list) else cell
 
 
 def connected(dsn):

@@ -424,3 +424,28 @@ fn functions_of_one_value_stand_in_from_and_numbers_of_rows_are_of_any_type() ->
         ("SELECT * FROM current_setting('search_path') AS p", "\"$user\", public"),
     ])
 }
+
+/// A `numeric` has no place for what is very large or very small: beside a float it is one.
+#[test]
+fn a_float_beside_a_numeric_stays_a_float() -> Result<()> {
+    let small = "FROM (VALUES (1e-17::float8)) AS t(v)";
+    let large = "FROM (VALUES (1.5e300::float8)) AS t(v)";
+    let of = |items: &str, from: &str| format!("SELECT {items} {from}");
+    let joined = "FROM (VALUES (1.5::float8), (1e300), (1e-17)) a(f) JOIN (VALUES (1.5::numeric), (0)) b(n) ON a.f = b.n";
+    check(&[
+        (&of("v = 0::numeric, v > 0.0::numeric(10,2), v + 1::numeric", small), "f|t|1"),
+        (&of("v > 1::numeric, v BETWEEN 1::numeric AND 2::numeric", large), "t|f"),
+        (&of("v IN (1::numeric, 2::numeric), v NOT IN (1::numeric)", large), "f|t"),
+        (&of("v IN (SELECT 0::numeric), 0::numeric IN (SELECT 1e-17::float8)", small), "f|f"),
+        (&of("v = (SELECT 0::numeric), nullif(v, 0::numeric)", small), "f|1e-17"),
+        (&of("greatest(v, 1::numeric), coalesce(v, 1::numeric)", large), "1.5e+300|1.5e+300"),
+        (&of("CASE v WHEN 0::numeric THEN 'zero' ELSE 'no' END", small), "no"),
+        (&of("CASE WHEN v > 1::numeric THEN v ELSE 1::numeric END", large), "1.5e+300"),
+        (&of("count(*)", joined), "1"),
+        (
+            "SELECT max(v) FROM (SELECT 1::numeric AS v UNION ALL SELECT 1e300::float8) AS t",
+            "1e+300",
+        ),
+        ("SELECT 1.50::numeric UNION SELECT 1.5::float8", "1.5"),
+    ])
+}

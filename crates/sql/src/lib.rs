@@ -29,6 +29,7 @@ mod explain;
 mod extremes;
 mod filters;
 mod first_rows;
+mod floats;
 mod formatted;
 mod function;
 pub mod fuzzing;

@@ -4,6 +4,9 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::floats::{
+    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, united,
+};
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
@@ -14,7 +17,9 @@ use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, InList, Placeholder, Sort};
+use datafusion::logical_expr::expr::{
+    AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -34,15 +39,22 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
             let is_changed = ordered(&mut sort.expr, &schema);
             return Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed));
         }
+        let node = united(node)?;
+        let (mut node, is_united) = (node.data, node.transformed);
+        let is_joined = match &mut node {
+            LogicalPlan::Join(join) => joined(join),
+            _ => false,
+        };
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| change(expr, &schema))?;
             Ok(match changed.transformed {
                 true => changed.update_data(|expr| name.restore(expr)),
                 false => changed,
             })
-        })
+        })?;
+        Ok(Transformed { transformed: changed.transformed || is_joined || is_united, ..changed })
     });
     signed(changed?.data)
 }
@@ -96,27 +108,9 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             patterns::as_call(expr)
         }
         Expr::InList(_) | Expr::Between(_) => Ok(change_several(expr, schema)),
-        // `x = ANY($1)`: a list of what is looked for in it.
-        Expr::ScalarFunction(mut called) if called.name() == "array_has" => {
-            let is_changed = list_as_value(&mut called.args, schema);
-            Ok(Transformed::new_transformed(Expr::ScalarFunction(called), is_changed))
-        }
-        Expr::ScalarFunction(ref function) if function.name() == "round" => {
-            match function.args.as_slice() {
-                [one] if is_float(one, schema) => {
-                    Ok(Transformed::yes(ROUND.call(vec![one.clone()])))
-                }
-                _ => Ok(Transformed::no(expr)),
-            }
-        }
-        // What the planner makes of brackets and `||` by itself.
-        Expr::ScalarFunction(called) => Ok(match planned_growth(called.func.name()) {
-            Some(growth) if !called.args.is_empty() => {
-                let bounded = Arc::new(bounded(called.func, growth));
-                Transformed::yes(bounded.call(called.args))
-            }
-            _ => Transformed::no(Expr::ScalarFunction(called)),
-        }),
+        Expr::ScalarFunction(called) => Ok(change_call(called, schema)),
+        Expr::Case(case) => Ok(case_of_floats(case, schema)),
+        Expr::InSubquery(found) => among_floats(found, schema),
         // What cannot be told is NaN with a sign, by which arrow orders it: below all numbers.
         Expr::Negative(_) if is_float(&expr, schema) => {
             Ok(Transformed::yes(NUMBER.call(vec![expr])))
@@ -138,6 +132,28 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
+    }
+}
+
+fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    match (called.func.name(), called.args.as_slice()) {
+        // `x = ANY($1)`: a list of what is looked for in it.
+        ("array_has", _) => {
+            let is_changed = list_as_value(&mut called.args, schema);
+            Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
+        }
+        ("round", [one]) if is_float(one, schema) => Transformed::yes(ROUND.call(called.args)),
+        (name, _) if ONE_OF_SEVERAL.contains(&name) => {
+            as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
+                called.args = args;
+                Expr::ScalarFunction(called)
+            })
+        }
+        // What the planner makes of brackets and `||` by itself.
+        (name, [_, ..]) if let Some(growth) = planned_growth(name) => {
+            Transformed::yes(Arc::new(bounded(called.func, growth)).call(called.args))
+        }
+        _ => Transformed::no(Expr::ScalarFunction(called)),
     }
 }
 
@@ -247,7 +263,7 @@ fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
         let sides: Vec<Expr> = sides.into_iter().map(read).collect();
         return Transformed::new_transformed(sides, is_changed);
     }
-    Transformed::no(sides)
+    as_floats(sides, schema)
 }
 
 fn interval() -> Arc<Field> {
@@ -287,10 +303,6 @@ pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
     let text = value.try_as_str().flatten()?;
     let micros = if zone.is_some() { instant_of(text) } else { clock_of(text) }?;
     Some(Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()), None))
-}
-
-fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(DataType::Float32 | DataType::Float64))
 }
 
 /// A cast to a field of a name is as null as that field says when it runs, and as what is cast when it is
