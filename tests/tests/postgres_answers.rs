@@ -421,6 +421,10 @@ fn functions_of_one_value_stand_in_from_and_numbers_of_rows_are_of_any_type() ->
             "SELECT i, s[i] FROM generate_series(1, 2) AS i, string_to_array('a,b', ',') s ORDER BY i",
             "1|a\n2|b",
         ),
+        (
+            r"SELECT quote_literal('it''s'), quote_literal('a\b'), quote_nullable('\'), quote_nullable(NULL)",
+            r"'it''s'|E'a\\b'|E'\\'|NULL",
+        ),
         ("SELECT * FROM current_setting('search_path') AS p", "\"$user\", public"),
     ])
 }

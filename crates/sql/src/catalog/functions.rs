@@ -4,6 +4,7 @@ use super::relations::{DATABASE, ROLE, Relation};
 use super::types::{of_arrow, oid_of, type_name};
 use super::{Catalog, keys};
 use crate::error::SqlError;
+use crate::formatted::quoted_literal;
 use crate::function;
 use crate::ordinary::View;
 use crate::rewrite::REGTYPE;
@@ -403,7 +404,7 @@ fn set_config(facts: Arc<dyn Facts>) -> ScalarUDF {
 pub fn register(context: &SessionContext) {
     let quoting = vec![
         by_text("quote_ident", |name| Ok(Some(quoted_ident(name)))),
-        by_text("quote_literal", |name| Ok(Some(format!("'{}'", name.replace('\'', "''"))))),
+        by_text("quote_literal", |text| Ok(Some(quoted_literal(text)))),
         by_text("pg_size_pretty", |size| Ok(size_pretty(size))),
         // Expressions are kept as they are shown.
         by_text("pg_get_expr", |kept| Ok(Some(kept.to_string()))),
