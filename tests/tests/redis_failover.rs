@@ -214,6 +214,10 @@ fn a_transaction_changes_whom_the_server_follows() -> Result<()> {
         assert_eq!(done.list()[0].text(), "OK", "{done:?}");
         ensure!(other.say("PING").is_err(), "it was closed");
         assert_eq!(client.info("role")?, role);
+        if role == "slave" {
+            // While the dump is loaded nobody may be told whom to follow, as in Redis.
+            await_info(&mut client, "master_link_status", "up")?;
+        }
     }
     client.must("SET a b")?;
     let server = server.restart()?;
