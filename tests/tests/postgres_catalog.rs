@@ -102,6 +102,37 @@ fn drivers_first_questions_are_answered() -> Result<()> {
     Ok(())
 }
 
+/// The tree of what there is, a table's tabs, the roles' privileges.
+#[test]
+fn what_dbeaver_asks_for_its_tree_is_answered() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    for (asked, expected) in [
+        ("SELECT setting FROM pg_settings WHERE name = 'standard_conforming_strings'", "on"),
+        (
+            "SELECT e.extname, c.names FROM pg_extension e LEFT JOIN ( \
+               SELECT array_agg(k.relname) AS names, u.of FROM ( \
+                 SELECT unnest(x.extconfig) AS kept, x.oid AS of FROM pg_extension x) u \
+               JOIN pg_class k ON k.oid = u.kept GROUP BY u.of) c ON c.of = e.oid \
+             WHERE e.extname = 'pg_prometheus'",
+            "pg_prometheus|",
+        ),
+        (
+            "SELECT i.indkey, pg_stat_get_numscans(i.indexrelid) FROM pg_index i \
+             JOIN pg_class c ON c.oid = i.indrelid WHERE c.relname = 'metrics'",
+            "",
+        ),
+        ("SELECT contoencoding FROM pg_conversion GROUP BY contoencoding ORDER BY 1", ""),
+        ("SELECT * FROM pg_policies WHERE schemaname = 'public' AND tablename = 'metrics'", ""),
+        ("SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'a'", "0"),
+        ("SELECT count(*) FROM information_schema.routine_privileges WHERE grantee = 'a'", "0"),
+    ] {
+        let said = psql.ask(&[asked], "")?;
+        ensure!(said.trim() == expected, "{asked}: {said}");
+    }
+    Ok(())
+}
+
 #[test]
 fn promql_is_a_table() -> Result<()> {
     let directory = tempfile::tempdir()?;

@@ -13,7 +13,11 @@ const TABLES: &[(&str, &str)] = &[
         "oid:o collname:n collnamespace:o collowner:o collprovider:c collisdeterministic:b \
          collencoding:i collcollate:t collctype:t",
     ),
-    ("pg_conversion", "oid:o conname:n connamespace:o"),
+    (
+        "pg_conversion",
+        "oid:o conname:n connamespace:o conowner:o conforencoding:i contoencoding:i conproc:t \
+         condefault:b",
+    ),
     ("pg_cursors", "name:t statement:t is_holdable:b is_binary:b is_scrollable:b creation_time:t"),
     ("pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype:c defaclacl:a"),
     ("pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype:c"),
@@ -32,6 +36,10 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_opclass", "oid:o opcmethod:o opcname:n opcnamespace:o opcintype:o opcdefault:b"),
     ("pg_operator", "oid:o oprname:n oprnamespace:o oprleft:o oprright:o oprresult:o"),
     ("pg_partitioned_table", "partrelid:o partstrat:c partnatts:s partdefid:o"),
+    (
+        "pg_policies",
+        "schemaname:n tablename:n policyname:n permissive:t roles:a cmd:t qual:t with_check:t",
+    ),
     (
         "pg_policy",
         "oid:o polname:n polrelid:o polcmd:c polpermissive:b polroles:a polqual:t polwithcheck:t",

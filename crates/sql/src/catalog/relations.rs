@@ -231,11 +231,14 @@ pub fn tables(relations: &[Relation]) -> Vec<Cells> {
             columns: "oid:o spcname:n spcowner:o spcacl:a spcoptions:a",
             rows: vec![vec![number(1663), text("pg_default"), number(ROLE_OID)]],
         },
-        // What JDBC's driver wants to know before it asks for keys.
+        // What JDBC's driver wants to know before it asks for keys, and DBeaver before it writes texts.
         Cells {
             name: "pg_settings",
             columns: "name:t setting:t unit:t category:t short_desc:t context:t vartype:t source:t",
-            rows: vec![vec![text("max_index_keys"), text("32")]],
+            rows: vec![
+                vec![text("max_index_keys"), text("32")],
+                vec![text("standard_conforming_strings"), text("on")],
+            ],
         },
         extensions(),
         own_tables(relations),
@@ -272,7 +275,8 @@ fn extensions() -> Cells {
         vec![number(oid), text(name), owner, number(2200), yes(true), text("1.0")]
     };
     let all = ["plpgsql", "pg_prometheus"].iter().zip(FIRST_OID + 1000..);
-    let columns = "oid:o extname:n extowner:o extnamespace:o extrelocatable:b extversion:t";
+    let columns = "oid:o extname:n extowner:o extnamespace:o extrelocatable:b extversion:t \
+                   extconfig:w extcondition:a";
     Cells { name: "pg_extension", columns, rows: all.map(row).collect() }
 }
 
@@ -409,6 +413,20 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
         Cells {
             name: "routines",
             columns: "routine_catalog:n routine_schema:n routine_name:n routine_type:t",
+            rows: Vec::new(),
+        },
+        // Who came may do all there is to do: nothing is granted to anybody.
+        Cells {
+            name: "table_privileges",
+            columns: "grantor:n grantee:n table_catalog:n table_schema:n table_name:n \
+                      privilege_type:t is_grantable:t with_hierarchy:t",
+            rows: Vec::new(),
+        },
+        Cells {
+            name: "routine_privileges",
+            columns: "grantor:n grantee:n specific_catalog:n specific_schema:n specific_name:n \
+                      routine_catalog:n routine_schema:n routine_name:n privilege_type:t \
+                      is_grantable:t",
             rows: Vec::new(),
         },
     ]
