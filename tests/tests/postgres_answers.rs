@@ -453,3 +453,47 @@ fn a_float_beside_a_numeric_stays_a_float() -> Result<()> {
         ("SELECT 1.50::numeric UNION SELECT 1.5::float8", "1.5"),
     ])
 }
+
+#[test]
+fn sums_of_whole_numbers_do_not_begin_again() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE n (a int, b bigint)"], "")?;
+    psql.ask(
+        &["INSERT INTO n VALUES (1, 9223372036854775807), (2, 9223372036854775807), (NULL, NULL)"],
+        "",
+    )?;
+    for (asked, expected) in [
+        (
+            "SELECT sum(a), sum(DISTINCT a), sum(a) FILTER (WHERE a > 1), sum(b - b) FROM n",
+            "3|3|2|0",
+        ),
+        ("SELECT sum(a) FROM n WHERE a > 5", ""),
+        ("SELECT a % 2, sum(a) FROM n GROUP BY 1 ORDER BY 1", "0|2\n1|1\n|"),
+        (
+            "SELECT sum(b) OVER (ORDER BY a ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM n ORDER BY a LIMIT 2",
+            "9223372036854775807\n9223372036854775807",
+        ),
+        ("SELECT sum(b::numeric) FROM n", "18446744073709551614"),
+    ] {
+        let said = psql.ask(&[asked], "")?;
+        ensure!(said == expected, "{asked}: {said}");
+    }
+    for asked in ["SELECT sum(b) FROM n", "SELECT sum(b) OVER () FROM n"] {
+        let failed = psql.ask(&[asked], "");
+        ensure!(failed.is_err_and(|error| error.to_string().contains("out of range")), "{asked}");
+    }
+    Ok(())
+}
+
+#[test]
+fn words_for_moments_are_understood() -> Result<()> {
+    check(&[
+        ("SELECT timestamptz 'tomorrow' - timestamptz 'yesterday'", "2 days"),
+        (
+            "SELECT 'epoch'::date, date ' Today ' = current_date, 'now'::timestamptz = now()",
+            "1970-01-01|t|t",
+        ),
+        ("SELECT 'today'::text, 'today' = 'now'", "today|f"),
+    ])
+}

@@ -126,6 +126,12 @@ fn what_dbeaver_asks_for_its_tree_is_answered() -> Result<()> {
         ("SELECT * FROM pg_policies WHERE schemaname = 'public' AND tablename = 'metrics'", ""),
         ("SELECT count(*) FROM information_schema.table_privileges WHERE grantee = 'a'", "0"),
         ("SELECT count(*) FROM information_schema.routine_privileges WHERE grantee = 'a'", "0"),
+        (
+            "SELECT catcode, count(*) FROM pg_catalog.pg_get_keywords() GROUP BY 1 ORDER BY 1 LIMIT 1",
+            "C|51",
+        ),
+        ("SELECT 0 < pg_backend_pid()", "t"),
+        ("SELECT count(*) FROM pg_database WHERE datname = current_database()", "1"),
     ] {
         let said = psql.ask(&[asked], "")?;
         ensure!(said.trim() == expected, "{asked}: {said}");

@@ -226,8 +226,8 @@ impl Database {
         if let Some(shared) = context.catalog(CATALOG) {
             let known = own_context.clone();
             let state = move || Some(known.get()?.upgrade()?.state().clone());
-            let (seen, state) =
-                ((self.catalog.clone(), view.clone()), PlanningState(Arc::new(state)));
+            let seen = (self.catalog.clone(), view.clone(), facts.database().into());
+            let state = PlanningState(Arc::new(state));
             let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, seen, state);
             context.register_catalog_list(Arc::new(own));
         }

@@ -1,5 +1,5 @@
 //! `EXPLAIN` in the shape that PostgreSQL's clients bear: one column, `QUERY PLAN`, a line for each step of
-//! the plan, or all of it as one JSON.
+//! the plan, or all of it as one JSON or XML.
 //!
 //! What the steps are called is DataFusion's.
 
@@ -22,6 +22,8 @@ pub enum Shape {
     Text,
     /// JSON.
     Json,
+    /// XML.
+    Xml,
 }
 
 /// Options that say what is told of each step; plans tell it or not.
@@ -56,9 +58,12 @@ pub fn shape_of(statement: &mut Statement) -> Result<Option<Shape>, SqlError> {
                 shape = match wanted.trim_matches('\'').to_ascii_lowercase().as_str() {
                     "text" => Shape::Text,
                     "json" => Shape::Json,
+                    "xml" => Shape::Xml,
                     other => {
                         let words = format!("EXPLAIN in format {other} is not known here");
-                        return Err(SqlError::unsupported(words).with_hint("Say TEXT or JSON."));
+                        return Err(
+                            SqlError::unsupported(words).with_hint("Say TEXT, JSON or XML.")
+                        );
                     }
                 };
             }
@@ -111,6 +116,7 @@ fn batch_of(all: Vec<Result<RecordBatch>>, shape: Shape) -> Result<RecordBatch> 
     let lines = match shape {
         Shape::Text => lines,
         Shape::Json => vec![as_json(&lines)],
+        Shape::Xml => vec![as_xml(&lines)],
     };
     let column: ArrayRef = Arc::new(StringArray::from(lines));
     Ok(RecordBatch::try_new(schema(), vec![column])?)
@@ -152,10 +158,48 @@ impl Step {
         }
         map.into()
     }
+
+    fn write_xml(&self, indent: usize, out: &mut String) {
+        let pad = " ".repeat(indent);
+        out.push_str(&format!(
+            "{pad}<Plan>\n{pad}  <Node-Type>{}</Node-Type>\n",
+            escaped(&self.name)
+        ));
+        if !self.says.is_empty() {
+            let item = format!("<Item>{}</Item>", escaped(&self.says));
+            out.push_str(&format!("{pad}  <Output>{item}</Output>\n"));
+        }
+        if !self.under.is_empty() {
+            out.push_str(&format!("{pad}  <Plans>\n"));
+            self.under.iter().for_each(|one| one.write_xml(indent + 4, out));
+            out.push_str(&format!("{pad}  </Plans>\n"));
+        }
+        out.push_str(&format!("{pad}</Plan>\n"));
+    }
 }
 
-/// Lines that stand in each other by their indentation, as JSON. Deeper than a plan may be is none.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
 fn as_json(lines: &[String]) -> String {
+    let plan = tree_of(lines).map(|step| step.json()).unwrap_or_default();
+    let all = json!([{ "Plan": plan }]);
+    serde_json::to_string_pretty(&all).unwrap_or_default()
+}
+
+fn as_xml(lines: &[String]) -> String {
+    let mut out =
+        "<explain xmlns=\"http://www.postgresql.org/2009/explain\">\n  <Query>\n".to_string();
+    if let Some(step) = tree_of(lines) {
+        step.write_xml(4, &mut out);
+    }
+    out.push_str("  </Query>\n</explain>");
+    out
+}
+
+/// Lines that stand in each other by their indentation, as steps. Deeper than a plan may be is none.
+fn tree_of(lines: &[String]) -> Option<Step> {
     let mut open: Vec<(usize, Step)> = Vec::new();
     let close = |open: &mut Vec<(usize, Step)>, depth: usize| {
         while 1 < open.len() && open.last().is_some_and(|(of, _)| depth <= *of) {
@@ -173,9 +217,7 @@ fn as_json(lines: &[String]) -> String {
         open.push((depth, step));
     }
     close(&mut open, 0);
-    let plan = open.into_iter().next().map(|(_, step)| step.json()).unwrap_or_default();
-    let all = json!([{ "Plan": plan }]);
-    serde_json::to_string_pretty(&all).unwrap_or_default()
+    open.into_iter().next().map(|(_, step)| step)
 }
 
 #[cfg(test)]
@@ -197,7 +239,7 @@ mod tests {
             of("EXPLAIN (ANALYZE, FORMAT JSON, BUFFERS off) SELECT 1"),
             Ok((Some(Shape::Json), "EXPLAIN ANALYZE SELECT 1".into()))
         );
-        assert_eq!(of("EXPLAIN (FORMAT xml) SELECT 1"), Err("0A000"));
+        assert_eq!(of("EXPLAIN (FORMAT yaml) SELECT 1"), Err("0A000"));
         assert_eq!(of("EXPLAIN (MOON) SELECT 1"), Err("42601"));
         assert_eq!(of("EXPLAIN (ANALYZE perhaps) SELECT 1"), Err("42601"));
     }
@@ -210,6 +252,11 @@ mod tests {
         assert_eq!(plan["Node Type"], "Join");
         assert_eq!(plan["Plans"][0]["Plans"][0]["Node Type"], "Leaf");
         assert_eq!(plan["Plans"][1]["Output"][0], "c");
+        let xml = as_xml(&["Join: a < b".to_string(), "  Scan: c".to_string()]);
+        assert!(
+            xml.contains("<Item>a &lt; b</Item>") && xml.matches("</Plan>").count() == 2,
+            "{xml}"
+        );
         assert_eq!(as_json(&[]).replace(char::is_whitespace, ""), "[{\"Plan\":null}]");
     }
 }

@@ -75,6 +75,7 @@ mod sleep;
 pub mod statements;
 mod steps;
 mod straight;
+mod sums;
 pub mod tables;
 mod templates;
 mod texts;

@@ -10,6 +10,7 @@ use crate::floats::{
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
+use crate::sums;
 use crate::{bytea, checked, extremes, interval_text, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
@@ -24,7 +25,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility,
+    ScalarUDF, Signature, Volatility, WindowFunctionDefinition,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -128,7 +129,14 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
         }
         Expr::WindowFunction(mut called) => {
-            let is_changed = ordered(&mut called.params.order_by, schema);
+            let mut is_changed = ordered(&mut called.params.order_by, schema);
+            if let WindowFunctionDefinition::AggregateUDF(sum) = &mut called.fun
+                && !called.params.distinct
+                && is_sum_of_whole(sum.name(), &called.params.args, schema)
+            {
+                *sum = sums::SUM.clone();
+                is_changed = true;
+            }
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
@@ -160,6 +168,11 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
 /// Changes what an aggregate is, and what its values are ordered by; says whether it did.
 fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let is_ordered = ordered(&mut called.params.order_by, schema);
+    let is_plain = !called.params.distinct;
+    if is_plain && is_sum_of_whole(called.func.name(), &called.params.args, schema) {
+        called.func = sums::SUM.clone();
+        return true;
+    }
     let [value] = called.params.args.as_slice() else { return is_ordered };
     let (own, is_least) = match called.func.name() {
         "min" => (&*extremes::MIN, true),
@@ -177,6 +190,11 @@ fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
         return is_ordered;
     }
     true
+}
+
+fn is_sum_of_whole(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
+    let is_whole = |one: &Expr| one.get_type(schema).is_ok_and(|one| one.is_signed_integer());
+    name == "sum" && matches!(args, [one] if is_whole(one))
 }
 
 /// Intervals are in the order of what they are worth.

@@ -24,6 +24,8 @@ pub trait Facts: Send + Sync {
     fn user(&self) -> String;
     /// The database that was asked for.
     fn database(&self) -> String;
+    /// The number by which the connection may be cancelled.
+    fn pid(&self) -> i32;
     /// What `version()` says.
     fn version(&self) -> String;
     /// A setting; its name in small letters.
@@ -121,7 +123,7 @@ fn constants() -> Vec<ScalarUDF> {
         "pg_stat_get_numscans",
     ] {
         // Samples are no relation's own, and nobody counts how often a key was looked at.
-        all.push(constant(name, ScalarValue::Int64(Some(0))));
+        all.push(constant(name, ScalarValue::Int64(None)));
     }
     all
 }
@@ -381,6 +383,10 @@ fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
         Ok(Arc::new(out.finish()))
     }));
     all.push(set_config(facts.clone()));
+    let known = facts.clone();
+    all.push(function("pg_backend_pid", DataType::Int32, move |_, rows| {
+        ScalarValue::Int32(Some(known.pid())).to_array_of_size(rows)
+    }));
     all
 }
 

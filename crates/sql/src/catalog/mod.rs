@@ -8,6 +8,7 @@ mod cells;
 mod empty;
 pub mod functions;
 mod keys;
+mod keywords;
 mod relations;
 mod roles;
 mod timescale;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 pub use empty::has_no_rows;
 pub use keys::VECTORS;
+pub use keywords::KEYWORDS;
 pub use relations::Relation;
 pub use timescale::INFORMATION;
 
@@ -50,7 +52,7 @@ impl Catalog {
     pub fn new(written: Vec<Relation>) -> Result<Catalog, SqlError> {
         let own =
             types::tables().into_iter().chain(relations::tables(&written)).chain(empty::tables());
-        let own = own.chain(roles::tables());
+        let own = own.chain(roles::tables()).chain([keywords::table()]);
         let standard = relations::standard_tables(&written);
         let (own, standard) = (schema_of(own)?, schema_of(standard.into_iter())?);
         let timescale = schema_of(timescale::tables())?;
@@ -80,7 +82,8 @@ impl Catalog {
         told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 
-    /// The one of its tables that has that name, if it tells of what settings are kept.
+    /// The one of its tables that has that name, if it tells of what settings are kept, or of the database
+    /// `own`.
     ///
     /// # Errors
     /// When rows do not fit their columns.
@@ -88,8 +91,9 @@ impl Catalog {
         &self,
         name: &str,
         settings: &[Setting],
+        own: &str,
     ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
-        let told = roles::told(name, settings);
+        let told = roles::told(name, settings, own);
         told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 

@@ -1,7 +1,8 @@
 //! Databases, roles, and the settings that their sessions begin with, as PostgreSQL's tables tell of them.
 //!
 //! There is one database and one role, whatever clients call them when they come. Those of whom settings are kept are
-//! told of besides, so that what `pg_db_role_setting` says of numbers has names.
+//! told of besides, so that what `pg_db_role_setting` says of numbers has names, and so is the database by the name
+//! that the client gave it, which is what `current_database()` says.
 
 use super::cells::{Cell, Table, number, text, yes};
 use super::relations::{DATABASE, ROLE};
@@ -15,14 +16,18 @@ pub const ROLE_OID: i32 = 10;
 /// From here on numbers are made of names.
 const NAMED_OID: i32 = 1 << 30;
 
-/// The tables that are told here, where these settings are kept.
-pub fn told(name: &str, settings: &[Setting]) -> Option<Table> {
+/// The tables that are told here to who came to a database of that name, where these settings are kept.
+pub fn told(name: &str, settings: &[Setting], own: &str) -> Option<Table> {
     let said = |names: Vec<&String>| -> BTreeSet<String> {
         names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
     };
     let known = || said(settings.iter().map(|one| &one.role).collect());
     Some(match name {
-        "pg_database" => databases(&said(settings.iter().map(|one| &one.database).collect())),
+        "pg_database" => {
+            let mut named = said(settings.iter().map(|one| &one.database).collect());
+            named.extend((!own.is_empty()).then(|| own.to_string()));
+            databases(&named)
+        }
         "pg_roles" => roles("pg_roles", &known()),
         "pg_authid" => roles("pg_authid", &known()),
         "pg_db_role_setting" => kept(settings),
@@ -33,7 +38,7 @@ pub fn told(name: &str, settings: &[Setting]) -> Option<Table> {
 /// All of them, where nothing is kept.
 pub fn tables() -> impl Iterator<Item = Table> {
     let names = ["pg_database", "pg_roles", "pg_authid", "pg_db_role_setting"];
-    names.into_iter().filter_map(|name| told(name, &[]))
+    names.into_iter().filter_map(|name| told(name, &[], DATABASE))
 }
 
 /// A number that is the same for a name wherever it is told.
@@ -127,16 +132,19 @@ mod tests {
             value: "x".into(),
         };
         let settings = [one("", "a.b"), one("me", "c.d"), one("me", "e.f")];
-        let told = told("pg_db_role_setting", &settings).unwrap();
+        let told = told("pg_db_role_setting", &settings, DATABASE).unwrap();
         let said = |all: &[&str]| Cell::Texts(all.iter().map(|one| one.to_string()).collect());
         assert_eq!(told.rows[0], [number(0), number(0), said(&["a.b=x"])]);
         assert_eq!(told.rows[1][1..], [number(role_oid("me")), said(&["c.d=x", "e.f=x"])]);
         assert!(NAMED_OID <= role_oid("me"));
-        let roles = super::told("pg_roles", &settings).unwrap();
+        let roles = super::told("pg_roles", &settings, DATABASE).unwrap();
         assert_eq!(
             roles.rows.iter().map(|row| &row[1]).collect::<Vec<_>>(),
             [&text(ROLE), &text("me")]
         );
+        let databases = super::told("pg_database", &[], "shop").unwrap();
+        let names: Vec<_> = databases.rows.iter().map(|row| &row[1]).collect();
+        assert_eq!(names, [&text(DATABASE), &text("shop")]);
         assert_eq!(roles.rows[1].len(), roles.columns.split_whitespace().count());
     }
 }

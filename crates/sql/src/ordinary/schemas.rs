@@ -34,6 +34,8 @@ struct OwnCatalog {
     public: &'static str,
     catalog: Arc<Catalog>,
     view: Arc<View>,
+    /// The database by the name that the client gave it.
+    database: Arc<str>,
     state: State,
 }
 
@@ -68,19 +70,22 @@ struct OwnSchema {
     shared: Option<Arc<dyn SchemaProvider>>,
     catalog: Arc<Catalog>,
     view: Arc<View>,
+    database: Arc<str>,
     state: State,
 }
 
 impl OwnCatalogs {
-    /// Of a session that sees `view`, in a catalog of that name; `state` is what its statements are planned with.
+    /// Of a session that sees `view` in what the client calls `database`, in a catalog of that name; `state` is
+    /// what its statements are planned with.
     pub fn new(
         name: &'static str,
         public: &'static str,
         shared: Arc<dyn CatalogProvider>,
-        (catalog, view): (Arc<Catalog>, Arc<View>),
+        (catalog, view, database): (Arc<Catalog>, Arc<View>, Arc<str>),
         state: State,
     ) -> OwnCatalogs {
-        OwnCatalogs { name, own: Arc::new(OwnCatalog { shared, public, catalog, view, state }) }
+        let own = OwnCatalog { shared, public, catalog, view, database, state };
+        OwnCatalogs { name, own: Arc::new(own) }
     }
 }
 
@@ -118,7 +123,8 @@ impl CatalogProvider for OwnCatalog {
             _ => return shared,
         };
         let (catalog, view, state) = (self.catalog.clone(), self.view.clone(), self.state.clone());
-        Some(Arc::new(OwnSchema { kind, shared, catalog, view, state }))
+        let database = self.database.clone();
+        Some(Arc::new(OwnSchema { kind, shared, catalog, view, database, state }))
     }
 }
 
@@ -175,9 +181,9 @@ impl OwnSchema {
     fn told(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
         let (set, ordinary) = (self.view.set(), self.view.list());
         let settings = settings(&set);
-        let of_settings = match settings.is_empty() {
+        let of_settings = match settings.is_empty() && self.database.is_empty() {
             true => None,
-            false => self.catalog.table_of_settings(name, &settings)?,
+            false => self.catalog.table_of_settings(name, &settings, &self.database)?,
         };
         match of_settings {
             None if !ordinary.is_empty() => self.catalog.table_of(name, &ordinary),

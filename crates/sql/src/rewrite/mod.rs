@@ -5,6 +5,7 @@
 mod calls;
 mod expressions;
 mod gapfill;
+mod moments;
 mod nothing;
 mod operators;
 mod phrases;
@@ -35,12 +36,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 use expressions::{array_type, instant, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
+use moments::moment;
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
-use sets::{name_series, part_of_set, set_as_table, set_in_list};
+use sets::{name_series, part_of_set, set_as_table, set_in_list, words_as_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
@@ -282,6 +284,7 @@ impl VisitorMut for Rewriter {
         {
             name.0.remove(0);
         }
+        words_as_table(table);
         let called = match table {
             TableFactor::Table { name, args: Some(_), .. } => Some(name),
             TableFactor::Function { name, .. } => Some(name),
@@ -456,6 +459,9 @@ impl Rewriter {
             if let Some(whole) = rounded(inner).filter(|_| is_whole) {
                 **inner = whole;
             }
+        }
+        if let Some(moment) = literal(inner).and_then(|text| moment(&text, data_type)) {
+            **inner = moment;
         }
         match data_type {
             SqlType::JSONB | SqlType::JSON => *expr = call(JSONB_IN, vec![(**inner).clone()]),

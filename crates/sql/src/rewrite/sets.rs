@@ -1,9 +1,11 @@
 //! Functions that make rows: `jsonb_object_keys`, `jsonb_array_elements`, `regexp_matches` and their kin,
 //! in the select list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
 
+use super::CATALOG_SCHEMA;
 use super::expressions::{arguments, call, is_named};
 use super::phrases::rows;
 use super::types::name_of_last;
+use crate::catalog::KEYWORDS;
 use crate::error::SqlError;
 use crate::generate_series;
 use crate::jsonb_parts::{
@@ -196,4 +198,15 @@ fn query_of(items: Vec<SelectItem>) -> Option<Box<Query>> {
     let plain: &mut Select = select;
     plain.projection = items;
     Some(query)
+}
+
+/// `pg_get_keywords()` as the table among PostgreSQL's own that has its rows.
+pub fn words_as_table(table: &mut TableFactor) {
+    if let TableFactor::Table { name, args, .. } = table
+        && args.as_ref().is_some_and(|args| args.args.is_empty())
+        && is_named(name, KEYWORDS)
+    {
+        *args = None;
+        *name = ObjectName::from(vec![Ident::new(CATALOG_SCHEMA), Ident::new(KEYWORDS)]);
+    }
 }

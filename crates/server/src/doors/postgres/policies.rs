@@ -23,6 +23,10 @@ impl Facts for Itself {
         self.user()
     }
 
+    fn pid(&self) -> i32 {
+        0
+    }
+
     fn version(&self) -> String {
         VERSION.to_string()
     }

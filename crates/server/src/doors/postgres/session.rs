@@ -8,6 +8,7 @@ use super::table_copies::Filling;
 use crate::admission::Permit;
 use sql::{Facts, Session as SqlSession, SqlError, Template};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What a connection remembers.
@@ -22,6 +23,8 @@ pub struct Client {
     pub user: String,
     pub database: String,
     pub settings: Mutex<Settings>,
+    /// The number by which the connection may be cancelled, once it has one.
+    pub pid: Arc<AtomicI32>,
 }
 
 impl Client {
@@ -37,6 +40,10 @@ impl Facts for Client {
 
     fn database(&self) -> String {
         self.database.clone()
+    }
+
+    fn pid(&self) -> i32 {
+        self.pid.load(Ordering::Relaxed)
     }
 
     fn version(&self) -> String {

@@ -20,6 +20,7 @@ use pgwire::messages::startup::SecretKey;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use sql::ordinary::Setting;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Lets a client in.
@@ -34,12 +35,15 @@ pub struct Welcome {
 struct Names {
     door: Arc<Postgres>,
     cancelled: Arc<Cancelled>,
+    /// The number that was given.
+    pid: Arc<AtomicI32>,
 }
 
 impl PidSecretKeyGenerator for Names {
     fn generate(&self, client: &dyn ClientInfo) -> (i32, SecretKey) {
         let (pid, key) = self.door.pids.generate(client);
         self.door.cancels.add(pid, &key, &self.cancelled);
+        self.pid.store(pid, Ordering::Relaxed);
         (pid, key)
     }
 }
@@ -51,7 +55,11 @@ impl Welcome {
         parser: &Arc<Parser>,
         cancelled: &Arc<Cancelled>,
     ) -> Arc<Welcome> {
-        let names = Arc::new(Names { door: door.clone(), cancelled: cancelled.clone() });
+        let names = Arc::new(Names {
+            door: door.clone(),
+            cancelled: cancelled.clone(),
+            pid: Arc::default(),
+        });
         let sasl = door.startup.challenge().map(|scram| {
             SASLAuthStartupHandler::new(Arc::new(Parameters))
                 .with_scram(scram)
@@ -82,7 +90,8 @@ impl Welcome {
             };
             set.map_err(|failure| fatal(failure.code, failure.message))?;
         }
-        let client = Client { user, database, settings: Mutex::new(settings) };
+        let pid = self.names.pid.clone();
+        let client = Client { user, database, settings: Mutex::new(settings), pid };
         self.parser.begin(Session::new(&self.door, client));
         Ok(())
     }
