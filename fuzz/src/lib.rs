@@ -19,6 +19,7 @@ pub const TARGETS: &[Target] = &[
     ("index-pattern", index::fuzzing::fuzz_pattern),
     ("store-part", store::inside::fuzz_part),
     ("store-merge", store::inside::fuzz_merge),
+    ("store-backup-manifest", store::inside::fuzz_backup_manifest),
     ("kv-commands", kv::fuzzing::fuzz_commands),
     ("kv-effects", kv::fuzzing::fuzz_effects),
     ("kv-value", kv::fuzzing::fuzz_value),

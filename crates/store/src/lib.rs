@@ -88,6 +88,8 @@ mod strays;
 // What may be done by hand.
 mod delete;
 mod snapshot;
+mod backup;
+mod restoring;
 // Small files beside the partitions.
 mod side_file;
 mod metadata;
@@ -108,6 +110,7 @@ mod rows;
 #[doc(hidden)]
 pub mod inside {
     pub use crate::arena::CHUNK_WORDS;
+    pub use crate::backup::fuzz_backup_manifest;
     pub use crate::histograms::lower::Lowered;
     pub use crate::histograms::marker::Marker;
     pub use crate::manifest::Manifest;
@@ -117,6 +120,7 @@ pub mod inside {
 }
 
 pub use append_exemplars::AppendedExemplars;
+pub use backup::{BackupFile, BackupManifest, BlobHash, HASH_SIZE, MANIFEST_SIZE_MAX, is_below};
 pub use config::{Durability, StoreConfig};
 pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
@@ -131,6 +135,7 @@ pub use questions::Questions;
 pub use refusal::Appended;
 pub use repair::losses::{LossLine, LostSeries};
 pub use repair::{RepairPlan, plan_repair};
+pub use restoring::{MARKER as RESTORING_MARKER, begin_restoring, end_restoring, restoring};
 pub use scrub::ScrubStats;
 pub use select::limits::SelectLimits;
 pub use select::selection::{Selection, SeriesKeys};

@@ -16,6 +16,7 @@ use crate::ground::{DirectoryLock, Ground};
 use crate::health::Health;
 use crate::partition_length;
 use crate::recover::{Found, Recovery};
+use crate::restoring::refuse_restoring;
 use crate::signals::Signals;
 use crate::store::Store;
 use crate::store_log::LogOwner;
@@ -54,9 +55,10 @@ impl StoreOpening {
     /// nothing that is there; in a new directory the length of its partitions is written down.
     ///
     /// # Errors
-    /// When another process has it open, when a newer program wrote any of it, when its partitions
-    /// are of another length than is asked for, or on I/O errors.
+    /// When another process has it open, when a backup is half restored into it, when a newer program
+    /// wrote any of it, when its partitions are of another length than is asked for, or on I/O errors.
     pub fn look(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<StoreOpening> {
+        refuse_restoring(vfs.as_ref(), dir)?;
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = Arc::from(vfs.lock(dir)?);
         let damage = Arc::new(DamageList::read(vfs.as_ref(), dir)?);

@@ -26,6 +26,7 @@ use crate::dropped::DroppedPartitions;
 use crate::file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 use crate::partition_length;
 use crate::period::{PartitionLength, Period};
+use crate::restoring::refuse_restoring;
 use crate::{Error, Result};
 use files::Stray;
 use judge::Judge;
@@ -95,6 +96,7 @@ pub fn verify_with(
 
 /// A directory without that of the partitions is no store.
 pub(crate) fn check_is_store(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+    refuse_restoring(vfs, dir)?;
     match vfs.exists(&dir.join(PARTITIONS_DIR))? {
         true => Ok(()),
         false => Err(Error::Invalid(format!("{} holds no store", dir.display()))),
