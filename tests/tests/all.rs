@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
 
+mod backup;
 mod bad_input;
 mod crash;
 mod curl;

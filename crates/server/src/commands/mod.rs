@@ -1,6 +1,7 @@
-//! The command line: `quipu serve`, `export`, `import`, `kv`, `verify`.
+//! The command line: `quipu serve`, `backup`, `export`, `import`, `kv`, `verify`.
 
 mod arguments;
+mod backup;
 mod checkpoint;
 mod client;
 pub mod export;
@@ -37,6 +38,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(flags::serve_command())
+        .subcommand(backup::command())
         .subcommand(export::command())
         .subcommand(import::command())
         .subcommand(kv::command())
@@ -77,6 +79,7 @@ fn meant(error: &clap::Error) -> Option<&'static str> {
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve::run(matches),
+        Some(("backup", matches)) => backup::run(matches),
         Some(("export", matches)) => export::run(matches),
         Some(("import", matches)) => import::run(matches),
         Some(("kv", matches)) => kv::run(matches),

@@ -1,9 +1,9 @@
 //! `quipu verify`: walks every checksum and invariant of a data directory that nobody has open, and
 //! repairs it when a person says so.
 
-use super::arguments::option;
+use super::arguments::{option, switch};
 use crate::quantity::format_size;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kv::repair::KvRepair;
 use serde_json::{Value, json};
@@ -53,10 +53,6 @@ pub fn command() -> Command {
         .arg(switch("dry-run", "Say what a repair would do, and do nothing"))
         .arg(switch("repair", "Say what is to be done, ask, and do it"))
         .arg(switch("yes", "Do not ask").requires("repair"))
-}
-
-fn switch(name: &'static str, help: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
 }
 
 /// How the outcome is printed.
