@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests own their files and threads")]
 
 mod backup;
+mod backup_s3;
 mod bad_input;
 mod crash;
 mod curl;

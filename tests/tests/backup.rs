@@ -26,6 +26,11 @@ pub struct Said {
 /// Runs `quipu backup`.
 pub fn backup(arguments: &[&str], environment: &[(&str, &str)]) -> Result<Said> {
     let mut command = launch::quipu(&[&["backup"], arguments].concat())?;
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AWS_") {
+            command.env_remove(name);
+        }
+    }
     let output = command.envs(environment.iter().copied()).output()?;
     Ok(Said {
         out: String::from_utf8(output.stdout)?,

@@ -10,6 +10,8 @@
 //! `docs/format/backup.md`, why in `docs/decisions/0039-backups.md`.
 //! Read in this order: [`place`], [`pieces`], [`marks`], [`shelf`], then the subcommands.
 
+#[cfg(feature = "s3")]
+mod bucket;
 mod check;
 mod create;
 mod directory;
@@ -35,8 +37,8 @@ pub fn command() -> Command {
             "quipu backup create --to /backups/quipu      back up the server on 127.0.0.1:8428\n\
              quipu backup list --to /backups/quipu        what is there\n\
              quipu backup restore latest --from /backups/quipu --data-dir new-data\n\n\
-             PLACE is a directory. Each server wants a place of its own. The second backup sends\n\
-             only what has changed. More in docs/backup.md.",
+             PLACE is a directory, or s3://BUCKET/PREFIX in builds with the feature s3. Each server\n\
+             wants a place of its own. The second backup sends only what has changed. More in docs/backup.md.",
         )
         .subcommand_required(true)
         .arg_required_else_help(true)

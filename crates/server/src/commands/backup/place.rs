@@ -16,6 +16,12 @@ const PARALLEL: &str = "8";
 /// At most so many.
 const PARALLEL_MAX: i64 = 64;
 
+/// What `--to` takes.
+#[cfg(feature = "s3")]
+const WHERE: &str = "Where backups are: a directory, or s3://BUCKET/PREFIX";
+#[cfg(not(feature = "s3"))]
+const WHERE: &str = "Where backups are: a directory";
+
 /// A place with names.
 pub trait Place: Send + Sync {
     /// What a person calls it, without secrets.
@@ -66,9 +72,9 @@ pub struct Entry {
 /// Adds the arguments that say where backups are.
 pub fn arguments(command: Command) -> Command {
     let parser = value_parser!(u16).range(1..=PARALLEL_MAX);
-    command
+    let command = command
         .arg(
-            option("to", "PLACE", "Where backups are: a directory")
+            option("to", "PLACE", WHERE)
                 .visible_alias("from")
                 .required(true)
                 .value_parser(NonEmptyStringValueParser::new()),
@@ -80,7 +86,18 @@ pub fn arguments(command: Command) -> Command {
                 .default_value(PARALLEL)
                 .value_parser(parser)
                 .help("Pieces of 8 MiB that are under way at the same time"),
-        )
+        );
+    bucket_arguments(command)
+}
+
+#[cfg(feature = "s3")]
+fn bucket_arguments(command: Command) -> Command {
+    super::bucket::arguments(command)
+}
+
+#[cfg(not(feature = "s3"))]
+fn bucket_arguments(command: Command) -> Command {
+    command
 }
 
 /// How many pieces may be under way.
@@ -96,6 +113,19 @@ pub fn open(matches: &ArgMatches) -> anyhow::Result<Arc<dyn Place>> {
     let place = text(matches, "to").context("--to is missing")?;
     match place.split_once("://") {
         None => Ok(Arc::new(Directory::new(Path::new(place))?)),
-        Some((scheme, _)) => bail!("--to {place}: {scheme}:// is not known; give a directory"),
+        Some(("s3", rest)) => open_bucket(matches, rest),
+        Some((scheme, _)) => {
+            bail!("--to {place}: {scheme}:// is not known; give a directory or s3://BUCKET/PREFIX")
+        }
     }
+}
+
+#[cfg(feature = "s3")]
+fn open_bucket(matches: &ArgMatches, rest: &str) -> anyhow::Result<Arc<dyn Place>> {
+    Ok(Arc::new(super::bucket::Bucket::open(matches, rest)?))
+}
+
+#[cfg(not(feature = "s3"))]
+fn open_bucket(_: &ArgMatches, _: &str) -> anyhow::Result<Arc<dyn Place>> {
+    bail!("this build is without the feature s3, and knows no buckets; --to takes a directory")
 }
