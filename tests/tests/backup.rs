@@ -116,6 +116,16 @@ impl Site {
         Ok(all.as_array().context("an array")?.clone())
     }
 
+    /// A mark of somebody on another machine, who was killed an hour ago.
+    fn leave_mark(&self, work: &str, text: &str) -> Result<()> {
+        let marks = self.root.path().join("place/marks");
+        std::fs::create_dir_all(&marks)?;
+        let mark = marks.join(format!("1.{work}"));
+        std::fs::write(&mark, text)?;
+        let long_ago = SystemTime::now() - Duration::from_secs(3_600);
+        Ok(std::fs::File::options().write(true).open(&mark)?.set_modified(long_ago)?)
+    }
+
     fn blobs(&self) -> Result<Vec<PathBuf>> {
         files(&self.root.path().join("place/blobs"))
     }
@@ -295,7 +305,13 @@ fn a_backup_that_failed_is_none_and_goes_on() -> Result<()> {
     assert_eq!(site.server.get(SNAPSHOTS)?.json()?["snapshots"], Value::Array(vec![]));
     in_the_way.iter().try_for_each(std::fs::remove_file)?;
     let there = site.blobs()?.len() as u64;
+    // One that was killed left its snapshot, and a mark that nobody puts again.
+    let killed = site.server.post("/snapshot/create", "")?.json()?;
+    let killed = killed["snapshot"].as_str().context("a name")?;
+    site.leave_mark("create", &format!("process elsewhere 1\nsnapshot {killed}\n"))?;
     site.create()?;
+    assert_eq!(site.server.get(SNAPSHOTS)?.json()?["snapshots"], Value::Array(vec![]));
+    assert_eq!(files(&site.root.path().join("place/marks"))?, Vec::<PathBuf>::new());
     let all = site.backups()?;
     assert_eq!(number(&all[0], "sentBlobs")? + there, site.blobs()?.len() as u64, "{all:?}");
     let said = refusal(&["create", "--url", site.server.url(), "--data-dir", &to, "--to", &to])?;
@@ -327,8 +343,7 @@ fn prune_removes_what_no_backup_needs_and_waits_for_none() -> Result<()> {
     let said = refusal(&prune)?;
     assert!(said.contains("quipu backup create is at work"), "{said}");
     // It was killed long ago.
-    let long_ago = SystemTime::now() - Duration::from_secs(3_600);
-    std::fs::File::options().write(true).open(&mark)?.set_modified(long_ago)?;
+    site.leave_mark("create", "process elsewhere 1\n")?;
     let dry = must(&[&prune[..], &["--dry-run"]].concat())?;
     assert!(dry.contains("would remove 2 backups"), "{dry}");
     assert_eq!((site.backups()?.len(), site.blobs()?.len()), (3, before + 1));
