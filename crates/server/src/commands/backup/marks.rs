@@ -69,6 +69,12 @@ impl Work {
         }
     }
 
+    /// Whether a mark's ending is one of these. A mark that is being written is none yet: its owner looks
+    /// around once it is.
+    fn is_one(kind: &str) -> bool {
+        [Work::Create, Work::Prune].iter().any(|work| work.name() == kind)
+    }
+
     /// Whether both may be done at once.
     fn goes_with(self, other: &str) -> bool {
         self == Work::Create && other == Work::Create.name()
@@ -99,13 +105,14 @@ impl Mark {
         let now = mine.context("a mark that was put is not listed; run again")?.modified;
         for other in marks.iter().filter(|mark| mark.key != self.key) {
             let Some((_, kind)) = other.key.rsplit_once('.') else { continue };
-            let bytes = self.place.get(&other.key, TEXT_SIZE_MAX)?;
-            let text = String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned();
+            // Who has ended meanwhile is in nobody's way.
+            let Some(bytes) = self.place.get(&other.key, TEXT_SIZE_MAX)? else { continue };
+            let text = String::from_utf8_lossy(&bytes).into_owned();
             if is_dead(other, &text, now) {
                 self.place.remove(&other.key)?;
                 let names = text.lines().filter_map(|line| line.strip_prefix(SNAPSHOT));
                 self.abandoned.extend(names.map(str::to_owned));
-            } else if !work.goes_with(kind) {
+            } else if !work.goes_with(kind) && Work::is_one(kind) {
                 bail!(
                     "quipu backup {kind} is at work in {} ({}): run again when it has ended; if it \
                      was killed, its mark counts for nothing after {} minutes",
@@ -229,6 +236,9 @@ mod tests {
         let refused = Mark::begin(&place, Work::Prune).err().expect("refused").to_string();
         assert!(refused.contains("quipu backup create is at work in"), "{refused}");
         assert_eq!(marks(&place), 2, "who is refused leaves no mark");
+        place.put("marks/3.prune.new-0123456789abcdef", b"").expect("put");
+        drop(Mark::begin(&place, Work::Create).expect("it is no mark yet"));
+        place.remove("marks/3.prune.new-0123456789abcdef").expect("removed");
         drop((first, second));
         assert_eq!(marks(&place), 0);
         let prune = Mark::begin(&place, Work::Prune).expect("nobody is there");

@@ -5,6 +5,7 @@
 //! looks for its own mark before each bunch of blobs; if that is gone, somebody took it for dead.
 
 use super::marks::{Mark, Work};
+use super::parallel::in_parallel;
 use super::pieces::{BLOBS, all_of, hash_in};
 use super::place::{self, Entry, Place};
 use super::shelf;
@@ -97,7 +98,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         eprintln!("quipu: a killed backup may have left the snapshot {name} on its server");
     }
     let plan = plan(place.as_ref(), &rule)?;
-    plan.apply(place.as_ref(), &mark).context("not all was removed; run again")?;
+    let threads = place::parallel(matches);
+    plan.apply(place.as_ref(), &mark, threads).context("not all was removed; run again")?;
     println!("removed {}", plan.sentence());
     Ok(ExitCode::SUCCESS)
 }
@@ -139,14 +141,14 @@ impl Plan {
     }
 
     /// Manifests go first: a backup whose blobs go is none any more.
-    fn apply(&self, place: &dyn Place, mark: &Mark) -> anyhow::Result<()> {
+    fn apply(&self, place: &dyn Place, mark: &Mark, threads: usize) -> anyhow::Result<()> {
         for id in &self.backups {
             mark.check()?;
             place.remove(&shelf::key_of(id))?;
         }
         for bunch in self.blobs.chunks(BUNCH) {
             mark.check()?;
-            bunch.iter().try_for_each(|blob| place.remove(&blob.key))?;
+            in_parallel(bunch, threads, |blob| place.remove(&blob.key))?;
         }
         Ok(())
     }
@@ -200,7 +202,7 @@ mod tests {
             let since = days.map(|days: i64| RealVfs::new().now() - days * NANOS_PER_DAY);
             let plan = plan(place.as_ref(), &Rule { newest, since }).expect("a plan");
             let mark = Mark::begin(&place, Work::Prune).expect("nobody is there");
-            plan.apply(place.as_ref(), &mark).expect("removed");
+            plan.apply(place.as_ref(), &mark, 3).expect("removed");
             assert_eq!(counts(place.as_ref()), (kept, kept + 1), "{newest:?} {days:?}");
         }
     }
@@ -231,7 +233,7 @@ mod tests {
         let plan = plan(place.as_ref(), &Rule { newest: Some(1), since: None }).expect("a plan");
         let mark = Mark::begin(&place, Work::Prune).expect("nobody is there");
         std::fs::remove_dir_all(directory.path().join("marks")).expect("gone");
-        assert!(plan.apply(place.as_ref(), &mark).is_err());
+        assert!(plan.apply(place.as_ref(), &mark, 3).is_err());
         assert_eq!(counts(place.as_ref()), (4, 7));
     }
 }
