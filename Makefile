@@ -38,7 +38,7 @@ test-redis-load: tools
 
 # ARGS="--seed 2 --count 1000" asks others, and fewer.
 test-sql: tools
-	cargo build --package server --features jemalloc,sql
+	cargo build --package server --features jemalloc,sql,s3
 	cargo xtask setup
 	target/test-python/bin/python tests/clients/postgres_tables_differential.py target/debug/quipu $(ARGS)
 	target/test-python/bin/python tests/clients/postgres_differential.py target/debug/quipu $(ARGS)

@@ -10,6 +10,7 @@ mod curl;
 mod damage;
 mod exemplars;
 mod experimental;
+mod golden;
 mod graphite;
 mod hosts;
 mod influx_client;
