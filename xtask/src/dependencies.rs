@@ -32,7 +32,9 @@ const LICENCES: &[&str] = &[
 ///
 /// - x509-certificate: pgwire's SCRAM cannot be had without it. MPL-2.0 binds its own files alone: who
 ///   gets a binary may get their source, which is on crates.io, unchanged.
-const EXCEPTIONS: &[(&str, &str)] = &[("x509-certificate", "MPL-2.0")];
+/// - webpki-root-certs: Mozilla's certificates, data and no code, in the lock file for Android alone.
+const EXCEPTIONS: &[(&str, &str)] =
+    &[("x509-certificate", "MPL-2.0"), ("webpki-root-certs", "CDLA-Permissive-2.0")];
 /// The advisories: crate, number, versions with the flaw mended, versions that never had it.
 const ADVISORIES: &str = "advisories.txt";
 

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio_rustls::rustls::crypto::ring;
 
 /// Tries of a request after the first, while the store is away, busy or slow.
 const RETRIES_MAX: usize = 6;
@@ -93,6 +94,8 @@ impl Bucket {
             max_retries: RETRIES_MAX,
             retry_timeout: RETRY_TIMEOUT,
         };
+        // Asked for by reqwest, which is built without ciphers of its own; a second call changes nothing.
+        let _ = ring::default_provider().install_default();
         let store = builder.with_client_options(options).with_retry(retry).build();
         Ok(Bucket {
             store: store.map_err(|error| anyhow::anyhow!("--to s3://{rest}: {error}"))?,
