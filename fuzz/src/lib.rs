@@ -40,6 +40,7 @@ pub const TARGETS: &[Target] = &[
     ("wire-remote-write-v1", wire::fuzzing::fuzz_remote_write_v1),
     ("wire-remote-write-v2", wire::fuzzing::fuzz_remote_write_v2),
     ("wire-remote-read", wire::fuzzing::fuzz_remote_read),
+    ("wire-prometheus-block", wire::fuzzing::fuzz_prometheus_block),
     ("wire-remote-read-answer", wire::fuzzing::fuzz_remote_read_answer),
     ("wire-exposition", wire::fuzzing::fuzz_exposition),
     ("wire-json-lines", wire::fuzzing::fuzz_json_lines),

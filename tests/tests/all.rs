@@ -16,6 +16,7 @@ mod hosts;
 mod influx_client;
 mod influx_sockets;
 mod metricsql;
+mod migrate;
 mod native_histograms;
 mod native_histograms_prometheus;
 mod page;

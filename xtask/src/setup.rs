@@ -12,6 +12,7 @@ use std::process::Command;
 /// Programs the tests start, and the Debian packages that hold them.
 const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
+    ("victoria-metrics", "victoria-metrics"),
     ("openssl", "openssl"),
     ("psql", "postgresql-client"),
     ("prometheus", "prometheus"),

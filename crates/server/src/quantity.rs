@@ -95,9 +95,24 @@ pub fn format_size(size: u64) -> String {
     format!("{size} B")
 }
 
+/// A number for people: `999`, `1.5k`, `2.0M`.
+pub fn format_count(count: u64) -> String {
+    for (unit, name) in [(1_000_000_000u64, "G"), (1_000_000, "M"), (1000, "k")] {
+        if unit <= count {
+            return format!("{:.1}{name}", count as f64 / unit as f64);
+        }
+    }
+    count.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts() {
+        assert_eq!([999, 1500, 2_000_000].map(format_count), ["999", "1.5k", "2.0M"]);
+    }
 
     #[test]
     fn sizes() {

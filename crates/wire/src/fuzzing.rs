@@ -15,6 +15,42 @@ use model::{ExemplarRow, KeyHasher, LabelsBuilder};
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
 const ROWS_PER_BYTE: usize = 1;
 
+/// Pieces of blocks of Prometheus' store: behind checksums that fit, so that their content is looked at.
+pub fn fuzz_prometheus_block(data: &[u8]) {
+    use crate::crc32c::crc32c;
+    use crate::prometheus_block::{chunks, index, tombstones};
+    let with_sum = |body: &[u8]| [body, &crc32c(body).to_be_bytes()].concat();
+    let strings = ["a", "b", "c"];
+    let mut body = u32::to_be_bytes(3).to_vec();
+    strings.iter().for_each(|text| body.extend([&[1], text.as_bytes()].concat()));
+    let section = [&u32::to_be_bytes(10)[..], &with_sum(&body)].concat();
+    let symbols = index::Symbols::parse(section);
+    assert!(symbols.is_ok());
+    let series =
+        symbols.and_then(|symbols| index::parse_series(data, crc32c(data).to_be_bytes(), &symbols));
+    if let Ok(series) = series {
+        assert!(series.chunks.len() <= data.len());
+        assert!(series.chunks.iter().all(|one| one.first_ms <= one.last_ms));
+    }
+    let _ = index::Symbols::parse(data.to_vec());
+    if let Some(contents) = data.first_chunk() {
+        let _ = index::Contents::parse(contents, data.len() as u64);
+    }
+    match chunks::decode(&with_sum(data)) {
+        Ok(chunks::Chunk::Samples(all)) => assert!(all.len() <= data.len() * 8),
+        Ok(chunks::Chunk::Histograms(all)) => {
+            let buckets = |one: &Histogram| one.positive.len() + one.negative.len();
+            let count: usize = all.iter().map(|one| buckets(&one.histogram)).sum();
+            assert!(count <= data.len() * 8, "each takes a bit");
+        }
+        Err(_) => {}
+    }
+    let _ = tombstones::parse(&[&[1, 0x30, 0xba, 0x30, 1], &with_sum(data)[..]].concat());
+    if let Ok((labels, samples)) = json_lines::read_line(data) {
+        assert!(samples.len() <= data.len() && labels.len() <= data.len());
+    }
+}
+
 /// Checks one batch against its body.
 fn check(decoded: &Decoded<'_>, body_size: usize) {
     let batch = &decoded.batch;
@@ -142,6 +178,7 @@ pub fn fuzz_remote_read_answer(data: &[u8]) {
         let _ = decode::decode_frame(frame);
     }
     let _ = remote_read::histogram_chunk::decode_chunk(data);
+    let _ = remote_read::histogram_chunk::decode_whole_chunk(data);
     let Ok(samples) = chunk::decode_chunk(data) else { return };
     for samples in samples.chunks(remote_read::CHUNK_SAMPLES_MAX) {
         let mut bytes = Vec::new();

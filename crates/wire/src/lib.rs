@@ -31,6 +31,7 @@ mod narrow;
 mod number;
 pub mod params;
 pub mod prom_json;
+pub mod prometheus_block;
 pub mod protobuf;
 pub mod remote_read;
 pub mod remote_write;

@@ -145,8 +145,12 @@ impl<'a> Message<'a> {
         Err(self.malformed("varint"))
     }
 
+    /// Bytes behind their number, as in strings that follow each other.
+    ///
+    /// # Errors
+    /// The length goes beyond the message.
     #[inline(always)]
-    fn sized(&mut self) -> Result<&'a [u8], Error> {
+    pub fn sized(&mut self) -> Result<&'a [u8], Error> {
         let size = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
         let end = self.at.checked_add(size);
         let Some(bytes) = end.and_then(|end| self.bytes.get(self.at..end)) else {

@@ -44,9 +44,23 @@ pub struct Client {
     port: u16,
     /// `host:port` as the URL has it.
     authority: String,
+    /// What stands before the path of every request.
+    prefix: String,
     tls: Option<TlsConnector>,
     authorization: Option<String>,
     connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+/// A request.
+pub struct Asked<'a> {
+    /// How it is asked.
+    pub method: Method,
+    /// What is asked for, with the query.
+    pub path: &'a str,
+    /// Headers beside those of every request.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// What is sent.
+    pub body: Bytes,
 }
 
 /// How the server answered.
@@ -67,6 +81,18 @@ pub fn arguments(command: Command) -> Command {
         .arg(option("tls-ca", "PATH", "PEM file with certificates to trust besides the system's"))
 }
 
+/// Who a client is, by the files that say so.
+pub struct Access<'a> {
+    /// User of basic authentication.
+    pub user: Option<&'a str>,
+    /// File with that user's password.
+    pub password_file: Option<&'a str>,
+    /// File with a bearer token.
+    pub bearer_token_file: Option<&'a str>,
+    /// PEM file with certificates to trust besides the system's.
+    pub tls_ca: Option<&'a str>,
+}
+
 impl Client {
     /// A client for the server that the arguments name.
     ///
@@ -75,23 +101,39 @@ impl Client {
     pub fn new(matches: &ArgMatches) -> anyhow::Result<Client> {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
         let url = text("url").unwrap_or_default();
-        let uri: Uri = url.parse().with_context(|| format!("--url {url}"))?;
-        let (tls, port) = match uri.scheme_str() {
-            Some("http") => (None, 80),
-            Some("https") => (Some(connector(text("tls-ca"))?), 443),
-            _ => bail!("--url {url}: must begin with http:// or https://"),
+        let access = Access {
+            user: text("user"),
+            password_file: text("password-file"),
+            bearer_token_file: text("bearer-token-file"),
+            tls_ca: text("tls-ca"),
         };
-        let authority = uri.authority().with_context(|| format!("--url {url}: no host"))?;
-        if !matches!(uri.path(), "" | "/") {
+        let client = Client::open(url, &access).with_context(|| format!("--url {url}"))?;
+        if !client.prefix.is_empty() {
             bail!("--url {url}: give the server only, without a path");
         }
+        Ok(client)
+    }
+
+    /// A client for the server at `url`, whose path stands before the paths of all requests.
+    ///
+    /// # Errors
+    /// A URL or a file that cannot be used.
+    pub fn open(url: &str, access: &Access<'_>) -> anyhow::Result<Client> {
+        let uri: Uri = url.parse()?;
+        let (tls, port) = match uri.scheme_str() {
+            Some("http") => (None, 80),
+            Some("https") => (Some(connector(access.tls_ca)?), 443),
+            _ => bail!("must begin with http:// or https://"),
+        };
+        let authority = uri.authority().context("no host")?;
         Ok(Client {
             runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
             host: authority.host().trim_matches(['[', ']']).to_string(),
             port: authority.port_u16().unwrap_or(port),
             authority: authority.to_string(),
+            prefix: uri.path().trim_end_matches('/').to_string(),
             tls,
-            authorization: authorization(&text)?,
+            authorization: authorization(access)?,
             connection: None,
         })
     }
@@ -108,9 +150,17 @@ impl Client {
         body: Bytes,
         on_bytes: OnBytes<'_>,
     ) -> anyhow::Result<Reply> {
+        self.ask(&Asked { method, path, headers: &[], body }, on_bytes)
+    }
+
+    /// The same of a request with headers.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub fn ask(&mut self, asked: &Asked<'_>, on_bytes: OnBytes<'_>) -> anyhow::Result<Reply> {
         let mut pause = Duration::from_millis(250);
         for tried in 1.. {
-            let outcome = self.try_once(&method, path, &body, on_bytes);
+            let outcome = self.try_once(asked, on_bytes);
             let is_last = tried == TRIES_MAX;
             match outcome {
                 Ok(Attempt::Answered(reply)) => return Ok(reply),
@@ -146,14 +196,13 @@ impl Client {
     }
 
     /// One try. Fails when trying again would be wrong.
-    fn try_once(
-        &mut self,
-        method: &Method,
-        path: &str,
-        body: &Bytes,
-        on_bytes: OnBytes<'_>,
-    ) -> anyhow::Result<Attempt> {
-        let mut request = Request::builder().method(method).uri(path).header(HOST, &self.authority);
+    fn try_once(&mut self, asked: &Asked<'_>, on_bytes: OnBytes<'_>) -> anyhow::Result<Attempt> {
+        let Asked { method, path, headers, body } = asked;
+        let uri = format!("{}{path}", self.prefix);
+        let mut request = Request::builder().method(method).uri(uri).header(HOST, &self.authority);
+        for (name, value) in *headers {
+            request = request.header(*name, *value);
+        }
         if let Some(value) = &self.authorization {
             request = request.header(AUTHORIZATION, value);
         }
@@ -184,7 +233,7 @@ impl Client {
         self.connection = Some(connection);
         let error = String::from_utf8_lossy(&error).trim_end().to_string();
         let reply = Reply { status, error };
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
             let header = response.headers().get(RETRY_AFTER);
             // Without it there is nothing to wait for.
             if let Some(value) = header {
@@ -245,12 +294,12 @@ fn connector(extra: Option<&str>) -> anyhow::Result<TlsConnector> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-fn authorization<'a>(text: &dyn Fn(&str) -> Option<&'a str>) -> anyhow::Result<Option<String>> {
+fn authorization(access: &Access<'_>) -> anyhow::Result<Option<String>> {
     let read = |path: &str| -> anyhow::Result<String> {
         let secret = std::fs::read_to_string(path).with_context(|| path.to_string())?;
         Ok(secret.trim_end().to_string())
     };
-    match (text("user"), text("password-file"), text("bearer-token-file")) {
+    match (access.user, access.password_file, access.bearer_token_file) {
         (None, None, None) => Ok(None),
         (None, None, Some(path)) => Ok(Some(format!("Bearer {}", read(path)?))),
         (Some(user), Some(path), None) => {

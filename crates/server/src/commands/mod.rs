@@ -1,4 +1,4 @@
-//! The command line: `quipu serve`, `backup`, `export`, `import`, `kv`, `verify`.
+//! The command line: `quipu serve`, `backup`, `export`, `import`, `kv`, `migrate`, `verify`.
 
 mod arguments;
 mod backup;
@@ -11,6 +11,7 @@ pub mod import;
 #[cfg(feature = "sql")]
 mod import_parquet;
 pub mod kv;
+pub mod migrate;
 mod redis;
 pub mod serve;
 pub mod verify;
@@ -42,6 +43,7 @@ pub fn command() -> Command {
         .subcommand(export::command())
         .subcommand(import::command())
         .subcommand(kv::command())
+        .subcommand(migrate::command())
         .subcommand(verify::command())
 }
 
@@ -83,6 +85,7 @@ fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         Some(("export", matches)) => export::run(matches),
         Some(("import", matches)) => import::run(matches),
         Some(("kv", matches)) => kv::run(matches),
+        Some(("migrate", matches)) => migrate::run(matches),
         Some(("verify", matches)) => verify::run(matches),
         _ => unreachable!("clap asks for a command"),
     }

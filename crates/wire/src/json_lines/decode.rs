@@ -325,7 +325,7 @@ const _: () = assert!(HISTOGRAMS_PER_LINE_MAX == 262_144);
 
 /// Milliseconds, with up to six decimals.
 #[inline(always)]
-fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
+pub(super) fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
     let is_negative = scan.eat(b'-');
     let whole = number::long_digits(scan.text, scan.at);
     if whole.count == 0 || 19 < whole.count {

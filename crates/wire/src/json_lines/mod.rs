@@ -26,6 +26,7 @@ pub mod decode;
 pub mod encode;
 mod histograms;
 pub mod keys;
+mod read;
 mod scan;
 mod value;
 #[cfg(test)]
@@ -34,6 +35,7 @@ mod tests;
 pub use decode::decode;
 pub use encode::{LineWriter, Times, histogram_text, push_histogram_text};
 pub use keys::JsonKeys;
+pub use read::read_line;
 
 /// Bytes of one `metric` object.
 pub const KEY_SIZE_MAX: usize = 512 << 10;

@@ -12,6 +12,8 @@ use model::{Labels, LabelsBuilder};
 
 /// Bytes of the checksum before a frame's message.
 const CHECKSUM_SIZE: usize = 4;
+/// Bytes of a number of 64 bits.
+const SIZE_SIZE_MAX: usize = 10;
 /// Bytes of a frame that is read: one chunk and long labels may be more than a frame should have.
 const FRAME_READ_MAX: usize = 16 * FRAME_SIZE_MAX;
 
@@ -81,23 +83,40 @@ fn sample(bytes: &[u8]) -> Result<MillisSample, Error> {
 pub fn split_frames(mut bytes: &[u8]) -> Result<Vec<&[u8]>, Error> {
     let mut frames = Vec::new();
     while !bytes.is_empty() {
-        let bad = |expected| Error::malformed("frame", frames.len(), expected);
-        let mut head = Message::new(bytes);
-        let size = usize::try_from(head.varint()?).unwrap_or(usize::MAX);
-        if FRAME_READ_MAX < size {
-            return Err(bad("a size within the limit"));
-        }
-        let rest = bytes.get(head.offset()..).unwrap_or_default();
-        let (sum, rest) =
-            rest.split_first_chunk::<CHECKSUM_SIZE>().ok_or_else(|| bad("a checksum"))?;
-        let (message, rest) = rest.split_at_checked(size).ok_or_else(|| bad("its message"))?;
-        if crc32c(message) != u32::from_be_bytes(*sum) {
-            return Err(bad("the checksum of its message"));
-        }
+        let whole = first_frame(bytes)?;
+        let bad = || Error::malformed("frame", frames.len(), "a whole frame");
+        let (message, rest) = whole.ok_or_else(bad)?;
         frames.push(message);
         bytes = rest;
     }
     Ok(frames)
+}
+
+/// A frame's message, and what follows the frame.
+pub type Frame<'a> = (&'a [u8], &'a [u8]);
+
+/// The message of the first frame and what follows it; none while the frame is not there as a whole.
+///
+/// # Errors
+/// A frame that is too large, or has another checksum.
+pub fn first_frame(bytes: &[u8]) -> Result<Option<Frame<'_>>, Error> {
+    let bad = |expected| Error::malformed("frame", 0, expected);
+    let size_end = bytes.iter().take(SIZE_SIZE_MAX).position(|byte| *byte < 0x80);
+    if size_end.is_none() && bytes.len() < SIZE_SIZE_MAX {
+        return Ok(None);
+    }
+    let mut head = Message::new(bytes);
+    let size = usize::try_from(head.varint()?).unwrap_or(usize::MAX);
+    if FRAME_READ_MAX < size {
+        return Err(bad("a size within the limit"));
+    }
+    let rest = bytes.get(head.offset()..).unwrap_or_default();
+    let Some((sum, rest)) = rest.split_first_chunk::<CHECKSUM_SIZE>() else { return Ok(None) };
+    let Some((message, rest)) = rest.split_at_checked(size) else { return Ok(None) };
+    match crc32c(message) == u32::from_be_bytes(*sum) {
+        true => Ok(Some((message, rest))),
+        false => Err(bad("the checksum of its message")),
+    }
 }
 
 /// The series of one frame's message.
@@ -126,6 +145,9 @@ fn chunked_series(bytes: &[u8]) -> Result<ReadSeries, Error> {
         match number {
             1 => push_label(&mut labels, field.bytes())?,
             2 => match chunk(field.bytes())? {
+                (histogram_chunk::WHOLE_ENCODING, data) => {
+                    histograms.extend(histogram_chunk::decode_whole_chunk(data)?);
+                }
                 (histogram_chunk::ENCODING, data) => {
                     histograms.extend(histogram_chunk::decode_chunk(data)?);
                 }

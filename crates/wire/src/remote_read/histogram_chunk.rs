@@ -20,6 +20,8 @@ use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 
 /// `FLOAT_HISTOGRAM` of the chunks' encodings.
 pub(super) const ENCODING: u64 = 3;
+/// `HISTOGRAM` of the chunks' encodings: counts are whole numbers. Prometheus writes it, we do not.
+pub(super) const WHOLE_ENCODING: u64 = 2;
 /// Bytes after which a chunk ends: histograms have up to many thousand buckets.
 const CHUNK_SIZE_MAX: usize = 32 << 10;
 /// Bytes of the number of samples and the flags.
@@ -209,6 +211,135 @@ pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
     Ok(found)
 }
 
+/// The histograms of a chunk whose counts are whole numbers, with their times in milliseconds.
+///
+/// Counts are told by how much their difference to the one before differs from the difference before
+/// that, and those of buckets by how they differ from the bucket before in the same way.
+///
+/// # Errors
+/// As [`decode_chunk`].
+pub fn decode_whole_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
+    let short = || Error::malformed("histogram chunk", bytes.len(), "as many samples as it says");
+    let (&[high, low, flags], body) = bytes.split_first_chunk::<HEAD_SIZE>().ok_or_else(short)?;
+    let count = usize::from(u16::from_be_bytes([high, low]));
+    let bit_count = body.len() * 8;
+    if bit_count < count {
+        return Err(short());
+    }
+    let mut reader = Reader { bits: BitReader::new(body), bit_count };
+    let mut found = Vec::new();
+    let mut whole = None;
+    while found.len() < count {
+        let sample = match &mut whole {
+            None => {
+                let first = Whole::first(&mut reader, flags).ok_or_else(short)?;
+                whole.insert(first).sample()
+            }
+            Some(whole) => {
+                whole.next(&mut reader).ok_or_else(short)?;
+                whole.sample()
+            }
+        };
+        found.push(sample);
+    }
+    Ok(found)
+}
+
+/// A number and how it last changed.
+#[derive(Clone, Copy, Default)]
+struct Moving {
+    value: i64,
+    delta: i64,
+}
+
+impl Moving {
+    fn at(value: i64) -> Moving {
+        Moving { value, delta: 0 }
+    }
+
+    fn step(&mut self, change: i64) {
+        self.delta = self.delta.wrapping_add(change);
+        self.value = self.value.wrapping_add(self.delta);
+    }
+}
+
+/// Where the reading of a chunk of whole numbers is.
+struct Whole {
+    layout: Histogram,
+    millis: Moving,
+    count: Moving,
+    zero_count: Moving,
+    sum: f64,
+    window: Option<Window>,
+    /// Of all buckets, the negative ones behind the positive ones: how each differs from the one before.
+    buckets: Vec<Moving>,
+}
+
+impl Whole {
+    fn first(reader: &mut Reader<'_>, flags: u8) -> Option<Whole> {
+        let layout = reader.layout(flags)?;
+        let millis = Moving::at(reader.int()?);
+        let (count, zero_count) = (reader.uint()? as i64, reader.uint()? as i64);
+        let sum = f64::from_bits(reader.bits.take(64)?);
+        let mut buckets = Vec::new();
+        for _ in 0..layout.positive.len() + layout.negative.len() {
+            buckets.push(Moving::at(reader.int()?));
+        }
+        let (count, zero_count) = (Moving::at(count), Moving::at(zero_count));
+        Some(Whole { layout, millis, count, zero_count, sum, window: None, buckets })
+    }
+
+    fn next(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+        self.millis.step(reader.int()?);
+        self.count.step(reader.int()?);
+        self.zero_count.step(reader.int()?);
+        self.sum = f64::from_bits(self.sum.to_bits() ^ reader.bits.xor(&mut self.window)?);
+        // A series that has ended has no buckets.
+        if !model::is_stale_marker(self.sum) {
+            for bucket in &mut self.buckets {
+                bucket.step(reader.int()?);
+            }
+        }
+        if !self.layout.is_gauge() {
+            self.layout.reset_hint = ResetHint::NoReset;
+        }
+        Some(())
+    }
+
+    fn sample(&self) -> (i64, Histogram) {
+        if model::is_stale_marker(self.sum) {
+            // Its buckets stand nowhere, and may be many more than the chunk has bits.
+            let Histogram { schema, reset_hint, zero_threshold, .. } = self.layout;
+            let ended = Histogram {
+                schema,
+                reset_hint,
+                zero_threshold,
+                zero_count: 0.0,
+                count: 0.0,
+                sum: self.sum,
+                positive: Vec::new(),
+                negative: Vec::new(),
+                custom_bounds: Vec::new(),
+            };
+            return (self.millis.value, ended);
+        }
+        let mut histogram = self.layout.clone();
+        histogram.count = self.count.value as u64 as f64;
+        histogram.zero_count = self.zero_count.value as u64 as f64;
+        histogram.sum = self.sum;
+        let (positive, negative) = self.buckets.split_at(histogram.positive.len());
+        let sides = [(&mut histogram.positive, positive), (&mut histogram.negative, negative)];
+        for (side, buckets) in sides {
+            let mut sum = 0i64;
+            for (bucket, moving) in side.iter_mut().zip(buckets) {
+                sum = sum.wrapping_add(moving.value);
+                bucket.count = sum as f64;
+            }
+        }
+        (self.millis.value, histogram)
+    }
+}
+
 /// Reads samples one after the other.
 struct Reader<'a> {
     bits: BitReader<'a>,
@@ -218,6 +349,21 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn first(&mut self, flags: u8) -> Option<(i64, Histogram)> {
+        let mut histogram = self.layout(flags)?;
+        let millis = self.int()?;
+        let mut number = || self.bits.take(64).map(f64::from_bits);
+        histogram.count = number()?;
+        histogram.zero_count = number()?;
+        histogram.sum = number()?;
+        let Histogram { positive, negative, .. } = &mut histogram;
+        for bucket in positive.iter_mut().chain(negative) {
+            bucket.count = number()?;
+        }
+        Some((millis, histogram))
+    }
+
+    /// A histogram without its numbers.
+    fn layout(&mut self, flags: u8) -> Option<Histogram> {
         let zero_threshold = match low_byte(self.bits.take(8)?) {
             255 => f64::from_bits(self.bits.take(64)?),
             byte => threshold_of(byte),
@@ -236,12 +382,6 @@ impl Reader<'_> {
                 });
             }
         }
-        let millis = self.int()?;
-        let mut number = || self.bits.take(64).map(f64::from_bits);
-        let (count, zero_count, sum) = (number()?, number()?, number()?);
-        for bucket in sides.iter_mut().flatten() {
-            bucket.count = number()?;
-        }
         let [positive, negative] = sides;
         let reset_hint = match flags >> 6 {
             0b10 => ResetHint::Reset,
@@ -249,18 +389,17 @@ impl Reader<'_> {
             0b11 => ResetHint::Gauge,
             _ => ResetHint::Unknown,
         };
-        let histogram = Histogram {
+        Some(Histogram {
             schema,
             reset_hint,
             zero_threshold,
-            zero_count,
-            count,
-            sum,
+            zero_count: 0.0,
+            count: 0.0,
+            sum: 0.0,
             positive,
             negative,
             custom_bounds,
-        };
-        Some((millis, histogram))
+        })
     }
 
     /// Buckets without their counts, of which each takes bits later on.

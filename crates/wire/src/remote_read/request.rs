@@ -1,7 +1,7 @@
 //! `prometheus.ReadRequest`: what is asked for, and how the answer may look.
 
 use super::{MATCHERS_MAX, QUERIES_MAX};
-use crate::protobuf::{Message, Value};
+use crate::protobuf::{Message, Value, put_bytes, put_number};
 use crate::{Error, Limit};
 use model::sample::NANOS_PER_MILLI;
 use model::{MatchOp, Matcher, TimeRange};
@@ -57,6 +57,27 @@ impl ReadRequest {
             }
         }
         Ok(ReadRequest { queries, response: negotiate(&accepted)? })
+    }
+}
+
+impl ReadQuery {
+    /// A request with this query alone, uncompressed, that takes frames with chunks and whole answers.
+    pub fn to_request(&self) -> Vec<u8> {
+        let (mut query, mut part) = (Vec::new(), Vec::new());
+        put_number(&mut query, 1, self.range.start.div_euclid(NANOS_PER_MILLI) as u64);
+        put_number(&mut query, 2, self.range.end.div_euclid(NANOS_PER_MILLI) as u64);
+        for matcher in &self.matchers {
+            part.clear();
+            put_number(&mut part, 1, matcher.op as u64);
+            put_bytes(&mut part, 2, matcher.name.as_bytes());
+            put_bytes(&mut part, 3, matcher.value.as_bytes());
+            put_bytes(&mut query, 3, &part);
+        }
+        let mut request = Vec::new();
+        put_bytes(&mut request, 1, &query);
+        // Packed, in the order of what is liked better.
+        put_bytes(&mut request, 2, &[1, 0]);
+        request
     }
 }
 

@@ -1,0 +1,284 @@
+//! Blocks of Prometheus' store, or of Thanos' and Mimir's, in a directory: read file by file from their
+//! beginning to their end, so that memory holds the strings of one block and one series.
+
+use super::series::{Filter, Series};
+use super::source::{Sink, Source, Window};
+use anyhow::{Context as _, bail, ensure};
+use model::TimeRange;
+use model::sample::NANOS_PER_MILLI;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use wire::prometheus_block::chunks::{self, AROUND_SIZE, Chunk};
+use wire::prometheus_block::index::{
+    ALIGNMENT, CONTENTS_SIZE, ChunkPlace, Contents, HEADER_SIZE, Symbols, check_header,
+    parse_series,
+};
+use wire::prometheus_block::tombstones::{self, Tombstones};
+
+/// Bytes of a series in the index: a larger one is none.
+const SERIES_SIZE_MAX: u64 = 64 << 20;
+/// Bytes of a chunk: Prometheus' are some kilobytes, and each bit may become a bucket in memory.
+const CHUNK_SIZE_MAX: u64 = 1 << 20;
+/// Bytes that a reader has ahead.
+const AHEAD_SIZE: usize = 256 << 10;
+/// Samples of a series that are handed on at once.
+const SAMPLES_AT_ONCE: usize = 16 << 10;
+
+/// What `meta.json` says.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    ulid: String,
+    min_time: i64,
+    max_time: i64,
+    #[serde(default)]
+    stats: Stats,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Stats {
+    num_samples: u64,
+}
+
+/// A directory of blocks, or one block.
+pub struct Blocks {
+    directory: PathBuf,
+    filter: Arc<Filter>,
+    range: TimeRange,
+}
+
+impl Blocks {
+    /// Those of a directory that have samples of that time.
+    pub fn new(directory: &Path, filter: Arc<Filter>, range: TimeRange) -> Blocks {
+        Blocks { directory: directory.to_path_buf(), filter, range }
+    }
+
+    fn block_directory(&self, ulid: &str) -> PathBuf {
+        match self.directory.join("meta.json").exists() {
+            true => self.directory.clone(),
+            false => self.directory.join(ulid),
+        }
+    }
+}
+
+impl Source for Blocks {
+    fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
+        let mut metas: Vec<Meta> = Vec::new();
+        if self.directory.join("meta.json").exists() {
+            metas.push(read_meta(&self.directory)?);
+        } else {
+            let shown = || self.directory.display().to_string();
+            for entry in std::fs::read_dir(&self.directory).with_context(shown)? {
+                let path = entry?.path();
+                // Those that were not finished end otherwise, and have no such file or another name.
+                if path.join("meta.json").exists() && path.extension().is_none() {
+                    metas.push(read_meta(&path)?);
+                }
+            }
+        }
+        if metas.is_empty() {
+            bail!(
+                "{}: no blocks, which are directories with a meta.json",
+                self.directory.display()
+            );
+        }
+        metas.sort_by_key(|meta| std::cmp::Reverse((meta.max_time, meta.min_time)));
+        let window = |meta: Meta| {
+            // The end of a block is not in it.
+            let last_ms = meta.max_time.saturating_sub(1);
+            let nanos = |ms: i64| ms.saturating_mul(NANOS_PER_MILLI);
+            let range = TimeRange::new(nanos(meta.min_time), nanos(last_ms));
+            Window { name: meta.ulid, range, samples: Some(meta.stats.num_samples) }
+        };
+        let all = metas.into_iter().map(window);
+        Ok(all.filter(|one| one.range.overlaps(&self.range)).collect())
+    }
+
+    fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        let directory = self.block_directory(&window.name);
+        let mut block = Block::open(&directory).with_context(|| directory.display().to_string())?;
+        while let Some((reference, series)) = block.next_series()? {
+            if !self.filter.takes(&series.labels) {
+                continue;
+            }
+            let dead = block.tombstones.get(&reference).cloned().unwrap_or_default();
+            let mut whole =
+                Series { labels: series.labels, samples: Vec::new(), histograms: Vec::new() };
+            for place in &series.chunks {
+                let millis = |at: i64| at.saturating_mul(NANOS_PER_MILLI);
+                let time = TimeRange::new(millis(place.first_ms), millis(place.last_ms));
+                if !time.overlaps(&self.range) {
+                    continue;
+                }
+                let chunk = block.chunk(place).with_context(|| whole.labels.to_string())?;
+                take(&mut whole, chunk, &dead);
+                if SAMPLES_AT_ONCE <= whole.len() {
+                    let labels = whole.labels.clone();
+                    let next = Series { labels, samples: Vec::new(), histograms: Vec::new() };
+                    hand_on(std::mem::replace(&mut whole, next), &self.range, sink)?;
+                }
+            }
+            hand_on(whole, &self.range, sink)?;
+        }
+        Ok(())
+    }
+}
+
+fn hand_on(mut series: Series, range: &TimeRange, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+    series.tidy(range);
+    match series.is_empty() {
+        true => Ok(()),
+        false => sink(series),
+    }
+}
+
+/// Adds what was not deleted.
+fn take(series: &mut Series, chunk: Chunk, dead: &[(i64, i64)]) {
+    let lives = |millis: i64| !dead.iter().any(|(first, last)| (*first..=*last).contains(&millis));
+    match chunk {
+        Chunk::Samples(all) => {
+            series.samples.extend(all.into_iter().filter(|one| lives(one.millis)))
+        }
+        Chunk::Histograms(all) => {
+            series.histograms.extend(all.into_iter().filter(|one| lives(one.millis)));
+        }
+    }
+}
+
+fn read_meta(directory: &Path) -> anyhow::Result<Meta> {
+    let path = directory.join("meta.json");
+    let shown = || path.display().to_string();
+    serde_json::from_slice(&std::fs::read(&path).with_context(shown)?).with_context(shown)
+}
+
+/// A block that is read from its beginning to its end.
+struct Block {
+    directory: PathBuf,
+    index: BufReader<File>,
+    /// Where the reader of the index is.
+    at: u64,
+    series_end: u64,
+    symbols: Symbols,
+    tombstones: Tombstones,
+    chunks: Option<ChunkFile>,
+    /// Reused.
+    piece: Vec<u8>,
+}
+
+/// A file of chunks.
+struct ChunkFile {
+    number: u32,
+    reader: BufReader<File>,
+    at: u64,
+}
+
+impl Block {
+    fn open(directory: &Path) -> anyhow::Result<Block> {
+        let mut file = File::open(directory.join("index")).context("index")?;
+        let size = file.metadata()?.len();
+        ensure!((HEADER_SIZE + CONTENTS_SIZE) as u64 <= size, "index: {size} bytes are no index");
+        let mut header = [0; HEADER_SIZE];
+        file.read_exact(&mut header)?;
+        check_header(&header).context("index")?;
+        file.seek(SeekFrom::End(-(CONTENTS_SIZE as i64)))?;
+        let mut contents = [0; CONTENTS_SIZE];
+        file.read_exact(&mut contents)?;
+        let contents = Contents::parse(&contents, size).context("index")?;
+        file.seek(SeekFrom::Start(contents.symbols))?;
+        let mut symbols = Vec::new();
+        file.by_ref().take(contents.series - contents.symbols).read_to_end(&mut symbols)?;
+        let symbols = Symbols::parse(symbols).context("index")?;
+        file.seek(SeekFrom::Start(contents.series))?;
+        let tombstones = match std::fs::read(directory.join("tombstones")) {
+            Ok(bytes) => tombstones::parse(&bytes)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Tombstones::new(),
+            Err(error) => return Err(error).context("tombstones"),
+        };
+        Ok(Block {
+            directory: directory.to_path_buf(),
+            index: BufReader::with_capacity(AHEAD_SIZE, file),
+            at: contents.series,
+            series_end: contents.series_end,
+            symbols,
+            tombstones,
+            chunks: None,
+            piece: Vec::new(),
+        })
+    }
+
+    /// The next series with the number that tombstones know it by.
+    fn next_series(
+        &mut self,
+    ) -> anyhow::Result<Option<(u64, wire::prometheus_block::index::BlockSeries)>> {
+        let start = self.at.next_multiple_of(ALIGNMENT);
+        if self.series_end <= start {
+            return Ok(None);
+        }
+        let place = || format!("{}/index: series at {start}", self.directory.display());
+        self.index.seek_relative((start - self.at) as i64)?;
+        let (size, size_size) = number(&mut self.index).with_context(place)?;
+        // What stands between the last series and the next section is padding.
+        if size == 0 {
+            self.at = self.series_end;
+            return Ok(None);
+        }
+        ensure!(size <= SERIES_SIZE_MAX, "{}: {size} bytes are no series", place());
+        fill(&mut self.index, &mut self.piece, size + 4).with_context(place)?;
+        self.at = start + size_size + size + 4;
+        let (content, sum) = self.piece.split_last_chunk::<4>().context("a checksum")?;
+        let series = parse_series(content, *sum, &self.symbols).with_context(place)?;
+        Ok(Some((start / ALIGNMENT, series)))
+    }
+
+    fn chunk(&mut self, place: &ChunkPlace) -> anyhow::Result<Chunk> {
+        // Files count from 1, references from 0.
+        let name = format!("chunks/{:06}", u64::from(place.file) + 1);
+        let shown = || format!("{}/{name}: chunk at {}", self.directory.display(), place.offset);
+        if self.chunks.as_ref().is_none_or(|open| open.number != place.file) {
+            self.chunks = None;
+            let mut file = File::open(self.directory.join(&name)).with_context(shown)?;
+            let mut header = [0; chunks::HEADER_SIZE];
+            file.read_exact(&mut header).with_context(shown)?;
+            chunks::check_header(&header).with_context(shown)?;
+            let reader = BufReader::with_capacity(AHEAD_SIZE, file);
+            let at = chunks::HEADER_SIZE as u64;
+            self.chunks = Some(ChunkFile { number: place.file, reader, at });
+        }
+        let open = self.chunks.as_mut().context("it was just opened")?;
+        let offset = u64::from(place.offset);
+        open.reader.seek_relative(offset as i64 - open.at as i64).with_context(shown)?;
+        open.at = offset;
+        let (size, size_size) = number(&mut open.reader).with_context(shown)?;
+        ensure!(size <= CHUNK_SIZE_MAX, "{}: {size} bytes are no chunk", shown());
+        let size = size + AROUND_SIZE as u64;
+        fill(&mut open.reader, &mut self.piece, size).with_context(shown)?;
+        open.at = offset + size_size + size;
+        chunks::decode(&self.piece).with_context(shown)
+    }
+}
+
+/// A number of varying length, and its bytes.
+fn number(reader: &mut impl Read) -> anyhow::Result<(u64, u64)> {
+    let mut value = 0u64;
+    for at in 0..10 {
+        let mut byte = [0];
+        reader.read_exact(&mut byte)?;
+        value |= u64::from(byte[0] & 0x7f) << (7 * at);
+        if byte[0] < 0x80 {
+            return Ok((value, at + 1));
+        }
+    }
+    bail!("a number of more than ten bytes")
+}
+
+/// Reads so many bytes, and no more memory than there are.
+fn fill(reader: &mut impl Read, piece: &mut Vec<u8>, size: u64) -> anyhow::Result<()> {
+    piece.clear();
+    let read = reader.by_ref().take(size).read_to_end(piece)? as u64;
+    ensure!(read == size, "the file ends within it");
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! Copies windows, one after the other: a thread reads and packs, this one sends.
+//!
+//! A window is done when all of it is stored; the progress file says so, so that a later run begins with
+//! the next. One that broke off is read again from its beginning: what is stored twice is there once.
+
+use super::series::Filter;
+use super::source::{Source, Window};
+use super::target::{Packer, Request, send};
+use crate::commands::checkpoint::Checkpoint;
+use crate::commands::client::Client;
+use crate::quantity::format_count;
+use anyhow::{Context as _, anyhow};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+/// Requests that wait to be sent, beside the one under way.
+const AHEAD: usize = 2;
+/// Tries of a window.
+const TRIES_MAX: u32 = 5;
+/// Before the second try; each later pause is twice as long.
+const PAUSE: Duration = Duration::from_millis(200);
+/// What was refused that is shown in words.
+const REFUSALS_SHOWN: u64 = 10;
+
+/// How far a copy is; what it copies is in it, so that another is not taken for its continuation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Where from, and which of it.
+    pub asked: BTreeMap<String, String>,
+    /// First and last instant in nanoseconds.
+    pub time: (i64, i64),
+    /// Windows that are stored, with their samples.
+    pub done: BTreeMap<String, u64>,
+}
+
+/// What a copy did.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Samples that were sent.
+    pub samples: u64,
+    /// Requests of which something was refused.
+    pub refused: u64,
+}
+
+/// How it is done.
+pub struct Copier<'a> {
+    /// The server that stores.
+    pub client: Client,
+    /// What is copied.
+    pub filter: &'a Filter,
+    /// Samples a second at most.
+    pub rate_max: Option<f64>,
+    /// Where it is remembered how far it is.
+    pub checkpoint: Checkpoint,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+impl Copier<'_> {
+    /// Copies all windows that are not done yet.
+    ///
+    /// # Errors
+    /// When the source breaks off again and again, or the server does not take samples.
+    pub fn run(&mut self, source: &mut dyn Source, windows: &[Window]) -> anyhow::Result<Copied> {
+        let mut copied = Copied::default();
+        let bar = ProgressBar::new(windows.len() as u64);
+        let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
+        bar.set_style(ProgressStyle::with_template(template)?);
+        let start = Instant::now();
+        for window in windows {
+            if self.progress.done.contains_key(&window.name) {
+                bar.inc(1);
+                bar.reset_eta();
+                continue;
+            }
+            let stored = self.window(source, window, &mut copied, (&bar, start))?;
+            self.progress.done.insert(window.name.clone(), stored);
+            self.checkpoint.write(&self.progress)?;
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        Ok(copied)
+    }
+
+    /// Copies one, however often it takes; returns its samples.
+    fn window(
+        &mut self,
+        source: &mut dyn Source,
+        window: &Window,
+        copied: &mut Copied,
+        (bar, start): (&ProgressBar, Instant),
+    ) -> anyhow::Result<u64> {
+        let mut pause = PAUSE;
+        for tried in 1.. {
+            let before = copied.samples;
+            match self.try_once(source, window, copied, (bar, start)) {
+                Ok(()) => return Ok(copied.samples - before),
+                Err(Failure::Source(error)) if tried < TRIES_MAX => {
+                    bar.suspend(|| eprintln!("quipu: {window}: {error:#}; reading it again"));
+                    std::thread::sleep(pause);
+                    pause *= 2;
+                }
+                Err(Failure::Source(error)) => {
+                    let words = format!(
+                        "{window}: gave up after {TRIES_MAX} tries; run it again to go on from here"
+                    );
+                    return Err(error.context(words));
+                }
+                Err(Failure::Target(error)) => {
+                    return Err(error.context(format!("{window}: run it again to go on from here")));
+                }
+            }
+        }
+        unreachable!("the last try returns")
+    }
+
+    fn try_once(
+        &mut self,
+        source: &mut dyn Source,
+        window: &Window,
+        copied: &mut Copied,
+        (bar, start): (&ProgressBar, Instant),
+    ) -> Result<(), Failure> {
+        let (requests, arriving) = sync_channel::<Request>(AHEAD);
+        let filter = self.filter;
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(move || -> anyhow::Result<()> {
+                let mut packer = Packer::default();
+                let mut ship =
+                    |request| requests.send(request).map_err(|_| anyhow!("nobody sends any more"));
+                source.read(window, &mut |mut series| {
+                    series.labels = filter.relabelled(series.labels);
+                    packer.push(&series, &mut ship)
+                })?;
+                packer.finish(&mut ship)
+            });
+            for request in arriving {
+                let samples = request.samples;
+                let refusal = send(&mut self.client, request).map_err(Failure::Target)?;
+                if let Some(words) = refusal {
+                    copied.refused += 1;
+                    if copied.refused <= REFUSALS_SHOWN {
+                        bar.suspend(|| eprintln!("quipu: {window}: refused: {words}"));
+                    }
+                }
+                copied.samples += samples;
+                self.keep_to_rate(copied.samples, start);
+                bar.set_message(rate(copied.samples, start));
+            }
+            match reader.join() {
+                Ok(read) => read.map_err(Failure::Source),
+                Err(_) => Err(Failure::Source(anyhow!("the reader panicked"))),
+            }
+        })
+    }
+
+    fn keep_to_rate(&self, samples: u64, start: Instant) {
+        if let Some(rate_max) = self.rate_max {
+            let due = Duration::from_secs_f64(samples as f64 / rate_max);
+            std::thread::sleep(due.saturating_sub(start.elapsed()));
+        }
+    }
+}
+
+/// Who failed.
+enum Failure {
+    Source(anyhow::Error),
+    Target(anyhow::Error),
+}
+
+/// How many samples there were, and how many in a second.
+pub fn rate(samples: u64, start: Instant) -> String {
+    let seconds = start.elapsed().as_secs_f64().max(0.001);
+    format!(
+        "{} samples, {}/s",
+        format_count(samples),
+        format_count((samples as f64 / seconds) as u64)
+    )
+}
+
+/// Opens the progress file of an earlier run of the same copy, or begins one.
+///
+/// # Errors
+/// When the file is of another copy.
+pub fn begin(checkpoint: &Checkpoint, asked: Progress) -> anyhow::Result<Progress> {
+    let Some(found) = checkpoint.read::<Progress>()? else { return Ok(asked) };
+    let differs = |(name, value): (&String, &String)| {
+        let before = found.asked.get(name);
+        (before != Some(value))
+            .then(|| format!("{name} was {}", before.map_or("not said", |one| one)))
+    };
+    match asked.asked.iter().find_map(differs) {
+        Some(words) => Err(anyhow!("{words}")).context(
+            "the progress file is of another copy; name another with --progress, or remove it",
+        ),
+        None => Ok(found),
+    }
+}

@@ -1,0 +1,46 @@
+//! The time of a source that is asked over the network, cut into days.
+
+use super::source::Window;
+use crate::calendar::rfc3339;
+use model::TimeRange;
+use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
+
+/// The days that touch a time, the newest first.
+pub fn windows(range: &TimeRange) -> Vec<Window> {
+    if range.is_empty() {
+        return Vec::new();
+    }
+    let (first, last) =
+        (range.start.div_euclid(NANOS_PER_DAY), range.end.div_euclid(NANOS_PER_DAY));
+    let window = |day: i64| {
+        let whole = TimeRange::new(day * NANOS_PER_DAY, (day + 1) * NANOS_PER_DAY - 1);
+        let text = rfc3339(whole.start);
+        let name = text.split('T').next().unwrap_or(&text).to_string();
+        Window { name, range: whole.intersect(range), samples: None }
+    };
+    (first..=last).rev().map(window).collect()
+}
+
+/// The first and the last millisecond of a time.
+pub fn millis(range: &TimeRange) -> (i64, i64) {
+    // A millisecond of which the first nanoseconds are not asked for is not asked for.
+    let first = -(-range.start).div_euclid(NANOS_PER_MILLI);
+    (first, range.end.div_euclid(NANOS_PER_MILLI))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_day_is_first_and_ends_with_the_time() {
+        let noon = 20_000 * NANOS_PER_DAY + NANOS_PER_DAY / 2;
+        let all = windows(&TimeRange::new(noon - 2 * NANOS_PER_DAY, noon));
+        let names: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["2024-10-04", "2024-10-03", "2024-10-02"]);
+        assert_eq!(all[0].range, TimeRange::new(20_000 * NANOS_PER_DAY, noon));
+        assert_eq!(all[2].range.start, noon - 2 * NANOS_PER_DAY);
+        assert_eq!(millis(&TimeRange::new(1, 1_999_999)), (1, 1));
+        assert!(windows(&TimeRange::new(1, 0)).is_empty());
+    }
+}

@@ -1,0 +1,219 @@
+//! `quipu migrate`: copies the history of another database to a running Quipu, and compares both.
+//!
+//! ```text
+//! source (a kind each) ─ series ─► filter ─► requests of remote write ─► Quipu ─► FILE.progress
+//!        windows, the newest first                                    204
+//! ```
+//! The old server answers questions all the while, and so does the new one.
+
+mod blocks;
+mod copy;
+mod days;
+mod remote_read;
+mod series;
+mod source;
+mod target;
+mod verify;
+mod victoriametrics;
+
+use super::arguments::{option, switch};
+use super::checkpoint::Checkpoint;
+use super::client::{Access, Client, arguments};
+use crate::calendar::rfc3339;
+use crate::quantity::format_count;
+use anyhow::{Context as _, bail};
+use clap::{Arg, ArgMatches, Command};
+use copy::{Copier, Progress, begin};
+use model::sample::NANOS_PER_SECOND;
+use model::{TimeRange, Timestamp};
+use series::Filter;
+use source::{Source, Window};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use vfs::{RealVfs, Vfs};
+use wire::params::parse_time;
+
+/// Nanoseconds without samples that are told of.
+const GAP: i64 = 3600 * NANOS_PER_SECOND;
+const KINDS: [&str; 4] = ["victoriametrics", "prometheus", "prometheus-blocks", "quipu"];
+/// Words of `--help` about them.
+const ABOUT_KINDS: &str = "\
+victoriametrics URL     a running VictoriaMetrics (of a cluster the URL of a vmselect with its path)
+prometheus URL          a running Prometheus, or whatever answers its remote read
+prometheus-blocks DIR   Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket
+quipu URL               another Quipu
+
+A copy that was interrupted goes on where it stopped when it is run again: the progress file remembers.
+The newest day, or block, comes first. `quipu migrate verify KIND PLACE` compares both sides then.
+Times: 2026-01-31, 2026-01-31T12:00:00Z, Unix seconds, now-7d.";
+
+/// The subcommand.
+pub fn command() -> Command {
+    let verify = common(Command::new("verify"))
+        .about("Compares what the source has with what this Quipu has, series by series and day by day")
+        .arg(option("show", "COUNT", "Differences that are named").default_value("20"));
+    common(Command::new("migrate"))
+        .about("Copies history from VictoriaMetrics, Prometheus, its blocks or another Quipu to a running server")
+        .after_help(ABOUT_KINDS)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .subcommand(verify)
+        .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
+        .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND]"))
+        .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
+}
+
+fn common(command: Command) -> Command {
+    let kind = Arg::new("kind").value_name("KIND").required(true).value_parser(KINDS);
+    let place = Arg::new("place").value_name("PLACE").required(true);
+    let command = command
+        .arg(kind.help("What is copied from"))
+        .arg(place.help("Its URL, or the directory"))
+        .arg(option("start", "TIME", "First instant to copy [default: all that there is]"))
+        .arg(option("end", "TIME", "Last instant to copy [default: now]"))
+        .arg(option("from-user", "NAME", "User of basic authentication at the source"))
+        .arg(option("from-password-file", "PATH", "File with that user's password"))
+        .arg(option("from-bearer-token-file", "PATH", "File with a bearer token for the source"))
+        .arg(option("from-tls-ca", "PATH", "PEM file with certificates to trust of the source"));
+    arguments(series::arguments(command))
+}
+
+/// Copies or compares; exit code 1 when samples were refused, or differ.
+///
+/// # Errors
+/// When one side does not answer, or an argument makes no sense.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    match matches.subcommand() {
+        Some(("verify", matches)) => verify::run(matches),
+        _ => copy_all(matches),
+    }
+}
+
+fn text<'m>(matches: &'m ArgMatches, name: &str) -> &'m str {
+    matches.get_one::<String>(name).map(String::as_str).unwrap_or_default()
+}
+
+/// The time that the arguments name.
+fn time_of(matches: &ArgMatches) -> anyhow::Result<TimeRange> {
+    let now = RealVfs::new().now();
+    let instant = |name: &str, default: Timestamp| match text(matches, name) {
+        "" => Ok(default),
+        said => parse_time(said, now).with_context(|| format!("--{name} {said}")),
+    };
+    let range = TimeRange::new(instant("start", i64::MIN)?, instant("end", now)?);
+    match range.is_empty() {
+        true => bail!("--end is before --start"),
+        false => Ok(range),
+    }
+}
+
+/// The source that the arguments name, of that time.
+fn source_of(
+    matches: &ArgMatches,
+    filter: &Arc<Filter>,
+    range: TimeRange,
+) -> anyhow::Result<Box<dyn Source>> {
+    let place = text(matches, "place");
+    let said = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let client = || {
+        let access = Access {
+            user: said("from-user"),
+            password_file: said("from-password-file"),
+            bearer_token_file: said("from-bearer-token-file"),
+            tls_ca: said("from-tls-ca"),
+        };
+        Client::open(place, &access).with_context(|| place.to_string())
+    };
+    let filter = filter.clone();
+    Ok(match text(matches, "kind") {
+        "victoriametrics" => {
+            Box::new(victoriametrics::VictoriaMetrics::new(client()?, filter, range))
+        }
+        "prometheus-blocks" => Box::new(blocks::Blocks::new(Path::new(place), filter, range)),
+        _ => Box::new(remote_read::RemoteRead::new(client()?, filter, range)),
+    })
+}
+
+/// What a copy is told apart from others by.
+fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
+    let names = ["match", "drop-label", "rename-label", "set-label", "start", "end"];
+    let many = |name: &str| {
+        let all: Vec<&String> = matches.get_many(name).into_iter().flatten().collect();
+        all.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(" ")
+    };
+    let said = names.map(|name| (name.to_string(), many(name)));
+    let place = ["kind", "place", "url"].map(|name| (name.to_string(), text(matches, name).into()));
+    said.into_iter().chain(place).collect()
+}
+
+fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let kind = text(matches, "kind");
+    let name = match text(matches, "progress") {
+        "" => format!("quipu-migrate-{kind}"),
+        name => name.to_string(),
+    };
+    let rate_max = match text(matches, "rate") {
+        "" => None,
+        said => Some(said.parse::<f64>().ok().filter(|rate| 0.0 < *rate))
+            .filter(Option::is_some)
+            .with_context(|| format!("--rate {said}: no number of samples"))?,
+    };
+    let filter = Arc::new(Filter::of(matches)?);
+    let checkpoint = Checkpoint::of(Path::new(&name));
+    let range = time_of(matches)?;
+    let new =
+        Progress { asked: asked(matches), time: (range.start, range.end), ..Progress::default() };
+    let progress = begin(&checkpoint, new)?;
+    // As it was when the copy began: days have the same ends.
+    let range = TimeRange::new(progress.time.0, progress.time.1);
+    let mut source = source_of(matches, &filter, range)?;
+    let windows = source.windows()?;
+    if matches.get_flag("dry-run") {
+        tell(&windows, &progress);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !progress.done.is_empty() {
+        eprintln!("going on: {} of {} windows are done", progress.done.len(), windows.len());
+    }
+    let client = Client::new(matches)?;
+    let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };
+    let copied = copier.run(source.as_mut(), &windows)?;
+    say_gaps(&windows, &copier.progress);
+    let count = windows.len();
+    println!(
+        "{} samples of {count} windows copied; {} requests had some that were refused",
+        copied.samples, copied.refused
+    );
+    let (place, url) = (text(matches, "place"), text(matches, "url"));
+    println!("compare both sides: quipu migrate verify {kind} {place} --url {url}");
+    copier.checkpoint.remove();
+    Ok(ExitCode::from(u8::from(0 < copied.refused)))
+}
+
+fn tell(windows: &[Window], progress: &Progress) {
+    for window in windows {
+        let (start, end) = (rfc3339(window.range.start), rfc3339(window.range.end));
+        let samples = window.samples.map(|count| format!(", {} samples", format_count(count)));
+        let state = if progress.done.contains_key(&window.name) { ", done" } else { "" };
+        println!("{window}: {start} to {end}{}{state}", samples.unwrap_or_default());
+    }
+    println!("{} windows; nothing was copied", windows.len());
+}
+
+/// Says of which times nothing came between others of which something did: somebody may have expected
+/// samples there.
+fn say_gaps(windows: &[Window], progress: &Progress) {
+    let count = |window: &Window| progress.done.get(&window.name).copied().unwrap_or(0);
+    let mut times: Vec<TimeRange> =
+        windows.iter().filter(|one| 0 < count(one)).map(|one| one.range).collect();
+    times.sort_by_key(|one| (one.start, one.end));
+    let mut end = times.first().map_or(0, |one| one.end);
+    for time in times {
+        if GAP < time.start.saturating_sub(end) {
+            eprintln!("no samples from {} to {}", rfc3339(end), rfc3339(time.start));
+        }
+        end = end.max(time.end);
+    }
+}

@@ -1,0 +1,200 @@
+//! A running server that is read by Prometheus' remote read: Prometheus itself, or a Quipu.
+
+use super::days;
+use super::series::{Filter, Series};
+use super::source::{Sink, Source, Window};
+use crate::commands::client::{Asked, Client};
+use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use hyper::Method;
+use model::sample::NANOS_PER_MILLI;
+use model::{MatchOp, Matcher, TimeRange};
+use std::sync::Arc;
+use wire::remote_read::ReadQuery;
+use wire::remote_read::decode::{ReadSeries, decode_frame, decode_samples, first_frame};
+use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
+
+/// Bytes of an answer in one message: those in frames have no such limit.
+const ANSWER_SIZE_MAX: usize = 1 << 30;
+
+/// The server.
+pub struct RemoteRead {
+    client: Client,
+    filter: Arc<Filter>,
+    range: TimeRange,
+}
+
+impl RemoteRead {
+    /// What a server has of that time.
+    pub fn new(client: Client, filter: Arc<Filter>, range: TimeRange) -> RemoteRead {
+        RemoteRead { client, filter, range }
+    }
+
+    /// From when on it says that it has samples.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    fn lowest(&mut self) -> anyhow::Result<Option<i64>> {
+        // Of a Quipu.
+        let text = text_of(&mut self.client, "/api/v1/status/runtimeinfo").unwrap_or_default();
+        let answer: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        if let Some(oldest) = answer["data"]["minTimeMs"].as_i64() {
+            return Ok(Some(oldest.saturating_mul(NANOS_PER_MILLI)));
+        }
+        let name = "prometheus_tsdb_lowest_timestamp_seconds";
+        let text = text_of(&mut self.client, "/metrics")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let seconds = line.and_then(|rest| rest.trim().parse::<f64>().ok());
+        Ok(seconds.map(|seconds| (seconds * 1e9) as i64))
+    }
+}
+
+impl Source for RemoteRead {
+    fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
+        let mut range = self.range;
+        if range.start == i64::MIN {
+            range.start = self.lowest()?.context(
+                "this server does not say since when it has samples: say --start, as in --start 2026-01-01",
+            )?;
+        }
+        Ok(days::windows(&range))
+    }
+
+    fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        let all = vec![vec![Matcher::new(model::METRIC_NAME, MatchOp::NotEqual, "")]];
+        let sets = if self.filter.matchers.is_empty() { all } else { self.filter.matchers.clone() };
+        let (first, last) = days::millis(&window.range);
+        for matchers in sets {
+            let range = TimeRange::new(first * 1_000_000, last * 1_000_000);
+            let query = ReadQuery { matchers, range };
+            let body = snap::raw::Encoder::new().compress_vec(&query.to_request())?;
+            let asked = Asked {
+                method: Method::POST,
+                path: "/api/v1/read",
+                headers: &[
+                    ("content-type", "application/x-protobuf"),
+                    ("content-encoding", "snappy"),
+                    ("x-prometheus-remote-read-version", "0.1.0"),
+                ],
+                body: Bytes::from(body),
+            };
+            let mut answer = Answer { bytes: Vec::new(), start: 0, kind: None };
+            let reply = self.client.ask(&asked, &mut |bytes| {
+                answer.push(bytes)?;
+                answer.hand_on(window, sink)
+            })?;
+            if !reply.status.is_success() {
+                bail!("{}: {}", reply.status, reply.error);
+            }
+            answer.end(window, sink)?;
+        }
+        Ok(())
+    }
+}
+
+/// How an answer comes.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Frames,
+    /// One message, compressed.
+    Message,
+}
+
+/// What has come and was not handed on yet.
+struct Answer {
+    bytes: Vec<u8>,
+    /// Before it, all was handed on.
+    start: usize,
+    kind: Option<Kind>,
+}
+
+impl Answer {
+    fn push(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        if self.start * 2 > self.bytes.len() {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+        if ANSWER_SIZE_MAX < self.bytes.len() {
+            bail!(
+                "an answer of more than {ANSWER_SIZE_MAX} bytes in one message: ask for less with --match"
+            );
+        }
+        Ok(())
+    }
+
+    /// Hands on all whole frames. An answer whose first frame is none is one message.
+    fn hand_on(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        while self.kind != Some(Kind::Message) {
+            let rest = self.bytes.get(self.start..).unwrap_or_default();
+            let (message, behind) = match first_frame(rest) {
+                Ok(None) => break,
+                Ok(Some(found)) => found,
+                Err(_) if self.kind.is_none() => {
+                    self.kind = Some(Kind::Message);
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            self.kind = Some(Kind::Frames);
+            let size = rest.len() - behind.len();
+            for series in decode_frame(message)? {
+                give(series, window, sink)?;
+            }
+            self.start += size;
+        }
+        Ok(())
+    }
+
+    fn end(self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        let rest = self.bytes.get(self.start..).unwrap_or_default();
+        if rest.is_empty() {
+            return Ok(());
+        }
+        if self.kind == Some(Kind::Frames) {
+            bail!("the answer ends within a frame");
+        }
+        let size = snap::raw::decompress_len(rest)
+            .context("an answer that is neither frames nor snappy")?;
+        if ANSWER_SIZE_MAX < size {
+            bail!("an answer of {size} bytes in one message: ask for less with --match");
+        }
+        for series in decode_samples(&snap::raw::Decoder::new().decompress_vec(rest)?)? {
+            give(series, window, sink)?;
+        }
+        Ok(())
+    }
+}
+
+fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+    let histogram = |(millis, histogram)| {
+        // Those with whole counts came as such; which it was is not told.
+        MillisHistogram { millis, histogram, form: CountForm::Float }
+    };
+    let mut series = Series {
+        labels: series.labels,
+        samples: series.chunks.concat(),
+        histograms: series.histograms.into_iter().map(histogram).collect(),
+    };
+    series.tidy(&window.range);
+    match series.is_empty() {
+        true => Ok(()),
+        false => sink(series),
+    }
+}
+
+/// A text that a server answers.
+///
+/// # Errors
+/// When it does not.
+pub fn text_of(client: &mut Client, path: &str) -> anyhow::Result<String> {
+    let mut text = Vec::new();
+    let reply = client.send(Method::GET, path, Bytes::new(), &mut |bytes| {
+        text.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    match reply.status.is_success() {
+        true => Ok(String::from_utf8_lossy(&text).into_owned()),
+        false => bail!("{path}: {}: {}", reply.status, reply.error),
+    }
+}

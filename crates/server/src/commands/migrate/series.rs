@@ -1,0 +1,185 @@
+//! Series on their way, and what leaves some of them out or changes their labels.
+
+use crate::commands::arguments::option;
+use crate::selector::matchers_of;
+use anyhow::{Context as _, bail};
+use clap::{ArgAction, ArgMatches, Command};
+use index::CompiledMatchers;
+use model::{Labels, Matcher, TimeRange};
+use wire::remote_write::encode::MillisSample;
+use wire::remote_write::encode_histograms::MillisHistogram;
+
+/// Samples of one series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Whose.
+    pub labels: Labels,
+    /// Numbers, oldest first.
+    pub samples: Vec<MillisSample>,
+    /// Native histograms, oldest first.
+    pub histograms: Vec<MillisHistogram>,
+}
+
+impl Series {
+    /// How many samples there are of both kinds.
+    pub fn len(&self) -> usize {
+        self.samples.len() + self.histograms.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Only what is of a time, oldest first, of equal times the last: as a store keeps it.
+    pub fn tidy(&mut self, range: &TimeRange) {
+        let is_within = |millis: i64| range.contains(millis.saturating_mul(1_000_000));
+        self.samples.retain(|one| is_within(one.millis));
+        self.histograms.retain(|one| is_within(one.millis));
+        if !self.samples.is_sorted_by(|a, b| a.millis < b.millis) {
+            self.samples.sort_by_key(|one| one.millis);
+            keep_last(&mut self.samples, |one| one.millis);
+        }
+        if !self.histograms.is_sorted_by(|a, b| a.millis < b.millis) {
+            self.histograms.sort_by_key(|one| one.millis);
+            keep_last(&mut self.histograms, |one| one.millis);
+        }
+    }
+}
+
+/// Of neighbours of the same time the last.
+fn keep_last<T>(all: &mut Vec<T>, time: fn(&T) -> i64) {
+    all.dedup_by(|next, kept| {
+        let is_same = time(next) == time(kept);
+        if is_same {
+            std::mem::swap(next, kept);
+        }
+        is_same
+    });
+}
+
+/// Which series are copied, and under which labels.
+pub struct Filter {
+    /// The texts of the selectors, for sources that choose by themselves.
+    pub selectors: Vec<String>,
+    /// The same, understood.
+    pub matchers: Vec<Vec<Matcher>>,
+    compiled: Vec<CompiledMatchers>,
+    edits: Vec<Edit>,
+}
+
+/// A change of labels.
+#[derive(Clone, Debug, PartialEq)]
+enum Edit {
+    Drop(String),
+    Rename(String, String),
+    Set(String, String),
+}
+
+/// Adds the arguments that say it.
+pub fn arguments(command: Command) -> Command {
+    let many = |name, value, help| option(name, value, help).action(ArgAction::Append);
+    command
+        .arg(many("match", "SELECTOR", "Series to copy; may be given many times [default: all]"))
+        .arg(many("drop-label", "NAME", "Takes a label away; done before --rename-label"))
+        .arg(many("rename-label", "OLD=NEW", "Gives a label another name; done before --set-label"))
+        .arg(many("set-label", "NAME=VALUE", "Gives every series a label, over one that it has"))
+}
+
+impl Filter {
+    /// As the arguments say it.
+    ///
+    /// # Errors
+    /// When a selector is none, or a change of labels is not understood.
+    pub fn of(matches: &ArgMatches) -> anyhow::Result<Filter> {
+        let all = |name: &str| -> Vec<String> {
+            matches.get_many(name).into_iter().flatten().cloned().collect()
+        };
+        let selectors = all("match");
+        let matchers: Vec<_> =
+            selectors.iter().map(|one| selector(one)).collect::<Result<_, _>>()?;
+        let compiled = matchers.iter().map(|one| CompiledMatchers::compile(one));
+        let compiled = compiled.collect::<Result<_, _>>()?;
+        let mut edits: Vec<Edit> = all("drop-label").into_iter().map(Edit::Drop).collect();
+        for (name, made) in
+            [("rename-label", Edit::Rename as fn(String, String) -> Edit), ("set-label", Edit::Set)]
+        {
+            for pair in all(name) {
+                match pair.split_once('=') {
+                    Some((a, b)) if !a.is_empty() => edits.push(made(a.to_string(), b.to_string())),
+                    _ => bail!("--{name} {pair}: say two words with = between them"),
+                }
+            }
+        }
+        Ok(Filter { selectors, matchers, compiled, edits })
+    }
+
+    /// Everything, as it is.
+    pub fn all() -> Filter {
+        Filter { selectors: vec![], matchers: vec![], compiled: vec![], edits: vec![] }
+    }
+
+    /// Whether series of these labels are copied.
+    pub fn takes(&self, labels: &Labels) -> bool {
+        self.compiled.is_empty() || self.compiled.iter().any(|one| one.matches(labels))
+    }
+
+    /// The labels that a series has in the new place.
+    pub fn relabelled(&self, labels: Labels) -> Labels {
+        if self.edits.is_empty() {
+            return labels;
+        }
+        let mut builder = labels.to_builder();
+        for edit in &self.edits {
+            match edit {
+                Edit::Drop(name) => builder.remove(name),
+                Edit::Rename(old, new) => {
+                    if let Some(value) = builder.get(old).map(str::to_string) {
+                        builder.remove(old);
+                        builder.set(new, &value);
+                    }
+                }
+                Edit::Set(name, value) => builder.set(name, value),
+            }
+        }
+        builder.finish()
+    }
+}
+
+fn selector(text: &str) -> anyhow::Result<Vec<Matcher>> {
+    let expr = promql::parse_listing(text).with_context(|| format!("--match {text}"))?;
+    matchers_of(expr).with_context(|| format!("--match {text}: no selector of series"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(arguments: &[&str]) -> anyhow::Result<Filter> {
+        let command = super::arguments(Command::new("x"));
+        Filter::of(&command.try_get_matches_from([&["x"], arguments].concat())?)
+    }
+
+    #[test]
+    fn series_are_chosen_and_their_labels_changed() {
+        let labels = Labels::from_pairs(&[("__name__", "up"), ("job", "a"), ("zone", "eu")]);
+        let chosen = filter(&["--match", "up{job=~\"a|b\"}", "--match", "down"]).unwrap();
+        assert!(chosen.takes(&labels) && !chosen.takes(&Labels::from_pairs(&[("job", "a")])));
+        let edits = ["--drop-label=zone", "--rename-label=job=work", "--set-label=dc=x=y"];
+        let changed = filter(&edits).unwrap().relabelled(labels);
+        let expected = [("__name__", "up"), ("dc", "x=y"), ("work", "a")];
+        assert_eq!(changed, Labels::from_pairs(&expected));
+        assert!(filter(&["--match", "rate(x[1m])"]).is_err());
+        assert!(filter(&["--set-label", "x"]).is_err());
+    }
+
+    #[test]
+    fn of_equal_times_the_last_is_kept() {
+        let sample = |(millis, value)| MillisSample { millis, value };
+        let samples = [(3, 1.0), (1, 2.0), (3, 3.0), (9, 4.0)].map(sample).to_vec();
+        let labels = Labels::from_pairs(&[("__name__", "x")]);
+        let mut series = Series { labels, samples, histograms: Vec::new() };
+        series.tidy(&TimeRange::new(0, 5_000_000));
+        assert_eq!(series.samples, [(1, 2.0), (3, 3.0)].map(sample));
+    }
+}

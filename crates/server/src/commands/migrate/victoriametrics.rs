@@ -1,0 +1,167 @@
+//! A running VictoriaMetrics, read by its export of JSON lines: numbers come as it shows them.
+
+use super::days;
+use super::remote_read::text_of;
+use super::series::{Filter, Series};
+use super::source::{Sink, Source, Window};
+use crate::commands::client::{Client, encode};
+use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
+use hyper::Method;
+use jiff::civil::date;
+use jiff::tz::TimeZone;
+use model::TimeRange;
+use model::sample::NANOS_PER_DAY;
+use std::sync::Arc;
+
+/// Samples of one line.
+const ROWS_PER_LINE: usize = 10_000;
+/// Bytes of a line.
+const LINE_SIZE_MAX: usize = 64 << 20;
+/// It takes no samples from before 1970-01-02, and a time of 0 for none.
+const FIRST: i64 = NANOS_PER_DAY;
+
+/// The server.
+pub struct VictoriaMetrics {
+    client: Client,
+    filter: Arc<Filter>,
+    range: TimeRange,
+}
+
+impl VictoriaMetrics {
+    /// What a server has of that time.
+    pub fn new(client: Client, filter: Arc<Filter>, range: TimeRange) -> VictoriaMetrics {
+        VictoriaMetrics { client, filter, range }
+    }
+
+    /// Whether it has series of a time, as far as its index tells.
+    fn has(&mut self, range: &TimeRange) -> anyhow::Result<bool> {
+        let (first, last) = days::millis(range);
+        let path = format!("/api/v1/labels?start={}&end={}&limit=1", first / 1000, last / 1000);
+        let text = text_of(&mut self.client, &path)?;
+        let answer: serde_json::Value = serde_json::from_str(&text).context("no JSON")?;
+        let labels = answer["data"].as_array().context("no list of labels")?;
+        Ok(!labels.is_empty())
+    }
+
+    /// The months of a time that have series, as far as its index tells.
+    fn months(&mut self, range: &TimeRange) -> anyhow::Result<Vec<TimeRange>> {
+        let of = |nanos: i64| jiff::Timestamp::from_nanosecond(i128::from(nanos));
+        let year = |nanos: i64| anyhow::Ok(of(nanos)?.to_zoned(TimeZone::UTC).year());
+        let mut found = Vec::new();
+        for year in (year(range.start)?..=year(range.end)?).rev() {
+            let whole = span(year, 1, year + 1, 1)?.intersect(range);
+            if !self.has(&whole)? {
+                continue;
+            }
+            for month in (1..=12i8).rev() {
+                let (next_year, next) = if month == 12 { (year + 1, 1) } else { (year, month + 1) };
+                let part = span(year, month, next_year, next)?.intersect(range);
+                if !part.is_empty() && self.has(&part)? {
+                    found.push(part);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// From the beginning of a month to just before the beginning of another one.
+fn span(year: i16, month: i8, end_year: i16, end_month: i8) -> anyhow::Result<TimeRange> {
+    let nanos = |year, month| -> anyhow::Result<i64> {
+        let start = date(year, month, 1).to_zoned(TimeZone::UTC)?.timestamp().as_nanosecond();
+        Ok(i64::try_from(start)?)
+    };
+    Ok(TimeRange::new(nanos(year, month)?, nanos(end_year, end_month)? - 1))
+}
+
+impl Source for VictoriaMetrics {
+    fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
+        let mut range = self.range;
+        range.start = range.start.max(FIRST);
+        let months = self.months(&range)?;
+        let mut found = Vec::new();
+        for window in months.iter().flat_map(days::windows) {
+            if self.has(&window.range)? {
+                found.push(window);
+            }
+        }
+        Ok(found)
+    }
+
+    fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        let (first, last) = days::millis(&window.range);
+        // Not with reduce_mem_usage: version 1.79 then mixes values of different series up, at times.
+        let mut path = format!(
+            "/api/v1/export?max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
+            seconds(first),
+            seconds(last)
+        );
+        match self.filter.selectors.as_slice() {
+            [] => path.push_str(&format!("&match[]={}", encode("{__name__!=\"\"}"))),
+            all => all.iter().for_each(|one| path.push_str(&format!("&match[]={}", encode(one)))),
+        }
+        let mut rest: Vec<u8> = Vec::new();
+        let mut line = 0u64;
+        let reply = self.client.send(Method::GET, &path, Bytes::new(), &mut |bytes| {
+            rest.extend_from_slice(bytes);
+            let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            ensure!(
+                rest.len() - whole < LINE_SIZE_MAX,
+                "a line of more than {LINE_SIZE_MAX} bytes"
+            );
+            for text in rest[..whole].split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
+                line += 1;
+                give(text, window, sink).with_context(|| format!("line {line} of the answer"))?;
+            }
+            rest.drain(..whole);
+            Ok(())
+        })?;
+        if !reply.status.is_success() {
+            bail!("{}: {}", reply.status, reply.error);
+        }
+        match rest.is_empty() {
+            true => Ok(()),
+            false => give(&rest, window, sink),
+        }
+    }
+}
+
+/// Milliseconds as it reads them: seconds with a fraction.
+fn seconds(millis: i64) -> String {
+    format!("{}.{:03}", millis.div_euclid(1000), millis.rem_euclid(1000))
+}
+
+fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+    let (labels, samples) = wire::json_lines::read_line(line)?;
+    let mut series = Series { labels, samples, histograms: Vec::new() };
+    // It has no samples that are no number: they mark where it had none.
+    series.samples.retain(|one| !one.value.is_nan());
+    series.tidy(&window.range);
+    match series.is_empty() {
+        true => Ok(()),
+        false => sink(series),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::sample::NANOS_PER_MILLI;
+
+    #[test]
+    fn lines_become_series_of_the_window() {
+        let range = TimeRange::new(2 * NANOS_PER_MILLI, 9 * NANOS_PER_MILLI);
+        let window = Window { name: "w".into(), range, samples: None };
+        let mut found = Vec::new();
+        let line = br#"{"metric":{"__name__":"a","b":"c"},"values":[1,null,"Infinity",4],"timestamps":[1,2,3,4]}"#;
+        give(line, &window, &mut |series| {
+            found.push(series);
+            Ok(())
+        })
+        .unwrap();
+        let samples: Vec<_> = found[0].samples.iter().map(|one| (one.millis, one.value)).collect();
+        assert_eq!(samples, [(3, f64::INFINITY), (4, 4.0)]);
+        assert!(give(b"{\"metric\":", &window, &mut |_| Ok(())).is_err(), "cut short");
+    }
+}

@@ -1,0 +1,359 @@
+//! `quipu migrate`: history of a real VictoriaMetrics, a real Prometheus and its blocks in a Quipu, and
+//! what happens when sources break off or lie.
+
+use anyhow::{Context, Result, ensure};
+use e2e::launch::quipu;
+use e2e::{Client, Launch, Program, Prometheus, Server, free_port, poll};
+use histogram::{Bucket, Histogram, ResetHint};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::spawn;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use wire::remote_write::encode::{MillisSample, RequestV1};
+use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// 2026-08-30 00:00:00 UTC in seconds.
+const START: i64 = 1_788_048_000;
+
+/// What the command said.
+struct Said {
+    code: i32,
+    text: String,
+}
+
+/// `quipu migrate` with arguments, to a server, with its progress file in a directory.
+fn migrate(server: &Server, directory: &Path, arguments: &[&str]) -> Result<Said> {
+    let mut command = quipu(&["migrate"])?;
+    command.args(arguments).args(["--url", server.url()]).current_dir(directory);
+    let output = command.output()?;
+    let text = [output.stdout, output.stderr].concat();
+    let code = output.status.code().context("a signal")?;
+    Ok(Said { code, text: String::from_utf8_lossy(&text).into_owned() })
+}
+
+fn must(server: &Server, directory: &Path, arguments: &[&str]) -> Result<String> {
+    let said = migrate(server, directory, arguments)?;
+    ensure!(said.code == 0, "{arguments:?}: {}", said.text);
+    Ok(said.text)
+}
+
+fn start_victoria(directory: &Path) -> Result<(Program, String)> {
+    let authority = format!("127.0.0.1:{}", free_port()?);
+    let arguments = [
+        format!("-storageDataPath={}", directory.join("victoria").display()),
+        format!("-httpListenAddr={authority}"),
+        "-retentionPeriod=100y".to_string(),
+    ];
+    let program = Program::start("victoria-metrics", &arguments, &directory.join("victoria.log"))?;
+    poll("victoria-metrics", PATIENCE, || {
+        ensure!(Client::new(&authority).get("/health")?.status == 200, "not ready");
+        Ok(())
+    })?;
+    Ok((program, authority))
+}
+
+#[test]
+fn the_history_of_a_victoriametrics_is_copied_and_compared() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_victoria, authority) = start_victoria(directory.path())?;
+    let mut lines = String::new();
+    for row in 0..500 {
+        for host in 0..4 {
+            let at = START + row * 600;
+            lines +=
+                &format!("cpu,host=h{host},zone=é\\ {host} v={},n={row}i {at}\n", row as f64 / 7.0);
+        }
+    }
+    for year in 0..3 {
+        lines += &format!("old v={year} {}\n", START - (year + 1) * 31_536_000);
+    }
+    let mut victoria = Client::new(&authority);
+    let written = victoria.post("/write?precision=s", &[], lines.as_bytes())?;
+    ensure!(written.status == 204, "{}", written.excerpt());
+    victoria.get("/internal/force_flush")?;
+
+    let server = Launch::new(&directory.path().join("quipu")).start()?;
+    let url = format!("http://{authority}");
+    let told = must(&server, directory.path(), &["victoriametrics", &url, "--dry-run"])?;
+    ensure!(told.contains("2026-09-02") && told.contains("7 windows; nothing"), "{told}");
+    ensure!(server.export("{__name__!=\"\"}")?.is_empty(), "a dry run");
+    let said = must(&server, directory.path(), &["victoriametrics", &url])?;
+    ensure!(said.contains("4003 samples of 7 windows copied; 0 requests"), "{said}");
+    ensure!(said.contains("no samples from 2025-08-30"), "{said}");
+
+    // Both answer the same, down to the last digit.
+    let ask = "/api/v1/export?match[]=%7B__name__!%3D%22%22%7D&start=0";
+    let (there, here) = (victoria.get(ask)?.export()?, server.get(ask)?.export()?);
+    ensure!(there.len() == 4003 && there == here, "{} and {}", there.len(), here.len());
+    let said = must(&server, directory.path(), &["verify", "victoriametrics", &url])?;
+    ensure!(said.contains("with 4003 samples compared; 0 differ"), "{said}");
+
+    // What is missing here, and what is another, is named.
+    server.post("/api/v1/admin/tsdb/delete_series?match[]=old_v", "")?;
+    server.write("/write?precision=s", format!("cpu,host=h1,zone=é\\ 1 n=7 {START}\n"))?;
+    let said = migrate(&server, directory.path(), &["verify", "victoriametrics", &url])?;
+    ensure!(said.code == 1, "{}", said.text);
+    ensure!(
+        said.text.contains("old_v: 1 samples there, 0 here")
+            || said.text.contains("1 samples there, 0 here"),
+        "{}",
+        said.text
+    );
+    ensure!(said.text.contains("sums") && said.text.contains("; 4 differ"), "{}", said.text);
+    // Copying again mends the one, not what is newer here; a part of it under other labels.
+    let again = [
+        "victoriametrics",
+        &url,
+        "--match",
+        "old_v",
+        "--rename-label",
+        "__name__=was",
+        "--set-label",
+        "__name__=older",
+        "--set-label",
+        "from=vm",
+    ];
+    must(&server, directory.path(), &again)?;
+    ensure!(server.export("older{from=\"vm\"}")?.len() == 3, "other labels");
+    server.stop()
+}
+
+fn whole(at: i64) -> MillisHistogram {
+    let bucket = |index, count: i64| Bucket { index, count: count as f64 };
+    let positive = vec![bucket(-3, 2 + at), bucket(-2, 5 + 2 * at), bucket(1, 1)];
+    let negative = vec![bucket(0, 3)];
+    let count = positive.iter().chain(&negative).map(|one| one.count).sum::<f64>() + 1.0;
+    let histogram = Histogram {
+        schema: 1,
+        reset_hint: ResetHint::Unknown,
+        zero_threshold: 0.001,
+        zero_count: 1.0,
+        count,
+        sum: 2.5 * at as f64,
+        positive,
+        negative,
+        custom_bounds: Vec::new(),
+    };
+    MillisHistogram { millis: 0, histogram, form: CountForm::Whole }
+}
+
+/// A Prometheus with floats, histograms with whole counts and a series that has ended.
+fn start_prometheus(directory: &Path) -> Result<Prometheus> {
+    let flags = [
+        "--web.enable-remote-write-receiver",
+        "--web.enable-admin-api",
+        "--enable-feature=native-histograms",
+    ];
+    let prometheus =
+        Prometheus::start(directory, &flags, |_| "global: {scrape_interval: 1h}\n".to_string())?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as i64;
+    // Its head takes samples of the last hours.
+    let first = now - 50 * 60 * 1000;
+    let mut request = RequestV1::new();
+    for host in 0..3 {
+        let name = format!("h{host}");
+        let labels = [("__name__", "temp"), ("host", name.as_str()), ("odd", "é \"\\")];
+        let value = |at: i64| match at {
+            7 => f64::INFINITY,
+            299 => model::stale_marker(),
+            at => (at * (host + 1)) as f64 / 3.0,
+        };
+        let samples: Vec<MillisSample> = (0..300)
+            .map(|at| MillisSample { millis: first + at * 10_000, value: value(at) })
+            .collect();
+        request.series(&labels, &samples);
+    }
+    let histograms: Vec<MillisHistogram> =
+        (0..250).map(|at| MillisHistogram { millis: first + at * 10_000, ..whole(at) }).collect();
+    request.mixed_series(&[("__name__", "latency"), ("job", "a")], &[], &histograms);
+    let body = snap::raw::Encoder::new().compress_vec(request.as_bytes())?;
+    let headers = [
+        ("content-encoding", "snappy"),
+        ("content-type", "application/x-protobuf"),
+        ("x-prometheus-remote-write-version", "0.1.0"),
+    ];
+    let answer = Client::new(prometheus.authority()).post("/api/v1/write", &headers, &body)?;
+    ensure!(answer.status == 204, "{}", answer.excerpt());
+    Ok(prometheus)
+}
+
+/// All that a server has, line by line.
+fn lines(server: &Server) -> Result<Vec<String>> {
+    let answer = server.get("/api/v1/export?match[]=%7B__name__!%3D%22%22%7D")?;
+    let text = String::from_utf8(answer.body)?;
+    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
+    lines.sort();
+    Ok(lines)
+}
+
+/// What every path that Prometheus knows brings.
+fn check_prometheus(server: &Server) -> Result<()> {
+    let export = server.export("temp")?;
+    ensure!(export.len() == 900 && export.0.len() == 3, "{}", export.len());
+    let text = lines(server)?.join("\n");
+    ensure!(text.matches("\"Infinity\"").count() == 3, "infinities");
+    ensure!(
+        text.matches("StaleNaN").count() + text.matches("NaN:7ff0000000000002").count() == 3,
+        "ended series"
+    );
+    let latency = lines(server)?.into_iter().filter(|line| line.contains("\"latency\""));
+    let latency: Vec<String> = latency.collect();
+    let json: serde_json::Value = serde_json::from_str(latency.first().context("no latency")?)?;
+    let found = json["histograms"].as_array().context("no histograms")?;
+    ensure!(found.len() == 250, "{} histograms", found.len());
+    for (at, one) in (0i64..).zip(found) {
+        ensure!(
+            one["count"] == 12 + 3 * at || one["count"].as_f64() == Some((12 + 3 * at) as f64),
+            "{at}: {one}"
+        );
+        let counts: Vec<f64> = one["positive"]
+            .as_array()
+            .context("buckets")?
+            .iter()
+            .filter_map(|pair| pair[1].as_f64())
+            .collect();
+        ensure!(counts == [(2 + at) as f64, (5 + 2 * at) as f64, 1.0], "{at}: {one}");
+    }
+    Ok(())
+}
+
+fn snapshot(prometheus: &Prometheus, directory: &Path) -> Result<PathBuf> {
+    let answer =
+        Client::new(prometheus.authority()).post("/api/v1/admin/tsdb/snapshot", &[], b"")?;
+    let name = answer.data()?["name"].as_str().context("no name")?.to_string();
+    Ok(directory.join("prometheus/snapshots").join(name))
+}
+
+#[test]
+fn a_prometheus_and_its_blocks_are_copied_alike() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let prometheus = start_prometheus(directory.path())?;
+    let live = Launch::new(&directory.path().join("live")).start()?;
+    let url = format!("http://{}", prometheus.authority());
+    let said = must(&live, directory.path(), &["prometheus", &url, "--start", "now-2h"])?;
+    ensure!(said.contains("1150 samples"), "{said}");
+    check_prometheus(&live)?;
+    let verify = ["verify", "prometheus", &url, "--start", "now-2h"];
+    let said = must(&live, directory.path(), &verify)?;
+    ensure!(said.contains("1150 samples compared; 0 differ"), "{said}");
+
+    let blocks = snapshot(&prometheus, directory.path())?;
+    let place = blocks.to_string_lossy().into_owned();
+    let cold = Launch::new(&directory.path().join("cold")).start()?;
+    let said = must(&cold, directory.path(), &["prometheus-blocks", &place])?;
+    ensure!(said.contains("1150 samples"), "{said}");
+    check_prometheus(&cold)?;
+    must(&cold, directory.path(), &["verify", "prometheus-blocks", &place])?;
+    // A Quipu is a source, too.
+    let other = Launch::new(&directory.path().join("other")).start()?;
+    must(&other, directory.path(), &["quipu", cold.url()])?;
+    check_prometheus(&other)?;
+
+    // Blocks that rot are named, and nothing is called done.
+    let block = std::fs::read_dir(&blocks)?.next().context("no block")??.path();
+    // Of the index the strings, for nothing else but series is read.
+    for (file, word, at) in [("chunks/000001", "chunk at", 2000), ("index", "index", 20)] {
+        let path = block.join(file);
+        let sound = std::fs::read(&path)?;
+        let mut rotten = sound.clone();
+        rotten[at] ^= 0x20;
+        std::fs::write(&path, &rotten)?;
+        let said = migrate(&cold, directory.path(), &["prometheus-blocks", &place])?;
+        ensure!(said.code == 1 && said.text.contains(word), "{file}: {}", said.text);
+        ensure!(said.text.contains("checksum"), "{file}: {}", said.text);
+        std::fs::write(&path, &sound[..sound.len() / 2])?;
+        let said = migrate(&cold, directory.path(), &["prometheus-blocks", &place])?;
+        ensure!(said.code == 1, "{file} cut short: {}", said.text);
+        std::fs::write(&path, &sound)?;
+    }
+    must(&cold, directory.path(), &["prometheus-blocks", &place])?;
+    let empty = directory.path().to_string_lossy().into_owned();
+    let said = migrate(&cold, directory.path(), &["prometheus-blocks", &empty])?;
+    ensure!(said.code == 1 && said.text.contains("no blocks"), "{}", said.text);
+    cold.stop()
+}
+
+/// An old server of two days, which breaks off in the middle of the older one as often as it is told to.
+fn flaky(breaks: usize) -> Result<(u16, Arc<AtomicUsize>)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    let left = Arc::new(AtomicUsize::new(breaks));
+    let shared = left.clone();
+    spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = BufReader::new(&stream).lines().map_while(Result::ok);
+            let asked = head.next().unwrap_or_default();
+            let _: Vec<String> = head.take_while(|line| !line.is_empty()).collect();
+            let is_older = asked.contains(&format!("start={}", START - 86_400));
+            let body = match asked.contains("/labels") {
+                true => "{\"status\":\"success\",\"data\":[\"__name__\"]}".to_string(),
+                false => {
+                    let at = if is_older { START - 86_400 } else { START } * 1000;
+                    let line = |n: i64| {
+                        format!(
+                            "{{\"metric\":{{\"__name__\":\"m\",\"n\":\"{n}\"}},\"values\":[{n}],\"timestamps\":[{}]}}\n",
+                            at + n
+                        )
+                    };
+                    (0..50).map(line).collect()
+                }
+            };
+            let is_broken = is_older
+                && !asked.contains("/labels")
+                && shared
+                    .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1))
+                    .is_ok();
+            let sent = if is_broken { body.len() / 2 } else { body.len() };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let _ = stream.write_all(head.as_bytes());
+            let _ = stream.write_all(&body.as_bytes()[..sent]);
+        }
+    });
+    Ok((port, left))
+}
+
+#[test]
+fn a_source_that_breaks_off_is_read_again_and_a_later_run_goes_on() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(&directory.path().join("quipu")).start()?;
+    let (port, left) = flaky(2)?;
+    let url = format!("http://127.0.0.1:{port}");
+    let (start, end) = ((START - 86_400).to_string(), (START + 86_399).to_string());
+    let arguments = ["victoriametrics", &url, "--start", &start, "--end", &end];
+    let said = must(&server, directory.path(), &arguments)?;
+    ensure!(said.matches("reading it again").count() == 2, "{said}");
+    ensure!(server.export("m")?.len() == 100, "each sample once");
+
+    left.store(1000, Ordering::SeqCst);
+    let other = Launch::new(&directory.path().join("other")).start()?;
+    let said = migrate(&other, directory.path(), &arguments)?;
+    ensure!(
+        said.code == 1 && said.text.contains("run it again to go on from here"),
+        "{}",
+        said.text
+    );
+    let progress =
+        std::fs::read_to_string(directory.path().join("quipu-migrate-victoriametrics.progress"))?;
+    ensure!(progress.contains("2026-08-30") && !progress.contains("2026-08-29"), "{progress}");
+    // Another copy is not its continuation.
+    let said = migrate(&other, directory.path(), &["victoriametrics", &url, "--match", "x"])?;
+    ensure!(said.code == 1 && said.text.contains("of another copy"), "{}", said.text);
+    left.store(0, Ordering::SeqCst);
+    let said = must(&other, directory.path(), &arguments)?;
+    ensure!(
+        said.contains("going on: 1 of 2 windows are done") && said.contains("50 samples"),
+        "{said}"
+    );
+    ensure!(other.export("m")?.len() == 100, "all of it");
+    let said = migrate(&other, directory.path(), &["victoriametrics", "ftp://x"])?;
+    ensure!(said.code == 1 && said.text.contains("must begin with http://"), "{}", said.text);
+    other.stop()
+}
