@@ -240,6 +240,10 @@ fn a_prometheus_and_its_blocks_are_copied_alike() -> Result<()> {
     let verify = ["verify", "prometheus", &url, "--start", "now-2h"];
     let said = must(&live, directory.path(), &verify)?;
     ensure!(said.contains("1150 samples compared; 0 differ"), "{said}");
+    // What two selectors choose is counted once.
+    let twice = [&verify[..], &["--match", "temp", "--match", "{host=\"h1\"}"]].concat();
+    let said = must(&live, directory.path(), &twice)?;
+    ensure!(said.contains("900 samples compared; 0 differ"), "{said}");
 
     let blocks = snapshot(&prometheus, directory.path())?;
     let place = blocks.to_string_lossy().into_owned();
@@ -330,6 +334,10 @@ fn a_source_that_breaks_off_is_read_again_and_a_later_run_goes_on() -> Result<()
     let arguments = ["victoriametrics", &url, "--start", &start, "--end", &end];
     let said = must(&server, directory.path(), &arguments)?;
     ensure!(said.matches("reading it again").count() == 2, "{said}");
+    ensure!(
+        said.contains("100 samples of 2 windows copied"),
+        "what comes again is counted once: {said}"
+    );
     ensure!(server.export("m")?.len() == 100, "each sample once");
 
     left.store(1000, Ordering::SeqCst);

@@ -497,3 +497,68 @@ fn words_for_moments_are_understood() -> Result<()> {
         ("SELECT 'today'::text, 'today' = 'now'", "today|f"),
     ])
 }
+
+#[test]
+fn now_is_now_for_functions_in_from_too() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    // One session: what its first moment was is long ago to the second statement.
+    let said = psql.ask(
+        &[
+            "SELECT pg_sleep(1.2)",
+            "SELECT now() - time < interval '1 s' FROM promql('vector(1)', now())",
+            "SELECT now() - max(g) < interval '1 s' \
+             FROM generate_series(now() - interval '2 s', now(), interval '1 s') g",
+            "CREATE VIEW v AS SELECT time FROM promql('vector(1)', now())",
+            "SELECT pg_sleep(1.2)",
+            "SELECT now() - time < interval '1 s' FROM v",
+        ],
+        "",
+    )?;
+    ensure!(said.split_whitespace().filter(|word| *word == "t").count() == 3, "{said}");
+    Ok(())
+}
+
+#[test]
+fn a_thousand_years_are_a_time_like_others() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE h (time timestamptz NOT NULL, v float8)"], "")?;
+    psql.ask(&["SELECT create_hypertable('h', 'time')", "INSERT INTO h VALUES (now(), 1)"], "")?;
+    for (asked, expected) in [
+        ("SELECT now() - interval '1000 years' < now(), now() = current_timestamp", "t|t"),
+        ("SELECT count(*) FROM h WHERE time > now() - interval '1000 years'", "1"),
+    ] {
+        ensure!(psql.ask(&[asked], "")? == expected, "{asked}");
+    }
+    psql.ask(&["SELECT add_retention_policy('h', interval '1000 years')"], "")?;
+    psql.ask(&["SELECT drop_chunks('h', older_than => interval '1000 years')"], "")?;
+    ensure!(psql.ask(&["SELECT count(*) FROM h"], "")? == "1", "nothing is that old");
+    ensure!(!server.log().contains("panicked"), "{}", server.log());
+    Ok(())
+}
+
+#[test]
+fn parameters_are_compared_with_jsonb_as_jsonb() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(&directory)?;
+    psql.ask(&["CREATE TABLE j (v jsonb)", "INSERT INTO j VALUES ('{\"b\":1,\"aa\":[1]}')"], "")?;
+    let same = "('{\"aa\":[1],\"b\":1}')";
+    for (condition, expected) in [
+        ("v = $1", "1"),
+        ("$1 = v", "1"),
+        ("v <> $1", "0"),
+        ("v IN ('{}', $1)", "1"),
+        ("v NOT IN ($1)", "0"),
+        ("v IS DISTINCT FROM $1", "0"),
+        ("v->'aa' = $1", "0"),
+    ] {
+        let prepare = format!("PREPARE p AS SELECT count(*) FROM j WHERE {condition}");
+        let said = psql.ask(&[&prepare, &format!("EXECUTE p{same}")], "")?;
+        ensure!(said.lines().last() == Some(expected), "{condition}: {said}");
+    }
+    // What is equal is not deleted for being written otherwise.
+    psql.ask(&["PREPARE p AS DELETE FROM j WHERE v <> $1", &format!("EXECUTE p{same}")], "")?;
+    ensure!(psql.ask(&["SELECT count(*) FROM j"], "")? == "1", "an equal row was deleted");
+    Ok(())
+}

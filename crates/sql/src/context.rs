@@ -9,6 +9,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,9 +39,27 @@ impl Context {
         Context { state, copy: Mutex::default(), task: Arc::new(task) }
     }
 
-    /// For planning, which does not ask what time it is.
+    /// For planning what does not ask what time it is.
     pub fn state(&self) -> &SessionState {
         &self.state
+    }
+
+    /// A copy that is planned with now.
+    pub fn state_now(&self) -> SessionState {
+        let mut state = self.state.clone();
+        state.mark_start_execution();
+        state
+    }
+
+    /// Plans what asks for the time while it is planned.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub async fn plan_now(&self, statement: Statement) -> Result<LogicalPlan> {
+        let state = self.begun();
+        let made = state.statement_to_plan(statement).await;
+        self.put_back(state);
+        made
     }
 
     /// What plans run in.

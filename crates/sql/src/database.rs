@@ -16,6 +16,7 @@ use crate::hypertables::{Series, TABLE_LABEL};
 use crate::intervals::time_bucket;
 use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
+use crate::now::now;
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
     self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState, RowsInto,
@@ -169,6 +170,7 @@ impl Database {
         let context = SessionContext::new_with_state(state(runtime));
         functions().for_each(|function| context.register_udf((*function).clone()));
         context.register_udf(time_bucket());
+        context.register_udf(now());
         context.register_udf(no_null_array());
         vectors::functions().for_each(|function| context.register_udf(function));
         gapfill::functions().for_each(|function| context.register_udf(function));
@@ -225,7 +227,7 @@ impl Database {
         let own_context: Arc<OnceLock<Weak<Context>>> = Arc::default();
         if let Some(shared) = context.catalog(CATALOG) {
             let known = own_context.clone();
-            let state = move || Some(known.get()?.upgrade()?.state().clone());
+            let state = move || Some(known.get()?.upgrade()?.state_now());
             let seen = (self.catalog.clone(), view.clone(), facts.database().into());
             let state = PlanningState(Arc::new(state));
             let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, seen, state);
@@ -667,7 +669,11 @@ pub(crate) async fn logical(
 ) -> Result<LogicalPlan, SqlError> {
     let statement = query.rephrased().statement.clone();
     let statement = parser::Statement::Statement(Box::new(statement));
-    let plan = context.state().statement_to_plan(statement).await?;
+    let plan = match query.rephrased().is_reusable {
+        true => context.state().statement_to_plan(statement).await?,
+        // Arguments of functions in FROM are worked out while it is planned, `now()` among them.
+        false => context.plan_now(statement).await?,
+    };
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;

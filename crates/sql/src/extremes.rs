@@ -3,6 +3,7 @@
 //! DataFusion's own, when it groups, begins with the largest and the smallest finite number, which the
 //! infinities never pass, and compares with NaN, which is never true.
 
+use crate::taken::each_taken;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
@@ -107,13 +108,7 @@ impl GroupsAccumulator for Groups {
         self.winners.resize(count.max(self.winners.len()), None);
         let values = cast(&values[0], &DataType::Float64)?;
         let values = values.as_primitive::<Float64Type>();
-        for (row, (group, value)) in groups.iter().zip(values).enumerate() {
-            // What is not known is not taken.
-            let is_taken = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-            if let Some(value) = value.filter(|_| is_taken) {
-                self.take(*group, value);
-            }
-        }
+        each_taken(values, filter, |row, value| self.take(groups[row], value));
         Ok(())
     }
 

@@ -6,7 +6,6 @@ use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
     is_jsonb_field, jsonb_field,
 };
-use crate::rewrite::JSONB_IN;
 use crate::tables::ZONE;
 use crate::texts;
 use crate::typed::{as_interval, literal_time, text_as_interval};
@@ -59,9 +58,6 @@ impl ExprPlanner for JsonbOperators {
                 }
                 None => return Ok(PlannerResult::Original(expr)),
             },
-            BinaryOperator::Eq | BinaryOperator::NotEq => {
-                return Ok(PlannerResult::Original(compared(expr, schema)?));
-            }
             _ => return Ok(PlannerResult::Original(expr)),
         };
         let is_swapped = expr.op == BinaryOperator::ArrowAt;
@@ -143,19 +139,11 @@ fn joined(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Joins>> {
     Ok((!sides.iter().any(is_array)).then_some(Joins::Texts))
 }
 
-/// A text that is compared with a `jsonb` is one, too.
-fn compared(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr> {
-    let is_text =
-        |side: &Expr| matches!(side, Expr::Literal(value, _) if value.data_type().is_string());
-    if is_text(&expr.right) && is_jsonb(&expr.left, schema)? {
-        expr.right = call(JSONB_IN, vec![expr.right]);
-    } else if is_text(&expr.left) && is_jsonb(&expr.right, schema)? {
-        expr.left = call(JSONB_IN, vec![expr.left]);
-    }
-    Ok(expr)
-}
-
-fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+/// Whether an expression is a `jsonb`.
+///
+/// # Errors
+/// When nothing is known of it, as of a parameter that no type was given.
+pub fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     // A cast may keep what the field said before; to `jsonb` none is a cast.
     if matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
         return Ok(false);

@@ -3,12 +3,11 @@
 //! a whole number.
 
 use crate::error::SqlError;
+use crate::taken::each_taken;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, Decimal128Array, Int64Array, PrimitiveArray,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, Decimal128Array, Int64Array,
 };
-use datafusion::arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Decimal128Type, Field, FieldRef, Int64Type,
-};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
@@ -105,21 +104,6 @@ impl Groups {
         let sums = sums.with_precision_and_scale(PRECISION, 0)?;
         let counts: Int64Array = totals.iter().map(|one| Some(one.count)).collect();
         Ok(vec![Arc::new(sums), Arc::new(counts)])
-    }
-}
-
-/// Hands on the values that a filter lets through, with the rows that they stand in.
-fn each_taken<T: ArrowPrimitiveType>(
-    values: &PrimitiveArray<T>,
-    filter: Option<&BooleanArray>,
-    mut take: impl FnMut(usize, T::Native),
-) {
-    for (row, value) in values.iter().enumerate() {
-        // What is not known is not taken.
-        let is_taken = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
-        if let Some(value) = value.filter(|_| is_taken) {
-            take(row, value);
-        }
     }
 }
 

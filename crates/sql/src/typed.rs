@@ -10,6 +10,9 @@ use crate::floats::{
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
+use crate::jsonb_functions::call;
+use crate::operators::is_jsonb;
+use crate::rewrite::JSONB_IN;
 use crate::sums;
 use crate::{bytea, checked, extremes, interval_text, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
@@ -252,9 +255,24 @@ fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
     true
 }
 
+/// A text between quotes or a parameter that is compared with a `jsonb` is one, too: keys of objects stand
+/// in one order there.
+fn as_jsonb(side: Expr) -> Expr {
+    let is_open = match &side {
+        Expr::Placeholder(_) => true,
+        Expr::Literal(value, _) => value.data_type().is_string(),
+        _ => false,
+    };
+    if is_open { call(JSONB_IN, vec![side]) } else { side }
+}
+
 /// What is compared with each other: intervals by what they are worth, texts with times as times, with
-/// bytes as bytes.
+/// bytes as bytes, with `jsonb` as `jsonb`.
 fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
+    if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
+        return Transformed::yes(sides.into_iter().map(as_jsonb).collect());
+    }
     let types: Vec<Option<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let of = |wanted: fn(&DataType) -> bool| types.iter().flatten().find(|one| wanted(one));

@@ -61,6 +61,8 @@ impl StoreOpening {
         refuse_restoring(vfs.as_ref(), dir)?;
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = Arc::from(vfs.lock(dir)?);
+        // One may have begun, and been killed, before the lock was had.
+        refuse_restoring(vfs.as_ref(), dir)?;
         let damage = Arc::new(DamageList::read(vfs.as_ref(), dir)?);
         let length = config.partition_length.unwrap_or(partition_length::DEFAULT);
         let mut ground = Ground {

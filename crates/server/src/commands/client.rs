@@ -233,13 +233,16 @@ impl Client {
         self.connection = Some(connection);
         let error = String::from_utf8_lossy(&error).trim_end().to_string();
         let reply = Reply { status, error };
-        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
-            let header = response.headers().get(RETRY_AFTER);
+        let header = response.headers().get(RETRY_AFTER);
+        let is_busy = match status {
+            StatusCode::TOO_MANY_REQUESTS => true,
             // Without it there is nothing to wait for.
-            if let Some(value) = header {
-                let seconds = value.to_str().ok().and_then(|text| text.parse().ok());
-                return Ok(Attempt::Busy(reply, seconds));
-            }
+            StatusCode::SERVICE_UNAVAILABLE => header.is_some(),
+            _ => false,
+        };
+        if is_busy {
+            let text = header.and_then(|value| value.to_str().ok());
+            return Ok(Attempt::Busy(reply, text.and_then(|text| text.parse().ok())));
         }
         Ok(Attempt::Answered(reply))
     }

@@ -188,14 +188,8 @@ fn put_class(bits: &mut BitWriter<'_>, value: u64, is_zero: bool, fits: impl Fn(
 /// # Errors
 /// The bytes end before the histograms do, or are no layout.
 pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
-    let short = || Error::malformed("histogram chunk", bytes.len(), "as many samples as it says");
-    let (&[high, low, flags], body) = bytes.split_first_chunk::<HEAD_SIZE>().ok_or_else(short)?;
-    let count = usize::from(u16::from_be_bytes([high, low]));
-    let bit_count = body.len() * 8;
-    if bit_count < count {
-        return Err(short());
-    }
-    let mut reader = Reader { bits: BitReader::new(body), bit_count };
+    let short = || too_short(bytes);
+    let (count, flags, mut reader) = head(bytes).ok_or_else(short)?;
     let mut found: Vec<(i64, Histogram)> = Vec::new();
     let (mut windows, mut delta) = (Vec::new(), 0i64);
     while found.len() < count {
@@ -219,14 +213,8 @@ pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
 /// # Errors
 /// As [`decode_chunk`].
 pub fn decode_whole_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
-    let short = || Error::malformed("histogram chunk", bytes.len(), "as many samples as it says");
-    let (&[high, low, flags], body) = bytes.split_first_chunk::<HEAD_SIZE>().ok_or_else(short)?;
-    let count = usize::from(u16::from_be_bytes([high, low]));
-    let bit_count = body.len() * 8;
-    if bit_count < count {
-        return Err(short());
-    }
-    let mut reader = Reader { bits: BitReader::new(body), bit_count };
+    let short = || too_short(bytes);
+    let (count, flags, mut reader) = head(bytes).ok_or_else(short)?;
     let mut found = Vec::new();
     let mut whole = None;
     while found.len() < count {
@@ -243,6 +231,20 @@ pub fn decode_whole_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> 
         found.push(sample);
     }
     Ok(found)
+}
+
+fn too_short(bytes: &[u8]) -> Error {
+    Error::malformed("histogram chunk", bytes.len(), "as many samples as it says")
+}
+
+/// How many samples a chunk says that it has, its flags, and what reads them; none where there are fewer
+/// bits than samples.
+fn head(bytes: &[u8]) -> Option<(usize, u8, Reader<'_>)> {
+    let (&[high, low, flags], body) = bytes.split_first_chunk::<HEAD_SIZE>()?;
+    let count = usize::from(u16::from_be_bytes([high, low]));
+    let bit_count = body.len() * 8;
+    let reader = Reader { bits: BitReader::new(body), bit_count };
+    (count <= bit_count).then_some((count, flags, reader))
 }
 
 /// A number and how it last changed.

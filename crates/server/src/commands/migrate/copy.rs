@@ -37,7 +37,7 @@ pub struct Progress {
 }
 
 /// What a copy did.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Copied {
     /// Samples that were sent.
     pub samples: u64,
@@ -65,6 +65,8 @@ impl Copier<'_> {
     /// # Errors
     /// When the source breaks off again and again, or the server does not take samples.
     pub fn run(&mut self, source: &mut dyn Source, windows: &[Window]) -> anyhow::Result<Copied> {
+        // Where it cannot be written it is better known before hours of copying.
+        self.checkpoint.write(&self.progress)?;
         let mut copied = Copied::default();
         let bar = ProgressBar::new(windows.len() as u64);
         let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
@@ -95,10 +97,12 @@ impl Copier<'_> {
     ) -> anyhow::Result<u64> {
         let mut pause = PAUSE;
         for tried in 1.. {
-            let before = copied.samples;
+            let before = *copied;
             match self.try_once(source, window, copied, (bar, start)) {
-                Ok(()) => return Ok(copied.samples - before),
+                Ok(()) => return Ok(copied.samples - before.samples),
                 Err(Failure::Source(error)) if tried < TRIES_MAX => {
+                    // What was sent of it comes again.
+                    *copied = before;
                     bar.suspend(|| eprintln!("quipu: {window}: {error:#}; reading it again"));
                     std::thread::sleep(pause);
                     pause *= 2;

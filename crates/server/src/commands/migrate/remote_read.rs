@@ -64,7 +64,13 @@ impl Source for RemoteRead {
         let all = vec![vec![Matcher::new(model::METRIC_NAME, MatchOp::NotEqual, "")]];
         let sets = if self.filter.matchers.is_empty() { all } else { self.filter.matchers.clone() };
         let (first, last) = days::millis(&window.range);
-        for matchers in sets {
+        for (set, matchers) in sets.into_iter().enumerate() {
+            // Each is asked for by itself: what an earlier one chose has come already.
+            let filter = self.filter.clone();
+            let mut only_new = |series: Series| match filter.first(&series.labels) {
+                Some(first) if first < set => Ok(()),
+                _ => sink(series),
+            };
             let range = TimeRange::new(first * 1_000_000, last * 1_000_000);
             let query = ReadQuery { matchers, range };
             let body = snap::raw::Encoder::new().compress_vec(&query.to_request())?;
@@ -81,12 +87,12 @@ impl Source for RemoteRead {
             let mut answer = Answer { bytes: Vec::new(), start: 0, kind: None };
             let reply = self.client.ask(&asked, &mut |bytes| {
                 answer.push(bytes)?;
-                answer.hand_on(window, sink)
+                answer.hand_on(window, &mut only_new)
             })?;
             if !reply.status.is_success() {
-                bail!("{}: {}", reply.status, reply.error);
+                bail!("/api/v1/read: {}: {}", reply.status, reply.error);
             }
-            answer.end(window, sink)?;
+            answer.end(window, &mut only_new)?;
         }
         Ok(())
     }

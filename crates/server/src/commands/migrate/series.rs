@@ -121,7 +121,17 @@ impl Filter {
 
     /// Whether series of these labels are copied.
     pub fn takes(&self, labels: &Labels) -> bool {
-        self.compiled.is_empty() || self.compiled.iter().any(|one| one.matches(labels))
+        self.compiled.is_empty() || self.first(labels).is_some()
+    }
+
+    /// The first selector that chooses series of these labels.
+    pub fn first(&self, labels: &Labels) -> Option<usize> {
+        self.compiled.iter().position(|one| one.matches(labels))
+    }
+
+    /// Whether series have other labels in the new place.
+    pub fn changes_labels(&self) -> bool {
+        !self.edits.is_empty()
     }
 
     /// The labels that a series has in the new place.

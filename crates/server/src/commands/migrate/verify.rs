@@ -3,7 +3,7 @@
 use super::days;
 use super::remote_read::RemoteRead;
 use super::series::{Filter, Series};
-use super::source::{Source, Window};
+use super::source::Source;
 use super::{source_of, text, time_of};
 use crate::calendar::rfc3339;
 use crate::commands::client::Client;
@@ -72,9 +72,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let filter = Arc::new(Filter::of(matches)?);
     let range = time_of(matches)?;
     let mut there = source_of(matches, &filter, range)?;
-    // What series are called here is not what they are called there: all are looked at.
-    let everything = Arc::new(Filter::all());
-    let mut here = RemoteRead::new(Client::new(matches)?, everything, range);
+    // With other labels the selectors mean something else here: then all series are looked at.
+    let own_filter = if filter.changes_labels() { Arc::new(Filter::all()) } else { filter.clone() };
+    let mut here = RemoteRead::new(Client::new(matches)?, own_filter, range);
     let windows = there.windows()?;
     let bar = ProgressBar::new(windows.len() as u64);
     let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
@@ -112,7 +112,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 
 fn read_here(here: &mut RemoteRead, range: &TimeRange, own: &mut Side) -> anyhow::Result<()> {
     for window in days::windows(range) {
-        let window: Window = window;
         here.read(&window, &mut |series| {
             add(own, &series);
             Ok(())

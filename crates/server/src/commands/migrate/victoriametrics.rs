@@ -118,7 +118,7 @@ impl Source for VictoriaMetrics {
             Ok(())
         })?;
         if !reply.status.is_success() {
-            bail!("{}: {}", reply.status, reply.error);
+            bail!("/api/v1/export: {}: {}", reply.status, reply.error);
         }
         match rest.is_empty() {
             true => Ok(()),
