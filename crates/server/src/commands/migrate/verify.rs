@@ -16,6 +16,9 @@ use model::{Labels, TimeRange};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
+use wire::remote_write::encode_histograms::MillisHistogram;
+
+const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
 
 /// What is compared of a series on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -121,25 +124,47 @@ fn read_here(here: &mut RemoteRead, range: &TimeRange, own: &mut Side) -> anyhow
 }
 
 fn add(side: &mut Side, series: &Series) {
-    let day = |millis: i64| millis.saturating_mul(NANOS_PER_MILLI).div_euclid(NANOS_PER_DAY);
-    let mut put = |millis: i64, value: f64| {
-        side.entry((day(millis), series.labels.clone())).or_default().add(millis, value);
-    };
-    series.samples.iter().for_each(|one| put(one.millis, one.value));
+    add_values(side, &series.labels, series.samples.iter().map(|one| (one.millis, one.value)));
     // A histogram is compared by its count and sum.
-    for one in &series.histograms {
-        put(one.millis, one.histogram.count + one.histogram.sum);
+    let worth = |one: &MillisHistogram| one.histogram.count + one.histogram.sum;
+    add_values(side, &series.labels, series.histograms.iter().map(|one| (one.millis, worth(one))));
+}
+
+/// Adds values in the order of their times: a day's are looked up once.
+fn add_values(side: &mut Side, labels: &Labels, values: impl Iterator<Item = (i64, f64)>) {
+    let mut values = values.peekable();
+    while let Some(&(millis, _)) = values.peek() {
+        let day = millis.div_euclid(MILLIS_PER_DAY);
+        let sums = side.entry((day, labels.clone())).or_default();
+        let is_same_day = |(millis, _): &(i64, f64)| millis.div_euclid(MILLIS_PER_DAY) == day;
+        while let Some((millis, value)) = values.next_if(is_same_day) {
+            sums.add(millis, value);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::remote_write::encode::MillisSample;
 
     fn sums(samples: &[(i64, f64)]) -> Sums {
         let mut sums = Sums::default();
         samples.iter().for_each(|(millis, value)| sums.add(*millis, *value));
         sums
+    }
+
+    #[test]
+    fn days_are_apart() {
+        let sample = |(millis, value)| MillisSample { millis, value };
+        let samples = [(-1, 1.0), (0, 2.0), (MILLIS_PER_DAY - 1, 3.0), (MILLIS_PER_DAY, 4.0)];
+        let labels = Labels::from_pairs(&[("__name__", "x")]);
+        let samples = samples.map(sample).to_vec();
+        let mut side = Side::new();
+        add(&mut side, &Series { labels: labels.clone(), samples, histograms: Vec::new() });
+        let found: Vec<_> =
+            side.iter().map(|((day, _), sums)| (*day, sums.count, sums.sum)).collect();
+        assert_eq!(found, [(-1, 1, 1.0), (0, 2, 5.0), (1, 1, 4.0)]);
     }
 
     #[test]
